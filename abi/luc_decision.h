@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The decision record: everything one step of a controller saw, computed and
+ * answered. It is the body of the tracepoint luc_decision, and enough to repeat
+ * the step in user space bit for bit: `luc replay` does.
+ *
+ * A commit makes several steps: OPEN when it is requested, POLL each time the
+ * held commit is looked at again, CLOSE once the batch is closed (this is where
+ * the PID controller learns), COPYOUT once its writes are counted. All steps
+ * share one record; fields a step does not use are 0.
+ *
+ *   LUC_FIELD(name, help)
+ */
+#ifndef LUC_DECISION_H
+#define LUC_DECISION_H
+
+#include "luc_knobs.h"
+
+enum luc_step {
+	LUC_STEP_OPEN,
+	LUC_STEP_POLL,
+	LUC_STEP_CLOSE,
+	LUC_STEP_COPYOUT,
+	LUC_STEP_NR,
+};
+
+/* Why a batch was closed. HOLD is the answer "not yet". */
+#define LUC_REASONS(LUC_REASON) \
+	LUC_REASON(HOLD, "hold") \
+	LUC_REASON(NOW, "now") \
+	LUC_REASON(SETPOINT, "setpoint") \
+	LUC_REASON(IDLE, "idle") \
+	LUC_REASON(LIMIT, "limit") \
+	LUC_REASON(URGENT, "urgent")
+
+#define LUC_REASON_ENUMERATOR(name, text) LUC_REASON_##name,
+enum luc_reason { LUC_REASONS(LUC_REASON_ENUMERATOR) LUC_REASON_NR };
+
+/* Copy-out: off, on, or stopped so lately that a restart means "too early". */
+enum luc_copy_phase {
+	LUC_COPY_OFF,
+	LUC_COPY_ON,
+	LUC_COPY_STOPPED,
+};
+
+/* What the controller was told. */
+#define LUC_INPUT_FIELDS(LUC_FIELD) \
+	LUC_FIELD(now_ns, "monotonic time of the step") \
+	LUC_FIELD(events, "sync events that wait for this commit so far (d)") \
+	LUC_FIELD(expected_events, "tasks released by recent commits that have not come back") \
+	LUC_FIELD(last_event_ns, "time of the latest sync event, 0 if none") \
+	LUC_FIELD(commit_avg_ns, "average duration of a commit, 0 if unknown") \
+	LUC_FIELD(urgent, "1 if something cannot wait") \
+	LUC_FIELD(writes, "journal handles of the finished transaction") \
+	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
+	LUC_FIELD(writes_saved, "buffers that would have delayed an operation but for copy-out")
+
+/* What it remembers between steps. */
+#define LUC_STATE_FIELDS(LUC_FIELD) \
+	LUC_FIELD(open_ns, "when the current batch was opened") \
+	LUC_FIELD(target_events, "set point r of the current batch") \
+	LUC_FIELD(wait_ns, "time the current batch may be held") \
+	LUC_FIELD(idle_ns, "idle timeout of the current batch") \
+	LUC_FIELD(resets, "policy static: restarts of the idle timer") \
+	LUC_FIELD(seen_events, "sync events at the last look") \
+	LUC_FIELD(seen_event_ns, "latest sync event at the last look") \
+	LUC_FIELD(opened_events, "sync events when the batch was opened") \
+	LUC_FIELD(hold_ns, "time the PID controller allows, -1 before the first step") \
+	LUC_FIELD(gap_ns, "average time between sync events of a batch, 0 if unknown") \
+	LUC_FIELD(step_ns, "average time between closes, 0 if unknown") \
+	LUC_FIELD(closed_ns, "when the last batch was closed, 0 if never") \
+	LUC_FIELD(trust_milli, "share of the expected tasks that do come back in time") \
+	LUC_FIELD(skip, "commits left to let pass before waiting is tried again") \
+	LUC_FIELD(skip_next, "how many commits the next fruitless wait costs") \
+	LUC_FIELD(integral_milli, "sum of errors") \
+	LUC_FIELD(error_milli, "error of the last step") \
+	LUC_FIELD(error_known, "1 once error_milli means something") \
+	LUC_FIELD(copy_active, "enum luc_copy_phase: off, on, or stopped not long ago") \
+	LUC_FIELD(copy_clean, "commits in a row without a delayed write") \
+	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled")
+
+/* What it computed and answered. */
+#define LUC_OUTPUT_FIELDS(LUC_FIELD) \
+	LUC_FIELD(reason, "enum luc_reason; HOLD: wait until wake_ns") \
+	LUC_FIELD(wake_ns, "when to look again at the latest") \
+	LUC_FIELD(limit_ns, "longest time this commit may be held") \
+	LUC_FIELD(e_milli, "error r - d, thousandths of a sync event") \
+	LUC_FIELD(dt_milli, "length of this step in average steps, thousandths") \
+	LUC_FIELD(p_milli, "proportional term") \
+	LUC_FIELD(i_milli, "integral term") \
+	LUC_FIELD(d_milli, "derivative term") \
+	LUC_FIELD(u_milli, "output u: change of the batch wanted, thousandths of a sync event") \
+	LUC_FIELD(u_ns, "output as time: u times the arrival gap") \
+	LUC_FIELD(copy, "1: copy the next commit's metadata out")
+
+#define LUC_STRUCT_FIELD(name, help) luc_s64 name;
+
+struct luc_input {
+	LUC_INPUT_FIELDS(LUC_STRUCT_FIELD)
+};
+
+struct luc_state {
+	LUC_STATE_FIELDS(LUC_STRUCT_FIELD)
+};
+
+struct luc_output {
+	LUC_OUTPUT_FIELDS(LUC_STRUCT_FIELD)
+};
+
+/* step, then the params, the input, the state before and the output. */
+struct luc_decision {
+	luc_s64 step;
+	struct luc_params params;
+	struct luc_input in;
+	struct luc_state state;
+	struct luc_output out;
+};
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The knob table: one row per knob of an attached file system.
+ *
+ * From these rows come the parameter struct of control/, the sysfs files of
+ * the module, the checks of `luc set`, the help texts and the man page. Add a
+ * knob here and nowhere else.
+ *
+ *   LUC_KNOB(name, kind, min, max, default, help)
+ *
+ * kind: ENUM (value is an index into the enumerators below), BOOL, INT.
+ * Bounds are inclusive. The unit is the last word of the name.
+ */
+#ifndef LUC_KNOBS_H
+#define LUC_KNOBS_H
+
+#include "luc_types.h"
+
+/* LUC_POLICY(enumerator, text, help) in the order of their values. */
+#define LUC_POLICIES(LUC_POLICY) \
+	LUC_POLICY(STOCK, "stock", "leave the file system as the kernel runs it") \
+	LUC_POLICY(STATIC, "static", "hold each commit until sync requests pause for static_idle_us") \
+	LUC_POLICY(PID, "pid", "hold each commit under PID control of sync events per commit") \
+	LUC_POLICY(COPYOUT, "copyout", "copy metadata out while writers get blocked") \
+	LUC_POLICY(LUC, "luc", "pid and copyout together")
+
+#define LUC_MODES(LUC_MODE) \
+	LUC_MODE(OBSERVE, "observe", "decide and record, change nothing") \
+	LUC_MODE(STEER, "steer", "carry the decisions out")
+
+#define LUC_ENUMERATOR(prefix, name) LUC_##prefix##_##name
+#define LUC_POLICY_ENUMERATOR(name, text, help) LUC_ENUMERATOR(POLICY, name),
+#define LUC_MODE_ENUMERATOR(name, text, help) LUC_ENUMERATOR(MODE, name),
+
+enum luc_policy { LUC_POLICIES(LUC_POLICY_ENUMERATOR) LUC_POLICY_NR };
+enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
+
+#define LUC_KNOBS(LUC_KNOB) \
+	LUC_KNOB(policy, ENUM, 0, LUC_POLICY_NR - 1, LUC_POLICY_LUC, \
+		 "what LUC does: stock, static, pid, copyout or luc") \
+	LUC_KNOB(mode, ENUM, 0, LUC_MODE_NR - 1, LUC_MODE_STEER, \
+		 "observe only measures, steer acts") \
+	LUC_KNOB(setpoint_events, INT, 0, 1000000, 0, \
+		 "sync events per commit to aim for; 0 finds it automatically") \
+	LUC_KNOB(kp_milli, INT, 0, 100000, 800, \
+		 "proportional gain of the PID controller, thousandths") \
+	LUC_KNOB(ki_milli, INT, 0, 100000, 250, \
+		 "integral gain of the PID controller, thousandths") \
+	LUC_KNOB(kd_milli, INT, 0, 100000, 250, \
+		 "derivative gain of the PID controller, thousandths") \
+	LUC_KNOB(idle_timeout_us, INT, 0, 1000000, 1000, \
+		 "a held commit starts when no sync event came for this long") \
+	LUC_KNOB(delay_limit_us, INT, 0, 1000000, 50000, \
+		 "longest time a commit may be held, whatever else allows") \
+	LUC_KNOB(delay_limit_percent, INT, 0, 1000, 50, \
+		 "longest time a commit may be held, as a share of the average commit time") \
+	LUC_KNOB(static_idle_us, INT, 0, 1000000, 1000, \
+		 "policy static: a held commit starts when no sync event came for this long") \
+	LUC_KNOB(static_resets_max, INT, 0, 1000000, 1000, \
+		 "policy static: how many sync events may restart the idle timer of one commit") \
+	LUC_KNOB(copyout_threshold_permille, INT, 0, 1000, 50, \
+		 "copy-out starts when more than this share of a commit's writes was delayed") \
+	LUC_KNOB(copyout_clean_runs, INT, 1, 1000000, 4, \
+		 "copy-out stops after this many commits in a row without a delayed write") \
+	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 1, \
+		 "double the clean runs asked for each time copy-out proves to have stopped too early")
+
+#define LUC_KNOB_FIELD(name, kind, min, max, dflt, help) luc_s64 name;
+/* Every knob is an luc_s64, so the struct is also an array in table order. */
+struct luc_params {
+	LUC_KNOBS(LUC_KNOB_FIELD)
+};
+
+#define LUC_KNOB_INDEX(name, kind, min, max, dflt, help) LUC_KNOB_##name,
+enum luc_knob_index { LUC_KNOBS(LUC_KNOB_INDEX) LUC_KNOB_NR };
+
+_Static_assert(sizeof(struct luc_params) == LUC_KNOB_NR * sizeof(luc_s64),
+	       "knobs must form an array");
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * When to start a journal commit.
+ *
+ * jbd2 runs one commit at a time. A sync event (fsync, fdatasync, O_SYNC) that
+ * arrives after a commit has locked its transaction waits for the rest of that
+ * commit and for all of the next one. Holding a requested commit back a little
+ * lets more sync events share it; holding it too long costs every task that
+ * already waits. This file decides how long.
+ *
+ * Words and units. d: sync events that one commit serves. r: the set point,
+ * the d to aim for. Times are ns, gains and events inside the controller are
+ * thousandths ("milli"), all in 64 bits, all sums and products saturating.
+ *
+ * The loop (section 5.3.1). Per commit e = r - d, and
+ *
+ *	u = Kp e + Ki sum(e) + Kd (e - e_prev)
+ *
+ * is by how many sync events the next batch should grow. The plant model is
+ * d(t+1) = d(t) + c u(t+1), an integrator, so u is a change and the actuator
+ * must integrate it:
+ *
+ *	hold(t+1) = hold(t) + gap u(t+1)
+ *
+ * where hold is how long a commit may be held and gap is the measured average
+ * time between two arrivals while a batch is open. Waiting gap longer yields
+ * about one more arrival, whatever the CPU speed, so c is about 1 by
+ * construction and the published gains stay valid from 1 ms gaps down to
+ * microseconds without any tuning.
+ *
+ * The set point. A fixed r is a knob. Otherwise r = d(now) + trust * expected,
+ * where expected counts tasks released by the last two commits and not back
+ * yet (luc_returns.c), and trust is the share of such tasks that did come in
+ * time before: it rises while targets are met and falls while they are missed,
+ * so r stays reachable. A lone sync stream has expected = 0: no wait at all.
+ *
+ * Closing. A held batch closes at once when d reaches r, after an idle timeout
+ * without arrivals, when its time is used up, or when something cannot wait.
+ * The time is hold, bounded by a share of the average commit time: a task
+ * that waits loses at most that share, a task that joins saves up to a whole
+ * commit, so half is safe as soon as every second expected task comes.
+ *
+ * Doubt. If a wait did not pay (what the joining tasks saved is less than what
+ * the waiting ones lost) the next commits pass unheld: one, then two, four, up
+ * to SKIP_MAX. A wait that pays forgets this. No wait can therefore cost more
+ * than a vanishing share of a workload that does not come back. An unknown
+ * commit time means no wait; a pause of PAUSE_NS forgets sums and slopes,
+ * because errors from before a pause say nothing about what comes after.
+ */
+#include "luc_batch.h"
+#include "luc_math.h"
+#include "luc_pid.h"
+
+#define MILLI 1000LL
+#define SKIP_MAX 64LL
+#define PAUSE_NS LUC_NS_PER_S
+#define GAP_SHIFT 2		/* a new gap counts for a quarter */
+#define STEP_SHIFT 3		/* a new step length for an eighth */
+#define TRUST_SHIFT 2
+#define TRUST_FLOOR_MILLI 100LL	/* below this expectation is noise */
+
+void luc_state_init(struct luc_state *state)
+{
+	*state = (struct luc_state){
+		.hold_ns = -1,
+		.trust_milli = MILLI,
+		.skip_next = 1,
+	};
+}
+
+#define KNOB_DEFAULT(name, kind, min, max, dflt, help) .name = (dflt),
+
+void luc_params_init(struct luc_params *params)
+{
+	*params = (struct luc_params){ LUC_KNOBS(KNOB_DEFAULT) };
+}
+
+static luc_s64 us_to_ns(luc_s64 us)
+{
+	return luc_mul(luc_max(us, 0), LUC_NS_PER_US);
+}
+
+static int batches_by_pid(const struct luc_params *p)
+{
+	return p->policy == LUC_POLICY_PID || p->policy == LUC_POLICY_LUC;
+}
+
+static luc_s64 limit_of(const struct luc_params *p, const struct luc_input *in)
+{
+	luc_s64 most = us_to_ns(p->delay_limit_us);
+	luc_s64 avg = luc_max(in->commit_avg_ns, 0);
+
+	if (p->policy == LUC_POLICY_STATIC)
+		return most;
+	return luc_clamp(luc_mul(avg, p->delay_limit_percent) / 100, 0, most);
+}
+
+static luc_s64 target_of(const struct luc_params *p, const struct luc_state *s,
+			 const struct luc_input *in)
+{
+	luc_s64 likely;
+
+	if (p->setpoint_events > 0)
+		return p->setpoint_events;
+	likely = luc_mul(luc_max(in->expected_events, 0), s->trust_milli);
+	/* Rounded to the nearest: a tenth of a task is nobody. */
+	return luc_add(in->events, luc_add(likely, MILLI / 2) / MILLI);
+}
+
+static luc_s64 wake_time(const struct luc_state *s)
+{
+	luc_s64 idle_from = luc_max(s->seen_event_ns, s->open_ns);
+
+	return luc_min(luc_add(idle_from, s->idle_ns),
+		       luc_add(s->open_ns, s->wait_ns));
+}
+
+static void hold(const struct luc_state *s, struct luc_output *out)
+{
+	out->reason = LUC_REASON_HOLD;
+	out->wake_ns = wake_time(s);
+}
+
+static void open_static(const struct luc_params *p, struct luc_state *s)
+{
+	s->target_events = 0;
+	s->idle_ns = us_to_ns(p->static_idle_us);
+	s->wait_ns = us_to_ns(p->delay_limit_us);
+}
+
+static void open_pid(const struct luc_params *p, struct luc_state *s,
+		     const struct luc_input *in, luc_s64 limit_ns)
+{
+	s->target_events = target_of(p, s, in);
+	s->idle_ns = us_to_ns(p->idle_timeout_us);
+	s->wait_ns = s->hold_ns < 0 ? limit_ns : luc_min(s->hold_ns, limit_ns);
+}
+
+static void step_open(const struct luc_params *p, struct luc_state *s,
+		      const struct luc_input *in, struct luc_output *out)
+{
+	out->limit_ns = limit_of(p, in);
+	s->open_ns = in->now_ns;
+	s->opened_events = in->events;
+	s->seen_events = in->events;
+	s->seen_event_ns = in->last_event_ns;
+	s->resets = 0;
+	s->target_events = 0;
+	s->idle_ns = 0;
+	s->wait_ns = 0;
+
+	if (p->policy == LUC_POLICY_STATIC)
+		open_static(p, s);
+	else if (batches_by_pid(p))
+		open_pid(p, s, in, out->limit_ns);
+
+	if (in->urgent) {
+		out->reason = LUC_REASON_URGENT;
+	} else if (!s->wait_ns || !s->idle_ns) {
+		out->reason = LUC_REASON_NOW;
+	} else if (batches_by_pid(p) && in->events >= s->target_events) {
+		out->reason = LUC_REASON_NOW;
+	} else if (batches_by_pid(p) && s->skip > 0) {
+		s->skip--;
+		out->reason = LUC_REASON_NOW;
+	} else {
+		hold(s, out);
+		return;
+	}
+	/* Not held: the time allowed is nobody's business at CLOSE. */
+	s->wait_ns = 0;
+}
+
+/* Arrivals restart the idle timer; policy static restarts it only so often. */
+static void note_arrivals(const struct luc_params *p, struct luc_state *s,
+			  const struct luc_input *in)
+{
+	luc_s64 came = luc_sub(in->events, s->seen_events);
+
+	if (came <= 0)
+		return;
+	s->seen_events = in->events;
+	if (p->policy == LUC_POLICY_STATIC && s->resets >= p->static_resets_max)
+		return;
+	s->resets = luc_add(s->resets, came);
+	s->seen_event_ns = in->last_event_ns;
+}
+
+static void step_poll(const struct luc_params *p, struct luc_state *s,
+		      const struct luc_input *in, struct luc_output *out)
+{
+	out->limit_ns = limit_of(p, in);
+	note_arrivals(p, s, in);
+
+	if (in->urgent)
+		out->reason = LUC_REASON_URGENT;
+	else if (luc_batch_met(p, s, in->events))
+		out->reason = LUC_REASON_SETPOINT;
+	else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns))
+		out->reason = LUC_REASON_LIMIT;
+	else if (in->now_ns >= wake_time(s))
+		out->reason = LUC_REASON_IDLE;
+	else
+		hold(s, out);
+}
+
+static void learn_gap(struct luc_state *s, const struct luc_input *in)
+{
+	luc_s64 came = luc_sub(in->events, s->opened_events);
+	luc_s64 span = luc_sub(in->last_event_ns, s->open_ns);
+
+	if (came > 0 && span > 0)
+		s->gap_ns = luc_average(s->gap_ns, luc_max(span / came, 1), GAP_SHIFT);
+}
+
+static void learn_trust(struct luc_state *s, luc_s64 came)
+{
+	luc_s64 wanted = luc_sub(s->target_events, s->opened_events);
+	luc_s64 got;
+
+	if (wanted <= 0)
+		return;
+	/* A target met is no proof of the true share: reach a little higher. */
+	if (came >= wanted)
+		got = MILLI;
+	else
+		got = luc_mul(s->trust_milli, luc_max(came, 0)) / wanted;
+	s->trust_milli = luc_clamp(luc_average(s->trust_milli, got, TRUST_SHIFT),
+				   TRUST_FLOOR_MILLI, MILLI);
+}
+
+static void learn_doubt(struct luc_state *s, luc_s64 came, luc_s64 waited_ns,
+			luc_s64 commit_ns)
+{
+	luc_s64 saved = luc_mul(luc_max(came, 0), luc_max(commit_ns, 0));
+	luc_s64 lost = luc_mul(luc_max(s->opened_events, 1), waited_ns);
+
+	if (saved >= lost) {
+		s->skip_next = 1;
+		return;
+	}
+	s->skip = s->skip_next;
+	s->skip_next = luc_min(luc_mul(s->skip_next, 2), SKIP_MAX);
+}
+
+static luc_s64 step_length(struct luc_state *s, luc_s64 now_ns)
+{
+	luc_s64 dt = luc_sub(now_ns, s->closed_ns);
+	luc_s64 dt_milli = MILLI;
+
+	if (!s->closed_ns || dt <= 0 || dt > PAUSE_NS) {
+		s->error_known = 0;
+		s->integral_milli = 0;
+	} else {
+		s->step_ns = luc_average(s->step_ns, dt, STEP_SHIFT);
+		dt_milli = luc_mul(dt, MILLI) / luc_max(s->step_ns, 1);
+	}
+	s->closed_ns = now_ns;
+	return dt_milli;
+}
+
+static void control(const struct luc_params *p, struct luc_state *s,
+		    const struct luc_input *in, struct luc_output *out)
+{
+	const struct luc_pid_gains gains = {
+		p->kp_milli, p->ki_milli, p->kd_milli,
+	};
+	struct luc_pid_state pid = {
+		s->integral_milli, s->error_milli, s->error_known,
+	};
+	struct luc_pid_terms t;
+	luc_s64 now_hold = s->hold_ns < 0 ? out->limit_ns :
+			   luc_min(s->hold_ns, out->limit_ns);
+	int saturated = now_hold >= out->limit_ns ? 1 : now_hold <= 0 ? -1 : 0;
+
+	out->e_milli = luc_mul(luc_sub(s->target_events, in->events), MILLI);
+	t = luc_pid_step(&gains, &pid, out->e_milli, out->dt_milli, saturated);
+	s->integral_milli = pid.integral_milli;
+	s->error_milli = pid.error_milli;
+	s->error_known = pid.error_known;
+
+	out->p_milli = t.p_milli;
+	out->i_milli = t.i_milli;
+	out->d_milli = t.d_milli;
+	out->u_milli = t.u_milli;
+	out->u_ns = luc_mul(t.u_milli, s->gap_ns) / MILLI;
+	s->hold_ns = luc_clamp(luc_add(now_hold, out->u_ns), 0, out->limit_ns);
+}
+
+static void step_close(const struct luc_params *p, struct luc_state *s,
+		       const struct luc_input *in, struct luc_output *out)
+{
+	luc_s64 came = luc_sub(in->events, s->opened_events);
+	luc_s64 waited_ns = luc_sub(in->now_ns, s->open_ns);
+
+	out->limit_ns = limit_of(p, in);
+	out->reason = LUC_REASON_NOW;
+	if (!batches_by_pid(p))
+		return;
+	out->dt_milli = step_length(s, in->now_ns);
+	learn_gap(s, in);
+	if (s->wait_ns > 0) {
+		if (p->setpoint_events <= 0)
+			learn_trust(s, came);
+		if (!in->urgent)
+			learn_doubt(s, came, luc_max(waited_ns, 0),
+				    in->commit_avg_ns);
+	}
+	control(p, s, in, out);
+}
+
+void luc_batch_step(enum luc_step step, const struct luc_params *params,
+		    struct luc_state *state, const struct luc_input *in,
+		    struct luc_output *out)
+{
+	*out = (struct luc_output){ 0 };
+	switch (step) {
+	case LUC_STEP_OPEN:
+		step_open(params, state, in, out);
+		break;
+	case LUC_STEP_POLL:
+		step_poll(params, state, in, out);
+		break;
+	default:
+		step_close(params, state, in, out);
+		break;
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * When to copy metadata out (section 5.3.2).
+ *
+ * While a commit writes a metadata buffer, an operation that must change the
+ * buffer sleeps. Writing a frozen copy instead costs one page copy per buffer
+ * and lets nobody sleep. The heuristic: start copying once more than a
+ * threshold share of a commit's operations was delayed, stop after a number of
+ * clean runs, commits in a row without a delay.
+ *
+ * With copies being written no operation is delayed, so a delay count alone
+ * would always read "clean", stop after the clean runs, let writers be blocked
+ * again and start over. Two things prevent that. Buffers that were changed
+ * while only their copy was being written (writes_saved) are evidence that
+ * copying is still needed, and count as delays. And if copying has to start
+ * again although it was just stopped, the clean runs asked for double, up to
+ * 2^BACKOFF_MAX times (knob copyout_adapt): the right number is the
+ * workload's, so the workload teaches it. They come down again one doubling
+ * at a time, each time a stop proves right for as long as it took to decide.
+ */
+#include "luc_copyout.h"
+#include "luc_math.h"
+
+#define BACKOFF_MAX 12LL
+#define PERMILLE 1000LL
+
+static luc_s64 clean_runs_wanted(const struct luc_params *p,
+				 const struct luc_state *s)
+{
+	luc_s64 runs = luc_max(p->copyout_clean_runs, 1);
+	luc_s64 backoff = luc_clamp(s->copy_backoff, 0, BACKOFF_MAX);
+
+	return p->copyout_adapt ? luc_mul(runs, 1LL << backoff) : runs;
+}
+
+static int above_threshold(const struct luc_params *p, luc_s64 hurt, luc_s64 writes)
+{
+	/* hurt / writes > threshold, without the division */
+	return hurt > 0 && luc_mul(hurt, PERMILLE) >
+	       luc_mul(luc_max(writes, 1), p->copyout_threshold_permille);
+}
+
+static void start(const struct luc_params *p, struct luc_state *s, int too_early)
+{
+	if (p->copyout_adapt && too_early)
+		s->copy_backoff = luc_clamp(luc_add(s->copy_backoff, 1), 0, BACKOFF_MAX);
+	s->copy_active = LUC_COPY_ON;
+	s->copy_clean = 0;
+}
+
+void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
+		      const struct luc_input *in, struct luc_output *out)
+{
+	luc_s64 hurt = luc_add(luc_max(in->writes_delayed, 0),
+			       luc_max(in->writes_saved, 0));
+	luc_s64 wanted = clean_runs_wanted(params, state);
+	int stopped_before = state->copy_active == LUC_COPY_STOPPED;
+
+	*out = (struct luc_output){ 0 };
+	if (state->copy_active == LUC_COPY_ON) {
+		state->copy_clean = hurt ? 0 : luc_add(state->copy_clean, 1);
+		if (state->copy_clean >= wanted) {
+			state->copy_active = LUC_COPY_STOPPED;
+			state->copy_clean = 0;
+		}
+	} else if (above_threshold(params, hurt, in->writes)) {
+		start(params, state, stopped_before);
+	} else if (stopped_before) {
+		state->copy_clean = luc_add(state->copy_clean, 1);
+		if (state->copy_clean >= wanted) {
+			state->copy_clean = 0;
+			state->copy_backoff = luc_max(state->copy_backoff - 1, 0);
+			if (!state->copy_backoff)
+				state->copy_active = LUC_COPY_OFF;
+		}
+	}
+	out->copy = state->copy_active == LUC_COPY_ON;
+}

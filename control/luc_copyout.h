@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef LUC_COPYOUT_H
+#define LUC_COPYOUT_H
+
+#include "../abi/luc_decision.h"
+
+/*
+ * One step per commit: in->writes, in->writes_delayed and in->writes_saved of
+ * the commit that ended; out->copy tells whether the next one copies out.
+ */
+void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
+		      const struct luc_input *in, struct luc_output *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Who is likely to come: the estimator behind the automatic set point.
+ *
+ * A thread that waits for a commit is released when it ends, does its next
+ * piece of work and, in the workloads that suffer from journal commits, comes
+ * back with its next sync. The threads that the last two commits released and
+ * that have not come back are therefore the ones worth waiting for: two,
+ * because an unbatched journal splits its threads into two convoys that take
+ * turns, and each commit sees only one of them.
+ *
+ * A fixed table remembers for each task the transaction that it last waited
+ * for. Two tasks that hash alike overwrite each other; the estimate is then
+ * off by one, which costs at most one bounded wait. Memory is the caller's.
+ */
+#ifndef LUC_RETURNS_H
+#define LUC_RETURNS_H
+
+#include "../abi/luc_types.h"
+
+#define LUC_RETURNS_SLOTS 1024u		/* power of two */
+#define LUC_RETURNS_COHORTS 8u		/* power of two, more than DEPTH */
+#define LUC_RETURNS_DEPTH 2u		/* commits whose tasks are expected */
+
+struct luc_returns_slot {
+	luc_u32 task;			/* caller's number for a task, not 0 */
+	luc_u32 tid;			/* transaction it last waited for */
+};
+
+struct luc_returns_cohort {
+	luc_u32 tid;
+	luc_u32 members;		/* tasks that waited for tid */
+	luc_u32 out;			/* of these, not come back since */
+	luc_u32 known;
+};
+
+struct luc_returns {
+	struct luc_returns_cohort cohort[LUC_RETURNS_COHORTS];
+	struct luc_returns_slot slot[LUC_RETURNS_SLOTS];
+};
+
+/*
+ * Task begins to wait for transaction tid. Returns 1 if it is a new member of
+ * that transaction's cohort, 0 if it was counted already. All-zero memory is a
+ * valid empty estimator. Numbers may wrap; task 0 is read as task 1.
+ */
+int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid);
+
+/*
+ * How many tasks of the transactions before tid are still out. tid is the
+ * transaction about to commit.
+ */
+luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid);
+
+#endif

@@ -1,0 +1,87 @@
+//! The C side, declared. Nothing here is public.
+
+use crate::layout::{Input, Output, Params, State};
+use crate::pid::{Gains, PidState, PidTerms};
+use std::ffi::{c_char, c_int, c_uint};
+
+#[repr(C)]
+pub(crate) struct CEnumerator {
+    pub text: *const c_char,
+    pub help: *const c_char,
+}
+
+#[repr(C)]
+pub(crate) struct CKnob {
+    pub name: *const c_char,
+    pub help: *const c_char,
+    pub kind: i64,
+    pub min: i64,
+    pub max: i64,
+    pub default: i64,
+    pub enumerators: *const CEnumerator,
+    pub enumerators_nr: i64,
+}
+
+#[repr(C)]
+pub(crate) struct CCounter {
+    pub name: *const c_char,
+    pub help: *const c_char,
+    pub kind: i64,
+}
+
+/// `luc_shim_sizes` fills this many values, in this order.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Sizes {
+    pub params: i64,
+    pub input: i64,
+    pub state: i64,
+    pub output: i64,
+    pub decision: i64,
+    pub returns: i64,
+    pub returns_slots: i64,
+    pub returns_cohorts: i64,
+    pub returns_depth: i64,
+}
+
+unsafe extern "C" {
+    pub(crate) fn luc_shim_knobs(nr: *mut i64) -> *const CKnob;
+    pub(crate) fn luc_shim_counters(nr: *mut i64) -> *const CCounter;
+    pub(crate) fn luc_shim_sizes(sizes: *mut Sizes);
+    pub(crate) fn luc_shim_batch_met(
+        params: *const Params,
+        state: *const State,
+        events: i64,
+    ) -> c_int;
+    pub(crate) fn luc_state_init(state: *mut State);
+    pub(crate) fn luc_params_init(params: *mut Params);
+    pub(crate) fn luc_batch_step(
+        step: c_uint,
+        params: *const Params,
+        state: *mut State,
+        input: *const Input,
+        out: *mut Output,
+    );
+    pub(crate) fn luc_copyout_step(
+        params: *const Params,
+        state: *mut State,
+        input: *const Input,
+        out: *mut Output,
+    );
+    pub(crate) fn luc_pid_step(
+        gains: *const Gains,
+        state: *mut PidState,
+        e_milli: i64,
+        dt_milli: i64,
+        saturated: c_int,
+    ) -> PidTerms;
+    pub(crate) fn luc_returns_arrive(returns: *mut u64, task: u32, tid: u32) -> c_int;
+    pub(crate) fn luc_returns_expected(returns: *const u64, tid: u32) -> i64;
+}
+
+pub(crate) fn sizes() -> Sizes {
+    let mut sizes = Sizes::default();
+    // SAFETY: the callee writes exactly the nine values that Sizes holds.
+    unsafe { luc_shim_sizes(&raw mut sizes) };
+    sizes
+}

@@ -1,0 +1,328 @@
+//! The records of `abi/luc_decision.h` and the enums beside them.
+//!
+//! The fields are generated from the X-macro rows; a row added there appears
+//! here with its help text as documentation.
+
+use crate::ffi;
+use std::fmt;
+
+/// One field of a record: its name in trace lines and what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name, the unit last.
+    pub name: &'static str,
+    /// What it means.
+    pub help: &'static str,
+}
+
+macro_rules! record {
+    ($record:ident $($help:literal $field:ident,)+) => {
+        #[doc = concat!("`struct luc_", stringify!($record), "` of `abi/luc_decision.h` in the same layout.")]
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct $record {
+            $(#[doc = $help] pub $field: i64,)+
+        }
+
+        impl $record {
+            /// The fields in their order.
+            pub const FIELDS: &'static [Field] =
+                &[$(Field { name: stringify!($field), help: $help },)+];
+            /// Number of fields.
+            pub const LEN: usize = Self::FIELDS.len();
+
+            /// All values, in the order of [`Self::FIELDS`].
+            pub fn values(&self) -> [i64; Self::LEN] {
+                [$(self.$field,)+]
+            }
+
+            /// The record with these values, in the order of [`Self::FIELDS`].
+            pub fn from_values(values: [i64; Self::LEN]) -> Self {
+                let [$($field,)+] = values;
+                Self { $($field,)+ }
+            }
+
+            /// The value of a field by its name, None if there is none.
+            pub fn get(&self, name: &str) -> Option<i64> {
+                match name {
+                    $(stringify!($field) => Some(self.$field),)+
+                    _ => None,
+                }
+            }
+
+            /// Sets a field by its name; false if there is none. The value is
+            /// taken as it is: the controllers accept any.
+            pub fn set(&mut self, name: &str, value: i64) -> bool {
+                match name {
+                    $(stringify!($field) => self.$field = value,)+
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+macro_rules! enumeration {
+    ($name:ident $($variant:ident $text:literal $help:literal,)+) => {
+        #[doc = concat!("Values of `enum luc_", stringify!($name), "`, in their order.")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(i64)]
+        pub enum $name {
+            $(#[doc = $help] $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their values.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// As records hold it.
+            pub fn value(self) -> i64 {
+                self as i64
+            }
+
+            /// From a record's value, None if it means nothing.
+            pub fn from_value(value: i64) -> Option<Self> {
+                usize::try_from(value).ok().and_then(|at| Self::ALL.get(at).copied())
+            }
+
+            /// As sysfs and trace lines spell it.
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+
+            /// From its spelling.
+            pub fn from_text(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.text() == text)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.text())
+            }
+        }
+    };
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout.rs"));
+
+/// The defaults of the knob table.
+impl Default for Params {
+    fn default() -> Self {
+        let mut params = Self::from_values([0; Self::LEN]);
+        // SAFETY: Params has the size and layout of struct luc_params.
+        unsafe { ffi::luc_params_init(&raw mut params) };
+        params
+    }
+}
+
+/// A controller that has seen nothing yet.
+impl Default for State {
+    fn default() -> Self {
+        let mut state = Self::from_values([0; Self::LEN]);
+        // SAFETY: State has the size and layout of struct luc_state.
+        unsafe { ffi::luc_state_init(&raw mut state) };
+        state
+    }
+}
+
+/// All zeros: nothing known, nothing came.
+impl Default for Input {
+    fn default() -> Self {
+        Self::from_values([0; Self::LEN])
+    }
+}
+
+/// All zeros.
+impl Default for Output {
+    fn default() -> Self {
+        Self::from_values([0; Self::LEN])
+    }
+}
+
+/// `enum luc_step`: which step of a commit a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Step {
+    /// A commit was requested.
+    Open,
+    /// The held commit is looked at again.
+    Poll,
+    /// The batch is closed; the controller learns.
+    Close,
+    /// The commit's writes are counted; copy-out decides.
+    Copyout,
+}
+
+impl Step {
+    /// All of them, in the order of their values.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Poll, Self::Close, Self::Copyout];
+
+    /// As records hold it.
+    pub fn value(self) -> i64 {
+        i64::from(self as u32)
+    }
+
+    /// From a record's value, None if it is none.
+    pub fn from_value(value: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.value() == value)
+    }
+
+    /// A word for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Poll => "poll",
+            Self::Close => "close",
+            Self::Copyout => "copyout",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+/// `enum luc_copy_phase`: what [`State::copy_active`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i64)]
+pub enum CopyPhase {
+    /// Copy-out is off.
+    Off,
+    /// Metadata is copied out.
+    On,
+    /// Stopped so lately that a restart means "too early".
+    Stopped,
+}
+
+impl CopyPhase {
+    /// As records hold it.
+    pub fn value(self) -> i64 {
+        self as i64
+    }
+}
+
+/// `struct luc_decision`: all that one step saw, computed and answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Decision {
+    /// [`Step::value`]; kept as a number, for a record may hold anything.
+    pub step: i64,
+    /// The knobs.
+    pub params: Params,
+    /// What the controller was told.
+    pub input: Input,
+    /// Its memory before the step.
+    pub state: State,
+    /// Its answer.
+    pub out: Output,
+}
+
+impl Decision {
+    /// Number of values.
+    pub const LEN: usize = 1 + Params::LEN + Input::LEN + State::LEN + Output::LEN;
+
+    /// The fields in the order of trace lines: step, knobs, input, state, output.
+    pub fn fields() -> impl Iterator<Item = Field> {
+        let step = Field {
+            name: "step",
+            help: "enum luc_step: open, poll, close, copyout",
+        };
+        std::iter::once(step)
+            .chain(Params::FIELDS.iter().copied())
+            .chain(Input::FIELDS.iter().copied())
+            .chain(State::FIELDS.iter().copied())
+            .chain(Output::FIELDS.iter().copied())
+    }
+
+    /// All values, in the order of [`Self::fields`].
+    pub fn values(&self) -> impl Iterator<Item = i64> {
+        std::iter::once(self.step)
+            .chain(self.params.values())
+            .chain(self.input.values())
+            .chain(self.state.values())
+            .chain(self.out.values())
+    }
+
+    /// The value of a field by its name, None if there is none.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        if name == "step" {
+            return Some(self.step);
+        }
+        self.params
+            .get(name)
+            .or_else(|| self.input.get(name))
+            .or_else(|| self.state.get(name))
+            .or_else(|| self.out.get(name))
+    }
+
+    /// Sets a field by its name; false if there is none.
+    pub fn set(&mut self, name: &str, value: i64) -> bool {
+        if name == "step" {
+            self.step = value;
+            return true;
+        }
+        self.params.set(name, value)
+            || self.input.set(name, value)
+            || self.state.set(name, value)
+            || self.out.set(name, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::mem::size_of;
+
+    #[test]
+    fn layouts_agree_with_c() {
+        let sizes = ffi::sizes();
+        assert_eq!(size_of::<Params>(), usize::try_from(sizes.params).unwrap());
+        assert_eq!(size_of::<Input>(), usize::try_from(sizes.input).unwrap());
+        assert_eq!(size_of::<State>(), usize::try_from(sizes.state).unwrap());
+        assert_eq!(size_of::<Output>(), usize::try_from(sizes.output).unwrap());
+        assert_eq!(
+            size_of::<Decision>(),
+            usize::try_from(sizes.decision).unwrap()
+        );
+    }
+
+    #[test]
+    fn field_names_are_unique_and_addressable() {
+        let names: Vec<_> = Decision::fields().map(|field| field.name).collect();
+        assert_eq!(names.len(), Decision::LEN);
+        let unique: HashSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "trace lines are flat: {names:?}");
+        for reserved in ["dev", "tid"] {
+            assert!(!names.contains(&reserved));
+        }
+        let mut decision = Decision::default();
+        for (value, name) in (1000..).zip(&names) {
+            assert!(decision.set(name, value), "{name}");
+            assert_eq!(decision.get(name), Some(value));
+        }
+        let expected: Vec<i64> = (1000..).take(names.len()).collect();
+        assert_eq!(decision.values().collect::<Vec<_>>(), expected);
+        assert!(!decision.set("no such field", 1));
+        assert_eq!(decision.get("no such field"), None);
+    }
+
+    #[test]
+    fn enumerations_round_trip() {
+        for policy in Policy::ALL {
+            assert_eq!(Policy::from_value(policy.value()), Some(*policy));
+            assert_eq!(Policy::from_text(policy.text()), Some(*policy));
+        }
+        assert_eq!(Policy::Luc.text(), "luc");
+        assert_eq!(Mode::from_text("observe"), Some(Mode::Observe));
+        assert_eq!(Reason::from_value(-1), None);
+        assert_eq!(Reason::from_value(i64::MAX), None);
+        for step in Step::ALL {
+            assert_eq!(Step::from_value(step.value()), Some(step));
+        }
+    }
+}

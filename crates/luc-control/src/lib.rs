@@ -1,0 +1,32 @@
+//! LUC's controllers for user space.
+//!
+//! This is a thin, safe layer over the C code of `control/`, the very code
+//! that runs inside the kernel module, and over the tables of `abi/`. Tests,
+//! tools and replay therefore see what the kernel sees. The crate does no
+//! I/O, has no clock and keeps no state of its own.
+//!
+//! Units stand last in names: `_ns`, `_us`, `_events`; `_milli` means
+//! thousandths.
+
+mod dev;
+mod ffi;
+#[allow(clippy::doc_markdown)] // help texts are the tables' own
+mod layout;
+mod pid;
+mod poles;
+pub mod replay;
+mod returns;
+mod step;
+mod tables;
+
+pub use dev::{Dev, DevError};
+pub use layout::{
+    CopyPhase, Decision, Field, Input, Mode, Output, Params, Policy, Reason, State, Step,
+};
+pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
+pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles, step_response};
+pub use returns::Returns;
+pub use step::{batch_met, batch_step, copyout_step};
+pub use tables::{
+    Counter, CounterKind, Enumerator, Knob, KnobError, KnobKind, counter, counters, knob, knobs,
+};

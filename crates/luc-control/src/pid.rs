@@ -1,0 +1,73 @@
+//! The PID law on its own, as `control/luc_pid.h` documents it.
+
+use crate::ffi;
+
+/// Gains in thousandths.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gains {
+    /// Proportional gain.
+    pub kp_milli: i64,
+    /// Integral gain.
+    pub ki_milli: i64,
+    /// Derivative gain.
+    pub kd_milli: i64,
+}
+
+/// What the law remembers; the default has seen nothing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PidState {
+    /// Sum of errors times step lengths, thousandths.
+    pub integral_milli: i64,
+    /// Error of the last step, thousandths.
+    pub error_milli: i64,
+    /// 0 before the first step and after a reset.
+    pub error_known: i64,
+}
+
+/// The terms of one step, thousandths.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PidTerms {
+    /// Proportional term.
+    pub p_milli: i64,
+    /// Integral term.
+    pub i_milli: i64,
+    /// Derivative term.
+    pub d_milli: i64,
+    /// Their sum.
+    pub u_milli: i64,
+}
+
+/// The bound at which the actuator stood during a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Saturated {
+    /// At its lower bound: negative errors are not summed.
+    Low,
+    /// Between its bounds.
+    #[default]
+    No,
+    /// At its upper bound: positive errors are not summed.
+    High,
+}
+
+/// One step of the PID law. `e_milli`: error in thousandths of an event.
+/// `dt_milli`: length of the step in average steps, thousandths; 1000 is a
+/// regular step. Any value is accepted.
+pub fn pid_step(
+    gains: &Gains,
+    state: &mut PidState,
+    e_milli: i64,
+    dt_milli: i64,
+    saturated: Saturated,
+) -> PidTerms {
+    let saturated = match saturated {
+        Saturated::Low => -1,
+        Saturated::No => 0,
+        Saturated::High => 1,
+    };
+    // SAFETY: layouts are pinned by static assertions in shim/tables.c, and
+    // the callee keeps neither pointer.
+    unsafe { ffi::luc_pid_step(gains, state, e_milli, dt_milli, saturated) }
+}

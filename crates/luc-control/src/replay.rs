@@ -1,0 +1,408 @@
+//! Repeats recorded decisions and compares them bit for bit.
+//!
+//! Two claims are checked of a recording. Each record, on its own: the same
+//! params, input and state give the same output. And the chain: the state that
+//! a step leaves is the state that the next step of the same file system
+//! starts from. A chain may be interrupted for a known reason: records were
+//! lost, an administrator changed a knob in between, the file system was
+//! attached afresh. Such interruptions are counted, not failures.
+
+use crate::dev::Dev;
+use crate::layout::{Decision, Output, Params, State, Step};
+use crate::step::batch_step;
+use std::collections::HashMap;
+use std::fmt;
+
+/// What a recording consists of, as far as replay is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// One step of a controller.
+    Decision {
+        /// The file system.
+        dev: Dev,
+        /// The transaction.
+        tid: u32,
+        /// The record.
+        decision: Box<Decision>,
+    },
+    /// Records are missing here.
+    Lost {
+        /// How many, if that is known.
+        events: Option<u64>,
+    },
+}
+
+/// Where in a recording something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the decision in the recording, from 1.
+    pub record: u64,
+    /// The file system.
+    pub dev: Dev,
+    /// The transaction.
+    pub tid: u32,
+    /// The step as recorded.
+    pub step: i64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "decision {} (dev {} tid {} ",
+            self.record, self.dev, self.tid
+        )?;
+        match Step::from_value(self.step) {
+            Some(step) => write!(f, "step {step})"),
+            None => write!(f, "step {})", self.step),
+        }
+    }
+}
+
+/// A record that its own inputs contradict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Where.
+    pub place: Place,
+    /// The first output field that differs, or `step` for a step that no
+    /// controller has.
+    pub field: &'static str,
+    /// Value in the recording.
+    pub recorded: i64,
+    /// Value computed from the record's inputs; None for an unknown step.
+    pub computed: Option<i64>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            place,
+            field,
+            recorded,
+            computed,
+        } = self;
+        match computed {
+            Some(computed) => write!(
+                f,
+                "{place}: {field} is {recorded} in the recording, {computed} when repeated"
+            ),
+            None => write!(f, "{place}: {field} is {recorded}, which no controller has"),
+        }
+    }
+}
+
+/// A state that is not what the step before left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainBreak {
+    /// Where: the later of the two records.
+    pub place: Place,
+    /// The first state field that differs.
+    pub field: &'static str,
+    /// Value in the recording.
+    pub recorded: i64,
+    /// Value that the step before left.
+    pub left: i64,
+}
+
+impl fmt::Display for ChainBreak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            place,
+            field,
+            recorded,
+            left,
+        } = self;
+        write!(
+            f,
+            "{place}: starts with {field} {recorded}, but the step before left {left}"
+        )
+    }
+}
+
+/// What a replay found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Decisions seen.
+    pub records: u64,
+    /// Of these, by [`Step`]: open, poll, close, copyout.
+    pub by_step: [u64; Step::ALL.len()],
+    /// Decisions that came out the same.
+    pub matching: u64,
+    /// Decisions that did not.
+    pub mismatching: u64,
+    /// The first of them.
+    pub first_mismatch: Option<Mismatch>,
+    /// File systems seen.
+    pub devices: u64,
+    /// States that followed from the step before.
+    pub chain_checked: u64,
+    /// States that did not, without a known reason.
+    pub chain_breaks: u64,
+    /// The first of them.
+    pub first_break: Option<ChainBreak>,
+    /// Times that the knobs of a file system changed between two records.
+    pub knob_changes: u64,
+    /// States that a knob change excuses from following.
+    pub excused_by_knobs: u64,
+    /// States of a controller that began anew: attached again.
+    pub restarts: u64,
+    /// Places where records are missing.
+    pub losses: u64,
+    /// Records missing, as far as that is known.
+    pub lost_events: u64,
+}
+
+impl Summary {
+    /// Whether there was something to repeat and all of it came out the same.
+    pub fn passed(&self) -> bool {
+        self.records > 0 && self.mismatching == 0 && self.chain_breaks == 0
+    }
+}
+
+/// Repeats the decisions of a whole recording.
+pub fn replay(items: impl IntoIterator<Item = Item>) -> Summary {
+    let mut replay = Replay::default();
+    for item in items {
+        replay.feed(&item);
+    }
+    replay.finish()
+}
+
+/// A replay fed record by record. Memory grows with the number of file
+/// systems, not of records.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    summary: Summary,
+    chains: HashMap<Dev, Option<Link>>,
+}
+
+/// What the last record of a file system left.
+#[derive(Clone, Debug)]
+struct Link {
+    params: Params,
+    state: State,
+}
+
+impl Replay {
+    /// Takes the next item.
+    pub fn feed(&mut self, item: &Item) {
+        match item {
+            Item::Decision { dev, tid, decision } => self.decision(*dev, *tid, decision),
+            Item::Lost { events } => {
+                self.summary.losses += 1;
+                self.summary.lost_events =
+                    self.summary.lost_events.saturating_add(events.unwrap_or(0));
+                // The kernel does not say whose records are gone.
+                self.chains.values_mut().for_each(|link| *link = None);
+            }
+        }
+    }
+
+    /// What was found.
+    pub fn finish(mut self) -> Summary {
+        self.summary.devices = u64::try_from(self.chains.len()).unwrap_or(u64::MAX);
+        self.summary
+    }
+
+    fn decision(&mut self, dev: Dev, tid: u32, decision: &Decision) {
+        self.summary.records += 1;
+        let place = Place {
+            record: self.summary.records,
+            dev,
+            tid,
+            step: decision.step,
+        };
+        self.follow_chain(place, decision);
+        let link = Step::from_value(decision.step).map(|step| self.repeat(place, step, decision));
+        if link.is_none() {
+            self.mismatch(Mismatch {
+                place,
+                field: "step",
+                recorded: decision.step,
+                computed: None,
+            });
+        }
+        self.chains.insert(dev, link);
+    }
+
+    fn repeat(&mut self, place: Place, step: Step, decision: &Decision) -> Link {
+        let mut state = decision.state;
+        let out = batch_step(step, &decision.params, &mut state, &decision.input);
+        // Step::ALL is in the order of the values.
+        self.summary.by_step[step as usize] += 1;
+        match first_difference(&decision.out.values(), &out.values()) {
+            None => self.summary.matching += 1,
+            Some((at, recorded, computed)) => self.mismatch(Mismatch {
+                place,
+                field: Output::FIELDS[at].name,
+                recorded,
+                computed: Some(computed),
+            }),
+        }
+        Link {
+            params: decision.params,
+            state,
+        }
+    }
+
+    fn follow_chain(&mut self, place: Place, decision: &Decision) {
+        let Some(Some(before)) = self.chains.get(&place.dev) else {
+            return;
+        };
+        let summary = &mut self.summary;
+        let turned = before.params != decision.params;
+        summary.knob_changes += u64::from(turned);
+        let difference = first_difference(&decision.state.values(), &before.state.values());
+        let Some((at, recorded, left)) = difference else {
+            summary.chain_checked += 1;
+            return;
+        };
+        if decision.state == State::default() {
+            summary.restarts += 1;
+        } else if turned {
+            summary.excused_by_knobs += 1;
+        } else {
+            summary.chain_breaks += 1;
+            summary.first_break.get_or_insert(ChainBreak {
+                place,
+                field: State::FIELDS[at].name,
+                recorded,
+                left,
+            });
+        }
+    }
+
+    fn mismatch(&mut self, mismatch: Mismatch) {
+        self.summary.mismatching += 1;
+        self.summary.first_mismatch.get_or_insert(mismatch);
+    }
+}
+
+/// Index and both values of the first place where two records differ.
+fn first_difference(recorded: &[i64], other: &[i64]) -> Option<(usize, i64, i64)> {
+    recorded
+        .iter()
+        .zip(other)
+        .enumerate()
+        .find(|(_, (a, b))| a != b)
+        .map(|(at, (a, b))| (at, *a, *b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(state: &mut State, step: Step, params: Params, now_ns: i64) -> Item {
+        let mut decision = Decision {
+            step: step.value(),
+            params,
+            state: *state,
+            ..Decision::default()
+        };
+        decision.input.now_ns = now_ns;
+        decision.input.events = 1;
+        decision.input.expected_events = 3;
+        decision.input.commit_avg_ns = 4_000_000;
+        decision.out = batch_step(step, &params, state, &decision.input);
+        Item::Decision {
+            dev: Dev::default(),
+            tid: 5,
+            decision: Box::new(decision),
+        }
+    }
+
+    fn edit(item: &mut Item, change: impl FnOnce(&mut Decision)) {
+        if let Item::Decision { decision, .. } = item {
+            change(decision);
+        }
+    }
+
+    fn trace() -> Vec<Item> {
+        let mut state = State::default();
+        let params = Params::default();
+        [
+            (Step::Open, 100),
+            (Step::Poll, 1_100_000),
+            (Step::Close, 1_100_100),
+            (Step::Copyout, 0),
+        ]
+        .map(|(step, now_ns)| record(&mut state, step, params, now_ns))
+        .to_vec()
+    }
+
+    #[test]
+    fn an_untouched_recording_matches() {
+        let summary = replay(trace());
+        assert!(summary.passed(), "{summary:?}");
+        assert_eq!(summary.by_step, [1, 1, 1, 1]);
+        assert_eq!((summary.matching, summary.chain_checked), (4, 3));
+    }
+
+    #[test]
+    fn nothing_is_no_proof() {
+        assert!(!replay([]).passed());
+    }
+
+    #[test]
+    fn mismatches_are_named() {
+        let mut items = trace();
+        edit(&mut items[1], |decision| decision.out.reason += 1);
+        let summary = replay(items);
+        assert!(!summary.passed());
+        assert_eq!((summary.matching, summary.mismatching), (3, 1));
+        assert_eq!(
+            summary.first_mismatch.unwrap().to_string(),
+            "decision 2 (dev 0:0 tid 5 step poll): reason is 4 in the recording, 3 when repeated"
+        );
+    }
+
+    #[test]
+    fn unknown_steps_are_mismatches() {
+        let mut items = trace();
+        edit(&mut items[0], |decision| decision.step = 9);
+        let summary = replay(items);
+        assert_eq!(summary.mismatching, 1);
+        assert_eq!(
+            summary.first_mismatch.unwrap().to_string(),
+            "decision 1 (dev 0:0 tid 5 step 9): step is 9, which no controller has"
+        );
+    }
+
+    #[test]
+    fn broken_chains_are_named_unless_there_is_a_reason() {
+        // Take the POLL out: its state change is missing afterwards.
+        let mut items = trace();
+        items.remove(2);
+        let summary = replay(items.clone());
+        assert_eq!((summary.mismatching, summary.chain_breaks), (0, 1));
+        let text = summary.first_break.unwrap().to_string();
+        assert!(
+            text.starts_with("decision 3 (dev 0:0 tid 5 step copyout): starts with "),
+            "{text}"
+        );
+
+        // The kernel said that records were lost.
+        items.insert(2, Item::Lost { events: Some(1) });
+        let summary = replay(items);
+        assert!(summary.passed(), "{summary:?}");
+        assert_eq!((summary.losses, summary.lost_events), (1, 1));
+    }
+
+    #[test]
+    fn knob_changes_and_restarts_are_reasons() {
+        let mut items = trace();
+        let mut fresh = State::default();
+        items.push(record(&mut fresh, Step::Open, Params::default(), 200));
+        let mut other = State {
+            gap_ns: 77,
+            ..State::default()
+        };
+        let mut params = Params::default();
+        params.kp_milli += 1;
+        items.push(record(&mut other, Step::Open, params, 300));
+        let summary = replay(items);
+        assert!(summary.passed(), "{summary:?}");
+        assert_eq!((summary.restarts, summary.knob_changes), (1, 1));
+        assert_eq!(summary.excused_by_knobs, 1);
+    }
+}

@@ -1,0 +1,56 @@
+//! The estimator of returning tasks, as `control/luc_returns.h` documents it.
+
+use crate::ffi;
+
+/// Who is likely to come: remembers for each task the transaction that it last
+/// waited for.
+#[derive(Clone, Debug)]
+pub struct Returns {
+    // struct luc_returns, opaque; u64 for its alignment.
+    memory: Vec<u64>,
+}
+
+impl Returns {
+    /// An empty estimator.
+    pub fn new() -> Self {
+        let bytes = usize::try_from(ffi::sizes().returns).unwrap_or(0);
+        Self {
+            memory: vec![0; bytes.div_ceil(size_of::<u64>())],
+        }
+    }
+
+    /// Number of tasks remembered at most.
+    pub fn slots() -> usize {
+        usize::try_from(ffi::sizes().returns_slots).unwrap_or(0)
+    }
+
+    /// Number of transactions whose members are counted apart at most.
+    pub fn cohorts() -> usize {
+        usize::try_from(ffi::sizes().returns_cohorts).unwrap_or(0)
+    }
+
+    /// Number of recent transactions whose members are expected back.
+    pub fn depth() -> u32 {
+        u32::try_from(ffi::sizes().returns_depth).unwrap_or(0)
+    }
+
+    /// A task begins to wait for transaction `tid`. True if it is new there,
+    /// false if it was counted already.
+    pub fn arrive(&mut self, task: u32, tid: u32) -> bool {
+        // SAFETY: memory has the size and at least the alignment of struct
+        // luc_returns, and began as all zeros, which is its empty value.
+        unsafe { ffi::luc_returns_arrive(self.memory.as_mut_ptr(), task, tid) != 0 }
+    }
+
+    /// How many tasks of the transactions before `tid` have not come back.
+    pub fn expected(&self, tid: u32) -> i64 {
+        // SAFETY: as in arrive; the callee only reads.
+        unsafe { ffi::luc_returns_expected(self.memory.as_ptr(), tid) }
+    }
+}
+
+impl Default for Returns {
+    fn default() -> Self {
+        Self::new()
+    }
+}

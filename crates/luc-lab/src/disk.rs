@@ -1,0 +1,224 @@
+//! Virtual disks: a fixed latency per request and a number of requests served
+//! at the same time, on guest memory and guest timers alone. No seeks, no
+//! rotation, no volatile cache.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+
+/// Size of a disk that names none, in MiB.
+pub const SIZE_MIB_DEFAULT: u32 = 256;
+/// Smallest disk in MiB: room for a file system with a journal.
+pub const SIZE_MIB_MIN: u32 = 8;
+/// Largest disk in MiB: it lives in guest memory.
+pub const SIZE_MIB_MAX: u32 = 65_536;
+/// Longest latency: 10 s.
+pub const LATENCY_NS_MAX: u64 = 10_000_000_000;
+/// Deepest queue the null block device takes.
+pub const DEPTH_MAX: u32 = 1024;
+
+/// File system made on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum FsType {
+    /// ext4 with a journal.
+    #[default]
+    Ext4,
+    /// ext3 layout (the ext4 driver serves it).
+    Ext3,
+    /// ext2 layout: no journal.
+    Ext2,
+    /// No file system: the step gets the bare device.
+    None,
+}
+
+impl FsType {
+    /// Name as `mkfs` and `mount` know it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Ext3 => "ext3",
+            Self::Ext2 => "ext2",
+            Self::None => "none",
+        }
+    }
+}
+
+/// One disk of a cell, `LATENCY:DEPTH[:SIZE][:FS]` in text: `4ms:1`,
+/// `100us:64`, `20us:64:512M`, `4ms:1:1G:ext3`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskSpec {
+    /// Time each request takes, in nanoseconds of virtual time; 0 completes at once.
+    pub latency_ns: u64,
+    /// Requests served at the same time, 1 to [`DEPTH_MAX`].
+    pub depth: u32,
+    /// Capacity in MiB, [`SIZE_MIB_MIN`] to [`SIZE_MIB_MAX`].
+    pub size_mib: u32,
+    /// File system to make and mount.
+    #[serde(default)]
+    pub fs_type: FsType,
+    /// Extra arguments for mkfs, for instance `-J size=4`.
+    #[serde(default)]
+    pub mkfs_args: Vec<String>,
+    /// Mount options, comma separated; empty for the defaults.
+    #[serde(default)]
+    pub mount_opts: String,
+}
+
+impl DiskSpec {
+    /// A disk with an ext4 file system and default size.
+    pub fn new(latency_ns: u64, depth: u32) -> Self {
+        Self {
+            latency_ns,
+            depth,
+            size_mib: SIZE_MIB_DEFAULT,
+            fs_type: FsType::Ext4,
+            mkfs_args: Vec::new(),
+            mount_opts: String::new(),
+        }
+    }
+
+    /// Checks every bound.
+    ///
+    /// # Errors
+    /// [`LabError::BadInput`] names the value and what is allowed.
+    pub fn check(&self) -> Result<(), LabError> {
+        let bad = |why: String| Err(LabError::bad_input(format!("disk {self}"), why));
+        if self.latency_ns > LATENCY_NS_MAX {
+            return bad("latency must be at most 10s".to_owned());
+        }
+        if !(1..=DEPTH_MAX).contains(&self.depth) {
+            return bad(format!("depth must be 1 to {DEPTH_MAX}"));
+        }
+        if !(SIZE_MIB_MIN..=SIZE_MIB_MAX).contains(&self.size_mib) {
+            return bad(format!("size must be {SIZE_MIB_MIN}M to {SIZE_MIB_MAX}M"));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for DiskSpec {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let bad = |why: &str| {
+            LabError::bad_input(
+                format!("disk {text:?}"),
+                format!("{why}; expected LATENCY:DEPTH[:SIZE][:FS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4"),
+            )
+        };
+        let mut parts = text.split(':');
+        let latency = parts.next().unwrap_or_default();
+        let latency_ns = parse_latency_ns(latency).ok_or_else(|| {
+            bad(&format!("{latency:?} is no latency with a unit (ns, us, ms, s)"))
+        })?;
+        let depth = parts.next().ok_or_else(|| bad("the depth is missing"))?;
+        let depth = depth
+            .parse()
+            .map_err(|_| bad(&format!("{depth:?} is no depth")))?;
+        let mut disk = Self::new(latency_ns, depth);
+        let (mut size_seen, mut fs_seen) = (false, false);
+        for part in parts {
+            if let (Some(fs_type), false) = (parse_fs(part), fs_seen) {
+                disk.fs_type = fs_type;
+                fs_seen = true;
+            } else if let (Some(size_mib), false, false) = (parse_size_mib(part), size_seen, fs_seen)
+            {
+                disk.size_mib = size_mib;
+                size_seen = true;
+            } else {
+                return Err(bad(&format!(
+                    "{part:?} is neither a size with a unit (M, G) nor one of ext4, ext3, ext2, none"
+                )));
+            }
+        }
+        disk.check()?;
+        Ok(disk)
+    }
+}
+
+impl fmt::Display for DiskSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+        let (scale, unit) = units
+            .into_iter()
+            .find(|(scale, _)| self.latency_ns >= *scale && self.latency_ns.is_multiple_of(*scale))
+            .unwrap_or((1, "ns"));
+        write!(f, "{}{unit}:{}", self.latency_ns / scale, self.depth)?;
+        if self.size_mib != SIZE_MIB_DEFAULT {
+            write!(f, ":{}M", self.size_mib)?;
+        }
+        if self.fs_type != FsType::Ext4 {
+            write!(f, ":{}", self.fs_type.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+fn parse_fs(text: &str) -> Option<FsType> {
+    [FsType::Ext4, FsType::Ext3, FsType::Ext2, FsType::None]
+        .into_iter()
+        .find(|fs| fs.as_str() == text)
+}
+
+fn parse_latency_ns(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+fn parse_size_mib(text: &str) -> Option<u32> {
+    let (number, scale) = match text.strip_suffix('M') {
+        Some(number) => (number, 1),
+        None => (text.strip_suffix('G')?, 1024),
+    };
+    number.parse::<u32>().ok()?.checked_mul(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_the_documented_forms() {
+        let disk: DiskSpec = "4ms:1".parse().unwrap();
+        assert_eq!((disk.latency_ns, disk.depth), (4_000_000, 1));
+        assert_eq!(disk.size_mib, SIZE_MIB_DEFAULT);
+        let disk: DiskSpec = "100us:64".parse().unwrap();
+        assert_eq!((disk.latency_ns, disk.depth), (100_000, 64));
+        let disk: DiskSpec = "20us:64:512M".parse().unwrap();
+        assert_eq!(disk.size_mib, 512);
+        let disk: DiskSpec = "1s:2:1G:ext3".parse().unwrap();
+        assert_eq!((disk.size_mib, disk.fs_type), (1024, FsType::Ext3));
+    }
+
+    #[test]
+    fn display_parses_back() {
+        for text in ["4ms:1", "100us:64", "20us:64:512M", "1500ns:3:none", "0ns:1", "4ms:8:64M:ext2"] {
+            let disk: DiskSpec = text.parse().unwrap();
+            assert_eq!(disk.to_string(), text);
+            assert_eq!(disk.to_string().parse::<DiskSpec>().unwrap(), disk);
+        }
+    }
+
+    #[test]
+    fn refuses_nonsense_with_one_line() {
+        for text in [
+            "", "4ms", "4:1", "4ms:0", "4ms:x", "4ms:2000", "11s:1", "4ms:1:4M", "4ms:1:1T",
+            "4ms:1:ext4:64M", "4ms:1:64M:64M", "-1ms:1", "99999999999999999999s:1", "4ms:1:",
+        ] {
+            let error = text.parse::<DiskSpec>().unwrap_err().to_string();
+            assert!(error.starts_with("disk ") && !error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What can go wrong in the lab, each with what to do about it.
+
+use std::path::PathBuf;
+
+/// Errors of the lab. Each prints as one line (a console or compiler excerpt
+/// may follow) that names what failed, on what, and the remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On which file or program.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A helper program is not installed.
+    #[error("{program} not found: install it with `apt install {package}`")]
+    MissingTool {
+        /// Program looked for.
+        program: String,
+        /// Debian package that has it.
+        package: String,
+    },
+    /// A helper program failed.
+    #[error("{program} failed ({status}): {detail}")]
+    Tool {
+        /// Program and its main arguments.
+        program: String,
+        /// Exit status in words.
+        status: String,
+        /// The last lines it printed.
+        detail: String,
+    },
+    /// The list of kernels does not parse or is inconsistent.
+    #[error("kernel list: {0}")]
+    KernelList(String),
+    /// No kernel of that name.
+    #[error("no kernel named {name:?}; known kernels: {known}")]
+    UnknownKernel {
+        /// Name asked for.
+        name: String,
+        /// Names that exist, comma separated.
+        known: String,
+    },
+    /// This machine's apt sources name no Debian mirror.
+    #[error(
+        "no Debian mirror for {archive} in this machine's apt sources; give one in {variable} (for instance the URI of a Debian mirror ending in {archive})"
+    )]
+    NoMirror {
+        /// `debian` or `debian-security`.
+        archive: &'static str,
+        /// Environment variable that supplies one.
+        variable: &'static str,
+    },
+    /// The archive has no such package.
+    #[error(
+        "package {package} not found in {suite}; check the mirror and the suite in kernels.toml"
+    )]
+    NoPackage {
+        /// Package looked for.
+        package: String,
+        /// Suite looked in.
+        suite: String,
+    },
+    /// A value given by the caller is not usable.
+    #[error("{what}: {why}")]
+    BadInput {
+        /// Which input.
+        what: String,
+        /// What is wrong and what is allowed.
+        why: String,
+    },
+    /// The kernel module did not compile.
+    #[error("module build for kernel {kernel} failed; compiler output:\n{output}")]
+    ModuleBuild {
+        /// Kernel release.
+        kernel: String,
+        /// The errors, or the last lines where none is recognisable.
+        output: String,
+    },
+    /// A kernel module the guest needs does not exist for this kernel.
+    #[error("kernel {kernel} has no module {module} and does not build it in")]
+    NoModule {
+        /// Kernel release.
+        kernel: String,
+        /// Module name.
+        module: String,
+    },
+    /// QEMU is too old to be trusted.
+    #[error(
+        "QEMU {found} corrupts cmpxchg16b when it counts instructions; install 8.2 or later (on Debian 12: `apt install -t bookworm-backports qemu-system-x86`)"
+    )]
+    BrokenQemu {
+        /// Version found.
+        found: String,
+    },
+    /// The run took more host time than allowed.
+    #[error(
+        "the guest did not finish within {limit_s} s of host time ({progress}); console ends:\n{tail}"
+    )]
+    HostTimeout {
+        /// The limit in seconds.
+        limit_s: u64,
+        /// What the guest was doing.
+        progress: String,
+        /// Last lines of the console.
+        tail: String,
+    },
+    /// The guest kernel panicked.
+    #[error("the guest kernel panicked ({progress}); console ends:\n{tail}")]
+    GuestPanic {
+        /// What the guest was doing.
+        progress: String,
+        /// Last lines of the console.
+        tail: String,
+    },
+    /// QEMU ended but the guest wrote no results.
+    #[error(
+        "the guest ended without results ({progress}); QEMU said: {qemu}; console ends:\n{tail}"
+    )]
+    NoResults {
+        /// What the guest was doing.
+        progress: String,
+        /// QEMU's standard error and exit status.
+        qemu: String,
+        /// Last lines of the console.
+        tail: String,
+    },
+    /// The guest wrote results that make no sense.
+    #[error("the guest's results are damaged: {0}; the binary in the guest and on the host must be the same build")]
+    BadResults(String),
+}
+
+impl LabError {
+    /// An [`LabError::Io`] maker for `map_err`.
+    pub fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    /// A [`LabError::BadInput`].
+    pub fn bad_input(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::BadInput {
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+}
+
+/// Result of the lab's operations.
+pub type Result<T> = std::result::Result<T, LabError>;

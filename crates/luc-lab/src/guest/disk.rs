@@ -1,0 +1,201 @@
+//! Disks of a cell: null block devices, whose latency runs on guest timers
+//! and whose content is guest memory, so host time never shows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::disk::{DiskSpec, FsType};
+
+const CONFIG_ROOT: &str = "/sys/kernel/config/nullb";
+const MOUNT_ROOT: &str = "/mnt";
+/// The null block driver completes requests from a high-resolution timer.
+const IRQMODE_TIMER: u32 = 2;
+/// Fixed so that two runs make the same file system bit for bit.
+const FS_UUID: &str = "4c554300-0000-4000-8000-0000000000";
+const HASH_SEED: &str = "4c554300-0000-4000-8000-ffffffffffff";
+
+/// The disks of one cell.
+pub struct Disks {
+    specs: Vec<DiskSpec>,
+    work_dir: PathBuf,
+}
+
+impl Disks {
+    /// Makes, formats and mounts the disks.
+    pub fn make(specs: &[DiskSpec]) -> Result<Self, String> {
+        let mut work_dir = PathBuf::from("/tmp");
+        for (index, spec) in specs.iter().enumerate() {
+            make_device(index, spec)?;
+            if spec.fs_type == FsType::None {
+                continue;
+            }
+            format(index, spec)?;
+            mount_disk(index, spec)?;
+            if index == 0 {
+                let _ = fs::remove_file(format!("{MOUNT_ROOT}/disk"));
+                std::os::unix::fs::symlink(mount_point(0), format!("{MOUNT_ROOT}/disk"))
+                    .map_err(|e| format!("cannot link {MOUNT_ROOT}/disk: {e}"))?;
+                work_dir = mount_point(0).into();
+            }
+        }
+        Ok(Self {
+            specs: specs.to_vec(),
+            work_dir,
+        })
+    }
+
+    /// Where steps start: the first mounted disk, else /tmp.
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// `LUC_DISK0`, `LUC_MNT0` and so on.
+    pub fn env(&self) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        for (index, spec) in self.specs.iter().enumerate() {
+            env.insert(format!("LUC_DISK{index}"), device(index));
+            if spec.fs_type != FsType::None {
+                env.insert(format!("LUC_MNT{index}"), mount_point(index));
+            }
+        }
+        env
+    }
+
+    /// Unmounts and destroys the disks; reports the first thing that stays.
+    pub fn remove(self) -> Result<(), String> {
+        sweep_all()
+    }
+}
+
+fn device(index: usize) -> String {
+    format!("/dev/nullb{index}")
+}
+
+fn mount_point(index: usize) -> String {
+    format!("{MOUNT_ROOT}/{index}")
+}
+
+fn make_device(index: usize, spec: &DiskSpec) -> Result<(), String> {
+    let dir = format!("{CONFIG_ROOT}/nullb{index}");
+    fs::create_dir(&dir).map_err(|e| format!("cannot make disk {index} in {dir}: {e}"))?;
+    let set = |name: &str, value: u64| {
+        fs::write(format!("{dir}/{name}"), value.to_string())
+            .map_err(|e| format!("cannot set {name}={value} of disk {index}: {e}"))
+    };
+    set("size", spec.size_mib.into())?;
+    set("memory_backed", 1)?;
+    set("submit_queues", 1)?;
+    set("hw_queue_depth", spec.depth.into())?;
+    // A timer of 0 would never be armed: complete in the submitter instead.
+    set("irqmode", if spec.latency_ns == 0 { 0 } else { IRQMODE_TIMER.into() })?;
+    set("completion_nsec", spec.latency_ns)?;
+    set("power", 1)
+}
+
+fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
+    let fs_type = spec.fs_type.as_str();
+    let uuid = format!("{FS_UUID}{index:02x}");
+    let extended = format!("hash_seed={HASH_SEED},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
+    let output = Command::new("/sbin/mke2fs")
+        .args(["-q", "-F", "-t", fs_type, "-U", &uuid, "-E", &extended])
+        .args(&spec.mkfs_args)
+        .arg(device(index))
+        .env_clear()
+        .env("PATH", super::PATH)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run mke2fs: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    Err(format!("mke2fs failed on disk {index} ({}): {words}", output.status))
+}
+
+/// Options that are flags of the mount call rather than text for the file system.
+fn mount_flags(options: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut rest = Vec::new();
+    for option in options.split(',').filter(|o| !o.is_empty()) {
+        match option {
+            "defaults" | "rw" => {}
+            "ro" => flags |= MountFlags::RDONLY,
+            "noatime" => flags |= MountFlags::NOATIME,
+            "nodiratime" => flags |= MountFlags::NODIRATIME,
+            "relatime" => flags |= MountFlags::RELATIME,
+            "sync" => flags |= MountFlags::SYNCHRONOUS,
+            "dirsync" => flags |= MountFlags::DIRSYNC,
+            "nodev" => flags |= MountFlags::NODEV,
+            "noexec" => flags |= MountFlags::NOEXEC,
+            "nosuid" => flags |= MountFlags::NOSUID,
+            other => rest.push(other),
+        }
+    }
+    (flags, rest.join(","))
+}
+
+fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
+    let at = mount_point(index);
+    fs::create_dir_all(&at).map_err(|e| format!("cannot make {at}: {e}"))?;
+    let (flags, data) = mount_flags(&spec.mount_opts);
+    let data = std::ffi::CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
+    mount(device(index), &at, spec.fs_type.as_str(), flags, Some(data.as_c_str())).map_err(|e| {
+        format!(
+            "cannot mount disk {index} ({}, options {:?}): {e}",
+            spec.fs_type.as_str(),
+            spec.mount_opts
+        )
+    })
+}
+
+/// Removes what a half-made cell left; nothing to report.
+pub fn sweep() {
+    let _ = sweep_all();
+}
+
+fn sweep_all() -> Result<(), String> {
+    let mut problem = None;
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mut points: Vec<_> = mounts
+        .lines()
+        .filter_map(|line| line.split(' ').nth(1))
+        .filter(|at| at.starts_with("/mnt/"))
+        .collect();
+    // Later mounts may lie on earlier ones.
+    points.reverse();
+    for at in points {
+        if let Err(error) = unmount(at, UnmountFlags::empty()) {
+            problem.get_or_insert(format!("cannot unmount {at}: {error}"));
+            let _ = unmount(at, UnmountFlags::DETACH);
+        }
+    }
+    let _ = fs::remove_file(format!("{MOUNT_ROOT}/disk"));
+    for entry in fs::read_dir(CONFIG_ROOT).into_iter().flatten().flatten() {
+        if !entry.path().is_dir() {
+            continue;
+        }
+        let removed = fs::write(entry.path().join("power"), "0")
+            .and_then(|()| fs::remove_dir(entry.path()));
+        if let Err(error) = removed {
+            problem.get_or_insert(format!("cannot remove disk {}: {error}", entry.path().display()));
+        }
+    }
+    problem.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_leave_the_options_text() {
+        let (flags, rest) = mount_flags("noatime,data=journal,ro,,commit=30,defaults");
+        assert_eq!(flags, MountFlags::NOATIME | MountFlags::RDONLY);
+        assert_eq!(rest, "data=journal,commit=30");
+    }
+}

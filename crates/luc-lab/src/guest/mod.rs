@@ -1,0 +1,211 @@
+//! The guest's process 1: mounts, loads modules, runs the plan, answers, powers off.
+//!
+//! It writes nothing to the console in the good case and looks at nothing that
+//! depends on host time, so runs repeat exactly.
+
+mod disk;
+mod report;
+mod step;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::mount::{MountFlags, mount};
+use rustix::system::RebootCommand;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::channel::State;
+use crate::plan::{Cell, CellResult, GuestReport, PLAN_PATH, Plan, Status, Step, StepResult};
+use report::Channel;
+
+/// Where steps leave files for the host, by cell.
+const OUT_ROOT: &str = "/out";
+/// Search path of the steps.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Whether this process is the init process of a lab guest.
+pub fn is_guest_init() -> bool {
+    rustix::process::getpid().is_init() && Path::new(PLAN_PATH).exists()
+}
+
+/// Runs the guest and powers it off. Call only when [`is_guest_init`] says so.
+pub fn init_main() -> ! {
+    if let Err(error) = guest_main() {
+        // Process 1 has no other way to speak: the console ends in a host file.
+        eprintln!("luc-lab guest: {error}");
+    }
+    rustix::fs::sync();
+    let _ = rustix::system::reboot(RebootCommand::PowerOff);
+    // Without power-off the kernel panics when process 1 returns, which ends
+    // QEMU as well and leaves evidence.
+    std::process::exit(1)
+}
+
+/// Virtual nanoseconds since boot.
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn guest_main() -> Result<(), String> {
+    mount_system();
+    let mut channel = Channel::open()?;
+    let plan = fs::read(PLAN_PATH).map_err(|e| format!("cannot read {PLAN_PATH}: {e}"))?;
+    let plan: Plan = serde_json::from_slice(&plan).map_err(|e| format!("bad plan: {e}"))?;
+    channel.show(State::Running, 0, plan.cells.len(), "starting");
+    let mut answer = GuestReport {
+        kernel_release: read_line("/proc/sys/kernel/osrelease"),
+        clocksource: String::new(),
+        ready_ns: 0,
+        error: None,
+        cells: Vec::new(),
+        files_dropped: Vec::new(),
+    };
+    match prepare(&plan) {
+        Ok(()) => {
+            settle(plan.settle_ns);
+            answer.clocksource =
+                read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+            answer.ready_ns = now_ns();
+            for (done, cell) in plan.cells.iter().enumerate() {
+                let show = |channel: &mut Channel, what: &str| {
+                    let text = format!("{}: {what}", cell.name);
+                    channel.show(State::Running, done, plan.cells.len(), &text);
+                };
+                answer.cells.push(run_cell(cell, |what| show(&mut channel, what)));
+            }
+        }
+        Err(error) => answer.error = Some(error),
+    }
+    report::send(&mut channel, answer, plan.cells.len())
+}
+
+/// Mounts what a normal system has. A file system that this kernel lacks is
+/// left out: the step that needs it will say so.
+fn mount_system() {
+    let tmpfs: &[(&str, &str)] = &[("/run", "mode=755"), ("/tmp", "mode=1777"), (OUT_ROOT, "mode=755")];
+    let kernel = [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("debugfs", "/sys/kernel/debug"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("bpf", "/sys/fs/bpf"),
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("securityfs", "/sys/kernel/security"),
+    ];
+    for (kind, at) in kernel {
+        mount_one(kind, at, "");
+    }
+    mount_one("tmpfs", "/dev/shm", "mode=1777");
+    for (at, options) in tmpfs {
+        mount_one("tmpfs", at, options);
+    }
+    // Programs of a distribution expect these.
+    for (link, target) in [("/dev/fd", "/proc/self/fd"), ("/etc/mtab", "/proc/mounts")] {
+        let _ = std::os::unix::fs::symlink(target, link);
+    }
+    let _ = rustix::system::sethostname(b"luc-lab");
+}
+
+fn mount_one(kind: &str, at: &str, options: &str) {
+    if !Path::new(at).exists() {
+        let _ = fs::create_dir_all(at);
+    }
+    let options = std::ffi::CString::new(options).unwrap_or_default();
+    let _ = mount(kind, at, kind, MountFlags::empty(), Some(options.as_c_str()));
+}
+
+fn prepare(plan: &Plan) -> Result<(), String> {
+    for module in &plan.modules {
+        let file = fs::File::open(&module.path)
+            .map_err(|e| format!("cannot open module {}: {e}", module.path))?;
+        let params = std::ffi::CString::new(module.params.as_str())
+            .map_err(|_| format!("parameters of module {} hold a NUL byte", module.path))?;
+        match rustix::system::finit_module(&file, &params, 0) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(format!("cannot load module {}: {error}", module.path)),
+        }
+    }
+    mount_one("configfs", "/sys/kernel/config", "");
+    Ok(())
+}
+
+/// Sleeps until the kernel's own start-up work is over. Idle virtual time
+/// costs no host time.
+fn settle(until_ns: u64) {
+    std::thread::sleep(Duration::from_nanos(until_ns.saturating_sub(now_ns())));
+}
+
+fn run_cell(cell: &Cell, mut show: impl FnMut(&str)) -> CellResult {
+    let out = format!("{OUT_ROOT}/{}", cell.name);
+    let mut result = CellResult {
+        name: cell.name.clone(),
+        error: None,
+        steps: Vec::new(),
+    };
+    show("making disks");
+    let made = fs::create_dir_all(&out)
+        .map_err(|e| format!("cannot make {out}: {e}"))
+        .and_then(|()| disk::Disks::make(&cell.disks));
+    let disks = match made {
+        Ok(disks) => disks,
+        Err(error) => {
+            result.error = Some(error);
+            disk::sweep();
+            return result;
+        }
+    };
+    let mut env = disks.env();
+    env.insert("LUC_OUT".into(), out);
+    env.insert("PATH".into(), PATH.into());
+    env.insert("HOME".into(), "/root".into());
+    env.insert("TERM".into(), "dumb".into());
+    env.extend(cell.env.clone());
+    for step in &cell.steps {
+        show(&step.argv.join(" "));
+        let step = run_step(step, &env, disks.work_dir());
+        let go_on = step.success() || step.allow_failure;
+        result.steps.push(step);
+        if !go_on {
+            break;
+        }
+    }
+    show("removing disks");
+    step::kill_leftovers();
+    result.error = disks.remove().err();
+    result
+}
+
+fn run_step(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> StepResult {
+    let begin_ns = now_ns();
+    let ended = step::run(step, env, dir);
+    let end_ns = now_ns();
+    let mut result = StepResult {
+        argv: step.argv.clone(),
+        status: Status::Exited(0),
+        begin_ns,
+        end_ns,
+        stdout: String::new(),
+        stderr: String::new(),
+        dropped_bytes: 0,
+        allow_failure: step.allow_failure,
+    };
+    match ended {
+        Ok(status) => result.status = status,
+        Err(why) => result.status = Status::NotStarted(why),
+    }
+    let (stdout, stdout_dropped) = step::output(step::STDOUT_PATH);
+    let (stderr, stderr_dropped) = step::output(step::STDERR_PATH);
+    result.stdout = stdout;
+    result.stderr = stderr;
+    result.dropped_bytes = stdout_dropped + stderr_dropped;
+    result
+}
+
+fn read_line(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}

@@ -1,0 +1,195 @@
+//! The guest's answer: report, result files and kernel log in one archive in
+//! shared memory, written after all measuring.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+use super::OUT_ROOT;
+use crate::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT, PCI_ID, State};
+use crate::cpio::{MODE_FILE, Writer};
+use crate::plan::GuestReport;
+
+/// Report inside the archive.
+pub const REPORT_NAME: &str = "report.json";
+/// Kernel log inside the archive.
+pub const KERNEL_LOG_NAME: &str = "kernel.log";
+/// Prefix of result files inside the archive.
+pub const OUT_PREFIX: &str = "out/";
+/// Kept free for report and kernel log when result files are many.
+const RESERVE_BYTES: usize = 64 << 20;
+
+/// The shared memory as the guest sees it.
+pub struct Channel {
+    memory: *mut u8,
+    len: usize,
+}
+
+impl Channel {
+    /// Finds the PCI function and maps its memory.
+    pub fn open() -> Result<Self, String> {
+        let root = "/sys/bus/pci/devices";
+        let path = fs::read_dir(root)
+            .map_err(|e| format!("cannot list {root}: {e}"))?
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| {
+                let id = |name: &str| {
+                    fs::read_to_string(path.join(name)).is_ok_and(|v| {
+                        v.trim() == if name == "vendor" { PCI_ID.0 } else { PCI_ID.1 }
+                    })
+                };
+                id("vendor") && id("device")
+            })
+            .ok_or("no shared memory device")?;
+        // The device answers to memory accesses only once it is enabled.
+        fs::write(path.join("enable"), "1").map_err(|e| format!("cannot enable {}: {e}", path.display()))?;
+        let path = path.join("resource2");
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|e| format!("cannot open {}: {e}", path.display()))?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address the kernel picks; nothing else
+        // in this process knows it.
+        let memory = unsafe {
+            mmap(std::ptr::null_mut(), CHANNEL_BYTES, protection, MapFlags::SHARED, &file, 0)
+        }
+        .map_err(|e| format!("cannot map {}: {e}", path.display()))?;
+        Ok(Self {
+            memory: memory.cast(),
+            len: CHANNEL_BYTES,
+        })
+    }
+
+    /// Tells the host what is being done.
+    pub fn show(&mut self, state: State, done: usize, total: usize, text: &str) {
+        let mut text = text.replace(['\n', '\0'], " ");
+        text.truncate(text.char_indices().nth(160).map_or(text.len(), |(at, _)| at));
+        self.put_head(state, done, total, 0, text);
+    }
+
+    fn put_head(&mut self, state: State, done: usize, total: usize, payload_len: usize, text: String) {
+        let head = Head {
+            state,
+            done: u32::try_from(done).unwrap_or(u32::MAX),
+            total: u32::try_from(total).unwrap_or(u32::MAX),
+            payload_len: payload_len as u64,
+            text,
+        };
+        self.put(0, &head.encode());
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= self.len, "answer is longer than the channel");
+        // SAFETY: the mapping is `len` bytes long, the range was just checked,
+        // and only this process writes it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.add(at), bytes.len());
+        }
+    }
+}
+
+/// Packs and sends everything.
+pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Result<(), String> {
+    let done = report.cells.len();
+    channel.show(State::Running, done, total, "collecting results");
+    let log = kernel_log();
+    let mut archive = Writer::new(Vec::new());
+    let mut room = CHANNEL_BYTES - PAYLOAD_AT - RESERVE_BYTES;
+    let mut files = Vec::new();
+    list_files(Path::new(OUT_ROOT), &mut files);
+    files.sort();
+    for path in files {
+        let name = path.strip_prefix(OUT_ROOT).unwrap_or(&path).display().to_string();
+        match fs::read(&path) {
+            Ok(data) if data.len() + name.len() + 256 <= room => {
+                room -= data.len() + name.len() + 256;
+                archive
+                    .add(&format!("{OUT_PREFIX}{name}"), MODE_FILE | 0o644, &data)
+                    .map_err(|e| format!("cannot pack {name}: {e}"))?;
+            }
+            _ => report.files_dropped.push(name),
+        }
+    }
+    let json = serde_json::to_vec(&report).map_err(|e| format!("cannot write the report: {e}"))?;
+    let pack = |archive: &mut Writer<Vec<u8>>, name: &str, data: &[u8]| {
+        archive
+            .add(name, MODE_FILE | 0o644, data)
+            .map_err(|e| format!("cannot pack {name}: {e}"))
+    };
+    pack(&mut archive, REPORT_NAME, &json)?;
+    pack(&mut archive, KERNEL_LOG_NAME, log.as_bytes())?;
+    let bytes = archive.finish().map_err(|e| format!("cannot pack: {e}"))?;
+    if bytes.len() > CHANNEL_BYTES - PAYLOAD_AT {
+        return Err(format!(
+            "the results take {} MiB and only {} fit: let the steps print less",
+            bytes.len() >> 20,
+            (CHANNEL_BYTES - PAYLOAD_AT) >> 20
+        ));
+    }
+    channel.put(PAYLOAD_AT, &bytes);
+    channel.put_head(State::Done, done, total, bytes.len(), "done".into());
+    Ok(())
+}
+
+fn list_files(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => list_files(&entry.path(), files),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+}
+
+/// The whole kernel log, one `[seconds] text` per line, as `dmesg` prints it.
+fn kernel_log() -> String {
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let mut text = String::new();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open("/dev/kmsg");
+    let Ok(mut file) = opened else {
+        return text;
+    };
+    let mut record = vec![0; 16 << 10];
+    loop {
+        match file.read(&mut record) {
+            Ok(0) => return text,
+            Ok(len) => push_record(&mut text, &String::from_utf8_lossy(&record[..len])),
+            // Records were overwritten while reading: go on with the oldest left.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            Err(_) => return text,
+        }
+    }
+}
+
+/// Adds one `level,sequence,microseconds,flags;text` record. Continuation
+/// lines of its dictionary begin with a blank and are left out.
+fn push_record(text: &mut String, record: &str) {
+    use std::fmt::Write;
+    let Some((head, body)) = record.split_once(';') else {
+        return;
+    };
+    let time_us: u64 = head.split(',').nth(2).and_then(|t| t.parse().ok()).unwrap_or(0);
+    for line in body.lines().filter(|line| !line.starts_with(' ')) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "[{:5}.{:06}] {line}", time_us / 1_000_000, time_us % 1_000_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_records_read_like_dmesg() {
+        let mut text = String::new();
+        push_record(&mut text, "6,339,5140900,-;NET: registered\n SUBSYSTEM=net\n");
+        push_record(&mut text, "damaged");
+        assert_eq!(text, "[    5.140900] NET: registered\n");
+    }
+}

@@ -1,0 +1,141 @@
+//! Running one command with its outputs in files, so that no reader thread
+//! takes processor time from what is measured.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, wait,
+};
+
+use crate::plan::{OUTPUT_BYTES_MAX, Status, Step};
+
+/// Standard output of the step that ran last.
+pub const STDOUT_PATH: &str = "/run/luc-lab-stdout";
+/// Standard error of the step that ran last.
+pub const STDERR_PATH: &str = "/run/luc-lab-stderr";
+
+/// Runs a step to its end or its limit. The error says why it never ran.
+pub fn run(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> Result<Status, String> {
+    let stdout = File::create(STDOUT_PATH).map_err(|e| format!("cannot make {STDOUT_PATH}: {e}"))?;
+    let stderr = File::create(STDERR_PATH).map_err(|e| format!("cannot make {STDERR_PATH}: {e}"))?;
+    // The program is looked up in this process's PATH, not in the child's.
+    let program = find_program(&step.argv[0], env.get("PATH").map_or("", String::as_str), dir)?;
+    let mut child = Command::new(program)
+        .arg0(&step.argv[0])
+        .args(&step.argv[1..])
+        .env_clear()
+        .envs(env)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .process_group(0)
+        .spawn()
+        .map_err(|e| format!("cannot run {}: {e}", step.argv[0]))?;
+    let timed_out = match step.timeout_s {
+        Some(limit_s) => wait_until(&child, limit_s)?,
+        None => false,
+    };
+    if timed_out {
+        kill_group(&child);
+    }
+    let status = child
+        .wait()
+        .map_err(|e| format!("cannot wait for {}: {e}", step.argv[0]))?;
+    Ok(match (timed_out, status.code(), status.signal()) {
+        (true, _, _) => Status::TimedOut,
+        (false, Some(code), _) => Status::Exited(code),
+        (false, None, signal) => Status::Signaled(signal.unwrap_or(0)),
+    })
+}
+
+fn find_program(name: &str, path: &str, dir: &Path) -> Result<std::path::PathBuf, String> {
+    if name.contains('/') {
+        return Ok(dir.join(name));
+    }
+    path.split(':')
+        .map(|folder| Path::new(folder).join(name))
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("no program {name} in the guest: give it as a file of the run"))
+}
+
+/// Waits for the end of a child; true when the limit came first.
+fn wait_until(child: &Child, limit_s: u64) -> Result<bool, String> {
+    let pidfd = pid_of(child)
+        .ok_or_else(|| "child without a process id".to_owned())
+        .and_then(|pid| {
+            pidfd_open(pid, PidfdFlags::empty()).map_err(|e| format!("cannot watch a step: {e}"))
+        })?;
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit_s).unwrap_or(i64::MAX),
+        tv_nsec: 0,
+    };
+    let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+    let ready = poll(&mut fds, Some(&limit)).map_err(|e| format!("cannot watch a step: {e}"))?;
+    Ok(ready == 0)
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
+}
+
+fn kill_group(child: &Child) {
+    if let Some(pid) = pid_of(child) {
+        let _ = kill_process_group(pid, Signal::KILL);
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Kills and reaps everything that steps left running, so that the next cell
+/// starts clean and file systems can be unmounted.
+pub fn kill_leftovers() {
+    let own = rustix::process::getpid();
+    loop {
+        let mut alive = false;
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+                .and_then(Pid::from_raw);
+            // Kernel threads have an empty command line and cannot be killed.
+            let is_user = fs::read(entry.path().join("cmdline")).is_ok_and(|c| !c.is_empty());
+            if let Some(pid) = pid
+                && pid != own
+                && is_user
+            {
+                alive |= kill_process(pid, Signal::KILL).is_ok();
+            }
+        }
+        // Reap whatever has ended; block only while something killed has not.
+        let options = if alive { WaitOptions::empty() } else { WaitOptions::NOHANG };
+        match wait(options) {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) if !alive => return,
+            // Killed, but neither our child nor gone yet: let it run.
+            Ok(None) | Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+}
+
+/// The first bytes of an output and how many were left out.
+pub fn output(path: &str) -> (String, u64) {
+    let Ok(file) = File::open(path) else {
+        return (String::new(), 0);
+    };
+    let len = file.metadata().map_or(0, |m| m.len());
+    let mut bytes = Vec::new();
+    let _ = file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+    let kept = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let _ = fs::write(path, b"");
+    (
+        String::from_utf8_lossy(&bytes).into_owned(),
+        len.saturating_sub(kept),
+    )
+}

@@ -1,0 +1,170 @@
+//! The list of kernels the lab can boot (`kernels.toml`).
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LabError, Result};
+
+/// How far a kernel has been proven with this project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelStatus {
+    /// Boots and runs the project's tests.
+    Works,
+    /// Not tried yet.
+    Untested,
+    /// Known not to work; the note says why.
+    Broken,
+}
+
+/// One kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelSpec {
+    /// Name on the command line.
+    pub name: String,
+    /// Debian suites to look in. A suite ending in `-security` comes from the
+    /// security archive and is left out on machines that name none.
+    pub suites: Vec<String>,
+    /// Package that depends on the newest image.
+    pub image: String,
+    /// Package that depends on the newest headers.
+    pub headers: String,
+    /// Compiler the headers ask for.
+    pub compiler: String,
+    /// Suite of the build tree to compile in where this machine lacks the compiler.
+    pub tree_suite: String,
+    /// Packages of that tree beside the compiler.
+    #[serde(default)]
+    pub tree_packages: Vec<String>,
+    /// Debian version last proven, preferred while the archive has it.
+    #[serde(default)]
+    pub verified: Option<String>,
+    /// Kernel release (`uname -r`) of the proven version.
+    #[serde(default)]
+    pub release: Option<String>,
+    /// How far proven.
+    pub status: KernelStatus,
+    /// Anything a person should know.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Where the guest's own tools come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestTools {
+    /// Suites to look in.
+    pub suites: Vec<String>,
+    /// Package with a statically linked busybox.
+    pub busybox: String,
+}
+
+/// All kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelList {
+    /// Where the guest's own tools come from.
+    pub guest: GuestTools,
+    /// The kernels in order.
+    #[serde(rename = "kernel")]
+    pub kernels: Vec<KernelSpec>,
+}
+
+impl KernelList {
+    /// The list this program was built with.
+    ///
+    /// # Errors
+    /// When the list is inconsistent, which a test excludes.
+    pub fn builtin() -> Result<Self> {
+        Self::parse(include_str!("../../../kernels.toml"))
+    }
+
+    /// Reads a list from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no list.
+    pub fn load(path: &Path) -> Result<Self> {
+        Self::parse(&std::fs::read_to_string(path).map_err(LabError::io("read", path))?)
+    }
+
+    /// Parses a list.
+    ///
+    /// # Errors
+    /// [`LabError::KernelList`] says what is wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let list: Self = toml::from_str(text)
+            .map_err(|e| LabError::KernelList(e.to_string().replace('\n', " ")))?;
+        let mut names = std::collections::BTreeSet::new();
+        for kernel in &list.kernels {
+            let bad = |why: &str| Err(LabError::KernelList(format!("kernel {:?}: {why}", kernel.name)));
+            let legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            if kernel.name.is_empty() || !kernel.name.chars().all(legal) {
+                return bad("names are letters, digits, '.', '_' and '-'");
+            }
+            if !names.insert(&kernel.name) {
+                return bad("the name is used twice");
+            }
+            if kernel.suites.is_empty() {
+                return bad("suites is empty");
+            }
+            if kernel.verified.is_some() != kernel.release.is_some() {
+                return bad("verified and release go together");
+            }
+        }
+        Ok(list)
+    }
+
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// [`LabError::UnknownKernel`] lists the names there are.
+    pub fn get(&self, name: &str) -> Result<&KernelSpec> {
+        self.kernels.iter().find(|k| k.name == name).ok_or_else(|| LabError::UnknownKernel {
+            name: name.to_owned(),
+            known: self.names().join(", "),
+        })
+    }
+
+    /// All names in order.
+    pub fn names(&self) -> Vec<&str> {
+        self.kernels.iter().map(|k| k.name.as_str()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_list_is_good() {
+        let list = KernelList::builtin().unwrap();
+        for name in ["6.1", "6.1-full", "6.12", "6.12-full", "7.2", "7.3"] {
+            list.get(name).unwrap();
+        }
+    }
+
+    #[test]
+    fn unknown_names_list_the_known() {
+        let error = KernelList::builtin().unwrap().get("5.10").unwrap_err().to_string();
+        assert!(error.contains("6.12-full"), "{error}");
+    }
+
+    #[test]
+    fn bad_lists_are_refused_in_one_line() {
+        let good = include_str!("../../../kernels.toml");
+        let twice = format!("{good}\n{}", &good[good.find("[[kernel]]").unwrap()..]);
+        let cases = [
+            "".to_owned(),
+            "[[kernel]]\nname = 5\n".to_owned(),
+            good.replacen("compiler", "compilor", 1),
+            good.replacen("name = \"6.1\"", "name = \"../6.1\"", 1),
+            twice,
+        ];
+        for text in cases {
+            let error = KernelList::parse(&text).unwrap_err().to_string();
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Stock Debian kernels in QEMU on virtual time.
+//!
+//! The lab fetches kernels as packages ([`kernels`], [`mirror`], [`fetch`]),
+//! builds a module against their headers ([`module`]), makes a guest image
+//! that holds the caller's own binary ([`image`]), boots it under QEMU's
+//! instruction counter ([`qemu`]) and brings back outputs, files and the
+//! kernel log ([`run()`]). The same crate is the guest's process 1 ([`guest`]).
+//!
+//! The lab knows nothing of what it runs: steps are opaque commands.
+
+pub mod cache;
+pub mod channel;
+pub mod cpio;
+pub mod disk;
+pub mod error;
+pub mod fetch;
+pub mod guest;
+pub mod image;
+pub mod kernels;
+pub mod log;
+pub mod mirror;
+pub mod module;
+pub mod modules;
+pub mod plan;
+pub mod progress;
+pub mod qemu;
+pub mod run;
+pub mod tree;
+
+pub use disk::{DiskSpec, FsType};
+pub use error::LabError;
+pub use kernels::{KernelList, KernelSpec};
+pub use log::{AllowList, LogProblem};
+pub use module::build_module;
+pub use plan::{Cell, CellResult, GuestReport, Plan, Status, Step, StepResult};
+pub use progress::{Progress, Silent};
+pub use run::{RunResult, RunSpec, run};

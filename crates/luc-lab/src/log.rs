@@ -1,0 +1,165 @@
+//! Scans a kernel log for anything a healthy run does not print.
+
+use serde::Serialize;
+
+/// A line of the kernel log that should not be there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogProblem {
+    /// Line in the log, from 1.
+    pub line_number: usize,
+    /// The line.
+    pub line: String,
+}
+
+/// Lines a run expects, such as the file system errors of a fault test. A
+/// line is allowed when it contains one of these texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowList(Vec<String>);
+
+impl AllowList {
+    /// Allows lines that contain one of `texts`; empty texts are dropped, for
+    /// they would allow everything.
+    pub fn new<I, S>(texts: I) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<String>,
+    {
+        Self(texts.into_iter().map(Into::into).filter(|t| !t.is_empty()).collect())
+    }
+
+    fn allows(&self, line: &str) -> bool {
+        self.0.iter().any(|text| line.contains(text))
+    }
+}
+
+/// A line is a problem when it holds every word of one of these rows.
+const PROBLEMS: &[&[&str]] = &[
+    &["WARNING:"],
+    &["BUG:"],
+    &["kernel BUG at"],
+    &["Oops:"],
+    &["Call Trace:"],
+    &["Kernel panic"],
+    &["blocked for more than"],
+    &["possible", "deadlock"],
+    &["possible", "locking"],
+    &["inconsistent lock state"],
+    &["suspicious RCU"],
+    &["lockup"],
+    &["rcu", "stall"],
+    &["KASAN"],
+    &["KCSAN"],
+    &["UBSAN"],
+    &["general protection"],
+    &["unable to handle"],
+    &["refcount_t:"],
+    &["corruption"],
+    &["segfault at"],
+    &["Out of memory"],
+    &["scheduling while atomic"],
+    &["I/O error"],
+    &["EXT4-fs error"],
+    &["EXT4-fs", "rror"],
+    &["JBD2", "rror"],
+    &["JBD2", "abort"],
+    &["Aborting journal"],
+];
+
+/// Lines of every healthy boot that look like problems: the kernel says which
+/// of its checks are on.
+const HARMLESS: &[&str] = &[
+    "Command line:",
+    "Kernel command line:",
+    "Lockup detector",
+    "lockup_detector",
+    "RCU CPU stall",
+    "errors=",
+];
+
+/// All problems in `log` that `allow` does not cover, in order.
+pub fn problems(log: &str, allow: &AllowList) -> Vec<LogProblem> {
+    log.lines()
+        .enumerate()
+        .filter(|(_, line)| is_problem(line) && !allow.allows(line))
+        .map(|(index, line)| LogProblem {
+            line_number: index + 1,
+            line: line.to_owned(),
+        })
+        .collect()
+}
+
+fn is_problem(line: &str) -> bool {
+    PROBLEMS.iter().any(|words| words.iter().all(|word| line.contains(word)))
+        && !HARMLESS.iter().any(|text| line.contains(text))
+}
+
+/// The last `count` lines, for error messages.
+pub fn tail(text: &str, count: usize) -> String {
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    if lines.is_empty() {
+        return "(nothing)".to_owned();
+    }
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLEAN: &str = "\
+[    0.000000] Command line: console=ttyS0 panic=-1 nmi_watchdog=panic
+[    0.100000] rcu: Hierarchical RCU implementation.
+[    3.000000] EXT4-fs (nullb0): mounted filesystem with ordered data mode. errors=remount-ro
+[    3.100000] luc: loading out-of-tree module taints kernel.
+";
+
+    #[test]
+    fn a_clean_log_is_clean() {
+        assert_eq!(problems(CLEAN, &AllowList::default()), []);
+    }
+
+    #[test]
+    fn every_kind_is_found() {
+        for line in [
+            "WARNING: CPU: 0 PID: 1 at fs/jbd2/commit.c:400",
+            "BUG: kernel NULL pointer dereference, address: 0",
+            "Oops: 0000 [#1] PREEMPT SMP",
+            "Call Trace:",
+            "INFO: task jbd2/nullb0-8:77 blocked for more than 120 seconds.",
+            "WARNING: possible circular locking dependency detected",
+            "possible recursive locking detected",
+            "*** DEADLOCK *** possible deadlock",
+            "inconsistent lock state",
+            "suspicious RCU usage",
+            "watchdog: soft lockup - CPU#0 stuck for 26s!",
+            "rcu: INFO: rcu_preempt self-detected stall on CPU",
+            "KASAN: use-after-free in x",
+            "UBSAN: array-index-out-of-bounds",
+            "general protection fault, probably for non-canonical address",
+            "EXT4-fs error (device nullb0): ext4_journal_check_start:83",
+            "EXT4-fs (nullb0): I/O error while writing superblock",
+            "JBD2: Detected IO errors while flushing file data on nullb0-8",
+            "Aborting journal on device nullb0-8.",
+            "Kernel panic - not syncing: x",
+        ] {
+            let log = format!("{CLEAN}[    4.000000] {line}\n");
+            let found = problems(&log, &AllowList::default());
+            assert_eq!(found.len(), 1, "{line}");
+            assert_eq!(found[0].line_number, 5);
+        }
+    }
+
+    #[test]
+    fn expected_lines_are_allowed_and_only_they() {
+        let log = "EXT4-fs error (device nullb0): x\nWARNING: y\n";
+        let found = problems(log, &AllowList::new(["EXT4-fs error", ""]));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].line, "WARNING: y");
+    }
+
+    #[test]
+    fn tail_keeps_the_end() {
+        assert_eq!(tail("a\n\nb\nc\n", 2), "b\nc");
+        assert_eq!(tail("\n", 2), "(nothing)");
+    }
+}

@@ -1,0 +1,192 @@
+//! What a workload can be told, as command-line arguments that are also part of its result.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use serde::{Deserialize, Serialize};
+
+/// One workload with its arguments.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Bench {
+    /// N threads loop: create a file, optionally write it, fsync, close
+    CreateFsync(CreateFsync),
+    /// Writers append to their own files beside threads that create and fsync
+    WriteDelay(WriteDelay),
+    /// Threads wake close together, then each creates a file, fsyncs and closes it
+    Burst(Burst),
+    /// Threads wake close together, then each writes a new file in pieces and fsyncs it
+    WriteBurst(WriteBurst),
+}
+
+/// Arguments that every workload has.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Common {
+    /// Directory on the file system to test; a sub-directory of it is used and removed
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Keep the files instead of removing them at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    #[serde(skip)]
+    pub json: bool,
+}
+
+/// Arguments of the workload `create-fsync`.
+///
+/// Each thread keeps a ring of `files / threads` names (at least one). Until a thread has used
+/// every name once, its loop is exactly create, write, fsync, close. From then on the old file of
+/// the same name is unlinked before each create, outside the timed operations, so that neither
+/// directory nor inode table grows without bound; that unlink joins the same commit as the create.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CreateFsync {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of threads
+    #[arg(long, short = 't', value_name = "N", default_value_t = 4, value_parser = threads())]
+    pub threads: u32,
+    /// Measure for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Measure this many operations of each thread instead of a time
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = warmup_s)]
+    pub warmup_s: f64,
+    /// Bytes to write to each file before its fsync
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1 << 30))]
+    pub bytes: u32,
+    /// Let all threads create in one directory instead of one each
+    #[arg(long)]
+    pub shared_dir: bool,
+    /// Files that exist at the same time, over all threads
+    #[arg(long, value_name = "N", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(1..))]
+    pub files: u32,
+}
+
+/// Arguments of the workload `write-delay`.
+///
+/// A writer appends `bytes` to its own file and then thinks for `think_us`. An append moves the
+/// file's size, so every one of them changes the file's inode: a journal handle on the block of
+/// the inode table that holds it, which is the block a commit may be writing. When its file
+/// reaches 64 writes the writer truncates it to nothing, which is neither timed nor counted.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WriteDelay {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of writers
+    #[arg(long, short = 'w', value_name = "N", default_value_t = 48, value_parser = threads())]
+    pub writers: u32,
+    /// Number of threads that loop create, fsync, close
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=65_536))]
+    pub fsync_streams: u32,
+    /// Bytes of each write
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub bytes: u32,
+    /// Time a writer waits between two writes, microseconds
+    #[arg(long, value_name = "US", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(..=60_000_000))]
+    pub think_us: u32,
+    /// A write that takes longer than this counts as delayed, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub delayed_over_us: u32,
+    /// Measure for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = warmup_s)]
+    pub warmup_s: f64,
+}
+
+/// Arguments of the workload `burst`.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Burst {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of threads
+    #[arg(long, short = 't', value_name = "N", default_value_t = 4, value_parser = threads())]
+    pub threads: u32,
+    /// Time from one burst to the next, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    pub period_ms: u32,
+    /// Each thread wakes at a random moment within this time, microseconds
+    #[arg(long, value_name = "US", default_value_t = 800, value_parser = clap::value_parser!(u32).range(..=3_600_000_000))]
+    pub spread_us: u32,
+    /// Bursts to measure
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub bursts: u32,
+    /// Bursts before measuring
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub warmup_bursts: u32,
+    /// Seed of the random moments
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Duration of one journal commit, milliseconds; without it, the median of each burst's
+    /// fastest fsync, which met no other commit
+    #[arg(long, value_name = "MS", value_parser = duration_s)]
+    pub commit_ms: Option<f64>,
+}
+
+/// Arguments of the workload `write-burst`.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteBurst {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of threads
+    #[arg(long, short = 't', value_name = "N", default_value_t = 16, value_parser = threads())]
+    pub threads: u32,
+    /// Time from one burst to the next, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    pub period_ms: u32,
+    /// Each thread wakes at a random moment within this time, microseconds
+    #[arg(long, value_name = "US", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(..=3_600_000_000))]
+    pub spread_us: u32,
+    /// Bursts to measure
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub bursts: u32,
+    /// Bursts before measuring
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub warmup_bursts: u32,
+    /// Bytes of each piece
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub piece_bytes: u32,
+    /// Pieces written to each file
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub pieces: u32,
+    /// A thread whose writes take longer than this together counts as blocked, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1..))]
+    pub blocked_over_us: u32,
+    /// Seed of the random moments
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+fn threads() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=65_536)
+}
+
+/// Longest time that can be asked for: keeps every sum of nanoseconds far from overflow.
+const LONGEST: f64 = 1e7;
+
+fn duration_s(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= LONGEST => Ok(value),
+        _ => Err(format!("not a number above 0 and up to {LONGEST}")),
+    }
+}
+
+fn warmup_s(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=LONGEST).contains(&value) => Ok(value),
+        _ => Err(format!("not a number from 0 to {LONGEST}")),
+    }
+}

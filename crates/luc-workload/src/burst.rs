@@ -1,0 +1,227 @@
+//! Workload `burst`: fsyncs that arrive within a fixed time of each other.
+//!
+//! Requests that come from outside do not come closer together because the processor got faster.
+//! Each burst has a fixed moment; each thread wakes at its own random moment within the spread
+//! after it, creates a file, fsyncs and closes it, and sleeps until the next burst. A thread that
+//! is still busy when its next moment passes begins at once.
+//!
+//! How many commits an fsync waited for is told from its duration: longer than 1.5 commits means
+//! two. The duration of one commit is given, or taken as the median over the bursts of each
+//! burst's fastest fsync: whoever comes first finds no commit running and waits for exactly one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
+use crate::crew::{self, Schedule, Window};
+use crate::latency::summary;
+use crate::random::moment_ns;
+use crate::report::{BenchReport, Outcome, share};
+use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::{Burst, Latency, Result, Stop};
+
+/// Result of the workload `burst`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstResult {
+    /// The arguments it ran with.
+    pub args: Burst,
+    /// Bursts measured.
+    pub bursts: u64,
+    /// Sum over the threads of 1 / (time from create to close), mean over the bursts, files per
+    /// second.
+    pub file_creation_rate_per_s: f64,
+    /// Standard deviation over the bursts of that rate, files per second.
+    pub file_creation_rate_sd_per_s: f64,
+    /// Time from create to close.
+    pub file: Latency,
+    /// The time an fsync took.
+    pub fsync: Latency,
+    /// Duration of one commit that the next field is measured by, nanoseconds.
+    pub commit_ns: f64,
+    /// Share of the fsyncs that took longer than 1.5 commits, 0 to 1.
+    pub two_commits_share: f64,
+}
+
+/// One thread's part of one burst.
+#[derive(Clone, Copy)]
+struct Turn {
+    file_ns: u64,
+    fsync_ns: u64,
+}
+
+pub fn run(args: &Burst, stop: &Stop) -> Result<BenchReport> {
+    let threads = args.threads as usize;
+    allow_open_files(threads)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
+    let mut places = Vec::with_capacity(threads);
+    for index in 0..args.threads {
+        places.push((scratch.subdir(&format!("t{index:04}"))?, index));
+    }
+    let window = window(args.period_ms, args.warmup_bursts, args.bursts);
+    let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
+        one(&dir, index, args, schedule, stop, failed)
+    };
+    let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
+    scratch.remove()?;
+
+    // Interrupted: only bursts that every thread took part in can be compared.
+    let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
+    let measured = bursts.saturating_sub(args.warmup_bursts as usize);
+    let turns: Vec<Vec<Turn>> = (bursts - measured..bursts)
+        .map(|burst| results.iter().map(|thread| thread[burst]).collect())
+        .collect();
+    let result = figures(args, &turns);
+    let elapsed_ns = measured as u64 * u64::from(args.period_ms) * NS_PER_MS;
+    Ok(BenchReport::new(
+        Outcome::Burst(result.clone()),
+        result.fsync.count,
+        elapsed_ns,
+        stop.is_set(),
+        observed,
+    ))
+}
+
+/// When bursts are measured: the bursts lie one period apart.
+pub fn window(period_ms: u32, warmup_bursts: u32, bursts: u32) -> Window {
+    let period_ns = u64::from(period_ms) * NS_PER_MS;
+    Window {
+        warmup_ns: u64::from(warmup_bursts) * period_ns,
+        length_ns: Some(u64::from(bursts) * period_ns),
+    }
+}
+
+/// Sleeps until this thread's moment of this burst.
+pub fn wait_for_turn(
+    (period_ms, spread_us, seed): (u32, u32, u64),
+    thread: u32,
+    burst: u32,
+    schedule: Schedule,
+    stop: &Stop,
+) {
+    let fixed_ns = schedule.start_ns + u64::from(burst) * u64::from(period_ms) * NS_PER_MS;
+    let spread_ns = u64::from(spread_us) * NS_PER_US;
+    sleep_until(fixed_ns + moment_ns(seed, thread, burst, spread_ns), stop);
+}
+
+fn one(
+    dir: &Dir,
+    index: u32,
+    args: &Burst,
+    schedule: Schedule,
+    stop: &Stop,
+    failed: &Stop,
+) -> Result<Vec<Turn>> {
+    let bursts = args.warmup_bursts + args.bursts;
+    let mut turns = Vec::with_capacity(bursts as usize);
+    let mut name = Name::new();
+    for burst in 0..bursts {
+        let name = name.set(u64::from(burst));
+        let timing = (args.period_ms, args.spread_us, args.seed);
+        wait_for_turn(timing, index, burst, schedule, stop);
+        if stop.is_set() || failed.is_set() {
+            break;
+        }
+        let begin_ns = now_ns();
+        let file = dir.create(name)?;
+        let created_ns = now_ns();
+        dir.fsync(&file, name)?;
+        let synced_ns = now_ns();
+        drop(file);
+        turns.push(Turn {
+            file_ns: now_ns() - begin_ns,
+            fsync_ns: synced_ns - created_ns,
+        });
+    }
+    Ok(turns)
+}
+
+fn figures(args: &Burst, bursts: &[Vec<Turn>]) -> BurstResult {
+    let rates: Vec<f64> = bursts
+        .iter()
+        .map(|burst| {
+            burst
+                .iter()
+                .map(|turn| 1e9 / turn.file_ns.max(1) as f64)
+                .sum()
+        })
+        .collect();
+    let (rate, rate_sd) = mean_and_deviation(&rates);
+    let mut fastest: Vec<u64> = bursts
+        .iter()
+        .filter_map(|burst| burst.iter().map(|turn| turn.fsync_ns).min())
+        .collect();
+    let commit_ns = args.commit_ms.map_or_else(
+        || summary(&mut fastest).p50_ns as f64,
+        |ms| ms * NS_PER_MS as f64,
+    );
+    let turns = || bursts.iter().flatten();
+    let two = turns()
+        .filter(|turn| turn.fsync_ns as f64 > 1.5 * commit_ns)
+        .count() as u64;
+    let mut file_ns: Vec<u64> = turns().map(|turn| turn.file_ns).collect();
+    let mut fsync_ns: Vec<u64> = turns().map(|turn| turn.fsync_ns).collect();
+    BurstResult {
+        args: args.clone(),
+        bursts: bursts.len() as u64,
+        file_creation_rate_per_s: rate,
+        file_creation_rate_sd_per_s: rate_sd,
+        file: summary(&mut file_ns),
+        fsync: summary(&mut fsync_ns),
+        commit_ns,
+        two_commits_share: share(two, fsync_ns.len() as u64),
+    }
+}
+
+/// Mean and sample standard deviation; 0 where they mean nothing.
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    if values.is_empty() {
+        return (0.0, 0.0);
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let deviation = match values.len() {
+        1 => 0.0,
+        n => (squares / (n - 1) as f64).sqrt(),
+    };
+    (mean, deviation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Turn, figures};
+    use crate::{Burst, Common};
+
+    fn args(commit_ms: Option<f64>) -> Burst {
+        Burst {
+            common: Common {
+                dir: "/none".into(),
+                keep: false,
+                json: false,
+            },
+            threads: 2,
+            period_ms: 60,
+            spread_us: 800,
+            bursts: 2,
+            warmup_bursts: 0,
+            seed: 1,
+            commit_ms,
+        }
+    }
+
+    #[test]
+    fn rate_and_share_by_hand() {
+        let turn = |ms: u64| Turn {
+            file_ns: ms * 1_000_000,
+            fsync_ns: ms * 1_000_000,
+        };
+        let bursts = [vec![turn(10), turn(20)], vec![turn(10), turn(10)]];
+        let result = figures(&args(None), &bursts);
+        // 1/10 ms + 1/20 ms = 150 per second, 2/10 ms = 200 per second.
+        assert!((result.file_creation_rate_per_s - 175.0).abs() < 1e-9);
+        assert!((result.file_creation_rate_sd_per_s - 35.355).abs() < 1e-3);
+        assert!((result.commit_ns - 1e7).abs() < 1e-9);
+        assert!((result.two_commits_share - 0.25).abs() < 1e-9);
+        let given = figures(&args(Some(5.0)), &bursts);
+        assert!((given.two_commits_share - 1.0).abs() < 1e-9);
+        assert_eq!(figures(&args(None), &[]).bursts, 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! Workload `create-fsync`: threads that create files and make each one durable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{now_ns, seconds_ns};
+use crate::crew::{self, Schedule, Window};
+use crate::latency::{Mean, Recorder};
+use crate::report::{BenchReport, Outcome};
+use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::{CreateFsync, Latency, Result, Stop};
+
+/// Result of the workload `create-fsync`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CreateFsyncResult {
+    /// The arguments it ran with.
+    pub args: CreateFsync,
+    /// Operations that ended within the measurement; one is create, write, fsync, close.
+    pub ops: u64,
+    /// Operations per second of the measurement.
+    pub ops_per_s: f64,
+    /// Sum over the threads of 1 / (mean time of one operation), files per second.
+    pub file_creation_rate_per_s: f64,
+    /// Operations of the slowest thread.
+    pub thread_ops_min: u64,
+    /// Operations of the fastest thread.
+    pub thread_ops_max: u64,
+    /// Sync delay: the time an fsync took.
+    pub fsync: Latency,
+    /// Mean time of a create, nanoseconds.
+    pub create_mean_ns: f64,
+    /// Mean time of a write, nanoseconds; 0 when nothing is written.
+    pub write_mean_ns: f64,
+    /// Mean time of a close, nanoseconds.
+    pub close_mean_ns: f64,
+}
+
+struct Place {
+    dir: Dir,
+    /// First file number; differs between threads that share a directory.
+    first_file: u64,
+    ring_files: u64,
+}
+
+struct Thread {
+    fsync: Recorder,
+    whole_sum_ns: u64,
+    create: Mean,
+    write: Mean,
+    close: Mean,
+    ended_ns: u64,
+}
+
+pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
+    let threads = args.threads as usize;
+    allow_open_files(threads)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
+    let ring_files = u64::from((args.files / args.threads).max(1));
+    let mut places = Vec::with_capacity(threads);
+    for index in 0..u64::from(args.threads) {
+        let (name, first_file) = if args.shared_dir {
+            ("shared".to_owned(), index * ring_files)
+        } else {
+            (format!("t{index:04}"), 0)
+        };
+        places.push(Place {
+            dir: scratch.subdir(&name)?,
+            first_file,
+            ring_files,
+        });
+    }
+    let window = Window {
+        warmup_ns: seconds_ns(args.warmup_s),
+        length_ns: args.ops.is_none().then(|| seconds_ns(args.seconds)),
+    };
+    let data = vec![0x6c_u8; args.bytes as usize];
+    let body =
+        |place, schedule, failed: &Stop| one(&place, schedule, args.ops, &data, stop, failed);
+    let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
+    scratch.remove()?;
+
+    let ended_ns = results.iter().map(|t| t.ended_ns).max().unwrap_or(0);
+    let elapsed_ns = ended_ns
+        .min(schedule.until_ns)
+        .saturating_sub(schedule.from_ns);
+    let interrupted = stop.is_set();
+    // A full measurement lasted as long as was asked for, wherever its last operation ended.
+    let elapsed_ns = match window.length_ns {
+        Some(length_ns) if !interrupted => length_ns,
+        _ => elapsed_ns,
+    };
+    let fsync = Recorder::merged(results.iter().map(|t| &t.fsync));
+    let counts = || results.iter().map(|t| t.fsync.count());
+    let result = CreateFsyncResult {
+        args: args.clone(),
+        ops: fsync.count,
+        ops_per_s: crate::report::per_second(fsync.count, elapsed_ns),
+        file_creation_rate_per_s: results
+            .iter()
+            .filter(|t| t.whole_sum_ns > 0)
+            .map(|t| crate::report::per_second(t.fsync.count(), t.whole_sum_ns))
+            .sum(),
+        thread_ops_min: counts().min().unwrap_or(0),
+        thread_ops_max: counts().max().unwrap_or(0),
+        fsync,
+        create_mean_ns: Mean::merged(results.iter().map(|t| t.create)),
+        write_mean_ns: Mean::merged(results.iter().map(|t| t.write)),
+        close_mean_ns: Mean::merged(results.iter().map(|t| t.close)),
+    };
+    Ok(BenchReport::new(
+        Outcome::CreateFsync(result),
+        fsync.count,
+        elapsed_ns,
+        interrupted,
+        observed,
+    ))
+}
+
+fn one(
+    place: &Place,
+    schedule: Schedule,
+    ops: Option<u64>,
+    data: &[u8],
+    stop: &Stop,
+    failed: &Stop,
+) -> Result<Thread> {
+    let dir = &place.dir;
+    let mut name = Name::new();
+    let mut thread = Thread {
+        fsync: Recorder::new(),
+        whole_sum_ns: 0,
+        create: Mean::default(),
+        write: Mean::default(),
+        close: Mean::default(),
+        ended_ns: schedule.start_ns,
+    };
+    for turn in 0_u64.. {
+        let name = name.set(place.first_file + turn % place.ring_files);
+        if turn >= place.ring_files {
+            dir.unlink(name)?;
+        }
+        let begin_ns = now_ns();
+        if begin_ns >= schedule.until_ns || stop.is_set() || failed.is_set() {
+            break;
+        }
+        let file = dir.create(name)?;
+        let created_ns = now_ns();
+        if !data.is_empty() {
+            dir.write(&file, name, data)?;
+        }
+        let written_ns = now_ns();
+        dir.fsync(&file, name)?;
+        let synced_ns = now_ns();
+        drop(file);
+        let closed_ns = now_ns();
+        // Counting what ends in the window, whenever it began, counts each operation once and
+        // favours neither edge. Counted operations must begin in it instead.
+        let counts = match ops {
+            Some(_) => begin_ns >= schedule.from_ns,
+            None => closed_ns > schedule.from_ns && closed_ns <= schedule.until_ns,
+        };
+        if counts {
+            thread.create.record(created_ns - begin_ns);
+            if !data.is_empty() {
+                thread.write.record(written_ns - created_ns);
+            }
+            thread.fsync.record(synced_ns - written_ns);
+            thread.close.record(closed_ns - synced_ns);
+            thread.whole_sum_ns += closed_ns - begin_ns;
+        }
+        thread.ended_ns = closed_ns;
+        if ops == Some(thread.fsync.count()) {
+            break;
+        }
+    }
+    Ok(thread)
+}

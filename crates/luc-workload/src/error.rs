@@ -1,0 +1,94 @@
+//! What can go wrong, in one line that names the call and the file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+/// Result of a workload.
+pub type Result<T> = std::result::Result<T, WorkloadError>;
+
+/// Why a workload could not run or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// A system call failed.
+    #[error("cannot {call} {}: {source}{}", path.display(), hint(source))]
+    Call {
+        /// What was tried, as a verb.
+        call: &'static str,
+        /// The file or directory it was tried on.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A write stored fewer bytes than asked, which a regular file does only when space is short.
+    #[error("cannot write {}: only {done} of {wanted} bytes were stored; free some space", path.display())]
+    ShortWrite {
+        /// The file.
+        path: PathBuf,
+        /// Bytes stored.
+        done: usize,
+        /// Bytes asked for.
+        wanted: usize,
+    },
+    /// The system refuses more threads.
+    #[error(
+        "cannot start thread {number} of {wanted}: {source}; ask for fewer threads or raise the limit (ulimit -u)"
+    )]
+    Thread {
+        /// Which thread, counted from 1.
+        number: usize,
+        /// How many were asked for.
+        wanted: usize,
+        /// Why.
+        source: io::Error,
+    },
+    /// Too few file descriptors for one open file per thread.
+    #[error(
+        "{threads} threads need {needed} open files but the hard limit is {limit}; ask for fewer threads or raise it (ulimit -Hn)"
+    )]
+    OpenFiles {
+        /// Threads asked for.
+        threads: usize,
+        /// Descriptors needed.
+        needed: u64,
+        /// The hard limit of this process.
+        limit: u64,
+    },
+}
+
+impl WorkloadError {
+    /// The error number of the system call behind this error, if one failed.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Self::Call { source, .. } | Self::Thread { source, .. } => source.raw_os_error(),
+            Self::ShortWrite { .. } | Self::OpenFiles { .. } => None,
+        }
+    }
+
+    pub(crate) fn call(
+        call: &'static str,
+        path: impl AsRef<Path>,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self::Call {
+            call,
+            path: path.as_ref().to_owned(),
+            source: source.into(),
+        }
+    }
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOSPC) => {
+            "; free some space or inodes, ask for fewer files, or give another directory"
+        }
+        Some(Errno::DQUOT) => "; raise the quota or give another directory",
+        Some(Errno::ROFS) => "; mount it read-write or give another directory",
+        Some(Errno::NOENT | Errno::NOTDIR) => "; give an existing directory",
+        Some(Errno::ACCESS | Errno::PERM) => "; give a directory that you may write to",
+        Some(Errno::IO) => "; see the kernel log for the device's error",
+        _ => "",
+    }
+}

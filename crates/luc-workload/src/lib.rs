@@ -1,0 +1,83 @@
+//! Workloads that make a file system commit its journal, and what each operation took.
+//!
+//! | workload | question it answers |
+//! |---|---|
+//! | [`CreateFsync`] | how many files per second can N threads create and make durable |
+//! | [`WriteDelay`] | how often do small writes sleep because a commit is writing their metadata |
+//! | [`Burst`] | do fsyncs that arrive close together share one commit |
+//! | [`WriteBurst`] | do writes that arrive close together block behind each other's commits |
+//!
+//! Nothing here knows whether, or by whom, commits are steered: the same program runs against any
+//! file system, and prints its own result. Times come from `CLOCK_MONOTONIC`, so on a virtual
+//! clock they are virtual times.
+//!
+//! Rules that all workloads keep:
+//!
+//! - Real threads, started together at one moment; no lock and no allocation that grows in the
+//!   measured loops.
+//! - Every system call that fails ends the run with its name and the file it failed on.
+//! - All files live in one new directory, `luc-bench.<pid>`, inside the directory that was given,
+//!   and go away with it, unless the caller wants to keep them. Unlinking happens after the
+//!   measurement, or, where a loop must bound its files, outside the timed operations.
+//! - The same arguments and seed ask for the same operations in the same order per thread.
+
+// Names end with their unit, so many of them look alike.
+#![allow(clippy::similar_names, clippy::struct_field_names)]
+
+mod args;
+mod burst;
+mod clock;
+mod create_fsync;
+mod crew;
+mod error;
+mod journal;
+mod latency;
+mod random;
+mod report;
+mod scratch;
+mod stop;
+mod usage;
+mod write_burst;
+mod write_delay;
+
+pub use args::{Bench, Burst, Common, CreateFsync, WriteBurst, WriteDelay};
+pub use burst::BurstResult;
+pub use create_fsync::CreateFsyncResult;
+pub use error::{Result, WorkloadError};
+pub use journal::JournalCounts;
+pub use latency::Latency;
+pub use report::{BenchReport, Outcome, SCHEMA};
+pub use stop::Stop;
+pub use write_burst::WriteBurstResult;
+pub use write_delay::WriteDelayResult;
+
+impl Bench {
+    /// Runs the workload and waits for its end.
+    ///
+    /// # Errors
+    /// The first system call that failed, with the file's name; files made so far are removed
+    /// (unless they are to be kept). An interrupt through `stop` is not an error: the report then
+    /// covers what was done so far and says so.
+    pub fn run(&self, stop: &Stop) -> Result<BenchReport> {
+        match self {
+            Self::CreateFsync(args) => create_fsync::run(args, stop),
+            Self::WriteDelay(args) => write_delay::run(args, stop),
+            Self::Burst(args) => burst::run(args, stop),
+            Self::WriteBurst(args) => write_burst::run(args, stop),
+        }
+    }
+
+    /// Whether the user asked for JSON instead of text.
+    pub fn json(&self) -> bool {
+        self.common().json
+    }
+
+    fn common(&self) -> &Common {
+        match self {
+            Self::CreateFsync(args) => &args.common,
+            Self::WriteDelay(args) => &args.common,
+            Self::Burst(args) => &args.common,
+            Self::WriteBurst(args) => &args.common,
+        }
+    }
+}

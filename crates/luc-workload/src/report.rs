@@ -1,0 +1,277 @@
+//! What a run found: the part all workloads share, and how a person reads it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::NS_PER_S;
+use crate::crew::Observed;
+use crate::{
+    BurstResult, CreateFsyncResult, JournalCounts, Latency, WriteBurstResult, WriteDelayResult,
+};
+
+/// Name and version of the JSON form. The number grows when a field changes its meaning or goes.
+pub const SCHEMA: &str = "luc-bench/1";
+
+/// The result of one run of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchReport {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The workload's own figures.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// True when the run was ended early; the figures then cover the part that was done.
+    pub interrupted: bool,
+    /// Length of the measurement, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Journal commits within the measurement, where the kernel shows them to this user.
+    pub journal: Option<JournalCounts>,
+    /// Measured fsyncs per journal commit; `None` without commits or without their count.
+    pub fsyncs_per_commit: Option<f64>,
+    /// Busy time of all processors within the measurement, nanoseconds: every instruction that
+    /// the machine ran, in and outside the kernel; `None` where it cannot be read (needs root).
+    pub cpu_busy_ns: Option<u64>,
+}
+
+/// The figures of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "workload", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Of `create-fsync`.
+    CreateFsync(CreateFsyncResult),
+    /// Of `write-delay`.
+    WriteDelay(WriteDelayResult),
+    /// Of `burst`.
+    Burst(BurstResult),
+    /// Of `write-burst`.
+    WriteBurst(WriteBurstResult),
+}
+
+impl BenchReport {
+    pub(crate) fn new(
+        outcome: Outcome,
+        fsyncs: u64,
+        elapsed_ns: u64,
+        interrupted: bool,
+        observed: Observed,
+    ) -> Self {
+        let commits = observed.journal.map_or(0, |journal| journal.commits);
+        Self {
+            schema: SCHEMA.to_owned(),
+            outcome,
+            interrupted,
+            elapsed_ns,
+            journal: observed.journal,
+            fsyncs_per_commit: (commits > 0).then(|| fsyncs as f64 / commits as f64),
+            cpu_busy_ns: observed.cpu_busy_ns,
+        }
+    }
+}
+
+/// A count as a rate; 0 over no time.
+pub fn per_second(count: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 {
+        return 0.0;
+    }
+    count as f64 * NS_PER_S as f64 / elapsed_ns as f64
+}
+
+/// A part of a whole; 0 of nothing.
+pub fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// A time in the unit that suits it.
+fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+fn latency(latency: &Latency) -> String {
+    if latency.count == 0 {
+        return "none".to_owned();
+    }
+    format!(
+        "mean {}, p50 {}, p99 {}, max {}",
+        time(latency.mean_ns),
+        time(latency.p50_ns as f64),
+        time(latency.p99_ns as f64),
+        time(latency.max_ns as f64),
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// Lines of a name and a value, aligned.
+struct Lines<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Lines<'_, '_> {
+    fn line(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
+        writeln!(self.0, "  {name:<20} {value}")
+    }
+}
+
+impl fmt::Display for BenchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (title, dir) = match &self.outcome {
+            Outcome::CreateFsync(r) => (
+                format!("create-fsync, {} threads", r.args.threads),
+                &r.args.common.dir,
+            ),
+            Outcome::WriteDelay(r) => (
+                format!(
+                    "write-delay, {} writers beside {} fsync streams",
+                    r.args.writers, r.args.fsync_streams
+                ),
+                &r.args.common.dir,
+            ),
+            Outcome::Burst(r) => (
+                format!(
+                    "burst, {} threads within {} us every {} ms",
+                    r.args.threads, r.args.spread_us, r.args.period_ms
+                ),
+                &r.args.common.dir,
+            ),
+            Outcome::WriteBurst(r) => (
+                format!(
+                    "write-burst, {} threads within {} us every {} ms",
+                    r.args.threads, r.args.spread_us, r.args.period_ms
+                ),
+                &r.args.common.dir,
+            ),
+        };
+        writeln!(f, "{title}, in {}", dir.display())?;
+        let mut lines = Lines(f);
+        match &self.outcome {
+            Outcome::CreateFsync(r) => r.lines(&mut lines)?,
+            Outcome::WriteDelay(r) => r.lines(&mut lines)?,
+            Outcome::Burst(r) => r.lines(&mut lines)?,
+            Outcome::WriteBurst(r) => r.lines(&mut lines)?,
+        }
+        match (self.journal, self.fsyncs_per_commit) {
+            (Some(journal), Some(per_commit)) => lines.line(
+                "journal commits",
+                format!("{}, {per_commit:.2} fsyncs each", journal.commits),
+            )?,
+            (Some(journal), None) => lines.line("journal commits", journal.commits)?,
+            (None, _) => lines.line("journal commits", "not known (needs ext4 and root)")?,
+        }
+        if let Some(busy_ns) = self.cpu_busy_ns {
+            lines.line("processors busy", time(busy_ns as f64))?;
+        }
+        let cut = if self.interrupted {
+            ", interrupted: figures cover the part that was done"
+        } else {
+            ""
+        };
+        lines.line(
+            "measured for",
+            format!("{:.2} s{cut}", self.elapsed_ns as f64 / NS_PER_S as f64),
+        )
+    }
+}
+
+impl CreateFsyncResult {
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            "operations",
+            format!("{} ({:.1}/s)", self.ops, self.ops_per_s),
+        )?;
+        lines.line(
+            "file creation rate",
+            format!("{:.1} files/s", self.file_creation_rate_per_s),
+        )?;
+        lines.line(
+            "per thread",
+            format!(
+                "{} to {} operations",
+                self.thread_ops_min, self.thread_ops_max
+            ),
+        )?;
+        lines.line("sync delay", latency(&self.fsync))?;
+        let create = time(self.create_mean_ns);
+        let close = time(self.close_mean_ns);
+        let parts = if self.args.bytes > 0 {
+            let write = time(self.write_mean_ns);
+            format!("create {create}, write {write}, close {close}")
+        } else {
+            format!("create {create}, close {close}")
+        };
+        lines.line("other calls, mean", parts)
+    }
+}
+
+impl WriteDelayResult {
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            "writes",
+            format!("{} ({:.1}/s)", self.writes, self.writes_per_s),
+        )?;
+        lines.line(
+            "delayed",
+            format!(
+                "{} ({}) took longer than {} us",
+                self.delayed,
+                percent(self.delayed_share),
+                self.args.delayed_over_us
+            ),
+        )?;
+        lines.line("write time", latency(&self.write))?;
+        lines.line(
+            "fsyncs",
+            format!("{} ({:.1}/s)", self.fsyncs, self.fsyncs_per_s),
+        )?;
+        lines.line("sync delay", latency(&self.fsync))
+    }
+}
+
+impl BurstResult {
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line("bursts", self.bursts)?;
+        lines.line(
+            "file creation rate",
+            format!("{:.1} files/s", self.file_creation_rate_per_s),
+        )?;
+        lines.line("time per file", latency(&self.file))?;
+        lines.line("sync delay", latency(&self.fsync))?;
+        lines.line(
+            "waited for two",
+            format!(
+                "{} of the fsyncs took over 1.5 commits of {}",
+                percent(self.two_commits_share),
+                time(self.commit_ns)
+            ),
+        )
+    }
+}
+
+impl WriteBurstResult {
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line("bursts", self.bursts)?;
+        lines.line(
+            "write time",
+            format!(
+                "{} for {} bytes",
+                latency(&self.write),
+                u64::from(self.args.piece_bytes) * u64::from(self.args.pieces)
+            ),
+        )?;
+        lines.line(
+            "blocked",
+            format!(
+                "{} of the threads wrote for longer than {} us",
+                percent(self.blocked_share),
+                self.args.blocked_over_us
+            ),
+        )?;
+        lines.line("create time", latency(&self.create))?;
+        lines.line("sync delay", latency(&self.fsync))
+    }
+}

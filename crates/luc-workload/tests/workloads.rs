@@ -1,0 +1,262 @@
+//! The workloads on whatever file system holds the temporary directory: counts, clean-up, errors.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use luc_workload::{Bench, BenchReport, Outcome, SCHEMA, Stop};
+
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+fn bench(words: &str, dir: &Path) -> Bench {
+    let dir = dir.to_str().expect("UTF-8 path");
+    let argv = ["bench"].into_iter().chain(words.split_whitespace());
+    Cli::try_parse_from(argv.chain([dir]))
+        .expect("valid arguments")
+        .bench
+}
+
+fn run(words: &str) -> BenchReport {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let report = bench(words, dir.path())
+        .run(&Stop::new())
+        .expect("workload runs");
+    let left: Vec<_> = fs::read_dir(dir.path()).expect("readable").collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+    let json = serde_json::to_string(&report).expect("serializes");
+    let again: BenchReport = serde_json::from_str(&json).expect("parses");
+    assert_eq!(again, report, "JSON does not carry everything");
+    assert_eq!(report.schema, SCHEMA);
+    assert!(!report.interrupted);
+    report
+}
+
+#[test]
+fn counted_operations_are_exact() {
+    for (words, ops) in [
+        ("create-fsync -t 3 --ops 7 --warmup-s 0", 21),
+        ("create-fsync -t 3 --ops 7 --warmup-s 0.05 --bytes 5000", 21),
+        ("create-fsync -t 4 --ops 50 --shared-dir", 200),
+        // A ring of two names per thread: unlinks happen, counts stay.
+        ("create-fsync -t 2 --ops 40 --files 4", 80),
+        ("create-fsync -t 2 --ops 40 --files 1 --shared-dir", 80),
+    ] {
+        let Outcome::CreateFsync(result) = run(words).outcome else {
+            panic!("wrong workload");
+        };
+        assert_eq!(result.ops, ops, "{words}");
+        assert_eq!(result.fsync.count, ops, "{words}");
+        let each = ops / u64::from(result.args.threads);
+        assert_eq!((result.thread_ops_min, result.thread_ops_max), (each, each));
+        assert!(result.ops_per_s > 0.0 && result.file_creation_rate_per_s > 0.0);
+        assert_eq!(result.write_mean_ns > 0.0, result.args.bytes > 0);
+    }
+}
+
+#[test]
+fn bursts_are_exact() {
+    let report = run("burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2");
+    let Outcome::Burst(result) = report.outcome else {
+        panic!("wrong workload");
+    };
+    assert_eq!(
+        (result.bursts, result.file.count, result.fsync.count),
+        (6, 18, 18)
+    );
+    assert_eq!(report.elapsed_ns, 30_000_000);
+
+    let report = run("write-burst -t 3 --period-ms 5 --spread-us 500 --bursts 4 --pieces 2");
+    let Outcome::WriteBurst(result) = report.outcome else {
+        panic!("wrong workload");
+    };
+    assert_eq!(
+        (result.bursts, result.write.count, result.create.count),
+        (4, 12, 12)
+    );
+}
+
+#[test]
+fn writers_and_streams_are_told_apart() {
+    let report =
+        run("write-delay -w 4 --fsync-streams 2 --think-us 200 --seconds 0.3 --warmup-s 0.05");
+    let Outcome::WriteDelay(result) = report.outcome else {
+        panic!("wrong workload");
+    };
+    // 4 writers, at most one write per 200 us each; 64 writes end a file, so truncation happened.
+    assert!(
+        result.writes > 4 * 64 && result.writes <= 4 * 1500,
+        "{}",
+        result.writes
+    );
+    assert!(result.fsyncs > 0 && result.fsync.count == result.fsyncs);
+
+    let report = run("write-delay -w 2 --fsync-streams 0 --seconds 0.1 --warmup-s 0");
+    let Outcome::WriteDelay(result) = report.outcome else {
+        panic!("wrong workload");
+    };
+    assert_eq!(result.fsyncs, 0);
+}
+
+#[test]
+fn a_thousand_threads_run() {
+    let Outcome::CreateFsync(result) = run("create-fsync -t 1024 --ops 1 --warmup-s 0").outcome
+    else {
+        panic!("wrong workload");
+    };
+    assert_eq!(result.ops, 1024);
+}
+
+#[test]
+fn files_stay_when_asked() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    bench(
+        "create-fsync -t 2 --ops 3 --warmup-s 0 --bytes 10 --keep",
+        dir.path(),
+    )
+    .run(&Stop::new())
+    .expect("workload runs");
+    let root = fs::read_dir(dir.path()).expect("readable").next();
+    let root = root.expect("kept").expect("readable").path();
+    for thread in ["t0000", "t0001"] {
+        let files: Vec<_> = fs::read_dir(root.join(thread))
+            .expect("readable")
+            .map(|entry| entry.expect("readable").metadata().expect("readable").len())
+            .collect();
+        assert_eq!(files, [10, 10, 10]);
+    }
+}
+
+#[test]
+fn an_interrupt_gives_the_summary_so_far() {
+    for words in [
+        "create-fsync -t 2 --seconds 60 --warmup-s 0",
+        "create-fsync -t 2 --ops 100000000 --warmup-s 0",
+        "write-delay -w 2 --seconds 60 --warmup-s 0",
+        "burst -t 2 --period-ms 20 --bursts 3000 --warmup-bursts 0",
+        "write-burst -t 2 --period-ms 20 --bursts 3000 --warmup-bursts 0",
+    ] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let stop = Stop::new();
+        let begin = Instant::now();
+        let report = thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(300));
+                stop.set();
+            });
+            bench(words, dir.path()).run(&stop).expect("no error")
+        });
+        assert!(report.interrupted, "{words}");
+        assert!(begin.elapsed() < Duration::from_secs(20), "{words}");
+        let text = report.to_string();
+        assert!(text.contains("interrupted"), "{text}");
+        assert!(
+            report.elapsed_ns > 0 && report.elapsed_ns < 20_000_000_000,
+            "{words}"
+        );
+        assert!(fs::read_dir(dir.path()).expect("readable").next().is_none());
+    }
+}
+
+#[test]
+fn errors_name_the_file_and_the_remedy() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let missing = dir.path().join("missing");
+    let error = bench("create-fsync --ops 1", &missing)
+        .run(&Stop::new())
+        .expect_err("no such directory");
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("cannot create directory {}", missing.display())));
+    assert!(
+        text.ends_with("; give an existing directory") && !text.contains('\n'),
+        "{text}"
+    );
+
+    let file = dir.path().join("file");
+    fs::write(&file, b"").expect("writable");
+    let error = bench("burst", &file)
+        .run(&Stop::new())
+        .expect_err("not a directory");
+    assert!(error.to_string().contains("Not a directory"), "{error}");
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    for words in [
+        "create-fsync --threads 0",
+        "create-fsync --threads x",
+        "create-fsync --seconds 0",
+        "create-fsync --seconds nan",
+        "create-fsync --seconds 1e300",
+        "create-fsync --warmup-s -1",
+        "create-fsync --seconds 1 --ops 1",
+        "create-fsync --ops 0",
+        "write-delay --bytes 0",
+        "burst --bursts 0",
+        "burst --period-ms 0",
+        "write-burst --pieces 0",
+        "read-burst",
+    ] {
+        let argv = ["bench"].into_iter().chain(words.split_whitespace());
+        assert!(
+            Cli::try_parse_from(argv.chain(["/tmp"])).is_err(),
+            "{words}"
+        );
+    }
+}
+
+/// Runs `body` with a tiny file system at a path; says so when this machine lets nobody mount.
+fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+        .arg(dir.path())
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        println!("SKIP: cannot mount a tmpfs here (needs root)");
+        return;
+    }
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(dir.path())));
+    let status = Command::new("umount").arg(dir.path()).status();
+    assert!(status.expect("umount runs").success(), "still in use");
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn a_full_file_system_is_one_line_and_leaves_nothing() {
+    with_tmpfs("size=256k", |dir| {
+        let error = bench("create-fsync -t 4 --seconds 30 --bytes 65536", dir)
+            .run(&Stop::new())
+            .expect_err("256 KiB are soon full");
+        let text = error.to_string();
+        assert!(text.contains("free some space"), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+        assert!(fs::read_dir(dir).expect("readable").next().is_none());
+    });
+    with_tmpfs("nr_inodes=20", |dir| {
+        let error = bench("create-fsync -t 2 --seconds 30", dir)
+            .run(&Stop::new())
+            .expect_err("20 inodes are soon used");
+        assert_eq!(error.raw_os_error(), Some(28), "{error}");
+        assert!(fs::read_dir(dir).expect("readable").next().is_none());
+    });
+}
+
+#[test]
+fn a_read_only_file_system_is_named() {
+    with_tmpfs("ro", |dir| {
+        let error = bench("create-fsync", dir)
+            .run(&Stop::new())
+            .expect_err("read-only");
+        assert!(error.to_string().contains("mount it read-write"), "{error}");
+    });
+}

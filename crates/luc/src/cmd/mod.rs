@@ -1,0 +1,61 @@
+//! The verbs, one file each.
+
+pub mod completions;
+pub mod control;
+pub mod man;
+pub mod off;
+pub mod on;
+pub mod probe;
+pub mod set;
+pub mod status;
+
+use std::path::{Path, PathBuf};
+
+use crate::Context;
+use crate::cli::Verb;
+use crate::exit::Failure;
+use crate::journal;
+use crate::sysfs::Attached;
+use crate::system::System;
+
+/// Does what the command line asks for.
+pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
+    match verb {
+        Verb::Probe(args) => probe::run(args, context),
+        Verb::On(args) => on::run(args, context),
+        Verb::Off(args) => off::run(args, context),
+        Verb::Status(args) => status::run(args, context),
+        Verb::Set(args) => set::run(args, context),
+        Verb::Control(verb) => control::run(verb, context),
+        Verb::Completions(args) => completions::run(args, context),
+        Verb::Man(args) => man::run(args, context),
+    }
+}
+
+/// Writes a value as indented JSON with a newline at its end.
+fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<(), Failure> {
+    serde_json::to_writer_pretty(&mut *context.out, value)
+        .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+    writeln!(context.out)?;
+    Ok(())
+}
+
+/// Mount points as people list them.
+fn join_paths(paths: &[PathBuf]) -> String {
+    let shown: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    shown.join(", ")
+}
+
+/// The file system with LUC on that a path or block device means.
+///
+/// # Errors
+/// No such path, or LUC is not on for it.
+fn attached_at(system: &dyn System, path: &Path, all: &[Attached]) -> Result<Attached, Failure> {
+    let device = journal::device_of(system, path)?;
+    all.iter()
+        .find(|attached| attached.device == device)
+        .cloned()
+        .ok_or_else(|| Failure::NotOn {
+            path: path.display().to_string(),
+        })
+}

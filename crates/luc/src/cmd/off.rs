@@ -1,0 +1,97 @@
+//! `luc off`
+
+use std::path::PathBuf;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::sysfs::Attached;
+use crate::{journal, module, sysfs, units};
+
+/// Switch LUC off and run the file system as the kernel would
+///
+/// Takes effect at once, under any load. A file system that is unmounted is
+/// switched off by itself.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A path on the file system, or its block device
+    #[arg(value_name = "PATH|DEVICE", required_unless_present_any = ["all", "unload"], conflicts_with = "all")]
+    path: Option<PathBuf>,
+    /// Switch LUC off for every file system
+    #[arg(long)]
+    all: bool,
+    /// Remove the kernel module afterwards
+    #[arg(long)]
+    unload: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let system = context.system;
+    let attached = sysfs::attached(system)?;
+    let chosen = match &args.path {
+        Some(path) => vec![super::attached_at(system, path, &attached)?],
+        None if args.all => attached.clone(),
+        None => Vec::new(),
+    };
+    if args.unload {
+        let others: Vec<_> = attached
+            .iter()
+            .filter(|one| !chosen.contains(one))
+            .map(|one| one.name.as_str())
+            .collect();
+        if !others.is_empty() {
+            return Err(Failure::Busy {
+                what: "kernel module luc".into(),
+                why: format!("LUC is still on for {}", others.join(", ")),
+                fix: "use `luc off --all --unload`".into(),
+            });
+        }
+    }
+    for attached in &chosen {
+        off(context, attached, args.path.as_ref())?;
+    }
+    if args.all && chosen.is_empty() {
+        writeln!(context.out, "LUC is on for no file system")?;
+    }
+    if args.unload {
+        let was = sysfs::loaded(system);
+        module::unload(system)?;
+        if was {
+            writeln!(context.out, "module luc removed")?;
+        } else {
+            writeln!(context.out, "module luc is not loaded")?;
+        }
+    }
+    Ok(())
+}
+
+fn off(context: &mut Context, attached: &Attached, path: Option<&PathBuf>) -> Result<(), Failure> {
+    let system = context.system;
+    let device = attached.name.replace('!', "/");
+    let place = journal::journals(system)?
+        .into_iter()
+        .find(|journal| journal.device == attached.device)
+        .map_or_else(
+            || device.clone(),
+            |journal| super::join_paths(&journal.mount_points),
+        );
+    // The counters go away with the detach.
+    let count = |name: &str| {
+        let counter = luc_control::counter(name)?;
+        sysfs::counter_value(system, attached, counter)
+    };
+    let (commits, held) = (count("commits"), count("commits_held"));
+    let shown = path.map_or_else(|| place.clone(), |path| path.display().to_string());
+    sysfs::detach(system, &shown, attached.device)?;
+    write!(context.out, "off: {place} ({device})")?;
+    if let (Some(commits), Some(held)) = (commits, held) {
+        write!(
+            context.out,
+            ": of {}, LUC held {}",
+            units::counted(commits, "commit", "commits"),
+            units::count(held)
+        )?;
+    }
+    writeln!(context.out)?;
+    Ok(())
+}

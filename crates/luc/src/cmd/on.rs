@@ -1,0 +1,135 @@
+//! `luc on`
+
+use std::path::PathBuf;
+
+use luc_control::{Knob, KnobError, knob};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::sysfs::Attached;
+use crate::{cli, journal, module, sysfs};
+
+/// Switch LUC on for a file system
+///
+/// Loads the kernel module if need be. Nothing has to be configured: a fresh
+/// start uses policy luc, steers, and finds its set point by itself.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = cli::knob_table())]
+pub struct Args {
+    /// A path on the file system, or its block device
+    #[arg(value_name = "PATH|DEVICE")]
+    path: PathBuf,
+    /// What LUC does: stock, static, pid, copyout or luc
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+    /// Only measure; change nothing
+    #[arg(long)]
+    observe: bool,
+    /// Set a knob from the start; may be given several times
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    settings: Vec<String>,
+    /// Load this luc.ko instead of the installed one
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+}
+
+impl Args {
+    /// The knobs asked for, checked before anything is touched.
+    fn knobs(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
+        let mut asked: Vec<(&str, &str)> = Vec::new();
+        if let Some(policy) = &self.policy {
+            asked.push(("policy", policy));
+        }
+        if self.observe {
+            asked.push(("mode", "observe"));
+        }
+        for setting in &self.settings {
+            let pair = setting.split_once('=').ok_or_else(|| Failure::Usage {
+                verb: "on",
+                why: format!("--set '{setting}' is not KNOB=VALUE"),
+            })?;
+            asked.push(pair);
+        }
+        let mut knobs: Vec<(&Knob, i64)> = Vec::new();
+        for (name, value) in asked {
+            let (knob, value) = parse(name, value).map_err(|error| Failure::KnobRefused {
+                why: error.to_string(),
+                kept: "nothing was switched on",
+            })?;
+            // The last word on a knob counts, as with any option.
+            knobs.retain(|(earlier, _)| earlier.name != knob.name);
+            knobs.push((knob, value));
+        }
+        Ok(knobs)
+    }
+}
+
+fn parse(name: &str, value: &str) -> Result<(&'static Knob, i64), KnobError> {
+    let knob = knob(name)?;
+    Ok((knob, knob.parse(value)?))
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let settings = args.knobs()?;
+    let system = context.system;
+    let shown = args.path.display().to_string();
+    let journal = journal::steerable(system, &args.path)?;
+    let earlier = sysfs::attached(system)?
+        .into_iter()
+        .find(|attached| attached.device == journal.device);
+    if let Some(attached) = earlier {
+        return Err(Failure::AlreadyOn {
+            path: shown,
+            name: attached.name,
+        });
+    }
+    if !module::capable(system, module::Capability::SysAdmin) {
+        return Err(sysfs::denied(&format!("switch LUC on for {shown}")));
+    }
+    let fresh = module::ensure_loaded(system, args.module.as_deref())?;
+    let attached = if context.stopped() {
+        Err(Failure::Interrupted {
+            state: format!("LUC was not switched on for {shown}"),
+        })
+    } else {
+        sysfs::attach(system, &shown, journal.device, &settings)
+    };
+    let attached = attached.inspect_err(|_| {
+        // Leave the machine as it was found. The reason for the failure is
+        // worth more to the user than one of the clean-up.
+        if fresh && sysfs::attached(system).is_ok_and(|others| others.is_empty()) {
+            let _ = module::unload(system);
+        }
+    })?;
+    let summary = summary(context, &attached)?;
+    writeln!(
+        context.out,
+        "on: {} ({}, {}): {summary}",
+        super::join_paths(&journal.mount_points),
+        journal.name.replace('!', "/"),
+        journal.kind
+    )?;
+    Ok(())
+}
+
+/// `policy luc, steering, set point automatic`.
+pub fn summary(context: &Context, attached: &Attached) -> Result<String, Failure> {
+    let value = |name: &str| -> Result<String, Failure> {
+        let knob = knob(name).map_err(anyhow::Error::from)?;
+        Ok(knob.format(sysfs::knob_value(context.system, attached, knob)?))
+    };
+    let mode = match value("mode")?.as_str() {
+        "steer" => "steering".to_owned(),
+        "observe" => "observing only".to_owned(),
+        other => other.to_owned(),
+    };
+    let setpoint = match value("setpoint_events")?.as_str() {
+        "0" => "automatic".to_owned(),
+        events => format!("{events} sync events per commit"),
+    };
+    Ok(format!(
+        "policy {}, {mode}, set point {setpoint}",
+        value("policy")?
+    ))
+}

@@ -1,0 +1,139 @@
+//! `luc probe`
+
+use serde::Serialize;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::journal::{self, Journal};
+use crate::preconditions::{self, Check, State};
+use crate::{module, sysfs, units};
+
+/// Tell whether this machine can run LUC, and what is missing
+///
+/// Looks only, changes nothing. Exits with 13 if something is missing.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    ready: bool,
+    kernel: Option<String>,
+    module_version: Option<String>,
+    checks: &'a [Check],
+    journals: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    journal: Journal,
+    on: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let system = context.system;
+    let journals = journal::journals(system)?;
+    let checks = preconditions::check_all(system, &journals);
+    let attached = sysfs::attached(system)?;
+    let rows: Vec<Row> = journals
+        .into_iter()
+        .map(|journal| Row {
+            on: attached.iter().any(|one| one.device == journal.device),
+            journal,
+        })
+        .collect();
+    let missing: Vec<_> = checks
+        .iter()
+        .filter(|check| check.state == State::Missing)
+        .map(|check| check.need.title())
+        .collect();
+    if args.json {
+        let report = Report {
+            schema: 1,
+            ready: missing.is_empty(),
+            kernel: module::release(system).ok(),
+            module_version: sysfs::version(system),
+            checks: &checks,
+            journals: rows,
+        };
+        super::print_json(context, &report)?;
+    } else {
+        print_checks(context, &checks)?;
+        print_journals(context, &rows)?;
+        if missing.is_empty() {
+            writeln!(context.out, "\nThis machine can run LUC.")?;
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::NotReady {
+        missing: missing.join(", "),
+    })
+}
+
+fn print_checks(context: &mut Context, checks: &[Check]) -> Result<(), Failure> {
+    for check in checks {
+        let word = match check.state {
+            State::Ok => "ok",
+            State::Missing => "missing",
+            State::Note => "note",
+            State::Unknown => "unknown",
+        };
+        write!(
+            context.out,
+            "{word:<8} {:<15} {}",
+            check.need.title(),
+            check.found
+        )?;
+        match &check.fix {
+            Some(fix) => writeln!(context.out, " ({}); {fix}", check.need.why())?,
+            None => writeln!(context.out)?,
+        }
+    }
+    Ok(())
+}
+
+fn print_journals(context: &mut Context, rows: &[Row]) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let cells: Vec<[String; 5]> = rows
+        .iter()
+        .map(|Row { journal, on }| {
+            [
+                super::join_paths(&journal.mount_points),
+                journal.name.replace('!', "/"),
+                journal.kind.clone(),
+                journal_size(journal),
+                match (on, journal.obstacle()) {
+                    (true, _) => "on".into(),
+                    (false, Some(obstacle)) => format!("cannot: {obstacle}"),
+                    (false, None) => "off".into(),
+                },
+            ]
+        })
+        .collect();
+    writeln!(context.out)?;
+    let heads = ["mounted at", "device", "type", "journal", "LUC"];
+    units::table(context.out, heads, &cells)?;
+    Ok(())
+}
+
+fn journal_size(journal: &Journal) -> String {
+    let mut text = match (journal.has_journal, journal.journal_bytes) {
+        (Some(false), _) => "none".to_owned(),
+        (_, Some(bytes)) => units::bytes(bytes),
+        (_, None) => "size unknown".to_owned(),
+    };
+    if journal.fast_commit == Some(true) {
+        text.push_str(", fast commit");
+    }
+    text
+}

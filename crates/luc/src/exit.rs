@@ -1,0 +1,266 @@
+//! What can go wrong, in one place: every failure of the command line, the
+//! line a person reads about it, and the exit code a script sees.
+
+use std::fmt::Write as _;
+
+/// Exit code of `luc`. The table in `luc --help` and in the man pages is made
+/// from these rows; a code that was published never changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    /// Everything asked for was done.
+    Ok = 0,
+    /// Something happened that `luc` has no name for.
+    Unexpected = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// The kernel asks for more rights than the caller has.
+    NotPermitted = 3,
+    /// `luc.ko` is not loaded and cannot be.
+    ModuleUnavailable = 4,
+    /// No such path, or nothing is mounted from that device.
+    NotFound = 5,
+    /// There is a file system, but no ext4 or ext3 journal in it.
+    NotJournaled = 6,
+    /// The file system is mounted read-only.
+    ReadOnly = 7,
+    /// LUC is on already.
+    AlreadyOn = 8,
+    /// LUC is not on.
+    NotOn = 9,
+    /// Unknown knob, not a value of it, or out of its bounds.
+    KnobRefused = 10,
+    /// A function or the module is in somebody's use.
+    Busy = 11,
+    /// The kernel lacks what LUC hooks, or has a layout it does not know.
+    KernelUnsupported = 12,
+    /// `luc probe` found something missing.
+    NotReady = 13,
+    /// A workload could not run.
+    Workload = 14,
+    /// The lab could not run the machine.
+    Lab = 20,
+    /// The kernel log of the lab machine holds a warning or worse.
+    KernelLog = 21,
+    /// A command inside the lab machine failed.
+    Guest = 22,
+    /// A replayed decision differs from the recorded one.
+    ReplayMismatch = 23,
+    /// A trace cannot be read or recorded.
+    Trace = 24,
+    /// Stopped by Ctrl-C or SIGTERM.
+    Interrupted = 130,
+}
+
+impl Code {
+    /// Every code with its meaning, in the order of their numbers.
+    pub const ALL: [(Code, &'static str); 21] = [
+        (Code::Ok, "done"),
+        (Code::Unexpected, "something unexpected failed"),
+        (Code::Usage, "the command line is wrong"),
+        (Code::NotPermitted, "not permitted: more rights are needed"),
+        (
+            Code::ModuleUnavailable,
+            "the kernel module is not loaded and cannot be",
+        ),
+        (
+            Code::NotFound,
+            "no such path, or nothing is mounted from that device",
+        ),
+        (
+            Code::NotJournaled,
+            "not an ext4 or ext3 file system with a journal",
+        ),
+        (Code::ReadOnly, "the file system is mounted read-only"),
+        (Code::AlreadyOn, "LUC is already on for this file system"),
+        (Code::NotOn, "LUC is not on for this file system"),
+        (
+            Code::KnobRefused,
+            "knob refused: unknown, not a value of it, or out of bounds",
+        ),
+        (
+            Code::Busy,
+            "a kernel function or the module is in use by somebody else",
+        ),
+        (
+            Code::KernelUnsupported,
+            "this kernel lacks something that LUC needs",
+        ),
+        (
+            Code::NotReady,
+            "luc probe: this machine cannot run LUC as it is",
+        ),
+        (Code::Workload, "luc bench: the workload could not run"),
+        (Code::Lab, "luc lab: the virtual machine could not be run"),
+        (
+            Code::KernelLog,
+            "luc lab: the guest's kernel log holds a warning or worse",
+        ),
+        (
+            Code::Guest,
+            "a command in the guest failed (luc lab run: its own status instead)",
+        ),
+        (
+            Code::ReplayMismatch,
+            "luc replay: a decision differs from the recorded one",
+        ),
+        (Code::Trace, "a trace cannot be read or recorded"),
+        (Code::Interrupted, "interrupted by Ctrl-C or SIGTERM"),
+    ];
+
+    /// The number handed to the shell.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The table as text, for `--help`.
+    pub fn table() -> String {
+        let mut text = String::from("Exit codes:\n");
+        for (code, meaning) in Self::ALL {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {:>3}  {meaning}", code.number());
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// A failure of the command line. Its text is the whole line after `luc: `:
+/// what failed, on what, why, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// See [`Code::NotPermitted`].
+    #[error("{what}: not permitted; {fix}")]
+    NotPermitted { what: String, fix: String },
+    /// See [`Code::ModuleUnavailable`].
+    #[error("kernel module luc: {why}; {fix}")]
+    ModuleUnavailable { why: String, fix: String },
+    /// See [`Code::NotFound`].
+    #[error("{path}: {why}; {fix}")]
+    NotFound {
+        path: String,
+        why: String,
+        fix: String,
+    },
+    /// See [`Code::NotJournaled`].
+    #[error("{path}: {why}; LUC steers ext4 and ext3 journals only")]
+    NotJournaled { path: String, why: String },
+    /// See [`Code::ReadOnly`].
+    #[error("{path}: mounted read-only, so its journal never commits; remount it read-write first")]
+    ReadOnly { path: String },
+    /// See [`Code::AlreadyOn`].
+    #[error(
+        "{path}: LUC is already on ({name}); change it with `luc set {path}`, or switch it off first"
+    )]
+    AlreadyOn { path: String, name: String },
+    /// See [`Code::NotOn`].
+    #[error("{path}: LUC is not on for this file system; switch it on with `luc on {path}`")]
+    NotOn { path: String },
+    /// See [`Code::KnobRefused`].
+    #[error("{why}; {kept}")]
+    KnobRefused { why: String, kept: &'static str },
+    /// See [`Code::Busy`].
+    #[error("{what}: {why}; {fix}")]
+    Busy {
+        what: String,
+        why: String,
+        fix: String,
+    },
+    /// See [`Code::KernelUnsupported`].
+    #[error("{what}: {why}; see `luc probe`")]
+    KernelUnsupported { what: String, why: String },
+    /// See [`Code::NotReady`].
+    #[error("this machine cannot run LUC as it is: {missing} missing; each line above says how to get it")]
+    NotReady { missing: String },
+    /// See [`Code::Workload`].
+    #[error("workload {what}: {why}")]
+    Workload { what: String, why: String },
+    /// See [`Code::Lab`].
+    #[error("lab: {why}")]
+    Lab { why: String },
+    /// See [`Code::KernelLog`].
+    #[error(
+        "lab: the guest's kernel log holds {count}: \"{first}\"; `--out DIR` keeps the whole log, `--allow-log REGEX` lets expected lines pass"
+    )]
+    KernelLog { count: String, first: String },
+    /// See [`Code::Guest`]; `status` is handed on as it is.
+    #[error("lab: the guest command {command} ended with {how}")]
+    Guest {
+        command: String,
+        how: String,
+        status: Option<u8>,
+    },
+    /// See [`Code::ReplayMismatch`].
+    #[error("replay of {file}: {why}; the controller of this build is not the one that recorded it, or it has a bug")]
+    ReplayMismatch { file: String, why: String },
+    /// See [`Code::Trace`].
+    #[error("trace {what}: {why}")]
+    Trace { what: String, why: String },
+    /// See [`Code::Usage`].
+    #[error("{why}; see `luc {verb} --help`")]
+    Usage { verb: &'static str, why: String },
+    /// See [`Code::Interrupted`].
+    #[error("interrupted: {state}")]
+    Interrupted { state: String },
+    /// See [`Code::Unexpected`].
+    #[error("{0:#}")]
+    Unexpected(#[from] anyhow::Error),
+}
+
+impl Failure {
+    /// The code that belongs to this failure.
+    pub fn code(&self) -> Code {
+        match self {
+            Failure::NotPermitted { .. } => Code::NotPermitted,
+            Failure::ModuleUnavailable { .. } => Code::ModuleUnavailable,
+            Failure::NotFound { .. } => Code::NotFound,
+            Failure::NotJournaled { .. } => Code::NotJournaled,
+            Failure::ReadOnly { .. } => Code::ReadOnly,
+            Failure::AlreadyOn { .. } => Code::AlreadyOn,
+            Failure::NotOn { .. } => Code::NotOn,
+            Failure::KnobRefused { .. } => Code::KnobRefused,
+            Failure::Busy { .. } => Code::Busy,
+            Failure::KernelUnsupported { .. } => Code::KernelUnsupported,
+            Failure::NotReady { .. } => Code::NotReady,
+            Failure::Workload { .. } => Code::Workload,
+            Failure::Lab { .. } => Code::Lab,
+            Failure::KernelLog { .. } => Code::KernelLog,
+            Failure::Guest { .. } => Code::Guest,
+            Failure::ReplayMismatch { .. } => Code::ReplayMismatch,
+            Failure::Trace { .. } => Code::Trace,
+            Failure::Usage { .. } => Code::Usage,
+            Failure::Interrupted { .. } => Code::Interrupted,
+            Failure::Unexpected(_) => Code::Unexpected,
+        }
+    }
+
+    /// The number handed to the shell: the code, or the guest's own status.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Guest {
+                status: Some(status),
+                ..
+            } => *status,
+            _ => self.code().number(),
+        }
+    }
+
+    /// True if the reader of our output went away (`luc status | head`), which
+    /// is no failure.
+    pub fn is_broken_pipe(&self) -> bool {
+        match self {
+            Failure::Unexpected(error) => error.chain().any(|cause| {
+                cause
+                    .downcast_ref::<std::io::Error>()
+                    .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+            }),
+            _ => false,
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Unexpected(error.into())
+    }
+}

@@ -1,0 +1,239 @@
+//! The file systems of this machine that LUC could steer, and the one that a
+//! path of the user's means.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::mounts::{self, Mount};
+use crate::system::{Device, Located, System};
+
+/// A mounted ext4 or ext3 file system.
+#[derive(Clone, Debug, Serialize)]
+pub struct Journal {
+    /// The kernel's name of the block device, as in `/sys/fs/ext4`.
+    pub name: String,
+    /// Number of the block device.
+    #[serde(serialize_with = "as_text")]
+    pub device: Device,
+    /// `ext4` or `ext3`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_points: Vec<PathBuf>,
+    /// False if the file system has no journal; `None` if the kernel does not say.
+    pub has_journal: Option<bool>,
+    /// True if mounted read-only.
+    pub read_only: bool,
+    /// Size of the journal in bytes, if the superblock could be read.
+    pub journal_bytes: Option<u64>,
+    /// True if fast commits are switched on in the superblock, if it could be read.
+    pub fast_commit: Option<bool>,
+}
+
+fn as_text<S: serde::Serializer>(device: &Device, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(device)
+}
+
+/// The driver serves all three; ext2 has no journal, but says so in the same way.
+fn is_ext(kind: &str) -> bool {
+    matches!(kind, "ext4" | "ext3" | "ext2")
+}
+
+impl Journal {
+    fn of(system: &dyn System, table: &[Mount], mount: &Mount) -> Self {
+        let name = device_name(system, mount);
+        let superblock = Superblock::read(system, &name);
+        let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
+        Journal {
+            // jbd2 names no task where there is no journal.
+            has_journal: task
+                .ok()
+                .map(|task| task.trim() != "<none>")
+                .or(superblock.as_ref().map(|superblock| superblock.has_journal)),
+            journal_bytes: superblock
+                .as_ref()
+                .and_then(|superblock| superblock.journal_bytes),
+            fast_commit: superblock.map(|superblock| superblock.fast_commit),
+            device: mount.device,
+            kind: mount.kind.clone(),
+            mount_points: mounts::points_of(table, mount.device),
+            read_only: mount.read_only,
+            name,
+        }
+    }
+
+    /// Why LUC cannot steer it, if it cannot.
+    pub fn obstacle(&self) -> Option<&'static str> {
+        if self.has_journal == Some(false) {
+            Some("no journal")
+        } else if self.read_only {
+            Some("read-only")
+        } else {
+            None
+        }
+    }
+}
+
+/// Every mounted ext4 or ext3 file system, in the order of their mounts.
+pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
+    let table = mounts::mounts(system)?;
+    let mut found: Vec<Journal> = Vec::new();
+    for mount in table.iter().filter(|mount| is_ext(&mount.kind)) {
+        if found.iter().all(|journal| journal.device != mount.device) {
+            found.push(Journal::of(system, &table, mount));
+        }
+    }
+    Ok(found)
+}
+
+/// The kernel's name of a block device, with `!` for `/` as sysfs writes it.
+fn device_name(system: &dyn System, mount: &Mount) -> String {
+    let link = system.link(&format!("/sys/dev/block/{}", mount.device));
+    let named = link
+        .ok()
+        .and_then(|target| Some(target.file_name()?.to_str()?.to_owned()));
+    named.unwrap_or_else(|| {
+        let source = mount.source.strip_prefix("/dev/").unwrap_or(&mount.source);
+        source.replace('/', "!")
+    })
+}
+
+/// The mount that a path or block device of the user's means.
+///
+/// # Errors
+/// No such path, or nothing is mounted from that device.
+fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), Failure> {
+    let shown = path.display().to_string();
+    let located = system.locate(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Failure::NotPermitted {
+            what: format!("look at {shown}"),
+            fix: "run it as root".into(),
+        },
+        std::io::ErrorKind::NotFound => Failure::NotFound {
+            path: shown.clone(),
+            why: "no such file, folder or device".into(),
+            fix: "`luc probe` lists the journals of this machine".into(),
+        },
+        _ => Failure::NotFound {
+            path: shown.clone(),
+            why: error.to_string(),
+            fix: "give a mount point, a path below one, or a block device".into(),
+        },
+    })?;
+    let table = mounts::mounts(system)?;
+    let Some(mount) = mounts::mount_of(&table, &located).cloned() else {
+        return Err(Failure::NotFound {
+            path: shown,
+            why: match located {
+                Located::BlockDevice(_) => "no file system is mounted from this device".into(),
+                Located::Inside { .. } => "on no mount that this process can see".into(),
+            },
+            fix: "mount it first".into(),
+        });
+    };
+    Ok((table, mount))
+}
+
+/// The device that a path means, whatever file system it holds.
+pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, Failure> {
+    Ok(find(system, path)?.1.device)
+}
+
+/// The journal that a path or block device means, checked to be one that LUC
+/// can steer.
+///
+/// # Errors
+/// No such path, not ext4 or ext3, no journal, or read-only.
+pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, Failure> {
+    let (table, mount) = find(system, path)?;
+    let shown = path.display().to_string();
+    if !is_ext(&mount.kind) {
+        return Err(Failure::NotJournaled {
+            path: shown,
+            why: format!("the file system is {}", mount.kind),
+        });
+    }
+    let journal = Journal::of(system, &table, &mount);
+    if journal.has_journal == Some(false) {
+        return Err(Failure::NotJournaled {
+            path: shown,
+            why: format!("the {} file system has no journal", mount.kind),
+        });
+    }
+    if journal.read_only {
+        return Err(Failure::ReadOnly { path: shown });
+    }
+    Ok(journal)
+}
+
+/// What the ext4 superblock tells about the journal.
+#[derive(Debug, PartialEq, Eq)]
+struct Superblock {
+    has_journal: bool,
+    fast_commit: bool,
+    journal_bytes: Option<u64>,
+}
+
+impl Superblock {
+    const OFFSET: u64 = 1024;
+    const LENGTH: usize = 1024;
+    const MAGIC: u32 = 0xef53;
+    /// Byte offsets of little-endian fields.
+    const AT_MAGIC: usize = 0x38;
+    const AT_COMPAT: usize = 0x5c;
+    const AT_BACKUP_KIND: usize = 0xfd;
+    /// `s_jnl_blocks`: 15 words of block map, then the size, high word first.
+    const AT_SIZE_HIGH: usize = 0x10c + 15 * 4;
+    const AT_SIZE_LOW: usize = 0x10c + 16 * 4;
+    const COMPAT_HAS_JOURNAL: u32 = 0x4;
+    const COMPAT_FAST_COMMIT: u32 = 0x400;
+
+    fn read(system: &dyn System, name: &str) -> Option<Self> {
+        let node = format!("/dev/{}", name.replace('!', "/"));
+        let bytes = system.read_at(&node, Self::OFFSET, Self::LENGTH).ok()?;
+        Self::parse(&bytes)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| -> Option<u32> {
+            let field = bytes.get(at..at + 4)?;
+            Some(u32::from_le_bytes(field.try_into().ok()?))
+        };
+        if word(Self::AT_MAGIC)? & 0xffff != Self::MAGIC {
+            return None;
+        }
+        let compat = word(Self::AT_COMPAT)?;
+        let size = u64::from(word(Self::AT_SIZE_HIGH)?) << 32 | u64::from(word(Self::AT_SIZE_LOW)?);
+        // The copy of the journal's inode is there only with this mark.
+        let has_size = bytes.get(Self::AT_BACKUP_KIND) == Some(&1) && size > 0;
+        Some(Superblock {
+            has_journal: compat & Self::COMPAT_HAS_JOURNAL != 0,
+            fast_commit: compat & Self::COMPAT_FAST_COMMIT != 0,
+            journal_bytes: has_size.then_some(size),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_superblock_tells_of_its_journal() {
+        let mut block = vec![0_u8; Superblock::LENGTH];
+        assert_eq!(Superblock::parse(&block), None, "no magic");
+        block[0x38] = 0x53;
+        block[0x39] = 0xef;
+        block[0x5c] = 0x04;
+        block[0xfd] = 1;
+        block[0x10c + 64..0x10c + 68].copy_from_slice(&(64_u32 << 20).to_le_bytes());
+        let plain = Superblock::parse(&block).expect("magic is there");
+        assert!(plain.has_journal && !plain.fast_commit);
+        assert_eq!(plain.journal_bytes, Some(64 << 20));
+        block[0x5d] = 0x04;
+        assert!(Superblock::parse(&block).expect("magic").fast_commit);
+        assert_eq!(Superblock::parse(&block[..80]), None, "cut off");
+    }
+}

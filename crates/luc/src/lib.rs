@@ -1,0 +1,100 @@
+//! The command line of LUC: thin verbs over the libraries of this workspace.
+//!
+//! A verb is a module of [`cmd`] with its arguments and a `run`. What they
+//! share lies beside them: [`system`] is the machine they act on, [`exit`]
+//! every way they can fail, [`sysfs`] the loaded module.
+
+pub mod cli;
+pub mod cmd;
+pub mod exit;
+pub mod journal;
+pub mod module;
+pub mod mounts;
+pub mod preconditions;
+pub mod sysfs;
+pub mod system;
+pub mod units;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser as _;
+
+use crate::exit::{Code, Failure};
+use crate::system::{Machine, System};
+
+/// What a verb works with: the machine, where its answer goes, and whether
+/// somebody asked it to stop.
+pub struct Context<'a> {
+    /// The machine.
+    pub system: &'a dyn System,
+    /// Standard output: the answer.
+    pub out: &'a mut dyn Write,
+    /// Standard error: remarks.
+    pub err: &'a mut dyn Write,
+    /// Set by SIGINT and SIGTERM.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Context<'_> {
+    /// True once the user pressed Ctrl-C or the process was asked to end.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The whole program: takes the command line, does it, says how it went.
+pub fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let outcome = watch_signals(&stop).and_then(|()| {
+        let machine = Machine::new(cli.sysroot());
+        let mut out = io::BufWriter::new(io::stdout());
+        let mut context = Context {
+            system: &machine,
+            out: &mut out,
+            err: &mut io::stderr(),
+            stop,
+        };
+        let outcome = cmd::run(&cli.verb, &mut context);
+        // What was found out before a failure belongs to the answer.
+        let flushed = out.flush().map_err(Failure::from);
+        outcome.and(flushed)
+    });
+    match outcome {
+        Ok(()) => ExitCode::from(Code::Ok.number()),
+        Err(failure) if failure.is_broken_pipe() => ExitCode::from(Code::Ok.number()),
+        Err(failure) => {
+            let _ = writeln!(io::stderr(), "luc: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// `--help` and `--version` arrive as errors, too.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let code = if error.use_stderr() {
+        Code::Usage
+    } else {
+        Code::Ok
+    };
+    ExitCode::from(code.number())
+}
+
+/// A first Ctrl-C only sets the flag, so that verbs can leave things in order;
+/// a second one ends the process, so that none can hang.
+fn watch_signals(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM] {
+        let status = i32::from(Code::Interrupted.number());
+        signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(stop))?;
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
+}

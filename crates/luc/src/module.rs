@@ -1,0 +1,192 @@
+//! Loading and removing `luc.ko`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::exit::Failure;
+use crate::sysfs;
+use crate::system::System;
+
+/// Name of the module.
+pub const NAME: &str = "luc";
+
+/// Linux capabilities that matter here, by their number.
+#[derive(Clone, Copy, Debug)]
+pub enum Capability {
+    /// Load and remove modules.
+    SysModule = 16,
+    /// Switch LUC on and off.
+    SysAdmin = 21,
+}
+
+/// True if this process has the capability; true as well if the kernel does
+/// not tell, because then the attempt itself will.
+pub fn capable(system: &dyn System, capability: Capability) -> bool {
+    let Ok(status) = system.read("/proc/self/status") else {
+        return true;
+    };
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_none_or(|mask| mask & (1 << capability as u32) != 0)
+}
+
+/// Release of the running kernel, as `uname -r` prints it.
+pub fn release(system: &dyn System) -> io::Result<String> {
+    let text = system.read("/proc/sys/kernel/osrelease")?;
+    Ok(text.trim().to_owned())
+}
+
+/// Where `luc.ko` is installed for a kernel, if it is.
+pub fn installed(system: &dyn System, release: &str) -> Option<String> {
+    let base = format!("/lib/modules/{release}");
+    let is_ours = |file: &str| {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        ["luc.ko", "luc.ko.xz", "luc.ko.zst", "luc.ko.gz"].contains(&name)
+    };
+    let index = system.read(&format!("{base}/modules.dep"));
+    let indexed = index.ok().and_then(|index| {
+        index
+            .lines()
+            .filter_map(|line| line.split_once(':').map(|(file, _)| file))
+            .find(|file| is_ours(file))
+            .map(str::to_owned)
+    });
+    // depmod may not have run since the file was put there.
+    let found = indexed.or_else(|| {
+        ["updates/dkms", "updates", "extra"].iter().find_map(|dir| {
+            let names = system.list(&format!("{base}/{dir}")).ok()?;
+            let name = names.into_iter().find(|name| is_ours(name))?;
+            Some(format!("{dir}/{name}"))
+        })
+    })?;
+    let file = format!("{base}/{found}");
+    system.exists(&file).then_some(file)
+}
+
+/// Loads the module unless it is there. True if it was loaded by this call.
+///
+/// `file` is a module file to load instead of the installed one.
+pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, Failure> {
+    if sysfs::loaded(system) {
+        return Ok(false);
+    }
+    if !capable(system, Capability::SysModule) {
+        return Err(sysfs::denied("load the kernel module luc"));
+    }
+    let release = release(system)?;
+    let (outcome, tried) = match file {
+        Some(file) => (system.load_file(file), file.to_owned()),
+        None => load_installed(system, &release),
+    };
+    match outcome {
+        Ok(()) => {}
+        // Somebody else loaded it meanwhile: as good.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::EXIST) => return Ok(false),
+        Err(error) => return Err(load_failure(system, &error, &tried, &release)),
+    }
+    if !sysfs::loaded(system) {
+        return Err(Failure::Unexpected(anyhow::anyhow!(
+            "the kernel module luc was loaded, but {} is not there",
+            sysfs::ROOT
+        )));
+    }
+    Ok(true)
+}
+
+fn load_installed(system: &dyn System, release: &str) -> (io::Result<()>, PathBuf) {
+    let file = installed(system, release);
+    let shown = PathBuf::from(file.clone().unwrap_or_default());
+    if file.is_none() {
+        return (Err(io::ErrorKind::NotFound.into()), shown);
+    }
+    // modprobe honours the administrator's options and unpacks compressed
+    // modules; a machine as small as the lab's guest does without it. It finds
+    // nothing where depmod never ran, so the file itself is the next attempt.
+    let outcome = match system.modprobe(NAME) {
+        Some(Err(error)) if Errno::from_io_error(&error) == Some(Errno::NOENT) => {
+            system.load_file(&shown)
+        }
+        Some(outcome) => outcome,
+        None => system.load_file(&shown),
+    };
+    (outcome, shown)
+}
+
+fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &str) -> Failure {
+    let shown = file.display();
+    let unavailable = |why: String, fix: &str| Failure::ModuleUnavailable {
+        why,
+        fix: fix.into(),
+    };
+    match Errno::from_io_error(error) {
+        _ if error.kind() == io::ErrorKind::NotFound && file.as_os_str().is_empty() => unavailable(
+            format!("not installed for kernel {release}"),
+            "install it with `dkms install luc/VERSION`, or name a file with `--module FILE`",
+        ),
+        Some(Errno::NOENT) => unavailable(
+            format!("no file {shown}"),
+            "give the path of the luc.ko built for this kernel",
+        ),
+        Some(Errno::NOEXEC) => unavailable(
+            format!("{shown} was not built for kernel {release}"),
+            "rebuild it against this kernel's headers",
+        ),
+        Some(Errno::OPNOTSUPP) => Failure::KernelUnsupported {
+            what: format!("kernel {release}"),
+            why: system.kernel_log("luc: ").map_or_else(
+                || "the module refused its layout".into(),
+                |line| format!("the module refused it ({line})"),
+            ),
+        },
+        Some(Errno::KEYREJECTED | Errno::NOKEY) => unavailable(
+            format!("{shown} is not signed by a key that this kernel trusts"),
+            "sign it with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
+        ),
+        Some(Errno::PERM | Errno::ACCESS) => Failure::NotPermitted {
+            what: "load the kernel module luc".into(),
+            fix: "run it as root, on a kernel that is not locked down (`luc probe` tells)".into(),
+        },
+        _ => unavailable(
+            format!("cannot load {shown}: {error}"),
+            "`luc probe` checks this machine, and the kernel log may say more",
+        ),
+    }
+}
+
+/// Removes the module. It lets go by itself within moments of the last file
+/// system, so a refusal is only believed after a while.
+pub fn unload(system: &dyn System) -> Result<(), Failure> {
+    const ATTEMPTS: u32 = 40;
+    const PAUSE: Duration = Duration::from_millis(25);
+    for attempt in 1.. {
+        let Err(error) = system.unload(NAME) else {
+            return Ok(());
+        };
+        match Errno::from_io_error(&error) {
+            // Not loaded: what was asked for is the case.
+            Some(Errno::NOENT) => return Ok(()),
+            Some(Errno::AGAIN | Errno::BUSY) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
+            Some(Errno::AGAIN | Errno::BUSY) => {
+                return Err(Failure::Busy {
+                    what: "kernel module luc".into(),
+                    why: "still in use".into(),
+                    fix: "close what reads its tracepoints or files, then try again".into(),
+                });
+            }
+            Some(Errno::PERM | Errno::ACCESS) => {
+                return Err(sysfs::denied("remove the kernel module luc"));
+            }
+            _ => {
+                return Err(Failure::Unexpected(anyhow::anyhow!(
+                    "cannot remove the kernel module luc: {error}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}

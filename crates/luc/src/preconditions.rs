@@ -1,0 +1,467 @@
+//! What a machine must have before LUC can run there, one check per need.
+//!
+//! The checks only look. A need that cannot be judged from here is `Unknown`,
+//! never guessed: the module checks again, with better eyes, when it is loaded.
+
+use std::io::Read as _;
+
+use serde::Serialize;
+
+use crate::journal::Journal;
+use crate::module::{self, Capability};
+use crate::sysfs;
+use crate::system::System;
+
+/// Something LUC needs of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Root's capabilities.
+    Privilege,
+    /// x86-64: the hooks are written for its calling convention.
+    Architecture,
+    /// Kernel options that hooks and modules rest on.
+    KernelOptions,
+    /// Function tracing is not switched off.
+    Ftrace,
+    /// The functions to hook exist and can be hooked.
+    Functions,
+    /// Nobody else owns them.
+    HooksFree,
+    /// The kernel accepts a module like ours.
+    ModuleLoading,
+    /// There is a module for this kernel.
+    Module,
+    /// Headers to build it against.
+    Headers,
+    /// Something to steer.
+    Journal,
+}
+
+impl Need {
+    /// Short name, as printed.
+    pub fn title(self) -> &'static str {
+        match self {
+            Need::Privilege => "privilege",
+            Need::Architecture => "architecture",
+            Need::KernelOptions => "kernel options",
+            Need::Ftrace => "ftrace",
+            Need::Functions => "functions",
+            Need::HooksFree => "hooks free",
+            Need::ModuleLoading => "module loading",
+            Need::Module => "module",
+            Need::Headers => "headers",
+            Need::Journal => "journal",
+        }
+    }
+
+    /// Why LUC needs it.
+    pub fn why(self) -> &'static str {
+        match self {
+            Need::Privilege => "only root may load modules and steer file systems",
+            Need::Architecture => "the hooks are written for x86-64",
+            Need::KernelOptions => "the hooks are ftrace direct calls from a module",
+            Need::Ftrace => "the hooks are called by ftrace",
+            Need::Functions => "these are what LUC hooks",
+            Need::HooksFree => "a function takes one direct call only",
+            Need::ModuleLoading => "LUC is a kernel module",
+            Need::Module => "it does the work",
+            Need::Headers => "the module is built against them",
+            Need::Journal => "LUC steers ext4 and ext3 journals",
+        }
+    }
+}
+
+/// How a need is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It is there.
+    Ok,
+    /// It is not, and LUC cannot run without it.
+    Missing,
+    /// It is not, but LUC can run without it for now.
+    Note,
+    /// It cannot be told from here.
+    Unknown,
+}
+
+/// The outcome of one check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What was looked for.
+    pub need: Need,
+    /// How it is met.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// How to get it, where it is not there.
+    pub fix: Option<String>,
+}
+
+impl Check {
+    fn ok(need: Need, found: impl Into<String>) -> Self {
+        Check {
+            need,
+            state: State::Ok,
+            found: found.into(),
+            fix: None,
+        }
+    }
+
+    fn not(need: Need, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Check {
+            need,
+            state,
+            found: found.into(),
+            fix: Some(fix.into()),
+        }
+    }
+}
+
+/// Functions that the module hooks; `true` for those it can do without.
+pub const FUNCTIONS: [(&str, bool); 8] = [
+    ("jbd2_journal_commit_transaction", false),
+    ("jbd2_journal_write_metadata_buffer", false),
+    ("jbd2_complete_transaction", false),
+    ("jbd2_log_wait_commit", false),
+    ("jbd2_journal_destroy", false),
+    ("ext4_sync_file", false),
+    ("jbd2_journal_file_buffer", true),
+    ("out_of_line_wait_on_bit", true),
+];
+
+/// Kernel options without which nothing works.
+const OPTIONS: [&str; 2] = [
+    "CONFIG_MODULES",
+    "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
+];
+
+/// Every check, in the order a person would go about it.
+pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
+    let release = module::release(system).unwrap_or_else(|_| "of unknown release".into());
+    let installed = module::installed(system, &release);
+    let module = module(system, &release, installed.as_deref());
+    let has_module = module.state == State::Ok;
+    let mut checks = vec![
+        privilege(system),
+        architecture(system),
+        kernel_options(system, &release),
+        ftrace(system),
+        functions(system),
+        hooks_free(system),
+        module_loading(system, installed.as_deref()),
+        module,
+    ];
+    checks.extend(headers(system, &release, has_module));
+    checks.push(journal(journals));
+    checks
+}
+
+fn privilege(system: &dyn System) -> Check {
+    let lacking: Vec<_> = [
+        (Capability::SysAdmin, "CAP_SYS_ADMIN"),
+        (Capability::SysModule, "CAP_SYS_MODULE"),
+    ]
+    .into_iter()
+    .filter(|(capability, _)| !module::capable(system, *capability))
+    .map(|(_, name)| name)
+    .collect();
+    if lacking.is_empty() {
+        return Check::ok(Need::Privilege, "CAP_SYS_ADMIN and CAP_SYS_MODULE");
+    }
+    Check::not(
+        Need::Privilege,
+        State::Missing,
+        format!("no {}", lacking.join(", no ")),
+        "run luc as root, outside of containers",
+    )
+}
+
+fn architecture(system: &dyn System) -> Check {
+    let found = system.read("/proc/sys/kernel/arch").map_or_else(
+        |_| std::env::consts::ARCH.to_owned(),
+        |text| text.trim().to_owned(),
+    );
+    if found == "x86_64" {
+        return Check::ok(Need::Architecture, found);
+    }
+    Check::not(
+        Need::Architecture,
+        State::Missing,
+        found,
+        "there is no way on this machine; `luc lab` runs an x86-64 one",
+    )
+}
+
+/// The kernel's configuration and where it was found.
+fn configuration(system: &dyn System, release: &str) -> Option<(String, String)> {
+    for file in [
+        format!("/boot/config-{release}"),
+        format!("/lib/modules/{release}/config"),
+    ] {
+        if let Ok(text) = system.read(&file) {
+            return Some((text, file));
+        }
+    }
+    let file = "/proc/config.gz";
+    let packed = system.read_bytes(file).ok()?;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed.as_slice())
+        .read_to_string(&mut text)
+        .ok()?;
+    Some((text, file.into()))
+}
+
+fn kernel_options(system: &dyn System, release: &str) -> Check {
+    let need = Need::KernelOptions;
+    let Some((text, file)) = configuration(system, release) else {
+        return Check::not(
+            need,
+            State::Unknown,
+            format!("no configuration of kernel {release} to read"),
+            "the module checks when it is loaded",
+        );
+    };
+    let is_set = |option: &&str| {
+        text.lines()
+            .any(|line| line.strip_prefix(option) == Some("=y"))
+    };
+    let lacking: Vec<_> = OPTIONS
+        .into_iter()
+        .filter(|option| !is_set(option))
+        .collect();
+    if lacking.is_empty() {
+        return Check::ok(need, format!("{release}, {}", OPTIONS.join(", ")));
+    }
+    Check::not(
+        need,
+        State::Missing,
+        format!("{} not set in {file}", lacking.join(", ")),
+        "boot a kernel that sets it: every Debian kernel from 6.1 on does",
+    )
+}
+
+fn ftrace(system: &dyn System) -> Check {
+    let need = Need::Ftrace;
+    match system.read("/proc/sys/kernel/ftrace_enabled").as_deref() {
+        Ok(text) if text.trim() == "0" => Check::not(
+            need,
+            State::Missing,
+            "kernel.ftrace_enabled is 0",
+            "sysctl kernel.ftrace_enabled=1",
+        ),
+        Ok(_) => Check::ok(need, "kernel.ftrace_enabled is 1"),
+        Err(_) => Check::not(
+            need,
+            State::Missing,
+            "no kernel.ftrace_enabled",
+            "boot a kernel with CONFIG_FUNCTION_TRACER",
+        ),
+    }
+}
+
+/// First file of tracefs of that name; it is mounted in one of two places.
+fn tracefs(system: &dyn System, name: &str) -> Option<String> {
+    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .iter()
+        .find_map(|root| system.read(&format!("{root}/{name}")).ok())
+}
+
+fn functions(system: &dyn System) -> Check {
+    let need = Need::Functions;
+    // Lines of the one are `name [module]`, of the other `address type name [module]`.
+    let (text, column) = match tracefs(system, "available_filter_functions") {
+        Some(text) => (text, 0),
+        None => (system.read("/proc/kallsyms").unwrap_or_default(), 2),
+    };
+    if text.is_empty() {
+        return Check::not(
+            need,
+            State::Unknown,
+            "the kernel shows no list of its functions",
+            "mount -t tracefs tracefs /sys/kernel/tracing, as root",
+        );
+    }
+    let mut present = [false; FUNCTIONS.len()];
+    for line in text.lines() {
+        let Some(name) = line.split_whitespace().nth(column) else {
+            continue;
+        };
+        if let Some(at) = FUNCTIONS.iter().position(|(function, _)| *function == name) {
+            present[at] = true;
+        }
+    }
+    let absent: Vec<_> = FUNCTIONS
+        .iter()
+        .zip(present)
+        .filter(|((_, optional), present)| !present && !optional)
+        .map(|((function, _), _)| *function)
+        .collect();
+    if absent.is_empty() {
+        let there = present.iter().filter(|present| **present).count();
+        return Check::ok(need, format!("{there} of {}", FUNCTIONS.len()));
+    }
+    // On kernels with ext4 as a module they come with the first mount.
+    if present.iter().all(|present| !present) || !system.exists("/sys/fs/ext4") {
+        return Check::not(
+            need,
+            State::Unknown,
+            "ext4 and jbd2 are not loaded",
+            "mount an ext4 file system, then probe again",
+        );
+    }
+    Check::not(
+        need,
+        State::Missing,
+        absent.join(", "),
+        "boot a kernel whose ext4 and jbd2 have them: every Debian kernel from 6.1 on does",
+    )
+}
+
+/// `name (1) R   D M   tramp: ...`: D is a direct call, I a livepatch.
+fn hooks_free(system: &dyn System) -> Check {
+    let need = Need::HooksFree;
+    let ours = sysfs::hooks(system);
+    let is_ours = |name: &str| {
+        ours.iter()
+            .any(|hook| hook.function == name && hook.state == "attached")
+    };
+    let Some(text) = tracefs(system, "enabled_functions") else {
+        return Check::not(
+            need,
+            State::Unknown,
+            "tracefs shows no hooked functions",
+            "mount -t tracefs tracefs /sys/kernel/tracing, as root",
+        );
+    };
+    let taken: Vec<_> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let name = words.next()?;
+            let flags = words.skip(1).take_while(|word| word.len() == 1);
+            let mine = FUNCTIONS.iter().any(|(function, _)| *function == name);
+            let owned = flags.into_iter().any(|flag| flag == "D" || flag == "I");
+            (mine && owned && !is_ours(name)).then(|| name.to_owned())
+        })
+        .collect();
+    if taken.is_empty() {
+        return Check::ok(need, "no BPF program or livepatch on them");
+    }
+    Check::not(
+        need,
+        State::Missing,
+        format!(
+            "{} owned by a BPF program or a livepatch",
+            taken.join(", ")
+        ),
+        "stop that first (`bpftool prog` lists BPF programs)",
+    )
+}
+
+fn secure_boot(system: &dyn System) -> bool {
+    let variable = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+    let bytes = system.read_bytes(variable).unwrap_or_default();
+    bytes.last() == Some(&1)
+}
+
+fn module_loading(system: &dyn System, installed: Option<&str>) -> Check {
+    let need = Need::ModuleLoading;
+    if sysfs::loaded(system) {
+        return Check::ok(need, "luc is loaded");
+    }
+    let read = |path: &str| system.read(path).unwrap_or_default();
+    if read("/proc/sys/kernel/modules_disabled").trim() == "1" {
+        return Check::not(
+            need,
+            State::Missing,
+            "kernel.modules_disabled is 1",
+            "reboot without it: it cannot be taken back",
+        );
+    }
+    let lockdown = read("/sys/kernel/security/lockdown");
+    let locked = ["[integrity]", "[confidentiality]"]
+        .into_iter()
+        .find(|level| lockdown.contains(level));
+    let enforced = read("/sys/module/module/parameters/sig_enforce").trim() == "Y";
+    if locked.is_none() && !enforced {
+        return Check::ok(need, "unsigned modules are accepted");
+    }
+    let demand = match locked {
+        Some(level) => format!("lockdown {}", level.trim_matches(['[', ']'])),
+        None => "module.sig_enforce".to_owned(),
+    };
+    let demand = if secure_boot(system) {
+        format!("Secure Boot with {demand}")
+    } else {
+        demand
+    };
+    if installed.is_some_and(|file| is_signed(system, file)) {
+        return Check::ok(need, format!("{demand}, and luc.ko is signed"));
+    }
+    Check::not(
+        need,
+        State::Missing,
+        format!("{demand} wants signed modules"),
+        "sign luc.ko with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
+    )
+}
+
+/// Whether the key is trusted only the kernel can tell.
+fn is_signed(system: &dyn System, file: &str) -> bool {
+    const MARK: &[u8] = b"~Module signature appended~\n";
+    let bytes = system.read_bytes(file).unwrap_or_default();
+    bytes.ends_with(MARK) || !file.ends_with(".ko")
+}
+
+fn module(system: &dyn System, release: &str, installed: Option<&str>) -> Check {
+    let need = Need::Module;
+    if sysfs::loaded(system) {
+        let version = sysfs::version(system).unwrap_or_else(|| "of unknown version".into());
+        return Check::ok(need, format!("loaded, version {version}"));
+    }
+    match installed {
+        Some(file) => Check::ok(need, file),
+        None => Check::not(
+            need,
+            State::Missing,
+            format!("not installed for kernel {release}"),
+            "dkms install luc/VERSION, or build kmod/ and use `luc on --module FILE`",
+        ),
+    }
+}
+
+/// Headers matter only to a machine that still has to build the module.
+fn headers(system: &dyn System, release: &str, has_module: bool) -> Option<Check> {
+    let need = Need::Headers;
+    let build = format!("/lib/modules/{release}/build");
+    if system.exists(&format!("{build}/Makefile")) {
+        return Some(Check::ok(need, build));
+    }
+    if has_module {
+        return None;
+    }
+    Some(Check::not(
+        need,
+        State::Note,
+        format!("no {build}"),
+        format!("install linux-headers-{release}, or build the module elsewhere"),
+    ))
+}
+
+fn journal(journals: &[Journal]) -> Check {
+    let usable = journals
+        .iter()
+        .filter(|journal| journal.obstacle().is_none())
+        .count();
+    if usable > 0 {
+        return Check::ok(Need::Journal, format!("{usable} to steer"));
+    }
+    Check::not(
+        Need::Journal,
+        State::Note,
+        "no writable ext4 or ext3 file system with a journal is mounted",
+        "mount one, then switch LUC on for it",
+    )
+}

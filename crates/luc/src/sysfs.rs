@@ -1,0 +1,237 @@
+//! The module's side of things: `/sys/fs/luc`, where file systems are switched
+//! on and off, and where their knobs and counters are.
+
+use std::io;
+
+use anyhow::Context as _;
+use luc_control::{Counter, Knob};
+use rustix::io::Errno;
+
+use crate::exit::Failure;
+use crate::system::{Device, System};
+
+/// Where the module shows itself.
+pub const ROOT: &str = "/sys/fs/luc";
+
+/// A file system that LUC is on for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// The kernel's name of the block device.
+    pub name: String,
+    /// Number of the block device.
+    pub device: Device,
+}
+
+/// One line of `/sys/fs/luc/hooks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// The kernel function.
+    pub function: String,
+    /// `attached`, `detached`, `busy` or `missing`.
+    pub state: String,
+    /// True if LUC can do without it.
+    pub optional: bool,
+}
+
+/// True while the module is loaded.
+pub fn loaded(system: &dyn System) -> bool {
+    system.exists(ROOT)
+}
+
+/// Version of the loaded module.
+pub fn version(system: &dyn System) -> Option<String> {
+    let text = system.read(&format!("{ROOT}/version")).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Every file system that LUC is on for, in the order of their names. One that
+/// is unmounted while we look disappears and is left out.
+pub fn attached(system: &dyn System) -> io::Result<Vec<Attached>> {
+    let names = match system.list(ROOT) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    Ok(names
+        .into_iter()
+        .filter_map(|name| {
+            let device = system.read(&format!("{ROOT}/{name}/device")).ok()?;
+            let device = device.parse().ok()?;
+            Some(Attached { name, device })
+        })
+        .collect())
+}
+
+/// The hooks and their states.
+pub fn hooks(system: &dyn System) -> Vec<Hook> {
+    let text = system.read(&format!("{ROOT}/hooks")).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some(Hook {
+                function: words.next()?.to_owned(),
+                state: words.next()?.to_owned(),
+                optional: words.next() == Some("optional"),
+            })
+        })
+        .collect()
+}
+
+fn hooks_that_are(system: &dyn System, state: &str) -> String {
+    let names: Vec<_> = hooks(system)
+        .into_iter()
+        .filter(|hook| hook.state == state)
+        .map(|hook| hook.function)
+        .collect();
+    if names.is_empty() {
+        return "a function that LUC hooks".into();
+    }
+    names.join(", ")
+}
+
+/// Switches LUC on for a device. It is one write, so it happens or does not.
+///
+/// `settings` are knobs with their values, applied before anything is steered.
+pub fn attach(
+    system: &dyn System,
+    path: &str,
+    device: Device,
+    settings: &[(&Knob, i64)],
+) -> Result<Attached, Failure> {
+    let mut line = device.to_string();
+    for (knob, value) in settings {
+        line.push_str(&format!(" {}={}", knob.name, knob.format(*value)));
+    }
+    system
+        .write(&format!("{ROOT}/attach"), &line)
+        .map_err(|error| attach_failure(system, path, &error))?;
+    // The kernel said yes; see with our own eyes what it made of it.
+    let found = attached(system)?
+        .into_iter()
+        .find(|attached| attached.device == device);
+    let Some(found) = found else {
+        return Err(Failure::Unexpected(anyhow::anyhow!(
+            "{path}: the module took the request, but {device} is not below {ROOT}"
+        )));
+    };
+    for (knob, value) in settings {
+        let now = knob_value(system, &found, knob)?;
+        if now != *value {
+            return Err(Failure::Unexpected(anyhow::anyhow!(
+                "{path}: {} should be {} and is {}",
+                knob.name,
+                knob.format(*value),
+                knob.format(now)
+            )));
+        }
+    }
+    Ok(found)
+}
+
+fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> Failure {
+    let path = path.to_owned();
+    match Errno::from_io_error(error) {
+        Some(Errno::NODEV) => Failure::NotFound {
+            path,
+            why: "the kernel finds no mounted file system on this device".into(),
+            fix: "mount it first".into(),
+        },
+        Some(Errno::OPNOTSUPP) => Failure::NotJournaled {
+            path,
+            why: "the file system is neither ext4 nor ext3".into(),
+        },
+        Some(Errno::NOLINK) => Failure::NotJournaled {
+            path,
+            why: "the file system has no journal".into(),
+        },
+        Some(Errno::ROFS) => Failure::ReadOnly { path },
+        Some(Errno::EXIST) => Failure::AlreadyOn {
+            path,
+            name: "attached meanwhile".into(),
+        },
+        Some(Errno::BUSY) => Failure::Busy {
+            what: hooks_that_are(system, "busy"),
+            why: "owned by a BPF program or a livepatch".into(),
+            fix: "stop that first (`bpftool prog` lists BPF programs)".into(),
+        },
+        Some(Errno::NOENT) => Failure::KernelUnsupported {
+            what: hooks_that_are(system, "missing"),
+            why: "not a function of this kernel".into(),
+        },
+        Some(Errno::INVAL | Errno::RANGE) => Failure::KnobRefused {
+            why: format!("{path}: the module refused a knob ({error})"),
+            kept: "nothing was switched on",
+        },
+        Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC on for {path}")),
+        _ => Failure::Unexpected(anyhow::anyhow!("{path}: cannot switch LUC on: {error}")),
+    }
+}
+
+/// The failure of a caller who is not root.
+pub fn denied(what: &str) -> Failure {
+    Failure::NotPermitted {
+        what: what.into(),
+        fix: "run it as root".into(),
+    }
+}
+
+/// Switches LUC off for a device.
+pub fn detach(system: &dyn System, path: &str, device: Device) -> Result<(), Failure> {
+    let written = system.write(&format!("{ROOT}/detach"), &device.to_string());
+    let Err(error) = written else {
+        return Ok(());
+    };
+    Err(match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => Failure::NotOn { path: path.into() },
+        Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC off for {path}")),
+        _ => Failure::Unexpected(anyhow::anyhow!("{path}: cannot switch LUC off: {error}")),
+    })
+}
+
+/// The value of a knob.
+pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Result<i64, Failure> {
+    let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
+    let text = system
+        .read(&file)
+        .with_context(|| format!("cannot read {file}"))?;
+    // A word or a bound that this build does not know means that module and
+    // program are of different versions; say so instead of guessing.
+    let value = knob
+        .parse(&text)
+        .with_context(|| format!("{file} (is the module of another version?)"))?;
+    Ok(value)
+}
+
+/// Sets a knob; the kernel keeps the old value if it refuses the new one.
+pub fn set_knob(
+    system: &dyn System,
+    path: &str,
+    attached: &Attached,
+    knob: &Knob,
+    value: i64,
+) -> Result<(), Failure> {
+    let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
+    let written = system.write(&file, &knob.format(value));
+    let Err(error) = written else {
+        return Ok(());
+    };
+    Err(match Errno::from_io_error(&error) {
+        Some(Errno::INVAL | Errno::RANGE) => Failure::KnobRefused {
+            why: format!(
+                "{path}: the module refused {} for {}",
+                knob.format(value),
+                knob.name
+            ),
+            kept: "the old value is kept",
+        },
+        Some(Errno::PERM | Errno::ACCESS) => denied(&format!("set {} of {path}", knob.name)),
+        Some(Errno::NOENT) => Failure::NotOn { path: path.into() },
+        _ => Failure::Unexpected(anyhow::anyhow!("{path}: cannot set {}: {error}", knob.name)),
+    })
+}
+
+/// The value of a counter; `None` if the loaded module does not have it.
+pub fn counter_value(system: &dyn System, attached: &Attached, counter: &Counter) -> Option<i64> {
+    let file = format!("{ROOT}/{}/counters/{}", attached.name, counter.name);
+    system.read(&file).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,321 @@
+//! The machine as `luc` sees it: files below `/sys`, `/proc` and `/dev`, and
+//! the few system calls about kernel modules.
+//!
+//! Everything goes through the trait [`System`], so that a tree of plain files
+//! can stand in for a kernel: `--sysroot DIR` reads one, and the tests put a
+//! pretended module behind one.
+
+use std::ffi::CString;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+/// Number of a block device, written `MAJ:MIN`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Device {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for Device {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.trim().split_once(':').ok_or(())?;
+        Ok(Device {
+            major: major.parse().map_err(|_| ())?,
+            minor: minor.parse().map_err(|_| ())?,
+        })
+    }
+}
+
+impl Device {
+    fn of(number: u64) -> Self {
+        Device {
+            major: rustix::fs::major(number),
+            minor: rustix::fs::minor(number),
+        }
+    }
+}
+
+/// What a path given by the user turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Located {
+    /// A block device: its file system is meant, not the one its node is on.
+    BlockDevice(Device),
+    /// Anything else.
+    Inside {
+        /// The path without symbolic links.
+        path: PathBuf,
+        /// Number of the mount, where the kernel tells it (Linux 5.8).
+        mount_id: Option<u64>,
+        /// `st_dev`, unless the tree is pretended.
+        device: Option<Device>,
+    },
+}
+
+/// The machine. Paths are absolute, as on a real one.
+pub trait System {
+    /// A whole file.
+    fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>>;
+    /// Text of a whole file; invalid UTF-8 is replaced.
+    fn read(&self, path: &str) -> io::Result<String> {
+        let bytes = self.read_bytes(path)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+    /// Up to `length` bytes of a file from `offset`.
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+    /// Writes a file that exists, in a single write: sysfs acts on each.
+    fn write(&self, path: &str, text: &str) -> io::Result<()>;
+    /// Names in a directory, sorted.
+    fn list(&self, path: &str) -> io::Result<Vec<String>>;
+    /// Target of a symbolic link.
+    fn link(&self, path: &str) -> io::Result<PathBuf>;
+    /// True if the path is there.
+    fn exists(&self, path: &str) -> bool;
+    /// Where a path of the file system at large lies.
+    fn locate(&self, path: &Path) -> io::Result<Located>;
+    /// Loads a module file (`finit_module`).
+    fn load_file(&self, file: &Path) -> io::Result<()>;
+    /// Loads an installed module by name, with `modprobe`; `None` without one.
+    fn modprobe(&self, name: &str) -> Option<io::Result<()>>;
+    /// Removes a module (`delete_module`).
+    fn unload(&self, name: &str) -> io::Result<()>;
+    /// The latest line of the kernel log that starts with `prefix`.
+    fn kernel_log(&self, prefix: &str) -> Option<String>;
+}
+
+/// The machine that we run on, or a tree of files that looks like one.
+#[derive(Debug)]
+pub struct Machine {
+    root: PathBuf,
+}
+
+impl Machine {
+    /// The machine itself for `/`, the tree below `root` otherwise.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Machine { root: root.into() }
+    }
+
+    fn is_real(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn pretended(&self, path: &Path) -> io::Result<Located> {
+        let root = self.root.canonicalize()?;
+        let full = self.at(path).canonicalize()?;
+        let inside = Path::new("/").join(full.strip_prefix(&root).map_err(|_| {
+            io::Error::other(format!("leads out of the tree {}", self.root.display()))
+        })?);
+        if let Some(name) = device_name(&inside) {
+            let number = self.read(&format!("/sys/class/block/{name}/dev"));
+            if let Some(device) = number.ok().and_then(|text| text.parse().ok()) {
+                return Ok(Located::BlockDevice(device));
+            }
+        }
+        Ok(Located::Inside {
+            path: inside,
+            mount_id: None,
+            device: None,
+        })
+    }
+}
+
+/// `dm-0` of `/dev/dm-0`.
+fn device_name(path: &Path) -> Option<&str> {
+    let mut parts = path.strip_prefix("/dev").ok()?.components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(name)), None) => name.to_str(),
+        _ => None,
+    }
+}
+
+impl System for Machine {
+    fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.at(path))
+    }
+
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        use std::os::unix::fs::FileExt as _;
+        let file = fs::File::open(self.at(path))?;
+        let mut bytes = vec![0; length];
+        let got = file.read_at(&mut bytes, offset)?;
+        bytes.truncate(got);
+        Ok(bytes)
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let mut file = fs::OpenOptions::new().write(true).open(self.at(path))?;
+        let written = file.write(text.as_bytes())?;
+        if written == text.len() {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::WriteZero,
+            format!("{written} of {} bytes taken", text.len()),
+        ))
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.at(path))? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn link(&self, path: &str) -> io::Result<PathBuf> {
+        fs::read_link(self.at(path))
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.at(path).exists()
+    }
+
+    fn locate(&self, path: &Path) -> io::Result<Located> {
+        if !self.is_real() {
+            return self.pretended(path);
+        }
+        let path = path.canonicalize()?;
+        let metadata = fs::metadata(&path)?;
+        if metadata.file_type().is_block_device() {
+            return Ok(Located::BlockDevice(Device::of(metadata.rdev())));
+        }
+        // The mount number tells bind mounts and stacked mounts apart, which
+        // neither the path nor st_dev does. Kernels before 5.8 leave it out.
+        let mount_id = rustix::fs::statx(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::AtFlags::empty(),
+            rustix::fs::StatxFlags::MNT_ID,
+        )
+        .ok()
+        .filter(|found| found.stx_mask & rustix::fs::StatxFlags::MNT_ID.bits() != 0)
+        .map(|found| found.stx_mnt_id);
+        Ok(Located::Inside {
+            path,
+            mount_id,
+            device: Some(Device::of(metadata.dev())),
+        })
+    }
+
+    fn load_file(&self, file: &Path) -> io::Result<()> {
+        refuse_unless(self.is_real())?;
+        let file = fs::File::open(file)?;
+        rustix::system::finit_module(&file, c"", 0)?;
+        Ok(())
+    }
+
+    fn modprobe(&self, name: &str) -> Option<io::Result<()>> {
+        if !self.is_real() {
+            return None;
+        }
+        // Administrators' shells often lack the sbin directories.
+        let tool = ["/usr/sbin/modprobe", "/sbin/modprobe", "/usr/bin/modprobe"]
+            .into_iter()
+            .find(|tool| Path::new(tool).exists())?;
+        let output = match Command::new(tool).arg(name).output() {
+            Ok(output) => output,
+            Err(error) => return Some(Err(error)),
+        };
+        if output.status.success() {
+            return Some(Ok(()));
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().last().unwrap_or("modprobe failed").trim();
+        Some(Err(error_of_modprobe(line)))
+    }
+
+    fn unload(&self, name: &str) -> io::Result<()> {
+        refuse_unless(self.is_real())?;
+        let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+        rustix::system::delete_module(&name, libc_o_nonblock())?;
+        Ok(())
+    }
+
+    fn kernel_log(&self, prefix: &str) -> Option<String> {
+        let path = self.at("/dev/kmsg");
+        if !self.is_real() {
+            let text = fs::read_to_string(path).ok()?;
+            return last_record(text.lines(), prefix);
+        }
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        let log = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
+        let mut log = fs::File::from(log);
+        let mut records = Vec::new();
+        let mut record = [0; 8192];
+        loop {
+            match log.read(&mut record) {
+                Ok(0) => break,
+                Ok(length) => records.push(String::from_utf8_lossy(&record[..length]).into_owned()),
+                // A record was overwritten while we read: the next one is there.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                Err(_) => break,
+            }
+        }
+        last_record(records.iter().flat_map(|record| record.lines()), prefix)
+    }
+}
+
+fn refuse_unless(real: bool) -> io::Result<()> {
+    if real {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "no kernel behind a pretended tree",
+    ))
+}
+
+/// `O_NONBLOCK` as `delete_module` wants it: do not wait for users to leave.
+fn libc_o_nonblock() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
+}
+
+/// A record of `/dev/kmsg` is `priority,sequence,time,flags;text`.
+fn last_record<'a>(lines: impl Iterator<Item = &'a str>, prefix: &str) -> Option<String> {
+    lines
+        .filter_map(|line| line.split_once(';').map(|(_, text)| text))
+        .filter_map(|text| text.strip_prefix(prefix))
+        .last()
+        .map(|text| text.trim().to_owned())
+}
+
+/// `modprobe` tells the reason as text; give it back its number, so that the
+/// rest of the program need not care who loaded the module.
+fn error_of_modprobe(line: &str) -> io::Error {
+    use rustix::io::Errno;
+    const REASONS: [(&str, Errno); 6] = [
+        ("Exec format error", Errno::NOEXEC),
+        ("Operation not supported", Errno::OPNOTSUPP),
+        ("Operation not permitted", Errno::PERM),
+        ("Key was rejected", Errno::KEYREJECTED),
+        ("Required key not available", Errno::NOKEY),
+        ("not found", Errno::NOENT),
+    ];
+    REASONS
+        .iter()
+        .find(|(text, _)| line.contains(text))
+        .map_or_else(
+            || io::Error::other(line.to_owned()),
+            |(_, errno)| io::Error::from(*errno),
+        )
+}

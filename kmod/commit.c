@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Holding commits back.
+ *
+ * kjournald2 calls jbd2_journal_commit_transaction() with no lock held, while
+ * the transaction is still T_RUNNING: sync events that arrive now still join
+ * it, and sleeping here delays nobody but those who wait for this very commit.
+ * The hook asks control/ how long to wait, sleeps that long at most, and
+ * returns into the function. It never sleeps when
+ *
+ *   - the caller is not the journal's own thread (umount commits by itself),
+ *   - the journal is aborted or being shut down: commits must get through,
+ *   - updates are barred (freeze, flush): their owner waits for us,
+ *   - tasks wait for the transaction to be locked: they hold up operations,
+ *   - the transaction is nearly full or log space is short: same,
+ *   - a wait came that is no sync event (see sync.c),
+ *   - the system suspends: the freezer waits for those whom we keep waiting,
+ *   - LUC is being detached.
+ *
+ * All of these are looked at again every LOOK_NS, in case one of them comes
+ * without waking us. The sleep is TASK_IDLE: no load average, no hung-task
+ * report, and no signal ends it.
+ */
+#include <linux/freezer.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/timekeeping.h>
+
+#include "../control/luc_batch.h"
+#include "../control/luc_copyout.h"
+#include "luc.h"
+#include "trace.h"
+
+#define LOOK_NS (1 * NSEC_PER_MSEC)
+
+struct luc_commit {
+	journal_t *journal;
+	struct luc_fs *fs;
+	struct luc_params params;
+	tid_t tid;
+	s64 events;
+	s64 expected;
+	s64 last_event_ns;
+	bool fs_urgent;
+};
+
+static bool luc_transaction_full(const transaction_t *t, const journal_t *journal)
+{
+	/* Leave a quarter for the handles that are about to start. */
+	return atomic_read(&t->t_outstanding_credits) >
+	       journal->j_max_transaction_buffers / 4 * 3;
+}
+
+/* Everything that forbids holding this commit back, but for fs->urgent. */
+static bool luc_journal_urgent(journal_t *journal)
+{
+	const transaction_t *t;
+	bool urgent;
+
+	read_lock(&journal->j_state_lock);
+	t = journal->j_running_transaction;
+	urgent = (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
+		 journal->j_barrier_count > 0 ||
+		 waitqueue_active(&journal->j_wait_transaction_locked) ||
+		 !t || luc_transaction_full(t, journal) ||
+		 jbd2_log_space_left(journal) <
+			 journal->j_max_transaction_buffers;
+	read_unlock(&journal->j_state_lock);
+	return urgent || freezing(current);
+}
+
+static void luc_commit_sense(struct luc_commit *c)
+{
+	struct luc_fs *fs = c->fs;
+
+	spin_lock(&fs->lock);
+	c->events = fs->batch_tid == c->tid ? fs->batch_events : 0;
+	c->expected = luc_returns_expected(&fs->returns, c->tid);
+	c->last_event_ns = fs->batch_tid == c->tid ? fs->last_event_ns : 0;
+	c->fs_urgent = fs->urgent;
+	spin_unlock(&fs->lock);
+}
+
+/* One step of the controller, with its record if anybody wants it. */
+static void luc_commit_step(struct luc_commit *c, enum luc_step step,
+			    struct luc_output *out)
+{
+	struct luc_fs *fs = c->fs;
+	struct luc_decision d;
+
+	luc_commit_sense(c);
+	d.in = (struct luc_input){
+		.now_ns = ktime_get_ns(),
+		.events = c->events,
+		.expected_events = c->expected,
+		.last_event_ns = c->last_event_ns,
+		.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time),
+		.urgent = c->fs_urgent || READ_ONCE(fs->gone) ||
+			  luc_journal_urgent(c->journal),
+	};
+	if (!trace_luc_decision_enabled()) {
+		luc_batch_step(step, &c->params, &fs->state, &d.in, out);
+		return;
+	}
+	d.step = step;
+	d.params = c->params;
+	d.state = fs->state;
+	luc_batch_step(step, &c->params, &fs->state, &d.in, out);
+	d.out = *out;
+	trace_luc_decision(fs->dev, c->tid, &d);
+}
+
+/* From now on an arrival that completes the batch pokes us. */
+static void luc_hold_begin(struct luc_commit *c)
+{
+	struct luc_fs *fs = c->fs;
+	s64 events;
+
+	spin_lock(&fs->lock);
+	fs->held = true;
+	fs->held_tid = c->tid;
+	fs->held_target = c->params.policy == LUC_POLICY_STATIC ?
+			  S64_MAX : fs->state.target_events;
+	/* It may have come between the step and here. */
+	events = fs->batch_tid == c->tid ? fs->batch_events : 0;
+	fs->poked = fs->urgent || events >= fs->held_target;
+	spin_unlock(&fs->lock);
+}
+
+static void luc_hold_end(struct luc_fs *fs)
+{
+	spin_lock(&fs->lock);
+	fs->held = false;
+	fs->urgent = false;
+	fs->poked = false;
+	spin_unlock(&fs->lock);
+}
+
+void luc_commit_poke(struct luc_fs *fs)
+{
+	spin_lock(&fs->lock);
+	fs->urgent = fs->held;
+	fs->poked = fs->held;
+	spin_unlock(&fs->lock);
+	wake_up_all(&fs->wait);
+}
+
+static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
+{
+	s64 look_ns = ktime_get_ns() + LOOK_NS;
+	ktime_t until = ns_to_ktime(min(wake_ns, look_ns));
+	DEFINE_WAIT(wait);
+
+	prepare_to_wait(&fs->wait, &wait, TASK_IDLE);
+	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) &&
+	    !freezing(current))
+		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
+	finish_wait(&fs->wait, &wait);
+	/* Looked at: the next poke is a new one. */
+	WRITE_ONCE(fs->poked, false);
+}
+
+/* Holds the commit as long as the controller says; returns why it stopped. */
+static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
+{
+	luc_hold_begin(c);
+	do {
+		luc_hold_sleep(c->fs, out->wake_ns);
+		luc_commit_step(c, LUC_STEP_POLL, out);
+	} while (out->reason == LUC_REASON_HOLD);
+	luc_hold_end(c->fs);
+	return out->reason;
+}
+
+static void luc_commit_copyout(struct luc_commit *c)
+{
+	struct luc_fs *fs = c->fs;
+	s64 delayed = luc_counted(fs, writes_delayed);
+	s64 saved = luc_counted(fs, writes_saved);
+	struct luc_decision d = { .step = LUC_STEP_COPYOUT };
+	const transaction_t *t = c->journal->j_running_transaction;
+
+	d.in.now_ns = ktime_get_ns();
+	d.in.writes = atomic_read(&t->t_handle_count);
+	d.in.writes_delayed = delayed - fs->writes_delayed_seen;
+	d.in.writes_saved = saved - fs->writes_saved_seen;
+	fs->writes_delayed_seen = delayed;
+	fs->writes_saved_seen = saved;
+	luc_count(fs, writes, d.in.writes);
+
+	WRITE_ONCE(fs->copy_now, false);
+	if (c->params.policy != LUC_POLICY_COPYOUT &&
+	    c->params.policy != LUC_POLICY_LUC)
+		return;
+	d.params = c->params;
+	d.state = fs->state;
+	luc_copyout_step(&c->params, &fs->state, &d.in, &d.out);
+	WRITE_ONCE(fs->copy_now, d.out.copy && luc_steers(&c->params));
+	luc_gauge(fs, copyout_active, d.out.copy);
+	trace_luc_decision(fs->dev, c->tid, &d);
+}
+
+static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
+			       s64 waited_ns)
+{
+	struct luc_fs *fs = c->fs;
+
+	luc_count(fs, commits, 1);
+	switch (reason) {
+	case LUC_REASON_SETPOINT:
+		luc_count(fs, closed_setpoint, 1);
+		break;
+	case LUC_REASON_IDLE:
+		luc_count(fs, closed_idle, 1);
+		break;
+	case LUC_REASON_LIMIT:
+		luc_count(fs, closed_limit, 1);
+		break;
+	case LUC_REASON_URGENT:
+		luc_count(fs, closed_urgent, 1);
+		break;
+	default:
+		luc_count(fs, closed_now, 1);
+	}
+	if (waited_ns) {
+		luc_count(fs, commits_held, 1);
+		luc_count(fs, held_ns, waited_ns);
+		luc_count_max(&fs->counters[LUC_COUNTER_held_max_ns], waited_ns);
+	}
+	luc_gauge(fs, setpoint_events, fs->state.target_events);
+	luc_gauge(fs, batch_events, c->events);
+	luc_gauge(fs, hold_ns, max_t(s64, fs->state.hold_ns, 0));
+	luc_gauge(fs, gap_avg_ns, fs->state.gap_ns);
+	luc_gauge(fs, commit_avg_ns, c->journal->j_average_commit_time);
+}
+
+static void luc_commit_batch(struct luc_commit *c)
+{
+	bool steers = luc_steers(&c->params);
+	enum luc_reason reason;
+	struct luc_output out;
+	s64 waited_ns = 0;
+
+	luc_commit_step(c, LUC_STEP_OPEN, &out);
+	reason = out.reason;
+	if (reason == LUC_REASON_HOLD && steers) {
+		u64 begin = ktime_get_ns();
+
+		reason = luc_hold(c, &out);
+		waited_ns = ktime_get_ns() - begin;
+	}
+	luc_commit_step(c, LUC_STEP_CLOSE, &out);
+	luc_commit_account(c, reason, waited_ns);
+	trace_luc_commit(c->fs->dev, c->tid, c->events,
+			 c->fs->state.target_events, waited_ns, reason, steers);
+}
+
+/* False when there is nothing that LUC could do for this commit. */
+static bool luc_commit_prepare(struct luc_commit *c)
+{
+	read_lock(&c->journal->j_state_lock);
+	if (c->journal->j_running_transaction)
+		c->tid = c->journal->j_running_transaction->t_tid;
+	read_unlock(&c->journal->j_state_lock);
+	if (!c->tid)
+		return false;
+	spin_lock(&c->fs->lock);
+	c->params = c->fs->params;
+	spin_unlock(&c->fs->lock);
+	return true;
+}
+
+void luc_on_commit(journal_t *journal)
+{
+	struct luc_commit c = { .journal = journal };
+
+	/* Not the journal thread: umount's last commit. Stay out of its way. */
+	if (current != READ_ONCE(journal->j_task))
+		return;
+	luc_hook_enter();
+	c.fs = luc_fs_get(journal);
+	if (c.fs) {
+		if (luc_commit_prepare(&c)) {
+			luc_commit_copyout(&c);
+			luc_commit_batch(&c);
+		}
+		luc_fs_put(c.fs);
+	}
+	luc_hook_leave();
+}

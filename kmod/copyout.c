@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Copy-out: letting a commit write copies, so that writers need not wait.
+ *
+ * jbd2_journal_write_metadata_buffer() writes jh->b_frozen_data in place of
+ * the buffer if somebody made such a copy, and do_get_write_access() looks for
+ * one before it looks whether the buffer is being written: making the copy at
+ * the function's entry is all it takes. jbd2 frees it like its own.
+ *
+ * The copy must be what jbd2 itself would have made:
+ *
+ *   - memory that jbd2's own free takes back: pages or jbd2's slab until 7.2,
+ *     kmalloc later; never vmalloc. If there is none, the buffer stays stock;
+ *   - made under jh->b_state_lock, after looking again that nobody else made
+ *     one, that no later transaction owns the buffer already, and that it is
+ *     on the metadata list and not being written;
+ *   - after the buffer's t_frozen trigger: ext4 puts checksums of orphan files
+ *     into the data there, and the journal must hold them;
+ *   - never for buffers with undo data (b_committed_data): their copy has a
+ *     second meaning.
+ *
+ * Lock order in jbd2 is j_state_lock, b_state_lock, j_list_lock. Only the
+ * middle one is taken here and nothing inside it.
+ */
+#include <linux/buffer_head.h>
+#include <linux/gfp.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/static_call.h>
+#include <linux/timekeeping.h>
+#include <linux/wait_bit.h>
+
+#include "luc.h"
+#include "trace.h"
+
+#define LUC_COPY_GFP (GFP_NOFS | __GFP_NORETRY | __GFP_NOWARN)
+
+#ifdef LUC_HAVE_JBD2_ALLOC
+/*
+ * Blocks smaller than a page come from a slab of jbd2's own. jbd2_alloc() is
+ * not exported; its address is looked up with a kprobe that is never armed. A
+ * static call reaches it by a direct call instruction: a pointer call would
+ * need a landing pad that the kernel may have sealed away.
+ */
+static void *luc_no_alloc(size_t size, gfp_t flags)
+{
+	return NULL;
+}
+
+DEFINE_STATIC_CALL(luc_jbd2_alloc, luc_no_alloc);
+DEFINE_STATIC_CALL_NULL(luc_jbd2_free, jbd2_free);
+static bool luc_jbd2_slab;
+
+static unsigned long luc_address_of(const char *symbol)
+{
+	struct kprobe kp = { .symbol_name = symbol };
+	unsigned long address;
+
+	if (register_kprobe(&kp))
+		return 0;
+	address = (unsigned long)kp.addr;
+	unregister_kprobe(&kp);
+	return address;
+}
+
+static void luc_copyout_find_slab(void)
+{
+	void *alloc = (void *)luc_address_of("jbd2_alloc");
+	void *release = (void *)luc_address_of("jbd2_free");
+
+	if (!alloc || !release)
+		return;
+	static_call_update(luc_jbd2_alloc, alloc);
+	static_call_update(luc_jbd2_free, release);
+	luc_jbd2_slab = true;
+}
+
+static char *luc_copy_alloc(size_t size)
+{
+	if (size >= PAGE_SIZE)
+		return (char *)__get_free_pages(LUC_COPY_GFP, get_order(size));
+	return luc_jbd2_slab ? static_call(luc_jbd2_alloc)(size, LUC_COPY_GFP) : NULL;
+}
+
+static void luc_copy_free(char *copy, size_t size)
+{
+	if (size >= PAGE_SIZE)
+		free_pages((unsigned long)copy, get_order(size));
+	else
+		static_call_cond(luc_jbd2_free)(copy, size);
+}
+#else
+static void luc_copyout_find_slab(void)
+{
+}
+
+static char *luc_copy_alloc(size_t size)
+{
+	return kmalloc(size, LUC_COPY_GFP);
+}
+
+static void luc_copy_free(char *copy, size_t size)
+{
+	kfree(copy);
+}
+#endif
+
+static bool luc_may_freeze(struct journal_head *jh,
+			   const transaction_t *transaction)
+{
+	return jh->b_transaction == transaction && !jh->b_next_transaction &&
+	       !jh->b_frozen_data && !jh->b_committed_data &&
+	       jh->b_jlist == BJ_Metadata && !buffer_shadow(jh2bh(jh));
+}
+
+static void luc_fill_copy(struct journal_head *jh, char *copy)
+{
+	struct jbd2_buffer_trigger_type *triggers = jh->b_triggers;
+	struct buffer_head *bh = jh2bh(jh);
+
+	if (triggers && triggers->t_frozen)
+		triggers->t_frozen(triggers, bh, bh->b_data, bh->b_size);
+	memcpy(copy, bh->b_data, bh->b_size);
+	jh->b_frozen_triggers = triggers;
+	jh->b_frozen_data = copy;
+}
+
+static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
+			 struct journal_head *jh)
+{
+	size_t size = jh2bh(jh)->b_size;
+	bool used = false;
+	char *copy;
+
+	/* Allocate first: b_state_lock is a spinlock. */
+	copy = luc_copy_alloc(size);
+	if (!copy) {
+		luc_count(fs, copies_failed, 1);
+		return;
+	}
+	spin_lock(&jh->b_state_lock);
+	if (luc_may_freeze(jh, transaction)) {
+		luc_fill_copy(jh, copy);
+		used = true;
+	}
+	spin_unlock(&jh->b_state_lock);
+	if (used)
+		luc_count(fs, copies, 1);
+	else
+		luc_copy_free(copy, size);
+}
+
+void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
+{
+	journal_t *journal = transaction->t_journal;
+	struct luc_fs *fs;
+
+	/* copy_now belongs to the commit of the journal's own thread. */
+	if (current != READ_ONCE(journal->j_task))
+		return;
+	luc_hook_enter();
+	fs = luc_fs_get(journal);
+	if (fs) {
+		if (READ_ONCE(fs->copy_now) && !READ_ONCE(fs->gone) &&
+		    !is_journal_aborted(journal))
+			luc_copy_out(fs, transaction, jh);
+		luc_fs_put(fs);
+	}
+	luc_hook_leave();
+}
+
+/*
+ * A commit files a buffer as BJ_Forget once its journal write has ended. If
+ * only a copy was written and the running transaction owns the buffer by now,
+ * a writer went through that would have had to wait.
+ */
+void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
+			int jlist)
+{
+	struct luc_fs *fs;
+
+	if (jlist != BJ_Forget || !READ_ONCE(jh->b_frozen_data) ||
+	    !READ_ONCE(jh->b_next_transaction))
+		return;
+	rcu_read_lock();
+	fs = luc_fs_find(transaction->t_journal);
+	if (fs && READ_ONCE(fs->copy_now))
+		luc_count(fs, writes_saved, 1);
+	rcu_read_unlock();
+}
+
+/*
+ * Is the caller of out_of_line_wait_on_bit() the place in jbd2 that waits for
+ * a buffer's journal write? Only then is the word a buffer head's. Return
+ * addresses are few, so each is looked up by name once and remembered.
+ */
+static bool luc_waits_for_shadow(unsigned long caller)
+{
+	static unsigned long yes, no;
+	char name[KSYM_SYMBOL_LEN];
+
+	if (caller == READ_ONCE(yes))
+		return true;
+	if (caller == READ_ONCE(no))
+		return false;
+	sprint_symbol(name, caller);
+	if (str_has_prefix(name, "do_get_write_access")) {
+		WRITE_ONCE(yes, caller);
+		return true;
+	}
+	WRITE_ONCE(no, caller);
+	return false;
+}
+
+/* Sleeps like the function itself would, but ends early for an unload. */
+static int luc_shadow_wait(struct wait_bit_key *key, int mode)
+{
+	if (luc_hooks_leaving())
+		return -EINTR;
+	io_schedule_timeout(HZ / 10);
+	return 0;
+}
+
+static void luc_shadow_delayed(struct luc_fs *fs, struct buffer_head *bh)
+{
+	DEFINE_WAIT_BIT(wait, &bh->b_state, BH_Shadow);
+	u64 begin = ktime_get_ns();
+	s64 delay_ns;
+
+	/* The function then finds the bit clear and returns at once. */
+	__wait_on_bit(bit_waitqueue(&bh->b_state, BH_Shadow), &wait,
+		      luc_shadow_wait, TASK_UNINTERRUPTIBLE);
+	delay_ns = ktime_get_ns() - begin;
+	luc_count(fs, writes_delayed, 1);
+	luc_count(fs, write_delay_ns, delay_ns);
+	luc_count_max(&fs->counters[LUC_COUNTER_write_delay_max_ns], delay_ns);
+	trace_luc_write_delay(fs->dev, bh->b_blocknr, delay_ns);
+}
+
+void luc_on_wait_bit(unsigned long *word, int bit, void *action,
+		     unsigned int mode, unsigned long caller)
+{
+	struct buffer_head *bh;
+	struct luc_fs *fs;
+
+	if (bit != BH_Shadow || mode != TASK_UNINTERRUPTIBLE ||
+	    !luc_waits_for_shadow(caller))
+		return;
+	bh = container_of(word, struct buffer_head, b_state);
+	luc_hook_enter();
+	fs = luc_fs_get_dev(bh->b_bdev->bd_dev);
+	if (fs) {
+		if (buffer_shadow(bh))
+			luc_shadow_delayed(fs, bh);
+		luc_fs_put(fs);
+	}
+	luc_hook_leave();
+}
+
+int luc_copyout_init(void)
+{
+	luc_copyout_find_slab();
+	return 0;
+}

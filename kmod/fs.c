@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The attached file systems.
+ *
+ * A hook is handed a journal_t; the device number of the file system it
+ * belongs to is the key. Numbers, unlike pointers, cannot dangle, so neither
+ * an unmount nor a reused journal_t can lead a hook astray. An entry leaves
+ * the table when it is detached or when its journal is destroyed.
+ */
+#include <linux/blkdev.h>
+#include <linux/fs.h>
+#include <linux/hashtable.h>
+#include <linux/magic.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "../control/luc_batch.h"
+#include "luc.h"
+
+DEFINE_MUTEX(luc_mutex);
+static DEFINE_HASHTABLE(luc_table, 6);
+static LIST_HEAD(luc_list);
+static struct workqueue_struct *luc_wq;
+
+struct luc_fs *luc_fs_find_dev(dev_t dev)
+{
+	struct luc_fs *fs;
+
+	hash_for_each_possible_rcu(luc_table, fs, node, dev,
+				   lockdep_is_held(&luc_mutex)) {
+		if (fs->dev == dev)
+			return fs;
+	}
+	return NULL;
+}
+
+struct luc_fs *luc_fs_find(const journal_t *journal)
+{
+	/* j_fs_dev is set before the journal can run a commit. */
+	const struct block_device *bdev = READ_ONCE(journal->j_fs_dev);
+
+	return bdev ? luc_fs_find_dev(bdev->bd_dev) : NULL;
+}
+
+static struct luc_fs *luc_fs_keep(struct luc_fs *fs)
+{
+	return fs && kobject_get_unless_zero(&fs->kobj) ? fs : NULL;
+}
+
+struct luc_fs *luc_fs_get_dev(dev_t dev)
+{
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_keep(luc_fs_find_dev(dev));
+	rcu_read_unlock();
+	return fs;
+}
+
+struct luc_fs *luc_fs_get(const journal_t *journal)
+{
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_keep(luc_fs_find(journal));
+	rcu_read_unlock();
+	return fs;
+}
+
+void luc_fs_put(struct luc_fs *fs)
+{
+	kobject_put(&fs->kobj);
+}
+
+static void luc_fs_release(struct kobject *kobj)
+{
+	struct luc_fs *fs = container_of(kobj, struct luc_fs, kobj);
+
+	kvfree(fs);
+}
+
+static struct kobj_type luc_fs_ktype = {
+	.release = luc_fs_release,
+	.sysfs_ops = &kobj_sysfs_ops,
+	.default_groups = luc_fs_groups,
+};
+
+/* What the superblock on a device is like, as far as attaching cares. */
+struct luc_probe {
+	dev_t dev;
+	bool found;
+	bool read_only;
+	char name[sizeof_field(struct super_block, s_id)];
+};
+
+static void luc_probe_super(struct super_block *sb, void *arg)
+{
+	struct luc_probe *probe = arg;
+
+	if (sb->s_dev != probe->dev)
+		return;
+	probe->found = true;
+	probe->read_only = sb_rdonly(sb);
+	strscpy(probe->name, sb->s_id, sizeof(probe->name));
+	strreplace(probe->name, '/', '!');
+}
+
+/* The ext4 module serves both names; ext2 has no journal to attach to. */
+static int luc_probe_device(struct luc_probe *probe)
+{
+	static const char *const types[] = { "ext4", "ext3" };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(types) && !probe->found; i++) {
+		struct file_system_type *type = get_fs_type(types[i]);
+
+		if (!type)
+			continue;
+		iterate_supers_type(type, luc_probe_super, probe);
+		module_put(type->owner);
+	}
+	if (!probe->found)
+		return -EOPNOTSUPP;
+	return probe->read_only ? -EROFS : 0;
+}
+
+static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
+{
+	/* A few pages; the estimator's table is most of it. */
+	struct luc_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
+
+	if (!fs)
+		return NULL;
+	fs->dev = dev;
+	fs->params = *params;
+	spin_lock_init(&fs->lock);
+	init_waitqueue_head(&fs->wait);
+	INIT_LIST_HEAD(&fs->list);
+	luc_state_init(&fs->state);
+	return fs;
+}
+
+/*
+ * Takes fs off the table: from here on no hook finds it, and stock behaviour
+ * is back. A commit that is being held is let go. The caller holds luc_mutex.
+ */
+static void luc_fs_unlink(struct luc_fs *fs)
+{
+	if (fs->gone)
+		return;
+	fs->gone = true;
+	hash_del_rcu(&fs->node);
+	list_del(&fs->list);
+	luc_commit_poke(fs);
+}
+
+/* Without luc_mutex, for sysfs waits for users of the files it removes. */
+static void luc_fs_destroy(struct luc_fs *fs)
+{
+	kobject_del(&fs->kobj);
+	synchronize_rcu();	/* hooks that found fs without a reference */
+	kobject_put(&fs->kobj);
+}
+
+static void luc_fs_unhook_if_last(void)
+{
+	if (list_empty(&luc_list))
+		luc_hooks_remove();
+}
+
+static void luc_fs_gone_work(struct work_struct *work)
+{
+	struct luc_fs *fs = container_of(work, struct luc_fs, gone_work);
+	bool mine;
+
+	mutex_lock(&luc_mutex);
+	mine = !fs->gone;
+	luc_fs_unlink(fs);
+	luc_fs_unhook_if_last();
+	mutex_unlock(&luc_mutex);
+	if (mine)
+		luc_fs_destroy(fs);
+	luc_fs_put(fs);
+}
+
+/*
+ * The journal is being destroyed. This runs inside umount, which holds locks
+ * that an attach may be waiting for, so the mutex is left to a worker.
+ */
+void luc_fs_journal_gone(const journal_t *journal)
+{
+	struct luc_fs *fs = luc_fs_get(journal);
+
+	if (!fs)
+		return;
+	luc_commit_poke(fs);
+	if (!queue_work(luc_wq, &fs->gone_work))
+		luc_fs_put(fs);
+}
+
+static int luc_fs_insert(struct luc_fs *fs, const char *name)
+{
+	bool first;
+	int err;
+
+	/* An unmount may have left its entry to a worker that is not done. */
+	flush_workqueue(luc_wq);
+	mutex_lock(&luc_mutex);
+	if (luc_fs_find_dev(fs->dev)) {
+		err = -EEXIST;
+		goto unlock;
+	}
+	first = list_empty(&luc_list);
+	if (first) {
+		err = luc_hooks_install();
+		if (err)
+			goto unlock;
+	}
+	err = kobject_add(&fs->kobj, luc_kobj, "%s", name);
+	if (err) {
+		if (first)
+			luc_hooks_remove();
+		goto unlock;
+	}
+	list_add_tail(&fs->list, &luc_list);
+	hash_add_rcu(luc_table, &fs->node, fs->dev);
+unlock:
+	mutex_unlock(&luc_mutex);
+	return err;
+}
+
+int luc_fs_attach(dev_t dev, const struct luc_params *params)
+{
+	struct luc_probe probe = { .dev = dev };
+	struct luc_fs *fs;
+	int err;
+
+	err = luc_probe_device(&probe);
+	if (err)
+		return err;
+	fs = luc_fs_new(dev, params);
+	if (!fs)
+		return -ENOMEM;
+	INIT_WORK(&fs->gone_work, luc_fs_gone_work);
+	kobject_init(&fs->kobj, &luc_fs_ktype);
+	err = luc_fs_insert(fs, probe.name);
+	if (err) {
+		luc_fs_put(fs);
+		return err;
+	}
+	/* Unmounted between the look and the insertion? Then nobody told us. */
+	probe.found = false;
+	if (luc_probe_device(&probe)) {
+		luc_fs_detach(dev);
+		return -ENODEV;
+	}
+	kobject_uevent(&fs->kobj, KOBJ_ADD);
+	return 0;
+}
+
+int luc_fs_detach(dev_t dev)
+{
+	struct luc_fs *fs;
+
+	mutex_lock(&luc_mutex);
+	fs = luc_fs_find_dev(dev);
+	if (fs) {
+		luc_fs_unlink(fs);
+		luc_fs_unhook_if_last();
+	}
+	mutex_unlock(&luc_mutex);
+	if (!fs)
+		return -ENOENT;
+	luc_fs_destroy(fs);
+	return 0;
+}
+
+static struct luc_fs *luc_fs_first(void)
+{
+	struct luc_fs *fs;
+
+	mutex_lock(&luc_mutex);
+	fs = list_first_entry_or_null(&luc_list, struct luc_fs, list);
+	if (fs)
+		luc_fs_unlink(fs);
+	mutex_unlock(&luc_mutex);
+	return fs;
+}
+
+void luc_fs_detach_all(void)
+{
+	struct luc_fs *fs;
+
+	while ((fs = luc_fs_first()))
+		luc_fs_destroy(fs);
+	mutex_lock(&luc_mutex);
+	luc_hooks_remove();
+	mutex_unlock(&luc_mutex);
+}
+
+int luc_fs_init(void)
+{
+	luc_wq = alloc_workqueue("luc", WQ_UNBOUND, 1);
+	return luc_wq ? 0 : -ENOMEM;
+}
+
+void luc_fs_exit(void)
+{
+	destroy_workqueue(luc_wq);
+	rcu_barrier();
+}

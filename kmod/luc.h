@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * luc.ko in one page.
+ *
+ *   hooks.c	installs trampolines at the entry of jbd2 and ext4 functions
+ *   fs.c	which file systems are attached; found by device number
+ *   sync.c	senses sync events: who waits for which transaction
+ *   commit.c	acts: holds a commit back; learns from it
+ *   copyout.c	acts: freezes metadata before it is written; senses delays
+ *   sysfs.c	knobs and counters from the tables in abi/
+ *   trace.c	the tracepoints
+ *
+ * Decisions are made in control/, never here. Whatever is unknown or in doubt
+ * ends in stock behaviour.
+ */
+#ifndef LUC_KMOD_H
+#define LUC_KMOD_H
+
+#include <linux/atomic.h>
+#include <linux/jbd2.h>
+#include <linux/kobject.h>
+#include <linux/rculist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "../abi/luc_counters.h"
+#include "../abi/luc_decision.h"
+#include "../abi/luc_knobs.h"
+#include "../control/luc_returns.h"
+
+#define LUC_VERSION "0.1.0"
+#define LUC_MARKS 256u		/* power of two */
+
+/*
+ * One attached file system.
+ *
+ * Hooks find it by device number under RCU and may keep it with a kobject
+ * reference, so nothing here depends on the life of a journal_t: a journal is
+ * only ever touched inside a hook that was handed it.
+ */
+struct luc_fs {
+	struct kobject kobj;
+	struct hlist_node node;		/* luc_table, under luc_mutex and RCU */
+	struct list_head list;		/* luc_list, under luc_mutex */
+	struct work_struct gone_work;
+	dev_t dev;
+	bool gone;			/* off the table; under luc_mutex */
+
+	/* Guards the next block. Taken in task context only, never nested. */
+	spinlock_t lock;
+	struct luc_params params;
+	struct luc_returns returns;
+	u32 batch_tid;			/* transaction that events belong to */
+	s64 batch_events;
+	s64 last_event_ns;
+	bool held;			/* a commit of held_tid is held back */
+	u32 held_tid;
+	s64 held_target;		/* its holder is poked at so many events */
+	bool urgent;			/* somebody waits who may not be kept */
+	bool poked;			/* the holder has a reason to look */
+
+	wait_queue_head_t wait;		/* where the holder sleeps */
+
+	/* Tasks on their way from a sync call to its wait; see sync.c. */
+	u32 marks[LUC_MARKS];
+
+	/* Only the task that commits touches these. */
+	struct luc_state state;
+	s64 writes_delayed_seen;
+	s64 writes_saved_seen;
+
+	bool copy_now;			/* the commit under way copies out */
+	atomic64_t counters[LUC_COUNTER_NR];
+};
+
+/* fs.c */
+extern struct mutex luc_mutex;
+struct luc_fs *luc_fs_find_dev(dev_t dev);		/* under RCU */
+struct luc_fs *luc_fs_find(const journal_t *journal);	/* under RCU */
+struct luc_fs *luc_fs_get_dev(dev_t dev);
+struct luc_fs *luc_fs_get(const journal_t *journal);
+void luc_fs_put(struct luc_fs *fs);
+int luc_fs_attach(dev_t dev, const struct luc_params *params);
+int luc_fs_detach(dev_t dev);
+void luc_fs_detach_all(void);
+void luc_fs_journal_gone(const journal_t *journal);
+int luc_fs_init(void);
+void luc_fs_exit(void);
+
+/* commit.c */
+void luc_commit_poke(struct luc_fs *fs);
+static inline bool luc_steers(const struct luc_params *params)
+{
+	return params->mode == LUC_MODE_STEER && params->policy != LUC_POLICY_STOCK;
+}
+
+/* hooks.c */
+int luc_hooks_install(void);
+void luc_hooks_remove(void);
+void luc_hooks_drain(void);
+bool luc_hooks_leaving(void);
+void luc_hook_enter(void);
+void luc_hook_leave(void);
+ssize_t luc_hooks_show(char *buf);
+
+/* copyout.c */
+int luc_copyout_init(void);
+
+/* sysfs.c */
+extern const struct attribute_group *luc_fs_groups[];
+int luc_sysfs_init(void);
+void luc_sysfs_stop(void);
+void luc_sysfs_exit(void);
+int luc_knob_parse(struct luc_params *params, const char *name, const char *value);
+extern struct kobject *luc_kobj;
+
+/* Called by the trampolines in hooks.c; arguments are those of the function. */
+void luc_on_commit(journal_t *journal);
+void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh);
+void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction, int jlist);
+void luc_on_sync_file(struct file *file);
+void luc_on_complete(journal_t *journal, tid_t tid);
+void luc_on_wait_commit(journal_t *journal, tid_t tid);
+void luc_on_wait_locked(journal_t *journal);
+void luc_on_fast_commit(journal_t *journal);
+void luc_on_destroy(journal_t *journal);
+void luc_on_wait_bit(unsigned long *word, int bit, void *action, unsigned int mode,
+		     unsigned long caller);
+
+#define luc_count(fs, name, n) \
+	atomic64_add((n), &(fs)->counters[LUC_COUNTER_##name])
+#define luc_gauge(fs, name, v) \
+	atomic64_set(&(fs)->counters[LUC_COUNTER_##name], (v))
+#define luc_counted(fs, name) \
+	atomic64_read(&(fs)->counters[LUC_COUNTER_##name])
+
+static inline void luc_count_max(atomic64_t *counter, s64 v)
+{
+	s64 old = atomic64_read(counter);
+
+	while (v > old && !atomic64_try_cmpxchg(counter, &old, v))
+		;
+}
+
+#endif

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sensing sync events: which task waits for which transaction.
+ *
+ *   ext4_sync_file		fsync, fdatasync and O_SYNC writes begin here
+ *   jbd2_complete_transaction	most of them ask for their commit here
+ *   jbd2_log_wait_commit	everybody who waits for a commit ends here
+ *
+ * A wait of a task that came through one of the first two is a sync event and
+ * may be batched. Any other wait (checkpoint, syncfs, freeze, no space left)
+ * is urgent: its commit must not be held. The first two leave a mark with the
+ * task's number, the third one takes it away. Two tasks may share a mark; the
+ * loser's wait is then taken for urgent, which only starts a commit early.
+ */
+#include <linux/fs.h>
+#include <linux/hash.h>
+#include <linux/sched.h>
+#include <linux/timekeeping.h>
+
+#include "luc.h"
+
+static u32 *luc_mark_of(struct luc_fs *fs, pid_t pid)
+{
+	return &fs->marks[hash_32(pid, ilog2(LUC_MARKS))];
+}
+
+static void luc_mark(struct luc_fs *fs)
+{
+	WRITE_ONCE(*luc_mark_of(fs, current->pid), current->pid);
+}
+
+static bool luc_unmark(struct luc_fs *fs)
+{
+	u32 *mark = luc_mark_of(fs, current->pid);
+
+	if (READ_ONCE(*mark) != current->pid)
+		return false;
+	WRITE_ONCE(*mark, 0);
+	return true;
+}
+
+/* Is this the arrival that the holder of the commit waits for? */
+static bool luc_completes_batch(struct luc_fs *fs, tid_t tid)
+{
+	if (!fs->held || fs->held_tid != tid || fs->poked ||
+	    fs->batch_events < fs->held_target)
+		return false;
+	fs->poked = true;
+	return true;
+}
+
+static void luc_arrive(struct luc_fs *fs, tid_t tid)
+{
+	u64 now = ktime_get_ns();
+	bool complete = false;
+
+	spin_lock(&fs->lock);
+	if (luc_returns_arrive(&fs->returns, current->pid, tid)) {
+		luc_count(fs, sync_events, 1);
+		if (fs->batch_tid != tid && (s32)(tid - fs->batch_tid) > 0) {
+			fs->batch_tid = tid;
+			fs->batch_events = 0;
+		}
+		if (fs->batch_tid == tid) {
+			fs->batch_events++;
+			fs->last_event_ns = now;
+			complete = luc_completes_batch(fs, tid);
+		}
+	}
+	spin_unlock(&fs->lock);
+	if (complete)
+		wake_up(&fs->wait);
+}
+
+/* Somebody waits for tid or a later one who may not be kept waiting. */
+static void luc_urge(struct luc_fs *fs, tid_t tid)
+{
+	bool held;
+
+	spin_lock(&fs->lock);
+	held = fs->held && (s32)(tid - fs->held_tid) >= 0;
+	if (held) {
+		fs->urgent = true;
+		fs->poked = true;
+	}
+	spin_unlock(&fs->lock);
+	if (held)
+		wake_up(&fs->wait);
+}
+
+/* Committed transactions need no waiting and are no events. */
+static bool luc_committed(const journal_t *journal, tid_t tid)
+{
+	return (s32)(READ_ONCE(journal->j_commit_sequence) - tid) >= 0;
+}
+
+void luc_on_sync_file(struct file *file)
+{
+	/* Here no journal is known yet; a superblock has the same number. */
+	const struct super_block *sb = file_inode(file)->i_sb;
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_find_dev(sb->s_dev);
+	if (fs)
+		luc_mark(fs);
+	rcu_read_unlock();
+}
+
+void luc_on_complete(journal_t *journal, tid_t tid)
+{
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_find(journal);
+	if (fs && !luc_committed(journal, tid)) {
+		luc_mark(fs);
+		luc_arrive(fs, tid);
+	}
+	rcu_read_unlock();
+}
+
+void luc_on_wait_commit(journal_t *journal, tid_t tid)
+{
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_find(journal);
+	if (fs && !luc_committed(journal, tid)) {
+		if (luc_unmark(fs)) {
+			luc_arrive(fs, tid);
+		} else {
+			luc_count(fs, urgent_events, 1);
+			luc_urge(fs, tid);
+		}
+	}
+	rcu_read_unlock();
+}
+
+/* Somebody waits for a transaction to be locked, so that a new one can begin. */
+void luc_on_wait_locked(journal_t *journal)
+{
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_find(journal);
+	if (fs)
+		luc_urge(fs, READ_ONCE(fs->held_tid));
+	rcu_read_unlock();
+}
+
+void luc_on_fast_commit(journal_t *journal)
+{
+	struct luc_fs *fs;
+
+	rcu_read_lock();
+	fs = luc_fs_find(journal);
+	if (fs) {
+		luc_unmark(fs);
+		luc_count(fs, fast_commits, 1);
+	}
+	rcu_read_unlock();
+}
+
+void luc_on_destroy(journal_t *journal)
+{
+	luc_fs_journal_gone(journal);
+}
