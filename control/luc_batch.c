@@ -41,7 +41,7 @@
  * commit, so half is safe as soon as every second expected task comes.
  *
  * Doubt. If a wait did not pay (what the joining tasks saved is less than what
- * the waiting ones lost) the next commits pass unheld: one, then two, four, up
+ * the waiting and the late ones lost) the next commits pass unheld: one, then two, four, up
  * to SKIP_MAX. A wait that pays forgets this. No wait can therefore cost more
  * than a vanishing share of a workload that does not come back. An unknown
  * commit time means no wait; a pause of PAUSE_NS forgets sums and slopes,
@@ -190,6 +190,8 @@ static void step_poll(const struct luc_params *p, struct luc_state *s,
 		      const struct luc_input *in, struct luc_output *out)
 {
 	out->limit_ns = limit_of(p, in);
+	/* An administrator may have lowered the limit while we held. */
+	s->wait_ns = luc_min(s->wait_ns, us_to_ns(p->delay_limit_us));
 	note_arrivals(p, s, in);
 
 	if (in->urgent)
@@ -230,10 +232,19 @@ static void learn_trust(struct luc_state *s, luc_s64 came)
 }
 
 static void learn_doubt(struct luc_state *s, luc_s64 came, luc_s64 waited_ns,
-			luc_s64 commit_ns)
+			const struct luc_input *in)
 {
-	luc_s64 saved = luc_mul(luc_max(came, 0), luc_max(commit_ns, 0));
-	luc_s64 lost = luc_mul(luc_max(s->opened_events, 1), waited_ns);
+	/*
+	 * A task that joined would have been served by the next commit, two
+	 * commit times from open; now it is served after wait and commit. Those
+	 * who were here lose the wait, and so do those who will come late: the
+	 * commit that they have to sit out ends later.
+	 */
+	luc_s64 gain_ns = luc_max(luc_sub(in->commit_avg_ns, waited_ns), 0);
+	luc_s64 saved = luc_mul(luc_max(came, 0), gain_ns);
+	luc_s64 late = luc_max(in->expected_events, 0);
+	luc_s64 losers = luc_add(luc_max(s->opened_events, 1), late);
+	luc_s64 lost = luc_mul(losers, waited_ns);
 
 	if (saved >= lost) {
 		s->skip_next = 1;
@@ -284,7 +295,9 @@ static void control(const struct luc_params *p, struct luc_state *s,
 	out->d_milli = t.d_milli;
 	out->u_milli = t.u_milli;
 	out->u_ns = luc_mul(t.u_milli, s->gap_ns) / MILLI;
-	s->hold_ns = luc_clamp(luc_add(now_hold, out->u_ns), 0, out->limit_ns);
+	/* Without a gap or a limit the actuator cannot move: leave it be. */
+	if (s->gap_ns && out->limit_ns)
+		s->hold_ns = luc_clamp(luc_add(now_hold, out->u_ns), 0, out->limit_ns);
 }
 
 static void step_close(const struct luc_params *p, struct luc_state *s,
@@ -303,8 +316,7 @@ static void step_close(const struct luc_params *p, struct luc_state *s,
 		if (p->setpoint_events <= 0)
 			learn_trust(s, came);
 		if (!in->urgent)
-			learn_doubt(s, came, luc_max(waited_ns, 0),
-				    in->commit_avg_ns);
+			learn_doubt(s, came, luc_max(waited_ns, 0), in);
 	}
 	control(p, s, in, out);
 }

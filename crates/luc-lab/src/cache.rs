@@ -3,6 +3,7 @@
 //! place, so it is complete or absent.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -25,12 +26,19 @@ impl Cache {
     /// # Errors
     /// When none of the three variables is set, or the folder cannot be made.
     pub fn open() -> Result<Self> {
-        let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let set = |name: &str| {
+            std::env::var_os(name)
+                .filter(|v| !v.is_empty())
+                .map(PathBuf::from)
+        };
         let root = set(CACHE_VARIABLE)
             .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("luc")))
             .or_else(|| set("HOME").map(|dir| dir.join(".cache/luc")))
             .ok_or_else(|| {
-                LabError::bad_input("cache", format!("no home folder is known; set {CACHE_VARIABLE}"))
+                LabError::bad_input(
+                    "cache",
+                    format!("no home folder is known; set {CACHE_VARIABLE}"),
+                )
             })?;
         Self::at(root)
     }
@@ -40,7 +48,8 @@ impl Cache {
     /// # Errors
     /// When the folder cannot be made.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self> {
-        let root = std::path::absolute(root.into()).map_err(LabError::io("find", "cache folder"))?;
+        let root =
+            std::path::absolute(root.into()).map_err(LabError::io("find", "cache folder"))?;
         fs::create_dir_all(&root).map_err(LabError::io("create", &root))?;
         Ok(Self { root })
     }
@@ -105,9 +114,14 @@ pub fn write_atomic(path: &Path, data: &[u8]) -> Result<()> {
     use std::io::Write;
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(LabError::io("create a file in", dir))?;
+    // Temporary files are private by default; these are ordinary ones.
+    let mut file = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(dir)
+        .map_err(LabError::io("create a file in", dir))?;
     file.write_all(data).map_err(LabError::io("write", path))?;
-    file.persist(path).map_err(|e| LabError::io("move into place", path)(e.error))?;
+    file.persist(path)
+        .map_err(|e| LabError::io("move into place", path)(e.error))?;
     Ok(())
 }
 
@@ -146,7 +160,9 @@ mod tests {
             })
             .unwrap();
         assert_eq!(fs::read_to_string(path.join("whole")).unwrap(), "y");
-        cache.entry("a/b", |_| unreachable!("the entry exists")).unwrap();
+        cache
+            .entry("a/b", |_| unreachable!("the entry exists"))
+            .unwrap();
     }
 
     #[test]

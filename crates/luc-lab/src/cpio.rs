@@ -60,7 +60,14 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    fn header(&mut self, inode: u32, mode: u32, links: u32, size: u32, path: &str) -> io::Result<()> {
+    fn header(
+        &mut self,
+        inode: u32,
+        mode: u32,
+        links: u32,
+        size: u32,
+        path: &str,
+    ) -> io::Result<()> {
         let name_len = u32::try_from(path.len() + 1).map_err(io::Error::other)?;
         let fields = [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_len, 0];
         self.out.write_all(MAGIC)?;

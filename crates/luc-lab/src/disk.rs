@@ -107,13 +107,17 @@ impl FromStr for DiskSpec {
         let bad = |why: &str| {
             LabError::bad_input(
                 format!("disk {text:?}"),
-                format!("{why}; expected LATENCY:DEPTH[:SIZE][:FS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4"),
+                format!(
+                    "{why}; expected LATENCY:DEPTH[:SIZE][:FS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4"
+                ),
             )
         };
         let mut parts = text.split(':');
         let latency = parts.next().unwrap_or_default();
         let latency_ns = parse_latency_ns(latency).ok_or_else(|| {
-            bad(&format!("{latency:?} is no latency with a unit (ns, us, ms, s)"))
+            bad(&format!(
+                "{latency:?} is no latency with a unit (ns, us, ms, s)"
+            ))
         })?;
         let depth = parts.next().ok_or_else(|| bad("the depth is missing"))?;
         let depth = depth
@@ -125,7 +129,8 @@ impl FromStr for DiskSpec {
             if let (Some(fs_type), false) = (parse_fs(part), fs_seen) {
                 disk.fs_type = fs_type;
                 fs_seen = true;
-            } else if let (Some(size_mib), false, false) = (parse_size_mib(part), size_seen, fs_seen)
+            } else if let (Some(size_mib), false, false) =
+                (parse_size_mib(part), size_seen, fs_seen)
             {
                 disk.size_mib = size_mib;
                 size_seen = true;
@@ -204,7 +209,14 @@ mod tests {
 
     #[test]
     fn display_parses_back() {
-        for text in ["4ms:1", "100us:64", "20us:64:512M", "1500ns:3:none", "0ns:1", "4ms:8:64M:ext2"] {
+        for text in [
+            "4ms:1",
+            "100us:64",
+            "20us:64:512M",
+            "1500ns:3:none",
+            "0ns:1",
+            "4ms:8:64M:ext2",
+        ] {
             let disk: DiskSpec = text.parse().unwrap();
             assert_eq!(disk.to_string(), text);
             assert_eq!(disk.to_string().parse::<DiskSpec>().unwrap(), disk);
@@ -214,11 +226,26 @@ mod tests {
     #[test]
     fn refuses_nonsense_with_one_line() {
         for text in [
-            "", "4ms", "4:1", "4ms:0", "4ms:x", "4ms:2000", "11s:1", "4ms:1:4M", "4ms:1:1T",
-            "4ms:1:ext4:64M", "4ms:1:64M:64M", "-1ms:1", "99999999999999999999s:1", "4ms:1:",
+            "",
+            "4ms",
+            "4:1",
+            "4ms:0",
+            "4ms:x",
+            "4ms:2000",
+            "11s:1",
+            "4ms:1:4M",
+            "4ms:1:1T",
+            "4ms:1:ext4:64M",
+            "4ms:1:64M:64M",
+            "-1ms:1",
+            "99999999999999999999s:1",
+            "4ms:1:",
         ] {
             let error = text.parse::<DiskSpec>().unwrap_err().to_string();
-            assert!(error.starts_with("disk ") && !error.contains('\n'), "{error}");
+            assert!(
+                error.starts_with("disk ") && !error.contains('\n'),
+                "{error}"
+            );
         }
     }
 }

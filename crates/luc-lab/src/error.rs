@@ -131,7 +131,9 @@ pub enum LabError {
         tail: String,
     },
     /// The guest wrote results that make no sense.
-    #[error("the guest's results are damaged: {0}; the binary in the guest and on the host must be the same build")]
+    #[error(
+        "the guest's results are damaged: {0}; the binary in the guest and on the host must be the same build"
+    )]
     BadResults(String),
 }
 
@@ -147,6 +149,19 @@ impl LabError {
             path,
             source,
         }
+    }
+
+    /// Whether this machine lacks something the lab needs (a program, a mirror,
+    /// packages), as opposed to a run that went wrong.
+    pub fn is_missing_prerequisite(&self) -> bool {
+        matches!(
+            self,
+            Self::MissingTool { .. }
+                | Self::BrokenQemu { .. }
+                | Self::NoMirror { .. }
+                | Self::NoPackage { .. }
+                | Self::Tool { .. }
+        )
     }
 
     /// A [`LabError::BadInput`].

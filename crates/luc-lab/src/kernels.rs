@@ -98,7 +98,12 @@ impl KernelList {
             .map_err(|e| LabError::KernelList(e.to_string().replace('\n', " ")))?;
         let mut names = std::collections::BTreeSet::new();
         for kernel in &list.kernels {
-            let bad = |why: &str| Err(LabError::KernelList(format!("kernel {:?}: {why}", kernel.name)));
+            let bad = |why: &str| {
+                Err(LabError::KernelList(format!(
+                    "kernel {:?}: {why}",
+                    kernel.name
+                )))
+            };
             let legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             if kernel.name.is_empty() || !kernel.name.chars().all(legal) {
                 return bad("names are letters, digits, '.', '_' and '-'");
@@ -121,10 +126,13 @@ impl KernelList {
     /// # Errors
     /// [`LabError::UnknownKernel`] lists the names there are.
     pub fn get(&self, name: &str) -> Result<&KernelSpec> {
-        self.kernels.iter().find(|k| k.name == name).ok_or_else(|| LabError::UnknownKernel {
-            name: name.to_owned(),
-            known: self.names().join(", "),
-        })
+        self.kernels
+            .iter()
+            .find(|k| k.name == name)
+            .ok_or_else(|| LabError::UnknownKernel {
+                name: name.to_owned(),
+                known: self.names().join(", "),
+            })
     }
 
     /// All names in order.
@@ -147,7 +155,11 @@ mod tests {
 
     #[test]
     fn unknown_names_list_the_known() {
-        let error = KernelList::builtin().unwrap().get("5.10").unwrap_err().to_string();
+        let error = KernelList::builtin()
+            .unwrap()
+            .get("5.10")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("6.12-full"), "{error}");
     }
 
@@ -156,9 +168,9 @@ mod tests {
         let good = include_str!("../../../kernels.toml");
         let twice = format!("{good}\n{}", &good[good.find("[[kernel]]").unwrap()..]);
         let cases = [
-            "".to_owned(),
+            String::new(),
             "[[kernel]]\nname = 5\n".to_owned(),
-            good.replacen("compiler", "compilor", 1),
+            good.replacen("compiler = ", "compilor = ", 1),
             good.replacen("name = \"6.1\"", "name = \"../6.1\"", 1),
             twice,
         ];

@@ -29,6 +29,7 @@ pub mod tree;
 
 pub use disk::{DiskSpec, FsType};
 pub use error::LabError;
+pub use image::{Content, GuestFile};
 pub use kernels::{KernelList, KernelSpec};
 pub use log::{AllowList, LogProblem};
 pub use module::build_module;

@@ -24,7 +24,13 @@ impl AllowList {
         I: IntoIterator<Item = S>,
         S: Into<String>,
     {
-        Self(texts.into_iter().map(Into::into).filter(|t| !t.is_empty()).collect())
+        Self(
+            texts
+                .into_iter()
+                .map(Into::into)
+                .filter(|t| !t.is_empty())
+                .collect(),
+        )
     }
 
     fn allows(&self, line: &str) -> bool {
@@ -89,13 +95,18 @@ pub fn problems(log: &str, allow: &AllowList) -> Vec<LogProblem> {
 }
 
 fn is_problem(line: &str) -> bool {
-    PROBLEMS.iter().any(|words| words.iter().all(|word| line.contains(word)))
+    PROBLEMS
+        .iter()
+        .any(|words| words.iter().all(|word| line.contains(word)))
         && !HARMLESS.iter().any(|text| line.contains(text))
 }
 
 /// The last `count` lines, for error messages.
 pub fn tail(text: &str, count: usize) -> String {
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     if lines.is_empty() {
         return "(nothing)".to_owned();
     }

@@ -46,9 +46,12 @@ pub struct Source {
 pub fn find() -> Result<Mirror> {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let sources = read_sources(Path::new("/etc/apt"));
-    choose(&sources, set(MIRROR_VARIABLE), set(SECURITY_VARIABLE), |keyring| {
-        Path::new(keyring).exists()
-    })
+    choose(
+        &sources,
+        set(MIRROR_VARIABLE),
+        set(SECURITY_VARIABLE),
+        |keyring| Path::new(keyring).exists(),
+    )
 }
 
 fn choose(
@@ -58,12 +61,17 @@ fn choose(
     exists: impl Fn(&str) -> bool,
 ) -> Result<Mirror> {
     let pick = |wanted: Archive| {
-        sources.iter().find(|source| archive(source) == Some(wanted)).map(|s| s.uri.clone())
+        sources
+            .iter()
+            .find(|source| archive(source) == Some(wanted))
+            .map(|s| s.uri.clone())
     };
-    let main = main.or_else(|| pick(Archive::Main)).ok_or(LabError::NoMirror {
-        archive: "debian",
-        variable: MIRROR_VARIABLE,
-    })?;
+    let main = main
+        .or_else(|| pick(Archive::Main))
+        .ok_or(LabError::NoMirror {
+            archive: "debian",
+            variable: MIRROR_VARIABLE,
+        })?;
     let keyring = sources
         .iter()
         .filter(|source| archive(source).is_some())
@@ -98,8 +106,14 @@ fn archive(source: &Source) -> Option<Archive> {
     if path.ends_with("/debian") {
         return Some(Archive::Main);
     }
-    let signed = source.signed_by.as_deref().is_some_and(|k| k.contains("debian-archive"));
-    match (signed, source.suites.iter().any(|s| s.contains("-security"))) {
+    let signed = source
+        .signed_by
+        .as_deref()
+        .is_some_and(|k| k.contains("debian-archive"));
+    match (
+        signed,
+        source.suites.iter().any(|s| s.contains("-security")),
+    ) {
         (true, true) => Some(Archive::Security),
         (true, false) => Some(Archive::Main),
         (false, _) => None,
@@ -194,7 +208,9 @@ fn parse_stanza(lines: &[&str]) -> Vec<Source> {
     if has("Enabled", "no") || !has("Types", "deb") || !has("Components", "main") {
         return Vec::new();
     }
-    let signed_by = field("Signed-By").into_iter().find(|word| word.starts_with('/'));
+    let signed_by = field("Signed-By")
+        .into_iter()
+        .find(|word| word.starts_with('/'));
     field("URIs")
         .iter()
         .filter_map(|uri| usable_uri(uri))
@@ -236,7 +252,10 @@ mod tests {
         assert_eq!(sources[0].signed_by.as_deref(), Some("/k.gpg"));
         let mirror = find_in(&sources).unwrap();
         assert_eq!(mirror.main, "http://mirror.example/debian");
-        assert_eq!(mirror.security.as_deref(), Some("http://mirror.example/debian-security"));
+        assert_eq!(
+            mirror.security.as_deref(),
+            Some("http://mirror.example/debian-security")
+        );
         assert_eq!(mirror.keyring, KEY);
     }
 
@@ -255,7 +274,10 @@ mod tests {
         assert_eq!(sources[1].suites, ["bookworm", "bookworm-updates"]);
         let mirror = find_in(&sources).unwrap();
         assert_eq!(mirror.main, "http://mirror.example/some/path");
-        assert_eq!(mirror.security.as_deref(), Some("http://mirror.example/sec"));
+        assert_eq!(
+            mirror.security.as_deref(),
+            Some("http://mirror.example/sec")
+        );
     }
 
     #[test]
@@ -263,7 +285,10 @@ mod tests {
         let sources = parse_deb822(
             "Types: deb\nURIs: mirror+file:///etc/apt/mirrors/debian.list\nSuites: bookworm\nComponents: main\n",
         );
-        assert_eq!(find_in(&sources).unwrap().main, "mirror+file:///etc/apt/mirrors/debian.list");
+        assert_eq!(
+            find_in(&sources).unwrap().main,
+            "mirror+file:///etc/apt/mirrors/debian.list"
+        );
     }
 
     #[test]
@@ -271,7 +296,12 @@ mod tests {
         let sources = parse_list("deb http://archive.example/ubuntu jammy main\n");
         let error = find_in(&sources).unwrap_err().to_string();
         assert!(error.contains(MIRROR_VARIABLE), "{error}");
-        let given = choose(&sources, Some("http://x.example/debian".into()), None, |p| p == KEY);
+        let given = choose(
+            &sources,
+            Some("http://x.example/debian".into()),
+            None,
+            |p| p == KEY,
+        );
         assert_eq!(given.unwrap().main, "http://x.example/debian");
     }
 }

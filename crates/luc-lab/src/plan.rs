@@ -162,7 +162,10 @@ pub struct GuestReport {
 /// [`LabError::BadInput`] names the cell and the reason.
 pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
     if cells.is_empty() {
-        return Err(LabError::bad_input("run", "there is nothing to run: give at least one cell"));
+        return Err(LabError::bad_input(
+            "run",
+            "there is nothing to run: give at least one cell",
+        ));
     }
     let mut names = std::collections::BTreeSet::new();
     for cell in cells {
@@ -173,7 +176,9 @@ pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
             || cell.name.starts_with('.')
             || !cell.name.chars().all(legal)
         {
-            return bad("names are 1 to 100 letters, digits or ._=+-@, and do not begin with a dot".into());
+            return bad(
+                "names are 1 to 100 letters, digits or ._=+-@, and do not begin with a dot".into(),
+            );
         }
         if !names.insert(&cell.name) {
             return bad("the name is used twice".into());
@@ -183,7 +188,10 @@ pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
         }
         let has_nul = |text: &String| text.contains('\0');
         if cell.steps.iter().any(|s| s.argv.iter().any(has_nul))
-            || cell.env.iter().any(|(k, v)| k.is_empty() || k.contains('=') || has_nul(k) || has_nul(v))
+            || cell
+                .env
+                .iter()
+                .any(|(k, v)| k.is_empty() || k.contains('=') || has_nul(k) || has_nul(v))
         {
             return bad("commands and environment must not hold NUL bytes, nor names a '='".into());
         }

@@ -35,10 +35,10 @@ pub struct Common {
 
 /// Arguments of the workload `create-fsync`.
 ///
-/// Each thread keeps a ring of `files / threads` names (at least one). Until a thread has used
-/// every name once, its loop is exactly create, write, fsync, close. From then on the old file of
-/// the same name is unlinked before each create, outside the timed operations, so that neither
-/// directory nor inode table grows without bound; that unlink joins the same commit as the create.
+/// The loop is exactly create, write, fsync, close. A thread begins a new directory after every
+/// `files_per_dir` files, outside the timed operations, so that no directory grows until searching
+/// it dominates; nothing is removed before the end. With `shared_dir` there is one directory for
+/// all, and it does grow.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateFsync {
     /// What every workload has.
@@ -63,9 +63,9 @@ pub struct CreateFsync {
     /// Let all threads create in one directory instead of one each
     #[arg(long)]
     pub shared_dir: bool,
-    /// Files that exist at the same time, over all threads
-    #[arg(long, value_name = "N", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(1..))]
-    pub files: u32,
+    /// Files a thread puts into one directory before it begins a new one
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    pub files_per_dir: u32,
 }
 
 /// Arguments of the workload `write-delay`.

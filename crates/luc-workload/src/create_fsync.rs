@@ -35,10 +35,24 @@ pub struct CreateFsyncResult {
 }
 
 struct Place {
+    /// The thread's directory, or the one it shares.
     dir: Dir,
     /// First file number; differs between threads that share a directory.
     first_file: u64,
-    ring_files: u64,
+    /// Files before a new directory inside `dir` is begun; none when it is shared.
+    files_per_dir: Option<u64>,
+}
+
+impl Place {
+    /// The directory for the file of this turn, if another one than for the turn before.
+    fn next_dir(&self, turn: u64) -> Result<Option<Dir>> {
+        match self.files_per_dir {
+            Some(files) if turn.is_multiple_of(files) => {
+                self.dir.subdir(&format!("d{}", turn / files)).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 struct Thread {
@@ -54,18 +68,20 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
     let threads = args.threads as usize;
     allow_open_files(threads)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let ring_files = u64::from((args.files / args.threads).max(1));
     let mut places = Vec::with_capacity(threads);
     for index in 0..u64::from(args.threads) {
-        let (name, first_file) = if args.shared_dir {
-            ("shared".to_owned(), index * ring_files)
+        places.push(if args.shared_dir {
+            Place {
+                dir: scratch.subdir("shared")?,
+                first_file: index * Name::COUNT / u64::from(args.threads),
+                files_per_dir: None,
+            }
         } else {
-            (format!("t{index:04}"), 0)
-        };
-        places.push(Place {
-            dir: scratch.subdir(&name)?,
-            first_file,
-            ring_files,
+            Place {
+                dir: scratch.subdir(&format!("t{index:04}"))?,
+                first_file: 0,
+                files_per_dir: Some(u64::from(args.files_per_dir)),
+            }
         });
     }
     let window = Window {
@@ -123,7 +139,7 @@ fn one(
     stop: &Stop,
     failed: &Stop,
 ) -> Result<Thread> {
-    let dir = &place.dir;
+    let mut inner: Option<Dir> = None;
     let mut name = Name::new();
     let mut thread = Thread {
         fsync: Recorder::new(),
@@ -134,10 +150,11 @@ fn one(
         ended_ns: schedule.start_ns,
     };
     for turn in 0_u64.. {
-        let name = name.set(place.first_file + turn % place.ring_files);
-        if turn >= place.ring_files {
-            dir.unlink(name)?;
+        let name = name.set(place.first_file + turn);
+        if let Some(next) = place.next_dir(turn)? {
+            inner = Some(next);
         }
+        let dir = inner.as_ref().unwrap_or(&place.dir);
         let begin_ns = now_ns();
         if begin_ns >= schedule.until_ns || stop.is_set() || failed.is_set() {
             break;

@@ -244,7 +244,7 @@ impl BurstResult {
         lines.line(
             "waited for two",
             format!(
-                "{} of the fsyncs took over 1.5 commits of {}",
+                "{} of the files took over 1.5 commits of {}",
                 percent(self.two_commits_share),
                 time(self.commit_ns)
             ),

@@ -43,15 +43,7 @@ impl Scratch {
 
     /// Makes (or opens again) a directory of this name in it.
     pub fn subdir(&self, name: &str) -> Result<Dir> {
-        let path = self.path.join(name);
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(WorkloadError::call("create directory", path, error));
-            }
-            _ => {}
-        }
-        let fd = open_dir(&path)?;
-        Ok(Dir { path, fd })
+        make_dir(self.path.join(name))
     }
 
     /// Writes all of the file system out, so that nothing from before is left to commit.
@@ -86,6 +78,11 @@ pub struct Dir {
 }
 
 impl Dir {
+    /// Makes (or opens again) a directory of this name in it.
+    pub fn subdir(&self, name: &str) -> Result<Self> {
+        make_dir(self.path.join(name))
+    }
+
     /// Creates a file that must not exist yet.
     pub fn create(&self, name: &CStr) -> Result<OwnedFd> {
         openat(
@@ -128,6 +125,17 @@ impl Dir {
     }
 }
 
+fn make_dir(path: PathBuf) -> Result<Dir> {
+    match fs::create_dir(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(WorkloadError::call("create directory", path, error));
+        }
+        _ => {}
+    }
+    let fd = open_dir(&path)?;
+    Ok(Dir { path, fd })
+}
+
 fn open_dir(path: &Path) -> Result<OwnedFd> {
     openat(
         CWD,
@@ -142,6 +150,9 @@ fn open_dir(path: &Path) -> Result<OwnedFd> {
 pub struct Name([u8; 9]);
 
 impl Name {
+    /// How many names there are.
+    pub const COUNT: u64 = 10_000_000;
+
     pub fn new() -> Self {
         Self(*b"f0000000\0")
     }

@@ -1,8 +1,10 @@
 //! Workload `write-burst`: writes that arrive within a fixed time of each other.
 //!
 //! Each burst has a fixed moment; each thread wakes at its own random moment within the spread
-//! after it, creates a file, writes it in pieces, fsyncs and closes it. The first to fsync starts
-//! a commit; whoever still writes then may need a metadata block that the commit is writing.
+//! after it, writes a new file in pieces, fsyncs and closes it, and then creates and opens its file
+//! for the next burst, as a program does that opens its output before it computes. The first to
+//! fsync starts a commit, which carries the inodes of all the new files; whoever writes during
+//! that commit moves the size and takes blocks, so it needs what the commit is writing.
 
 use serde::{Deserialize, Serialize};
 
@@ -88,28 +90,32 @@ fn one(
     let bursts = args.warmup_bursts + args.bursts;
     let mut turns = Vec::with_capacity(bursts as usize);
     let mut name = Name::new();
+    let mut open = (dir.create(name.set(0))?, 0);
     for burst in 0..bursts {
-        let name = name.set(u64::from(burst));
         let timing = (args.period_ms, args.spread_us, args.seed);
         wait_for_turn(timing, index, burst, schedule, stop);
         if stop.is_set() || failed.is_set() {
             break;
         }
+        let (file, create_ns) = open;
+        let current = name.set(u64::from(burst));
         let begin_ns = now_ns();
-        let file = dir.create(name)?;
-        let created_ns = now_ns();
         for _ in 0..args.pieces {
-            dir.write(&file, name, data)?;
+            dir.write(&file, current, data)?;
         }
         let written_ns = now_ns();
-        dir.fsync(&file, name)?;
+        dir.fsync(&file, current)?;
         let synced_ns = now_ns();
         drop(file);
         turns.push(Turn {
-            create_ns: created_ns - begin_ns,
-            write_ns: written_ns - created_ns,
+            create_ns,
+            write_ns: written_ns - begin_ns,
             fsync_ns: synced_ns - written_ns,
         });
+        let next = name.set(u64::from(burst) + 1);
+        let begin_ns = now_ns();
+        let file = dir.create(next)?;
+        open = (file, now_ns() - begin_ns);
     }
     Ok(turns)
 }

@@ -45,8 +45,8 @@ fn counted_operations_are_exact() {
         ("create-fsync -t 3 --ops 7 --warmup-s 0.05 --bytes 5000", 21),
         ("create-fsync -t 4 --ops 50 --shared-dir", 200),
         // A ring of two names per thread: unlinks happen, counts stay.
-        ("create-fsync -t 2 --ops 40 --files 4", 80),
-        ("create-fsync -t 2 --ops 40 --files 1 --shared-dir", 80),
+        ("create-fsync -t 2 --ops 40 --files-per-dir 4", 80),
+        ("create-fsync -t 2 --ops 40 --shared-dir", 80),
     ] {
         let Outcome::CreateFsync(result) = run(words).outcome else {
             panic!("wrong workload");
@@ -125,7 +125,7 @@ fn files_stay_when_asked() {
     let root = fs::read_dir(dir.path()).expect("readable").next();
     let root = root.expect("kept").expect("readable").path();
     for thread in ["t0000", "t0001"] {
-        let files: Vec<_> = fs::read_dir(root.join(thread))
+        let files: Vec<_> = fs::read_dir(root.join(thread).join("d0"))
             .expect("readable")
             .map(|entry| entry.expect("readable").metadata().expect("readable").len())
             .collect();

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use luc_control::{KnobKind, counters, knobs};
 
 use crate::cmd;
 use crate::exit::Code;
@@ -38,31 +39,80 @@ impl Cli {
     }
 }
 
-/// The verbs.
+/// The verbs. Their help is the documentation of their arguments.
+#[allow(missing_docs)] // a line here would replace that help
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Tell whether this machine can run LUC, and what is missing
     Probe(cmd::probe::Args),
-    /// Switch LUC on for a file system
     On(cmd::on::Args),
-    /// Switch LUC off and run the file system as the kernel would
     Off(cmd::off::Args),
-    /// Show what LUC does and what it has seen
     Status(cmd::status::Args),
-    /// Show or change the knobs of a file system
     Set(cmd::set::Args),
-    /// Work out how a set of PID gains behaves
+    Bench(cmd::bench::Args),
+    #[command(subcommand)]
+    Lab(cmd::lab::Verb),
+    #[command(subcommand)]
+    Trace(cmd::trace::Verb),
+    Replay(cmd::replay::Args),
     #[command(subcommand)]
     Control(cmd::control::Verb),
-    /// Print a completion script for a shell
     Completions(cmd::completions::Args),
-    /// Write the man pages
     Man(cmd::man::Args),
+}
+
+impl Verb {
+    /// True if an interrupt must not end the process at once.
+    pub fn minds_interrupts(&self) -> bool {
+        matches!(
+            self,
+            Verb::On(_) | Verb::Off(_) | Verb::Bench(_) | Verb::Trace(_)
+        )
+    }
 }
 
 /// The command line as clap sees it.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+/// Which values a knob takes: `stock|static|pid`, or `0 to 1000`.
+pub fn range(min: i64, max: i64, words: &[&str]) -> String {
+    if words.is_empty() {
+        format!("{min} to {max}")
+    } else {
+        words.join("|")
+    }
+}
+
+/// The knobs as text, for `--help`.
+pub fn knob_table() -> String {
+    let rows = knobs().iter().map(|knob| {
+        let words: Vec<_> = match knob.kind {
+            KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
+            KnobKind::Bool | KnobKind::Int => Vec::new(),
+        };
+        let range = range(knob.min, knob.max, &words);
+        let default = knob.format(knob.default);
+        (
+            knob.name,
+            format!("{} ({range}; default {default})", knob.help),
+        )
+    });
+    list("Knobs:", rows)
+}
+
+/// The counters as text, for `--help`.
+pub fn counter_table() -> String {
+    let rows = counters()
+        .iter()
+        .map(|counter| (counter.name, counter.help.to_owned()));
+    list("Counters:", rows)
+}
+
+fn list(title: &str, rows: impl Iterator<Item = (&'static str, String)>) -> String {
+    let head = std::iter::once(title.to_owned());
+    let rows = rows.map(|(name, help)| format!("  {name}\n          {help}"));
+    head.chain(rows).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

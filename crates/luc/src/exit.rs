@@ -38,12 +38,14 @@ pub enum Code {
     NotReady = 13,
     /// A workload could not run.
     Workload = 14,
+    /// The lab lacks a tool, a package or a mirror.
+    LabUnavailable = 19,
     /// The lab could not run the machine.
     Lab = 20,
     /// The kernel log of the lab machine holds a warning or worse.
     KernelLog = 21,
-    /// A command inside the lab machine failed.
-    Guest = 22,
+    /// A command that `luc` ran could not be started, or hit its time limit.
+    Command = 22,
     /// A replayed decision differs from the recorded one.
     ReplayMismatch = 23,
     /// A trace cannot be read or recorded.
@@ -54,7 +56,7 @@ pub enum Code {
 
 impl Code {
     /// Every code with its meaning, in the order of their numbers.
-    pub const ALL: [(Code, &'static str); 21] = [
+    pub const ALL: [(Code, &'static str); 22] = [
         (Code::Ok, "done"),
         (Code::Unexpected, "something unexpected failed"),
         (Code::Usage, "the command line is wrong"),
@@ -91,14 +93,18 @@ impl Code {
             "luc probe: this machine cannot run LUC as it is",
         ),
         (Code::Workload, "luc bench: the workload could not run"),
+        (
+            Code::LabUnavailable,
+            "luc lab: QEMU, a package or a mirror is missing",
+        ),
         (Code::Lab, "luc lab: the virtual machine could not be run"),
         (
             Code::KernelLog,
             "luc lab: the guest's kernel log holds a warning or worse",
         ),
         (
-            Code::Guest,
-            "a command in the guest failed (luc lab run: its own status instead)",
+            Code::Command,
+            "a command that luc ran did not start or hit its limit (else: its own status)",
         ),
         (
             Code::ReplayMismatch,
@@ -127,10 +133,14 @@ impl Code {
 
 /// A failure of the command line. Its text is the whole line after `luc: `:
 /// what failed, on what, why, and what to do about it.
+///
+/// Fields have the same meaning in every variant: `what` or `path` is what it
+/// is about, `why` the cause, `fix` what to do.
+#[allow(missing_docs)] // the paragraph above, instead of forty times the same line
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// See [`Code::NotPermitted`].
-    #[error("{what}: not permitted; {fix}")]
+    #[error("cannot {what}: not permitted; {fix}")]
     NotPermitted { what: String, fix: String },
     /// See [`Code::ModuleUnavailable`].
     #[error("kernel module luc: {why}; {fix}")]
@@ -170,11 +180,16 @@ pub enum Failure {
     #[error("{what}: {why}; see `luc probe`")]
     KernelUnsupported { what: String, why: String },
     /// See [`Code::NotReady`].
-    #[error("this machine cannot run LUC as it is: {missing} missing; each line above says how to get it")]
+    #[error(
+        "this machine cannot run LUC as it is: {missing} missing; each line above says how to get it"
+    )]
     NotReady { missing: String },
     /// See [`Code::Workload`].
-    #[error("workload {what}: {why}")]
+    #[error("{what}: {why}")]
     Workload { what: String, why: String },
+    /// See [`Code::LabUnavailable`].
+    #[error("lab: {why}")]
+    LabUnavailable { why: String },
     /// See [`Code::Lab`].
     #[error("lab: {why}")]
     Lab { why: String },
@@ -183,15 +198,17 @@ pub enum Failure {
         "lab: the guest's kernel log holds {count}: \"{first}\"; `--out DIR` keeps the whole log, `--allow-log REGEX` lets expected lines pass"
     )]
     KernelLog { count: String, first: String },
-    /// See [`Code::Guest`]; `status` is handed on as it is.
-    #[error("lab: the guest command {command} ended with {how}")]
-    Guest {
+    /// See [`Code::Command`]; `status` is handed on as it is.
+    #[error("command {command}: {how}")]
+    Command {
         command: String,
         how: String,
         status: Option<u8>,
     },
     /// See [`Code::ReplayMismatch`].
-    #[error("replay of {file}: {why}; the controller of this build is not the one that recorded it, or it has a bug")]
+    #[error(
+        "replay of {file}: {why}; the controller of this build is not the one that recorded it, or it has a bug"
+    )]
     ReplayMismatch { file: String, why: String },
     /// See [`Code::Trace`].
     #[error("trace {what}: {why}")]
@@ -223,9 +240,10 @@ impl Failure {
             Failure::KernelUnsupported { .. } => Code::KernelUnsupported,
             Failure::NotReady { .. } => Code::NotReady,
             Failure::Workload { .. } => Code::Workload,
+            Failure::LabUnavailable { .. } => Code::LabUnavailable,
             Failure::Lab { .. } => Code::Lab,
             Failure::KernelLog { .. } => Code::KernelLog,
-            Failure::Guest { .. } => Code::Guest,
+            Failure::Command { .. } => Code::Command,
             Failure::ReplayMismatch { .. } => Code::ReplayMismatch,
             Failure::Trace { .. } => Code::Trace,
             Failure::Usage { .. } => Code::Usage,
@@ -234,10 +252,10 @@ impl Failure {
         }
     }
 
-    /// The number handed to the shell: the code, or the guest's own status.
+    /// The number handed to the shell: the code, or the command's own status.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Failure::Guest {
+            Failure::Command {
                 status: Some(status),
                 ..
             } => *status,

@@ -32,6 +32,7 @@ pub struct Journal {
     pub fast_commit: Option<bool>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that serde wants
 fn as_text<S: serde::Serializer>(device: &Device, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(device)
 }

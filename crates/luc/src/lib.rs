@@ -11,16 +11,17 @@ pub mod journal;
 pub mod module;
 pub mod mounts;
 pub mod preconditions;
+mod progress;
 pub mod sysfs;
 pub mod system;
+mod tracefs;
 pub mod units;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser as _;
+use luc_workload::Stop;
 
 use crate::exit::{Code, Failure};
 use crate::system::{Machine, System};
@@ -34,25 +35,29 @@ pub struct Context<'a> {
     pub out: &'a mut dyn Write,
     /// Standard error: remarks.
     pub err: &'a mut dyn Write,
-    /// Set by SIGINT and SIGTERM.
-    pub stop: Arc<AtomicBool>,
+    /// Raised by SIGINT and SIGTERM.
+    pub stop: Stop,
 }
 
 impl Context<'_> {
     /// True once the user pressed Ctrl-C or the process was asked to end.
     pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_set()
     }
 }
 
 /// The whole program: takes the command line, does it, says how it went.
 pub fn main() -> ExitCode {
+    if luc_lab::guest::is_guest_init() {
+        luc_lab::guest::init_main();
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let outcome = watch_signals(&stop).and_then(|()| {
+    // A first Ctrl-C only raises the flag, so that verbs can leave things in
+    // order; a second one ends the process, so that none can hang.
+    let outcome = watched(&cli.verb).and_then(|stop| {
         let machine = Machine::new(cli.sysroot());
         let mut out = io::BufWriter::new(io::stdout());
         let mut context = Context {
@@ -87,14 +92,11 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(code.number())
 }
 
-/// A first Ctrl-C only sets the flag, so that verbs can leave things in order;
-/// a second one ends the process, so that none can hang.
-fn watch_signals(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM] {
-        let status = i32::from(Code::Interrupted.number());
-        signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(stop))?;
-        signal_hook::flag::register(signal, Arc::clone(stop))?;
+/// Verbs that have nothing to put in order end at once, as is usual.
+fn watched(verb: &cli::Verb) -> Result<Stop, Failure> {
+    if verb.minds_interrupts() {
+        Ok(Stop::on_interrupt()?)
+    } else {
+        Ok(Stop::new())
     }
-    Ok(())
 }

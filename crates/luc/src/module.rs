@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use crate::cmd::plain;
 use crate::exit::Failure;
 use crate::sysfs;
 use crate::system::System;
@@ -48,14 +49,7 @@ pub fn installed(system: &dyn System, release: &str) -> Option<String> {
         let name = file.rsplit('/').next().unwrap_or(file);
         ["luc.ko", "luc.ko.xz", "luc.ko.zst", "luc.ko.gz"].contains(&name)
     };
-    let index = system.read(&format!("{base}/modules.dep"));
-    let indexed = index.ok().and_then(|index| {
-        index
-            .lines()
-            .filter_map(|line| line.split_once(':').map(|(file, _)| file))
-            .find(|file| is_ours(file))
-            .map(str::to_owned)
-    });
+    let indexed = indexed(system, &base).find(|file| is_ours(file));
     // depmod may not have run since the file was put there.
     let found = indexed.or_else(|| {
         ["updates/dkms", "updates", "extra"].iter().find_map(|dir| {
@@ -66,6 +60,18 @@ pub fn installed(system: &dyn System, release: &str) -> Option<String> {
     })?;
     let file = format!("{base}/{found}");
     system.exists(&file).then_some(file)
+}
+
+/// Files that modprobe can find: what depmod saw when it last ran.
+fn indexed(system: &dyn System, base: &str) -> impl Iterator<Item = String> {
+    let index = system.read(&format!("{base}/modules.dep"));
+    let index = index.unwrap_or_default();
+    let files: Vec<String> = index
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(file, _)| file.to_owned())
+        .collect();
+    files.into_iter()
 }
 
 /// Loads the module unless it is there. True if it was loaded by this call.
@@ -105,16 +111,12 @@ fn load_installed(system: &dyn System, release: &str) -> (io::Result<()>, PathBu
         return (Err(io::ErrorKind::NotFound.into()), shown);
     }
     // modprobe honours the administrator's options and unpacks compressed
-    // modules; a machine as small as the lab's guest does without it. It finds
-    // nothing where depmod never ran, so the file itself is the next attempt.
-    let outcome = match system.modprobe(NAME) {
-        Some(Err(error)) if Errno::from_io_error(&error) == Some(Errno::NOENT) => {
-            system.load_file(&shown)
-        }
-        Some(outcome) => outcome,
-        None => system.load_file(&shown),
-    };
-    (outcome, shown)
+    // modules, but knows only what depmod saw. A machine as small as the lab's
+    // guest has no index; there the file itself will do.
+    let base = format!("/lib/modules/{release}");
+    let known = indexed(system, &base).any(|one| shown.ends_with(&one));
+    let probed = known.then(|| system.modprobe(NAME)).flatten();
+    (probed.unwrap_or_else(|| system.load_file(&shown)), shown)
 }
 
 fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &str) -> Failure {
@@ -152,7 +154,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             fix: "run it as root, on a kernel that is not locked down (`luc probe` tells)".into(),
         },
         _ => unavailable(
-            format!("cannot load {shown}: {error}"),
+            format!("cannot load {shown}: {}", plain(error)),
             "`luc probe` checks this machine, and the kernel log may say more",
         ),
     }
@@ -183,7 +185,8 @@ pub fn unload(system: &dyn System) -> Result<(), Failure> {
             }
             _ => {
                 return Err(Failure::Unexpected(anyhow::anyhow!(
-                    "cannot remove the kernel module luc: {error}"
+                    "cannot remove the kernel module luc: {}",
+                    plain(&error)
                 )));
             }
         }

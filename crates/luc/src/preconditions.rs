@@ -47,7 +47,7 @@ impl Need {
             Need::KernelOptions => "kernel options",
             Need::Ftrace => "ftrace",
             Need::Functions => "functions",
-            Need::HooksFree => "hooks free",
+            Need::HooksFree => "hooks",
             Need::ModuleLoading => "module loading",
             Need::Module => "module",
             Need::Headers => "headers",
@@ -120,22 +120,21 @@ impl Check {
 }
 
 /// Functions that the module hooks; `true` for those it can do without.
-pub const FUNCTIONS: [(&str, bool); 8] = [
+pub const FUNCTIONS: [(&str, bool); 10] = [
     ("jbd2_journal_commit_transaction", false),
     ("jbd2_journal_write_metadata_buffer", false),
     ("jbd2_complete_transaction", false),
     ("jbd2_log_wait_commit", false),
     ("jbd2_journal_destroy", false),
-    ("ext4_sync_file", false),
+    ("ext4_sync_file", true),
     ("jbd2_journal_file_buffer", true),
     ("out_of_line_wait_on_bit", true),
+    ("wait_transaction_locked", true),
+    ("jbd2_fc_end_commit", true),
 ];
 
 /// Kernel options without which nothing works.
-const OPTIONS: [&str; 2] = [
-    "CONFIG_MODULES",
-    "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
-];
+const OPTIONS: [&str; 2] = ["CONFIG_MODULES", "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"];
 
 /// Every check, in the order a person would go about it.
 pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
@@ -292,18 +291,22 @@ fn functions(system: &dyn System) -> Check {
             present[at] = true;
         }
     }
-    let absent: Vec<_> = FUNCTIONS
-        .iter()
-        .zip(present)
-        .filter(|((_, optional), present)| !present && !optional)
-        .map(|((function, _), _)| *function)
-        .collect();
-    if absent.is_empty() {
-        let there = present.iter().filter(|present| **present).count();
-        return Check::ok(need, format!("{there} of {}", FUNCTIONS.len()));
+    let absent = |optional: bool| -> Vec<&str> {
+        let rows = FUNCTIONS.iter().zip(present);
+        rows.filter(|((_, without), there)| !there && *without == optional)
+            .map(|((function, _), _)| *function)
+            .collect()
+    };
+    let needed = absent(false);
+    if needed.is_empty() {
+        let found = match absent(true) {
+            all if all.is_empty() => "all there".to_owned(),
+            some => format!("all needed ones there; without {}", some.join(", ")),
+        };
+        return Check::ok(need, found);
     }
     // On kernels with ext4 as a module they come with the first mount.
-    if present.iter().all(|present| !present) || !system.exists("/sys/fs/ext4") {
+    if !system.exists("/sys/fs/ext4") {
         return Check::not(
             need,
             State::Unknown,
@@ -314,7 +317,7 @@ fn functions(system: &dyn System) -> Check {
     Check::not(
         need,
         State::Missing,
-        absent.join(", "),
+        needed.join(", "),
         "boot a kernel whose ext4 and jbd2 have them: every Debian kernel from 6.1 on does",
     )
 }
@@ -335,27 +338,29 @@ fn hooks_free(system: &dyn System) -> Check {
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
     };
-    let taken: Vec<_> = text
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let name = words.next()?;
-            let flags = words.skip(1).take_while(|word| word.len() == 1);
-            let mine = FUNCTIONS.iter().any(|(function, _)| *function == name);
-            let owned = flags.into_iter().any(|flag| flag == "D" || flag == "I");
-            (mine && owned && !is_ours(name)).then(|| name.to_owned())
-        })
-        .collect();
+    let mut taken = Vec::new();
+    let mut needed = false;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let row = FUNCTIONS.iter().find(|(function, _)| *function == name);
+        let Some((name, optional)) = row.filter(|_| !is_ours(name)) else {
+            continue;
+        };
+        // The number of users, then flags of one letter each.
+        let mut flags = words.skip(1).take_while(|word| word.len() == 1);
+        if flags.any(|flag| flag == "D" || flag == "I") {
+            taken.push(*name);
+            needed |= !optional;
+        }
+    }
     if taken.is_empty() {
         return Check::ok(need, "no BPF program or livepatch on them");
     }
     Check::not(
         need,
-        State::Missing,
-        format!(
-            "{} owned by a BPF program or a livepatch",
-            taken.join(", ")
-        ),
+        if needed { State::Missing } else { State::Note },
+        format!("{} owned by a BPF program or a livepatch", taken.join(", ")),
         "stop that first (`bpftool prog` lists BPF programs)",
     )
 }
@@ -412,7 +417,9 @@ fn module_loading(system: &dyn System, installed: Option<&str>) -> Check {
 fn is_signed(system: &dyn System, file: &str) -> bool {
     const MARK: &[u8] = b"~Module signature appended~\n";
     let bytes = system.read_bytes(file).unwrap_or_default();
-    bytes.ends_with(MARK) || !file.ends_with(".ko")
+    // A packed file does not show its end; the kernel will judge.
+    let packed = !bytes.starts_with(b"\x7fELF");
+    bytes.ends_with(MARK) || packed
 }
 
 fn module(system: &dyn System, release: &str, installed: Option<&str>) -> Check {

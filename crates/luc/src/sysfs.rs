@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use luc_control::{Counter, Knob};
 use rustix::io::Errno;
 
+use crate::cmd::plain;
 use crate::exit::Failure;
 use crate::system::{Device, System};
 
@@ -98,10 +99,11 @@ pub fn attach(
     device: Device,
     settings: &[(&Knob, i64)],
 ) -> Result<Attached, Failure> {
-    let mut line = device.to_string();
-    for (knob, value) in settings {
-        line.push_str(&format!(" {}={}", knob.name, knob.format(*value)));
-    }
+    let device_word = std::iter::once(device.to_string());
+    let words = settings
+        .iter()
+        .map(|(knob, value)| format!("{}={}", knob.name, knob.format(*value)));
+    let line = device_word.chain(words).collect::<Vec<_>>().join(" ");
     system
         .write(&format!("{ROOT}/attach"), &line)
         .map_err(|error| attach_failure(system, path, &error))?;
@@ -159,11 +161,14 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> Failure
             why: "not a function of this kernel".into(),
         },
         Some(Errno::INVAL | Errno::RANGE) => Failure::KnobRefused {
-            why: format!("{path}: the module refused a knob ({error})"),
+            why: format!("{path}: the module refused a knob ({})", plain(error)),
             kept: "nothing was switched on",
         },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC on for {path}")),
-        _ => Failure::Unexpected(anyhow::anyhow!("{path}: cannot switch LUC on: {error}")),
+        _ => Failure::Unexpected(anyhow::anyhow!(
+            "{path}: cannot switch LUC on: {}",
+            plain(error)
+        )),
     }
 }
 
@@ -184,7 +189,10 @@ pub fn detach(system: &dyn System, path: &str, device: Device) -> Result<(), Fai
     Err(match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => Failure::NotOn { path: path.into() },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC off for {path}")),
-        _ => Failure::Unexpected(anyhow::anyhow!("{path}: cannot switch LUC off: {error}")),
+        _ => Failure::Unexpected(anyhow::anyhow!(
+            "{path}: cannot switch LUC off: {}",
+            plain(&error)
+        )),
     })
 }
 
@@ -226,7 +234,11 @@ pub fn set_knob(
         },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("set {} of {path}", knob.name)),
         Some(Errno::NOENT) => Failure::NotOn { path: path.into() },
-        _ => Failure::Unexpected(anyhow::anyhow!("{path}: cannot set {}: {error}", knob.name)),
+        _ => Failure::Unexpected(anyhow::anyhow!(
+            "{path}: cannot set {}: {}",
+            knob.name,
+            plain(&error)
+        )),
     })
 }
 

@@ -85,7 +85,9 @@ pub trait System {
     fn link(&self, path: &str) -> io::Result<PathBuf>;
     /// True if the path is there.
     fn exists(&self, path: &str) -> bool;
-    /// Where a path of the file system at large lies.
+    /// Where a file of the machine lies for `std::fs`.
+    fn path(&self, path: &str) -> PathBuf;
+    /// What a path of the user's is.
     fn locate(&self, path: &Path) -> io::Result<Located>;
     /// Loads a module file (`finit_module`).
     fn load_file(&self, file: &Path) -> io::Result<()>;
@@ -188,6 +190,10 @@ impl System for Machine {
 
     fn exists(&self, path: &str) -> bool {
         self.at(path).exists()
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.at(path)
     }
 
     fn locate(&self, path: &Path) -> io::Result<Located> {
@@ -303,13 +309,14 @@ fn last_record<'a>(lines: impl Iterator<Item = &'a str>, prefix: &str) -> Option
 /// rest of the program need not care who loaded the module.
 fn error_of_modprobe(line: &str) -> io::Error {
     use rustix::io::Errno;
-    const REASONS: [(&str, Errno); 6] = [
+    const REASONS: [(&str, Errno); 7] = [
         ("Exec format error", Errno::NOEXEC),
         ("Operation not supported", Errno::OPNOTSUPP),
         ("Operation not permitted", Errno::PERM),
         ("Key was rejected", Errno::KEYREJECTED),
         ("Required key not available", Errno::NOKEY),
         ("not found", Errno::NOENT),
+        ("No such file", Errno::NOENT),
     ];
     REASONS
         .iter()

@@ -64,11 +64,6 @@ impl Disks {
         }
         env
     }
-
-    /// Unmounts and destroys the disks; reports the first thing that stays.
-    pub fn remove(self) -> Result<(), String> {
-        sweep_all()
-    }
 }
 
 fn device(index: usize) -> String {
@@ -91,7 +86,14 @@ fn make_device(index: usize, spec: &DiskSpec) -> Result<(), String> {
     set("submit_queues", 1)?;
     set("hw_queue_depth", spec.depth.into())?;
     // A timer of 0 would never be armed: complete in the submitter instead.
-    set("irqmode", if spec.latency_ns == 0 { 0 } else { IRQMODE_TIMER.into() })?;
+    set(
+        "irqmode",
+        if spec.latency_ns == 0 {
+            0
+        } else {
+            IRQMODE_TIMER.into()
+        },
+    )?;
     set("completion_nsec", spec.latency_ns)?;
     set("power", 1)
 }
@@ -99,7 +101,8 @@ fn make_device(index: usize, spec: &DiskSpec) -> Result<(), String> {
 fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
     let fs_type = spec.fs_type.as_str();
     let uuid = format!("{FS_UUID}{index:02x}");
-    let extended = format!("hash_seed={HASH_SEED},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
+    let extended =
+        format!("hash_seed={HASH_SEED},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
     let output = Command::new("/sbin/mke2fs")
         .args(["-q", "-F", "-t", fs_type, "-U", &uuid, "-E", &extended])
         .args(&spec.mkfs_args)
@@ -114,7 +117,10 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
     }
     let words = String::from_utf8_lossy(&output.stderr);
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(format!("mke2fs failed on disk {index} ({}): {words}", output.status))
+    Err(format!(
+        "mke2fs failed on disk {index} ({}): {words}",
+        output.status
+    ))
 }
 
 /// Options that are flags of the mount call rather than text for the file system.
@@ -143,8 +149,16 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     let at = mount_point(index);
     fs::create_dir_all(&at).map_err(|e| format!("cannot make {at}: {e}"))?;
     let (flags, data) = mount_flags(&spec.mount_opts);
-    let data = std::ffi::CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
-    mount(device(index), &at, spec.fs_type.as_str(), flags, Some(data.as_c_str())).map_err(|e| {
+    let data =
+        std::ffi::CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
+    mount(
+        device(index),
+        &at,
+        spec.fs_type.as_str(),
+        flags,
+        Some(data.as_c_str()),
+    )
+    .map_err(|e| {
         format!(
             "cannot mount disk {index} ({}, options {:?}): {e}",
             spec.fs_type.as_str(),
@@ -153,12 +167,12 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     })
 }
 
-/// Removes what a half-made cell left; nothing to report.
-pub fn sweep() {
-    let _ = sweep_all();
-}
-
-fn sweep_all() -> Result<(), String> {
+/// Unmounts everything below /mnt and destroys all disks, whatever the steps
+/// have done to them.
+///
+/// # Errors
+/// Names the first thing that resisted; the rest is removed all the same.
+pub fn remove_all() -> Result<(), String> {
     let mut problem = None;
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let mut points: Vec<_> = mounts
@@ -179,10 +193,13 @@ fn sweep_all() -> Result<(), String> {
         if !entry.path().is_dir() {
             continue;
         }
-        let removed = fs::write(entry.path().join("power"), "0")
-            .and_then(|()| fs::remove_dir(entry.path()));
+        let removed =
+            fs::write(entry.path().join("power"), "0").and_then(|()| fs::remove_dir(entry.path()));
         if let Err(error) = removed {
-            problem.get_or_insert(format!("cannot remove disk {}: {error}", entry.path().display()));
+            problem.get_or_insert(format!(
+                "cannot remove disk {}: {error}",
+                entry.path().display()
+            ));
         }
     }
     problem.map_or(Ok(()), Err)

@@ -75,7 +75,9 @@ fn guest_main() -> Result<(), String> {
                     let text = format!("{}: {what}", cell.name);
                     channel.show(State::Running, done, plan.cells.len(), &text);
                 };
-                answer.cells.push(run_cell(cell, |what| show(&mut channel, what)));
+                answer
+                    .cells
+                    .push(run_cell(cell, |what| show(&mut channel, what)));
             }
         }
         Err(error) => answer.error = Some(error),
@@ -86,7 +88,11 @@ fn guest_main() -> Result<(), String> {
 /// Mounts what a normal system has. A file system that this kernel lacks is
 /// left out: the step that needs it will say so.
 fn mount_system() {
-    let tmpfs: &[(&str, &str)] = &[("/run", "mode=755"), ("/tmp", "mode=1777"), (OUT_ROOT, "mode=755")];
+    let tmpfs: &[(&str, &str)] = &[
+        ("/run", "mode=755"),
+        ("/tmp", "mode=1777"),
+        (OUT_ROOT, "mode=755"),
+    ];
     let kernel = [
         ("proc", "/proc"),
         ("sysfs", "/sys"),
@@ -116,7 +122,13 @@ fn mount_one(kind: &str, at: &str, options: &str) {
         let _ = fs::create_dir_all(at);
     }
     let options = std::ffi::CString::new(options).unwrap_or_default();
-    let _ = mount(kind, at, kind, MountFlags::empty(), Some(options.as_c_str()));
+    let _ = mount(
+        kind,
+        at,
+        kind,
+        MountFlags::empty(),
+        Some(options.as_c_str()),
+    );
 }
 
 fn prepare(plan: &Plan) -> Result<(), String> {
@@ -155,7 +167,8 @@ fn run_cell(cell: &Cell, mut show: impl FnMut(&str)) -> CellResult {
         Ok(disks) => disks,
         Err(error) => {
             result.error = Some(error);
-            disk::sweep();
+            // The first error is the one to report.
+            let _ = disk::remove_all();
             return result;
         }
     };
@@ -176,7 +189,7 @@ fn run_cell(cell: &Cell, mut show: impl FnMut(&str)) -> CellResult {
     }
     show("removing disks");
     step::kill_leftovers();
-    result.error = disks.remove().err();
+    result.error = disk::remove_all().err();
     result
 }
 
@@ -207,5 +220,8 @@ fn run_step(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> StepResu
 }
 
 fn read_line(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }

@@ -46,7 +46,8 @@ impl Channel {
             })
             .ok_or("no shared memory device")?;
         // The device answers to memory accesses only once it is enabled.
-        fs::write(path.join("enable"), "1").map_err(|e| format!("cannot enable {}: {e}", path.display()))?;
+        fs::write(path.join("enable"), "1")
+            .map_err(|e| format!("cannot enable {}: {e}", path.display()))?;
         let path = path.join("resource2");
         let file = fs::OpenOptions::new()
             .read(true)
@@ -57,7 +58,14 @@ impl Channel {
         // SAFETY: a new mapping at an address the kernel picks; nothing else
         // in this process knows it.
         let memory = unsafe {
-            mmap(std::ptr::null_mut(), CHANNEL_BYTES, protection, MapFlags::SHARED, &file, 0)
+            mmap(
+                std::ptr::null_mut(),
+                CHANNEL_BYTES,
+                protection,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
         }
         .map_err(|e| format!("cannot map {}: {e}", path.display()))?;
         Ok(Self {
@@ -69,11 +77,22 @@ impl Channel {
     /// Tells the host what is being done.
     pub fn show(&mut self, state: State, done: usize, total: usize, text: &str) {
         let mut text = text.replace(['\n', '\0'], " ");
-        text.truncate(text.char_indices().nth(160).map_or(text.len(), |(at, _)| at));
+        text.truncate(
+            text.char_indices()
+                .nth(160)
+                .map_or(text.len(), |(at, _)| at),
+        );
         self.put_head(state, done, total, 0, text);
     }
 
-    fn put_head(&mut self, state: State, done: usize, total: usize, payload_len: usize, text: String) {
+    fn put_head(
+        &mut self,
+        state: State,
+        done: usize,
+        total: usize,
+        payload_len: usize,
+        text: String,
+    ) {
         let head = Head {
             state,
             done: u32::try_from(done).unwrap_or(u32::MAX),
@@ -85,7 +104,10 @@ impl Channel {
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
-        assert!(at + bytes.len() <= self.len, "answer is longer than the channel");
+        assert!(
+            at + bytes.len() <= self.len,
+            "answer is longer than the channel"
+        );
         // SAFETY: the mapping is `len` bytes long, the range was just checked,
         // and only this process writes it.
         unsafe {
@@ -105,7 +127,11 @@ pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Res
     list_files(Path::new(OUT_ROOT), &mut files);
     files.sort();
     for path in files {
-        let name = path.strip_prefix(OUT_ROOT).unwrap_or(&path).display().to_string();
+        let name = path
+            .strip_prefix(OUT_ROOT)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
         match fs::read(&path) {
             Ok(data) if data.len() + name.len() + 256 <= room => {
                 room -= data.len() + name.len() + 256;
@@ -151,7 +177,10 @@ fn list_files(dir: &Path, files: &mut Vec<PathBuf>) {
 fn kernel_log() -> String {
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let mut text = String::new();
-    let opened = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open("/dev/kmsg");
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open("/dev/kmsg");
     let Ok(mut file) = opened else {
         return text;
     };
@@ -174,10 +203,19 @@ fn push_record(text: &mut String, record: &str) {
     let Some((head, body)) = record.split_once(';') else {
         return;
     };
-    let time_us: u64 = head.split(',').nth(2).and_then(|t| t.parse().ok()).unwrap_or(0);
+    let time_us: u64 = head
+        .split(',')
+        .nth(2)
+        .and_then(|t| t.parse().ok())
+        .unwrap_or(0);
     for line in body.lines().filter(|line| !line.starts_with(' ')) {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "[{:5}.{:06}] {line}", time_us / 1_000_000, time_us % 1_000_000);
+        let _ = writeln!(
+            text,
+            "[{:5}.{:06}] {line}",
+            time_us / 1_000_000,
+            time_us % 1_000_000
+        );
     }
 }
 
@@ -188,7 +226,10 @@ mod tests {
     #[test]
     fn log_records_read_like_dmesg() {
         let mut text = String::new();
-        push_record(&mut text, "6,339,5140900,-;NET: registered\n SUBSYSTEM=net\n");
+        push_record(
+            &mut text,
+            "6,339,5140900,-;NET: registered\n SUBSYSTEM=net\n",
+        );
         push_record(&mut text, "damaged");
         assert_eq!(text, "[    5.140900] NET: registered\n");
     }

@@ -22,10 +22,16 @@ pub const STDERR_PATH: &str = "/run/luc-lab-stderr";
 
 /// Runs a step to its end or its limit. The error says why it never ran.
 pub fn run(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> Result<Status, String> {
-    let stdout = File::create(STDOUT_PATH).map_err(|e| format!("cannot make {STDOUT_PATH}: {e}"))?;
-    let stderr = File::create(STDERR_PATH).map_err(|e| format!("cannot make {STDERR_PATH}: {e}"))?;
+    let stdout =
+        File::create(STDOUT_PATH).map_err(|e| format!("cannot make {STDOUT_PATH}: {e}"))?;
+    let stderr =
+        File::create(STDERR_PATH).map_err(|e| format!("cannot make {STDERR_PATH}: {e}"))?;
     // The program is looked up in this process's PATH, not in the child's.
-    let program = find_program(&step.argv[0], env.get("PATH").map_or("", String::as_str), dir)?;
+    let program = find_program(
+        &step.argv[0],
+        env.get("PATH").map_or("", String::as_str),
+        dir,
+    )?;
     let mut child = Command::new(program)
         .arg0(&step.argv[0])
         .args(&step.argv[1..])
@@ -114,7 +120,11 @@ pub fn kill_leftovers() {
             }
         }
         // Reap whatever has ended; block only while something killed has not.
-        let options = if alive { WaitOptions::empty() } else { WaitOptions::NOHANG };
+        let options = if alive {
+            WaitOptions::empty()
+        } else {
+            WaitOptions::NOHANG
+        };
         match wait(options) {
             Ok(Some(_)) => {}
             Ok(None) | Err(_) if !alive => return,

@@ -1,15 +1,21 @@
 //! The verbs, one file each.
 
+pub mod bench;
 pub mod completions;
 pub mod control;
+pub mod lab;
 pub mod man;
 pub mod off;
 pub mod on;
 pub mod probe;
+pub mod replay;
 pub mod set;
 pub mod status;
+pub mod trace;
 
 use std::path::{Path, PathBuf};
+
+use luc_control::{Knob, KnobKind};
 
 use crate::Context;
 use crate::cli::Verb;
@@ -26,6 +32,10 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
         Verb::Off(args) => off::run(args, context),
         Verb::Status(args) => status::run(args, context),
         Verb::Set(args) => set::run(args, context),
+        Verb::Bench(args) => bench::run(args, context),
+        Verb::Lab(verb) => lab::run(verb, context),
+        Verb::Trace(verb) => trace::run(verb, context),
+        Verb::Replay(args) => replay::run(args, context),
         Verb::Control(verb) => control::run(verb, context),
         Verb::Completions(args) => completions::run(args, context),
         Verb::Man(args) => man::run(args, context),
@@ -40,9 +50,30 @@ fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<()
     Ok(())
 }
 
+/// A knob's value in JSON: a word, a truth value or a number.
+fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
+    match knob.kind {
+        KnobKind::Enum(_) => knob.format(value).into(),
+        KnobKind::Bool => (value != 0).into(),
+        KnobKind::Int => value.into(),
+    }
+}
+
+/// What the system said, without the number that Rust adds.
+pub fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
 /// Mount points as people list them.
 fn join_paths(paths: &[PathBuf]) -> String {
-    let shown: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let shown: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     shown.join(", ")
 }
 

@@ -48,7 +48,11 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         }
     }
     for attached in &chosen {
-        off(context, attached, args.path.as_ref())?;
+        match off(context, attached, args.path.as_ref()) {
+            // Unmounted meanwhile: what was asked for is the case.
+            Err(Failure::NotOn { .. }) if args.all => {}
+            outcome => outcome?,
+        }
     }
     if args.all && chosen.is_empty() {
         writeln!(context.out, "LUC is on for no file system")?;

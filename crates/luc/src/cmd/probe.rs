@@ -67,7 +67,9 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         print_checks(context, &checks)?;
         print_journals(context, &rows)?;
         if missing.is_empty() {
-            writeln!(context.out, "\nThis machine can run LUC.")?;
+            let known = checks.iter().all(|check| check.state != State::Unknown);
+            let limit = if known { "" } else { ", as far as can be told" };
+            writeln!(context.out, "\nThis machine can run LUC{limit}.")?;
         }
     }
     if missing.is_empty() {

@@ -1,0 +1,202 @@
+//! The C law in its closed loop does what the poles say.
+
+use luc_control::{Gains, PidState, Saturated, Verdict, pid_step, poles, step_response};
+use proptest::prelude::*;
+
+/// The set point: a thousand events, in thousandths. Rounding to thousandths
+/// then stays far below what is checked.
+const R_MILLI: i64 = 1_000_000;
+
+fn factors(gains: Gains) -> [f64; 3] {
+    [gains.kp_milli, gains.ki_milli, gains.kd_milli].map(|milli| milli as f64 / 1_000.0)
+}
+
+#[allow(clippy::cast_possible_truncation)] // saturates, and so does the law
+fn rounded(milli: f64) -> i64 {
+    milli.round() as i64
+}
+
+/// d(t+1) = d(t) + c u(t+1), u from the error of the commit before. Returns
+/// the errors, in thousandths.
+fn stepwise(gains: Gains, c: f64, commits: u64) -> Vec<f64> {
+    let mut memory = PidState::default();
+    let mut d = 0.0;
+    (0..commits)
+        .map(|_| {
+            let e = R_MILLI as f64 - d;
+            let terms = pid_step(&gains, &mut memory, rounded(e), 1_000, Saturated::No);
+            d += c * terms.u_milli as f64;
+            e
+        })
+        .collect()
+}
+
+/// The published loop: u from the error of the same commit, so that d solves
+/// d(t) = d(t-1) + c u(r - d(t)). u falls as d grows, so bisection finds it.
+///
+/// The analysis starts from rest, where the error was known to be 0.
+fn published(gains: Gains, c: f64, commits: usize) -> Vec<i64> {
+    let mut memory = PidState {
+        error_known: 1,
+        ..PidState::default()
+    };
+    let mut d = 0;
+    let mut trace = Vec::new();
+    for _ in 0..commits {
+        let excess = |d_now: i64| {
+            let terms = pid_step(
+                &gains,
+                &mut memory.clone(),
+                R_MILLI - d_now,
+                1_000,
+                Saturated::No,
+            );
+            (d_now - d) as f64 - c * terms.u_milli as f64
+        };
+        let (mut low, mut high) = (-100 * R_MILLI, 100 * R_MILLI);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if excess(middle) < 0.0 {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        d = low;
+        pid_step(&gains, &mut memory, R_MILLI - d, 1_000, Saturated::No);
+        trace.push(d);
+    }
+    trace
+}
+
+fn any_gains() -> impl Strategy<Value = (Gains, f64)> {
+    (
+        50_i64..4_000,
+        prop_oneof![1 => Just(0_i64), 6 => 20_i64..3_000],
+        prop_oneof![1 => Just(0_i64), 4 => 0_i64..3_000],
+        0.1_f64..3.0,
+    )
+        .prop_map(|(kp_milli, ki_milli, kd_milli, c)| {
+            (
+                Gains {
+                    kp_milli,
+                    ki_milli,
+                    kd_milli,
+                },
+                c,
+            )
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_500, max_global_rejects: 100_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_called_stable_converges((gains, c) in any_gains()) {
+        let [kp, ki, kd] = factors(gains);
+        let loops = poles(kp, ki, kd, c).unwrap();
+        prop_assume!(loops.verdict == Verdict::Stable && loops.stepwise.modulus < 0.98);
+        let commits = 12 * loops.stepwise.settling_commits.unwrap() + 50;
+        let errors = stepwise(gains, c, commits);
+        for e in &errors[errors.len() - 10..] {
+            prop_assert!(e.abs() < 1_000.0, "{gains:?} {c}: {e} left of {R_MILLI} after {commits}");
+        }
+    }
+
+    #[test]
+    fn what_is_called_unstable_diverges((gains, c) in any_gains()) {
+        let [kp, ki, kd] = factors(gains);
+        let loops = poles(kp, ki, kd, c).unwrap();
+        prop_assume!(loops.verdict == Verdict::Unstable && loops.stepwise.modulus > 1.03);
+        // Long enough for a growth of 100,000 at the slowest.
+        let errors = stepwise(gains, c, 450);
+        let worst = errors.iter().fold(0.0, |worst: f64, e| worst.max(e.abs()));
+        prop_assert!(worst > 100.0 * R_MILLI as f64, "{gains:?} {c}: {worst}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_published_loop_is_the_law((gains, c) in any_gains()) {
+        let [kp, ki, kd] = factors(gains);
+        let expected = step_response(kp, ki, kd, c, 60).unwrap();
+        let got = published(gains, c, 60);
+        for (commit, (d_milli, share)) in got.iter().zip(&expected).enumerate() {
+            let difference = *d_milli as f64 / R_MILLI as f64 - share;
+            prop_assert!(difference.abs() < 0.002, "{gains:?} {c} commit {commit}: {difference}");
+        }
+    }
+}
+
+#[test]
+fn the_default_gains_settle_in_eight_commits() {
+    let gains = Gains {
+        kp_milli: 800,
+        ki_milli: 250,
+        kd_milli: 250,
+    };
+    for (commit, e) in stepwise(gains, 1.0, 30).iter().enumerate().skip(8) {
+        assert!(e.abs() <= 0.1 * R_MILLI as f64, "commit {commit}: {e}");
+    }
+}
+
+/// The plant gain is the estimated gap over the true one: how wrong the
+/// estimate may be before the loop swings. At z = -1 the stepwise denominator
+/// is c (2 Kp + Ki + 4 Kd) - 4.
+#[test]
+fn the_default_gains_bear_a_gap_overrated_by_two_fifths() {
+    let verdict = |c| poles(0.8, 0.25, 0.25, c).unwrap().verdict;
+    for c in [0.01, 0.1, 0.5, 1.0, 1.40] {
+        assert_eq!(verdict(c), Verdict::Stable, "{c}");
+    }
+    for c in [1.41, 2.0, 10.0] {
+        assert_eq!(verdict(c), Verdict::Unstable, "{c}");
+    }
+}
+
+#[test]
+fn a_saturated_actuator_does_not_wind_up() {
+    let gains = Gains {
+        kp_milli: 800,
+        ki_milli: 250,
+        kd_milli: 250,
+    };
+    let mut memory = PidState::default();
+    for _ in 0..1_000 {
+        pid_step(&gains, &mut memory, 5_000, 1_000, Saturated::High);
+    }
+    assert_eq!(memory.integral_milli, 0);
+    // The error turns: so does the output, at once.
+    let terms = pid_step(&gains, &mut memory, -1_000, 1_000, Saturated::High);
+    assert!(terms.u_milli < 0, "{terms:?}");
+    pid_step(&gains, &mut memory, -1_000, 1_000, Saturated::Low);
+    assert_eq!(memory.integral_milli, -1_000);
+}
+
+#[test]
+fn step_lengths_weigh_the_integral_and_the_slope() {
+    let gains = Gains {
+        kp_milli: 0,
+        ki_milli: 1_000,
+        kd_milli: 1_000,
+    };
+    let after = |dt_milli| {
+        let mut memory = PidState {
+            integral_milli: 0,
+            error_milli: 0,
+            error_known: 1,
+        };
+        pid_step(&gains, &mut memory, 8_000, dt_milli, Saturated::No)
+    };
+    assert_eq!((after(1_000).i_milli, after(1_000).d_milli), (8_000, 8_000));
+    assert_eq!(
+        (after(2_000).i_milli, after(2_000).d_milli),
+        (16_000, 4_000)
+    );
+    // A pause counts as four steps, a burst as a quarter.
+    assert_eq!(after(i64::MAX), after(4_000));
+    assert_eq!(after(i64::MIN), after(250));
+    assert_eq!(after(0).d_milli, 32_000);
+}

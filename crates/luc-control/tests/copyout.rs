@@ -1,0 +1,139 @@
+//! The copy-out heuristic.
+
+mod common;
+
+use common::Rng;
+use luc_control::{CopyPhase, Input, Params, State, copyout_step};
+use proptest::prelude::*;
+
+fn commit(writes: i64, writes_delayed: i64, writes_saved: i64) -> Input {
+    Input {
+        writes,
+        writes_delayed,
+        writes_saved,
+        ..Input::default()
+    }
+}
+
+fn fixed() -> Params {
+    Params {
+        copyout_adapt: 0,
+        ..Params::default()
+    }
+}
+
+#[test]
+fn on_above_the_threshold_off_after_clean_runs() {
+    let mut state = State::default();
+    let mut step = |input| copyout_step(&fixed(), &mut state, &input).copy;
+    assert_eq!(step(commit(1_000, 50, 0)), 0, "5% is not more than 5%");
+    assert_eq!(step(commit(1_000, 51, 0)), 1);
+    // A delay in between starts the count anew.
+    for clean in [3, 2, 0] {
+        for _ in 0..clean {
+            assert_eq!(step(commit(1_000, 0, 0)), 1);
+        }
+        assert_eq!(step(commit(1_000, 1, 0)), 1);
+    }
+    // What copying saved is a delay that did not happen.
+    assert_eq!(step(commit(1_000, 0, 1)), 1);
+    for left in (0..4).rev() {
+        assert_eq!(step(commit(1_000, 0, 0)), i64::from(left > 0));
+    }
+    assert_eq!(step(commit(1_000, 50, 0)), 0);
+}
+
+#[test]
+fn stopping_too_early_doubles_the_clean_runs_and_calm_halves_them() {
+    let params = Params::default();
+    let mut state = State::default();
+    let mut on_for = Vec::new();
+    for _ in 0..16 {
+        assert_eq!(
+            copyout_step(&params, &mut state, &commit(10, 10, 0)).copy,
+            1
+        );
+        let mut commits = 1;
+        while copyout_step(&params, &mut state, &commit(10, 0, 0)).copy == 1 {
+            commits += 1;
+        }
+        on_for.push(commits);
+    }
+    assert_eq!(on_for[..4], [4, 8, 16, 32]);
+    assert_eq!(on_for.last(), Some(&(4 << 12)), "{on_for:?}");
+    assert_eq!(state.copy_backoff, 12, "bounded");
+    // Long calm: back to the beginning.
+    for _ in 0..100_000 {
+        copyout_step(&params, &mut state, &commit(10, 0, 0));
+    }
+    assert_eq!(state.copy_active, CopyPhase::Off.value());
+    assert_eq!(state.copy_backoff, 0);
+}
+
+/// The published heuristic, written down again: on above the threshold, off
+/// after so many commits in a row without a delay.
+struct Published {
+    on: bool,
+    clean: i64,
+}
+
+impl Published {
+    fn step(&mut self, params: &Params, input: &Input) -> bool {
+        let hurt = input.writes_delayed + input.writes_saved;
+        if self.on {
+            self.clean = if hurt > 0 { 0 } else { self.clean + 1 };
+            self.on = self.clean < params.copyout_clean_runs;
+        } else if hurt * 1_000 > input.writes.max(1) * params.copyout_threshold_permille && hurt > 0
+        {
+            self.on = true;
+            self.clean = 0;
+        }
+        self.on
+    }
+}
+
+proptest! {
+    #[test]
+    fn without_adaptation_it_is_the_published_heuristic(
+        seed in any::<u64>(),
+        threshold in 0_i64..=1_000,
+        clean_runs in 1_i64..10,
+        share in 1_i64..200,
+    ) {
+        let mut rng = Rng(seed);
+        let params = Params {
+            copyout_adapt: 0,
+            copyout_threshold_permille: threshold,
+            copyout_clean_runs: clean_runs,
+            ..Params::default()
+        };
+        let mut state = State::default();
+        let mut published = Published { on: false, clean: 0 };
+        for commit_number in 0..300 {
+            let writes = rng.below(200);
+            let mut hurt = || if rng.below(3) == 0 { rng.below(share) } else { 0 };
+            let input = commit(writes, hurt(), hurt());
+            let expected = published.step(&params, &input);
+            let got = copyout_step(&params, &mut state, &input).copy == 1;
+            prop_assert_eq!(got, expected, "commit {}", commit_number);
+        }
+    }
+
+    /// Whatever comes: it is never on while nothing ever hurt, and the commits
+    /// that it stays on without reason are bounded.
+    #[test]
+    fn bounded(seed in any::<u64>(), clean_runs in 1_i64..100) {
+        let mut rng = Rng(seed);
+        let params = Params { copyout_clean_runs: clean_runs, ..Params::default() };
+        let mut state = State::default();
+        let mut clean = 0;
+        for _ in 0..2_000 {
+            let hurt = if rng.below(8) == 0 { rng.below(100) } else { 0 };
+            let out = copyout_step(&params, &mut state, &commit(100, hurt, 0));
+            clean = if hurt > 0 { 0 } else { clean + 1 };
+            prop_assert!((0..=12).contains(&state.copy_backoff));
+            let most = clean_runs << state.copy_backoff;
+            prop_assert!(out.copy == 0 || clean < most);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The estimator of returning tasks.
+
+use luc_control::Returns;
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+
+#[test]
+fn released_tasks_are_expected_until_they_come_back() {
+    let mut returns = Returns::new();
+    assert_eq!(returns.expected(1), 0);
+    for task in 1..=4 {
+        assert!(returns.arrive(task, 10));
+        assert!(!returns.arrive(task, 10), "counted already");
+    }
+    assert_eq!(returns.expected(11), 4);
+    assert!(returns.arrive(1, 11));
+    assert_eq!(returns.expected(11), 3);
+    // Two commits deep, no deeper.
+    assert_eq!(returns.expected(12), 4);
+    assert_eq!(returns.expected(13), 1);
+    assert_eq!(returns.expected(14), 0);
+    // The transaction at hand is no past.
+    assert_eq!(returns.expected(10), 0);
+}
+
+#[test]
+fn two_convoys_expect_each_other() {
+    let mut returns = Returns::new();
+    let mut tid = 1;
+    for _ in 0..10 {
+        for convoy in [0, 100] {
+            for task in 1..=8 {
+                returns.arrive(convoy + task, tid);
+            }
+            tid += 1;
+        }
+    }
+    // Convoy 0 was released last but one and is not back, 100 runs.
+    assert_eq!(returns.expected(tid), 16);
+}
+
+#[test]
+fn a_lone_task_expects_nobody() {
+    let mut returns = Returns::new();
+    for tid in (u32::MAX - 5..=u32::MAX).chain(0..20) {
+        returns.arrive(7, tid);
+        assert_eq!(returns.expected(tid), 0, "tid {tid}");
+    }
+}
+
+#[test]
+fn task_zero_is_a_task() {
+    let mut returns = Returns::new();
+    assert!(returns.arrive(0, 5));
+    assert!(!returns.arrive(0, 5));
+    assert_eq!(returns.expected(6), 1);
+}
+
+/// Tasks that do not collide, found by asking the estimator itself: a pair
+/// collides if both cannot be remembered.
+fn collide(a: u32, b: u32) -> bool {
+    let mut returns = Returns::new();
+    returns.arrive(a, 1);
+    returns.arrive(b, 1);
+    // Remembered: a second arrival is not new.
+    returns.arrive(a, 1)
+}
+
+#[test]
+fn a_collision_costs_one_each() {
+    let other = (2..100_000)
+        .find(|task| collide(1, *task))
+        .expect("a collision");
+    let mut returns = Returns::new();
+    let mut tid: u32 = 10;
+    for _ in 0..100 {
+        returns.arrive(1, tid);
+        returns.arrive(other, tid);
+        let expected = returns.expected(tid);
+        assert!((0..=4).contains(&expected), "{expected}");
+        tid = tid.wrapping_add(1);
+    }
+}
+
+/// What the estimator approximates, without any bound on memory.
+#[derive(Default)]
+struct Model {
+    last: HashMap<u32, u32>,
+    members: HashMap<u32, i64>,
+}
+
+impl Model {
+    fn arrive(&mut self, task: u32, tid: u32) -> bool {
+        let new = self.last.insert(task, tid) != Some(tid);
+        *self.members.entry(tid).or_default() += i64::from(new);
+        new
+    }
+
+    fn expected(&self, tid: u32) -> i64 {
+        let recent: Vec<_> = (1..=Returns::depth())
+            .map(|back| tid.wrapping_sub(back))
+            .collect();
+        let out = self
+            .last
+            .values()
+            .filter(|last| recent.contains(last))
+            .count();
+        i64::try_from(out).unwrap()
+    }
+}
+
+proptest! {
+    /// Without collisions, and as journals number their transactions, the
+    /// estimator is exact, over the wrap too.
+    #[test]
+    fn exact_without_collisions(
+        start in prop_oneof![any::<u32>(), Just(u32::MAX - 3)],
+        batches in prop::collection::vec(prop::collection::hash_set(1_u32..40, 0..30), 1..60),
+    ) {
+        let mut tasks: Vec<u32> = Vec::new();
+        for task in 1..40 {
+            prop_assert!(tasks.iter().all(|other| !collide(*other, task)), "small numbers collide");
+            tasks.push(task);
+        }
+        let mut returns = Returns::new();
+        let mut model = Model::default();
+        let mut tid = start;
+        for batch in batches {
+            for task in batch {
+                prop_assert_eq!(returns.arrive(task, tid), model.arrive(task, tid));
+                prop_assert_eq!(returns.expected(tid), model.expected(tid));
+            }
+            tid = tid.wrapping_add(1);
+            prop_assert_eq!(returns.expected(tid), model.expected(tid));
+        }
+    }
+
+    /// With anything at all: never negative, never more than came, and off by
+    /// at most one for each arrival that met a foreign slot.
+    #[test]
+    fn bounded_with_anything(
+        arrivals in prop::collection::vec((any::<u32>(), 0_u32..20), 0..500),
+        asked in any::<u32>(),
+    ) {
+        let mut returns = Returns::new();
+        let mut came: HashMap<u32, i64> = HashMap::new();
+        for (task, tid) in arrivals {
+            *came.entry(tid).or_default() += i64::from(returns.arrive(task, tid));
+            for at in [tid, tid.wrapping_add(1), asked] {
+                let most: i64 = (1..=Returns::depth())
+                    .filter_map(|back| came.get(&at.wrapping_sub(back)))
+                    .sum();
+                prop_assert!((0..=most).contains(&returns.expected(at)));
+            }
+        }
+    }
+
+    #[test]
+    fn collisions_cost_at_most_one_each(
+        batches in prop::collection::vec(prop::collection::hash_set(1_u32..3_000, 0..300), 1..20),
+    ) {
+        let mut returns = Returns::new();
+        let mut model = Model::default();
+        let mut lost_ever = 0;
+        let mut seen = HashSet::new();
+        for (tid, batch) in (100_u32..).zip(batches) {
+            for task in batch {
+                // Known to the model but new to the estimator, or forgotten
+                // by it: the slot was taken meanwhile.
+                model.arrive(task, tid);
+                let before = returns.expected(tid.wrapping_add(1));
+                returns.arrive(task, tid);
+                lost_ever += i64::from(!seen.insert(task));
+                prop_assert!(returns.expected(tid.wrapping_add(1)) - before <= 1);
+            }
+            let error = (returns.expected(tid + 1) - model.expected(tid + 1)).abs();
+            prop_assert!(error <= lost_ever, "{error} {lost_ever}");
+        }
+    }
+}

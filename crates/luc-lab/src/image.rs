@@ -1,0 +1,391 @@
+//! The guest image: an initramfs with the caller's binary as process 1,
+//! busybox, the ext file system tools of this machine, kernel modules and the
+//! plan. Equal inputs give equal bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cpio::{MODE_DIR, MODE_FILE, MODE_LINK, Writer};
+use crate::error::{LabError, Result};
+use crate::fetch::capture;
+use crate::plan::PLAN_PATH;
+
+/// Programs taken from this machine with the libraries they need.
+const HOST_TOOLS: [&str; 6] = [
+    "mke2fs",
+    "e2fsck",
+    "tune2fs",
+    "debugfs",
+    "dumpe2fs",
+    "resize2fs",
+];
+const HOST_TOOL_DIRS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+/// Where the module lies for whoever looks for it without a kernel release.
+pub const LUC_MODULE_PATH: &str = "/lib/luc/luc.ko";
+
+/// A file that a run adds to the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestFile {
+    /// Absolute path in the guest.
+    pub guest_path: String,
+    /// Where its content comes from.
+    pub content: Content,
+}
+
+/// Content of a [`GuestFile`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Copied from the host with its permission bits.
+    Host(PathBuf),
+    /// A program of the host, copied with the shared libraries it needs.
+    Program(PathBuf),
+    /// These bytes; executable or not.
+    Bytes {
+        /// What the file holds.
+        data: Vec<u8>,
+        /// Whether it may be run.
+        executable: bool,
+    },
+}
+
+/// Collects members by path, so that the archive is sorted and folders come
+/// before what is in them.
+#[derive(Debug, Default)]
+pub struct Image {
+    members: BTreeMap<String, (u32, Vec<u8>)>,
+}
+
+impl Image {
+    /// An image with the usual folders.
+    pub fn new() -> Self {
+        let mut image = Self::default();
+        for dir in [
+            "dev",
+            "etc",
+            "lib/luc",
+            "mnt",
+            "out",
+            "proc",
+            "root",
+            "run",
+            "sys",
+            "tmp",
+            "usr/bin",
+            "usr/lib",
+            "usr/lib64",
+            "usr/sbin",
+            "var/tmp",
+        ] {
+            image.dir(dir);
+        }
+        for (link, target) in [
+            ("bin", "usr/bin"),
+            ("sbin", "usr/sbin"),
+            ("lib64", "usr/lib64"),
+        ] {
+            image.link(link, target);
+        }
+        image.file(
+            "etc/passwd",
+            0o644,
+            b"root:x:0:0:root:/root:/bin/sh\n".to_vec(),
+        );
+        image.file("etc/group", 0o644, b"root:x:0:\n".to_vec());
+        // mke2fs without this file knows neither ext3 nor ext4.
+        image.file("etc/mke2fs.conf", 0o644, MKE2FS_CONF.as_bytes().to_vec());
+        image
+    }
+
+    fn dir(&mut self, path: &str) {
+        let mut at = 0;
+        while let Some(end) = path[at..].find('/') {
+            self.members
+                .entry(path[..at + end].into())
+                .or_insert((MODE_DIR | 0o755, Vec::new()));
+            at += end + 1;
+        }
+        self.members
+            .entry(path.into())
+            .or_insert((MODE_DIR | 0o755, Vec::new()));
+    }
+
+    /// Paths below links made by [`Image::new`] go where the link points.
+    fn place(path: &str) -> String {
+        let path = path.trim_start_matches('/');
+        for link in ["bin", "sbin", "lib64"] {
+            if let Some(rest) = path.strip_prefix(link)
+                && rest.starts_with('/')
+            {
+                return format!("usr/{link}{rest}");
+            }
+        }
+        path.to_owned()
+    }
+
+    /// Adds or replaces a file.
+    pub fn file(&mut self, path: &str, permissions: u32, data: Vec<u8>) {
+        let path = Self::place(path);
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            self.dir(parent);
+        }
+        self.members.insert(path, (MODE_FILE | permissions, data));
+    }
+
+    /// Adds or replaces a symbolic link.
+    pub fn link(&mut self, path: &str, target: &str) {
+        let path = Self::place(path);
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            self.dir(parent);
+        }
+        self.members
+            .insert(path, (MODE_LINK | 0o777, target.as_bytes().to_vec()));
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.members.contains_key(path)
+    }
+
+    /// Adds the binary as `/usr/bin/luc` and process 1.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not statically linked.
+    pub fn add_binary(&mut self, path: &Path) -> Result<()> {
+        let data = fs::read(path).map_err(LabError::io("read", path))?;
+        if !libraries(path)?.is_empty() {
+            return Err(LabError::bad_input(
+                format!("binary {}", path.display()),
+                "it must be statically linked to run in the guest; build it with -C target-feature=+crt-static",
+            ));
+        }
+        self.file("usr/bin/luc", 0o755, without_debug_info(path, data));
+        self.link("init", "usr/bin/luc");
+        Ok(())
+    }
+
+    /// Adds busybox with a link for each of its applets that no other tool provides.
+    ///
+    /// # Errors
+    /// When it cannot be read or does not run here.
+    pub fn add_busybox(&mut self, path: &Path) -> Result<()> {
+        let applets = capture(Command::new(path).arg("--list"), "busybox-static")?;
+        let data = fs::read(path).map_err(LabError::io("read", path))?;
+        self.file("usr/bin/busybox", 0o755, data);
+        for applet in applets.lines() {
+            let taken = ["usr/bin/", "usr/sbin/"]
+                .iter()
+                .any(|dir| self.has(&format!("{dir}{applet}")));
+            if !taken {
+                self.link(&format!("usr/bin/{applet}"), "/usr/bin/busybox");
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the ext file system tools of this machine.
+    ///
+    /// # Errors
+    /// [`LabError::MissingTool`] when one is not installed.
+    pub fn add_host_tools(&mut self) -> Result<()> {
+        for tool in HOST_TOOLS {
+            let path = HOST_TOOL_DIRS
+                .iter()
+                .map(|dir| Path::new(dir).join(tool))
+                .find(|path| path.exists())
+                .ok_or_else(|| LabError::MissingTool {
+                    program: tool.into(),
+                    package: "e2fsprogs".into(),
+                })?;
+            self.add_program(&format!("usr/sbin/{tool}"), &path)?;
+        }
+        for (link, target) in [
+            ("mkfs.ext4", "mke2fs"),
+            ("mkfs.ext3", "mke2fs"),
+            ("fsck.ext4", "e2fsck"),
+        ] {
+            self.link(&format!("usr/sbin/{link}"), target);
+        }
+        Ok(())
+    }
+
+    /// Adds a program and its shared libraries.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn add_program(&mut self, guest_path: &str, host_path: &Path) -> Result<()> {
+        for library in libraries(host_path)? {
+            let data = fs::read(&library).map_err(LabError::io("read", &library))?;
+            let at = library.display().to_string();
+            self.file(&at, 0o755, data);
+        }
+        let data = fs::read(host_path).map_err(LabError::io("read", host_path))?;
+        self.file(guest_path, 0o755, data);
+        Ok(())
+    }
+
+    /// Adds a caller's file.
+    ///
+    /// # Errors
+    /// When it cannot be read or its guest path is not absolute.
+    pub fn add_guest_file(&mut self, file: &GuestFile) -> Result<()> {
+        let path = Path::new(&file.guest_path);
+        let plain = path.components().all(|c| {
+            matches!(
+                c,
+                std::path::Component::RootDir | std::path::Component::Normal(_)
+            )
+        });
+        if !path.is_absolute() || !plain || path.file_name().is_none() {
+            return Err(LabError::bad_input(
+                format!("guest path {:?}", file.guest_path),
+                "it must be absolute and name a file, without '..'",
+            ));
+        }
+        match &file.content {
+            Content::Host(host) => {
+                let data = fs::read(host).map_err(LabError::io("read", host))?;
+                let meta = fs::metadata(host).map_err(LabError::io("read", host))?;
+                self.file(&file.guest_path, meta.permissions().mode() & 0o777, data);
+            }
+            Content::Program(host) => self.add_program(&file.guest_path, host)?,
+            Content::Bytes { data, executable } => {
+                let mode = if *executable { 0o755 } else { 0o644 };
+                self.file(&file.guest_path, mode, data.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the plan.
+    pub fn add_plan(&mut self, json: Vec<u8>) {
+        self.file(PLAN_PATH, 0o644, json);
+    }
+
+    /// The archive.
+    ///
+    /// # Errors
+    /// When a member is 4 GiB or longer.
+    pub fn pack(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new(Vec::new());
+        for (path, (mode, data)) in &self.members {
+            writer
+                .add(path, *mode, data)
+                .map_err(LabError::io("pack", path))?;
+        }
+        writer.finish().map_err(LabError::io("pack", "guest image"))
+    }
+}
+
+const MKE2FS_CONF: &str = "[defaults]
+\tbase_features = sparse_super,large_file,filetype,resize_inode,dir_index,ext_attr
+\tdefault_mntopts = acl,user_xattr
+\tenable_periodic_fsck = 0
+\tblocksize = 4096
+\tinode_size = 256
+\tinode_ratio = 16384
+[fs_types]
+\text3 = {
+\t\tfeatures = has_journal
+\t}
+\text4 = {
+\t\tfeatures = has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize,orphan_file
+\t}
+";
+
+/// Shared libraries a program needs, with the loader; none when it is static.
+fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
+    let output = Command::new("ldd")
+        .arg(program)
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|_| LabError::MissingTool {
+            program: "ldd".into(),
+            package: "libc-bin".into(),
+        })?;
+    // ldd exits with 1 for a static program and says so on either stream.
+    Ok(parse_ldd(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// `name => /path (0x...)` or `/loader (0x...)`; the kernel's vdso has no path.
+fn parse_ldd(text: &str) -> BTreeSet<PathBuf> {
+    text.lines()
+        .filter_map(|line| {
+            let target = line.split_once("=>").map_or(line, |(_, target)| target);
+            let path = target.split_once(" (0x")?.0.trim();
+            path.starts_with('/').then(|| PathBuf::from(path))
+        })
+        .collect()
+}
+
+/// Debug information is most of a binary and none of what runs: without it the
+/// guest unpacks less. The whole file is as good where `objcopy` is missing.
+pub(crate) fn without_debug_info(path: &Path, whole: Vec<u8>) -> Vec<u8> {
+    let stripped = || -> Option<Vec<u8>> {
+        let out = tempfile::NamedTempFile::new().ok()?;
+        let mut command = Command::new("objcopy");
+        command.arg("--strip-debug").arg(path).arg(out.path());
+        capture(&mut command, "binutils").ok()?;
+        fs::read(out.path()).ok().filter(|data| !data.is_empty())
+    };
+    stripped().unwrap_or(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpio;
+
+    #[test]
+    fn ldd_output_is_understood() {
+        let libraries = parse_ldd(
+            "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibe2p.so.2 => /lib/x86_64-linux-gnu/libe2p.so.2 (0x00007f)\n\
+             \tlibgone.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n",
+        );
+        let names: Vec<_> = libraries.iter().map(|p| p.to_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            [
+                "/lib/x86_64-linux-gnu/libe2p.so.2",
+                "/lib64/ld-linux-x86-64.so.2"
+            ]
+        );
+        assert!(parse_ldd("\tstatically linked\n").is_empty());
+        assert!(parse_ldd("\tnot a dynamic executable\n").is_empty());
+    }
+
+    #[test]
+    fn folders_come_before_their_files_and_links_are_followed() {
+        let mut image = Image::new();
+        image.file("/lib64/ld.so", 0o755, vec![1]);
+        image.file("/opt/a/b", 0o644, vec![2]);
+        let members = cpio::read(&image.pack().unwrap()).unwrap();
+        let mut seen = BTreeSet::from([String::new()]);
+        for member in &members {
+            let parent = member
+                .path
+                .rsplit_once('/')
+                .map_or("", |(parent, _)| parent);
+            assert!(seen.contains(parent), "{} before its folder", member.path);
+            seen.insert(member.path.clone());
+        }
+        assert!(seen.contains("usr/lib64/ld.so") && !seen.contains("lib64/ld.so"));
+        assert_eq!(image.pack().unwrap(), image.pack().unwrap());
+    }
+
+    #[test]
+    fn guest_paths_must_be_plain() {
+        let mut image = Image::new();
+        for path in ["", "a", "/", "/a/../b", "/.."] {
+            let file = GuestFile {
+                guest_path: path.into(),
+                content: Content::Bytes {
+                    data: vec![],
+                    executable: false,
+                },
+            };
+            assert!(image.add_guest_file(&file).is_err(), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The virtual machine.
+//!
+//! With virtual time one instruction takes 2^shift nanoseconds and an idle
+//! processor jumps to its next timer, so the run is a function of its inputs:
+//! no device is there whose behaviour follows host time, every random number
+//! comes from the seed, and the wall clock starts at a fixed date.
+//!
+//! Image, console and shared memory are anonymous memory files: a killed run
+//! leaves nothing on disk, and QEMU dies with the process that started it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::FdFlags;
+
+use crate::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT};
+use crate::error::{LabError, Result};
+use crate::fetch::capture;
+
+/// Environment variable that names another QEMU program.
+pub const QEMU_VARIABLE: &str = "LUC_QEMU";
+/// Oldest version trusted to count instructions.
+const VERSION_MIN: (u32, u32) = (8, 2);
+/// Shifts QEMU allows; shift 0 is 1000 million instructions per second.
+const SHIFT_MAX: u32 = 10;
+/// Start of the guest's wall clock.
+const CLOCK_BASE: &str = "2024-01-01T00:00:00";
+
+const FIRMWARE_LAST_WORDS: &str = "Booting from ROM";
+
+/// A processor without the features that are slow to emulate (AVX, XSAVE, five
+/// levels of page tables) or that exist to contain hardware bugs an emulator
+/// does not have. Mitigations are left at the distribution's defaults for it.
+const CPU_MODEL: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,+rdseed,+rdtscp,+smep,+arat,+fsgsbase,+bmi1,+bmi2";
+
+/// Kernel command line of every guest. Fixed clock and timer rates keep the
+/// kernel from measuring them against each other; the self-tests of the crypto
+/// code only cost time; `panic=-1` with `-no-reboot` makes a panic end QEMU.
+const COMMAND_LINE: &str = "console=ttyS0 quiet loglevel=5 nokaslr norandmaps panic=-1 \
+     random.trust_cpu=on tsc=reliable tsc_early_khz=1000000 cryptomgr.notests log_buf_len=8M \
+     printk.time=1 net.ifnames=0 ipv6.disable=1";
+
+/// What to boot.
+#[derive(Debug, Clone)]
+pub struct Machine<'a> {
+    /// Kernel image.
+    pub kernel: &'a Path,
+    /// Guest memory in MiB.
+    pub memory_mib: u32,
+    /// Virtual processors.
+    pub vcpus: u32,
+    /// Nanoseconds per instruction as a power of two, or no virtual time.
+    pub icount_shift: Option<u32>,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Added to the kernel command line.
+    pub extra_command_line: &'a str,
+}
+
+/// The program found on this machine.
+#[derive(Debug, Clone)]
+pub struct Qemu {
+    program: PathBuf,
+    /// Version, for the record.
+    pub version: String,
+}
+
+impl Qemu {
+    /// Looks for QEMU and refuses versions that miscount.
+    ///
+    /// # Errors
+    /// [`LabError::MissingTool`] or [`LabError::BrokenQemu`].
+    pub fn find() -> Result<Self> {
+        let program = std::env::var_os(QEMU_VARIABLE)
+            .filter(|v| !v.is_empty())
+            .map_or_else(|| PathBuf::from("qemu-system-x86_64"), PathBuf::from);
+        let text = capture(Command::new(&program).arg("--version"), "qemu-system-x86")?;
+        let version = check_version(&text)?;
+        Ok(Self { program, version })
+    }
+}
+
+/// First line of `--version`: `QEMU emulator version 10.0.2 (Debian ...)`.
+fn check_version(text: &str) -> Result<String> {
+    let version = text
+        .split_once("version ")
+        .and_then(|(_, rest)| rest.split_whitespace().next())
+        .unwrap_or_default();
+    let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
+    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found < VERSION_MIN {
+        return Err(LabError::BrokenQemu {
+            found: if version.is_empty() {
+                "of unknown version".into()
+            } else {
+                version.into()
+            },
+        });
+    }
+    Ok(version.to_owned())
+}
+
+/// The shift of a processor speed in million instructions per second of
+/// virtual time: 1000, 500, 250, 125, 62.5 and so on.
+///
+/// # Errors
+/// [`LabError::BadInput`] lists the speeds that can be had.
+#[allow(clippy::float_cmp)] // The allowed values are exact in binary.
+pub fn icount_shift(cpu_mips: f64) -> Result<u32> {
+    let mips = |shift: u32| 1000.0 / f64::from(1_u32 << shift);
+    (0..=SHIFT_MAX)
+        .find(|&shift| mips(shift) == cpu_mips)
+        .ok_or_else(|| {
+            let allowed: Vec<_> = (0..=SHIFT_MAX)
+                .map(|shift| mips(shift).to_string())
+                .collect();
+            LabError::bad_input(
+                format!("CPU speed {cpu_mips} MIPS"),
+                format!("possible speeds are {}", allowed.join(", ")),
+            )
+        })
+}
+
+/// A running virtual machine; killed when dropped.
+#[derive(Debug)]
+pub struct Vm {
+    child: Child,
+    console: File,
+    channel: File,
+    stderr: File,
+}
+
+impl Vm {
+    /// Starts a machine with this initramfs.
+    ///
+    /// # Errors
+    /// When QEMU cannot be started or memory is short.
+    pub fn start(qemu: &Qemu, machine: &Machine<'_>, initramfs: &[u8]) -> Result<Self> {
+        let mut image = memory_file("initramfs")?;
+        image
+            .write_all(initramfs)
+            .map_err(LabError::io("fill", "guest image"))?;
+        let console = memory_file("console")?;
+        let stderr = memory_file("stderr")?;
+        let channel = memory_file("channel")?;
+        channel
+            .set_len(CHANNEL_BYTES as u64)
+            .map_err(LabError::io("size", "shared memory"))?;
+        let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
+        let mut command = Command::new(&qemu.program);
+        command.args(arguments(
+            machine,
+            &path(&image),
+            &path(&console),
+            &path(&channel),
+        ));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let errors = stderr
+            .try_clone()
+            .map_err(LabError::io("share", "error output"))?;
+        command.stderr(errors);
+        let shared: Vec<OwnedFd> = [&image, &console, &channel]
+            .into_iter()
+            .map(|file| file.as_fd().try_clone_to_owned())
+            .collect::<std::io::Result<_>>()
+            .map_err(LabError::io("share", "memory files"))?;
+        let numbers = [image.as_raw_fd(), console.as_raw_fd(), channel.as_raw_fd()];
+        let parent = rustix::process::getpid();
+        let keep = move || {
+            for (file, number) in shared.iter().zip(numbers) {
+                keep_open(file, number)?;
+            }
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            // The parent may have died before the line above took effect.
+            if rustix::process::getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure makes system calls only:
+        // it neither allocates nor takes a lock.
+        unsafe {
+            command.pre_exec(keep);
+        }
+        let child = command
+            .spawn()
+            .map_err(LabError::io("run", &qemu.program))?;
+        Ok(Self {
+            child,
+            console,
+            channel,
+            stderr,
+        })
+    }
+
+    /// The exit status once QEMU has ended.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
+        self.child
+            .try_wait()
+            .map_err(LabError::io("wait for", "QEMU"))
+    }
+
+    /// Ends QEMU now.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// What the guest says it is doing.
+    ///
+    /// # Errors
+    /// When shared memory cannot be read.
+    pub fn head(&self) -> Result<Head> {
+        let mut page = [0; PAYLOAD_AT];
+        self.channel
+            .read_exact_at(&mut page, 0)
+            .map_err(LabError::io("read", "shared memory"))?;
+        Ok(Head::decode(&page))
+    }
+
+    /// The guest's answer.
+    ///
+    /// # Errors
+    /// When its length makes no sense.
+    pub fn payload(&self, len: u64) -> Result<Vec<u8>> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if len > CHANNEL_BYTES - PAYLOAD_AT {
+            return Err(LabError::BadResults(format!("a length of {len} bytes")));
+        }
+        let mut bytes = vec![0; len];
+        self.channel
+            .read_exact_at(&mut bytes, PAYLOAD_AT as u64)
+            .map_err(LabError::io("read", "shared memory"))?;
+        Ok(bytes)
+    }
+
+    /// All the guest has printed to its console.
+    pub fn console(&self) -> String {
+        let text = read_all(&self.console).replace('\r', "");
+        // The firmware clears a screen that is not there, then says this.
+        match text.split_once(FIRMWARE_LAST_WORDS) {
+            Some((_, kernel)) => kernel.trim_start_matches('.').trim_start().to_owned(),
+            None => text,
+        }
+    }
+
+    /// All QEMU has printed to its standard error.
+    pub fn errors(&self) -> String {
+        read_all(&self.stderr)
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Files are made close-on-exec, so that no other child inherits them; this
+/// child keeps its three under the numbers QEMU was told.
+fn keep_open(file: &OwnedFd, number: i32) -> std::io::Result<()> {
+    debug_assert_ne!(file.as_raw_fd(), number);
+    // SAFETY: after fork the number still belongs to the original file, which
+    // nothing in this child closes before exec.
+    let original = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
+    rustix::io::fcntl_setfd(original, FdFlags::empty())?;
+    Ok(())
+}
+
+fn memory_file(name: &'static str) -> Result<File> {
+    memfd_create(name, MemfdFlags::CLOEXEC)
+        .map(File::from)
+        .map_err(|e| LabError::io("create memory file", name)(e.into()))
+}
+
+fn read_all(file: &File) -> String {
+    let mut bytes = Vec::new();
+    let mut file = file;
+    // Nothing else uses this offset: QEMU opened the file anew.
+    if file.seek(SeekFrom::Start(0)).is_ok() {
+        let _ = file.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn arguments(machine: &Machine<'_>, image: &str, console: &str, channel: &str) -> Vec<String> {
+    let accel = match machine.icount_shift {
+        Some(_) => "tcg,thread=single",
+        None => "tcg,thread=multi",
+    };
+    let mut list: Vec<String> = [
+        // Devices that nothing needs cost boot time and may follow host time.
+        "-M",
+        "q35,hpet=off,smbus=off,sata=off,vmport=off,i8042=off,usb=off,graphics=off",
+        "-accel",
+        accel,
+        "-cpu",
+        CPU_MODEL,
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let clock = if machine.icount_shift.is_some() {
+        "vm"
+    } else {
+        "host"
+    };
+    let command_line = format!("{COMMAND_LINE} {}", machine.extra_command_line);
+    for (name, value) in [
+        ("-rtc", format!("base={CLOCK_BASE},clock={clock}")),
+        ("-seed", machine.seed.to_string()),
+        ("-m", format!("{}M", machine.memory_mib)),
+        ("-smp", machine.vcpus.to_string()),
+        ("-chardev", format!("file,id=console,path={console}")),
+        ("-serial", "chardev:console".to_owned()),
+        (
+            "-object",
+            format!(
+                "memory-backend-file,id=channel,mem-path={channel},share=on,size={CHANNEL_BYTES}"
+            ),
+        ),
+        ("-device", "ivshmem-plain,memdev=channel".to_owned()),
+        ("-kernel", machine.kernel.display().to_string()),
+        ("-initrd", image.to_owned()),
+        ("-append", command_line.trim().to_owned()),
+    ] {
+        list.extend([name.to_owned(), value]);
+    }
+    if let Some(shift) = machine.icount_shift {
+        list.extend(["-icount".to_owned(), format!("shift={shift},sleep=off")]);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_are_powers_of_two_below_1000() {
+        assert_eq!(icount_shift(1000.0).unwrap(), 0);
+        assert_eq!(icount_shift(125.0).unwrap(), 3);
+        assert_eq!(icount_shift(62.5).unwrap(), 4);
+        for bad in [0.0, 2000.0, 300.0, -1.0, f64::NAN] {
+            let error = icount_shift(bad).unwrap_err().to_string();
+            assert!(error.contains("1000, 500, 250, 125, 62.5"), "{error}");
+        }
+    }
+
+    #[test]
+    fn old_qemu_is_refused_with_the_remedy() {
+        assert_eq!(
+            check_version("QEMU emulator version 10.0.2 (Debian 1:10)\n").unwrap(),
+            "10.0.2"
+        );
+        for old in [
+            "QEMU emulator version 7.2.19 (Debian)",
+            "QEMU emulator version 8.1.0",
+            "nonsense",
+        ] {
+            let error = check_version(old).unwrap_err().to_string();
+            assert!(error.contains("bookworm-backports"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! One run: kernel and image made ready, machine booted, results brought back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::cache::{Cache, remove_tree, write_atomic};
+use crate::channel::{Head, State};
+use crate::cpio;
+use crate::error::{LabError, Result};
+use crate::fetch::{self, KernelTree};
+use crate::image::{GuestFile, Image, LUC_MODULE_PATH, without_debug_info};
+use crate::kernels::KernelList;
+use crate::log::{self, AllowList, LogProblem};
+use crate::modules::Modules;
+use crate::plan::{self, Cell, GuestReport, ModuleLoad, Plan};
+use crate::progress::Progress;
+use crate::qemu::{Machine, Qemu, Vm, icount_shift};
+
+/// Modules of every guest: the disks, and the file system where it is not
+/// built in. crc32c comes first because ext4 asks for it by algorithm name.
+const MODULES: [&str; 6] = [
+    "configfs",
+    "null_blk",
+    "crc32c_intel",
+    "crc32c_generic",
+    "jbd2",
+    "ext4",
+];
+/// Of these, the ones a kernel may lack altogether.
+const MODULES_OPTIONAL: [&str; 2] = ["crc32c_intel", "crc32c_generic"];
+/// The kernel's last start-up work (clock source, lazy work queues) ends
+/// within the first seconds.
+const SETTLE_NS: u64 = 3_000_000_000;
+const POLL: Duration = Duration::from_millis(50);
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct RunSpec {
+    /// Kernel, by its name in the list.
+    pub kernel: String,
+    /// List to look the kernel up in.
+    pub kernels: KernelList,
+    /// Speed in million instructions per second of virtual time: 1000 divided
+    /// by a power of two up to 1024. Without virtual time it has no effect.
+    pub cpu_mips: f64,
+    /// Virtual processors. With virtual time they share one processor's time.
+    pub vcpus: u32,
+    /// Count instructions (repeatable) or run as fast as the host can, with
+    /// virtual processors in parallel (for stress; never repeatable).
+    pub virtual_time: bool,
+    /// Guest memory in MiB; disks live in it.
+    pub memory_mib: u32,
+    /// Experiments, in order.
+    pub cells: Vec<Cell>,
+    /// Added to the guest.
+    pub files: Vec<GuestFile>,
+    /// Loaded before the first cell beside those every guest has.
+    pub modules: Vec<String>,
+    /// Built module to put into the guest at [`LUC_MODULE_PATH`].
+    pub luc_module: Option<PathBuf>,
+    /// Load it before the first cell, with these parameters.
+    pub luc_module_load: Option<String>,
+    /// Added to the kernel command line.
+    pub kernel_cmdline_extra: String,
+    /// Seed of all randomness in the guest.
+    pub seed: u64,
+    /// Limit in seconds of host time.
+    pub timeout_host_s: u64,
+    /// Where results go; made if absent. None keeps them in memory only.
+    pub out_dir: Option<PathBuf>,
+    /// Binary that is process 1 in the guest; this program itself by default.
+    pub binary: Option<PathBuf>,
+    /// Kernel log lines that are expected.
+    pub allow: AllowList,
+}
+
+impl RunSpec {
+    /// A run with usual values: 1000 MIPS, one processor, 1 GiB, 10 minutes.
+    ///
+    /// # Errors
+    /// When the built-in list of kernels is damaged.
+    pub fn new(kernel: &str, cells: Vec<Cell>) -> Result<Self> {
+        Ok(Self {
+            kernel: kernel.to_owned(),
+            kernels: KernelList::builtin()?,
+            cpu_mips: 1000.0,
+            vcpus: 1,
+            virtual_time: true,
+            memory_mib: 1024,
+            cells,
+            files: Vec::new(),
+            modules: Vec::new(),
+            luc_module: None,
+            luc_module_load: None,
+            kernel_cmdline_extra: String::new(),
+            seed: 1,
+            timeout_host_s: 600,
+            out_dir: None,
+            binary: None,
+            allow: AllowList::default(),
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        plan::check_cells(&self.cells)?;
+        let bad = |what: &str, why: &str| Err(LabError::bad_input(what, why));
+        if !(1..=64).contains(&self.vcpus) {
+            return bad("processors", "1 to 64 are possible");
+        }
+        if self.kernel_cmdline_extra.contains(['\n', '\0']) {
+            return bad("kernel command line", "it must be one line");
+        }
+        let disks_mib = self
+            .cells
+            .iter()
+            .map(|cell| {
+                cell.disks
+                    .iter()
+                    .map(|d| u64::from(d.size_mib))
+                    .sum::<u64>()
+            })
+            .max()
+            .unwrap_or(0);
+        if self.memory_mib < 256 || u64::from(self.memory_mib) < disks_mib / 2 + 256 {
+            return Err(LabError::bad_input(
+                format!("memory of {} MiB", self.memory_mib),
+                format!(
+                    "at least 256 MiB and half the {disks_mib} MiB of a cell's disks are needed"
+                ),
+            ));
+        }
+        if self.luc_module_load.is_some() && self.luc_module.is_none() {
+            return bad("module", "there is none to load");
+        }
+        Ok(())
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub struct RunResult {
+    /// The guest's answer.
+    pub report: GuestReport,
+    /// Files the steps wrote below `$LUC_OUT`, as `CELL/PATH`, sorted.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The whole kernel log.
+    pub kernel_log: String,
+    /// What was printed on the console.
+    pub console: String,
+    /// Lines of the kernel log that should not be there.
+    pub log_problems: Vec<LogProblem>,
+    /// Debian version of the kernel.
+    pub kernel_version: String,
+    /// Version of QEMU.
+    pub qemu_version: String,
+    /// Host time from start to end of the machine.
+    pub host_time: Duration,
+    /// Host time from start to process 1.
+    pub boot_host_time: Duration,
+}
+
+impl RunResult {
+    /// Whether every step that must succeed did and the kernel log is clean.
+    pub fn success(&self) -> bool {
+        self.failures().is_empty()
+    }
+
+    /// One line for each thing that went wrong, in order.
+    pub fn failures(&self) -> Vec<String> {
+        let mut list = Vec::new();
+        list.extend(
+            self.report
+                .error
+                .iter()
+                .map(|error| format!("guest: {error}")),
+        );
+        for cell in &self.report.cells {
+            let name = &cell.name;
+            for step in cell
+                .steps
+                .iter()
+                .filter(|s| !s.success() && !s.allow_failure)
+            {
+                let reason = log::tail(&step.stderr, 1);
+                list.push(format!(
+                    "cell {name}: {:?} {:?}: {reason}",
+                    step.argv.join(" "),
+                    step.status
+                ));
+            }
+            list.extend(
+                cell.error
+                    .iter()
+                    .map(|error| format!("cell {name}: {error}")),
+            );
+        }
+        for file in &self.report.files_dropped {
+            list.push(format!("result file {file} did not fit"));
+        }
+        for problem in &self.log_problems {
+            list.push(format!(
+                "kernel log line {}: {}",
+                problem.line_number, problem.line
+            ));
+        }
+        list
+    }
+}
+
+/// Runs and brings back the results. A step that fails or a problem in the
+/// kernel log is not an error here: see [`RunResult::success`].
+///
+/// # Errors
+/// Bad input, missing tools or packages, a guest that panics, hangs or ends
+/// without an answer.
+pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
+    spec.check()?;
+    let shift = icount_shift(spec.cpu_mips)?;
+    let kernel_spec = spec.kernels.get(&spec.kernel)?;
+    let qemu = Qemu::find()?;
+    let cache = Cache::open()?;
+    let kernel = fetch::kernel(&cache, kernel_spec, progress)?;
+    progress.stage("making the guest image");
+    let initramfs = image(&cache, spec, &kernel, progress)?;
+    let boot = boot_file(&cache, &kernel)?;
+    let machine = Machine {
+        kernel: &boot,
+        memory_mib: spec.memory_mib,
+        vcpus: spec.vcpus,
+        icount_shift: spec.virtual_time.then_some(shift),
+        seed: spec.seed,
+        extra_command_line: &spec.kernel_cmdline_extra,
+    };
+    progress.stage("booting");
+    let begin = Instant::now();
+    let mut vm = Vm::start(&qemu, &machine, &initramfs)?;
+    let finished = watch(&mut vm, spec, progress);
+    let console = vm.console();
+    if let Some(dir) = &spec.out_dir {
+        // Evidence first: what follows may fail.
+        write_atomic(&dir.join("console.log"), console.as_bytes())?;
+    }
+    let (head, boot_host_time) = finished?;
+    let host_time = begin.elapsed();
+    let (report, files, kernel_log) = unpack(&vm.payload(head.payload_len)?)?;
+    let result = RunResult {
+        log_problems: log::problems(&kernel_log, &spec.allow),
+        report,
+        files,
+        kernel_log,
+        console,
+        kernel_version: kernel.version,
+        qemu_version: qemu.version,
+        host_time,
+        boot_host_time,
+    };
+    if let Some(dir) = &spec.out_dir {
+        save(dir, &result)?;
+    }
+    Ok(result)
+}
+
+fn image(
+    cache: &Cache,
+    spec: &RunSpec,
+    kernel: &KernelTree,
+    progress: &mut dyn Progress,
+) -> Result<Vec<u8>> {
+    let binary = match &spec.binary {
+        Some(path) => path.clone(),
+        None => std::env::current_exe().map_err(LabError::io("find", "this program"))?,
+    };
+    let mut image = Image::new();
+    image.add_host_tools()?;
+    image.add_binary(&binary)?;
+    image.add_busybox(&fetch::busybox(cache, &spec.kernels.guest, progress)?)?;
+    let modules = Modules::open(&kernel.image_root, &kernel.release)?;
+    let names: Vec<String> = MODULES
+        .into_iter()
+        .filter(|name| !MODULES_OPTIONAL.contains(name) || modules.has(name))
+        .map(str::to_owned)
+        .chain(spec.modules.iter().cloned())
+        .collect();
+    let folder = format!("/lib/modules/{}", kernel.release);
+    let mut loads = Vec::new();
+    for module in modules.in_load_order(&names)? {
+        let path = format!("{folder}/kernel/{}.ko", module.name);
+        // Devices come from configfs alone.
+        let params = if module.name == "null_blk" {
+            "nr_devices=0"
+        } else {
+            ""
+        };
+        image.file(&path, 0o644, module.data);
+        loads.push(ModuleLoad {
+            path,
+            params: params.to_owned(),
+        });
+    }
+    if let Some(path) = &spec.luc_module {
+        let data = fs::read(path).map_err(LabError::io("read", path))?;
+        let at = format!("{folder}/extra/luc.ko");
+        image.file(&at, 0o644, without_debug_info(path, data));
+        image.link(LUC_MODULE_PATH, &at);
+        // `modprobe luc` finds it too.
+        image.file(
+            &format!("{folder}/modules.dep"),
+            0o644,
+            b"extra/luc.ko:\n".to_vec(),
+        );
+        if let Some(params) = &spec.luc_module_load {
+            loads.push(ModuleLoad {
+                path: at,
+                params: params.clone(),
+            });
+        }
+    }
+    for file in &spec.files {
+        image.add_guest_file(file)?;
+    }
+    let plan = Plan {
+        modules: loads,
+        settle_ns: SETTLE_NS,
+        cells: spec.cells.clone(),
+    };
+    image.add_plan(
+        serde_json::to_vec(&plan).map_err(|e| LabError::bad_input("plan", e.to_string()))?,
+    );
+    image.pack()
+}
+
+/// The kernel as an ELF file where it can be unpacked here: then the guest
+/// does not decompress it at every boot.
+fn boot_file(cache: &Cache, kernel: &KernelTree) -> Result<PathBuf> {
+    let packed = kernel
+        .image_root
+        .join("boot")
+        .join(format!("vmlinuz-{}", kernel.release));
+    let packed = if packed.exists() {
+        packed
+    } else {
+        kernel
+            .image_root
+            .join("usr/lib/modules")
+            .join(&kernel.release)
+            .join("vmlinuz")
+    };
+    let data = fs::read(&packed).map_err(LabError::io("read", &packed))?;
+    let key = format!("kernels/{}-{}/vmlinux", kernel.release, kernel.version);
+    let Some(payload) = payload(&data) else {
+        return Ok(packed);
+    };
+    let unpacked = cache.entry(&key, |dir| {
+        let vmlinux = match payload {
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => crate::modules::unzstd(payload),
+            _ => crate::modules::unxz(payload),
+        }
+        .map_err(LabError::io("decompress", &packed))?;
+        write_atomic(&dir.join("vmlinux"), &vmlinux)
+    });
+    unpacked.map(|dir| dir.join("vmlinux"))
+}
+
+/// The compressed kernel in a bzImage, if it is one of the formats known here.
+/// Offsets are those of the kernel's x86 boot protocol.
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    let word = |at: usize| {
+        let bytes = image.get(at..at + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+    };
+    if image.get(0x202..0x206)? != b"HdrS" {
+        return None;
+    }
+    let setup_sectors = match image[0x1f1] {
+        0 => 4,
+        n => usize::from(n),
+    };
+    let begin = (setup_sectors + 1) * 512 + word(0x248)?;
+    let payload = image.get(begin..begin.checked_add(word(0x24c)?)?)?;
+    let known =
+        payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || payload.starts_with(b"\xfd7zXZ\0");
+    known.then_some(payload)
+}
+
+/// Waits for the guest's end; gives its last word and the host time of its boot.
+fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(Head, Duration)> {
+    let begin = Instant::now();
+    let limit = Duration::from_secs(spec.timeout_host_s);
+    let mut boot = None;
+    let mut shown = None;
+    loop {
+        let ended = vm.try_wait()?;
+        let head = vm.head()?;
+        if head.state >= State::Running {
+            boot.get_or_insert_with(|| begin.elapsed());
+            if shown.as_ref() != Some(&head) {
+                progress.guest(head.done, head.total, &head.text);
+                shown = Some(head.clone());
+            }
+        }
+        if let Some(status) = ended {
+            if head.state == State::Done {
+                return Ok((head, boot.unwrap_or_default()));
+            }
+            return Err(no_results(vm, &head, &status.to_string()));
+        }
+        if begin.elapsed() > limit {
+            vm.kill();
+            return Err(LabError::HostTimeout {
+                limit_s: spec.timeout_host_s,
+                progress: doing(&head),
+                tail: log::tail(&vm.console(), 20),
+            });
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn no_results(vm: &Vm, head: &Head, status: &str) -> LabError {
+    let console = vm.console();
+    let progress = doing(head);
+    if console.contains("Kernel panic") {
+        return LabError::GuestPanic {
+            progress,
+            tail: log::tail(&console, 60),
+        };
+    }
+    LabError::NoResults {
+        progress,
+        qemu: format!("{}, {status}", log::tail(&vm.errors(), 3)),
+        tail: log::tail(&console, 20),
+    }
+}
+
+fn doing(head: &Head) -> String {
+    if head.state == State::Booting {
+        return "before its first process".to_owned();
+    }
+    format!(
+        "{} of {} cells done, at {}",
+        head.done, head.total, head.text
+    )
+}
+
+type Answer = (GuestReport, Vec<(String, Vec<u8>)>, String);
+
+fn unpack(payload: &[u8]) -> Result<Answer> {
+    let mut report = None;
+    let mut kernel_log = String::new();
+    let mut files = Vec::new();
+    for member in cpio::read(payload).map_err(LabError::BadResults)? {
+        match member.path.as_str() {
+            "report.json" => {
+                let parsed = serde_json::from_slice(&member.data);
+                report = Some(parsed.map_err(|e| LabError::BadResults(e.to_string()))?);
+            }
+            "kernel.log" => kernel_log = String::from_utf8_lossy(&member.data).into_owned(),
+            path => {
+                if let Some(name) = path.strip_prefix("out/") {
+                    files.push((name.to_owned(), member.data));
+                }
+            }
+        }
+    }
+    let report = report.ok_or_else(|| LabError::BadResults("the report is missing".into()))?;
+    Ok((report, files, kernel_log))
+}
+
+/// Writes `result.json`, `kernel.log` and the files of each cell in a folder
+/// of its name below `cells/`.
+fn save(dir: &Path, result: &RunResult) -> Result<()> {
+    let json = serde_json::to_vec_pretty(&result.report)
+        .map_err(|e| LabError::BadResults(e.to_string()))?;
+    write_atomic(&dir.join("result.json"), &json)?;
+    write_atomic(&dir.join("kernel.log"), result.kernel_log.as_bytes())?;
+    let cells = dir.join("cells");
+    remove_tree(&cells)?;
+    for (name, data) in &result.files {
+        let safe = Path::new(name)
+            .components()
+            .all(|c| matches!(c, std::path::Component::Normal(_)));
+        if !safe {
+            return Err(LabError::BadResults(format!("a file named {name:?}")));
+        }
+        write_atomic(&cells.join(name), data)?;
+    }
+    Ok(())
+}

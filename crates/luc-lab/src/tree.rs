@@ -1,0 +1,129 @@
+//! Build trees: a small Debian system of another suite in the cache, for
+//! headers whose compiler and tools this machine does not have.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::fetch::capture;
+use crate::kernels::KernelSpec;
+use crate::mirror;
+use crate::progress::Progress;
+
+/// Enters the tree in namespaces of its own, so that the mounts vanish with
+/// the build. Arguments: tree, headers, build folder, then the command.
+const ENTER: &str = r#"
+tree=$1; headers=$2; build=$3; shift 3
+mount -t proc proc "$tree/proc" &&
+mount --bind "$headers" "$tree/mnt/headers" &&
+mount --bind "$build" "$tree/mnt/build" &&
+exec chroot "$tree" "$@"
+"#;
+
+/// A tree in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    root: PathBuf,
+}
+
+impl Tree {
+    /// Where the kernel headers' root appears inside.
+    pub const HEADERS: &'static str = "/mnt/headers";
+    /// Where the build folder appears inside.
+    pub const BUILD: &'static str = "/mnt/build";
+
+    /// The tree for a kernel's compiler, made at first use.
+    ///
+    /// # Errors
+    /// No mirror, no `mmdebstrap`, or what that program says.
+    pub fn open(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<Self> {
+        let key = format!("trees/{}-{}", spec.tree_suite, spec.compiler);
+        let path = cache.entry(&key, |side| {
+            progress.stage(&format!(
+                "making a build tree of {} with {} (once)",
+                spec.tree_suite, spec.compiler
+            ));
+            make(spec, &side.join("root"))
+        })?;
+        Ok(Self {
+            root: path.join("root"),
+        })
+    }
+
+    /// A command that runs `program` inside the tree.
+    pub fn command(&self, headers: &Path, build: &Path, program: &str) -> Command {
+        let mut command = Command::new("unshare");
+        if !rustix::process::geteuid().is_root() {
+            command.args(["--map-root-user", "--map-auto"]);
+        }
+        command.args(["--mount", "--pid", "--fork", "--kill-child"]);
+        command.args(["sh", "-c", ENTER, "sh"]);
+        command.arg(&self.root).arg(headers).arg(build).arg(program);
+        command.env_clear();
+        command
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LC_ALL", "C.UTF-8");
+        command
+    }
+}
+
+/// Settings of this machine's apt that the tree's apt must share to reach the
+/// same mirror: proxies, and whether a mirror that stands still is accepted.
+const APT_SETTINGS: [&str; 6] = [
+    "Acquire::http::Proxy",
+    "Acquire::https::Proxy",
+    "Acquire::http::Proxy-Auto-Detect",
+    "Acquire::https::CAInfo",
+    "Acquire::Check-Valid-Until",
+    "Acquire::Check-Date",
+];
+
+fn apt_options() -> Vec<String> {
+    let mut options = vec![
+        "Acquire::Languages \"none\"".to_owned(),
+        "Acquire::Retries \"3\"".to_owned(),
+    ];
+    for name in APT_SETTINGS {
+        let dump = capture(Command::new("apt-config").args(["dump", name]), "apt");
+        // Lines read `Name "value";`. A setting that is absent prints nothing.
+        options.extend(
+            dump.unwrap_or_default()
+                .lines()
+                .filter_map(|line| line.strip_suffix(';'))
+                .filter(|line| line.starts_with(name) && !line.ends_with("\"\""))
+                .map(str::to_owned),
+        );
+    }
+    options
+}
+
+fn make(spec: &KernelSpec, root: &Path) -> Result<()> {
+    let mirror = mirror::find()?;
+    let mut packages = vec![spec.compiler.as_str()];
+    packages.extend(spec.tree_packages.iter().map(String::as_str));
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--quiet", "--variant=essential", "--architectures=amd64"]);
+    command.arg(format!("--include={}", packages.join(",")));
+    for option in apt_options() {
+        command.arg(format!("--aptopt={option}"));
+    }
+    for option in [
+        "--dpkgopt=path-exclude=/usr/share/doc/*",
+        "--dpkgopt=path-exclude=/usr/share/man/*",
+        "--dpkgopt=path-exclude=/usr/share/locale/*",
+    ] {
+        command.arg(option);
+    }
+    command.arg(&spec.tree_suite).arg(root);
+    command.arg(format!(
+        "deb [signed-by={}] {} {} main",
+        mirror.keyring, mirror.main, spec.tree_suite
+    ));
+    capture(&mut command, "mmdebstrap")?;
+    for dir in [Tree::HEADERS, Tree::BUILD] {
+        let path = root.join(dir.trim_start_matches('/'));
+        std::fs::create_dir_all(&path).map_err(crate::LabError::io("create", path))?;
+    }
+    Ok(())
+}

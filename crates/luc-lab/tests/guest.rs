@@ -1,0 +1,302 @@
+//! Runs of real guests. This program is also process 1 of the guests it
+//! starts, so it has no test harness around it.
+//!
+//! Where QEMU or the packages cannot be had, every test prints SKIP with the
+//! reason and is counted as skipped; with `CI` set that is a failure.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use luc_lab::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
+
+const KERNEL: &str = "6.12";
+/// What a guest does in the test of repetition: random numbers, process
+/// numbers, times, interrupts and disk traffic all show in its output.
+const NOISY: &str = "head -c 64 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid; \
+    sh -c 'echo $$'; date +%s; for i in 1 2 3; do echo $i > file$i; sync; done; \
+    cat /proc/uptime /proc/interrupts /proc/stat > $LUC_OUT/state; ls -lR . > $LUC_OUT/deep-list; \
+    dd if=$LUC_DISK0 bs=1M count=8 2>/dev/null | md5sum";
+
+type Outcome = Result<(), Failure>;
+type Test = (&'static str, fn() -> Outcome);
+
+enum Failure {
+    Skip(String),
+    Fail(String),
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        if error.is_missing_prerequisite() {
+            Self::Skip(error.to_string())
+        } else {
+            Self::Fail(error.to_string())
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    if luc_lab::guest::is_guest_init() {
+        luc_lab::guest::init_main();
+    }
+    let tests: [Test; 4] = [
+        ("two runs are equal byte for byte", two_runs_are_equal),
+        (
+            "cells are independent and fully reported",
+            cells_are_reported,
+        ),
+        ("a panic is an error with evidence", panic_is_an_error),
+        ("a hang is ended", hang_is_ended),
+    ];
+    let ci = std::env::var_os("CI").is_some();
+    let (mut passed, mut skipped, mut failed) = (0, 0, 0);
+    for (name, test) in tests {
+        match test() {
+            Ok(()) => {
+                println!("ok   {name}");
+                passed += 1;
+            }
+            Err(Failure::Skip(why)) if !ci => {
+                println!("SKIP {name}: {why}");
+                skipped += 1;
+            }
+            Err(Failure::Skip(why) | Failure::Fail(why)) => {
+                println!("FAIL {name}: {why}");
+                failed += 1;
+            }
+        }
+    }
+    println!("guest tests: {passed} passed, {skipped} skipped, {failed} failed");
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// A slow processor boots in the least host time.
+fn spec(cells: Vec<Cell>) -> Result<RunSpec, LabError> {
+    let mut spec = RunSpec::new(KERNEL, cells)?;
+    spec.cpu_mips = 125.0;
+    spec.timeout_host_s = 300;
+    Ok(spec)
+}
+
+fn shell(name: &str, disks: &[&str], scripts: &[&str]) -> Result<Cell, LabError> {
+    Ok(Cell {
+        name: name.into(),
+        disks: disks
+            .iter()
+            .map(|d| d.parse::<DiskSpec>())
+            .collect::<Result<_, _>>()?,
+        steps: scripts
+            .iter()
+            .map(|script| Step::new(["sh", "-c", script]))
+            .collect(),
+        ..Cell::default()
+    })
+}
+
+fn check(condition: bool, what: impl Into<String>) -> Outcome {
+    if condition {
+        Ok(())
+    } else {
+        Err(Failure::Fail(what.into()))
+    }
+}
+
+fn two_runs_are_equal() -> Outcome {
+    let dir = tempfile::tempdir().map_err(|e| Failure::Fail(e.to_string()))?;
+    let mut results = Vec::new();
+    for (name, seed) in [("a", 7), ("b", 7), ("other-seed", 8)] {
+        let mut spec = spec(vec![shell("noisy", &["4ms:1", "100us:64:64M"], &[NOISY])?])?;
+        spec.seed = seed;
+        spec.out_dir = Some(dir.path().join(name));
+        let result = run(&spec, &mut Silent)?;
+        check(result.success(), result.failures().join("; "))?;
+        results.push(result);
+    }
+    let files = |name: &str| listing(&dir.path().join(name));
+    let (first, second) = (files("a"), files("b"));
+    check(
+        first.contains("result.json") && first.contains("noisy/deep-list"),
+        "results are not on disk",
+    )?;
+    check(first == second, "saved results differ")?;
+    let whole = |r: &RunResult| {
+        (
+            r.report.clone(),
+            r.files.clone(),
+            r.kernel_log.clone(),
+            r.console.clone(),
+        )
+    };
+    check(
+        whole(&results[0]) == whole(&results[1]),
+        "results in memory differ",
+    )?;
+    let output = |r: &RunResult| r.report.cells[0].steps[0].stdout.clone();
+    check(
+        output(&results[0]) != output(&results[2]),
+        "another seed gave the same random numbers",
+    )
+}
+
+/// Every file below `dir` with its content.
+fn listing(dir: &Path) -> String {
+    let mut text = String::new();
+    let mut entries: Vec<_> = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            let inner = listing(&path);
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            for line in inner.lines() {
+                let _ = writeln!(text, "{name}/{line}");
+            }
+        } else {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let _ = writeln!(
+                text,
+                "{name}\n{:?}",
+                std::fs::read(&path).unwrap_or_default()
+            );
+        }
+    }
+    text
+}
+
+fn cells_are_reported() -> Outcome {
+    let mut limited = shell("limited", &[], &["echo before; sleep 1000", "echo after"])?;
+    limited.steps[0].timeout_s = Some(2);
+    limited.steps[0].allow_failure = true;
+    let cells = vec![
+        shell(
+            "writes",
+            &["4ms:1"],
+            &["echo out; echo err >&2; echo data > kept; sleep 500 & echo y > $LUC_OUT/f"],
+        )?,
+        shell(
+            "fresh",
+            &["1ms:8:64M:ext3"],
+            &[
+                "test ! -e kept; mount | grep $LUC_MNT0",
+                "sync",
+                "exit 3",
+                "echo never",
+            ],
+        )?,
+        limited,
+        shell(
+            "sync",
+            &["4ms:1"],
+            &["dd if=/dev/zero of=f bs=4k count=1 conv=fsync"],
+        )?,
+        shell(
+            "raw",
+            &["4ms:1:32M:none"],
+            &["test -b $LUC_DISK0 && test -z \"$LUC_MNT0\" && blockdev --getsize64 $LUC_DISK0"],
+        )?,
+        shell(
+            "absent",
+            &[],
+            &["echo '<4>BUG: made up for a test' > /dev/kmsg; /no/such/program"],
+        )?,
+    ];
+    let mut spec = spec(cells)?;
+    let result = run(&spec, &mut Silent)?;
+    let cell = |index: usize| &result.report.cells[index];
+    let step = |c: usize, s: usize| &cell(c).steps[s];
+    check(result.report.cells.len() == 6, "six cells")?;
+    check(
+        cell(0).success() && cell(0).error.is_none(),
+        format!("{:?}", cell(0)),
+    )?;
+    check(
+        step(0, 0).stdout == "out\n" && step(0, 0).stderr == "err\n",
+        "outputs are kept apart",
+    )?;
+    check(
+        result.files == [("writes/f".to_owned(), b"y\n".to_vec())],
+        format!("{:?}", result.files),
+    )?;
+    check(
+        step(1, 0).stdout.contains("type ext3"),
+        format!("{:?}", step(1, 0)),
+    )?;
+    check(
+        step(1, 2).status == Status::Exited(3) && cell(1).steps.len() == 3,
+        "a failed step ends its cell",
+    )?;
+    check(
+        step(2, 0).status == Status::TimedOut && step(2, 0).stdout == "before\n",
+        "limit of a step",
+    )?;
+    let took_ns = step(2, 0).end_ns - step(2, 0).begin_ns;
+    check(
+        (2_000_000_000..2_100_000_000).contains(&took_ns),
+        format!("limit of 2 s took {took_ns} ns"),
+    )?;
+    check(
+        step(2, 1).stdout == "after\n",
+        "an allowed failure does not end the cell",
+    )?;
+    // Data, journal and commit record follow one another on a 4 ms disk.
+    let took_ns = step(3, 0).end_ns - step(3, 0).begin_ns;
+    check(
+        (12_000_000..60_000_000).contains(&took_ns),
+        format!("fsync on a 4 ms disk took {took_ns} ns"),
+    )?;
+    check(
+        step(4, 0).stdout == "33554432\n",
+        format!("{:?}", step(4, 0)),
+    )?;
+    check(
+        step(5, 0).status == Status::Exited(127),
+        format!("{:?}", step(5, 0)),
+    )?;
+    check(
+        result.log_problems.len() == 1 && !result.success(),
+        format!("{:?}", result.log_problems),
+    )?;
+    spec.allow = AllowList::new(["made up for a test"]);
+    let problems = luc_lab::log::problems(&result.kernel_log, &spec.allow);
+    check(problems.is_empty(), format!("{problems:?}"))
+}
+
+fn panic_is_an_error() -> Outcome {
+    let spec = spec(vec![shell(
+        "crash",
+        &["4ms:1"],
+        &["echo c > /proc/sysrq-trigger"],
+    )?])?;
+    match run(&spec, &mut Silent) {
+        Err(LabError::GuestPanic { progress, tail }) => check(
+            progress.contains("crash") && tail.contains("sysrq"),
+            format!("{progress}: {tail}"),
+        ),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(Failure::Fail("the guest survived".into())),
+    }
+}
+
+fn hang_is_ended() -> Outcome {
+    let dir = tempfile::tempdir().map_err(|e| Failure::Fail(e.to_string()))?;
+    let mut spec = spec(vec![shell("hang", &[], &["while :; do :; done"])?])?;
+    spec.timeout_host_s = 1;
+    spec.out_dir = Some(dir.path().into());
+    match run(&spec, &mut Silent) {
+        Err(LabError::HostTimeout { limit_s: 1, .. }) => check(
+            dir.path().join("console.log").exists(),
+            "no console was kept",
+        ),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(Failure::Fail("an endless loop ended".into())),
+    }
+}

@@ -1,0 +1,97 @@
+//! What the two programs can be told.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+/// Arguments that both programs have.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct OutputArgs {
+    /// Virtual machines at the same time
+    #[arg(long, short = 'j', value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub jobs: u32,
+    /// Render the results kept in the output directory instead of measuring
+    #[arg(long)]
+    pub from_results: bool,
+    /// Print the raw results as JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of the demonstration.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct DemoArgs {
+    /// Directory for report.html and results.json; made if absent
+    #[arg(long, short = 'o', value_name = "DIR", default_value = "out/demo", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// Kernel to show it on
+    #[arg(long, value_name = "NAME", default_value = "6.12")]
+    pub kernel: String,
+    /// How to measure and print.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// A part of the figures table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Part {
+    /// create-fsync on four disks and four numbers of threads
+    CreateFsync,
+    /// 48 writers beside one fsync stream
+    WriteDelay,
+    /// Bursts of fsyncs at four processor speeds
+    Burst,
+    /// Bursts of writes at four processor speeds
+    WriteBurst,
+    /// What observing, or a loaded module attached to nothing, costs
+    Overhead,
+}
+
+impl Part {
+    /// All of them, in the order they are shown.
+    pub const ALL: [Self; 5] = [
+        Self::CreateFsync,
+        Self::WriteDelay,
+        Self::Burst,
+        Self::WriteBurst,
+        Self::Overhead,
+    ];
+}
+
+/// Arguments of the figures table.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct MatrixArgs {
+    /// Directory for report.html and results.json; made if absent
+    #[arg(long, short = 'o', value_name = "DIR", default_value = "out/matrix", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// Kernels to measure; 6.1, 6.12 and 7.2 have figures to reach
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = ["6.1".to_owned(), "6.12".to_owned(), "7.2".to_owned()])]
+    pub kernels: Vec<String>,
+    /// Parts to measure [default: all]
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    pub only: Vec<Part>,
+    /// Policies to measure beside stock and LUC in create-fsync and write-delay: static, pid, copyout
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policy)]
+    pub policies: Vec<crate::load::Mode>,
+    /// How often each cell is measured
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeats: u32,
+    /// How to measure and print.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl MatrixArgs {
+    /// The parts asked for, in the order they are shown.
+    pub fn parts(&self) -> Vec<Part> {
+        let wanted = |part: &Part| self.only.is_empty() || self.only.contains(part);
+        Part::ALL.into_iter().filter(wanted).collect()
+    }
+}
+
+fn policy(name: &str) -> Result<crate::load::Mode, String> {
+    use crate::load::Mode;
+    let policies = [Mode::Static, Mode::Pid, Mode::Copyout];
+    let found = policies.into_iter().find(|mode| mode.name() == name);
+    found.ok_or_else(|| "not one of static, pid, copyout".to_owned())
+}

@@ -1,0 +1,121 @@
+//! Who measures: the lab, or in tests something that answers as it would.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use luc_lab::{Cell, CellResult, DiskSpec, RunSpec, Step};
+
+use crate::error::{ReportError, Result};
+use crate::load::{Job, Measurement};
+use crate::record::Record;
+
+/// Measures all cells of a job.
+pub trait Lab: Sync {
+    /// Gives one record per cell, in the job's order. `progress` hears of every finished cell.
+    ///
+    /// # Errors
+    /// When any cell could not be measured: half a job is no comparison.
+    fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>>;
+}
+
+/// The real one: a stock kernel in a virtual machine on virtual time.
+#[derive(Clone, Debug)]
+pub struct StockLab {
+    /// The program that becomes the guest's `luc`; this program itself by default.
+    pub binary: Option<PathBuf>,
+    /// A directory that holds the module's sources (`kmod`, `control`, `abi`).
+    pub source: PathBuf,
+}
+
+impl StockLab {
+    fn spec(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> luc_lab::error::Result<RunSpec> {
+        let mut cells = Vec::with_capacity(job.cells.len());
+        for measurement in &job.cells {
+            cells.push(cell(measurement)?);
+        }
+        let mut spec = RunSpec::new(&job.kernel, cells)?;
+        spec.cpu_mips = f64::from(job.cpu_mips);
+        spec.timeout_host_s = 3600;
+        spec.binary.clone_from(&self.binary);
+        // Stock cells come with the module in the guest, but not loaded.
+        let module = luc_lab::build_module(&spec.kernels, &job.kernel, &self.source, progress)?;
+        spec.luc_module = Some(module);
+        Ok(spec)
+    }
+}
+
+impl Lab for StockLab {
+    fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>> {
+        let in_lab = |source| ReportError::Lab {
+            kernel: job.kernel.clone(),
+            cpu_mips: job.cpu_mips,
+            source,
+        };
+        let spec = self.spec(job, progress).map_err(in_lab)?;
+        let result = luc_lab::run(&spec, progress).map_err(in_lab)?;
+        if let [first, rest @ ..] = result.failures().as_slice() {
+            return Err(ReportError::Failed {
+                kernel: job.kernel.clone(),
+                cpu_mips: job.cpu_mips,
+                first: first.clone(),
+                more: rest.len(),
+            });
+        }
+        let pairs = job.cells.iter().zip(&result.report.cells);
+        pairs
+            .map(|(measurement, cell)| {
+                record(job, measurement, cell, &result.report.kernel_release)
+            })
+            .collect()
+    }
+}
+
+fn cell(measurement: &Measurement) -> luc_lab::error::Result<Cell> {
+    let disk: DiskSpec = measurement.disk.parse()?;
+    Ok(Cell {
+        name: measurement.name(),
+        disks: vec![disk],
+        env: BTreeMap::new(),
+        steps: measurement.steps().0.into_iter().map(Step::new).collect(),
+    })
+}
+
+/// Reads a cell's answer.
+pub fn record(
+    job: &Job,
+    measurement: &Measurement,
+    cell: &CellResult,
+    kernel_release: &str,
+) -> Result<Record> {
+    let bad = |why: String| ReportError::BadOutput {
+        kernel: job.kernel.clone(),
+        cell: measurement.name(),
+        why,
+    };
+    let (steps, bench) = measurement.steps();
+    if cell.name != measurement.name() || cell.steps.len() != steps.len() {
+        return Err(bad(format!(
+            "cell {:?} came back with {} steps",
+            cell.name,
+            cell.steps.len()
+        )));
+    }
+    let report = serde_json::from_str(&cell.steps[bench].stdout).map_err(|e| bad(e.to_string()))?;
+    let mut counters = BTreeMap::new();
+    if measurement.mode.attached() {
+        for line in cell.steps[bench + 1].stdout.lines() {
+            let pair = line.split_once(' ');
+            let pair = pair.and_then(|(name, value)| Some((name, value.parse().ok()?)));
+            let (name, value) = pair.ok_or_else(|| bad(format!("counter {line:?}")))?;
+            counters.insert(name.to_owned(), value);
+        }
+    }
+    Ok(Record {
+        kernel: job.kernel.clone(),
+        kernel_release: kernel_release.to_owned(),
+        cpu_mips: job.cpu_mips,
+        cell: measurement.clone(),
+        report,
+        counters,
+    })
+}

@@ -1,0 +1,193 @@
+//! What was measured: raw, complete, and all that rendering ever reads.
+
+use std::collections::BTreeMap;
+
+use luc_workload::{BenchReport, Outcome};
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Load, Measurement, Mode};
+
+/// One measured cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Kernel by its name in the list of kernels.
+    pub kernel: String,
+    /// What that kernel calls itself.
+    pub kernel_release: String,
+    /// Million instructions per second of the virtual processor.
+    pub cpu_mips: u32,
+    /// What was asked for.
+    pub cell: Measurement,
+    /// What the workload found.
+    pub report: BenchReport,
+    /// LUC's counters from its attach to the end of the workload, warm-up included; empty when
+    /// it was not attached.
+    pub counters: BTreeMap<String, i64>,
+}
+
+/// All records of a run, as they are kept in its JSON file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Records {
+    /// Name and version of the format.
+    pub schema: String,
+    /// Version of LUC that measured.
+    pub luc_version: String,
+    /// In the order of the plan, whichever machine finished first.
+    pub records: Vec<Record>,
+}
+
+/// Selects records: every field that is set must match.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filter<'a> {
+    /// Kernel name.
+    pub kernel: Option<&'a str>,
+    /// Speed.
+    pub cpu_mips: Option<u32>,
+    /// Disk.
+    pub disk: Option<&'a str>,
+}
+
+/// Values of one figure over repetitions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// How many.
+    pub runs: usize,
+}
+
+impl Spread {
+    /// Of these values; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() {
+            return None;
+        }
+        Some(Self {
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            runs: values.len(),
+        })
+    }
+}
+
+impl Records {
+    /// Records of one mode whose workload `load` accepts, by repetition.
+    pub fn select<'a>(
+        &'a self,
+        filter: Filter<'a>,
+        mode: Mode,
+        load: impl Fn(&Load) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Record> {
+        self.records.iter().filter(move |record| {
+            filter.kernel.is_none_or(|kernel| kernel == record.kernel)
+                && filter.cpu_mips.is_none_or(|mips| mips == record.cpu_mips)
+                && filter.disk.is_none_or(|disk| disk == record.cell.disk)
+                && record.cell.mode == mode
+                && load(&record.cell.load)
+        })
+    }
+
+    /// A figure over the repetitions.
+    pub fn spread(
+        &self,
+        filter: Filter<'_>,
+        mode: Mode,
+        load: impl Fn(&Load) -> bool,
+        figure: impl Fn(&Record) -> Option<f64>,
+    ) -> Option<Spread> {
+        let values: Vec<f64> = self.select(filter, mode, load).filter_map(figure).collect();
+        Spread::of(&values)
+    }
+
+    /// A figure in `mode` over the same figure on stock, repetition by repetition.
+    pub fn ratio(
+        &self,
+        filter: Filter<'_>,
+        mode: Mode,
+        load: impl Fn(&Load) -> bool,
+        figure: impl Fn(&Record) -> Option<f64>,
+    ) -> Option<Spread> {
+        let stock: BTreeMap<u32, f64> = self
+            .select(filter, Mode::Stock, &load)
+            .filter_map(|record| Some((record.cell.repeat, figure(record)?)))
+            .collect();
+        let ratios: Vec<f64> = self
+            .select(filter, mode, &load)
+            .filter_map(|record| {
+                let base = *stock.get(&record.cell.repeat)?;
+                (base > 0.0).then_some(figure(record)? / base)
+            })
+            .collect();
+        Spread::of(&ratios)
+    }
+}
+
+/// Figures that tables are made of.
+impl Record {
+    /// What the workload is about: operations, writes or files per second; for write bursts the
+    /// mean write time in milliseconds.
+    pub fn main_figure(&self) -> Option<f64> {
+        Some(match &self.report.outcome {
+            Outcome::CreateFsync(r) => r.ops_per_s,
+            Outcome::WriteDelay(r) => r.writes_per_s,
+            Outcome::Burst(r) => r.file_creation_rate_per_s,
+            Outcome::WriteBurst(r) => r.write.mean_ns / 1e6,
+        })
+    }
+
+    /// Share of what the workload calls bad: writes delayed, files that waited for two commits,
+    /// threads blocked; 0 to 1.
+    pub fn bad_share(&self) -> Option<f64> {
+        match &self.report.outcome {
+            Outcome::CreateFsync(_) => None,
+            Outcome::WriteDelay(r) => Some(r.delayed_share),
+            Outcome::Burst(r) => Some(r.two_commits_share),
+            Outcome::WriteBurst(r) => Some(r.blocked_share),
+        }
+    }
+
+    /// Journal commits per second of the measurement.
+    pub fn commits_per_s(&self) -> Option<f64> {
+        let journal = self.report.journal?;
+        let seconds = self.report.elapsed_ns as f64 / 1e9;
+        (seconds > 0.0).then(|| journal.commits as f64 / seconds)
+    }
+
+    /// fsyncs per journal commit.
+    pub fn fsyncs_per_commit(&self) -> Option<f64> {
+        self.report.fsyncs_per_commit
+    }
+
+    /// Sync delay that half of the fsyncs did not exceed, and that 99 of 100 did not, in ms.
+    pub fn sync_delay_ms(&self) -> (f64, f64) {
+        let fsync = match &self.report.outcome {
+            Outcome::CreateFsync(r) => &r.fsync,
+            Outcome::WriteDelay(r) => &r.fsync,
+            Outcome::Burst(r) => &r.fsync,
+            Outcome::WriteBurst(r) => &r.fsync,
+        };
+        (fsync.p50_ns as f64 / 1e6, fsync.p99_ns as f64 / 1e6)
+    }
+
+    /// Instructions that the whole machine ran per fsync: busy time of the virtual processor,
+    /// whose every nanosecond is `cpu_mips / 1000` instructions.
+    pub fn instructions_per_fsync(&self) -> Option<f64> {
+        let Outcome::CreateFsync(result) = &self.report.outcome else {
+            return None;
+        };
+        let busy_ns = self.report.cpu_busy_ns? as f64;
+        (result.ops > 0).then(|| busy_ns * f64::from(self.cpu_mips) / 1000.0 / result.ops as f64)
+    }
+
+    /// Share of the operations that changed metadata and were delayed, by LUC's own count.
+    pub fn writes_delayed_share(&self) -> Option<f64> {
+        let writes = *self.counters.get("writes")?;
+        let delayed = *self.counters.get("writes_delayed")?;
+        (writes > 0).then(|| delayed as f64 / writes as f64)
+    }
+}

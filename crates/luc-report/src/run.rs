@@ -1,0 +1,258 @@
+//! From a plan to files: measure side by side, keep what was measured, render it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::args::{DemoArgs, MatrixArgs, OutputArgs};
+use crate::document::Document;
+use crate::error::{ReportError, Result};
+use crate::lab::Lab;
+use crate::load::Job;
+use crate::record::{Record, Records};
+use crate::{demo as demo_report, html, matrix as matrix_report, text};
+
+/// Hears how far the measuring is. Called from several threads.
+pub trait Progress: Sync {
+    /// `done` of `total` cells are measured; `now` is what one of the machines does.
+    fn step(&self, _done: usize, _total: usize, _now: &str) {}
+    /// Something the person should know but that stops nothing; one line.
+    fn note(&self, _text: &str) {}
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {}
+
+/// A finished report.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The report itself; [`text::render`] makes it readable.
+    pub document: Document,
+    /// What it was made from.
+    pub records: Records,
+    /// The HTML page.
+    pub html: PathBuf,
+    /// The raw results.
+    pub json: PathBuf,
+    /// Figures to reach that were reached.
+    pub reached: usize,
+    /// Figures to reach that were missed.
+    pub missed: usize,
+}
+
+/// Measures and renders the demonstration; with `--from-results` only renders.
+///
+/// # Errors
+/// See [`ReportError`].
+pub fn demo(args: &DemoArgs, lab: &dyn Lab, progress: &dyn Progress) -> Result<Outcome> {
+    if args.output.from_results {
+        return render_demo(&args.out);
+    }
+    let jobs = demo_report::plan(args);
+    let records = measure(&jobs, &args.output, demo_report::SCHEMA, lab, progress)?;
+    keep(&args.out, &records)?;
+    render_demo(&args.out)
+}
+
+/// Measures and renders the figures table; with `--from-results` only renders.
+///
+/// # Errors
+/// See [`ReportError`].
+pub fn matrix(args: &MatrixArgs, lab: &dyn Lab, progress: &dyn Progress) -> Result<Outcome> {
+    if args.output.from_results {
+        return render_matrix(&args.out);
+    }
+    let jobs = matrix_report::plan(args);
+    let records = measure(&jobs, &args.output, matrix_report::SCHEMA, lab, progress)?;
+    keep(&args.out, &records)?;
+    render_matrix(&args.out)
+}
+
+/// Renders the demonstration kept in a directory.
+///
+/// # Errors
+/// When the results file is missing, damaged or of another kind.
+pub fn render_demo(out: &Path) -> Result<Outcome> {
+    let records = kept(out, demo_report::SCHEMA)?;
+    let document = demo_report::document(&records);
+    finish(out, records, document, (0, 0))
+}
+
+/// Renders the figures table kept in a directory.
+///
+/// # Errors
+/// When the results file is missing, damaged or of another kind.
+pub fn render_matrix(out: &Path) -> Result<Outcome> {
+    let records = kept(out, matrix_report::SCHEMA)?;
+    let (document, tally) = matrix_report::document(&records);
+    finish(out, records, document, (tally.reached, tally.missed))
+}
+
+fn finish(
+    out: &Path,
+    records: Records,
+    document: Document,
+    (reached, missed): (usize, usize),
+) -> Result<Outcome> {
+    let html = out.join("report.html");
+    write(&html, html::render(&document)?.as_bytes())?;
+    write(&out.join("report.txt"), text::render(&document, false).as_bytes())?;
+    Ok(Outcome {
+        document,
+        records,
+        html,
+        json: out.join("results.json"),
+        reached,
+        missed,
+    })
+}
+
+fn keep(out: &Path, records: &Records) -> Result<()> {
+    fs::create_dir_all(out).map_err(|source| ReportError::File {
+        action: "make directory",
+        path: out.to_owned(),
+        source,
+    })?;
+    let path = out.join("results.json");
+    let mut json = serde_json::to_vec_pretty(records).map_err(|e| ReportError::BadResults {
+        path: path.clone(),
+        why: e.to_string(),
+    })?;
+    json.push(b'\n');
+    write(&path, &json)
+}
+
+/// Writes beside, then renames: a reader never sees half a file.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let error = |source| ReportError::File {
+        action: "write",
+        path: path.to_owned(),
+        source,
+    };
+    let beside = path.with_extension("new");
+    fs::write(&beside, bytes).map_err(error)?;
+    fs::rename(&beside, path).map_err(error)
+}
+
+fn kept(out: &Path, schema: &str) -> Result<Records> {
+    let path = out.join("results.json");
+    let bytes = fs::read(&path).map_err(|source| ReportError::File {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let bad = |why: String| ReportError::BadResults {
+        path: path.clone(),
+        why,
+    };
+    let records: Records = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
+    if records.schema != schema {
+        return Err(bad(format!("{:?} instead of {schema:?}", records.schema)));
+    }
+    Ok(records)
+}
+
+/// Measures all jobs, several machines at a time, each taking the next job that waits.
+fn measure(
+    jobs: &[Job],
+    args: &OutputArgs,
+    schema: &str,
+    lab: &dyn Lab,
+    progress: &dyn Progress,
+) -> Result<Records> {
+    let board = Board {
+        done: Mutex::new(vec![0; jobs.len()]),
+        total: jobs.iter().map(|job| job.cells.len()).sum(),
+        progress,
+    };
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Vec<Record>>>> = Mutex::new(vec![None; jobs.len()]);
+    let failure: Mutex<Option<ReportError>> = Mutex::new(None);
+    let worker = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = jobs.get(index) else {
+            return;
+        };
+        let mut reporter = Reporter {
+            board: &board,
+            job,
+            index,
+        };
+        match lab.measure(job, &mut reporter) {
+            Ok(records) => {
+                board.set(index, job.cells.len(), job, "done");
+                lock(&results)[index] = Some(records);
+            }
+            Err(error) => {
+                lock(&failure).get_or_insert(error);
+                // Nobody takes another job: the report would be incomplete anyway.
+                next.store(jobs.len(), Ordering::Relaxed);
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..args.jobs.min(u32::try_from(jobs.len()).unwrap_or(u32::MAX)) {
+            scope.spawn(worker);
+        }
+    });
+    if let Some(error) = lock(&failure).take() {
+        return Err(error);
+    }
+    let results = std::mem::take(&mut *lock(&results));
+    Ok(Records {
+        schema: schema.to_owned(),
+        luc_version: env!("CARGO_PKG_VERSION").to_owned(),
+        records: results.into_iter().flatten().flatten().collect(),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many cells each job has done.
+struct Board<'a> {
+    done: Mutex<Vec<usize>>,
+    total: usize,
+    progress: &'a dyn Progress,
+}
+
+impl Board<'_> {
+    fn set(&self, index: usize, done: usize, job: &Job, now: &str) {
+        let sum = {
+            let mut all = lock(&self.done);
+            all[index] = done;
+            all.iter().sum()
+        };
+        let now = format!("{} at {} MIPS: {now}", job.kernel, job.cpu_mips);
+        self.progress.step(sum, self.total, &now);
+    }
+}
+
+/// What one machine says, passed on.
+struct Reporter<'a> {
+    board: &'a Board<'a>,
+    job: &'a Job,
+    index: usize,
+}
+
+impl luc_lab::Progress for Reporter<'_> {
+    fn stage(&mut self, text: &str) {
+        self.board.set(self.index, 0, self.job, text);
+    }
+
+    fn guest(&mut self, done: u32, _total: u32, text: &str) {
+        let done = usize::try_from(done).unwrap_or(0).min(self.job.cells.len());
+        self.board.set(self.index, done, self.job, text);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.board.progress.note(text);
+    }
+}

@@ -1,0 +1,148 @@
+//! The figures to reach.
+//!
+//! One virtual processor, one instruction per nanosecond unless a speed is named, no knob touched
+//! and no number of threads given; each figure compares LUC with stock in the same boot.
+
+use crate::document::{Cell, Tone};
+
+/// How many figures were reached and missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Reached.
+    pub reached: usize,
+    /// Missed.
+    pub missed: usize,
+}
+
+/// A figure to reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+impl Target {
+    /// Whether a measured value reaches it.
+    pub fn reached(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(bound) => value >= bound,
+            Self::AtMost(bound) => value <= bound,
+        }
+    }
+
+    /// The bound, in the form of its column.
+    pub fn text(self, form: impl Fn(f64) -> String) -> String {
+        match self {
+            Self::AtLeast(bound) => format!(">= {}", form(bound)),
+            Self::AtMost(bound) => format!("<= {}", form(bound)),
+        }
+    }
+}
+
+impl Tally {
+    /// The verdict on one figure, counted; "-" where nothing is to be reached or known.
+    pub fn verdict(&mut self, target: Option<Target>, value: Option<f64>) -> Cell {
+        match (target, value) {
+            (Some(target), Some(value)) => self.judge(target.reached(value)),
+            _ => Cell::none(),
+        }
+    }
+
+    /// The verdict on something that holds or does not, counted.
+    pub fn judge(&mut self, holds: bool) -> Cell {
+        if holds {
+            self.reached += 1;
+            Cell::toned("reached", Tone::Good)
+        } else {
+            self.missed += 1;
+            Cell::toned("MISSED", Tone::Bad)
+        }
+    }
+}
+
+/// Disks of create-fsync, with the ratio to reach for 1, 4, 16 and 64 threads on 6.1 and 6.12.
+pub const CREATE_FSYNC: [(&str, [f64; 4]); 4] = [
+    ("4ms:1", [0.995, 1.95, 1.90, 1.75]),
+    ("1ms:64", [0.995, 1.90, 1.72, 1.45]),
+    ("100us:64", [0.995, 1.55, 1.25, 1.10]),
+    ("20us:64", [0.995, 1.28, 1.17, 1.08]),
+];
+
+/// Numbers of threads of create-fsync.
+pub const THREADS: [u32; 4] = [1, 4, 16, 64];
+
+/// Ratio of create-fsync with LUC to stock.
+pub fn create_fsync(kernel: &str, disk: &str, threads: u32) -> Option<Target> {
+    let column = THREADS.iter().position(|&n| n == threads)?;
+    let ratio = match kernel_line(kernel)? {
+        // Its scheduler batches better by itself; figures for the slow disk alone.
+        "7.2" if disk == "4ms:1" => [0.995, 1.75, 1.80, 1.25][column],
+        "7.2" => return None,
+        _ => CREATE_FSYNC.iter().find(|(name, _)| *name == disk)?.1[column],
+    };
+    Some(Target::AtLeast(ratio))
+}
+
+/// Ratio of writes per second of write-delay with LUC to stock.
+pub fn write_delay(kernel: &str) -> Option<Target> {
+    match kernel_line(kernel)? {
+        "6.1" => Some(Target::AtLeast(1.15)),
+        _ => Some(Target::AtLeast(1.30)),
+    }
+}
+
+/// Share of writes delayed under LUC.
+pub const WRITES_DELAYED: Target = Target::AtMost(0.002);
+/// Share of files that wait for two commits under LUC.
+pub const TWO_COMMITS: Target = Target::AtMost(0.01);
+/// Mean write time of write-burst under LUC at 1000 MIPS, milliseconds.
+pub const WRITE_BURST_MS: Target = Target::AtMost(0.06);
+/// Share of threads blocked in write-burst under LUC at 1000 MIPS.
+pub const BLOCKED: Target = Target::AtMost(0.0);
+/// Ratio to stock while observing.
+pub const OBSERVE: Target = Target::AtLeast(0.995);
+/// Ratio to stock with the module loaded but attached to nothing.
+pub const LOADED: Target = Target::AtLeast(0.998);
+
+/// Ratio of the burst's file creation rate with LUC to stock at 1000 MIPS.
+pub fn burst(threads: u32) -> Option<Target> {
+    match threads {
+        4 => Some(Target::AtLeast(1.5)),
+        16 => Some(Target::AtLeast(1.6)),
+        _ => None,
+    }
+}
+
+/// The line of kernels whose figures hold for this one: flavours share them.
+fn kernel_line(kernel: &str) -> Option<&'static str> {
+    let line = kernel.strip_suffix("-full").unwrap_or(kernel);
+    ["6.1", "6.12", "7.2"].into_iter().find(|name| *name == line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tally, Target, create_fsync, write_delay};
+
+    #[test]
+    fn figures_by_kernel_and_disk() {
+        assert_eq!(create_fsync("6.1", "4ms:1", 4), Some(Target::AtLeast(1.95)));
+        assert_eq!(create_fsync("6.12-full", "20us:64", 64), Some(Target::AtLeast(1.08)));
+        assert_eq!(create_fsync("7.2", "4ms:1", 64), Some(Target::AtLeast(1.25)));
+        assert_eq!(create_fsync("7.2", "1ms:64", 4), None);
+        assert_eq!(create_fsync("6.12", "4ms:1", 5), None);
+        assert_eq!(create_fsync("5.10", "4ms:1", 4), None);
+        assert_eq!(write_delay("6.1"), Some(Target::AtLeast(1.15)));
+    }
+
+    #[test]
+    fn verdicts_are_counted() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.verdict(Some(Target::AtLeast(1.5)), Some(1.5)).text, "reached");
+        assert_eq!(tally.verdict(Some(Target::AtMost(0.1)), Some(0.2)).text, "MISSED");
+        assert_eq!(tally.verdict(None, Some(1.0)).text, "-");
+        assert_eq!(tally.verdict(Some(Target::AtLeast(1.0)), None).text, "-");
+        assert_eq!((tally.reached, tally.missed), (1, 1));
+    }
+}

@@ -1,0 +1,217 @@
+//! A report as plain text for a terminal.
+
+use std::fmt::Write;
+
+use crate::document::{Cell, Chart, Document, Table, Tone};
+
+/// Escape sequences around a tone's text, when colours are wanted.
+fn paint(cell: &Cell, padded: &str, colour: bool) -> String {
+    match (colour, cell.tone) {
+        (true, Tone::Good) => format!("\x1b[32m{padded}\x1b[0m"),
+        (true, Tone::Bad) => format!("\x1b[31m{padded}\x1b[0m"),
+        _ => padded.to_owned(),
+    }
+}
+
+/// The whole report; `colour` adds escape sequences.
+pub fn render(document: &Document, colour: bool) -> String {
+    let mut out = String::new();
+    heading(&mut out, &document.title, '=');
+    paragraph(&mut out, &document.intro);
+    for section in &document.sections {
+        out.push('\n');
+        heading(&mut out, &section.title, '-');
+        paragraph(&mut out, &section.note);
+        for chart in &section.charts {
+            out.push('\n');
+            out += &plot(chart);
+        }
+        if !section.table.groups.is_empty() {
+            out.push('\n');
+            out += &table(&section.table, colour);
+        }
+    }
+    out.push('\n');
+    paragraph(&mut out, &document.verdict);
+    out
+}
+
+fn heading(out: &mut String, text: &str, rule: char) {
+    let rule: String = std::iter::repeat_n(rule, text.chars().count()).collect();
+    out.push_str(text);
+    out.push('\n');
+    out.push_str(&rule);
+    out.push('\n');
+}
+
+/// Longest line of running text, columns.
+const WIDTH: usize = 100;
+
+fn paragraph(out: &mut String, text: &str) {
+    for part in text.lines() {
+        let mut used = 0;
+        for word in part.split_whitespace() {
+            let length = word.chars().count();
+            if used > 0 && used + 1 + length > WIDTH {
+                out.push('\n');
+                used = 0;
+            } else if used > 0 {
+                out.push(' ');
+                used += 1;
+            }
+            out.push_str(word);
+            used += length;
+        }
+        out.push('\n');
+    }
+}
+
+fn table(table: &Table, colour: bool) -> String {
+    let rows = || table.groups.iter().flatten();
+    let widths: Vec<usize> = (0..table.headings.len())
+        .map(|column| {
+            let heading = table.headings[column].chars().count();
+            let cells = rows().map(|row| row[column].text.chars().count());
+            cells.fold(heading, usize::max)
+        })
+        .collect();
+    let pad = |text: &str, column: usize| {
+        let space = " ".repeat(widths[column] - text.chars().count());
+        if column < table.left {
+            format!("{text}{space}")
+        } else {
+            format!("{space}{text}")
+        }
+    };
+    let mut out = String::new();
+    let mut line = |cells: Vec<String>| {
+        out.push_str(cells.join("  ").trim_end());
+        out.push('\n');
+    };
+    let headings = table.headings.iter().enumerate();
+    line(headings.map(|(column, text)| pad(text, column)).collect());
+    for (index, group) in table.groups.iter().enumerate() {
+        if index > 0 {
+            line(Vec::new());
+        }
+        for row in group {
+            let cells = row.iter().enumerate();
+            line(
+                cells
+                    .map(|(column, cell)| paint(cell, &pad(&cell.text, column), colour))
+                    .collect(),
+            );
+        }
+    }
+    out
+}
+
+/// Size of a plot's field, characters.
+const ROWS: usize = 12;
+/// Characters from one position to the next.
+const STEP: usize = 14;
+
+/// Marks of the lines, in their order.
+const MARKS: [char; 5] = ['o', '#', '+', 'x', '*'];
+
+fn plot(chart: &Chart) -> String {
+    let top = nice_top(chart.y_max());
+    let width = STEP * chart.x.len().saturating_sub(1) + 1;
+    let mut field = vec![vec![' '; width]; ROWS + 1];
+    let row = |value: f64| -> usize {
+        let from_top = (1.0 - value / top).clamp(0.0, 1.0) * ROWS as f64;
+        // Between 0 and ROWS by the clamp.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let row = from_top.round() as usize;
+        row
+    };
+    for line in &chart.lines {
+        for (position, pair) in line.y.windows(2).enumerate() {
+            let (Some(from), Some(to)) = (pair[0], pair[1]) else {
+                continue;
+            };
+            for step in 1..STEP {
+                let value = from + (to - from) * step as f64 / STEP as f64;
+                let spot = &mut field[row(value)][position * STEP + step];
+                if *spot == ' ' {
+                    *spot = '.';
+                }
+            }
+        }
+    }
+    // Marks last: a point is worth more than another line's way past it.
+    for (line, mark) in chart.lines.iter().zip(MARKS.into_iter().cycle()) {
+        for (position, value) in line.y.iter().enumerate() {
+            if let Some(value) = value {
+                let spot = &mut field[row(*value)][position * STEP];
+                let taken = MARKS.contains(spot) && *spot != mark;
+                *spot = if taken { '@' } else { mark };
+            }
+        }
+    }
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", chart.title);
+    let labels: Vec<String> = (0..=ROWS)
+        .map(|row| {
+            let value = top * (ROWS - row) as f64 / ROWS as f64;
+            if row % 4 == 0 { axis(value) } else { String::new() }
+        })
+        .collect();
+    let margin = labels.iter().map(String::len).max().unwrap_or(0);
+    let _ = writeln!(out, "{}", chart.y_label);
+    for (label, line) in labels.iter().zip(&field) {
+        let text: String = line.iter().collect();
+        let _ = writeln!(out, "{label:>margin$} |{}", text.trim_end());
+    }
+    let _ = writeln!(out, "{:margin$} +{}", "", "-".repeat(width + 2));
+    let mut names = String::new();
+    for (position, name) in chart.x.iter().enumerate() {
+        let at = (position * STEP + margin + 2).saturating_sub(name.len() / 2);
+        let space = at.saturating_sub(names.chars().count());
+        names.extend(std::iter::repeat_n(' ', space));
+        names.push_str(name);
+    }
+    let _ = writeln!(out, "{names}  {}", chart.x_label);
+    let keys = chart.lines.iter().zip(MARKS.into_iter().cycle());
+    let keys: Vec<String> = keys.map(|(line, mark)| format!("{mark} {}", line.name)).collect();
+    let _ = writeln!(out, "{:margin$}  {}   (@ both)", "", keys.join("   "));
+    out
+}
+
+/// The end of an axis from 0 that holds `value`: 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6 or 8 times a
+/// power of ten.
+pub fn nice_top(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 1.0;
+    }
+    let power = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    let step = steps.into_iter().find(|step| step * power >= value);
+    step.unwrap_or(10.0) * power
+}
+
+/// A value at an axis: as few digits as tell the steps apart.
+pub fn axis(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text.is_empty() {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{axis, nice_top};
+
+    #[test]
+    fn axes_end_at_round_values() {
+        for (value, top) in [(0.0, 1.0), (0.47, 0.5), (1.0, 1.0), (479.0, 500.0), (1826.0, 2000.0)] {
+            assert!((nice_top(value) - top).abs() < 1e-9, "{value}: {}", nice_top(value));
+        }
+        assert_eq!(axis(0.0), "0");
+        assert_eq!(axis(0.125), "0.125");
+        assert_eq!(axis(1500.0), "1500");
+    }
+}

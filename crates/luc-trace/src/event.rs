@@ -1,0 +1,156 @@
+//! What a line of a recording says.
+
+use luc_control::replay::Item;
+use luc_control::{Decision, Dev, Reason};
+use std::fmt;
+
+/// One line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Name of the task that ran; empty for [`Event::Lost`].
+    pub task: String,
+    /// Its number; 0 for [`Event::Lost`].
+    pub pid: i64,
+    /// The CPU that it ran on, or that lost records.
+    pub cpu: u32,
+    /// Time stamp in ns by the trace clock, as exact as the line was (ftrace
+    /// prints microseconds); 0 for [`Event::Lost`].
+    pub time_ns: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A journal commit started.
+    Commit {
+        /// The file system.
+        dev: Dev,
+        /// The transaction.
+        tid: u32,
+        /// Sync events that it serves.
+        events: i64,
+        /// Set point it was held for, events.
+        target: i64,
+        /// Time it was held, or would have been in mode observe.
+        waited_ns: i64,
+        /// Why it was not held longer; never [`Reason::Hold`].
+        reason: Reason,
+        /// Whether the decision was carried out.
+        steer: bool,
+    },
+    /// An operation slept because a commit was writing its metadata.
+    WriteDelay {
+        /// The file system.
+        dev: Dev,
+        /// Number of the block.
+        block: u64,
+        /// How long it slept.
+        delay_ns: i64,
+    },
+    /// One step of a controller.
+    Decision {
+        /// The file system.
+        dev: Dev,
+        /// The transaction.
+        tid: u32,
+        /// The record.
+        decision: Box<Decision>,
+    },
+    /// The kernel dropped records here.
+    Lost {
+        /// How many, if it knows.
+        events: Option<u64>,
+    },
+}
+
+impl Record {
+    /// The dropped records of a CPU.
+    pub fn lost(cpu: u32, events: Option<u64>) -> Self {
+        Self {
+            task: String::new(),
+            pid: 0,
+            cpu,
+            time_ns: 0,
+            event: Event::Lost { events },
+        }
+    }
+
+    /// What replay wants to know of this line, None if nothing.
+    pub fn to_replay(&self) -> Option<Item> {
+        match &self.event {
+            Event::Decision { dev, tid, decision } => Some(Item::Decision {
+                dev: *dev,
+                tid: *tid,
+                decision: decision.clone(),
+            }),
+            Event::Lost { events } => Some(Item::Lost { events: *events }),
+            Event::Commit { .. } | Event::WriteDelay { .. } => None,
+        }
+    }
+}
+
+/// The line as ftrace prints it, without the newline.
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Event::Lost { events } = &self.event {
+            write!(f, "CPU:{} [LOST ", self.cpu)?;
+            if let Some(events) = events {
+                write!(f, "{events} ")?;
+            }
+            return write!(f, "EVENTS]");
+        }
+        let (s, us) = (
+            self.time_ns / 1_000_000_000,
+            self.time_ns % 1_000_000_000 / 1000,
+        );
+        write!(
+            f,
+            "{:>16}-{:<7} [{:03}] ..... {s:>5}.{us:06}: {}",
+            self.task, self.pid, self.cpu, self.event
+        )
+    }
+}
+
+/// The tracepoint's name and text.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commit {
+                dev,
+                tid,
+                events,
+                target,
+                waited_ns,
+                reason,
+                steer,
+            } => write!(
+                f,
+                "luc_commit: dev={dev} tid={tid} events={events} target={target} waited_ns={waited_ns} reason={reason} steer={}",
+                u8::from(*steer)
+            ),
+            Self::WriteDelay {
+                dev,
+                block,
+                delay_ns,
+            } => {
+                write!(
+                    f,
+                    "luc_write_delay: dev={dev} block={block} delay_ns={delay_ns}"
+                )
+            }
+            Self::Decision { dev, tid, decision } => {
+                write!(f, "luc_decision: dev={dev} tid={tid}")?;
+                for (field, value) in Decision::fields().zip(decision.values()) {
+                    write!(f, " {}={value}", field.name)?;
+                }
+                Ok(())
+            }
+            Self::Lost {
+                events: Some(events),
+            } => write!(f, "{events} records lost"),
+            Self::Lost { events: None } => f.write_str("records lost"),
+        }
+    }
+}

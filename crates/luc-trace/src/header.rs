@@ -1,0 +1,124 @@
+//! The first line of a recording.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+/// Version of the format that this crate writes and reads.
+pub const VERSION: u32 = 1;
+
+const MAGIC: &str = "# luc-trace ";
+
+/// What is known about where a recording comes from: `# luc-trace 1` and
+/// `key=value` pairs, such as kernel and module version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The pairs. Keys are words of ASCII letters, digits and `_-.`; other
+    /// characters of a key are written as `_`. Values may be anything.
+    pub pairs: BTreeMap<String, String>,
+}
+
+impl Header {
+    /// The header with one more pair.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.pairs.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Whether a line is a header at all, of whatever version.
+    pub(crate) fn starts(line: &str) -> bool {
+        line.starts_with(MAGIC)
+    }
+
+    /// Reads a header line; `Err` is the version found if it is not ours, or
+    /// what could not be understood.
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
+        let mut words = line[MAGIC.len().min(line.len())..].split_ascii_whitespace();
+        let version = words.next().unwrap_or("");
+        if version != VERSION.to_string() {
+            return Err(version.to_owned());
+        }
+        let pairs = words
+            .map(|word| {
+                // A word without '=' is a key that was given no value.
+                let (key, value) = word.split_once('=').unwrap_or((word, ""));
+                (key.to_owned(), unescape(value))
+            })
+            .collect();
+        Ok(Self { pairs })
+    }
+}
+
+/// The line, without the newline.
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{MAGIC}{VERSION}")?;
+        for (key, value) in &self.pairs {
+            f.write_char(' ')?;
+            for c in key.chars() {
+                let plain = c.is_ascii_alphanumeric() || "_-.".contains(c);
+                f.write_char(if plain { c } else { '_' })?;
+            }
+            f.write_char('=')?;
+            escape(f, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// White space, control characters and '%' become %XX, so that a value is
+/// always one word of one line.
+fn escape(f: &mut fmt::Formatter<'_>, value: &str) -> fmt::Result {
+    for c in value.chars() {
+        if c == '%' || c.is_whitespace() || c.is_control() {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                write!(f, "%{byte:02X}")?;
+            }
+        } else {
+            f.write_char(c)?;
+        }
+    }
+    Ok(())
+}
+
+/// The reverse; what is no %XX stays as it is.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after
+            .get(..2)
+            .filter(|_| first == b'%')
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_round_trip() {
+        let header = Header::default()
+            .with("kernel", "6.12.95+deb12-cloud-amd64")
+            .with("command", "luc bench\tcreate-fsync 100%\n=\u{2003}é");
+        let line = header.to_string();
+        assert!(line.starts_with("# luc-trace 1 command=luc%20bench%09"));
+        assert_eq!(line.lines().count(), 1);
+        assert_eq!(Header::parse(&line), Ok(header));
+        assert_eq!(Header::parse("# luc-trace 1"), Ok(Header::default()));
+    }
+
+    #[test]
+    fn other_versions_are_told_apart() {
+        assert_eq!(Header::parse("# luc-trace 2 a=b"), Err("2".to_owned()));
+        assert_eq!(Header::parse("# luc-trace "), Err(String::new()));
+        assert_eq!(unescape("%zz%4%+1%41"), "%zz%4%+1A");
+    }
+}

@@ -1,0 +1,411 @@
+//! A recording made by the controllers themselves is written, read back and
+//! replayed; then it is damaged in every way one can think of.
+
+#[path = "../../luc-control/tests/common/mod.rs"]
+mod common;
+
+use common::{Rng, Sim, Workload};
+use luc_control::replay::{Item, Summary, replay};
+use luc_control::{Decision, Dev, Field, Output, Params, Policy, Reason, State};
+use luc_trace::{Event, Header, Reader, Record, TraceError, Writer};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
+/// Several file systems under several policies, their records interleaved by
+/// time, as a kernel would print them.
+fn recorded() -> Vec<Record> {
+    let base = Params::default();
+    let settings = [
+        base,
+        Params {
+            policy: Policy::Pid.value(),
+            setpoint_events: 5,
+            ..base
+        },
+        Params {
+            policy: Policy::Static.value(),
+            static_resets_max: 4,
+            ..base
+        },
+        Params {
+            copyout_clean_runs: 2,
+            copyout_adapt: 0,
+            delay_limit_us: 300,
+            ..base
+        },
+        Params {
+            policy: Policy::Copyout.value(),
+            ..base
+        },
+    ];
+    let mut timed: Vec<(i64, Record)> = Vec::new();
+    for (minor, params) in (0_u32..).zip(settings) {
+        let threads = 3 + usize::try_from(minor).unwrap() * 2;
+        let mut workload = Workload::new(threads, 100 * US, 2 * MS);
+        workload.jitter_ns = 1_200 * US;
+        workload.stagger_ns = 333 * US;
+        workload.writes = 50;
+        workload.delayed = 4;
+        workload.urgent_every = 7;
+        workload.seed = u64::from(minor) + 5;
+        workload.dev = Dev { major: 259, minor };
+        let mut sim = Sim::new(workload, params);
+        sim.run(40);
+        // An administrator turns knobs under way.
+        sim.params.kd_milli += 100;
+        sim.run(60);
+        for item in std::mem::take(&mut sim.items) {
+            let Item::Decision { dev, tid, decision } = item else {
+                panic!("a simulation loses nothing");
+            };
+            let now_ns = decision.input.now_ns;
+            timed.push((
+                now_ns,
+                record(now_ns, minor, Event::Decision { dev, tid, decision }),
+            ));
+        }
+    }
+    timed.sort_by_key(|(now_ns, _)| *now_ns);
+    timed.into_iter().map(|(_, record)| record).collect()
+}
+
+fn record(now_ns: i64, cpu: u32, event: Event) -> Record {
+    Record {
+        task: format!("jbd2/nvme0n1p{cpu}-"),
+        pid: 100 + i64::from(cpu),
+        cpu,
+        // What a line can hold.
+        time_ns: u64::try_from(now_ns).unwrap() / 1_000 * 1_000,
+        event,
+    }
+}
+
+fn write(records: &[Record]) -> String {
+    let header = Header::default()
+        .with("kernel", "6.12.95 #1 SMP")
+        .with("module", "0.1.0");
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    for record in records {
+        writer.record(record).unwrap();
+    }
+    String::from_utf8(writer.finish().unwrap()).unwrap()
+}
+
+fn read(text: &str) -> Result<Vec<Record>, TraceError> {
+    Reader::new(text.as_bytes())?.collect()
+}
+
+fn replayed(records: &[Record]) -> Summary {
+    replay(records.iter().filter_map(Record::to_replay))
+}
+
+#[test]
+fn what_was_written_is_read_and_repeats_bit_for_bit() {
+    let records = recorded();
+    let text = write(&records);
+    assert!(text.starts_with("# luc-trace 1 kernel=6.12.95%20#1%20SMP module=0.1.0\n"));
+    let mut reader = Reader::new(text.as_bytes()).unwrap();
+    assert_eq!(reader.header().unwrap().pairs["kernel"], "6.12.95 #1 SMP");
+    let back: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    assert_eq!(back, records);
+    assert_eq!((reader.losses().places, reader.skipped()), (0, 0));
+
+    let summary = replayed(&back);
+    assert!(summary.passed(), "{summary:?}");
+    assert_eq!(summary.records, u64::try_from(records.len()).unwrap());
+    assert_eq!(summary.matching, summary.records);
+    assert_eq!((summary.devices, summary.knob_changes), (5, 5));
+    assert_eq!(summary.chain_checked, summary.records - summary.devices);
+    assert!(
+        summary.by_step.iter().all(|steps| *steps > 100),
+        "{summary:?}"
+    );
+    assert_eq!((summary.losses, summary.restarts), (0, 0));
+}
+
+/// Flips one bit of one field of a record, in the text.
+fn flipped(record: &Record, field: &str, bit: u32) -> Record {
+    let Event::Decision { dev, tid, decision } = &record.event else {
+        panic!("only decisions are flipped");
+    };
+    let mut decision = decision.clone();
+    let value = decision.get(field).unwrap();
+    assert!(decision.set(field, value ^ (1 << bit)));
+    let event = Event::Decision {
+        dev: *dev,
+        tid: *tid,
+        decision,
+    };
+    Record {
+        event,
+        ..record.clone()
+    }
+}
+
+/// What a step answers and what it starts from is always caught. What it is
+/// told and set to is caught where that matters to the step, so each such
+/// field must be caught somewhere.
+#[test]
+fn one_flipped_bit_in_any_field_is_caught() {
+    let is_in = |fields: &[Field], name| fields.iter().any(|field| field.name == name);
+    let records = recorded();
+    let mut rng = Rng(7);
+    let mut chains: BTreeMap<u32, Vec<Record>> = BTreeMap::new();
+    for record in records {
+        chains.entry(record.cpu).or_default().push(record);
+    }
+    // Each record between its neighbours of the same file system.
+    let neighbours: Vec<_> = chains.values().flat_map(|chain| chain.windows(3)).collect();
+    assert!(neighbours.len() > 1_000);
+    for three in &neighbours {
+        assert!(replayed(three).passed());
+    }
+
+    for field in Decision::fields() {
+        let name = field.name;
+        let mut caught = 0;
+        for (number, three) in neighbours.iter().enumerate() {
+            let bit = u32::try_from(rng.below(63)).unwrap();
+            let mut damaged = three.to_vec();
+            damaged[1] = flipped(&three[1], name, bit);
+            let summary = if number % 50 == 0 {
+                replayed(&read(&write(&damaged)).unwrap())
+            } else {
+                replayed(&damaged)
+            };
+            caught += u64::from(!summary.passed());
+            if is_in(Output::FIELDS, name) {
+                let mismatch = summary.first_mismatch.unwrap();
+                assert_eq!(mismatch.field, name);
+                assert_eq!(mismatch.recorded ^ mismatch.computed.unwrap(), 1 << bit);
+            } else if is_in(State::FIELDS, name) {
+                assert_eq!(summary.first_break.unwrap().field, name);
+            }
+        }
+        // The controllers do not ask for the mode: acting is not theirs.
+        assert_eq!(
+            caught > 0,
+            name != "mode",
+            "{name} was caught {caught} times"
+        );
+    }
+}
+
+#[test]
+fn missing_records_break_the_chain_unless_the_kernel_said_so() {
+    let mut records = recorded();
+    let at = records.len() / 2;
+    let removed = records.remove(at);
+    let summary = replayed(&read(&write(&records)).unwrap());
+    assert_eq!((summary.mismatching, summary.chain_breaks), (0, 1));
+
+    records.insert(at, Record::lost(removed.cpu, Some(1)));
+    let text = write(&records);
+    let mut reader = Reader::new(text.as_bytes()).unwrap();
+    let back: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    let summary = replayed(&back);
+    assert!(summary.passed(), "{summary:?}");
+    assert_eq!((summary.losses, summary.lost_events), (1, 1));
+    assert_eq!((reader.losses().places, reader.losses().events), (1, 1));
+}
+
+#[test]
+fn plain_trace_pipe_text_is_a_recording() {
+    let records = recorded();
+    let mut text = String::from("# tracer: nop\n#\n#           TASK-PID\n");
+    for record in &records[..9] {
+        text.push_str(&record.to_string());
+        text.push_str("\n            bash-7       [000] d..2. 1.000001: sched_switch: a=b\n");
+    }
+    text += "CPU:1 [LOST 5 EVENTS]\nCPU:1 [LOST EVENTS]\n##### CPU 1 buffer started ####\n";
+    let mut reader = Reader::new(text.as_bytes()).unwrap();
+    assert!(reader.header().is_none());
+    let back: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    assert_eq!(back[..9], records[..9]);
+    assert_eq!(back[9..], [Record::lost(1, Some(5)), Record::lost(1, None)]);
+    assert_eq!((reader.losses().places, reader.losses().events), (2, 5));
+    assert_eq!(reader.skipped(), 3 + 9 + 1);
+}
+
+#[test]
+fn a_cut_line_is_an_error_with_its_place_and_reading_goes_on() {
+    let records = recorded();
+    let text = write(&records[..3]);
+    let cut = text.lines().nth(1).unwrap().len() / 2;
+    let lines: Vec<_> = text.lines().collect();
+    let damaged = format!(
+        "{}\n{}\n{}\n{}\n",
+        lines[0],
+        &lines[1][..cut],
+        lines[2],
+        lines[3]
+    );
+    let mut reader = Reader::new(damaged.as_bytes()).unwrap();
+    let error = reader.next().unwrap().unwrap_err();
+    let TraceError::Syntax { line, column, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(line, 2);
+    assert!(column <= cut + 1, "{column} {cut}");
+    assert_eq!(reader.next().unwrap().unwrap(), records[1]);
+    assert_eq!(reader.next().unwrap().unwrap(), records[2]);
+    assert!(reader.next().is_none());
+}
+
+#[test]
+fn other_versions_and_endless_lines_are_refused() {
+    let error = Reader::new("# luc-trace 2 a=b\n".as_bytes()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the recording has format '2', this luc reads format 1; use the luc that recorded it"
+    );
+    let endless = format!(
+        "# luc-trace 1\n{}\nCPU:0 [LOST 1 EVENTS]",
+        "x".repeat(1 << 20)
+    );
+    let mut reader = Reader::new(endless.as_bytes()).unwrap();
+    let error = reader.next().unwrap().unwrap_err().to_string();
+    assert!(
+        error.ends_with("the line is longer than 65536 bytes"),
+        "{error}"
+    );
+    assert_eq!(reader.next().unwrap().unwrap(), Record::lost(0, Some(1)));
+    assert!(Reader::new(&b""[..]).unwrap().next().is_none());
+}
+
+/// A source that fails must not be asked for ever.
+#[test]
+fn a_failing_source_ends_the_reading() {
+    struct Failing;
+    impl std::io::Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("gone"))
+        }
+    }
+    use std::io::Read as _;
+    let source = std::io::BufReader::new((&b"# luc-trace 1\n"[..]).chain(Failing));
+    let mut reader = Reader::new(source).unwrap();
+    let error = reader.next().unwrap().unwrap_err().to_string();
+    assert_eq!(error, "reading line 2 of the recording: gone");
+    assert!(reader.next().is_none());
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let dev = (any::<u32>(), any::<u32>()).prop_map(|(major, minor)| Dev { major, minor });
+    let reason = prop::sample::select(&Reason::ALL[1..]);
+    prop_oneof![
+        (
+            dev.clone(),
+            any::<u32>(),
+            any::<[i64; 3]>(),
+            reason,
+            any::<bool>()
+        )
+            .prop_map(|(dev, tid, [events, target, waited_ns], reason, steer)| {
+                Event::Commit {
+                    dev,
+                    tid,
+                    events,
+                    target,
+                    waited_ns,
+                    reason,
+                    steer,
+                }
+            }),
+        (dev.clone(), any::<u64>(), any::<i64>()).prop_map(|(dev, block, delay_ns)| {
+            Event::WriteDelay {
+                dev,
+                block,
+                delay_ns,
+            }
+        }),
+        (
+            dev,
+            any::<u32>(),
+            prop::collection::vec(any::<i64>(), Decision::LEN)
+        )
+            .prop_map(|(dev, tid, values)| {
+                let mut decision = Box::<Decision>::default();
+                for (field, value) in Decision::fields().zip(values) {
+                    decision.set(field.name, value);
+                }
+                Event::Decision { dev, tid, decision }
+            }),
+        any::<Option<u64>>().prop_map(|events| Event::Lost { events }),
+    ]
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    // As the kernel has them: up to 15 bytes, not starting with a space.
+    let task = "[!-~][ -~]{0,14}";
+    (
+        task,
+        0_i64..4_194_304,
+        0_u32..8_192,
+        0_u64..1 << 43,
+        any_event(),
+    )
+        .prop_map(|(task, pid, cpu, time_us, event)| match event {
+            Event::Lost { events } => Record::lost(cpu, events),
+            event => Record {
+                task,
+                pid,
+                cpu,
+                time_ns: time_us * 1_000,
+                event,
+            },
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("LUC_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_record_survives_its_line(records in prop::collection::vec(any_record(), 0..6)) {
+        prop_assert_eq!(read(&write(&records)).unwrap(), records);
+    }
+
+    /// Bytes of any kind, and lines that were right before somebody edited
+    /// them: an answer or an error, never a panic, and an end.
+    #[test]
+    fn garbage_is_survived(
+        records in prop::collection::vec(any_record(), 0..4),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..3), 0..12),
+        tail in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let mut bytes = write(&records).into_bytes();
+        for (place, byte, how) in edits {
+            let at = place.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ if bytes.len() > 1 => { bytes.remove(at); }
+                _ => {}
+            }
+        }
+        bytes.extend(tail);
+        let lines = bytes.split(|byte| *byte == b'\n').count();
+        if let Ok(reader) = Reader::new(&bytes[..]) {
+            let mut items = 0;
+            for result in reader {
+                items += 1;
+                if let Err(error) = result {
+                    let syntax = matches!(error, TraceError::Syntax { .. });
+                    prop_assert!(syntax);
+                    let error = error.to_string();
+                    prop_assert!(error.starts_with("line "), "{}", error);
+                }
+            }
+            prop_assert!(items <= lines);
+        }
+        for line in String::from_utf8_lossy(&bytes).split('\n') {
+            let _ = luc_trace::parse_line(line, 1);
+        }
+    }
+}

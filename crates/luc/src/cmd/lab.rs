@@ -1,0 +1,391 @@
+//! `luc lab`
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use luc_lab::cache::Cache;
+use luc_lab::image::{Content, GuestFile};
+use luc_lab::kernels::KernelStatus;
+use luc_lab::{
+    AllowList, Cell, DiskSpec, KernelList, LabError, RunResult, RunSpec, Status, Step, StepResult,
+};
+use serde_json::json;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::progress::Bar;
+use crate::units;
+
+/// Try anything on stock kernels in a virtual machine
+///
+/// Boots a stock Debian kernel under QEMU, where time is counted in
+/// instructions: the speed of CPU and disks is what you say, and every run
+/// with the same arguments gives the same result.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Run a command in a fresh virtual machine
+    ///
+    /// Disks are mounted at /mnt/0, /mnt/1 and so on; the command starts in
+    /// the first one, finds this very luc in its PATH and leaves files for
+    /// --out in `$LUC_OUT`. A script is one argument: -- sh -c 'A && B'. Its
+    /// output and exit status become those of luc. A warning or worse in the
+    /// kernel log is a failure of its own.
+    Run(Box<RunArgs>),
+    /// List the kernels that the lab knows
+    List(ListArgs),
+    /// Download kernels, so that runs need no network
+    Fetch(FetchArgs),
+    /// Build luc.ko for a kernel and print where it is
+    Build(BuildArgs),
+    /// Remove what the lab has downloaded and built
+    Clean,
+}
+
+/// Where sources of the module are looked for, the first that has them.
+const SOURCES: [&str; 2] = [".", concat!("/usr/src/luc-", env!("CARGO_PKG_VERSION"))];
+const SOURCE_HELP: &str = concat!(
+    "Build luc.ko from the sources in this directory [default: the current one or /usr/src/luc-",
+    env!("CARGO_PKG_VERSION"),
+    "]"
+);
+
+/// Arguments of `luc lab run`.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Kernel, by its name in `luc lab list`
+    #[arg(long, value_name = "NAME", default_value = "6.12")]
+    kernel: String,
+    /// CPU speed in million instructions per second: 1000, 500, 250 and so on
+    #[arg(long, value_name = "MIPS", default_value_t = 1000.0)]
+    cpu_mips: f64,
+    /// A disk: time per request, requests at once, size, type (4ms:1, 100us:64:1G:ext3)
+    #[arg(long = "disk", value_name = "SPEC")]
+    disks: Vec<DiskSpec>,
+    /// Memory in MiB; disks live in it
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    memory_mib: u32,
+    /// Virtual CPUs; with virtual time they share the time of one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    smp: u32,
+    /// Run in host time, CPUs in parallel: for stress, never repeatable
+    #[arg(long)]
+    real_time: bool,
+    /// Seed of all randomness in the guest
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Add a file of the host to the guest
+    #[arg(long = "file", value_name = "HOST:GUEST")]
+    files: Vec<String>,
+    /// Load a further kernel module of the distribution
+    #[arg(long = "modprobe", value_name = "NAME")]
+    modules: Vec<String>,
+    /// Put this luc.ko into the guest instead of building one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_module", "source"])]
+    module: Option<PathBuf>,
+    /// Put no luc.ko into the guest
+    #[arg(long, conflicts_with = "source")]
+    no_module: bool,
+    // The help names the version, which a comment cannot.
+    #[arg(long, value_name = "DIR", help = SOURCE_HELP)]
+    source: Option<PathBuf>,
+    /// Add to the kernel command line
+    #[arg(long, value_name = "TEXT")]
+    cmdline: Option<String>,
+    /// Keep results, files and kernel log in this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Let kernel log lines pass that contain this text
+    #[arg(long = "allow-log", value_name = "TEXT")]
+    allow: Vec<String>,
+    /// Limit in seconds of host time
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    /// Print everything about the run as JSON instead of the command's output
+    #[arg(long)]
+    json: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Arguments of `luc lab list`.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `luc lab fetch`.
+#[derive(Debug, clap::Args)]
+pub struct FetchArgs {
+    /// Kernels, by their names; all that are known to work if none is given
+    kernels: Vec<String>,
+}
+
+/// Arguments of `luc lab build`.
+#[derive(Debug, clap::Args)]
+pub struct BuildArgs {
+    /// Kernel, by its name in `luc lab list`
+    #[arg(long, value_name = "NAME", default_value = "6.12")]
+    kernel: String,
+    // The help names the version, which a comment cannot.
+    #[arg(long, value_name = "DIR", help = SOURCE_HELP)]
+    source: Option<PathBuf>,
+}
+
+/// Runs the verb.
+pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
+    match verb {
+        Verb::Run(args) => run_guest(args, context),
+        Verb::List(args) => list(args, context),
+        Verb::Fetch(args) => fetch(args, context),
+        Verb::Build(args) => build(args, context),
+        Verb::Clean => clean(context),
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)] // the shape that map_err wants
+fn failed(error: LabError) -> Failure {
+    let why = error.to_string();
+    if error.is_missing_prerequisite() {
+        Failure::LabUnavailable { why }
+    } else {
+        Failure::Lab { why }
+    }
+}
+
+impl RunArgs {
+    fn spec(&self, bar: &mut Bar) -> Result<RunSpec, Failure> {
+        let cell = Cell {
+            name: "run".into(),
+            disks: self.disks.clone(),
+            steps: vec![Step::new(self.command.iter().cloned())],
+            ..Cell::default()
+        };
+        let mut spec = RunSpec::new(&self.kernel, vec![cell]).map_err(failed)?;
+        spec.cpu_mips = self.cpu_mips;
+        spec.vcpus = self.smp;
+        spec.virtual_time = !self.real_time;
+        spec.memory_mib = self.memory_mib;
+        spec.modules.clone_from(&self.modules);
+        spec.kernel_cmdline_extra = self.cmdline.clone().unwrap_or_default();
+        spec.seed = self.seed;
+        spec.timeout_host_s = self.timeout;
+        spec.out_dir.clone_from(&self.out);
+        spec.allow = AllowList::new(self.allow.iter().cloned());
+        for file in &self.files {
+            spec.files.push(guest_file(file)?);
+        }
+        spec.luc_module = match &self.module {
+            Some(file) => Some(file.clone()),
+            None if self.no_module => None,
+            None => match source(self.source.as_deref()) {
+                Ok(source) => Some(module_of(&self.kernel, &source, bar)?),
+                // Not asked for, so not to be missed; `luc on` would say so.
+                Err(_) if self.source.is_none() => None,
+                Err(failure) => return Err(failure),
+            },
+        };
+        Ok(spec)
+    }
+}
+
+/// `HOST:GUEST`; the guest's part is an absolute path.
+fn guest_file(text: &str) -> Result<GuestFile, Failure> {
+    let split = text.rsplit_once(':');
+    let Some((host, guest)) = split.filter(|(_, guest)| guest.starts_with('/')) else {
+        return Err(Failure::Usage {
+            verb: "lab run",
+            why: format!("--file '{text}' is not HOST:GUEST with an absolute path in the guest"),
+        });
+    };
+    Ok(GuestFile {
+        guest_path: guest.into(),
+        content: Content::Host(host.into()),
+    })
+}
+
+fn run_guest(args: &RunArgs, context: &mut Context) -> Result<(), Failure> {
+    let mut bar = Bar::new();
+    let spec = args.spec(&mut bar)?;
+    let result = luc_lab::run(&spec, &mut bar).map_err(failed)?;
+    drop(bar);
+    let steps = || result.report.cells.iter().flat_map(|cell| &cell.steps);
+    if args.json {
+        let report = json!({
+            "schema": 1,
+            "success": result.success(),
+            "kernel_version": result.kernel_version,
+            "qemu_version": result.qemu_version,
+            "report": result.report,
+            "log_problems": result.log_problems,
+        });
+        super::print_json(context, &report)?;
+    } else {
+        for step in steps() {
+            context.out.write_all(step.stdout.as_bytes())?;
+            context.err.write_all(step.stderr.as_bytes())?;
+        }
+    }
+    if let Some(failed) = steps().find(|step| !step.success()) {
+        return Err(command_failure(failed));
+    }
+    verdict(&result)
+}
+
+/// The exit status of the command comes first: it is what was asked for. Of a
+/// killed command a shell makes 128 and the signal's number; so do we.
+fn command_failure(step: &StepResult) -> Failure {
+    let (how, status) = match &step.status {
+        Status::Exited(code) => (format!("exit status {code}"), u8::try_from(*code).ok()),
+        Status::Signaled(signal) => (
+            format!("killed by signal {signal}"),
+            u8::try_from(128 + signal).ok(),
+        ),
+        Status::TimedOut => ("killed at its time limit".to_owned(), None),
+        Status::NotStarted(why) => (format!("could not be started: {why}"), None),
+    };
+    Failure::Command {
+        command: step.argv.first().cloned().unwrap_or_default(),
+        how,
+        status,
+    }
+}
+
+fn verdict(result: &RunResult) -> Result<(), Failure> {
+    if let Some(first) = result.log_problems.first() {
+        let lines = i64::try_from(result.log_problems.len()).unwrap_or(i64::MAX);
+        return Err(Failure::KernelLog {
+            count: units::counted(
+                lines,
+                "line that should not be there",
+                "lines that should not be there",
+            ),
+            first: first.line.clone(),
+        });
+    }
+    match result.failures().into_iter().next() {
+        Some(why) => Err(Failure::Lab { why }),
+        None => Ok(()),
+    }
+}
+
+fn list(args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
+    let list = KernelList::builtin().map_err(failed)?;
+    if args.json {
+        return super::print_json(context, &list.kernels);
+    }
+    let rows: Vec<[String; 5]> = list
+        .kernels
+        .iter()
+        .map(|kernel| {
+            let status = match kernel.status {
+                KernelStatus::Works => "works",
+                KernelStatus::Untested => "untested",
+                KernelStatus::Broken => "broken",
+            };
+            [
+                kernel.name.clone(),
+                status.to_owned(),
+                kernel.verified.clone().unwrap_or_else(|| "-".into()),
+                kernel.suites.join(", "),
+                kernel.note.clone(),
+            ]
+        })
+        .collect();
+    let heads = ["kernel", "status", "verified", "suites", "note"];
+    units::table(context.out, heads, &rows)?;
+    Ok(())
+}
+
+fn fetch(args: &FetchArgs, context: &mut Context) -> Result<(), Failure> {
+    let list = KernelList::builtin().map_err(failed)?;
+    let cache = Cache::open().map_err(failed)?;
+    let names: Vec<&str> = if args.kernels.is_empty() {
+        let works = |kernel: &&luc_lab::KernelSpec| kernel.status == KernelStatus::Works;
+        let kernels = list.kernels.iter().filter(works);
+        kernels.map(|kernel| kernel.name.as_str()).collect()
+    } else {
+        args.kernels.iter().map(String::as_str).collect()
+    };
+    for name in names {
+        let kernel = list.get(name).map_err(failed)?;
+        let mut bar = Bar::new();
+        let tree = luc_lab::fetch::kernel(&cache, kernel, &mut bar).map_err(failed)?;
+        drop(bar);
+        writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
+        context.out.flush()?;
+    }
+    Ok(())
+}
+
+fn clean(context: &mut Context) -> Result<(), Failure> {
+    let cache = Cache::open().map_err(failed)?;
+    let root = cache.path("");
+    let bytes = size_of(&root)?;
+    luc_lab::cache::remove_tree(&root).map_err(failed)?;
+    writeln!(
+        context.out,
+        "{}: {} removed",
+        root.display(),
+        units::bytes(bytes)
+    )?;
+    Ok(())
+}
+
+/// Bytes of all files below a folder; links are not followed.
+fn size_of(dir: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(bytes)
+}
+
+fn build(args: &BuildArgs, context: &mut Context) -> Result<(), Failure> {
+    let source = source(args.source.as_deref())?;
+    let mut bar = Bar::new();
+    let file = module_of(&args.kernel, &source, &mut bar)?;
+    drop(bar);
+    writeln!(context.out, "{}", file.display())?;
+    Ok(())
+}
+
+/// A directory that holds the module's sources.
+fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let candidates = match given {
+        Some(dir) => vec![dir],
+        None => SOURCES.map(Path::new).to_vec(),
+    };
+    let is_source = |dir: &&Path| dir.join("kmod/Kbuild").exists();
+    candidates
+        .iter()
+        .copied()
+        .find(is_source)
+        .map(Path::to_path_buf)
+        .ok_or_else(|| {
+            let looked: Vec<_> = candidates
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect();
+            Failure::Lab {
+                why: format!(
+                    "no module sources (kmod/Kbuild) in {}; name them with `--source DIR`",
+                    looked.join(" or ")
+                ),
+            }
+        })
+}
+
+fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {
+    let list = KernelList::builtin().map_err(failed)?;
+    luc_lab::build_module(&list, kernel, source, bar).map_err(failed)
+}

@@ -1,0 +1,151 @@
+//! `luc man`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use luc_control::{KnobKind, counters, knobs};
+
+use crate::Context;
+use crate::cli;
+use crate::exit::{Code, Failure};
+
+/// Write the man pages
+///
+/// One page for luc and one for every verb, all from the definition that
+/// parses the command line.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to put them; created if need be
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    fs::create_dir_all(&args.out)
+        .with_context(|| format!("cannot create {}", args.out.display()))?;
+    let mut command = cli::command();
+    // Global options reach the subcommands only when clap has built them.
+    command.build();
+    let written = write_pages(&command, &["luc".to_owned()], &args.out)?;
+    writeln!(context.out, "{written} pages in {}", args.out.display())?;
+    Ok(())
+}
+
+fn write_pages(command: &clap::Command, path: &[String], dir: &Path) -> Result<usize, Failure> {
+    let name = path.join("-");
+    let file = dir.join(format!("{name}.1"));
+    let text = page(command, path)?;
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    let mut written = 1;
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let mut path = path.to_vec();
+        path.push(verb.get_name().to_owned());
+        written += write_pages(verb, &path, dir)?;
+    }
+    Ok(written)
+}
+
+/// The sections that clap knows, then the tables, set as lists here because
+/// filled text would run their lines together.
+fn page(command: &clap::Command, path: &[String]) -> Result<Vec<u8>, Failure> {
+    let usage = path.join(" ");
+    let shown = command
+        .clone()
+        .name(path.join("-"))
+        .bin_name(usage)
+        .after_help("")
+        .after_long_help("");
+    let man = Man::new(shown)
+        .manual("LUC")
+        .source(concat!("luc ", env!("CARGO_PKG_VERSION")));
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    synopsis(command, &path.join(" ")).to_writer(&mut text)?;
+    man.render_description_section(&mut text)?;
+    let has_options = command
+        .get_arguments()
+        .any(|argument| !argument.is_hide_set());
+    if has_options {
+        man.render_options_section(&mut text)?;
+    }
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let verb = path.last().map_or("", String::as_str);
+    if matches!(verb, "on" | "set") {
+        knob_list().to_writer(&mut text)?;
+    }
+    if verb == "status" {
+        counter_list().to_writer(&mut text)?;
+    }
+    exit_list().to_writer(&mut text)?;
+    if path.len() > 1 {
+        see_also().to_writer(&mut text)?;
+    }
+    Ok(text)
+}
+
+/// As `--help` shows it: `luc on [OPTIONS] <PATH|DEVICE>`.
+fn synopsis(command: &clap::Command, usage: &str) -> Roff {
+    let shown = command.clone().bin_name(usage).render_usage().to_string();
+    let line = shown.trim_start_matches("Usage: ");
+    let rest = line.strip_prefix(usage).unwrap_or(line);
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([bold(usage), roman(rest)]);
+    roff
+}
+
+fn item(roff: &mut Roff, name: &str, after: &str, help: &str) {
+    roff.control("TP", []);
+    roff.text([bold(name), roman(after)]);
+    roff.text([roman(help)]);
+}
+
+fn knob_list() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["KNOBS"]);
+    for knob in knobs() {
+        let words: Vec<_> = match knob.kind {
+            KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
+            KnobKind::Bool | KnobKind::Int => Vec::new(),
+        };
+        let allowed = format!(
+            " ({}; default {})",
+            cli::range(knob.min, knob.max, &words),
+            knob.format(knob.default)
+        );
+        item(&mut roff, knob.name, &allowed, knob.help);
+    }
+    roff
+}
+
+fn counter_list() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["COUNTERS"]);
+    for counter in counters() {
+        item(&mut roff, counter.name, "", counter.help);
+    }
+    roff
+}
+
+fn exit_list() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in Code::ALL {
+        item(&mut roff, &code.number().to_string(), "", meaning);
+    }
+    roff
+}
+
+fn see_also() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([bold("luc"), roman("(1)")]);
+    roff
+}

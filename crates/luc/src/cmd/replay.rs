@@ -1,0 +1,150 @@
+//! `luc replay`
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+
+use luc_control::replay::{Replay, Summary};
+use luc_trace::Reader;
+use serde_json::json;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::units::{count, counted};
+
+/// Repeat recorded decisions and compare them bit for bit
+///
+/// Feeds every decision of a recording to the controller of this program, the
+/// same code that runs in the kernel, and compares what comes out; then checks
+/// that each decision starts from the state that the one before it left.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A recording of `luc trace record`, or - for standard input
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let shown = args.file.display().to_string();
+    let unreadable = |why: String| Failure::Trace {
+        what: shown.clone(),
+        why,
+    };
+    let source: Box<dyn BufRead> = if shown == "-" {
+        Box::new(BufReader::new(io::stdin()))
+    } else {
+        let file = File::open(&args.file).map_err(|error| unreadable(super::plain(&error)))?;
+        Box::new(BufReader::new(file))
+    };
+    let mut reader = Reader::new(source).map_err(|error| unreadable(error.to_string()))?;
+    let mut replay = Replay::default();
+    for record in reader.by_ref() {
+        let record = record.map_err(|error| unreadable(error.to_string()))?;
+        if let Some(item) = record.to_replay() {
+            replay.feed(&item);
+        }
+    }
+    let summary = replay.finish();
+    if args.json {
+        print_json(context, &reader, &summary)?;
+    } else if summary.records > 0 {
+        print(context, &shown, &reader, &summary)?;
+    }
+    if summary.passed() {
+        return Ok(());
+    }
+    if summary.records == 0 {
+        return Err(unreadable(
+            "holds no decision; record one with `luc trace record` while LUC is on".into(),
+        ));
+    }
+    let first = summary.first_mismatch.map(|found| found.to_string());
+    let first = first.or_else(|| summary.first_break.map(|found| found.to_string()));
+    Err(Failure::ReplayMismatch {
+        file: shown,
+        why: first.unwrap_or_default(),
+    })
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn print<R: BufRead>(
+    context: &mut Context,
+    shown: &str,
+    reader: &Reader<R>,
+    summary: &Summary,
+) -> Result<(), Failure> {
+    let header = reader.header().map(|header| &header.pairs);
+    let origin: Vec<_> = header
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key} {value}"))
+        .collect();
+    let origin = if origin.is_empty() {
+        "no header".to_owned()
+    } else {
+        origin.join(", ")
+    };
+    let [open, poll, close, copyout] = summary.by_step.map(|steps| count(number(steps)));
+    let out = &mut context.out;
+    writeln!(out, "{shown} ({origin})")?;
+    writeln!(
+        out,
+        "  decisions  {} of {}: open {open}, poll {poll}, close {close}, copy-out {copyout}",
+        count(number(summary.records)),
+        counted(number(summary.devices), "file system", "file systems"),
+    )?;
+    writeln!(
+        out,
+        "  repeated   {} the same, {} different",
+        count(number(summary.matching)),
+        count(number(summary.mismatching))
+    )?;
+    writeln!(
+        out,
+        "  chained    {} follow from the one before, {} do not; {}, {}",
+        count(number(summary.chain_checked)),
+        count(number(summary.chain_breaks)),
+        counted(number(summary.restarts), "start", "starts"),
+        counted(number(summary.knob_changes), "knob change", "knob changes"),
+    )?;
+    writeln!(
+        out,
+        "  lost       {} in {}",
+        counted(number(summary.lost_events), "record", "records"),
+        counted(number(summary.losses), "place", "places")
+    )?;
+    Ok(())
+}
+
+fn print_json<R: BufRead>(
+    context: &mut Context,
+    reader: &Reader<R>,
+    summary: &Summary,
+) -> Result<(), Failure> {
+    let [open, poll, close, copyout] = summary.by_step;
+    let report = json!({
+        "schema": 1,
+        "passed": summary.passed(),
+        "header": reader.header().map(|header| &header.pairs),
+        "records": summary.records,
+        "by_step": {"open": open, "poll": poll, "close": close, "copyout": copyout},
+        "devices": summary.devices,
+        "matching": summary.matching,
+        "mismatching": summary.mismatching,
+        "first_mismatch": summary.first_mismatch.as_ref().map(ToString::to_string),
+        "chain_checked": summary.chain_checked,
+        "chain_breaks": summary.chain_breaks,
+        "first_break": summary.first_break.as_ref().map(ToString::to_string),
+        "restarts": summary.restarts,
+        "knob_changes": summary.knob_changes,
+        "losses": summary.losses,
+        "lost_events": summary.lost_events,
+    });
+    super::print_json(context, &report)
+}

@@ -1,0 +1,283 @@
+//! `luc status`
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use luc_control::{counters, knobs};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::sysfs::Attached;
+use crate::units::{count, counted, duration, ratio, share};
+use crate::{cli, journal, sysfs};
+
+/// Show what LUC does and what it has seen
+///
+/// Counts run from the moment LUC was switched on for the file system.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = cli::counter_table())]
+pub struct Args {
+    /// Only the file system of this path or block device
+    #[arg(value_name = "PATH|DEVICE")]
+    path: Option<PathBuf>,
+    /// Print JSON: every knob and counter by its own name
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    module_version: Option<String>,
+    file_systems: Vec<Status>,
+}
+
+/// Everything about one file system.
+#[derive(Serialize)]
+struct Status {
+    name: String,
+    device: String,
+    mount_points: Vec<PathBuf>,
+    knobs: BTreeMap<&'static str, Value>,
+    counters: BTreeMap<&'static str, i64>,
+    derived: Derived,
+}
+
+/// What counters say only together; `null` before the first event.
+#[derive(Serialize)]
+struct Derived {
+    sync_events_per_commit: Option<f64>,
+    commits_held_share: Option<f64>,
+    held_avg_ns: Option<f64>,
+    writes_delayed_share: Option<f64>,
+    write_delay_avg_ns: Option<f64>,
+}
+
+impl Status {
+    fn read(context: &Context, attached: &Attached, points: Vec<PathBuf>) -> Result<Self, Failure> {
+        let mut shown = BTreeMap::new();
+        for knob in knobs() {
+            let value = sysfs::knob_value(context.system, attached, knob)?;
+            shown.insert(knob.name, super::knob_json(knob, value));
+        }
+        let counters: BTreeMap<_, _> = counters()
+            .iter()
+            .filter_map(|counter| {
+                let value = sysfs::counter_value(context.system, attached, counter)?;
+                Some((counter.name, value))
+            })
+            .collect();
+        let get = |name| counters.get(name).copied().unwrap_or(0);
+        let derived = Derived {
+            sync_events_per_commit: ratio(get("sync_events"), get("commits")),
+            commits_held_share: ratio(get("commits_held"), get("commits")),
+            held_avg_ns: ratio(get("held_ns"), get("commits_held")),
+            writes_delayed_share: ratio(get("writes_delayed"), get("writes")),
+            write_delay_avg_ns: ratio(get("write_delay_ns"), get("writes_delayed")),
+        };
+        Ok(Status {
+            name: attached.name.clone(),
+            device: attached.device.to_string(),
+            mount_points: points,
+            knobs: shown,
+            counters,
+            derived,
+        })
+    }
+
+    fn count(&self, name: &str) -> i64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    fn word(&self, knob: &str) -> &str {
+        self.knobs.get(knob).and_then(Value::as_str).unwrap_or("?")
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let system = context.system;
+    let mut attached = sysfs::attached(system)?;
+    if let Some(path) = &args.path {
+        attached = vec![super::attached_at(system, path, &attached)?];
+    }
+    let journals = journal::journals(system)?;
+    let mut statuses = Vec::new();
+    for one in &attached {
+        let points = journals
+            .iter()
+            .find(|journal| journal.device == one.device)
+            .map(|journal| journal.mount_points.clone());
+        match Status::read(context, one, points.unwrap_or_default()) {
+            Ok(status) => statuses.push(status),
+            // Unmounted while we looked: it is off by now.
+            Err(_) if !system.exists(&format!("{}/{}", sysfs::ROOT, one.name)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let version = sysfs::version(system);
+    if args.json {
+        let report = Report {
+            schema: 1,
+            module_version: version,
+            file_systems: statuses,
+        };
+        return super::print_json(context, &report);
+    }
+    if statuses.is_empty() {
+        let line = if sysfs::loaded(system) {
+            "LUC is on for no file system; the module is loaded"
+        } else {
+            "LUC is on for no file system; the module is not loaded"
+        };
+        writeln!(context.out, "{line}")?;
+    }
+    for (at, status) in statuses.iter().enumerate() {
+        if at > 0 {
+            writeln!(context.out)?;
+        }
+        print(context, status)?;
+    }
+    Ok(())
+}
+
+fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {
+    let device = status.name.replace('!', "/");
+    if status.mount_points.is_empty() {
+        writeln!(context.out, "{device} ({}), not mounted here", status.device)?;
+    } else {
+        let points = super::join_paths(&status.mount_points);
+        writeln!(context.out, "{points} ({device}, {})", status.device)?;
+    }
+    for (head, line) in lines(status) {
+        writeln!(context.out, "  {head:<10} {line}")?;
+    }
+    Ok(())
+}
+
+fn lines(status: &Status) -> Vec<(&'static str, String)> {
+    let mode = match status.word("mode") {
+        "steer" => "steering",
+        "observe" => "observing only: decides and records, changes nothing",
+        other => other,
+    };
+    let mut lines = vec![
+        ("policy", format!("{}, {mode}", status.word("policy"))),
+        ("set point", setpoint(status)),
+        ("commits", commits(status)),
+        ("held", held(status)),
+    ];
+    lines.extend(reasons(status).map(|line| ("started", line)));
+    if status.count("fast_commits") > 0 {
+        let served = counted(status.count("fast_commits"), "sync event", "sync events");
+        lines.push(("fast", format!("{served} served by fast commits")));
+    }
+    lines.push(("writes", writes(status)));
+    lines.push(("copy-out", copy_out(status)));
+    lines
+}
+
+fn setpoint(status: &Status) -> String {
+    let given = status.knobs.get("setpoint_events").and_then(Value::as_i64);
+    let aimed = status.count("setpoint_events");
+    match given {
+        Some(0) if aimed == 0 => "automatic".into(),
+        Some(0) => format!(
+            "automatic, {} per commit at the last one",
+            counted(aimed, "sync event", "sync events")
+        ),
+        given => format!(
+            "{} per commit",
+            counted(given.unwrap_or(aimed), "sync event", "sync events")
+        ),
+    }
+}
+
+fn commits(status: &Status) -> String {
+    let commits = status.count("commits");
+    let served = status.derived.sync_events_per_commit.map(|each| {
+        let events = counted(status.count("sync_events"), "sync event", "sync events");
+        format!(" for {events}: {each:.2} per commit")
+    });
+    let average = Some(status.count("commit_avg_ns")).filter(|average| *average > 0);
+    let average = average.map(|average| format!("; {} on average", duration(average)));
+    count(commits) + &served.unwrap_or_default() + &average.unwrap_or_default()
+}
+
+fn held(status: &Status) -> String {
+    let held = status.count("commits_held");
+    if held == 0 {
+        return "none".into();
+    }
+    let average = status.count("held_ns") / held;
+    format!(
+        "{} ({}) for {} on average, {} at most",
+        counted(held, "commit", "commits"),
+        share(held, status.count("commits")),
+        duration(average),
+        duration(status.count("held_max_ns")),
+    )
+}
+
+/// Why commits started when they did, the commonest reason first.
+fn reasons(status: &Status) -> Option<String> {
+    const REASONS: [(&str, &str); 5] = [
+        ("closed_now", "nothing to wait for"),
+        ("closed_setpoint", "set point met"),
+        ("closed_idle", "no more came"),
+        ("closed_limit", "time used up"),
+        ("closed_urgent", "could not wait"),
+    ];
+    let mut found: Vec<_> = REASONS
+        .iter()
+        .map(|(name, text)| (status.count(name), *text))
+        .filter(|(times, _)| *times > 0)
+        .collect();
+    found.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
+    let all = found.iter().map(|(times, _)| times).sum();
+    let shown: Vec<_> = found
+        .iter()
+        .map(|(times, text)| format!("{text} {}", share(*times, all)))
+        .collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
+fn writes(status: &Status) -> String {
+    let (all, delayed) = (status.count("writes"), status.count("writes_delayed"));
+    let line = counted(all, "operation", "operations");
+    if delayed == 0 {
+        return line + ", none delayed";
+    }
+    format!(
+        "{line}, {} delayed ({}) for {} on average, {} at most",
+        count(delayed),
+        share(delayed, all),
+        duration(status.count("write_delay_ns") / delayed),
+        duration(status.count("write_delay_max_ns")),
+    )
+}
+
+fn copy_out(status: &Status) -> String {
+    let state = if status.count("copyout_active") != 0 {
+        "active"
+    } else {
+        "not active"
+    };
+    let copies = status.count("copies");
+    if copies == 0 {
+        return format!("{state}, nothing copied");
+    }
+    let line = format!(
+        "{state}, {} copied, {} not blocked by it",
+        counted(copies, "buffer", "buffers"),
+        counted(status.count("writes_saved"), "write", "writes"),
+    );
+    let failed = status.count("copies_failed");
+    if failed == 0 {
+        return line;
+    }
+    let failed = counted(failed, "copy failed", "copies failed");
+    format!("{line}, {failed} for want of memory")
+}

@@ -1,0 +1,114 @@
+#!/bin/sh
+# Runs in a lab guest: every verb that talks to the kernel, and every way it can
+# refuse, against the real module. Prints one line per check; FAIL lines fail
+# the test. /mnt/0 is ext4, /mnt/1 ext4 mounted read-only, /mnt/2 ext2.
+
+check() { # expected exit code, text its output must hold, command...
+	want=$1 text=$2
+	shift 2
+	said=$("$@" 2>&1)
+	got=$?
+	case $said in
+	*"$text"*) ;;
+	*) got="$got without '$text'" ;;
+	esac
+	if [ "$got" = "$want" ]; then
+		echo "ok $want: $*"
+	else
+		echo "FAIL $*: exit $got, expected $want: $said"
+	fi
+}
+
+unprivileged() {
+	# Any user but root has no capabilities. The pid file that is not there
+	# keeps it from taking process 1, which is luc as well, for a daemon.
+	busybox start-stop-daemon -S -c 65534:65534 -p /none -x /usr/bin/luc -- "$@"
+}
+
+mount -o remount,ro /mnt/1
+
+# Nothing loaded.
+check 0 "This machine can run LUC" luc probe
+check 0 "the module is not loaded" luc status
+check 9 "LUC is not on" luc off /mnt/0
+check 9 "LUC is not on" luc set /mnt/0
+
+# What cannot be steered; nothing is loaded for it.
+check 5 "no such file" luc on /mnt/nowhere
+check 6 "the file system is tmpfs" luc on /tmp
+check 6 "has no journal" luc on /mnt/2
+check 7 "read-only" luc on /mnt/1
+check 10 "goes from" luc on /mnt/0 --set kp_milli=-1
+check 10 "whole number" luc on /mnt/0 --set kp_milli=much
+check 10 "no knob is called" luc on /mnt/0 --set speed=1
+check 4 "no file" luc on /mnt/0 --module /nowhere/luc.ko
+check 4 "was not built for" luc on /mnt/0 --module /other/luc.ko
+check 3 "run it as root" unprivileged on /mnt/0
+check 0 "the module is not loaded" luc status
+
+# On, looked at, changed, off.
+check 0 "policy luc, steering" luc on /mnt/0
+check 8 "already on" luc on "$LUC_DISK0"
+check 0 '"policy": "luc"' luc status --json
+check 0 "kp_milli 900 (was 800)" luc set /mnt/0 kp_milli 900
+check 10 "the old value is kept" luc set /mnt/0 kp_milli 999999
+check 0 "900" luc set /mnt/0 kp_milli
+check 3 "run it as root" unprivileged set /mnt/0 kp_milli 1
+check 0 "900" luc set /mnt/0 kp_milli
+check 0 "policy stock" luc set /mnt/0 policy stock
+check 0 "mode observe (was steer)" luc set /mnt/0 mode observe
+check 0 "observing only" luc status /mnt/0
+check 11 "still on for" luc off --unload
+check 3 "run it as root" unprivileged off /mnt/0
+check 0 "off: /mnt/0" luc off /mnt/0
+check 9 "LUC is not on" luc off /mnt/0
+
+# The module itself refuses what the command line lets through.
+for line in "" x 1:2:3 "9999:9" "$(cat /sys/class/block/nullb0/dev) kp_milli=x" \
+	"$(cat /sys/class/block/nullb0/dev) kp_milli=-1"; do
+	if (echo "$line" > /sys/fs/luc/attach) 2> /dev/null; then
+		echo "FAIL the module took '$line'"
+	else
+		echo "ok attach refuses '$line'"
+	fi
+done
+
+# A recording replays, and nothing of tracing stays behind.
+luc on /mnt/0 > /dev/null
+check 0 "0 lost" luc trace record -o /tmp/recording -- \
+	luc bench create-fsync --threads 8 --seconds 0.3 --warmup-s 0 /mnt/0
+check 0 " 0 different" luc replay /tmp/recording
+check 7 "exit status: 7" luc trace record -o /tmp/other -- sh -c 'exit 7'
+check 0 "" test -z "$(ls /sys/kernel/tracing/instances)"
+
+# Unmounting switches off by itself.
+cd /
+umount /mnt/0
+sleep 0.2 # the module lets go just after
+check 0 "for no file system" luc status
+mount "$LUC_DISK0" /mnt/0
+check 0 "module luc removed" luc off --all --unload
+
+# Killed at any moment: on or off, never in between, and never stuck.
+for ms in 1 2 4 8 12 16 24 32 48 64; do
+	luc on /mnt/0 > /dev/null 2>&1 &
+	usleep "${ms}000"
+	kill -KILL $! 2> /dev/null
+	wait $! 2> /dev/null
+	luc off --all --unload > /dev/null || echo "FAIL off after a kill at $ms ms"
+	[ -e /sys/fs/luc ] && echo "FAIL left behind after a kill at $ms ms"
+done
+# A polite end in the middle leaves nothing: 130, or it was already on.
+for ms in 1 2 4 8 12 16 24 32 48 64; do
+	luc on /mnt/0 > /dev/null 2>&1 &
+	usleep "${ms}000"
+	kill -TERM $! 2> /dev/null
+	wait $!
+	case $? in
+	0) [ -e /sys/fs/luc/nullb0 ] || echo "FAIL on, but not on after TERM at $ms ms" ;;
+	*) [ -e /sys/fs/luc ] && echo "FAIL left behind after TERM at $ms ms" ;;
+	esac
+	luc off --all --unload > /dev/null || echo "FAIL off after TERM at $ms ms"
+done
+echo "ok killed at twenty moments"
+echo "end of checks"

@@ -1,0 +1,74 @@
+//! The command line against the real module, in a lab guest.
+//!
+//! Where the lab cannot run, the test prints SKIP with the reason; with `CI`
+//! set that is a failure.
+
+use assert_cmd::Command;
+
+const KERNEL: &str = "6.12";
+const OTHER_KERNEL: &str = "6.1";
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Standard output, or why the lab is not to be had.
+fn luc(words: &[&str]) -> Result<String, String> {
+    let mut command = Command::cargo_bin("luc").expect("the program is built");
+    let output = command.args(words).output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let remarks = String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.code() {
+        Some(0) => Ok(said),
+        Some(code) if code == i32::from(luc::exit::Code::LabUnavailable.number()) => Err(remarks),
+        _ => panic!("luc {words:?} failed: {remarks}\n{said}"),
+    }
+}
+
+fn run() -> Result<String, String> {
+    let other = luc(&["lab", "build", "--kernel", OTHER_KERNEL, "--source", ROOT])?;
+    let other = format!("{}:/other/luc.ko", other.trim());
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/in_guest.sh:/in_guest.sh"
+    );
+    luc(&[
+        "lab",
+        "run",
+        "--kernel",
+        KERNEL,
+        "--source",
+        ROOT,
+        "--cpu-mips",
+        "250",
+        "--disk",
+        "20us:64",
+        "--disk",
+        "20us:64:64M",
+        "--disk",
+        "20us:64:64M:ext2",
+        "--file",
+        script,
+        "--file",
+        &other,
+        "--",
+        "sh",
+        "/in_guest.sh",
+    ])
+}
+
+#[test]
+fn every_verb_keeps_its_word_in_a_guest() {
+    match run() {
+        Ok(said) => {
+            print!("{said}");
+            let failed: Vec<_> = said
+                .lines()
+                .filter(|line| line.starts_with("FAIL"))
+                .collect();
+            assert!(failed.is_empty(), "{}", failed.join("\n"));
+            assert!(said.ends_with("end of checks\n"), "the script did not end");
+        }
+        Err(why) if std::env::var_os("CI").is_none() => {
+            println!("SKIP every_verb_keeps_its_word_in_a_guest: {why}");
+        }
+        Err(why) => panic!("{why}"),
+    }
+}

@@ -1,0 +1,309 @@
+//! The program as a shell sees it: help, exit codes, pages, completions, and
+//! the verbs that need no kernel.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use common::Pretended;
+use insta::assert_snapshot;
+
+fn luc() -> Command {
+    let mut command = Command::cargo_bin("luc").expect("the program is built");
+    // The width of the terminal must not show in the snapshots.
+    command.env("COLUMNS", "100").env_remove("LUC_SYSROOT");
+    command
+}
+
+/// What a terminal would show, and the exit code.
+fn run(command: &mut Command) -> String {
+    let output = command.output().expect("the program runs");
+    format!(
+        "{}{}[exit {}]\n",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+        output.status.code().expect("no signal")
+    )
+}
+
+#[test]
+fn help_is_short_and_long() {
+    assert_snapshot!(run(luc().arg("-h")));
+    assert_snapshot!(run(luc().arg("--help")));
+    let on = run(luc().args(["on", "--help"]));
+    let (options, knobs) = on.split_once("Knobs:").expect("a table of knobs");
+    assert_snapshot!(options);
+    for knob in luc_control::knobs() {
+        assert!(knobs.contains(knob.name), "{}", knob.name);
+    }
+}
+
+#[test]
+fn wrong_command_lines_exit_with_2() {
+    let lines: [&[&str]; 6] = [
+        &[],
+        &["fly"],
+        &["on"],
+        &["off"],
+        &["off", "/", "--all"],
+        &["bench", "create-fsync", "--threads", "none", "/tmp"],
+    ];
+    for line in lines {
+        luc().args(line).assert().code(2);
+    }
+}
+
+#[test]
+fn sysroot_is_an_option_and_a_variable() {
+    let machine = Pretended::new();
+    luc()
+        .arg("probe")
+        .arg("--sysroot")
+        .arg(machine.dir.path())
+        .assert()
+        .success();
+    let said = run(luc()
+        .args(["on", "/srv/xfs"])
+        .env("LUC_SYSROOT", machine.dir.path()));
+    assert!(said.ends_with("[exit 6]\n"), "{said}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let machine = Pretended::new();
+    let program = assert_cmd::cargo::cargo_bin("luc");
+    let mut child = std::process::Command::new(program)
+        .args(["completions", "zsh", "--sysroot"])
+        .arg(machine.dir.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+/// Every page is there, and groff has nothing to say about it.
+#[test]
+fn man_pages_render() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    luc()
+        .args(["man", "--out"])
+        .arg(dir.path())
+        .assert()
+        .success();
+    let page = |name: &str| fs::read_to_string(dir.path().join(name)).expect(name);
+    let on = page("luc-on.1");
+    for knob in luc_control::knobs() {
+        assert!(on.contains(knob.name), "{} is in luc-on(1)", knob.name);
+    }
+    let status = page("luc-status.1");
+    for counter in luc_control::counters() {
+        assert!(status.contains(counter.name), "{}", counter.name);
+    }
+    assert!(page("luc.1").contains("luc\\-bench"));
+    assert!(page("luc-bench-create-fsync.1").contains("threads"));
+    assert!(
+        !page("luc-probe.1").contains("sysroot"),
+        "hidden options stay hidden"
+    );
+    let (before, knobs) = on.split_once(".SH KNOBS").expect("a section of knobs");
+    let (_, after) = knobs.split_once(".SH").expect("a section after it");
+    assert_snapshot!("man_on", format!("{before}[knobs]\n{after}"));
+    if !Path::new("/usr/bin/man").exists() {
+        println!("SKIP rendering: man is not installed");
+        return;
+    }
+    for entry in fs::read_dir(dir.path()).expect("folder") {
+        let file = entry.expect("entry").path();
+        let output = std::process::Command::new("man")
+            .args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"])
+            .arg(&file)
+            .output()
+            .expect("man runs");
+        assert!(output.status.success(), "{}", file.display());
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "",
+            "{}",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn completions_know_the_verbs() {
+    for shell in ["bash", "zsh", "fish"] {
+        let said = run(luc().args(["completions", shell]));
+        for word in ["probe", "create-fsync", "allow-log"] {
+            assert!(said.contains(word), "{shell}: {word}");
+        }
+    }
+    let script = run(luc().args(["completions", "bash"]));
+    let script = script.trim_end_matches("[exit 0]\n");
+    let file = tempfile::NamedTempFile::new().expect("temporary file");
+    fs::write(file.path(), script).expect("temporary file");
+    let checked = std::process::Command::new("bash")
+        .arg("-n")
+        .arg(file.path())
+        .status();
+    assert!(checked.expect("bash runs").success());
+}
+
+#[test]
+fn poles_of_gains() {
+    assert_snapshot!(run(luc().args(["control", "poles"])));
+    assert_snapshot!(run(
+        luc().args(["control", "poles", "--kp", "4", "--ki", "0"])
+    ));
+    assert_snapshot!(run(luc().args(["control", "poles", "--json"])));
+    assert_snapshot!(run(luc().args(["control", "poles", "--kp", "-1"])));
+}
+
+#[test]
+fn benches_print_json_and_name_what_failed() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let said = run(luc()
+        .args([
+            "bench",
+            "create-fsync",
+            "--threads",
+            "2",
+            "--ops",
+            "3",
+            "--warmup-s",
+            "0",
+            "--json",
+        ])
+        .arg(dir.path()));
+    let line = said.lines().next().expect("a line");
+    let report: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    assert_eq!(report["workload"], "create-fsync");
+    assert!(said.ends_with("[exit 0]\n"));
+    let said = run(luc().args(["bench", "burst", "/no/such/folder"]));
+    assert!(
+        said.starts_with("luc: burst: cannot create directory /no/such/folder/"),
+        "{said}"
+    );
+    assert!(said.ends_with("[exit 14]\n"), "{said}");
+}
+
+#[test]
+fn recordings_that_are_none() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let put = |name: &str, text: &str| {
+        fs::write(dir.path().join(name), text).expect("temporary file");
+    };
+    put("empty", "");
+    put("header", "# luc-trace 1 kernel=6.12\n");
+    put("future", "# luc-trace 9\n");
+    put("garbage", "some text\n");
+    let mut said = String::new();
+    for name in ["absent", "empty", "header", "future", "garbage"] {
+        said += &run(luc().args(["replay", name]).current_dir(dir.path()));
+    }
+    assert_snapshot!(said);
+}
+
+/// A decision made by the controller itself replays; with one term changed it
+/// does not.
+#[test]
+fn replay_believes_only_the_controller() {
+    use luc_control::{Decision, Dev, Input, Params, State, Step, batch_step};
+    use luc_trace::{Event, Header, Record, Writer};
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let record = |name: &str, bend: i64| {
+        let file = fs::File::create(dir.path().join(name)).expect("temporary file");
+        let header = Header::default().with("kernel", "6.12");
+        let mut writer = Writer::new(file, &header).expect("temporary file");
+        let (params, mut state) = (Params::default(), State::default());
+        for commit in 1..=3_u32 {
+            let before = state;
+            let input = Input {
+                now_ns: i64::from(commit) * 8_000_000,
+                events: 2,
+                expected_events: 2,
+                last_event_ns: i64::from(commit) * 8_000_000 - 1000,
+                commit_avg_ns: 8_000_000,
+                ..Input::default()
+            };
+            let mut out = batch_step(Step::Open, &params, &mut state, &input);
+            out.limit_ns += bend;
+            let decision = Box::new(Decision {
+                step: Step::Open.value(),
+                params,
+                input,
+                state: before,
+                out,
+            });
+            let dev = Dev {
+                major: 254,
+                minor: 0,
+            };
+            let event = Event::Decision {
+                dev,
+                tid: commit,
+                decision,
+            };
+            let record = Record {
+                task: "jbd2/vda1-8".into(),
+                pid: 77,
+                cpu: 0,
+                time_ns: u64::from(commit) * 8_000_000,
+                event,
+            };
+            writer.record(&record).expect("temporary file");
+        }
+        writer.finish().expect("temporary file");
+    };
+    record("good", 0);
+    record("bent", 1);
+    assert_snapshot!(run(luc().args(["replay", "good"]).current_dir(dir.path())));
+    assert_snapshot!(run(luc().args(["replay", "bent"]).current_dir(dir.path())));
+    let json = run(luc()
+        .args(["replay", "--json", "good"])
+        .current_dir(dir.path()));
+    assert!(json.contains("\"passed\": true"), "{json}");
+}
+
+#[test]
+fn the_lab_refuses_nonsense_before_it_starts() {
+    let unknown = run(luc().args(["lab", "run", "--kernel", "1.0", "--no-module", "--", "true"]));
+    assert!(
+        unknown.starts_with("luc: lab: no kernel named \"1.0\"; known kernels: "),
+        "{unknown}"
+    );
+    assert!(unknown.ends_with("[exit 20]\n"), "{unknown}");
+    let lines: [&[&str]; 3] = [
+        &["--cpu-mips", "333", "--no-module", "--", "true"],
+        &["--file", "here", "--", "true"],
+        &["--source", "/no/such/folder", "--", "true"],
+    ];
+    let mut said = String::new();
+    for line in lines {
+        said += &run(luc().args(["lab", "run"]).args(line));
+    }
+    said += &run(luc().args(["lab", "run", "--disk", "fast", "--", "true"]));
+    assert_snapshot!(said);
+}
+
+#[test]
+fn recording_needs_tracefs_and_the_module() {
+    let machine = Pretended::new();
+    let file = machine.dir.path().join("recording");
+    let record = || {
+        let mut command = luc();
+        command.args(["trace", "record", "-o"]).arg(&file);
+        command.arg("--sysroot").arg(machine.dir.path());
+        run(&mut command)
+    };
+    let mut said = record();
+    machine.put("/sys/kernel/tracing/instances/README", "");
+    said += &record();
+    assert!(!file.exists(), "no file without a recording");
+    assert_snapshot!(said);
+}

@@ -1,0 +1,310 @@
+//! `luc on`, `off`, `status` and `set` against a pretended kernel: what a
+//! person reads, and what the kernel is told.
+
+mod common;
+
+use common::Pretended;
+use insta::assert_snapshot;
+use luc_workload::Stop;
+use rustix::io::Errno;
+
+/// A machine with LUC on for /srv/data after some work.
+fn working() -> Pretended {
+    let machine = Pretended::new();
+    machine.run(&["on", "/srv/data"]);
+    machine.count(
+        "vdb",
+        &[
+            ("commits", 12_345),
+            ("sync_events", 94_110),
+            ("commits_held", 8_271),
+            ("held_ns", 1_662_471_000),
+            ("held_max_ns", 4_048_000),
+            ("closed_now", 4_074),
+            ("closed_setpoint", 7_444),
+            ("closed_idle", 500),
+            ("closed_limit", 300),
+            ("closed_urgent", 27),
+            ("writes", 1_234_567),
+            ("writes_delayed", 120),
+            ("write_delay_ns", 144_000_000),
+            ("write_delay_max_ns", 8_100_000),
+            ("writes_saved", 3_210),
+            ("copies", 45_120),
+            ("copyout_active", 1),
+            ("setpoint_events", 8),
+            ("batch_events", 8),
+            ("commit_avg_ns", 8_096_000),
+        ],
+    );
+    machine
+}
+
+#[test]
+fn on_loads_attaches_and_says_so() {
+    let machine = Pretended::new();
+    assert_snapshot!(machine.run(&["on", "/srv/data"]));
+    assert_eq!(
+        *machine.acts.borrow(),
+        [
+            format!("load /lib/modules/{}/extra/luc.ko", common::RELEASE),
+            "/sys/fs/luc/attach 254:16".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn on_takes_a_device_knobs_and_a_module_file() {
+    let machine = Pretended::new();
+    machine.put("/root/luc.ko", "ELF");
+    let said = machine.run(&[
+        "on",
+        "/dev/dm-0",
+        "--policy",
+        "pid",
+        "--observe",
+        "--set",
+        "setpoint_events=9",
+        "--set",
+        "kp_milli=1",
+        "--set",
+        "kp_milli=700",
+        "--module",
+        "/root/luc.ko",
+    ]);
+    assert_snapshot!(said);
+    assert_eq!(
+        *machine.acts.borrow(),
+        [
+            "load /root/luc.ko",
+            "/sys/fs/luc/attach 253:0 policy=pid mode=observe setpoint_events=9 kp_milli=700",
+        ]
+    );
+}
+
+#[test]
+fn on_refuses_what_it_cannot_steer() {
+    let machine = Pretended::new();
+    let mut said = String::new();
+    for path in ["/srv/nothing", "/srv/xfs", "/srv/plain", "/srv/frozen"] {
+        said += &machine.run(&["on", path]);
+    }
+    assert_snapshot!(said);
+    assert!(
+        machine.acts.borrow().is_empty(),
+        "the kernel was left alone"
+    );
+}
+
+#[test]
+fn on_refuses_bad_knobs_before_it_touches_anything() {
+    let machine = Pretended::new();
+    let mut said = machine.run(&["on", "/srv/data", "--policy", "fast"]);
+    for setting in [
+        "kp=1",
+        "kp_milli",
+        "kp_milli=x",
+        "kp_milli=-1",
+        "kp_milli=100001",
+    ] {
+        said += &machine.run(&["on", "/srv/data", "--set", setting]);
+    }
+    assert_snapshot!(said);
+    assert!(
+        machine.acts.borrow().is_empty(),
+        "the kernel was left alone"
+    );
+}
+
+#[test]
+fn on_twice_is_refused() {
+    let machine = Pretended::new();
+    machine.run(&["on", "/srv/data"]);
+    assert_snapshot!(machine.run(&["on", "/dev/vdb"]));
+}
+
+#[test]
+fn on_needs_root() {
+    let machine = Pretended::new();
+    machine.put("/proc/self/status", "CapEff:\t0000000000000000\n");
+    assert_snapshot!(machine.run(&["on", "/srv/data"]));
+}
+
+#[test]
+fn every_answer_of_the_module_has_its_own_line() {
+    let mut said = String::new();
+    for errno in [
+        Errno::NODEV,
+        Errno::OPNOTSUPP,
+        Errno::NOLINK,
+        Errno::ROFS,
+        Errno::EXIST,
+        Errno::BUSY,
+        Errno::NOENT,
+        Errno::INVAL,
+        Errno::RANGE,
+        Errno::PERM,
+        Errno::NOMEM,
+    ] {
+        let mut machine = Pretended::new();
+        machine.load();
+        machine.hook("jbd2_log_wait_commit", "busy");
+        machine.hook("jbd2_complete_transaction", "missing");
+        machine.attach_error = Some(errno);
+        said += &machine.run(&["on", "/srv/data"]);
+    }
+    assert_snapshot!(said);
+}
+
+#[test]
+fn a_module_that_will_not_load_is_explained() {
+    let mut said = String::new();
+    for errno in [
+        Errno::NOEXEC,
+        Errno::OPNOTSUPP,
+        Errno::KEYREJECTED,
+        Errno::PERM,
+        Errno::NOMEM,
+    ] {
+        let mut machine = Pretended::new();
+        machine.put(
+            "/dev/kmsg",
+            "6,1,2,-;luc: jbd2: journal_s has 1234 bytes, none known\n6,2,3,-;other\n",
+        );
+        machine.load_error = Some(errno);
+        said += &machine.run(&["on", "/srv/data"]);
+    }
+    let machine = Pretended::new();
+    said += &machine.run(&["on", "/srv/data", "--module", "/root/luc.ko"]);
+    machine.remove(&format!("/lib/modules/{}", common::RELEASE));
+    said += &machine.run(&["on", "/srv/data"]);
+    assert_snapshot!(said);
+}
+
+#[test]
+fn a_failed_attach_takes_the_module_along() {
+    let mut machine = Pretended::new();
+    machine.attach_error = Some(Errno::NOMEM);
+    machine.run(&["on", "/srv/data"]);
+    assert_eq!(
+        machine.acts.borrow().last().map(String::as_str),
+        Some("unload luc")
+    );
+    // A module that was there before stays.
+    machine.load();
+    machine.acts.borrow_mut().clear();
+    machine.run(&["on", "/srv/data"]);
+    assert_eq!(*machine.acts.borrow(), ["/sys/fs/luc/attach 254:16"]);
+}
+
+#[test]
+fn an_interrupt_between_load_and_attach_leaves_nothing() {
+    let mut machine = Pretended::new();
+    let stop = Stop::new();
+    machine.interrupt_at_load = Some(stop.clone());
+    assert_snapshot!(machine.run_until(&["on", "/srv/data"], stop));
+    assert_eq!(machine.acts.borrow().len(), 2, "load and unload");
+    assert!(!machine.at("/sys/fs/luc").exists());
+}
+
+#[test]
+fn off_restores_and_tells_what_was_done() {
+    let machine = working();
+    assert_snapshot!(machine.run(&["off", "/srv/data"]));
+    assert_snapshot!(machine.run(&["off", "/srv/data"]));
+    assert_snapshot!(machine.run(&["off", "/srv/nothing"]));
+}
+
+#[test]
+fn off_all_and_unload() {
+    let machine = working();
+    machine.run(&["on", "/"]);
+    assert_snapshot!(machine.run(&["off", "/", "--unload"]));
+    assert_snapshot!(machine.run(&["off", "--all", "--unload"]));
+    assert_snapshot!(machine.run(&["off", "--all", "--unload"]));
+}
+
+#[test]
+fn a_module_in_use_is_not_torn_out() {
+    let mut machine = Pretended::new();
+    machine.load();
+    machine.pinned = true;
+    assert_snapshot!(machine.run(&["off", "--unload"]));
+}
+
+#[test]
+fn status_is_for_people() {
+    let machine = working();
+    machine.run(&["on", "/dev/dm-0", "--observe", "--set", "setpoint_events=4"]);
+    assert_snapshot!(machine.run(&["status"]));
+    assert_snapshot!(machine.run(&["status", "/srv/mail"]));
+    assert_snapshot!(machine.run(&["status", "/"]));
+}
+
+#[test]
+fn status_is_for_programs() {
+    let machine = working();
+    let said = machine.run(&["status", "--json"]);
+    let mut report: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let one = report["file_systems"][0]
+        .as_object_mut()
+        .expect("a file system");
+    let knobs = one.remove("knobs").expect("knobs");
+    let counters = one.remove("counters").expect("counters");
+    assert_eq!(knobs["policy"], "luc");
+    assert_eq!(knobs["copyout_adapt"], true);
+    assert_eq!(counters["commits"], 12_345);
+    for knob in luc_control::knobs() {
+        assert!(!knobs[knob.name].is_null(), "{}", knob.name);
+    }
+    for counter in luc_control::counters() {
+        assert!(counters[counter.name].is_i64(), "{}", counter.name);
+    }
+    assert_snapshot!(serde_json::to_string_pretty(&report).expect("JSON"));
+}
+
+#[test]
+fn status_of_nothing() {
+    let machine = Pretended::new();
+    assert_snapshot!(machine.run(&["status"]));
+    assert_snapshot!(machine.run(&["status", "--json"]));
+    machine.load();
+    assert_snapshot!(machine.run(&["status"]));
+}
+
+#[test]
+fn set_lists_changes_and_refuses() {
+    let machine = working();
+    machine.run(&["set", "/srv/data", "kp_milli", "900"]);
+    let list = machine.run(&["set", "/srv/data"]);
+    assert_eq!(list.lines().count(), 1 + luc_control::knobs().len());
+    let some = list.lines().filter(|line| {
+        ["knob", "policy", "mode", "kp_milli", "copyout_adapt"]
+            .contains(&line.split(' ').next().expect("a word"))
+    });
+    assert_snapshot!(some.collect::<Vec<_>>().join("\n"));
+    let mut said = String::new();
+    for words in [
+        &["policy", "pid"][..],
+        &["policy"],
+        &["policy", "fast"],
+        &["kp", "1"],
+        &["kp_milli", "ten"],
+        &["kp_milli", "-5"],
+        &["kp_milli", "100001"],
+        &["kp_milli"],
+    ] {
+        let line: Vec<_> = ["set", "/srv/data"].iter().chain(words).copied().collect();
+        said += &machine.run(&line);
+    }
+    said += &machine.run(&["set", "/", "kp_milli", "1"]);
+    assert_snapshot!(said);
+    assert_snapshot!(machine.run(&["set", "/srv/data", "mode", "--json"]));
+}
+
+#[test]
+fn every_disk_is_what_its_row_says() {
+    for disk in &common::DISKS {
+        assert_eq!(common::device(disk.name).to_string(), disk.device);
+    }
+}
