@@ -52,7 +52,9 @@ fn check(step: Step, params: &Params, before: &State, after: &State, input: &Inp
         Step::Poll => {
             assert!(!held || input.urgent == 0, "{context}");
             if held {
-                let end_ns = before.open_ns.saturating_add(before.wait_ns);
+                // The knob may have been lowered since the batch was opened.
+                let wait_ns = before.wait_ns.min(delay_limit_ns(params));
+                let end_ns = before.open_ns.saturating_add(wait_ns);
                 assert!(out.wake_ns <= end_ns, "{context}");
                 assert!(
                     input.now_ns < out.wake_ns,
@@ -167,6 +169,55 @@ proptest! {
         });
         prop_assert!(limits[0] <= limits[1]);
     }
+}
+
+#[test]
+fn products_saturate_at_the_end_of_their_sign() {
+    let huge = Gains {
+        kp_milli: i64::MAX,
+        ki_milli: i64::MAX,
+        kd_milli: i64::MAX,
+    };
+    for (e_milli, end) in [(-5_000, i64::MIN), (5_000, i64::MAX)] {
+        let mut memory = PidState {
+            error_known: 1,
+            ..PidState::default()
+        };
+        let terms = pid_step(&huge, &mut memory, e_milli, 1_000, Saturated::No);
+        assert_eq!(terms.p_milli, end / 1_000);
+        assert_eq!(terms.i_milli, end / 1_000);
+        assert_eq!(terms.d_milli, end / 1_000);
+    }
+}
+
+#[test]
+fn fewer_than_nobody_are_expected_by_nobody() {
+    let input = Input {
+        events: 3,
+        expected_events: -2,
+        commit_avg_ns: 1_000_000,
+        ..Input::default()
+    };
+    let mut state = State::default();
+    let out = batch_step(Step::Open, &Params::default(), &mut state, &input);
+    assert_eq!(state.target_events, 3);
+    assert_eq!(out.reason, Reason::Now.value());
+}
+
+/// An average that comes out as 0, as no history leaves it.
+#[test]
+fn an_average_step_of_nothing_divides_nothing() {
+    let mut state = State {
+        step_ns: -1,
+        closed_ns: 1,
+        ..State::default()
+    };
+    let input = Input {
+        now_ns: 11,
+        ..Input::default()
+    };
+    let out = batch_step(Step::Close, &Params::default(), &mut state, &input);
+    assert_eq!((state.step_ns, out.dt_milli), (0, 10_000));
 }
 
 /// Bytes as a program: each pair picks a step and what changes before it. This

@@ -25,8 +25,8 @@ pub struct ModuleLoad {
 pub struct Plan {
     /// Loaded one after the other; the first that fails ends the run.
     pub modules: Vec<ModuleLoad>,
-    /// Earliest virtual time of the first cell since boot, in nanoseconds:
-    /// lets the kernel's own late start-up work finish.
+    /// Virtual nanoseconds of sleep before the first cell: lets the kernel's
+    /// own late start-up work finish.
     pub settle_ns: u64,
     /// Experiments, each on fresh disks.
     pub cells: Vec<Cell>,

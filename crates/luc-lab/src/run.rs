@@ -29,9 +29,9 @@ const MODULES: [&str; 6] = [
 ];
 /// Of these, the ones a kernel may lack altogether.
 const MODULES_OPTIONAL: [&str; 2] = ["crc32c_intel", "crc32c_generic"];
-/// The kernel's last start-up work (clock source, lazy work queues) ends
-/// within the first seconds.
-const SETTLE_NS: u64 = 3_000_000_000;
+/// The kernel's last start-up work (the choice of the clock) ends a second
+/// after its first process begins.
+const SETTLE_NS: u64 = 2_000_000_000;
 const POLL: Duration = Duration::from_millis(50);
 
 /// What to run.

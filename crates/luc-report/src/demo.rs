@@ -13,7 +13,13 @@ pub const SPEEDS: [u32; 4] = [125, 250, 500, 1000];
 /// Threads of the bursts of fsyncs.
 const BURST_THREADS: [u32; 2] = [4, 16];
 /// Policies compared in throughput.
-const POLICIES: [Mode; 5] = [Mode::Stock, Mode::Static, Mode::Pid, Mode::Copyout, Mode::Luc];
+const POLICIES: [Mode; 5] = [
+    Mode::Stock,
+    Mode::Static,
+    Mode::Pid,
+    Mode::Copyout,
+    Mode::Luc,
+];
 const THREADS: [u32; 4] = [1, 4, 16, 64];
 /// Disks of the throughput comparison, with warm-up and measurement in milliseconds: a fast disk
 /// shows as many commits in less time, and keeps the processor, which is what costs host time,
@@ -69,7 +75,12 @@ pub fn plan(args: &DemoArgs) -> Vec<Job> {
         }
     }
     let load = write_delay_load();
-    job(1000, POLICIES.map(|mode| cell("4ms:1", load.clone(), mode)).into());
+    job(
+        1000,
+        POLICIES
+            .map(|mode| cell("4ms:1", load.clone(), mode))
+            .into(),
+    );
     for cpu_mips in SPEEDS {
         let mut cells = Vec::new();
         for mode in [Mode::Stock, Mode::Luc] {
@@ -85,7 +96,10 @@ pub fn plan(args: &DemoArgs) -> Vec<Job> {
 
 /// The report on kept results.
 pub fn document(records: &Records) -> Document {
-    let release = records.records.first().map_or("no kernel", |r| r.kernel_release.as_str());
+    let release = records
+        .records
+        .first()
+        .map_or("no kernel", |r| r.kernel_release.as_str());
     let sections = vec![
         burst_section(records),
         write_burst_section(records),
@@ -167,7 +181,9 @@ impl BySpeed<'_> {
     fn chart(&self, title: &str, y_label: &str) -> Chart {
         let line = |mode: Mode| Line {
             name: mode.name().to_owned(),
-            y: SPEEDS.map(|mips| self.value(mips, mode, Record::main_figure)).into(),
+            y: SPEEDS
+                .map(|mips| self.value(mips, mode, Record::main_figure))
+                .into(),
         };
         Chart {
             title: title.to_owned(),
@@ -178,7 +194,13 @@ impl BySpeed<'_> {
         }
     }
 
-    fn row(&self, cpu_mips: u32, name: &str, form: fn(f64) -> String, more_is_good: bool) -> Vec<Cell> {
+    fn row(
+        &self,
+        cpu_mips: u32,
+        name: &str,
+        form: fn(f64) -> String,
+        more_is_good: bool,
+    ) -> Vec<Cell> {
         let value = |mode, figure| self.value(cpu_mips, mode, figure);
         let stock = value(Mode::Stock, Record::main_figure);
         let luc = value(Mode::Luc, Record::main_figure);
@@ -213,7 +235,9 @@ fn burst_section(records: &Records) -> Section {
                the others come too late for it and wait for two commits instead of one."
             .to_owned(),
         charts: named()
-            .map(|(by, threads)| by.chart(&format!("Bursts of {threads} fsyncs"), "files per second"))
+            .map(|(by, threads)| {
+                by.chart(&format!("Bursts of {threads} fsyncs"), "files per second")
+            })
             .collect(),
         table: Table {
             headings: headings(&[
@@ -229,7 +253,9 @@ fn burst_section(records: &Records) -> Section {
             groups: named()
                 .map(|(by, threads)| {
                     let name = threads.to_string();
-                    SPEEDS.map(|mips| by.row(mips, &name, number::figure, true)).into()
+                    SPEEDS
+                        .map(|mips| by.row(mips, &name, number::figure, true))
+                        .into()
                 })
                 .collect(),
         },
@@ -253,7 +279,13 @@ fn write_burst_section(records: &Records) -> Section {
         charts: vec![by.chart("Bursts of 16 writers", "time to write 16 KB, ms")],
         table: Table {
             headings: headings(&[
-                "threads", "MIPS", "stock ms", "blocked", "LUC ms", "blocked", "LUC/stock",
+                "threads",
+                "MIPS",
+                "stock ms",
+                "blocked",
+                "LUC ms",
+                "blocked",
+                "LUC/stock",
             ]),
             left: 0,
             groups: vec![SPEEDS.map(|mips| by.row(mips, "16", form, false)).into()],
@@ -276,7 +308,13 @@ fn throughput_section(records: &Records) -> Section {
                 let record = of(mode);
                 let rate = record.and_then(Record::main_figure);
                 let delay = record.map(Record::sync_delay_ms);
-                let delay_ms = |ms: f64| if ms < 10.0 { format!("{ms:.2}") } else { format!("{ms:.1}") };
+                let delay_ms = |ms: f64| {
+                    if ms < 10.0 {
+                        format!("{ms:.2}")
+                    } else {
+                        format!("{ms:.1}")
+                    }
+                };
                 vec![
                     Cell::new(disk),
                     Cell::new(threads.to_string()),
@@ -287,7 +325,10 @@ fn throughput_section(records: &Records) -> Section {
                     entry(record.and_then(Record::fsyncs_per_commit), number::figure),
                     entry(delay.map(|d| d.0), delay_ms),
                     entry(delay.map(|d| d.1), delay_ms),
-                    entry(record.and_then(Record::writes_delayed_share), number::percent),
+                    entry(
+                        record.and_then(Record::writes_delayed_share),
+                        number::percent,
+                    ),
                 ]
             };
             groups.push(POLICIES.map(row).into());

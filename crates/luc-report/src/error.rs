@@ -31,7 +31,9 @@ pub enum ReportError {
         more: usize,
     },
     /// A cell's output is not what its workload prints.
-    #[error("kernel {kernel}, cell {cell}: cannot read the result: {why}; the binary in the guest must be this one")]
+    #[error(
+        "kernel {kernel}, cell {cell}: cannot read the result: {why}; the binary in the guest must be this one"
+    )]
     BadOutput {
         /// Kernel by its name in the list.
         kernel: String,

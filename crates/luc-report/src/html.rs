@@ -77,7 +77,12 @@ fn table(out: &mut String, table: &Table) {
     let side = |column: usize| if column < table.left { "l" } else { "r" };
     out.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, heading) in table.headings.iter().enumerate() {
-        let _ = write!(out, "<th class=\"{}\">{}</th>", side(column), escape(heading));
+        let _ = write!(
+            out,
+            "<th class=\"{}\">{}</th>",
+            side(column),
+            escape(heading)
+        );
     }
     out.push_str("</tr></thead>\n");
     for group in &table.groups {

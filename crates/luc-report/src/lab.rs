@@ -28,7 +28,11 @@ pub struct StockLab {
 }
 
 impl StockLab {
-    fn spec(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> luc_lab::error::Result<RunSpec> {
+    fn spec(
+        &self,
+        job: &Job,
+        progress: &mut dyn luc_lab::Progress,
+    ) -> luc_lab::error::Result<RunSpec> {
         let mut cells = Vec::with_capacity(job.cells.len());
         for measurement in &job.cells {
             cells.push(cell(measurement)?);

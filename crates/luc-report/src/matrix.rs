@@ -77,7 +77,10 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
             }
         }
         if has(Part::WriteDelay) {
-            job(1000, repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats));
+            job(
+                1000,
+                repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats),
+            );
         }
         if !kernel.starts_with(SPEED_KERNEL) {
             continue;
@@ -130,11 +133,18 @@ pub fn document(records: &Records) -> (Document, Tally) {
     .into_iter()
     .filter(|section| !section.table.groups.is_empty())
     .collect();
-    let runs = records.records.iter().map(|record| record.cell.repeat).max();
+    let runs = records
+        .records
+        .iter()
+        .map(|record| record.cell.repeat)
+        .max();
     let releases: Vec<String> = kernels
         .iter()
         .filter_map(|kernel| {
-            let record = records.records.iter().find(|record| record.kernel == *kernel)?;
+            let record = records
+                .records
+                .iter()
+                .find(|record| record.kernel == *kernel)?;
             Some(format!("{kernel} ({})", record.kernel_release))
         })
         .collect();
@@ -153,7 +163,10 @@ pub fn document(records: &Records) -> (Document, Tally) {
         verdict: if tally.missed == 0 {
             format!("All {total} figures were reached.")
         } else {
-            format!("{} of {total} figures were reached, {} were missed.", tally.reached, tally.missed)
+            format!(
+                "{} of {total} figures were reached, {} were missed.",
+                tally.reached, tally.missed
+            )
         },
     };
     (document, tally)
@@ -178,7 +191,13 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn new(records: &'a Records, kernel: &'a str, cpu_mips: u32, disk: &'a str, load: Load) -> Self {
+    fn new(
+        records: &'a Records,
+        kernel: &'a str,
+        cpu_mips: u32,
+        disk: &'a str,
+        load: Load,
+    ) -> Self {
         let filter = Filter {
             kernel: Some(kernel),
             cpu_mips: Some(cpu_mips),
@@ -196,12 +215,14 @@ impl<'a> Place<'a> {
     }
 
     fn spread(&self, mode: Mode, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
-        self.records.spread(self.filter, mode, |load| *load == self.load, figure)
+        self.records
+            .spread(self.filter, mode, |load| *load == self.load, figure)
     }
 
     fn ratio(&self, mode: Mode) -> Option<Spread> {
         let load = |load: &Load| *load == self.load;
-        self.records.ratio(self.filter, mode, load, Record::main_figure)
+        self.records
+            .ratio(self.filter, mode, load, Record::main_figure)
     }
 }
 
@@ -221,7 +242,13 @@ fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn section(title: &str, note: &str, names: &[&str], left: usize, groups: Vec<Vec<Vec<Cell>>>) -> Section {
+fn section(
+    title: &str,
+    note: &str,
+    names: &[&str],
+    left: usize,
+    groups: Vec<Vec<Vec<Cell>>>,
+) -> Section {
     Section {
         title: title.to_owned(),
         note: note.to_owned(),
@@ -229,7 +256,10 @@ fn section(title: &str, note: &str, names: &[&str], left: usize, groups: Vec<Vec
         table: Table {
             headings: headings(names),
             left,
-            groups: groups.into_iter().filter(|group| !group.is_empty()).collect(),
+            groups: groups
+                .into_iter()
+                .filter(|group| !group.is_empty())
+                .collect(),
         },
     }
 }
@@ -246,14 +276,21 @@ fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tally) 
                     continue;
                 }
                 let target = targets::create_fsync(kernel, disk, threads);
-                let form = if threads == 1 { number::fine_ratio } else { number::ratio };
+                let form = if threads == 1 {
+                    number::fine_ratio
+                } else {
+                    number::ratio
+                };
                 rows.push(vec![
                     Cell::new(kernel),
                     Cell::new(disk),
                     Cell::new(threads.to_string()),
                     entry(place.figure(Mode::Stock), number::figure),
                     entry(place.figure(Mode::Luc), number::figure),
-                    entry(place.spread(Mode::Luc, Record::fsyncs_per_commit), number::figure),
+                    entry(
+                        place.spread(Mode::Luc, Record::fsyncs_per_commit),
+                        number::figure,
+                    ),
                     entry(ratio, form),
                     target_entry(target, form),
                     tally.verdict(target, mean(ratio)),
@@ -266,7 +303,15 @@ fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tally) 
         "create-fsync",
         "Threads loop create, fsync, close. Operations per second.",
         &[
-            "kernel", "disk", "threads", "stock ops/s", "LUC ops/s", "fsyncs/commit", "ratio", "to reach", "",
+            "kernel",
+            "disk",
+            "threads",
+            "stock ops/s",
+            "LUC ops/s",
+            "fsyncs/commit",
+            "ratio",
+            "to reach",
+            "",
         ],
         2,
         groups,
@@ -285,7 +330,11 @@ fn policies_section(records: &Records, kernels: &[&str]) -> Section {
                 if ratios.iter().all(Option::is_none) {
                     continue;
                 }
-                let mut row = vec![Cell::new(kernel), Cell::new(disk), Cell::new(threads.to_string())];
+                let mut row = vec![
+                    Cell::new(kernel),
+                    Cell::new(disk),
+                    Cell::new(threads.to_string()),
+                ];
                 row.extend(ratios.map(|ratio| entry(ratio, number::ratio)));
                 row.push(entry(place.ratio(Mode::Luc), number::ratio));
                 rows.push(row);
@@ -296,7 +345,9 @@ fn policies_section(records: &Records, kernels: &[&str]) -> Section {
     section(
         "create-fsync under the other policies",
         "Operations per second, ratio to stock.",
-        &["kernel", "disk", "threads", "static", "pid", "copyout", "LUC"],
+        &[
+            "kernel", "disk", "threads", "static", "pid", "copyout", "LUC",
+        ],
         2,
         groups,
     )
@@ -325,7 +376,10 @@ fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tally) -
                 entry(ratio, number::ratio),
                 target_entry(target, number::ratio),
                 tally.verdict(target, mean(ratio)),
-                entry(place.spread(Mode::Stock, Record::bad_share), number::percent),
+                entry(
+                    place.spread(Mode::Stock, Record::bad_share),
+                    number::percent,
+                ),
                 entry(delayed, number::percent),
                 target_entry(delayed_target, number::percent),
                 tally.verdict(delayed_target, mean(delayed)),
@@ -337,8 +391,17 @@ fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tally) -
         "write-delay",
         "48 writers append 4 KB every 2 ms beside one fsync stream; disk 4ms:1. Delayed: longer than 1 ms.",
         &[
-            "kernel", "mode", "stock writes/s", "writes/s", "ratio", "to reach", "", "stock delayed", "delayed",
-            "to reach", "",
+            "kernel",
+            "mode",
+            "stock writes/s",
+            "writes/s",
+            "ratio",
+            "to reach",
+            "",
+            "stock delayed",
+            "delayed",
+            "to reach",
+            "",
         ],
         2,
         groups,
@@ -348,7 +411,13 @@ fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tally) -
 /// Whether every value is beyond the one before it; unknown when one is missing.
 fn steadily(values: &[Option<f64>], rising: bool) -> Option<bool> {
     let known: Option<Vec<f64>> = values.iter().copied().collect();
-    let beyond = |pair: &[f64]| if rising { pair[1] > pair[0] } else { pair[1] < pair[0] };
+    let beyond = |pair: &[f64]| {
+        if rising {
+            pair[1] > pair[0]
+        } else {
+            pair[1] < pair[0]
+        }
+    };
     Some(known?.windows(2).all(beyond))
 }
 
@@ -374,7 +443,10 @@ fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sect
                     Cell::new(threads.to_string()),
                     Cell::new(cpu_mips.to_string()),
                     entry(place.figure(Mode::Stock), number::figure),
-                    entry(place.spread(Mode::Stock, Record::bad_share), number::percent),
+                    entry(
+                        place.spread(Mode::Stock, Record::bad_share),
+                        number::percent,
+                    ),
                     entry(place.figure(Mode::Luc), number::figure),
                     entry(two, number::percent),
                     tally.verdict(two_target, mean(two)),
@@ -384,7 +456,13 @@ fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sect
                 ]);
             }
             if let Some(rises) = steadily(&rates, true) {
-                rows.push(trend(kernel, &threads.to_string(), "rises with speed", tally.judge(rises), 11));
+                rows.push(trend(
+                    kernel,
+                    &threads.to_string(),
+                    "rises with speed",
+                    tally.judge(rises),
+                    11,
+                ));
             }
             groups.push(rows);
         }
@@ -394,8 +472,17 @@ fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sect
         "Threads create, fsync and close within 800 us of a fixed moment; disk 4ms:1. At 1000 MIPS at most 1% may \
          wait for two commits.",
         &[
-            "kernel", "threads", "MIPS", "stock files/s", "two commits", "LUC files/s", "two commits", "", "ratio",
-            "to reach", "",
+            "kernel",
+            "threads",
+            "MIPS",
+            "stock files/s",
+            "two commits",
+            "LUC files/s",
+            "two commits",
+            "",
+            "ratio",
+            "to reach",
+            "",
         ],
         1,
         groups,
@@ -433,7 +520,10 @@ fn write_burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -
                 Cell::new("16"),
                 Cell::new(cpu_mips.to_string()),
                 entry(place.figure(Mode::Stock), form),
-                entry(place.spread(Mode::Stock, Record::bad_share), number::percent),
+                entry(
+                    place.spread(Mode::Stock, Record::bad_share),
+                    number::percent,
+                ),
                 entry(blocked, number::percent),
                 tally.verdict(blocked_target, mean(blocked)),
                 entry(time, form),
@@ -442,7 +532,13 @@ fn write_burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -
             ]);
         }
         if let Some(falls) = steadily(&times, false) {
-            rows.push(trend(kernel, "16", "falls with speed", tally.judge(falls), 10));
+            rows.push(trend(
+                kernel,
+                "16",
+                "falls with speed",
+                tally.judge(falls),
+                10,
+            ));
         }
         groups.push(rows);
     }
@@ -451,7 +547,16 @@ fn write_burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -
         "16 threads write 16 KB to a new file within 5 ms of a fixed moment, then fsync; disk 4ms:8. Time of the \
          writes alone, ms; blocked: longer than 1.5 ms.",
         &[
-            "kernel", "threads", "MIPS", "stock ms", "blocked", "LUC blocked", "", "LUC ms", "to reach", "",
+            "kernel",
+            "threads",
+            "MIPS",
+            "stock ms",
+            "blocked",
+            "LUC blocked",
+            "",
+            "LUC ms",
+            "to reach",
+            "",
         ],
         1,
         groups,
@@ -487,7 +592,16 @@ fn overhead_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> S
         "What being there costs",
         "create-fsync with the module loaded but attached to nothing (0.998 to reach) and observing (0.995 to \
          reach), ratio to stock.",
-        &["kernel", "disk", "threads", "stock ops/s", "loaded", "", "observe", ""],
+        &[
+            "kernel",
+            "disk",
+            "threads",
+            "stock ops/s",
+            "loaded",
+            "",
+            "observe",
+            "",
+        ],
         2,
         groups,
     )
@@ -506,8 +620,10 @@ fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
     let whole = |value: f64| format!("{value:.0}");
     for &kernel in kernels {
         let place = |threads| Place::new(records, kernel, 1000, DISK, create_fsync(DISK, threads));
-        let per_fsync = |threads, mode| mean(place(threads).spread(mode, Record::instructions_per_fsync));
-        let extra = |threads, mode| Some(per_fsync(threads, mode)? - per_fsync(threads, Mode::Stock)?);
+        let per_fsync =
+            |threads, mode| mean(place(threads).spread(mode, Record::instructions_per_fsync));
+        let extra =
+            |threads, mode| Some(per_fsync(threads, mode)? - per_fsync(threads, Mode::Stock)?);
         let fsync_part = || {
             let pair = extra(1, Mode::Observe)?;
             let shared = extra(16, Mode::Observe)?;
@@ -517,11 +633,19 @@ fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
         };
         let fsync_part = fsync_part();
         let mut rows = Vec::new();
-        for mode in [Mode::Loaded, Mode::Observe, Mode::Static, Mode::Pid, Mode::Copyout, Mode::Luc] {
+        for mode in [
+            Mode::Loaded,
+            Mode::Observe,
+            Mode::Static,
+            Mode::Pid,
+            Mode::Copyout,
+            Mode::Luc,
+        ] {
             let Some(pair) = extra(1, mode) else {
                 continue;
             };
-            let number = |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::new(whole(v)));
+            let number =
+                |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::new(whole(v)));
             let fsync = fsync_part.filter(|_| mode.attached());
             let busy = |threads| number(per_fsync(threads, mode));
             rows.push(vec![
@@ -545,7 +669,14 @@ fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
          commits serve many fsyncs each; the rest is the commit's. The last two columns are the whole cost of one \
          operation with 16 threads: where commits are fewer, each operation costs less.",
         &[
-            "kernel", "mode", "stock, 1 thread", "extra", "per fsync", "per commit", "stock, 16 threads", "in mode",
+            "kernel",
+            "mode",
+            "stock, 1 thread",
+            "extra",
+            "per fsync",
+            "per commit",
+            "stock, 16 threads",
+            "in mode",
         ],
         2,
         groups,
@@ -558,7 +689,10 @@ mod tests {
 
     #[test]
     fn trends() {
-        assert_eq!(steadily(&[Some(1.0), Some(2.0), Some(3.0)], true), Some(true));
+        assert_eq!(
+            steadily(&[Some(1.0), Some(2.0), Some(3.0)], true),
+            Some(true)
+        );
         assert_eq!(steadily(&[Some(1.0), Some(1.0)], true), Some(false));
         assert_eq!(steadily(&[Some(2.0), Some(1.0)], false), Some(true));
         assert_eq!(steadily(&[Some(2.0), None], false), None);

@@ -101,7 +101,10 @@ fn finish(
 ) -> Result<Outcome> {
     let html = out.join("report.html");
     write(&html, html::render(&document)?.as_bytes())?;
-    write(&out.join("report.txt"), text::render(&document, false).as_bytes())?;
+    write(
+        &out.join("report.txt"),
+        text::render(&document, false).as_bytes(),
+    )?;
     Ok(Outcome {
         document,
         records,
@@ -166,7 +169,7 @@ fn measure(
     progress: &dyn Progress,
 ) -> Result<Records> {
     let board = Board {
-        done: Mutex::new(vec![0; jobs.len()]),
+        done: Mutex::new(vec![(0, String::new()); jobs.len()]),
         total: jobs.iter().map(|job| job.cells.len()).sum(),
         progress,
     };
@@ -216,21 +219,24 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many cells each job has done.
+/// How many cells each job has done, and what it does.
 struct Board<'a> {
-    done: Mutex<Vec<usize>>,
+    done: Mutex<Vec<(usize, String)>>,
     total: usize,
     progress: &'a dyn Progress,
 }
 
 impl Board<'_> {
     fn set(&self, index: usize, done: usize, job: &Job, now: &str) {
-        let sum = {
-            let mut all = lock(&self.done);
-            all[index] = done;
-            all.iter().sum()
-        };
         let now = format!("{} at {} MIPS: {now}", job.kernel, job.cpu_mips);
+        let mut all = lock(&self.done);
+        let before = &mut all[index];
+        if *before == (done, now.clone()) {
+            return;
+        }
+        *before = (done, now.clone());
+        let sum = all.iter().map(|job| job.0).sum();
+        drop(all);
         self.progress.step(sum, self.total, &now);
     }
 }
@@ -249,7 +255,9 @@ impl luc_lab::Progress for Reporter<'_> {
 
     fn guest(&mut self, done: u32, _total: u32, text: &str) {
         let done = usize::try_from(done).unwrap_or(0).min(self.job.cells.len());
-        self.board.set(self.index, done, self.job, text);
+        // The cell's name says enough; what it does right now changes too often to be read.
+        let cell = text.split(':').next().unwrap_or(text);
+        self.board.set(self.index, done, self.job, cell);
     }
 
     fn note(&mut self, text: &str) {

@@ -42,14 +42,24 @@ pub fn render(chart: &Chart) -> Result<String> {
 }
 
 fn themed(mut svg: String) -> String {
-    let lines = LINES.iter().enumerate().map(|(i, c)| (c, format!("var(--line{i})")));
-    let parts = [(&INK, "var(--ink)".to_owned()), (&GRID, "var(--grid)".to_owned())];
+    let lines = LINES
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (c, format!("var(--line{i})")));
+    let parts = [
+        (&INK, "var(--ink)".to_owned()),
+        (&GRID, "var(--grid)".to_owned()),
+    ];
     for (RGBColor(r, g, b), variable) in parts.into_iter().chain(lines) {
         svg = svg.replace(&format!("#{r:02X}{g:02X}{b:02X}"), &variable);
     }
     // A view box instead of a size lets the page scale it.
     let (width, height) = SIZE;
-    svg.replacen(&format!("width=\"{width}\" height=\"{height}\" "), "role=\"img\" ", 1)
+    svg.replacen(
+        &format!("width=\"{width}\" height=\"{height}\" "),
+        "role=\"img\" ",
+        1,
+    )
 }
 
 fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
@@ -59,7 +69,10 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     let text = |size: u32| ("sans-serif", size).into_font().color(&INK);
     let mut builder = ChartBuilder::on(&root);
-    builder.margin(8).x_label_area_size(44).y_label_area_size(56);
+    builder
+        .margin(8)
+        .x_label_area_size(44)
+        .y_label_area_size(56);
     let last = positions.saturating_sub(1) as f64;
     let mut area = builder
         .build_cartesian_2d(-0.2..last + NAME_ROOM, 0.0..top)
@@ -98,7 +111,12 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     // Names at the ends of the lines, pushed apart from top to bottom where they would overlap.
     let mut names: Vec<(i32, &str, &RGBColor)> = colours()
         .filter_map(|(line, colour)| {
-            let (position, y) = line.y.iter().enumerate().rev().find_map(|(i, y)| Some((i, (*y)?)))?;
+            let (position, y) = line
+                .y
+                .iter()
+                .enumerate()
+                .rev()
+                .find_map(|(i, y)| Some((i, (*y)?)))?;
             let (_, pixel) = area.backend_coord(&(position as f64, y));
             Some((pixel, line.name.as_str(), colour))
         })
@@ -111,7 +129,8 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     for (y, name, colour) in names {
         let style = ("sans-serif", 13).into_font().color(colour);
         let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&Text::new(name, (x + 10, y), style)).map_err(|e| failed(&e))?;
+        root.draw(&Text::new(name, (x + 10, y), style))
+            .map_err(|e| failed(&e))?;
     }
     root.present().map_err(|e| failed(&e))?;
     drop(area);

@@ -118,7 +118,9 @@ pub fn burst(threads: u32) -> Option<Target> {
 /// The line of kernels whose figures hold for this one: flavours share them.
 fn kernel_line(kernel: &str) -> Option<&'static str> {
     let line = kernel.strip_suffix("-full").unwrap_or(kernel);
-    ["6.1", "6.12", "7.2"].into_iter().find(|name| *name == line)
+    ["6.1", "6.12", "7.2"]
+        .into_iter()
+        .find(|name| *name == line)
 }
 
 #[cfg(test)]
@@ -128,8 +130,14 @@ mod tests {
     #[test]
     fn figures_by_kernel_and_disk() {
         assert_eq!(create_fsync("6.1", "4ms:1", 4), Some(Target::AtLeast(1.95)));
-        assert_eq!(create_fsync("6.12-full", "20us:64", 64), Some(Target::AtLeast(1.08)));
-        assert_eq!(create_fsync("7.2", "4ms:1", 64), Some(Target::AtLeast(1.25)));
+        assert_eq!(
+            create_fsync("6.12-full", "20us:64", 64),
+            Some(Target::AtLeast(1.08))
+        );
+        assert_eq!(
+            create_fsync("7.2", "4ms:1", 64),
+            Some(Target::AtLeast(1.25))
+        );
         assert_eq!(create_fsync("7.2", "1ms:64", 4), None);
         assert_eq!(create_fsync("6.12", "4ms:1", 5), None);
         assert_eq!(create_fsync("5.10", "4ms:1", 4), None);
@@ -139,8 +147,14 @@ mod tests {
     #[test]
     fn verdicts_are_counted() {
         let mut tally = Tally::default();
-        assert_eq!(tally.verdict(Some(Target::AtLeast(1.5)), Some(1.5)).text, "reached");
-        assert_eq!(tally.verdict(Some(Target::AtMost(0.1)), Some(0.2)).text, "MISSED");
+        assert_eq!(
+            tally.verdict(Some(Target::AtLeast(1.5)), Some(1.5)).text,
+            "reached"
+        );
+        assert_eq!(
+            tally.verdict(Some(Target::AtMost(0.1)), Some(0.2)).text,
+            "MISSED"
+        );
         assert_eq!(tally.verdict(None, Some(1.0)).text, "-");
         assert_eq!(tally.verdict(Some(Target::AtLeast(1.0)), None).text, "-");
         assert_eq!((tally.reached, tally.missed), (1, 1));

@@ -154,7 +154,11 @@ fn plot(chart: &Chart) -> String {
     let labels: Vec<String> = (0..=ROWS)
         .map(|row| {
             let value = top * (ROWS - row) as f64 / ROWS as f64;
-            if row % 4 == 0 { axis(value) } else { String::new() }
+            if row % 4 == 0 {
+                axis(value)
+            } else {
+                String::new()
+            }
         })
         .collect();
     let margin = labels.iter().map(String::len).max().unwrap_or(0);
@@ -173,7 +177,9 @@ fn plot(chart: &Chart) -> String {
     }
     let _ = writeln!(out, "{names}  {}", chart.x_label);
     let keys = chart.lines.iter().zip(MARKS.into_iter().cycle());
-    let keys: Vec<String> = keys.map(|(line, mark)| format!("{mark} {}", line.name)).collect();
+    let keys: Vec<String> = keys
+        .map(|(line, mark)| format!("{mark} {}", line.name))
+        .collect();
     let _ = writeln!(out, "{:margin$}  {}   (@ both)", "", keys.join("   "));
     out
 }
@@ -207,8 +213,18 @@ mod tests {
 
     #[test]
     fn axes_end_at_round_values() {
-        for (value, top) in [(0.0, 1.0), (0.47, 0.5), (1.0, 1.0), (479.0, 500.0), (1826.0, 2000.0)] {
-            assert!((nice_top(value) - top).abs() < 1e-9, "{value}: {}", nice_top(value));
+        for (value, top) in [
+            (0.0, 1.0),
+            (0.47, 0.5),
+            (1.0, 1.0),
+            (479.0, 500.0),
+            (1826.0, 2000.0),
+        ] {
+            assert!(
+                (nice_top(value) - top).abs() < 1e-9,
+                "{value}: {}",
+                nice_top(value)
+            );
         }
         assert_eq!(axis(0.0), "0");
         assert_eq!(axis(0.125), "0.125");

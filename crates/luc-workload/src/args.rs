@@ -35,10 +35,10 @@ pub struct Common {
 
 /// Arguments of the workload `create-fsync`.
 ///
-/// The loop is exactly create, write, fsync, close. A thread begins a new directory after every
-/// `files_per_dir` files, outside the timed operations, so that no directory grows until searching
-/// it dominates; nothing is removed before the end. With `shared_dir` there is one directory for
-/// all, and it does grow.
+/// The loop is exactly create, write, fsync, close. All threads create in one directory, as
+/// Metarates does, or each in its own. After `files_per_dir` files a thread goes on in the next
+/// directory, outside the timed operations, so that none grows until searching it dominates;
+/// nothing is removed before the end.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateFsync {
     /// What every workload has.
@@ -60,10 +60,10 @@ pub struct CreateFsync {
     /// Bytes to write to each file before its fsync
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1 << 30))]
     pub bytes: u32,
-    /// Let all threads create in one directory instead of one each
+    /// Give each thread directories of its own instead of sharing them
     #[arg(long)]
-    pub shared_dir: bool,
-    /// Files a thread puts into one directory before it begins a new one
+    pub own_dirs: bool,
+    /// Files in one directory, of all threads that share it, before the next one is begun
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub files_per_dir: u32,
 }

@@ -39,19 +39,18 @@ struct Place {
     dir: Dir,
     /// First file number; differs between threads that share a directory.
     first_file: u64,
-    /// Files before a new directory inside `dir` is begun; none when it is shared.
-    files_per_dir: Option<u64>,
+    /// Files of this thread before a new directory inside `dir` is begun.
+    files_per_dir: u64,
 }
 
 impl Place {
     /// The directory for the file of this turn, if another one than for the turn before.
     fn next_dir(&self, turn: u64) -> Result<Option<Dir>> {
-        match self.files_per_dir {
-            Some(files) if turn.is_multiple_of(files) => {
-                self.dir.subdir(&format!("d{}", turn / files)).map(Some)
-            }
-            _ => Ok(None),
+        if !turn.is_multiple_of(self.files_per_dir) {
+            return Ok(None);
         }
+        let number = turn / self.files_per_dir;
+        self.dir.subdir(&format!("d{number}")).map(Some)
     }
 }
 
@@ -70,18 +69,16 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     let mut places = Vec::with_capacity(threads);
     for index in 0..u64::from(args.threads) {
-        places.push(if args.shared_dir {
-            Place {
-                dir: scratch.subdir("shared")?,
-                first_file: index * Name::COUNT / u64::from(args.threads),
-                files_per_dir: None,
-            }
+        let (name, first_file) = if args.own_dirs {
+            (format!("t{index:04}"), 0)
         } else {
-            Place {
-                dir: scratch.subdir(&format!("t{index:04}"))?,
-                first_file: 0,
-                files_per_dir: Some(u64::from(args.files_per_dir)),
-            }
+            ("shared".to_owned(), index * Name::COUNT / u64::from(args.threads))
+        };
+        let sharers = if args.own_dirs { 1 } else { args.threads };
+        places.push(Place {
+            dir: scratch.subdir(&name)?,
+            first_file,
+            files_per_dir: u64::from((args.files_per_dir / sharers).max(1)),
         });
     }
     let window = Window {

@@ -43,10 +43,10 @@ fn counted_operations_are_exact() {
     for (words, ops) in [
         ("create-fsync -t 3 --ops 7 --warmup-s 0", 21),
         ("create-fsync -t 3 --ops 7 --warmup-s 0.05 --bytes 5000", 21),
-        ("create-fsync -t 4 --ops 50 --shared-dir", 200),
+        ("create-fsync -t 4 --ops 50 --own-dirs", 200),
         // A ring of two names per thread: unlinks happen, counts stay.
         ("create-fsync -t 2 --ops 40 --files-per-dir 4", 80),
-        ("create-fsync -t 2 --ops 40 --shared-dir", 80),
+        ("create-fsync -t 2 --ops 40 --own-dirs", 80),
     ] {
         let Outcome::CreateFsync(result) = run(words).outcome else {
             panic!("wrong workload");
@@ -117,7 +117,7 @@ fn a_thousand_threads_run() {
 fn files_stay_when_asked() {
     let dir = tempfile::tempdir().expect("temporary directory");
     bench(
-        "create-fsync -t 2 --ops 3 --warmup-s 0 --bytes 10 --keep",
+        "create-fsync -t 2 --ops 3 --warmup-s 0 --bytes 10 --own-dirs --keep",
         dir.path(),
     )
     .run(&Stop::new())

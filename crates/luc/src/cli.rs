@@ -48,6 +48,7 @@ pub enum Verb {
     Off(cmd::off::Args),
     Status(cmd::status::Args),
     Set(cmd::set::Args),
+    Demo(cmd::demo::Args),
     Bench(cmd::bench::Args),
     #[command(subcommand)]
     Lab(cmd::lab::Verb),
@@ -63,10 +64,11 @@ pub enum Verb {
 impl Verb {
     /// True if an interrupt must not end the process at once.
     pub fn minds_interrupts(&self) -> bool {
-        matches!(
-            self,
-            Verb::On(_) | Verb::Off(_) | Verb::Bench(_) | Verb::Trace(_)
-        )
+        match self {
+            Verb::On(_) | Verb::Off(_) | Verb::Trace(_) => true,
+            Verb::Bench(args) => args.minds_interrupts(),
+            _ => false,
+        }
     }
 }
 

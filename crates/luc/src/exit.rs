@@ -38,6 +38,8 @@ pub enum Code {
     NotReady = 13,
     /// A workload could not run.
     Workload = 14,
+    /// `luc bench matrix` missed a figure.
+    FiguresMissed = 15,
     /// The lab lacks a tool, a package or a mirror.
     LabUnavailable = 19,
     /// The lab could not run the machine.
@@ -56,7 +58,7 @@ pub enum Code {
 
 impl Code {
     /// Every code with its meaning, in the order of their numbers.
-    pub const ALL: [(Code, &'static str); 22] = [
+    pub const ALL: [(Code, &'static str); 23] = [
         (Code::Ok, "done"),
         (Code::Unexpected, "something unexpected failed"),
         (Code::Usage, "the command line is wrong"),
@@ -93,6 +95,7 @@ impl Code {
             "luc probe: this machine cannot run LUC as it is",
         ),
         (Code::Workload, "luc bench: the workload could not run"),
+        (Code::FiguresMissed, "luc bench matrix: a figure was missed"),
         (
             Code::LabUnavailable,
             "luc lab: QEMU, a package or a mirror is missing",
@@ -159,10 +162,8 @@ pub enum Failure {
     #[error("{path}: mounted read-only, so its journal never commits; remount it read-write first")]
     ReadOnly { path: String },
     /// See [`Code::AlreadyOn`].
-    #[error(
-        "{path}: LUC is already on ({name}); change it with `luc set {path}`, or switch it off first"
-    )]
-    AlreadyOn { path: String, name: String },
+    #[error("{path}: LUC is already on; change it with `luc set {path}`, or switch it off first")]
+    AlreadyOn { path: String },
     /// See [`Code::NotOn`].
     #[error("{path}: LUC is not on for this file system; switch it on with `luc on {path}`")]
     NotOn { path: String },
@@ -187,6 +188,9 @@ pub enum Failure {
     /// See [`Code::Workload`].
     #[error("{what}: {why}")]
     Workload { what: String, why: String },
+    /// See [`Code::FiguresMissed`].
+    #[error("{missed} of {all} figures missed; the table marks them")]
+    FiguresMissed { missed: usize, all: usize },
     /// See [`Code::LabUnavailable`].
     #[error("lab: {why}")]
     LabUnavailable { why: String },
@@ -240,6 +244,7 @@ impl Failure {
             Failure::KernelUnsupported { .. } => Code::KernelUnsupported,
             Failure::NotReady { .. } => Code::NotReady,
             Failure::Workload { .. } => Code::Workload,
+            Failure::FiguresMissed { .. } => Code::FiguresMissed,
             Failure::LabUnavailable { .. } => Code::LabUnavailable,
             Failure::Lab { .. } => Code::Lab,
             Failure::KernelLog { .. } => Code::KernelLog,

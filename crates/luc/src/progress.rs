@@ -20,6 +20,10 @@ impl Bar {
         Bar { bar }
     }
 
+    fn remark(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("luc: note: {text}"));
+    }
+
     fn say(&self, text: &str) {
         self.bar.set_message(text.to_owned());
     }
@@ -28,6 +32,16 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl luc_report::Progress for Bar {
+    fn step(&self, done: usize, total: usize, now: &str) {
+        self.say(&format!("{done} of {total} measured: {now}"));
+    }
+
+    fn note(&self, text: &str) {
+        self.remark(text);
     }
 }
 
@@ -45,6 +59,6 @@ impl luc_lab::Progress for Bar {
     }
 
     fn note(&mut self, text: &str) {
-        self.bar.suspend(|| eprintln!("luc: note: {text}"));
+        self.remark(text);
     }
 }

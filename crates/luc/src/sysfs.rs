@@ -147,10 +147,7 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> Failure
             why: "the file system has no journal".into(),
         },
         Some(Errno::ROFS) => Failure::ReadOnly { path },
-        Some(Errno::EXIST) => Failure::AlreadyOn {
-            path,
-            name: "attached meanwhile".into(),
-        },
+        Some(Errno::EXIST) => Failure::AlreadyOn { path },
         Some(Errno::BUSY) => Failure::Busy {
             what: hooks_that_are(system, "busy"),
             why: "owned by a BPF program or a livepatch".into(),

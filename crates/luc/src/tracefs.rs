@@ -27,8 +27,10 @@ pub struct Instance {
 impl Instance {
     /// Makes the instance and switches the tracepoints on.
     ///
-    /// `buffer_kib` is the size of the buffer of each CPU in KiB.
+    /// Instances that killed recordings left are removed first: they would
+    /// go on tracing for nobody. `buffer_kib` is the size of the buffer of each CPU in KiB.
     pub fn new(system: &dyn System, root: &str, buffer_kib: u32) -> io::Result<Self> {
+        sweep(system, root);
         let name = format!("{root}/instances/luc-{}", std::process::id());
         let dir = system.path(&name);
         fs::create_dir(&dir)?;
@@ -98,6 +100,17 @@ impl Drop for Instance {
             self.pipe = nothing;
         }
         let _ = remove(&self.dir);
+    }
+}
+
+fn sweep(system: &dyn System, root: &str) {
+    let instances = format!("{root}/instances");
+    for name in system.list(&instances).unwrap_or_default() {
+        let process = name.strip_prefix("luc-").and_then(|id| id.parse().ok());
+        let alive = |id: u32| system.exists(&format!("/proc/{id}"));
+        if process.is_some_and(|id| !alive(id)) {
+            let _ = remove(&system.path(&format!("{instances}/{name}")));
+        }
     }
 }
 

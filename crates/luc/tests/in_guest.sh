@@ -25,6 +25,7 @@ unprivileged() {
 	busybox start-stop-daemon -S -c 65534:65534 -p /none -x /usr/bin/luc -- "$@"
 }
 
+echo 'nobody:x:65534:65534:nobody:/:/bin/sh' > /etc/passwd
 mount -o remount,ro /mnt/1
 
 # Nothing loaded.
@@ -79,12 +80,28 @@ check 0 "0 lost" luc trace record -o /tmp/recording -- \
 	luc bench create-fsync --threads 8 --seconds 0.3 --warmup-s 0 /mnt/0
 check 0 " 0 different" luc replay /tmp/recording
 check 7 "exit status: 7" luc trace record -o /tmp/other -- sh -c 'exit 7'
+check 0 "decisions" luc trace record -o /tmp/other --seconds 1 -- sleep 60
+luc trace record -o /tmp/other 2> /dev/null &
+sleep 0.3
+check 0 "luc-" ls /sys/kernel/tracing/instances
+kill -TERM $!
+wait $!
+check 0 "" test -z "$(ls /sys/kernel/tracing/instances)"
+luc trace record -o /tmp/other 2> /dev/null &
+sleep 0.3
+kill -KILL $!
+wait $!
+check 0 "luc-" ls /sys/kernel/tracing/instances
+check 0 "decisions" luc trace record -o /tmp/other --seconds 1
 check 0 "" test -z "$(ls /sys/kernel/tracing/instances)"
 
 # Unmounting switches off by itself.
 cd /
 umount /mnt/0
-sleep 0.2 # the module lets go just after
+# A worker of the module lets go just after.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	[ -e /sys/fs/luc/nullb0 ] && sleep 0.2
+done
 check 0 "for no file system" luc status
 mount "$LUC_DISK0" /mnt/0
 check 0 "module luc removed" luc off --all --unload

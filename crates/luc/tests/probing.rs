@@ -28,45 +28,51 @@ fn verdict(change: impl Fn(&Pretended)) -> String {
     telling.map(|line| format!("{line}\n")).collect()
 }
 
+/// Collects the verdicts on changed machines.
+#[derive(Default)]
+struct Verdicts(String);
+
+impl Verdicts {
+    fn on(&mut self, name: &str, change: impl Fn(&Pretended)) {
+        let said = format!("-- {name}\n{}", verdict(change));
+        self.0.push_str(&said);
+    }
+}
+
 #[test]
-fn machines_that_lack_something() {
-    let module = format!("/lib/modules/{RELEASE}");
+fn kernels_that_lack_something() {
     let tracing = "/sys/kernel/tracing";
-    let mut said = String::new();
-    let mut machine = |name: &str, change: &dyn Fn(&Pretended)| {
-        let verdict = verdict(change);
-        said = format!("{said}-- {name}\n{verdict}");
-    };
-    machine("not root", &|m| {
+    let mut machine = Verdicts::default();
+    machine.on("not root", |m| {
         m.put("/proc/self/status", "CapEff:\t0000000000010000\n");
     });
-    machine("arm", &|m| m.put("/proc/sys/kernel/arch", "aarch64\n"));
-    machine("no direct calls", &|m| {
+    machine.on("arm", |m| m.put("/proc/sys/kernel/arch", "aarch64\n"));
+    machine.on("no direct calls", |m| {
         m.put(&format!("/boot/config-{RELEASE}"), "CONFIG_MODULES=y\n");
     });
-    machine("no configuration", &|m| {
+    machine.on("no configuration", |m| {
         m.remove(&format!("/boot/config-{RELEASE}"));
     });
-    machine("packed configuration", &|m| {
+    machine.on("packed configuration", |m| {
         m.remove(&format!("/boot/config-{RELEASE}"));
         m.put(
             "/proc/config.gz",
             gzip(b"CONFIG_MODULES=y\n# CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS is not set\n"),
         );
     });
-    machine("ftrace off", &|m| {
-        m.put("/proc/sys/kernel/ftrace_enabled", "0\n")
+    machine.on("ftrace off", |m| {
+        m.put("/proc/sys/kernel/ftrace_enabled", "0\n");
     });
-    machine("no ftrace", &|m| {
-        m.remove("/proc/sys/kernel/ftrace_enabled")
+    machine.on("no ftrace", |m| {
+        m.remove("/proc/sys/kernel/ftrace_enabled");
     });
-    machine("functions gone", &|m| {
+    machine.on("functions gone", |m| {
         m.put(
             &format!("{tracing}/available_filter_functions"),
             "jbd2_journal_commit_transaction [jbd2]\njbd2_log_wait_commit [jbd2]\n",
         );
     });
-    machine("functions by kallsyms", &|m| {
+    machine.on("functions by kallsyms", |m| {
         m.remove(tracing);
         let functions = luc::preconditions::FUNCTIONS.iter();
         let needed = functions.filter(|(_, optional)| !optional);
@@ -75,7 +81,7 @@ fn machines_that_lack_something() {
             .collect();
         m.put("/proc/kallsyms", lines);
     });
-    machine("ext4 not loaded", &|m| {
+    machine.on("ext4 not loaded", |m| {
         m.put(
             &format!("{tracing}/available_filter_functions"),
             "vfs_read\n",
@@ -83,23 +89,30 @@ fn machines_that_lack_something() {
         m.remove("/sys/fs/ext4");
         m.put("/proc/self/mountinfo", "");
     });
-    machine("taken by a BPF program", &|m| {
+    machine.on("taken by a BPF program", |m| {
         m.put(
             &format!("{tracing}/enabled_functions"),
             "vfs_read (1) R\njbd2_log_wait_commit (1) R   D   M \ttramp: 0xffff\n\
              jbd2_complete_transaction (1)\n",
         );
     });
-    machine("an optional one taken by a livepatch", &|m| {
+    machine.on("an optional one taken by a livepatch", |m| {
         m.put(
             &format!("{tracing}/enabled_functions"),
             "ext4_sync_file (1) R I\n",
         );
     });
-    machine("modules disabled", &|m| {
+    assert_snapshot!(machine.0);
+}
+
+#[test]
+fn modules_that_lack_something() {
+    let module = format!("/lib/modules/{RELEASE}");
+    let mut machine = Verdicts::default();
+    machine.on("modules disabled", |m| {
         m.put("/proc/sys/kernel/modules_disabled", "1\n");
     });
-    machine("secure boot", &|m| {
+    machine.on("secure boot", |m| {
         m.put(
             "/sys/kernel/security/lockdown",
             "none [integrity] confidentiality\n",
@@ -109,7 +122,7 @@ fn machines_that_lack_something() {
             [6, 0, 0, 0, 1],
         );
     });
-    machine("secure boot, signed", &|m| {
+    machine.on("secure boot, signed", |m| {
         m.put(
             "/sys/kernel/security/lockdown",
             "none [integrity] confidentiality\n",
@@ -119,18 +132,18 @@ fn machines_that_lack_something() {
             "\x7fELF~Module signature appended~\n",
         );
     });
-    machine("no module", &|m| {
+    machine.on("no module", |m| {
         m.remove(&format!("{module}/extra"));
         m.remove(&format!("{module}/modules.dep"));
     });
-    machine("no module, no headers", &|m| m.remove(&module));
-    machine("nothing to steer", &|m| {
+    machine.on("no module, no headers", |m| m.remove(&module));
+    machine.on("nothing to steer", |m| {
         m.put(
             "/proc/self/mountinfo",
             "20 1 254:48 / /srv/frozen rw - ext4 /dev/vdd ro\n",
         );
     });
-    assert_snapshot!(said);
+    assert_snapshot!(machine.0);
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -15,17 +15,26 @@ pub struct Args {
     verb: Verb,
 }
 
-/// The workloads.
+/// The workloads, and the table of figures made with them.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     #[command(flatten)]
     Workload(Bench),
+    Matrix(super::demo::Matrix),
+}
+
+impl Args {
+    /// True for the workloads: they print what they have when interrupted.
+    pub fn minds_interrupts(&self) -> bool {
+        matches!(self.verb, Verb::Workload(_))
+    }
 }
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     match &args.verb {
         Verb::Workload(bench) => workload(bench, context),
+        Verb::Matrix(args) => super::demo::matrix(args, context),
     }
 }
 

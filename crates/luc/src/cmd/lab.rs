@@ -360,7 +360,7 @@ fn build(args: &BuildArgs, context: &mut Context) -> Result<(), Failure> {
 }
 
 /// A directory that holds the module's sources.
-fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(super) fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let candidates = match given {
         Some(dir) => vec![dir],
         None => SOURCES.map(Path::new).to_vec(),

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod completions;
 pub mod control;
+pub mod demo;
 pub mod lab;
 pub mod man;
 pub mod off;
@@ -32,6 +33,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
         Verb::Off(args) => off::run(args, context),
         Verb::Status(args) => status::run(args, context),
         Verb::Set(args) => set::run(args, context),
+        Verb::Demo(args) => demo::run(args, context),
         Verb::Bench(args) => bench::run(args, context),
         Verb::Lab(verb) => lab::run(verb, context),
         Verb::Trace(verb) => trace::run(verb, context),

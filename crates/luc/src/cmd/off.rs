@@ -14,7 +14,7 @@ use crate::{journal, module, sysfs, units};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A path on the file system, or its block device
-    #[arg(value_name = "PATH|DEVICE", required_unless_present_any = ["all", "unload"], conflicts_with = "all")]
+    #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath, required_unless_present_any = ["all", "unload"], conflicts_with = "all")]
     path: Option<PathBuf>,
     /// Switch LUC off for every file system
     #[arg(long)]

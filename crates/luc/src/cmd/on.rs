@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use luc_control::{Knob, KnobError, knob};
 
 use crate::Context;
@@ -17,7 +18,7 @@ use crate::{cli, journal, module, sysfs};
 #[command(after_long_help = cli::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device
-    #[arg(value_name = "PATH|DEVICE")]
+    #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
     /// What LUC does: stock, static, pid, copyout or luc
     #[arg(long, value_name = "POLICY")]
@@ -29,7 +30,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     settings: Vec<String>,
     /// Load this luc.ko instead of the installed one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
 }
 
@@ -75,15 +76,6 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
     let shown = args.path.display().to_string();
     let journal = journal::steerable(system, &args.path)?;
-    let earlier = sysfs::attached(system)?
-        .into_iter()
-        .find(|attached| attached.device == journal.device);
-    if let Some(attached) = earlier {
-        return Err(Failure::AlreadyOn {
-            path: shown,
-            name: attached.name,
-        });
-    }
     if !module::capable(system, module::Capability::SysAdmin) {
         return Err(sysfs::denied(&format!("switch LUC on for {shown}")));
     }
@@ -93,6 +85,8 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
             state: format!("LUC was not switched on for {shown}"),
         })
     } else {
+        // Whether it is on already the module knows best: it may be about to
+        // let go of a file system that was just unmounted.
         sysfs::attach(system, &shown, journal.device, &settings)
     };
     let attached = attached.inspect_err(|_| {

@@ -20,6 +20,7 @@ use crate::units::{count, counted};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
+    #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
     /// Print JSON
     #[arg(long)]

@@ -18,7 +18,7 @@ use crate::{cli, sysfs, units};
 #[command(after_long_help = cli::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device
-    #[arg(value_name = "PATH|DEVICE")]
+    #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
     path: PathBuf,
     /// The knob to show or change
     knob: Option<String>,

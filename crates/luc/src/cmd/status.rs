@@ -20,7 +20,7 @@ use crate::{cli, journal, sysfs};
 #[command(after_long_help = cli::counter_table())]
 pub struct Args {
     /// Only the file system of this path or block device
-    #[arg(value_name = "PATH|DEVICE")]
+    #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
     path: Option<PathBuf>,
     /// Print JSON: every knob and counter by its own name
     #[arg(long)]
@@ -146,7 +146,11 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
 fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {
     let device = status.name.replace('!', "/");
     if status.mount_points.is_empty() {
-        writeln!(context.out, "{device} ({}), not mounted here", status.device)?;
+        writeln!(
+            context.out,
+            "{device} ({}), not mounted here",
+            status.device
+        )?;
     } else {
         let points = super::join_paths(&status.mount_points);
         writeln!(context.out, "{points} ({device}, {})", status.device)?;

@@ -120,6 +120,7 @@ fn roll(
     let begin = Instant::now();
     let limit = args.seconds.map(Duration::from_secs);
     let mut child = start(&args.command)?;
+    let mut ending = false;
     loop {
         let drained = tape.drain(instance);
         if let Err(error) = drained {
@@ -130,16 +131,24 @@ fn roll(
             }
             return Err(failed(shown, &error));
         }
-        let over = limit.is_some_and(|limit| begin.elapsed() >= limit) || context.stopped();
-        if let Some(running) = &mut child {
-            if let Some(status) = running.try_wait()? {
-                return Ok(Some(status));
-            }
+        let late = limit.is_some_and(|limit| begin.elapsed() >= limit);
+        let over = late || context.stopped();
+        let Some(running) = &mut child else {
             if over {
-                let _ = running.kill();
+                return Ok(None);
             }
-        } else if over {
-            return Ok(None);
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        if let Some(status) = running.try_wait()? {
+            // A command that was ended as asked has not failed.
+            return Ok((!late).then_some(status));
+        }
+        if over && !ending {
+            // Politely, so that it can clean up; what it still does is recorded.
+            let id = rustix::process::Pid::from_child(running);
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            ending = true;
         }
         std::thread::sleep(PAUSE);
     }

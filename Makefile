@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The door. Two commands are all a newcomer needs:
+#
+#   make demo    a stock Debian kernel, in a VM on virtual time, without and with LUC
+#   make test    everything: unit, property, end-to-end and kernel tests
+#
+# and three more for those who work on it:
+#
+#   make check   the fast part of the tests: no root, no VM, no network but crates
+#   make bench   the full table of figures (about 30 minutes)
+#   make install install-dkms   on a real server; see README.md
+
+CARGO      ?= cargo
+PREFIX     ?= /usr/local
+TARGET     := x86_64-unknown-linux-gnu
+LUC        := target/$(TARGET)/release/luc
+VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
+
+all: $(LUC)
+
+deps:
+	@scripts/deps.sh
+
+# Cargo knows what is out of date; make does not.
+$(LUC): FORCE
+	@$(CARGO) build --release --locked --bin luc
+
+demo: deps
+	@$(MAKE) --no-print-directory $(LUC)
+	@$(LUC) demo --out out/demo
+
+bench: deps
+	@$(MAKE) --no-print-directory $(LUC)
+	@$(LUC) bench matrix --out out/bench
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+	$(CARGO) test --workspace --locked
+
+test: deps check
+	@$(MAKE) --no-print-directory $(LUC)
+	LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --release --locked -p luc --features lab --test 'lab_*' -- --test-threads 2 --nocapture
+
+module:
+	$(MAKE) -C kmod
+
+install: $(LUC)
+	install -D -m 0755 $(LUC) $(DESTDIR)$(PREFIX)/bin/luc
+	$(LUC) man --out $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(LUC) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/luc
+
+install-dkms:
+	install -d $(DKMS_DIR)
+	cp -r kmod control abi $(DKMS_DIR)/
+	mv $(DKMS_DIR)/kmod/dkms.conf $(DKMS_DIR)/dkms.conf
+	dkms install luc/$(VERSION)
+
+clean:
+	$(CARGO) clean
+	$(MAKE) -C kmod clean || true
+	rm -rf out
+
+FORCE:
+.PHONY: all deps demo bench check test module install install-dkms clean FORCE

@@ -1,0 +1,107 @@
+//! `luc demo`, and the figures of `luc bench matrix`: both measure in the lab
+//! and write a report.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use luc_report::{DemoArgs, MatrixArgs, Outcome, OutputArgs, ReportError, StockLab, text};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::progress::Bar;
+
+/// Show what LUC gives, on a stock kernel in a virtual machine
+///
+/// Measures fsync and write bursts at four CPU speeds, then throughput under
+/// every policy, with and without LUC side by side. Takes about five minutes
+/// on two cores, once the kernel is downloaded.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    demo: DemoArgs,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+/// Measure every figure that LUC is meant to reach
+///
+/// Runs each workload with and without LUC on each kernel, in virtual
+/// machines. Exits with 15 if a figure is missed. Takes hours, not minutes:
+/// --kernels and --only ask for less.
+#[derive(Debug, clap::Args)]
+pub struct Matrix {
+    #[command(flatten)]
+    matrix: MatrixArgs,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+/// Runs `luc demo`.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let lab = lab(args.source.as_deref(), &args.demo.output)?;
+    let bar = Bar::new();
+    let outcome = luc_report::demo(&args.demo, &lab, &bar).map_err(failed)?;
+    drop(bar);
+    show(context, &args.demo.output, &outcome)
+}
+
+/// Runs `luc bench matrix`.
+pub fn matrix(args: &Matrix, context: &mut Context) -> Result<(), Failure> {
+    let lab = lab(args.source.as_deref(), &args.matrix.output)?;
+    let bar = Bar::new();
+    let outcome = luc_report::matrix(&args.matrix, &lab, &bar).map_err(failed)?;
+    drop(bar);
+    show(context, &args.matrix.output, &outcome)?;
+    if outcome.missed == 0 {
+        return Ok(());
+    }
+    Err(Failure::FiguresMissed {
+        missed: outcome.missed,
+        all: outcome.missed + outcome.reached,
+    })
+}
+
+fn lab(source: Option<&Path>, output: &OutputArgs) -> Result<StockLab, Failure> {
+    // Kept results are rendered without building anything.
+    let source = if output.from_results {
+        PathBuf::new()
+    } else {
+        super::lab::source(source)?
+    };
+    Ok(StockLab {
+        binary: None,
+        source,
+    })
+}
+
+fn failed(error: ReportError) -> Failure {
+    let why = error.to_string();
+    match error {
+        ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
+            Failure::LabUnavailable { why }
+        }
+        ReportError::Lab { .. } | ReportError::Failed { .. } | ReportError::BadOutput { .. } => {
+            Failure::Lab { why }
+        }
+        other => Failure::Unexpected(other.into()),
+    }
+}
+
+fn show(context: &mut Context, output: &OutputArgs, outcome: &Outcome) -> Result<(), Failure> {
+    if output.json {
+        super::print_json(context, &outcome.records)?;
+    } else {
+        let text = text::render(&outcome.document, io::stdout().is_terminal());
+        context.out.write_all(text.as_bytes())?;
+    }
+    context.out.flush()?;
+    writeln!(
+        context.err,
+        "report: {}\ndata:   {}",
+        outcome.html.display(),
+        outcome.json.display()
+    )?;
+    Ok(())
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Installs what `make demo` and `make test` need on Debian or Ubuntu.
+#
+# Only what is missing is installed, from the machine's own package sources.
+# Where they offer no QEMU that counts instructions right, the backports of the
+# same release are asked, from the same mirror, for QEMU alone.
+set -euo pipefail
+
+readonly QEMU_MIN=8.2
+readonly RUST_MIN=1.88
+
+say() { printf 'deps: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif have sudo; then
+		sudo "$@"
+	else
+		die "cannot install packages: neither root nor sudo; as root, run: $*"
+	fi
+}
+
+updated=no
+apt_install() {
+	have apt-get || die "apt-get not found: install by hand: $*"
+	if [ "$updated" = no ]; then
+		as_root apt-get -q update >&2
+		updated=yes
+	fi
+	say "installing: $*"
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@" >&2
+}
+
+qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n '1s/.*version \([0-9.]*\).*/\1/p'; }
+rust_version() { "$1" --version 2>/dev/null | awk '{print $2}'; }
+candidate() { apt-cache policy "$1" 2>/dev/null | awk '/Candidate:/ {print $2}'; }
+
+# The line of apt's sources that serves this release, with another suite.
+backports_line() {
+	local codename=$1
+	apt-get indextargets --format '$(REPO_URI) $(SIGNED_BY) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
+		awk -v code="$codename" '$(NF-1) == code && $NF == "main" {
+			by = NF > 3 ? " [signed-by=" $2 "]" : ""
+			print "deb" by " " $1 " " code "-backports main"; exit }'
+}
+
+install_qemu() {
+	apt_install qemu-system-x86
+	at_least "$(qemu_version)" "$QEMU_MIN" && return
+	local codename line list
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	line=$(backports_line "$codename")
+	[ -n "$line" ] || die "QEMU $(qemu_version) miscounts instructions; install $QEMU_MIN or newer and set LUC_QEMU to it"
+	list=$(mktemp --suffix=.list)
+	printf '%s\n' "$line" >"$list"
+	# A list of its own for one command: the machine's sources stay as they are.
+	as_root install -m 0644 "$list" /etc/apt/sources.list.d/luc-backports.list
+	rm -f "$list"
+	updated=no
+	apt_install -t "$codename-backports" qemu-system-x86 ||
+		{ as_root rm -f /etc/apt/sources.list.d/luc-backports.list; die "no newer QEMU in $codename-backports"; }
+	as_root rm -f /etc/apt/sources.list.d/luc-backports.list
+	as_root apt-get -q update >&2
+}
+
+# Debian keeps a current compiler beside its release's own for web browsers.
+install_rust() {
+	local package
+	for package in cargo cargo-web; do
+		have apt-cache && at_least "$(candidate "$package")" "$RUST_MIN" || continue
+		if [ "$package" = cargo ]; then
+			apt_install cargo rustc
+		else
+			apt_install cargo-web rustc-web
+		fi
+		return
+	done
+	die "no Rust $RUST_MIN or newer in the package sources; install it and put cargo on PATH"
+}
+
+missing=()
+need() { have "$1" || missing+=("$2"); }
+need gcc build-essential
+need gcc-12 gcc-12
+need make make
+need xz xz-utils
+need zstd zstd
+need mke2fs e2fsprogs
+need modinfo kmod
+need mmdebstrap mmdebstrap
+need bc bc
+need ldd libc-bin
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+[ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
+if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
+
+if ! have qemu-system-x86_64 || ! at_least "$(qemu_version)" "$QEMU_MIN"; then install_qemu; fi
+if ! have cargo || ! at_least "$(rust_version rustc)" "$RUST_MIN"; then install_rust; fi
