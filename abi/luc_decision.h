@@ -43,6 +43,15 @@ enum luc_copy_phase {
 	LUC_COPY_STOPPED,
 };
 
+/* Trials of holding against not holding: none, a window, or its verdict. */
+enum luc_trial_phase {
+	LUC_TRIAL_OFF,
+	LUC_TRIAL_FREE,
+	LUC_TRIAL_HELD,
+	LUC_TRIAL_STAY_FREE,
+	LUC_TRIAL_STAY_HELD,
+};
+
 /* What the controller was told. */
 #define LUC_INPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(now_ns, "monotonic time of the step") \
@@ -71,7 +80,15 @@ enum luc_copy_phase {
 	LUC_FIELD(closed_ns, "when the last batch was closed, 0 if never") \
 	LUC_FIELD(trust_milli, "share of the expected tasks that do come back in time") \
 	LUC_FIELD(skip, "commits left to let pass before waiting is tried again") \
-	LUC_FIELD(skip_next, "how many commits the next fruitless wait costs") \
+	LUC_FIELD(skip_next, "how many commits the next wait without an arrival costs") \
+	LUC_FIELD(doubts, "waits in a row that were estimated to cost more than they gave") \
+	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
+	LUC_FIELD(trial_left, "commits left in this phase") \
+	LUC_FIELD(trial_events, "sync events of this window") \
+	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
+	LUC_FIELD(trial_free_milli, "sync events per second without holding, thousandths") \
+	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
+	LUC_FIELD(trial_stay, "commits that the last verdict holds for") \
 	LUC_FIELD(integral_milli, "sum of errors") \
 	LUC_FIELD(error_milli, "error of the last step") \
 	LUC_FIELD(error_known, "1 once error_milli means something") \

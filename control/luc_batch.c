@@ -40,19 +40,17 @@
  * that waits loses at most that share, a task that joins saves up to a whole
  * commit, so half is safe as soon as every second expected task comes.
  *
- * Doubt. If a wait did not pay (what the joining tasks saved is less than what
- * the waiting and the late ones lost) the next commits pass unheld: one, then two, four, up
- * to SKIP_MAX. A wait that pays forgets this. No wait can therefore cost more
- * than a vanishing share of a workload that does not come back. An unknown
- * commit time means no wait; a pause of PAUSE_NS forgets sums and slopes,
- * because errors from before a pause say nothing about what comes after.
+ * Doubt. Whether holding pays is estimated after every wait and measured when
+ * the estimate says no: luc_trial.c. An unknown commit time means no wait; a
+ * pause of PAUSE_NS forgets sums and slopes, because errors from before a
+ * pause say nothing about what comes after.
  */
 #include "luc_batch.h"
 #include "luc_math.h"
 #include "luc_pid.h"
+#include "luc_trial.h"
 
 #define MILLI 1000LL
-#define SKIP_MAX 64LL
 #define PAUSE_NS LUC_NS_PER_S
 #define GAP_SHIFT 2		/* a new gap counts for a quarter */
 #define STEP_SHIFT 3		/* a new step length for an eighth */
@@ -160,8 +158,7 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 		out->reason = LUC_REASON_NOW;
 	} else if (batches_by_pid(p) && in->events >= s->target_events) {
 		out->reason = LUC_REASON_NOW;
-	} else if (batches_by_pid(p) && s->skip > 0) {
-		s->skip--;
+	} else if (batches_by_pid(p) && !luc_trial_allows(s)) {
 		out->reason = LUC_REASON_NOW;
 	} else {
 		hold(s, out);
@@ -231,29 +228,6 @@ static void learn_trust(struct luc_state *s, luc_s64 came)
 				   TRUST_FLOOR_MILLI, MILLI);
 }
 
-static void learn_doubt(struct luc_state *s, luc_s64 came, luc_s64 waited_ns,
-			const struct luc_input *in)
-{
-	/*
-	 * A task that joined would have been served by the next commit, two
-	 * commit times from open; now it is served after wait and commit. Those
-	 * who were here lose the wait, and so do those who will come late: the
-	 * commit that they have to sit out ends later.
-	 */
-	luc_s64 gain_ns = luc_max(luc_sub(in->commit_avg_ns, waited_ns), 0);
-	luc_s64 saved = luc_mul(luc_max(came, 0), gain_ns);
-	luc_s64 late = luc_max(in->expected_events, 0);
-	luc_s64 losers = luc_add(luc_max(s->opened_events, 1), late);
-	luc_s64 lost = luc_mul(losers, waited_ns);
-
-	if (saved >= lost) {
-		s->skip_next = 1;
-		return;
-	}
-	s->skip = s->skip_next;
-	s->skip_next = luc_min(luc_mul(s->skip_next, 2), SKIP_MAX);
-}
-
 static luc_s64 step_length(struct luc_state *s, luc_s64 now_ns)
 {
 	luc_s64 dt = luc_sub(now_ns, s->closed_ns);
@@ -310,13 +284,17 @@ static void step_close(const struct luc_params *p, struct luc_state *s,
 	out->reason = LUC_REASON_NOW;
 	if (!batches_by_pid(p))
 		return;
+	luc_trial_closed(s, in->events, in->now_ns, in->commit_avg_ns);
 	out->dt_milli = step_length(s, in->now_ns);
 	learn_gap(s, in);
 	if (s->wait_ns > 0) {
 		if (p->setpoint_events <= 0)
 			learn_trust(s, came);
 		if (!in->urgent)
-			learn_doubt(s, came, luc_max(waited_ns, 0), in);
+			luc_trial_waited(s, s->opened_events, came,
+					 in->expected_events,
+					 luc_max(waited_ns, 0),
+					 in->commit_avg_ns);
 	}
 	control(p, s, in, out);
 }

@@ -177,10 +177,13 @@ static void luc_fs_gone_work(struct work_struct *work)
 	mutex_lock(&luc_mutex);
 	mine = !fs->gone;
 	luc_fs_unlink(fs);
-	luc_fs_unhook_if_last();
 	mutex_unlock(&luc_mutex);
+	/* First what people see, then the hooks, which takes its time. */
 	if (mine)
 		luc_fs_destroy(fs);
+	mutex_lock(&luc_mutex);
+	luc_fs_unhook_if_last();
+	mutex_unlock(&luc_mutex);
 	luc_fs_put(fs);
 }
 

@@ -51,8 +51,11 @@ fn main() -> Result<()> {
         }
     }
     build.file("shim/tables.c");
-    for name in ["luc_batch", "luc_copyout", "luc_pid", "luc_returns"] {
-        build.file(control.join(name).with_extension("c"));
+    for entry in fs::read_dir(&control)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            build.file(path);
+        }
     }
     build.try_compile("luc_control")?;
     Ok(())

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 
 /// Size of a disk that names none, in MiB.
-pub const SIZE_MIB_DEFAULT: u32 = 256;
+pub const SIZE_MIB_DEFAULT: u32 = 4096;
 /// Smallest disk in MiB: room for a file system with a journal.
 pub const SIZE_MIB_MIN: u32 = 8;
 /// Largest disk in MiB: it lives in guest memory.

@@ -154,7 +154,7 @@ fn plot(chart: &Chart) -> String {
     let labels: Vec<String> = (0..=ROWS)
         .map(|row| {
             let value = top * (ROWS - row) as f64 / ROWS as f64;
-            if row % 4 == 0 {
+            if row % (ROWS / 2) == 0 {
                 axis(value)
             } else {
                 String::new()

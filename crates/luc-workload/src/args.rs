@@ -63,8 +63,8 @@ pub struct CreateFsync {
     /// Give each thread directories of its own instead of sharing them
     #[arg(long)]
     pub own_dirs: bool,
-    /// Files in one directory, of all threads that share it, before the next one is begun
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Files in one directory before the next one is begun, at least four of each thread that shares it
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     pub files_per_dir: u32,
 }
 

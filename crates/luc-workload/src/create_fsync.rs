@@ -34,6 +34,9 @@ pub struct CreateFsyncResult {
     pub close_mean_ns: f64,
 }
 
+/// Fewer files than this per thread and directory would measure the making of directories.
+const SHARE_FILES_MIN: u32 = 4;
+
 struct Place {
     /// The thread's directory, or the one it shares.
     dir: Dir,
@@ -78,7 +81,7 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
         places.push(Place {
             dir: scratch.subdir(&name)?,
             first_file,
-            files_per_dir: u64::from((args.files_per_dir / sharers).max(1)),
+            files_per_dir: u64::from((args.files_per_dir / sharers).max(SHARE_FILES_MIN)),
         });
     }
     let window = Window {

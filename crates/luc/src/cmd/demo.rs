@@ -85,7 +85,8 @@ fn failed(error: ReportError) -> Failure {
         ReportError::Lab { .. } | ReportError::Failed { .. } | ReportError::BadOutput { .. } => {
             Failure::Lab { why }
         }
-        other => Failure::Unexpected(other.into()),
+        // Its line tells the cause already.
+        _ => Failure::Unexpected(anyhow::anyhow!(why)),
     }
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Holding or not, decided by measurement: see the essay in luc_trial.c. */
+#ifndef LUC_TRIAL_H
+#define LUC_TRIAL_H
+
+#include "../abi/luc_decision.h"
+
+/* May this commit be held? Uses up one commit of a ban. */
+int luc_trial_allows(struct luc_state *state);
+
+/*
+ * A wait ended: events that were there at first, that came, and that are still
+ * out; how long it took, and how long a commit takes. Any values.
+ */
+void luc_trial_waited(struct luc_state *state, luc_s64 opened, luc_s64 came,
+		      luc_s64 late, luc_s64 waited_ns, luc_s64 commit_ns);
+
+/* A batch of this many events closed at now_ns. */
+void luc_trial_closed(struct luc_state *state, luc_s64 events, luc_s64 now_ns,
+		      luc_s64 commit_ns);
+
+#endif

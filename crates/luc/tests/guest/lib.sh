@@ -1,0 +1,77 @@
+# Sourced by the guest scripts: one line of output for each check.
+
+ok() {
+	echo "ok $*"
+}
+
+bad() {
+	echo "FAIL $*"
+}
+
+# check CODE LINE COMMAND...: the command ends with this exit code and its
+# output is exactly this line, where * stands for anything.
+check() {
+	want=$1 line=$2
+	shift 2
+	said=$("$@" 2>&1)
+	got=$?
+	case $said in
+	$line) ;;
+	*) got="$got, but it does not say '$line'" ;;
+	esac
+	if [ "$got" = "$want" ]; then
+		ok "$want: $*"
+	else
+		bad "$*: exit $got, expected $want: $said"
+	fi
+}
+
+# is WHAT WANT GOT
+is() {
+	if [ "$2" = "$3" ]; then
+		ok "$1 is $2"
+	else
+		bad "$1 is '$3', expected '$2'"
+	fi
+}
+
+# yes WHAT COMMAND...: the command succeeds.
+yes() {
+	what=$1
+	shift
+	if "$@" > /tmp/yes.out 2>&1; then
+		ok "$what"
+	else
+		bad "$what: exit $?: $(tail -n 3 /tmp/yes.out)"
+	fi
+}
+
+# eventually WHAT COMMAND...: it succeeds within a second.
+eventually() {
+	what=$1
+	shift
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		"$@" > /dev/null 2>&1 && { ok "$what"; return; }
+		usleep 50000
+	done
+	bad "$what: not within a second"
+}
+
+gone() {
+	[ ! -e "$1" ]
+}
+
+counter() { # file system, name
+	cat "/sys/fs/luc/$1/counters/$2"
+}
+
+# Stock behaviour afterwards: files can be made durable, module or not.
+bench() { # directory, threads
+	yes "create-fsync in $1 with $2 threads" \
+		luc bench create-fsync --threads "$2" --seconds 0.2 --warmup-s 0 "$1"
+}
+
+finish() {
+	cd /
+	echo "end of checks"
+}

@@ -1,0 +1,59 @@
+# LUC from the first look to the last trace of it, on one disk.
+. /t/lib.sh
+
+measure() { # name of the result
+	luc bench create-fsync --threads 4 --seconds 1 --warmup-s 0.5 --json /mnt/0 \
+		> "$LUC_OUT/$1.json" || bad "bench $1"
+}
+
+check 0 "*This machine can run LUC*" luc probe
+check 0 "LUC is on for no file system; the module is not loaded" luc status
+measure stock
+
+check 0 "on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic" luc on /mnt/0
+yes "hooks are attached" grep -q "^jbd2_journal_commit_transaction attached$" /sys/fs/luc/hooks
+is "hooks not attached" "" "$(grep -v ' attached' /sys/fs/luc/hooks)"
+measure luc
+luc status --json > "$LUC_OUT/status.json" || bad "status --json"
+
+# Knobs: what is refused leaves the old value, in the tool and in the kernel.
+knobs=/sys/fs/luc/nullb0/knobs
+luc set /mnt/0 kp_milli 777 > /dev/null
+check 10 "luc: knob kp_milli: 100001 is out of bounds: it goes from 0 to 100000; the old value is kept" \
+	luc set /mnt/0 kp_milli 100001
+check 10 "luc: *whole number*; the old value is kept" luc set /mnt/0 kp_milli 1.5
+check 10 "luc: *; the old value is kept" luc set /mnt/0 policy fast
+check 10 "luc: no knob is called *; nothing was changed" luc set /mnt/0 speed 1
+for value in -1 100001 99999999999999999999 1.5 x "" "1 2"; do
+	(echo "$value" > "$knobs/kp_milli") 2> /dev/null && bad "the module took kp_milli '$value'"
+	is "kp_milli after '$value'" 777 "$(cat "$knobs/kp_milli")"
+done
+luc set /mnt/0 kp_milli 800 > /dev/null
+
+# The flagship: what the kernel decided, the same code decides here again.
+check 0 "*0 lost*" luc trace record -o /tmp/recording -- \
+	luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 --json /mnt/0
+luc replay --json /tmp/recording > "$LUC_OUT/replay.json"
+is "replay's exit code" 0 $?
+
+# Every policy does its work.
+for policy in stock static pid copyout luc; do
+	check 0 "/mnt/0: policy $policy (was *)" luc set /mnt/0 policy $policy
+	bench /mnt/0 4
+	yes "$policy with writers" luc bench write-delay --writers 8 --seconds 0.3 \
+		--warmup-s 0 /mnt/0
+done
+
+# Observing decides, and changes nothing.
+check 0 "/mnt/0: mode observe (was steer)" luc set /mnt/0 mode observe
+held=$(counter nullb0 commits_held)
+measure observe
+is "commits held while observing" 0 $(($(counter nullb0 commits_held) - held))
+
+check 0 "off: /mnt/0 (nullb0): of * commits, LUC held *" luc off /mnt/0
+is "hooks left" "" "$(grep attached /sys/fs/luc/hooks)"
+yes "rmmod" rmmod luc
+yes "no trace in sysfs" gone /sys/fs/luc
+yes "no trace in tracefs" gone /sys/kernel/tracing/events/luc
+measure after
+finish

@@ -1,0 +1,342 @@
+//! What the lab tests share: guests described in a few words, checks of what
+//! comes back, and a small harness that counts skipped tests.
+//!
+//! The guest scripts in `tests/guest/` print a line for each check: `ok ...` or
+//! `FAIL ...`. A cell passes when it ran to its end without a FAIL line and the
+//! kernel log of its part of the run holds no problem that the cell did not
+//! announce. Numbers come back as JSON files and are judged here.
+
+#![allow(dead_code)] // each test program uses a part of this
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use luc_lab::{
+    AllowList, Cell, Content, DiskSpec, GuestFile, KernelList, LabError, RunResult, RunSpec,
+    Silent, Step, build_module, log, run,
+};
+use serde_json::Value;
+
+/// Words that every guest script prints last.
+const END: &str = "end of checks";
+/// Marks the begin of a cell in the kernel log.
+const MARK: &str = "luc test cell ";
+
+/// Why a test did not pass.
+#[derive(Debug)]
+pub enum Trouble {
+    /// This machine lacks what the test needs.
+    Skip(String),
+    /// The test failed.
+    Fail(String),
+}
+
+impl From<LabError> for Trouble {
+    fn from(error: LabError) -> Self {
+        if error.is_missing_prerequisite() {
+            Self::Skip(error.to_string())
+        } else {
+            Self::Fail(error.to_string())
+        }
+    }
+}
+
+/// Outcome of a test.
+pub type Outcome = Result<(), Trouble>;
+
+/// A failure with its reason.
+pub fn fail<T>(why: impl Into<String>) -> Result<T, Trouble> {
+    Err(Trouble::Fail(why.into()))
+}
+
+/// Fails with `what` unless the condition holds.
+pub fn check(condition: bool, what: impl Display) -> Outcome {
+    if condition {
+        Ok(())
+    } else {
+        fail(what.to_string())
+    }
+}
+
+/// A test of a lab program: its name and what it does.
+pub type Test = (String, Box<dyn Fn() -> Outcome + Send + Sync>);
+
+/// A test with its name.
+pub fn test(name: impl Into<String>, body: impl Fn() -> Outcome + Send + Sync + 'static) -> Test {
+    (name.into(), Box::new(body))
+}
+
+/// Runs the tests whose names hold one of the words on the command line, as
+/// many at once as `--test-threads` says, and counts what was skipped. With
+/// `CI` set a skipped test is a failed one.
+pub fn main(program: &str, tests: Vec<Test>) -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let (mut filters, mut threads) = (Vec::new(), 1);
+    while let Some(word) = words.next() {
+        if word == "--test-threads" {
+            threads = words.next().and_then(|n| n.parse().ok()).unwrap_or(1);
+        } else if word == "--list" {
+            for (name, _) in &tests {
+                println!("{name}: test");
+            }
+            return ExitCode::SUCCESS;
+        } else if !word.starts_with('-') {
+            filters.push(word);
+        }
+    }
+    let chosen: Vec<_> = tests
+        .iter()
+        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(f)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let counts = Mutex::new([0_usize; 3]);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, 8) {
+            scope.spawn(|| {
+                while let Some((name, body)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let kind = one(name, body);
+                    if let Ok(mut counts) = counts.lock() {
+                        counts[kind] += 1;
+                    }
+                }
+            });
+        }
+    });
+    let [passed, skipped, failed] = counts.into_inner().unwrap_or([0, 0, 1]);
+    println!("{program}: {passed} passed, {skipped} skipped, {failed} failed");
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Runs one test and prints its line; the place of its outcome in the counts.
+fn one(name: &str, body: &(dyn Fn() -> Outcome + Send + Sync)) -> usize {
+    let begin = Instant::now();
+    let outcome = body();
+    let took_s = begin.elapsed().as_secs_f64();
+    match outcome {
+        Ok(()) => {
+            println!("ok   {name} ({took_s:.0} s)");
+            0
+        }
+        Err(Trouble::Skip(why)) if std::env::var_os("CI").is_none() => {
+            println!("SKIP {name}: {why}");
+            1
+        }
+        Err(Trouble::Skip(why) | Trouble::Fail(why)) => {
+            println!("FAIL {name} ({took_s:.0} s): {why}");
+            2
+        }
+    }
+}
+
+/// The repository.
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A folder or file of `tests/guest/`.
+pub fn guest_source(name: &str) -> PathBuf {
+    root().join("crates/luc/tests/guest").join(name)
+}
+
+/// The program that runs in the guest: `LUC_BIN`, or the one built with the test.
+fn binary() -> PathBuf {
+    std::env::var_os("LUC_BIN")
+        .filter(|path| !path.is_empty())
+        .map_or_else(|| env!("CARGO_BIN_EXE_luc").into(), PathBuf::from)
+}
+
+/// A module built for a kernel from the sources below `source`.
+pub fn module(kernel: &str, source: &Path) -> Result<PathBuf, Trouble> {
+    // Two builds for one kernel would wait for each other in the cache anyway.
+    static BUILDS: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUILDS.lock();
+    Ok(build_module(
+        &KernelList::builtin()?,
+        kernel,
+        source,
+        &mut Silent,
+    )?)
+}
+
+/// A cell that runs `tests/guest/SCRIPT.sh`, and what may be in its kernel log.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// Name of the cell and of its script.
+    pub name: &'static str,
+    /// Its disks.
+    pub disks: Vec<DiskSpec>,
+    /// Added to the environment of the script.
+    pub env: Vec<(&'static str, String)>,
+    /// Texts of kernel log lines that its fault causes.
+    pub allow: &'static [&'static str],
+}
+
+impl Job {
+    /// A job on disks given as in `luc lab run --disk`.
+    pub fn new(name: &'static str, disks: &[&str]) -> Result<Self, Trouble> {
+        Ok(Self {
+            name,
+            disks: disks.iter().map(|d| d.parse()).collect::<Result<_, _>>()?,
+            ..Self::default()
+        })
+    }
+
+    /// Kernel log lines with one of these texts belong to the fault.
+    pub fn allow(mut self, texts: &'static [&'static str]) -> Self {
+        self.allow = texts;
+        self
+    }
+
+    /// Sets an environment variable of the script.
+    pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
+        self
+    }
+
+    /// Further arguments for mkfs on the last disk.
+    pub fn mkfs(mut self, args: &[&str]) -> Self {
+        if let Some(disk) = self.disks.last_mut() {
+            disk.mkfs_args = args.iter().map(|a| (*a).to_owned()).collect();
+        }
+        self
+    }
+
+    fn cell(&self) -> Cell {
+        let mark = format!("echo '<5>{MARK}{}' > /dev/kmsg", self.name);
+        let script = format!("/t/{}.sh", self.name);
+        let mut step = Step::new(["sh", "-c", &format!("{mark}; exec sh {script}")]);
+        // A script that fails has said why on its own output.
+        step.allow_failure = true;
+        Cell {
+            name: self.name.into(),
+            disks: self.disks.clone(),
+            env: self
+                .env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+            steps: vec![step],
+        }
+    }
+}
+
+/// A guest with the module for its kernel and the scripts of the jobs.
+pub fn guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
+    let mut spec = RunSpec::new(kernel, jobs.iter().map(Job::cell).collect())?;
+    spec.binary = Some(binary());
+    spec.luc_module = Some(module(kernel, root())?);
+    spec.timeout_host_s = 900;
+    for name in std::iter::once("lib").chain(jobs.iter().map(|job| job.name)) {
+        spec.files.push(GuestFile {
+            guest_path: format!("/t/{name}.sh"),
+            content: Content::Host(guest_source(&format!("{name}.sh"))),
+        });
+    }
+    if let Some(dir) = std::env::var_os("LUC_TEST_OUT") {
+        let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let stamp = time.map_or(0, |t| t.as_millis());
+        spec.out_dir = Some(Path::new(&dir).join(format!("{kernel}-{stamp}")));
+    }
+    Ok(spec)
+}
+
+/// What came back of a run, with every cell's checks already judged.
+pub struct Answer {
+    /// The lab's own result.
+    pub result: RunResult,
+}
+
+/// Runs the jobs and judges outputs and kernel log.
+pub fn run_jobs(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
+    let result = run(spec, &mut Silent)?;
+    let mut wrong = Vec::new();
+    wrong.extend(result.report.error.clone());
+    for job in jobs {
+        wrong.extend(cell_troubles(&result, job));
+    }
+    wrong.extend(log_troubles(&result.kernel_log, jobs));
+    if wrong.is_empty() {
+        Ok(Answer { result })
+    } else {
+        fail(format!("\n  {}", wrong.join("\n  ")))
+    }
+}
+
+/// FAIL lines of a cell, or why it has none and yet did not pass.
+fn cell_troubles(result: &RunResult, job: &Job) -> Vec<String> {
+    let name = job.name;
+    let Some(cell) = result.report.cells.iter().find(|cell| cell.name == name) else {
+        return vec![format!("{name}: never ran")];
+    };
+    let mut wrong = Vec::new();
+    wrong.extend(cell.error.iter().map(|error| format!("{name}: {error}")));
+    for step in &cell.steps {
+        let fails = step.stdout.lines().filter(|line| line.starts_with("FAIL"));
+        wrong.extend(fails.map(|line| format!("{name}: {line}")));
+        if step.stdout.lines().last() != Some(END) {
+            wrong.push(format!(
+                "{name}: ended early ({:?}) after {:?}: {}",
+                step.status,
+                step.stdout.lines().last().unwrap_or("nothing"),
+                log::tail(&step.stderr, 5)
+            ));
+        }
+        if !step.stdout.lines().any(|line| line.starts_with("ok ")) {
+            wrong.push(format!("{name}: checked nothing"));
+        }
+    }
+    wrong
+}
+
+/// Problems in each cell's part of the kernel log that it did not announce.
+fn log_troubles(kernel_log: &str, jobs: &[Job]) -> Vec<String> {
+    let mut parts: BTreeMap<&str, String> = BTreeMap::new();
+    let mut current = "boot";
+    for line in kernel_log.lines() {
+        if let Some((_, name)) = line.split_once(MARK) {
+            current = name.trim();
+        }
+        let part = parts.entry(current).or_default();
+        part.push_str(line);
+        part.push('\n');
+    }
+    let mut wrong = Vec::new();
+    for (name, part) in parts {
+        let allow = jobs.iter().find(|job| job.name == name);
+        let allow = AllowList::new(allow.map_or(&[][..], |job| job.allow).iter().copied());
+        for problem in log::problems(&part, &allow) {
+            wrong.push(format!("{name}: kernel log: {}", problem.line));
+        }
+    }
+    wrong
+}
+
+impl Answer {
+    /// A JSON file that a cell left in its `$LUC_OUT`.
+    pub fn json(&self, cell: &str, file: &str) -> Result<Value, Trouble> {
+        let path = format!("{cell}/{file}.json");
+        let found = self.result.files.iter().find(|(name, _)| *name == path);
+        let Some((_, data)) = found else {
+            return fail(format!("no file {path} came back"));
+        };
+        serde_json::from_slice(data).or_else(|error| fail(format!("{path}: {error}")))
+    }
+
+    /// A number in such a file.
+    pub fn number(&self, cell: &str, file: &str, pointer: &str) -> Result<f64, Trouble> {
+        let value = self.json(cell, file)?;
+        match value.pointer(pointer).and_then(Value::as_f64) {
+            Some(number) => Ok(number),
+            None => fail(format!("{cell}/{file}.json has no number {pointer}")),
+        }
+    }
+}

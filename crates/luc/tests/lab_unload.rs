@@ -1,0 +1,46 @@
+//! LUC comes and goes under load: two hundred times loaded, switched on,
+//! switched off and removed while threads wait for commits in its hooks.
+
+mod lab_support;
+
+use std::process::ExitCode;
+
+use lab_support::{Job, Outcome, Test, check, guest, run_jobs, test};
+
+fn main() -> ExitCode {
+    let mut tests: Vec<Test> = Vec::new();
+    for kernel in ["6.1", "6.12", "7.2"] {
+        tests.push(test(format!("virtual_time_on_{kernel}"), move || {
+            cycles(kernel, true)
+        }));
+        tests.push(test(format!("two_processors_on_{kernel}"), move || {
+            cycles(kernel, false)
+        }));
+    }
+    lab_support::main("lab_unload", tests)
+}
+
+fn cycles(kernel: &str, virtual_time: bool) -> Outcome {
+    const CYCLES: u32 = 200;
+    let jobs = [Job::new("unload", &["200us:8:512M"])?.env("CYCLES", CYCLES.to_string())];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.virtual_time = virtual_time;
+    spec.cpu_mips = 250.0;
+    spec.vcpus = if virtual_time { 1 } else { 2 };
+    let answer = run_jobs(&spec, &jobs)?;
+    // Held commits and copies show that the module worked while it was there.
+    let sum = |name: &str| answer.number("unload", "sums", &format!("/{name}"));
+    check(
+        sum("cycles")? >= f64::from(CYCLES),
+        format!("only {} cycles", sum("cycles")?),
+    )?;
+    check(
+        sum("commits")? > sum("cycles")? && sum("held")? > 0.0,
+        format!(
+            "{} commits seen, {} held in {} cycles: LUC was hardly at work",
+            sum("commits")?,
+            sum("held")?,
+            sum("cycles")?
+        ),
+    )
+}
