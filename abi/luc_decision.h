@@ -78,9 +78,11 @@ enum luc_trial_phase {
 	LUC_FIELD(gap_ns, "average time between sync events of a batch, 0 if unknown") \
 	LUC_FIELD(step_ns, "average time between closes, 0 if unknown") \
 	LUC_FIELD(closed_ns, "when the last batch was closed, 0 if never") \
-	LUC_FIELD(trust_milli, "share of the expected tasks that do come back in time") \
-	LUC_FIELD(skip, "commits left to let pass before waiting is tried again") \
-	LUC_FIELD(skip_next, "how many commits the next wait without an arrival costs") \
+	LUC_FIELD(stale, "1 if the events of this batch have waited through a commit") \
+	LUC_FIELD(fresh_skip, "fresh batches left to let pass before waiting is tried again") \
+	LUC_FIELD(fresh_skip_next, "how many the next wait of a fresh batch without an arrival costs") \
+	LUC_FIELD(stale_skip, "the same for stale batches") \
+	LUC_FIELD(stale_skip_next, "the same for stale batches") \
 	LUC_FIELD(doubts, "waits in a row that were estimated to cost more than they gave") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
 	LUC_FIELD(trial_left, "commits left in this phase") \

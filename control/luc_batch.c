@@ -28,17 +28,14 @@
  * construction and the published gains stay valid from 1 ms gaps down to
  * microseconds without any tuning.
  *
- * The set point. A fixed r is a knob. Otherwise r = d(now) + trust * expected,
- * where expected counts tasks released by the last two commits and not back
- * yet (luc_returns.c), and trust is the share of such tasks that did come in
- * time before: it rises while targets are met and falls while they are missed,
- * so r stays reachable. A lone sync stream has expected = 0: no wait at all.
+ * The set point. A fixed r is a knob. Otherwise r = d(now) + expected, where
+ * expected counts tasks released by the last two commits and not back yet
+ * (luc_returns.c). A lone sync stream has expected = 0: no wait at all.
  *
  * Closing. A held batch closes at once when d reaches r, after an idle timeout
  * without arrivals, when its time is used up, or when something cannot wait.
- * The time is hold, bounded by a share of the average commit time: a task
- * that waits loses at most that share, a task that joins saves up to a whole
- * commit, so half is safe as soon as every second expected task comes.
+ * The time is hold, bounded by the average commit time: a task that joins saves
+ * up to a whole commit, so waiting longer than that cannot pay.
  *
  * Doubt. Whether holding pays is estimated after every wait and measured when
  * the estimate says no: luc_trial.c. An unknown commit time means no wait; a
@@ -54,15 +51,14 @@
 #define PAUSE_NS LUC_NS_PER_S
 #define GAP_SHIFT 2		/* a new gap counts for a quarter */
 #define STEP_SHIFT 3		/* a new step length for an eighth */
-#define TRUST_SHIFT 2
-#define TRUST_FLOOR_MILLI 100LL	/* below this expectation is noise */
+#define STALE_SHIFT 3		/* older than an eighth of a commit is stale */
 
 void luc_state_init(struct luc_state *state)
 {
 	*state = (struct luc_state){
 		.hold_ns = -1,
-		.trust_milli = MILLI,
-		.skip_next = 1,
+		.fresh_skip_next = 1,
+		.stale_skip_next = 1,
 	};
 }
 
@@ -93,16 +89,11 @@ static luc_s64 limit_of(const struct luc_params *p, const struct luc_input *in)
 	return luc_clamp(luc_mul(avg, p->delay_limit_percent) / 100, 0, most);
 }
 
-static luc_s64 target_of(const struct luc_params *p, const struct luc_state *s,
-			 const struct luc_input *in)
+static luc_s64 target_of(const struct luc_params *p, const struct luc_input *in)
 {
-	luc_s64 likely;
-
 	if (p->setpoint_events > 0)
 		return p->setpoint_events;
-	likely = luc_mul(luc_max(in->expected_events, 0), s->trust_milli);
-	/* Rounded to the nearest: a tenth of a task is nobody. */
-	return luc_add(in->events, luc_add(likely, MILLI / 2) / MILLI);
+	return luc_add(in->events, luc_max(in->expected_events, 0));
 }
 
 static luc_s64 wake_time(const struct luc_state *s)
@@ -129,7 +120,10 @@ static void open_static(const struct luc_params *p, struct luc_state *s)
 static void open_pid(const struct luc_params *p, struct luc_state *s,
 		     const struct luc_input *in, luc_s64 limit_ns)
 {
-	s->target_events = target_of(p, s, in);
+	luc_s64 age_ns = luc_sub(in->now_ns, in->last_event_ns);
+
+	s->stale = age_ns > luc_max(in->commit_avg_ns, 0) >> STALE_SHIFT;
+	s->target_events = target_of(p, in);
 	s->idle_ns = us_to_ns(p->idle_timeout_us);
 	s->wait_ns = s->hold_ns < 0 ? limit_ns : luc_min(s->hold_ns, limit_ns);
 }
@@ -143,6 +137,7 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 	s->seen_events = in->events;
 	s->seen_event_ns = in->last_event_ns;
 	s->resets = 0;
+	s->stale = 0;
 	s->target_events = 0;
 	s->idle_ns = 0;
 	s->wait_ns = 0;
@@ -212,22 +207,6 @@ static void learn_gap(struct luc_state *s, const struct luc_input *in)
 		s->gap_ns = luc_average(s->gap_ns, luc_max(span / came, 1), GAP_SHIFT);
 }
 
-static void learn_trust(struct luc_state *s, luc_s64 came)
-{
-	luc_s64 wanted = luc_sub(s->target_events, s->opened_events);
-	luc_s64 got;
-
-	if (wanted <= 0)
-		return;
-	/* A target met is no proof of the true share: reach a little higher. */
-	if (came >= wanted)
-		got = MILLI;
-	else
-		got = luc_mul(s->trust_milli, luc_max(came, 0)) / wanted;
-	s->trust_milli = luc_clamp(luc_average(s->trust_milli, got, TRUST_SHIFT),
-				   TRUST_FLOOR_MILLI, MILLI);
-}
-
 static luc_s64 step_length(struct luc_state *s, luc_s64 now_ns)
 {
 	luc_s64 dt = luc_sub(now_ns, s->closed_ns);
@@ -287,15 +266,9 @@ static void step_close(const struct luc_params *p, struct luc_state *s,
 	luc_trial_closed(s, in->events, in->now_ns, in->commit_avg_ns);
 	out->dt_milli = step_length(s, in->now_ns);
 	learn_gap(s, in);
-	if (s->wait_ns > 0) {
-		if (p->setpoint_events <= 0)
-			learn_trust(s, came);
-		if (!in->urgent)
-			luc_trial_waited(s, s->opened_events, came,
-					 in->expected_events,
-					 luc_max(waited_ns, 0),
-					 in->commit_avg_ns);
-	}
+	if (s->wait_ns > 0 && !in->urgent)
+		luc_trial_waited(s, s->opened_events, came, in->expected_events,
+				 luc_max(waited_ns, 0), in->commit_avg_ns);
 	control(p, s, in, out);
 }
 

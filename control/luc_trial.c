@@ -23,8 +23,12 @@
  * stock. A pause in the middle of a window says nothing about either side and
  * starts the window again.
  *
- * A wait for which nobody came at all needs no trial: the next commits pass
- * unheld, one, then two, four, up to SKIP_MAX, until a wait brings somebody.
+ * A wait for which nobody came at all needs no trial: the next batches of its
+ * kind pass unheld, one, then two, four, up to SKIP_MAX, until a wait brings
+ * somebody. There are two kinds. A fresh batch is opened by the event that asked
+ * for it; a stale one sat through the commit before. After a burst of requests
+ * the last batch is stale and nobody will come, while the first one of the next
+ * burst is fresh and everybody will: one must not learn from the other.
  */
 #include "luc_trial.h"
 #include "luc_math.h"
@@ -63,25 +67,40 @@ static void begin_stay(struct luc_state *s, enum luc_trial_phase phase)
 	s->trial_phase = phase;
 	s->trial_left = s->trial_stay;
 	s->doubts = 0;
-	s->skip = 0;
+	s->fresh_skip = 0;
+	s->stale_skip = 0;
+}
+
+static luc_s64 *skip_of(struct luc_state *s)
+{
+	return s->stale ? &s->stale_skip : &s->fresh_skip;
+}
+
+static luc_s64 *skip_next_of(struct luc_state *s)
+{
+	return s->stale ? &s->stale_skip_next : &s->fresh_skip_next;
 }
 
 int luc_trial_allows(struct luc_state *s)
 {
+	luc_s64 *skip = skip_of(s);
+
 	if (s->trial_phase == LUC_TRIAL_FREE || s->trial_phase == LUC_TRIAL_STAY_FREE)
 		return 0;
 	if (s->trial_phase == LUC_TRIAL_HELD)
 		return 1;
-	if (s->skip <= 0)
+	if (*skip <= 0)
 		return 1;
-	s->skip--;
+	(*skip)--;
 	return 0;
 }
 
 static void nobody_came(struct luc_state *s)
 {
-	s->skip = luc_clamp(s->skip_next, 1, SKIP_MAX);
-	s->skip_next = luc_min(luc_mul(s->skip, 2), SKIP_MAX);
+	luc_s64 skip = luc_clamp(*skip_next_of(s), 1, SKIP_MAX);
+
+	*skip_of(s) = skip;
+	*skip_next_of(s) = luc_min(luc_mul(skip, 2), SKIP_MAX);
 }
 
 void luc_trial_waited(struct luc_state *s, luc_s64 opened, luc_s64 came,
@@ -96,7 +115,7 @@ void luc_trial_waited(struct luc_state *s, luc_s64 opened, luc_s64 came,
 		nobody_came(s);
 		return;
 	}
-	s->skip_next = 1;
+	*skip_next_of(s) = 1;
 	if (s->trial_phase != LUC_TRIAL_OFF)
 		return;
 	if (saved >= lost) {

@@ -5,7 +5,7 @@
 
 #include "../abi/luc_decision.h"
 
-/* May this commit be held? Uses up one commit of a ban. */
+/* May this commit be held? Uses up one commit of a ban; reads state->stale. */
 int luc_trial_allows(struct luc_state *state);
 
 /*

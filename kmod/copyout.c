@@ -25,7 +25,6 @@
 #include <linux/buffer_head.h>
 #include <linux/gfp.h>
 #include <linux/kallsyms.h>
-#include <linux/kprobes.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/static_call.h>
@@ -40,8 +39,8 @@
 #ifdef LUC_HAVE_JBD2_ALLOC
 /*
  * Blocks smaller than a page come from a slab of jbd2's own. jbd2_alloc() is
- * not exported; its address is looked up with a kprobe that is never armed. A
- * static call reaches it by a direct call instruction: a pointer call would
+ * not exported; its address is looked up by name (luc_address_of()). A static
+ * call reaches it by a direct call instruction: a pointer call would
  * need a landing pad that the kernel may have sealed away.
  */
 static void *luc_no_alloc(size_t size, gfp_t flags)
@@ -52,18 +51,6 @@ static void *luc_no_alloc(size_t size, gfp_t flags)
 DEFINE_STATIC_CALL(luc_jbd2_alloc, luc_no_alloc);
 DEFINE_STATIC_CALL_NULL(luc_jbd2_free, jbd2_free);
 static bool luc_jbd2_slab;
-
-static unsigned long luc_address_of(const char *symbol)
-{
-	struct kprobe kp = { .symbol_name = symbol };
-	unsigned long address;
-
-	if (register_kprobe(&kp))
-		return 0;
-	address = (unsigned long)kp.addr;
-	unregister_kprobe(&kp);
-	return address;
-}
 
 static void luc_copyout_find_slab(void)
 {
@@ -239,8 +226,8 @@ static void luc_shadow_delayed(struct luc_fs *fs, struct buffer_head *bh)
 	trace_luc_write_delay(fs->dev, bh->b_blocknr, delay_ns);
 }
 
-void luc_on_wait_bit(unsigned long *word, int bit, void *action,
-		     unsigned int mode, unsigned long caller)
+void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
+		     unsigned long caller)
 {
 	struct buffer_head *bh;
 	struct luc_fs *fs;

@@ -8,9 +8,9 @@
  * the table when it is detached or when its journal is destroyed.
  */
 #include <linux/blkdev.h>
+#include <linux/buffer_head.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
-#include <linux/magic.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -91,8 +91,28 @@ struct luc_probe {
 	dev_t dev;
 	bool found;
 	bool read_only;
+	bool journal;
 	char name[sizeof_field(struct super_block, s_id)];
 };
+
+/*
+ * ext4's own structures are private; its on-disk superblock is not. It lies
+ * 1024 bytes into the device, s_feature_compat 0x5c bytes into it.
+ */
+static bool luc_has_journal(struct super_block *sb)
+{
+	const u32 has_journal = 0x4;
+	unsigned int offset = 1024 & (sb->s_blocksize - 1);
+	struct buffer_head *bh;
+	bool journal;
+
+	bh = __bread(sb->s_bdev, 1024 >> sb->s_blocksize_bits, sb->s_blocksize);
+	if (!bh)
+		return false;
+	journal = le32_to_cpup((__le32 *)(bh->b_data + offset + 0x5c)) & has_journal;
+	brelse(bh);
+	return journal;
+}
 
 static void luc_probe_super(struct super_block *sb, void *arg)
 {
@@ -102,6 +122,7 @@ static void luc_probe_super(struct super_block *sb, void *arg)
 		return;
 	probe->found = true;
 	probe->read_only = sb_rdonly(sb);
+	probe->journal = luc_has_journal(sb);
 	strscpy(probe->name, sb->s_id, sizeof(probe->name));
 	strreplace(probe->name, '/', '!');
 }
@@ -121,7 +142,9 @@ static int luc_probe_device(struct luc_probe *probe)
 		module_put(type->owner);
 	}
 	if (!probe->found)
-		return -EOPNOTSUPP;
+		return -ENODEV;
+	if (!probe->journal)
+		return -ENOLINK;
 	return probe->read_only ? -EROFS : 0;
 }
 

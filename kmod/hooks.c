@@ -8,16 +8,22 @@
  * argument registers, calls a C function with them and returns into the
  * function's body; what jbd2 does next is jbd2's own code.
  *
+ * One trampoline serves all functions and tells them apart by the address it
+ * returns to: ftrace then has one thing to register and to remove, and waits
+ * for one grace period of tasks instead of ten.
+ *
  * Only one direct call fits a function. If a BPF program or a livepatch is
- * there already, registering fails with -EBUSY: we say which and step back.
+ * there already, registering fails with -EBUSY: we find out which and do
+ * without it or, if it is needed, step back.
  *
  * Leaving. A task may sleep in one of our hooks, and synchronize_rcu_tasks()
  * takes a sleeping task for one that has left. So the parts that may sleep are
  * counted: first unregister (nobody enters any more), then wake the sleepers,
  * wait for the count to reach zero, and only then synchronize_rcu_tasks(),
- * which is right for those who are in a trampoline but not in a counted part.
+ * which is right for those who are in the trampoline but not in a counted part.
  */
 #include <linux/ftrace.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/version.h>
@@ -38,64 +44,77 @@
 #define LUC_DEPTH_ACCOUNT ""
 #endif
 
-/*
- * From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment.
- * %r8 carries the return address of the hooked function to hooks that ask who
- * called; the functions we hook have at most five arguments of their own.
- */
-#define LUC_TRAMPOLINE(hook)						\
-	extern void luc_tramp_##hook(void *);				\
-	asm(".pushsection .text, \"ax\", @progbits\n"			\
-	    ".balign 16\n"						\
-	    ".type luc_tramp_" #hook ", @function\n"			\
-	    ".globl luc_tramp_" #hook "\n"				\
-	    "luc_tramp_" #hook ":\n"					\
-	    ASM_ENDBR							\
-	    "	pushq %rbp\n"						\
-	    "	movq %rsp, %rbp\n"					\
-	    LUC_DEPTH_ACCOUNT						\
-	    "	pushq %rdi\n"						\
-	    "	pushq %rsi\n"						\
-	    "	pushq %rdx\n"						\
-	    "	pushq %rcx\n"						\
-	    "	pushq %r8\n"						\
-	    "	pushq %r9\n"						\
-	    "	movq 16(%rbp), %r8\n"					\
-	    "	call luc_on_" #hook "\n"				\
-	    "	popq %r9\n"						\
-	    "	popq %r8\n"						\
-	    "	popq %rcx\n"						\
-	    "	popq %rdx\n"						\
-	    "	popq %rsi\n"						\
-	    "	popq %rdi\n"						\
-	    "	leave\n"						\
-	    ASM_RET							\
-	    ".size luc_tramp_" #hook ", .-luc_tramp_" #hook "\n"	\
-	    ".popsection\n")
+/* The argument registers as the trampoline pushes them, last one first. */
+struct luc_regs {
+	unsigned long r9, r8, cx, dx, si, di;
+};
+
+void luc_dispatch(const struct luc_regs *regs, unsigned long back,
+		  unsigned long caller);
+extern void luc_trampoline(void *);
+
+/* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
+asm(".pushsection .text, \"ax\", @progbits\n"
+    ".balign 16\n"
+    ".type luc_trampoline, @function\n"
+    ".globl luc_trampoline\n"
+    "luc_trampoline:\n"
+    ASM_ENDBR
+    "	pushq %rbp\n"
+    "	movq %rsp, %rbp\n"
+    LUC_DEPTH_ACCOUNT
+    "	pushq %rdi\n"
+    "	pushq %rsi\n"
+    "	pushq %rdx\n"
+    "	pushq %rcx\n"
+    "	pushq %r8\n"
+    "	pushq %r9\n"
+    "	movq %rsp, %rdi\n"
+    "	movq 8(%rbp), %rsi\n"
+    "	movq 16(%rbp), %rdx\n"
+    "	call luc_dispatch\n"
+    "	popq %r9\n"
+    "	popq %r8\n"
+    "	popq %rcx\n"
+    "	popq %rdx\n"
+    "	popq %rsi\n"
+    "	popq %rdi\n"
+    "	leave\n"
+    ASM_RET
+    ".size luc_trampoline, .-luc_trampoline\n"
+    ".popsection\n");
 
 /*
- * The hooks. A needed one that cannot be had refuses the attach; without an
- * optional one LUC sees or does a little less, as its comment says.
+ * The hooks, most frequent first. A needed one that cannot be had refuses the
+ * attach; without an optional one LUC sees or does a little less, as its
+ * comment says. regs and caller are those of the call that was hooked.
  */
 #define LUC_HOOKS(HOOK)							\
-	HOOK(commit, "jbd2_journal_commit_transaction", true)		\
-	HOOK(write_buffer, "jbd2_journal_write_metadata_buffer", true)	\
-	HOOK(complete, "jbd2_complete_transaction", true)		\
-	HOOK(wait_commit, "jbd2_log_wait_commit", true)			\
-	HOOK(destroy, "jbd2_journal_destroy", true)			\
-	/* fsync of directories counts as urgent from 6.12 on */	\
-	HOOK(sync_file, "ext4_sync_file", false)			\
+	HOOK("jbd2_journal_write_metadata_buffer", true,		\
+	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
 	/* copy-out ends by its clean runs alone */			\
-	HOOK(file_buffer, "jbd2_journal_file_buffer", false)		\
+	HOOK("jbd2_journal_file_buffer", false,				\
+	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
+	HOOK("jbd2_complete_transaction", true,				\
+	     luc_on_complete((void *)regs->di, regs->si))		\
+	HOOK("jbd2_log_wait_commit", true,				\
+	     luc_on_wait_commit((void *)regs->di, regs->si))		\
+	/* fsync of directories counts as urgent from 6.12 on */	\
+	HOOK("ext4_sync_file", false,					\
+	     luc_on_sync_file((void *)regs->di))			\
+	HOOK("jbd2_journal_commit_transaction", true,			\
+	     luc_on_commit((void *)regs->di))				\
 	/* delayed writes are not seen: copy-out never starts */	\
-	HOOK(wait_bit, "out_of_line_wait_on_bit", false)		\
+	HOOK("out_of_line_wait_on_bit", false,				\
+	     luc_on_wait_bit((void *)regs->di, regs->si, regs->cx, caller)) \
 	/* a task that waits for a new transaction waits up to 1 ms more */ \
-	HOOK(wait_locked, "wait_transaction_locked", false)		\
+	HOOK("wait_transaction_locked", false,				\
+	     luc_on_wait_locked((void *)regs->di))			\
 	/* fast commits are not counted */				\
-	HOOK(fast_commit, "jbd2_fc_end_commit", false)
-
-#define LUC_HOOK_TRAMPOLINE(hook, function, needed) LUC_TRAMPOLINE(hook);
-LUC_HOOKS(LUC_HOOK_TRAMPOLINE)
+	HOOK("jbd2_fc_end_commit", false,				\
+	     luc_on_fast_commit((void *)regs->di))			\
+	HOOK("jbd2_journal_destroy", true,				\
+	     luc_on_destroy((void *)regs->di))
 
 enum luc_hook_state { LUC_DETACHED, LUC_ATTACHED, LUC_BUSY, LUC_MISSING };
 
@@ -108,17 +127,38 @@ static const char *const luc_hook_state_text[] = {
 
 struct luc_hook {
 	const char *function;
-	void (*trampoline)(void *);
 	bool needed;
 	enum luc_hook_state state;
-	struct ftrace_ops ops;
+	unsigned long address;		/* 0 until looked up */
 };
 
-#define LUC_HOOK_ROW(hook, name, need)					\
-	{ .function = name, .trampoline = luc_tramp_##hook, .needed = need },
+#define LUC_HOOK_ROW(name, need, call) { .function = name, .needed = need },
 
-/* Under luc_mutex. */
+/* Changed under luc_mutex while luc_ops is not registered. */
 static struct luc_hook luc_hook[] = { LUC_HOOKS(LUC_HOOK_ROW) };
+static struct ftrace_ops luc_ops;
+static bool luc_registered;
+
+/* The call sits at the function's start or behind a 4-byte landing pad. */
+static bool luc_is_in(unsigned long back, const struct luc_hook *h)
+{
+	return back - MCOUNT_INSN_SIZE - h->address <= 4;
+}
+
+#define LUC_HOOK_CALL(name, need, call)					\
+	if (luc_is_in(back, h)) {					\
+		call;							\
+		return;							\
+	}								\
+	h++;
+
+void luc_dispatch(const struct luc_regs *regs, unsigned long back,
+		  unsigned long caller)
+{
+	const struct luc_hook *h = luc_hook;
+
+	LUC_HOOKS(LUC_HOOK_CALL)
+}
 
 static atomic_t luc_inflight = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(luc_inflight_wait);
@@ -140,76 +180,149 @@ void luc_hook_leave(void)
 		wake_up_all(&luc_inflight_wait);
 }
 
-static int luc_direct_register(struct luc_hook *h)
+static int luc_direct_register(void)
 {
+	unsigned long trampoline = (unsigned long)luc_trampoline;
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	return register_ftrace_direct(&h->ops, (unsigned long)h->trampoline);
+	return register_ftrace_direct(&luc_ops, trampoline);
 #else
-	return register_ftrace_direct_multi(&h->ops, (unsigned long)h->trampoline);
+	return register_ftrace_direct_multi(&luc_ops, trampoline);
 #endif
 }
 
-static void luc_direct_unregister(struct luc_hook *h)
+static void luc_direct_unregister(void)
 {
+	unsigned long trampoline = (unsigned long)luc_trampoline;
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	unregister_ftrace_direct(&h->ops, (unsigned long)h->trampoline, true);
+	unregister_ftrace_direct(&luc_ops, trampoline, true);
 #else
-	unregister_ftrace_direct_multi(&h->ops, (unsigned long)h->trampoline);
-	ftrace_free_filter(&h->ops);
+	unregister_ftrace_direct_multi(&luc_ops, trampoline);
+	ftrace_free_filter(&luc_ops);
 #endif
 }
 
-static int luc_hook_install(struct luc_hook *h)
+/*
+ * kallsyms_lookup_name() is not exported; a kprobe that is never armed finds
+ * an address too. ftrace could be given the name instead, but compares it with
+ * each of its fifty thousand records: a second of work per attach.
+ */
+unsigned long luc_address_of(const char *symbol)
 {
-	int err;
+	struct kprobe kp = {
+		.symbol_name = symbol,
+		.flags = KPROBE_FLAG_DISABLED,
+	};
+	unsigned long address;
+
+	if (register_kprobe(&kp))
+		return 0;
+	address = (unsigned long)kp.addr;
+	unregister_kprobe(&kp);
+	return address;
+}
+
+/* Modules come and go, so addresses are looked up for each first attach. */
+static void luc_hooks_find(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
+		luc_hook[i].address = luc_address_of(luc_hook[i].function);
+		luc_hook[i].state = luc_hook[i].address ? LUC_DETACHED : LUC_MISSING;
+	}
+}
+
+/* Registers the hooks from..to that can be had, all at once. */
+static int luc_hooks_register(int from, int to)
+{
+	int i, err = 0;
 
 	/* A fresh ops each time: some kernels leave traces of the last use. */
-	memset(&h->ops, 0, sizeof(h->ops));
-	err = ftrace_set_filter(&h->ops, (unsigned char *)h->function,
-				strlen(h->function), 1);
-	if (err) {
-		h->state = LUC_MISSING;
-		ftrace_free_filter(&h->ops);
+	memset(&luc_ops, 0, sizeof(luc_ops));
+	for (i = from; i < to && !err; i++) {
+		if (luc_hook[i].state == LUC_DETACHED)
+			err = ftrace_set_filter_ip(&luc_ops, luc_hook[i].address, 0, 0);
+		/* A function without a pad, or one that was built without. */
+		if (err) {
+			luc_hook[i].state = LUC_MISSING;
+			err = 0;
+		}
+	}
+	if (!luc_ops.func_hash)
 		return -ENOENT;
-	}
-	err = luc_direct_register(h);
-	if (err) {
-		h->state = err == -EBUSY ? LUC_BUSY : LUC_MISSING;
-		ftrace_free_filter(&h->ops);
-		return err;
-	}
-	h->state = LUC_ATTACHED;
-	return 0;
+	err = luc_direct_register();
+	if (err)
+		ftrace_free_filter(&luc_ops);
+	return err;
 }
 
-static void luc_hook_complain(const struct luc_hook *h, int err)
+/* One of them is taken, but ftrace does not say which: try each alone. */
+static void luc_hooks_find_busy(void)
 {
-	if (err == -EBUSY)
-		pr_notice("luc: %s is hooked by a BPF program or a livepatch; stop it and attach again\n",
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
+		if (luc_hook[i].state != LUC_DETACHED)
+			continue;
+		if (!luc_hooks_register(i, i + 1))
+			luc_direct_unregister();
+		else if (luc_hook[i].state == LUC_DETACHED)
+			luc_hook[i].state = LUC_BUSY;
+	}
+}
+
+/* Is there a needed hook that cannot be had? */
+static int luc_hooks_check(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
+		const struct luc_hook *h = &luc_hook[i];
+
+		if (!h->needed || h->state == LUC_DETACHED)
+			continue;
+		if (h->state == LUC_BUSY) {
+			pr_notice("luc: %s is hooked by a BPF program or a livepatch; stop it and attach again\n",
+				  h->function);
+			return -EBUSY;
+		}
+		pr_notice("luc: cannot hook %s: this kernel's jbd2 is not one that LUC knows\n",
 			  h->function);
-	else
-		pr_notice("luc: cannot hook %s on this kernel (error %d)\n",
-			  h->function, err);
+		return -ENOENT;
+	}
+	return 0;
 }
 
 int luc_hooks_install(void)
 {
 	int i, err;
 
-	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
-		struct luc_hook *h = &luc_hook[i];
-
-		err = luc_hook_install(h);
-		if (!err || !h->needed)
-			continue;
-		luc_hook_complain(h, err);
-		while (i--) {
-			if (luc_hook[i].state == LUC_ATTACHED)
-				luc_direct_unregister(&luc_hook[i]);
-			luc_hook[i].state = LUC_DETACHED;
-		}
+	luc_hooks_find();
+	err = luc_hooks_check();
+	if (err)
+		return err;
+	err = luc_hooks_register(0, ARRAY_SIZE(luc_hook));
+	if (err == -EBUSY) {
+		luc_hooks_find_busy();
+		err = luc_hooks_check();
+		if (!err)
+			err = luc_hooks_register(0, ARRAY_SIZE(luc_hook));
+	}
+	if (err)
+		return err;
+	/* A needed one may have turned out to lack its pad. */
+	err = luc_hooks_check();
+	if (err) {
+		luc_direct_unregister();
 		return err;
 	}
+	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
+		if (luc_hook[i].state == LUC_DETACHED)
+			luc_hook[i].state = LUC_ATTACHED;
+	}
+	luc_registered = true;
 	return 0;
 }
 
@@ -217,10 +330,13 @@ void luc_hooks_remove(void)
 {
 	int i;
 
+	if (!luc_registered)
+		return;
+	luc_direct_unregister();
+	luc_registered = false;
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
 		if (luc_hook[i].state == LUC_ATTACHED)
-			luc_direct_unregister(&luc_hook[i]);
-		luc_hook[i].state = LUC_DETACHED;
+			luc_hook[i].state = LUC_DETACHED;
 	}
 }
 

@@ -103,6 +103,7 @@ bool luc_hooks_leaving(void);
 void luc_hook_enter(void);
 void luc_hook_leave(void);
 ssize_t luc_hooks_show(char *buf);
+unsigned long luc_address_of(const char *symbol);
 
 /* copyout.c */
 int luc_copyout_init(void);
@@ -115,7 +116,7 @@ void luc_sysfs_exit(void);
 int luc_knob_parse(struct luc_params *params, const char *name, const char *value);
 extern struct kobject *luc_kobj;
 
-/* Called by the trampolines in hooks.c; arguments are those of the function. */
+/* Called through the trampoline in hooks.c; arguments are the function's. */
 void luc_on_commit(journal_t *journal);
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh);
 void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction, int jlist);
@@ -125,7 +126,7 @@ void luc_on_wait_commit(journal_t *journal, tid_t tid);
 void luc_on_wait_locked(journal_t *journal);
 void luc_on_fast_commit(journal_t *journal);
 void luc_on_destroy(journal_t *journal);
-void luc_on_wait_bit(unsigned long *word, int bit, void *action, unsigned int mode,
+void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 		     unsigned long caller);
 
 #define luc_count(fs, name, n) \

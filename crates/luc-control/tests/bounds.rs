@@ -156,7 +156,6 @@ proptest! {
         prop_assert!(terms[0].p_milli <= terms[1].p_milli);
         prop_assert!(terms[0].u_milli <= terms[1].u_milli);
 
-        let state = State { trust_milli: state.trust_milli.clamp(0, 1_000), ..state };
         let targets = [low, high].map(|expected_events| {
             let mut state = state;
             batch_step(Step::Open, &params, &mut state, &Input { expected_events, ..input });

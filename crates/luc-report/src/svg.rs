@@ -71,8 +71,8 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     let mut builder = ChartBuilder::on(&root);
     builder
         .margin(8)
-        .x_label_area_size(44)
-        .y_label_area_size(56);
+        .x_label_area_size(40)
+        .y_label_area_size(60);
     let last = positions.saturating_sub(1) as f64;
     let mut area = builder
         .build_cartesian_2d(-0.2..last + NAME_ROOM, 0.0..top)
@@ -87,11 +87,11 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
         .y_desc(&chart.y_label)
         .x_desc(&chart.x_label)
         .x_labels(0)
-        .label_style(text(12))
-        .axis_desc_style(text(12))
+        .label_style(text(13))
+        .axis_desc_style(text(13))
         .draw()
         .map_err(|e| failed(&e))?;
-    let below = text(12).pos(Pos::new(HPos::Center, VPos::Top));
+    let below = text(13).pos(Pos::new(HPos::Center, VPos::Top));
     area.draw_series(chart.x.iter().enumerate().map(|(position, name)| {
         EmptyElement::at((position as f64, 0.0)) + Text::new(name.clone(), (0, 6), below.clone())
     }))

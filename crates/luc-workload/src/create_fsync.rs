@@ -35,7 +35,7 @@ pub struct CreateFsyncResult {
 }
 
 /// Fewer files than this per thread and directory would measure the making of directories.
-const SHARE_FILES_MIN: u32 = 4;
+const SHARE_FILES_MIN: u32 = 2;
 
 struct Place {
     /// The thread's directory, or the one it shares.

@@ -44,7 +44,7 @@ fn counted_operations_are_exact() {
         ("create-fsync -t 3 --ops 7 --warmup-s 0", 21),
         ("create-fsync -t 3 --ops 7 --warmup-s 0.05 --bytes 5000", 21),
         ("create-fsync -t 4 --ops 50 --own-dirs", 200),
-        // A ring of two names per thread: unlinks happen, counts stay.
+        // Several directories per thread: new ones are begun, counts stay.
         ("create-fsync -t 2 --ops 40 --files-per-dir 4", 80),
         ("create-fsync -t 2 --ops 40 --own-dirs", 80),
     ] {

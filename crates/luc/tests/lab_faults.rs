@@ -1,1 +1,91 @@
-fn main() {}
+//! What an administrator or a failing disk can do to a file system that LUC
+//! steers. After each fault: one clear line, the right exit code, stock
+//! behaviour, and nothing in the kernel log but what the fault itself prints.
+
+mod lab_support;
+
+use std::process::ExitCode;
+
+use lab_support::{
+    Answer, Job, Outcome, Test, Trouble, check, guest, guest_source, module, run_jobs, test,
+};
+use luc_lab::{Content, GuestFile};
+
+/// Kernel log lines of a disk that refuses to write.
+const DISK_FAILS: &[&str] = &[
+    "I/O error, dev nullb0",
+    "Buffer I/O error on dev",
+    "EXT4-fs error (device nullb0)",
+    "EXT4-fs (nullb0)",
+    "JBD2: ",
+    "Aborting journal on device nullb0",
+];
+
+fn main() -> ExitCode {
+    let tests: Vec<Test> = ["6.1", "6.12", "7.2"]
+        .into_iter()
+        .map(|kernel| test(format!("faults_on_{kernel}"), move || faults(kernel)))
+        .collect();
+    lab_support::main("lab_faults", tests)
+}
+
+fn jobs() -> Result<Vec<Job>, Trouble> {
+    Ok(vec![
+        Job::new("unmount", &["1ms:8:64M"])?,
+        Job::new("freeze", &["1ms:8:64M"])?,
+        Job::new("abort", &["1ms:8:64M"])?.allow(DISK_FAILS),
+        Job::new("full", &["200us:8:32M"])?,
+        Job::new("journal", &["200us:8:128M"])?.mkfs(&["-J", "size=4"]),
+        Job::new("many", &["1ms:8:32M"; 8])?,
+        Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
+        Job::new("blocked", &["1ms:8:32M"])?,
+    ])
+}
+
+fn faults(kernel: &str) -> Outcome {
+    let jobs = jobs()?;
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = 250.0;
+    let blocker = module(kernel, &guest_source("blocker"))?.with_file_name("blocker.ko");
+    spec.files.push(GuestFile {
+        guest_path: "/t/blocker.ko".into(),
+        content: Content::Host(blocker),
+    });
+    let answer = run_jobs(&spec, &jobs)?;
+    keeps_up_with_a_full_journal(&answer)?;
+    many_are_independent(&answer)
+}
+
+/// With a journal of 4 MiB commits are forced by want of space all the time;
+/// holding them back must not cost anything.
+fn keeps_up_with_a_full_journal(answer: &Answer) -> Outcome {
+    let rate = |file: &str| answer.number("journal", file, "/ops_per_s");
+    let (stock, luc) = (rate("stock")?, rate("luc")?);
+    check(
+        luc >= 0.9 * stock,
+        format!("full journal: {luc:.0} operations/s with LUC, {stock:.0} without"),
+    )
+}
+
+fn many_are_independent(answer: &Answer) -> Outcome {
+    let status = answer.json("many", "status")?;
+    let list = status["file_systems"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    check(list.len() == 8, format!("{} file systems of 8", list.len()))?;
+    for (index, fs) in list.iter().enumerate() {
+        let policy = ["stock", "static", "pid", "copyout", "luc"][index % 5];
+        check(
+            fs["name"] == format!("nullb{index}") && fs["knobs"]["policy"] == policy,
+            format!("file system {index} has not kept its policy: {fs}"),
+        )?;
+        let count = |name: &str| fs["counters"][name].as_i64().unwrap_or(-1);
+        check(count("commits") > 10, format!("no commits counted: {fs}"))?;
+        let may_hold = ["static", "pid", "luc"].contains(&policy);
+        check(
+            may_hold == (count("commits_held") > 0),
+            format!("policy {policy} held {} commits", count("commits_held")),
+        )?;
+    }
+    Ok(())
+}

@@ -19,7 +19,7 @@ luc status --json > "$LUC_OUT/status.json" || bad "status --json"
 # Knobs: what is refused leaves the old value, in the tool and in the kernel.
 knobs=/sys/fs/luc/nullb0/knobs
 luc set /mnt/0 kp_milli 777 > /dev/null
-check 10 "luc: knob kp_milli: 100001 is out of bounds: it goes from 0 to 100000; the old value is kept" \
+check 10 "luc: kp_milli cannot be 100001; it goes from 0 to 100000; the old value is kept" \
 	luc set /mnt/0 kp_milli 100001
 check 10 "luc: *whole number*; the old value is kept" luc set /mnt/0 kp_milli 1.5
 check 10 "luc: *; the old value is kept" luc set /mnt/0 policy fast
@@ -51,7 +51,7 @@ measure observe
 is "commits held while observing" 0 $(($(counter nullb0 commits_held) - held))
 
 check 0 "off: /mnt/0 (nullb0): of * commits, LUC held *" luc off /mnt/0
-is "hooks left" "" "$(grep attached /sys/fs/luc/hooks)"
+is "hooks left" "" "$(grep " attached" /sys/fs/luc/hooks)"
 yes "rmmod" rmmod luc
 yes "no trace in sysfs" gone /sys/fs/luc
 yes "no trace in tracefs" gone /sys/kernel/tracing/events/luc

@@ -1,0 +1,151 @@
+//! Figures of threads that loop without a pause, and of writers beside them.
+
+use super::{Place, create_fsync, entry, mean, section, target_entry, write_delay};
+use crate::document::{Cell, Section, number};
+use crate::load::Mode;
+use crate::record::{Record, Records};
+use crate::targets::{self, CREATE_FSYNC, THREADS, Tally};
+
+pub fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+    let mut groups = Vec::new();
+    for &kernel in kernels {
+        for (disk, _) in CREATE_FSYNC {
+            let mut rows = Vec::new();
+            for threads in THREADS {
+                let place = Place::new(records, kernel, 1000, disk, create_fsync(disk, threads));
+                let ratio = place.ratio(Mode::Luc);
+                if ratio.is_none() {
+                    continue;
+                }
+                let target = targets::create_fsync(kernel, disk, threads);
+                let form = if threads == 1 {
+                    number::fine_ratio
+                } else {
+                    number::ratio
+                };
+                rows.push(vec![
+                    Cell::new(kernel),
+                    Cell::new(disk),
+                    Cell::new(threads.to_string()),
+                    entry(place.figure(Mode::Stock), number::figure),
+                    entry(place.figure(Mode::Luc), number::figure),
+                    entry(
+                        place.spread(Mode::Luc, Record::fsyncs_per_commit),
+                        number::figure,
+                    ),
+                    entry(ratio, form),
+                    target_entry(target, form),
+                    tally.verdict(target, mean(ratio)),
+                ]);
+            }
+            groups.push(rows);
+        }
+    }
+    section(
+        "create-fsync",
+        "Threads loop create, fsync, close. Operations per second.",
+        &[
+            "kernel",
+            "disk",
+            "threads",
+            "stock ops/s",
+            "LUC ops/s",
+            "fsyncs/commit",
+            "ratio",
+            "to reach",
+            "",
+        ],
+        2,
+        groups,
+    )
+}
+
+pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
+    let mut groups = Vec::new();
+    let policies = [Mode::Static, Mode::Pid, Mode::Copyout];
+    for &kernel in kernels {
+        for (disk, _) in CREATE_FSYNC {
+            let mut rows = Vec::new();
+            for threads in THREADS {
+                let place = Place::new(records, kernel, 1000, disk, create_fsync(disk, threads));
+                let ratios = policies.map(|mode| place.ratio(mode));
+                if ratios.iter().all(Option::is_none) {
+                    continue;
+                }
+                let mut row = vec![
+                    Cell::new(kernel),
+                    Cell::new(disk),
+                    Cell::new(threads.to_string()),
+                ];
+                row.extend(ratios.map(|ratio| entry(ratio, number::ratio)));
+                row.push(entry(place.ratio(Mode::Luc), number::ratio));
+                rows.push(row);
+            }
+            groups.push(rows);
+        }
+    }
+    section(
+        "create-fsync under the other policies",
+        "Operations per second, ratio to stock.",
+        &[
+            "kernel", "disk", "threads", "static", "pid", "copyout", "LUC",
+        ],
+        2,
+        groups,
+    )
+}
+
+pub fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+    let mut groups = Vec::new();
+    for &kernel in kernels {
+        let place = Place::new(records, kernel, 1000, "4ms:1", write_delay());
+        let mut rows = Vec::new();
+        for mode in [Mode::Luc, Mode::Static, Mode::Pid, Mode::Copyout] {
+            let ratio = place.ratio(mode);
+            if ratio.is_none() {
+                continue;
+            }
+            // Figures are asked of LUC as a whole; the others are there for comparison.
+            let asked = mode == Mode::Luc;
+            let target = targets::write_delay(kernel).filter(|_| asked);
+            let delayed = place.spread(mode, Record::bad_share);
+            let delayed_target = Some(targets::WRITES_DELAYED).filter(|_| asked);
+            rows.push(vec![
+                Cell::new(kernel),
+                Cell::new(mode.name()),
+                entry(place.figure(Mode::Stock), number::figure),
+                entry(place.figure(mode), number::figure),
+                entry(ratio, number::ratio),
+                target_entry(target, number::ratio),
+                tally.verdict(target, mean(ratio)),
+                entry(
+                    place.spread(Mode::Stock, Record::bad_share),
+                    number::percent,
+                ),
+                entry(delayed, number::percent),
+                target_entry(delayed_target, number::percent),
+                tally.verdict(delayed_target, mean(delayed)),
+            ]);
+        }
+        groups.push(rows);
+    }
+    section(
+        "write-delay",
+        "48 writers append 4 KB every 2 ms beside one fsync stream; disk 4ms:1. Delayed: longer than 1 ms.",
+        &[
+            "kernel",
+            "mode",
+            "stock writes/s",
+            "writes/s",
+            "ratio",
+            "to reach",
+            "",
+            "stock delayed",
+            "delayed",
+            "to reach",
+            "",
+        ],
+        2,
+        groups,
+    )
+}

@@ -1,0 +1,269 @@
+//! The figures table: every figure to reach, measured.
+
+use crate::args::{MatrixArgs, Part};
+use crate::demo::{SPEEDS, burst, write_burst};
+use crate::document::{Cell, Document, Section, Table, number};
+use crate::load::{Job, Load, Measurement, Mode};
+use crate::record::{Filter, Record, Records, Spread};
+use crate::targets::{CREATE_FSYNC, THREADS, Tally, Target};
+
+mod bursts;
+mod costs;
+mod loops;
+
+/// Format of the kept results.
+pub const SCHEMA: &str = "luc-matrix/1";
+
+/// Kernel of the figures that are asked of one kernel only.
+const SPEED_KERNEL: &str = "6.12";
+/// Threads of the bursts of fsyncs.
+const BURST_THREADS: [u32; 2] = [4, 16];
+/// Writers of write-delay.
+const WRITERS: u32 = 48;
+
+/// Warm-up and measurement on a disk, milliseconds: about the same number of commits on each.
+fn times_ms(disk: &str) -> (u32, u32) {
+    match disk {
+        "4ms:1" => (400, 1600),
+        "1ms:64" => (200, 600),
+        "100us:64" => (100, 300),
+        _ => (50, 200),
+    }
+}
+
+fn create_fsync(disk: &str, threads: u32) -> Load {
+    let (warmup_ms, measure_ms) = times_ms(disk);
+    Load::CreateFsync {
+        threads,
+        measure_ms,
+        warmup_ms,
+    }
+}
+
+fn write_delay() -> Load {
+    Load::WriteDelay {
+        writers: WRITERS,
+        measure_ms: 1500,
+        warmup_ms: 500,
+    }
+}
+
+/// The cells, in jobs that can run side by side.
+pub fn plan(args: &MatrixArgs) -> Vec<Job> {
+    let parts = args.parts();
+    let has = |part: Part| parts.contains(&part);
+    // Every comparison has its stock in the same boot, right before it.
+    let mut loop_modes = vec![Mode::Stock];
+    if has(Part::CreateFsync) {
+        loop_modes.push(Mode::Luc);
+        loop_modes.extend(&args.policies);
+    }
+    if has(Part::Overhead) {
+        loop_modes.extend([Mode::Loaded, Mode::Observe]);
+    }
+    let mut delay_modes = vec![Mode::Stock, Mode::Luc];
+    delay_modes.extend(&args.policies);
+    let pair = [Mode::Stock, Mode::Luc];
+
+    let mut jobs = Vec::new();
+    for kernel in &args.kernels {
+        let mut job = |cpu_mips: u32, cells: Vec<Measurement>| {
+            jobs.push(Job {
+                kernel: kernel.clone(),
+                cpu_mips,
+                cells,
+            });
+        };
+        if loop_modes.len() > 1 {
+            for (disk, _) in CREATE_FSYNC {
+                let loads = THREADS.map(|threads| create_fsync(disk, threads));
+                job(1000, repeated(disk, &loads, &loop_modes, args.repeats));
+            }
+        }
+        if has(Part::WriteDelay) {
+            job(
+                1000,
+                repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats),
+            );
+        }
+        if !kernel.starts_with(SPEED_KERNEL) {
+            continue;
+        }
+        for cpu_mips in SPEEDS {
+            let mut cells = Vec::new();
+            if has(Part::Burst) {
+                let loads = BURST_THREADS.map(burst);
+                cells.extend(repeated("4ms:1", &loads, &pair, args.repeats));
+            }
+            if has(Part::WriteBurst) {
+                cells.extend(repeated("4ms:8", &[write_burst()], &pair, args.repeats));
+            }
+            if !cells.is_empty() {
+                job(cpu_mips, cells);
+            }
+        }
+    }
+    jobs
+}
+
+fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Measurement> {
+    let mut cells = Vec::new();
+    for load in loads {
+        for repeat in 1..=repeats {
+            cells.extend(modes.iter().map(|&mode| Measurement {
+                disk: disk.to_owned(),
+                load: load.clone(),
+                mode,
+                repeat,
+            }));
+        }
+    }
+    cells
+}
+
+/// The report on kept results, and how many figures were reached.
+pub fn document(records: &Records) -> (Document, Tally) {
+    let mut tally = Tally::default();
+    let kernels = kernels(records);
+    let sections: Vec<Section> = [
+        loops::create_fsync_section(records, &kernels, &mut tally),
+        loops::policies_section(records, &kernels),
+        loops::write_delay_section(records, &kernels, &mut tally),
+        bursts::burst_section(records, &kernels, &mut tally),
+        bursts::write_burst_section(records, &kernels, &mut tally),
+        costs::overhead_section(records, &kernels, &mut tally),
+        costs::instructions_section(records, &kernels),
+    ]
+    .into_iter()
+    .filter(|section| !section.table.groups.is_empty())
+    .collect();
+    let runs = records
+        .records
+        .iter()
+        .map(|record| record.cell.repeat)
+        .max();
+    let releases: Vec<String> = kernels
+        .iter()
+        .filter_map(|kernel| {
+            let record = records
+                .records
+                .iter()
+                .find(|record| record.kernel == *kernel)?;
+            Some(format!("{kernel} ({})", record.kernel_release))
+        })
+        .collect();
+    let total = tally.reached + tally.missed;
+    let document = Document {
+        title: "LUC: figures".to_owned(),
+        intro: format!(
+            "Kernels {}. Stock and LUC in the same boot, one virtual processor, one instruction \
+             per nanosecond unless a speed is named, every cell on a new file system. LUC as \
+             `luc on` leaves it: no knob touched, no number of threads given. {} runs of every \
+             cell; a figure is their mean, with the range in brackets where they differ.",
+            releases.join(", "),
+            runs.unwrap_or(0)
+        ),
+        sections,
+        verdict: if tally.missed == 0 {
+            format!("All {total} figures were reached.")
+        } else {
+            format!(
+                "{} of {total} figures were reached, {} were missed.",
+                tally.reached, tally.missed
+            )
+        },
+    };
+    (document, tally)
+}
+
+/// Kernels in the order they were measured.
+fn kernels(records: &Records) -> Vec<&str> {
+    let mut kernels: Vec<&str> = Vec::new();
+    for record in &records.records {
+        if !kernels.contains(&record.kernel.as_str()) {
+            kernels.push(&record.kernel);
+        }
+    }
+    kernels
+}
+
+/// One load on one disk, at one speed, on one kernel.
+struct Place<'a> {
+    records: &'a Records,
+    filter: Filter<'a>,
+    load: Load,
+}
+
+impl<'a> Place<'a> {
+    fn new(
+        records: &'a Records,
+        kernel: &'a str,
+        cpu_mips: u32,
+        disk: &'a str,
+        load: Load,
+    ) -> Self {
+        let filter = Filter {
+            kernel: Some(kernel),
+            cpu_mips: Some(cpu_mips),
+            disk: Some(disk),
+        };
+        Self {
+            records,
+            filter,
+            load,
+        }
+    }
+
+    fn figure(&self, mode: Mode) -> Option<Spread> {
+        self.spread(mode, Record::main_figure)
+    }
+
+    fn spread(&self, mode: Mode, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
+        self.records
+            .spread(self.filter, mode, |load| *load == self.load, figure)
+    }
+
+    fn ratio(&self, mode: Mode) -> Option<Spread> {
+        let load = |load: &Load| *load == self.load;
+        self.records
+            .ratio(self.filter, mode, load, Record::main_figure)
+    }
+}
+
+fn entry(spread: Option<Spread>, form: impl Fn(f64) -> String) -> Cell {
+    spread.map_or_else(Cell::none, |spread| Cell::new(number::spread(spread, form)))
+}
+
+fn target_entry(target: Option<Target>, form: impl Fn(f64) -> String) -> Cell {
+    target.map_or_else(Cell::none, |target| Cell::new(target.text(form)))
+}
+
+fn mean(spread: Option<Spread>) -> Option<f64> {
+    spread.map(|spread| spread.mean)
+}
+
+fn headings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn section(
+    title: &str,
+    note: &str,
+    names: &[&str],
+    left: usize,
+    groups: Vec<Vec<Vec<Cell>>>,
+) -> Section {
+    Section {
+        title: title.to_owned(),
+        note: note.to_owned(),
+        charts: Vec::new(),
+        table: Table {
+            headings: headings(names),
+            left,
+            groups: groups
+                .into_iter()
+                .filter(|group| !group.is_empty())
+                .collect(),
+        },
+    }
+}

@@ -1,0 +1,30 @@
+# Freezing and thawing under load: the freezer never waits for a held commit.
+. /t/lib.sh
+
+luc on /mnt/0 --set delay_limit_us=1000000 --set delay_limit_percent=1000 \
+	--set idle_timeout_us=1000000 --set setpoint_events=1000 > /dev/null
+luc bench create-fsync --threads 8 --seconds 3 --warmup-s 0 --json /mnt/0 > /tmp/load &
+usleep 100000
+for turn in 1 2 3 4 5; do
+	yes "freeze $turn" timeout 5 fsfreeze --freeze /mnt/0
+	yes "status while frozen" luc status /mnt/0
+	usleep 50000
+	yes "thaw $turn" timeout 5 fsfreeze --unfreeze /mnt/0
+	usleep 100000
+done
+# Off and on again while frozen.
+yes "freeze" timeout 5 fsfreeze --freeze /mnt/0
+check 0 "off: *" luc off /mnt/0
+check 0 "on: *" luc on /mnt/0
+yes "thaw" timeout 5 fsfreeze --unfreeze /mnt/0
+wait $!
+is "exit code of the load" 0 $?
+# Others that may not be kept waiting.
+for turn in 1 2 3; do
+	yes "sync -f $turn" timeout 5 sync -f /mnt/0
+	yes "sync $turn" timeout 5 sync
+done
+bench /mnt/0 8
+check 0 "*module luc removed" luc off --all --unload
+bench /mnt/0 8
+finish

@@ -1,0 +1,67 @@
+# Unmounting, lazily unmounting and remounting a file system that LUC steers.
+. /t/lib.sh
+fs=/sys/fs/luc/nullb0
+
+luc on /mnt/0 > /dev/null
+bench /mnt/0 8
+cd /
+yes "umount while LUC is on" umount /mnt/0
+eventually "the entry goes with the file system" gone $fs
+check 0 "LUC is on for no file system; the module is loaded" luc status
+is "hooks left" "" "$(grep " attached" /sys/fs/luc/hooks)"
+check 5 "luc: /dev/nullb0: *" luc on /dev/nullb0
+mount /dev/nullb0 /mnt/0
+bench /mnt/0 8
+check 0 "on: /mnt/0 *" luc on /mnt/0
+bench /mnt/0 8
+
+# The file system lives until the last file is closed, and so does its entry.
+exec 3> /mnt/0/open
+umount -l /mnt/0
+echo more >&3
+yes "the entry stays while a file is open" test -e $fs
+check 0 "nullb0 (*), not mounted here*" luc status
+# No path leads there any more, but a way to switch it off is left.
+check 0 "off: nullb0 (nullb0)*" luc off --all
+check 0 "LUC is on for no file system*" luc status
+echo again >&3
+exec 3>&-
+mount /dev/nullb0 /mnt/0
+luc on /mnt/0 > /dev/null
+exec 3> /mnt/0/open
+umount -l /mnt/0
+exec 3>&-
+eventually "the entry goes with the last file" gone $fs
+mount /dev/nullb0 /mnt/0
+
+# Read-only and back; LUC stays on, for the administrator did not switch it off.
+luc on /mnt/0 > /dev/null
+bench /mnt/0 8
+yes "remount read-only" mount -o remount,ro /mnt/0
+yes "status of a read-only file system" luc status /mnt/0
+check 14 "luc: create-fsync: *" luc bench create-fsync --seconds 0.1 /mnt/0
+yes "remount read-write" mount -o remount,rw /mnt/0
+bench /mnt/0 8
+yes "remount read-only again" mount -o remount,ro /mnt/0
+check 0 "off: /mnt/0 *" luc off /mnt/0
+check 7 "luc: /mnt/0: mounted read-only*" luc on /mnt/0
+yes "remount read-write again" mount -o remount,rw /mnt/0
+
+# Mounted and unmounted in turn with switching on: whoever comes first wins.
+i=0
+while [ $i -lt 20 ]; do
+	luc on /dev/nullb0 > /tmp/on.out 2>&1 &
+	usleep $((i * 1500))
+	umount /mnt/0 || bad "umount in turn $i"
+	wait $!
+	case $? in
+	0 | 5) ;;
+	*) bad "luc on in turn $i: $(cat /tmp/on.out)" ;;
+	esac
+	eventually "no entry after turn $i" gone $fs
+	mount /dev/nullb0 /mnt/0
+	i=$((i + 1))
+done
+check 0 "*module luc removed" luc off --all --unload
+bench /mnt/0 8
+finish

@@ -1,0 +1,291 @@
+//! Rules for `abi/`, `control/` and `kmod/`.
+
+use std::collections::BTreeSet;
+
+use crate::{File, enforce, files};
+
+/// C without comments and preprocessor lines, with as many lines as before.
+fn code_of(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find("/*") {
+        code.push_str(&rest[..begin]);
+        let end = rest[begin..]
+            .find("*/")
+            .map_or(rest.len(), |n| begin + n + 2);
+        code.extend(rest[begin..end].chars().filter(|c| *c == '\n'));
+        rest = &rest[end..];
+    }
+    code.push_str(rest);
+    let mut in_directive = false;
+    let mut kept = String::new();
+    for line in code.lines() {
+        let line = line.split("//").next().unwrap_or_default();
+        let directive = in_directive || line.trim_start().starts_with('#');
+        in_directive = directive && line.trim_end().ends_with('\\');
+        if !directive {
+            kept.push_str(line);
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
+/// The words of a text that could be names.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+}
+
+fn includes(file: &File) -> Vec<String> {
+    if !file.is(&["c", "h"]) {
+        return Vec::new();
+    }
+    let own = |name: &str| !name.contains('/');
+    let allowed = |name: &str| -> bool {
+        let quoted = name.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
+        let system = name.strip_prefix('<').and_then(|n| n.strip_suffix('>'));
+        let in_dir = |dir: &str| quoted.and_then(|n| n.strip_prefix(dir)).is_some_and(own);
+        if file.below("abi/") {
+            quoted.is_some_and(own)
+        } else if file.below("control/") {
+            quoted.is_some_and(own) || in_dir("../abi/")
+        } else if file.below("kmod/") {
+            let kernel = |n: &str| {
+                ["linux/", "asm/", "trace/"]
+                    .iter()
+                    .any(|d| n.starts_with(d))
+            };
+            quoted.is_some_and(own)
+                || in_dir("../abi/")
+                || in_dir("../control/")
+                || system.is_some_and(kernel)
+        } else {
+            true
+        }
+    };
+    file.lines()
+        .filter_map(|(number, line)| {
+            let name = line.trim_start().strip_prefix("#include")?.trim();
+            (!allowed(name)).then(|| file.at(number, &format!("may not include {name}")))
+        })
+        .collect()
+}
+
+#[test]
+fn layers_include_only_what_lies_below_them() {
+    enforce(
+        includes,
+        &[
+            ("control/x.c", "#include <stdint.h>\n"),
+            ("control/x.c", "#include \"../kmod/luc.h\"\n"),
+            ("control/x.h", "  #include <linux/types.h>\n"),
+            ("abi/x.h", "#include \"../control/luc_pid.h\"\n"),
+            ("abi/x.h", "#include <linux/types.h>\n"),
+            ("kmod/x.c", "#include <stdio.h>\n"),
+            ("kmod/x.c", "#include \"../crates/x.h\"\n"),
+        ],
+        &[
+            (
+                "control/x.c",
+                "#include \"luc_pid.h\"\n#include \"../abi/luc_types.h\"\n",
+            ),
+            (
+                "kmod/x.c",
+                "#include <linux/jbd2.h>\n#include \"../control/luc_pid.h\"\n",
+            ),
+            ("crates/x.c", "#include <stdio.h>\n"),
+        ],
+    );
+}
+
+/// A `static` that is neither a function nor const is memory between calls.
+fn static_state(file: &File) -> Vec<String> {
+    if !file.below("control/") || !file.is(&["c", "h"]) {
+        return Vec::new();
+    }
+    let code = code_of(&file.text);
+    let mut complaints = Vec::new();
+    for (at, _) in code.match_indices("static") {
+        let rest = &code[at..];
+        let end = rest.find([';', '{', '=']).unwrap_or(rest.len());
+        let declaration = &rest[..end];
+        let mut names = words(declaration);
+        let is_word = names.next() == Some("static")
+            && !code[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let is_const = names.any(|word| word == "const");
+        if is_word && !is_const && !declaration.contains('(') {
+            let line = code[..at].lines().count().max(1);
+            complaints.push(file.at(line, &format!("state between calls: {declaration}")));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn controllers_keep_no_state() {
+    enforce(
+        static_state,
+        &[
+            ("control/x.c", "static int calls;\n"),
+            (
+                "control/x.c",
+                "int f(void)\n{\n\tstatic luc_s64 last = 0;\n}\n",
+            ),
+            ("control/x.c", "static struct luc_state all[4];\n"),
+        ],
+        &[
+            ("control/x.c", "static int f(int static_idle_us)\n{\n}\n"),
+            ("control/x.c", "static const int table[] = { 1 };\n"),
+            ("control/x.c", "/* static int calls; */\n"),
+            ("kmod/x.c", "static int calls;\n"),
+        ],
+    );
+}
+
+fn floating_point(file: &File) -> Vec<String> {
+    let c = ["control/", "abi/", "kmod/"]
+        .iter()
+        .any(|dir| file.below(dir));
+    if !c || !file.is(&["c", "h"]) {
+        return Vec::new();
+    }
+    let code = code_of(&file.text);
+    let lines = code.lines().enumerate();
+    lines
+        .filter(|(_, line)| words(line).any(|word| ["float", "double"].contains(&word)))
+        .map(|(index, line)| file.at(index + 1, &format!("floating point: {line}")))
+        .collect()
+}
+
+#[test]
+fn kernel_code_has_no_floating_point() {
+    enforce(
+        floating_point,
+        &[
+            ("control/x.c", "double gain;\n"),
+            ("kmod/x.c", "return (float)x;\n"),
+        ],
+        &[("control/x.c", "/* double the delay */ int doubled;\n")],
+    );
+}
+
+fn logic_in_abi(file: &File) -> Vec<String> {
+    if !file.below("abi/") {
+        return Vec::new();
+    }
+    let code = code_of(&file.text);
+    let dense: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
+    let inline = words(&code).any(|word| word == "inline" || word == "return");
+    if inline || dense.contains(") {") || dense.contains("){") {
+        return vec![format!(
+            "{}: abi/ holds contracts, not functions",
+            file.path
+        )];
+    }
+    Vec::new()
+}
+
+#[test]
+fn contracts_hold_no_logic() {
+    enforce(
+        logic_in_abi,
+        &[
+            ("abi/x.h", "static inline int f(void);\n"),
+            ("abi/x.h", "int f(void)\n{\n}\n"),
+        ],
+        &[(
+            "abi/x.h",
+            "#define F(x) \\\n\tdo { x; } while (0)\nstruct s { int a; };\n",
+        )],
+    );
+}
+
+fn licence(file: &File) -> Vec<String> {
+    if !file.is(&["c", "h"]) {
+        return Vec::new();
+    }
+    let shared = file.below("abi/") || file.below("control/");
+    let name = if shared {
+        "(GPL-2.0-only OR BSD-2-Clause)"
+    } else {
+        "GPL-2.0-only"
+    };
+    let want = if file.is(&["c"]) {
+        format!("// SPDX-License-Identifier: {name}")
+    } else {
+        format!("/* SPDX-License-Identifier: {name} */")
+    };
+    if file.text.lines().next() == Some(&want) {
+        return Vec::new();
+    }
+    vec![file.at(1, &format!("the first line must be {want}"))]
+}
+
+#[test]
+fn every_c_file_names_its_licence() {
+    enforce(
+        licence,
+        &[
+            ("kmod/x.c", "#include <linux/fs.h>\n"),
+            (
+                "kmod/x.c",
+                "// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)\n",
+            ),
+            (
+                "control/x.h",
+                "/* SPDX-License-Identifier: GPL-2.0-only */\n",
+            ),
+        ],
+        &[("kmod/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n")],
+    );
+}
+
+/// Names of C files that a Kbuild does not compile, as it says `.../name.o`.
+fn not_built(kbuild: &str, sources: &[String]) -> Vec<String> {
+    let objects: BTreeSet<&str> = kbuild
+        .lines()
+        .filter(|line| line.starts_with("luc-y"))
+        .flat_map(|line| line.split_whitespace().skip(2))
+        .collect();
+    let object = |path: &str| {
+        let from_kmod = match path.strip_prefix("kmod/") {
+            Some(own) => own.to_owned(),
+            None => format!("../{path}"),
+        };
+        from_kmod.replace(".c", ".o")
+    };
+    sources
+        .iter()
+        .filter(|path| !objects.contains(object(path).as_str()))
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn every_source_is_built_everywhere() {
+    let example = [
+        "kmod/a.c".into(),
+        "control/b.c".into(),
+        "control/c.c".into(),
+    ];
+    let kbuild = "obj-m := luc.o\nluc-y := a.o\nluc-y += ../control/b.o\n";
+    assert_eq!(not_built(kbuild, &example), ["control/c.c"]);
+
+    let files = files();
+    let sources: Vec<String> = files
+        .iter()
+        .filter(|f| (f.below("kmod/") || f.below("control/")) && f.is(&["c"]))
+        .map(|f| f.path.clone())
+        .collect();
+    assert!(sources.len() > 8, "{sources:?}");
+    let text = |path: &str| {
+        let file = files.iter().find(|f| f.path == path);
+        file.map(|f| f.text.clone()).unwrap_or_default()
+    };
+    let missing = not_built(&text("kmod/Kbuild"), &sources);
+    assert!(missing.is_empty(), "not in kmod/Kbuild: {missing:?}");
+    // User space compiles whatever lies in control/.
+    let build = text("crates/luc-control/build.rs");
+    assert!(build.contains("read_dir(&control)"), "see above");
+}

@@ -1,0 +1,404 @@
+//! The shape of the repository: what may lie where and know about what.
+//!
+//! Every rule is a function from a file to complaints. Each is shown a bad
+//! example first, so that no rule can pass by looking at nothing.
+
+mod c_code;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Longest source file, in lines.
+const LINES_MAX: usize = 600;
+/// Files that are longer all the same, with the length they may not exceed.
+/// Take rows out; never put one in.
+const LINES_OF_OLD: [(&str, usize); 0] = [];
+
+/// What each crate may use of the project.
+const CRATES: [(&str, &[&str]); 6] = [
+    ("luc-control", &[]),
+    ("luc-workload", &[]),
+    ("luc-lab", &[]),
+    ("luc-trace", &["luc-control"]),
+    (
+        "luc-report",
+        &["luc-control", "luc-lab", "luc-trace", "luc-workload"],
+    ),
+    (
+        "luc",
+        &[
+            "luc-control",
+            "luc-lab",
+            "luc-report",
+            "luc-trace",
+            "luc-workload",
+        ],
+    ),
+];
+
+/// Units that names of numbers end in.
+const UNITS: [&str; 11] = [
+    "ns", "us", "ms", "s", "percent", "permille", "milli", "events", "runs", "resets", "bytes",
+];
+
+struct File {
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn new(path: &str, text: &str) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
+
+    fn is(&self, endings: &[&str]) -> bool {
+        let ending = self.path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        endings.contains(&ending)
+    }
+
+    fn below(&self, dir: &str) -> bool {
+        self.path.starts_with(dir)
+    }
+
+    /// Lines with their numbers.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (index + 1, line))
+    }
+
+    fn at(&self, line: usize, what: &str) -> String {
+        format!("{}:{line}: {what}", self.path)
+    }
+
+    /// Every line that holds one of the texts.
+    fn lines_with(&self, texts: &[&str], what: &str) -> Vec<String> {
+        self.lines()
+            .filter_map(|(number, line)| {
+                let text = texts.iter().find(|text| line.contains(**text))?;
+                Some(self.at(number, &format!("{what}: {text}")))
+            })
+            .collect()
+    }
+}
+
+/// A rule: complaints about a file, none if it does not concern it.
+type Rule = fn(&File) -> Vec<String>;
+
+/// Every text file that is or could be committed.
+fn files() -> Vec<File> {
+    let output = Command::new("git")
+        .args(["ls-files", "-co", "--exclude-standard", "-z"])
+        .current_dir(ROOT)
+        .output()
+        .expect("git is there");
+    assert!(
+        output.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
+    let unique: BTreeSet<_> = names.split('\0').filter(|name| !name.is_empty()).collect();
+    let read = |path: &str| {
+        // Deleted but not yet committed, or not text: nothing to look at.
+        let text = fs::read_to_string(Path::new(ROOT).join(path)).ok()?;
+        Some(File::new(path, &text))
+    };
+    unique.into_iter().filter_map(read).collect()
+}
+
+/// The rule complains about every bad example and about no good one; then it
+/// is put to the whole repository.
+fn enforce(rule: Rule, bad: &[(&str, &str)], good: &[(&str, &str)]) {
+    for (path, text) in bad {
+        let complaints = rule(&File::new(path, text));
+        assert!(
+            !complaints.is_empty(),
+            "passes, but must not: {path}: {text}"
+        );
+    }
+    for (path, text) in good {
+        let complaints = rule(&File::new(path, text));
+        assert!(complaints.is_empty(), "must pass: {complaints:?}");
+    }
+    let files = files();
+    assert!(files.len() > 100, "only {} files found", files.len());
+    let complaints: Vec<_> = files.iter().flat_map(rule).collect();
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// Uses of the project's crates in a crate's Cargo.toml.
+fn crate_uses(file: &File) -> Vec<String> {
+    let name = file
+        .path
+        .strip_prefix("crates/")
+        .and_then(|rest| rest.strip_suffix("/Cargo.toml"));
+    let Some(name) = name else {
+        return Vec::new();
+    };
+    let Some((_, allowed)) = CRATES.iter().find(|(known, _)| *known == name) else {
+        return vec![format!("{}: a crate without a row in CRATES", file.path)];
+    };
+    let mut section = "";
+    let mut complaints = Vec::new();
+    for (number, line) in file.lines() {
+        let line = line.trim();
+        if let Some(head) = line.strip_prefix('[') {
+            section = head.trim_end_matches(']');
+            // `[dependencies.name]` is the same in other words.
+            if let Some((table, used)) = section.rsplit_once('.')
+                && table.ends_with("dependencies")
+                && used.starts_with("luc")
+                && !allowed.contains(&used)
+            {
+                complaints.push(file.at(number, &format!("{name} may not use {used}")));
+            }
+        } else if section.ends_with("dependencies") {
+            let used = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            if used.starts_with("luc") && !allowed.contains(&used) {
+                complaints.push(file.at(number, &format!("{name} may not use {used}")));
+            }
+        }
+    }
+    complaints
+}
+
+#[test]
+fn crates_depend_downwards() {
+    enforce(
+        crate_uses,
+        &[
+            (
+                "crates/luc-control/Cargo.toml",
+                "[dependencies]\nluc-trace.workspace = true\n",
+            ),
+            (
+                "crates/luc-lab/Cargo.toml",
+                "[dev-dependencies]\nluc-control = { path = \"../luc-control\" }\n",
+            ),
+            (
+                "crates/luc-workload/Cargo.toml",
+                "[dependencies.luc-control]\nworkspace = true\n",
+            ),
+            (
+                "crates/luc-report/Cargo.toml",
+                "[dependencies]\nluc.workspace = true\n",
+            ),
+            ("crates/luc-new/Cargo.toml", "[package]\n"),
+        ],
+        &[(
+            "crates/luc-trace/Cargo.toml",
+            "[package]\nname = \"luc-trace\"\n[dependencies]\nluc-control.workspace = true\n",
+        )],
+    );
+}
+
+/// Places that exist on one machine only. In pieces, or this file would
+/// complain about itself.
+fn machine_paths(file: &File) -> Vec<String> {
+    let paths = [
+        concat!("/wo", "rk/main"),
+        concat!("/wo", "rk/shared"),
+        concat!("/ho", "me/"),
+        concat!("/root/", "."),
+        concat!("/tmp/", "p/"),
+        concat!("/tmp/", "target"),
+    ];
+    file.lines_with(&paths, "a path of one machine")
+}
+
+#[test]
+fn no_path_of_one_machine() {
+    enforce(
+        machine_paths,
+        &[
+            ("README.md", concat!("see /wo", "rk/main/x\n")),
+            ("a.rs", concat!("\"/ho", "me/me/x\"\n")),
+        ],
+        &[("a.rs", "\"/mnt/0\"\n")],
+    );
+}
+
+/// Package sources are the user's to choose: no file names one.
+fn hosts(file: &File) -> Vec<String> {
+    if file.path == "Cargo.lock" || file.below("LICENSES/") {
+        return Vec::new();
+    }
+    let hosts = [
+        concat!("debian", ".org"),
+        concat!("ubuntu", ".com"),
+        concat!("crates", ".io"),
+        concat!("pypi", ".org"),
+        concat!("npmjs", ".org"),
+        concat!("golang", ".org"),
+        concat!("docker", ".io"),
+        concat!("static.rust", "-lang"),
+    ];
+    file.lines_with(&hosts, "a package source")
+}
+
+#[test]
+fn no_package_source_is_named() {
+    enforce(
+        hosts,
+        &[(
+            "scripts/x.sh",
+            concat!("curl https://deb.debian", ".org/debian\n"),
+        )],
+        &[("Cargo.lock", concat!("registry+crates", ".io\n"))],
+    );
+}
+
+fn length(file: &File) -> Vec<String> {
+    if !file.is(&["rs", "c", "h", "sh"]) {
+        return Vec::new();
+    }
+    let lines = file.text.lines().count();
+    let row = LINES_OF_OLD.iter().find(|(path, _)| *path == file.path);
+    let limit = row.map_or(LINES_MAX, |(_, limit)| *limit);
+    if lines > limit {
+        return vec![format!(
+            "{}: {lines} lines, at most {limit}: find the seam",
+            file.path
+        )];
+    }
+    if row.is_some() && lines <= LINES_MAX {
+        return vec![format!("{}: short enough now, drop its row", file.path)];
+    }
+    Vec::new()
+}
+
+#[test]
+fn files_stay_short() {
+    let long = "x\n".repeat(LINES_MAX + 1);
+    let enough = "x\n".repeat(LINES_MAX);
+    enforce(
+        length,
+        &[("a.rs", &long), ("kmod/a.c", &long)],
+        &[("a.rs", &enough), ("a.snap", &long)],
+    );
+}
+
+fn unfinished(file: &File) -> Vec<String> {
+    let words = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("#[ig", "nore"),
+        concat!("#[allow(un", "used"),
+    ];
+    if file.below("LICENSES/") || file.path == "Cargo.lock" {
+        return Vec::new();
+    }
+    file.lines_with(&words, "unfinished")
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    enforce(
+        unfinished,
+        &[
+            ("a.rs", concat!("// TO", "DO: more\n")),
+            ("a.rs", concat!("\tto", "do!()\n")),
+            ("a.rs", concat!("#[ig", "nore = \"slow\"]\n")),
+        ],
+        &[("a.rs", "fn method() {}\n")],
+    );
+}
+
+/// Every `unsafe` has its reason in the comment right above.
+fn reasons_for_unsafe(file: &File) -> Vec<String> {
+    if !file.is(&["rs"]) {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = file.text.lines().collect();
+    let mut complaints = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        // A word inside a string is no code: count the quotes before it.
+        let uses = code.match_indices("unsafe").any(|(at, word)| {
+            let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            !code[..at].ends_with(name)
+                && !code[at + word.len()..].starts_with(name)
+                && code[..at].matches('"').count() % 2 == 0
+        });
+        if !uses {
+            continue;
+        }
+        // The comment may lie above the statement that the block is part of.
+        let above = lines[..index].iter().rev().map(|line| line.trim());
+        let reason = above
+            .take_while(|line| {
+                line.starts_with("//") || line.starts_with("#[") || line.ends_with('=')
+            })
+            .any(|line| line.starts_with("// SAFETY: ") || line.starts_with("/// # Safety"));
+        if !reason {
+            complaints.push(file.at(index + 1, "unsafe without a SAFETY comment above it"));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn unsafe_code_says_why_it_is_safe() {
+    let unsafe_word = "unsafe";
+    let bare = format!("fn f() {{\n    {unsafe_word} {{ g() }}\n}}\n");
+    let far = format!("// SAFETY: it is\nlet x = 1;\n{unsafe_word} {{ g() }}\n");
+    let told = format!("// SAFETY: it is, because\n// of this\n{unsafe_word} {{ g() }}\n");
+    let quoted = format!("let word = \"{unsafe_word}\"; // {unsafe_word}\n");
+    enforce(
+        reasons_for_unsafe,
+        &[("a.rs", &bare), ("a.rs", &far)],
+        &[("a.rs", &told), ("a.rs", &quoted)],
+    );
+}
+
+/// A number's unit is the last word of its name, before a mere `max` or `min`.
+fn has_unit(name: &str) -> bool {
+    let name = name
+        .strip_suffix("_max")
+        .or_else(|| name.strip_suffix("_min"))
+        .unwrap_or(name);
+    name.rsplit('_')
+        .next()
+        .is_some_and(|last| UNITS.contains(&last))
+}
+
+/// Counters of things name the thing; those of time end in their unit.
+fn names_what_it_counts(name: &str) -> bool {
+    const THINGS: [&str; 6] = ["commits", "writes", "copies", "closed", "events", "copyout"];
+    let of_time = ["avg", "hold", "delay", "held", "gap"];
+    let about_time = words_of(name).any(|word| of_time.contains(&word));
+    let counts = words_of(name).any(|word| THINGS.contains(&word));
+    has_unit(name) || (counts && (!about_time || name.starts_with("commits")))
+}
+
+fn words_of(name: &str) -> impl Iterator<Item = &str> {
+    name.split('_')
+}
+
+#[test]
+fn numbers_name_their_unit() {
+    assert!(has_unit("delay_limit_us") && has_unit("static_resets_max"));
+    assert!(!has_unit("delay_limit") && !has_unit("timeout") && !has_unit("us_delay"));
+    assert!(names_what_it_counts("commits_held") && names_what_it_counts("held_max_ns"));
+    assert!(!names_what_it_counts("write_delay") && !names_what_it_counts("hold"));
+    assert!(!names_what_it_counts("commit_avg"));
+    for knob in luc_control::knobs() {
+        let is_number = matches!(knob.kind, luc_control::KnobKind::Int);
+        assert!(!is_number || has_unit(knob.name), "knob {}", knob.name);
+    }
+    for counter in luc_control::counters() {
+        let name = counter.name;
+        assert!(names_what_it_counts(name), "counter {name}");
+    }
+}
