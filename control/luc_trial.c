@@ -152,7 +152,7 @@ static void end_window(struct luc_state *s, luc_s64 now_ns)
 
 static void window_closed(struct luc_state *s, luc_s64 events, luc_s64 now_ns)
 {
-	s->trial_left--;
+	s->trial_left = luc_sub(s->trial_left, 1);
 	if (s->trial_left >= WINDOW) {
 		/* Still forming; counting begins with the close after this. */
 		s->trial_begin_ns = now_ns;
@@ -178,7 +178,7 @@ void luc_trial_closed(struct luc_state *s, luc_s64 events, luc_s64 now_ns,
 			window_closed(s, events, now_ns);
 		return;
 	}
-	s->trial_left--;
+	s->trial_left = luc_sub(s->trial_left, 1);
 	if (s->trial_left <= 0) {
 		/* The verdict is old: a new one, at once if it was against us. */
 		if (s->trial_phase == LUC_TRIAL_STAY_FREE)
