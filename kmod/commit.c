@@ -38,11 +38,8 @@ struct luc_commit {
 	journal_t *journal;
 	struct luc_fs *fs;
 	struct luc_params params;
+	struct luc_input in;		/* what was last sensed */
 	tid_t tid;
-	s64 events;
-	s64 expected;
-	s64 last_event_ns;
-	bool fs_urgent;
 };
 
 static bool luc_transaction_full(const transaction_t *t, const journal_t *journal)
@@ -73,13 +70,19 @@ static bool luc_journal_urgent(journal_t *journal)
 static void luc_commit_sense(struct luc_commit *c)
 {
 	struct luc_fs *fs = c->fs;
+	bool ours, urgent;
 
 	spin_lock(&fs->lock);
-	c->events = fs->batch_tid == c->tid ? fs->batch_events : 0;
-	c->expected = luc_returns_expected(&fs->returns, c->tid);
-	c->last_event_ns = fs->batch_tid == c->tid ? fs->last_event_ns : 0;
-	c->fs_urgent = fs->urgent;
+	ours = fs->batch_tid == c->tid;
+	c->in.events = ours ? fs->batch_events : 0;
+	c->in.last_event_ns = ours ? fs->last_event_ns : 0;
+	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid);
+	urgent = fs->urgent;
 	spin_unlock(&fs->lock);
+	c->in.now_ns = ktime_get_ns();
+	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
+	c->in.urgent = urgent || READ_ONCE(fs->gone) ||
+		       luc_journal_urgent(c->journal);
 }
 
 /* One step of the controller, with its record if anybody wants it. */
@@ -89,24 +92,15 @@ static void luc_commit_step(struct luc_commit *c, enum luc_step step,
 	struct luc_fs *fs = c->fs;
 	struct luc_decision d;
 
-	luc_commit_sense(c);
-	d.in = (struct luc_input){
-		.now_ns = ktime_get_ns(),
-		.events = c->events,
-		.expected_events = c->expected,
-		.last_event_ns = c->last_event_ns,
-		.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time),
-		.urgent = c->fs_urgent || READ_ONCE(fs->gone) ||
-			  luc_journal_urgent(c->journal),
-	};
 	if (!trace_luc_decision_enabled()) {
-		luc_batch_step(step, &c->params, &fs->state, &d.in, out);
+		luc_batch_step(step, &c->params, &fs->state, &c->in, out);
 		return;
 	}
 	d.step = step;
 	d.params = c->params;
+	d.in = c->in;
 	d.state = fs->state;
-	luc_batch_step(step, &c->params, &fs->state, &d.in, out);
+	luc_batch_step(step, &c->params, &fs->state, &c->in, out);
 	d.out = *out;
 	trace_luc_decision(fs->dev, c->tid, &d);
 }
@@ -167,38 +161,55 @@ static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
 	luc_hold_begin(c);
 	do {
 		luc_hold_sleep(c->fs, out->wake_ns);
+		luc_commit_sense(c);
 		luc_commit_step(c, LUC_STEP_POLL, out);
 	} while (out->reason == LUC_REASON_HOLD);
 	luc_hold_end(c->fs);
 	return out->reason;
 }
 
+static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
+{
+	struct luc_fs *fs = c->fs;
+	struct luc_output out;
+	struct luc_decision d;
+
+	if (!trace_luc_decision_enabled()) {
+		luc_copyout_step(&c->params, &fs->state, in, &out);
+	} else {
+		d.step = LUC_STEP_COPYOUT;
+		d.params = c->params;
+		d.in = *in;
+		d.state = fs->state;
+		luc_copyout_step(&c->params, &fs->state, in, &out);
+		d.out = out;
+		trace_luc_decision(fs->dev, c->tid, &d);
+	}
+	luc_copyout_set(fs, out.copy && luc_steers(&c->params));
+	luc_gauge(fs, copyout_active, out.copy);
+}
+
 static void luc_commit_copyout(struct luc_commit *c)
 {
+	const transaction_t *t = c->journal->j_running_transaction;
 	struct luc_fs *fs = c->fs;
 	s64 delayed = luc_counted(fs, writes_delayed);
 	s64 saved = luc_counted(fs, writes_saved);
-	struct luc_decision d = { .step = LUC_STEP_COPYOUT };
-	const transaction_t *t = c->journal->j_running_transaction;
+	const struct luc_input in = {
+		.now_ns = c->in.now_ns,
+		.writes = atomic_read(&t->t_handle_count),
+		.writes_delayed = delayed - fs->writes_delayed_seen,
+		.writes_saved = saved - fs->writes_saved_seen,
+	};
 
-	d.in.now_ns = ktime_get_ns();
-	d.in.writes = atomic_read(&t->t_handle_count);
-	d.in.writes_delayed = delayed - fs->writes_delayed_seen;
-	d.in.writes_saved = saved - fs->writes_saved_seen;
 	fs->writes_delayed_seen = delayed;
 	fs->writes_saved_seen = saved;
-	luc_count(fs, writes, d.in.writes);
-
-	WRITE_ONCE(fs->copy_now, false);
-	if (c->params.policy != LUC_POLICY_COPYOUT &&
-	    c->params.policy != LUC_POLICY_LUC)
-		return;
-	d.params = c->params;
-	d.state = fs->state;
-	luc_copyout_step(&c->params, &fs->state, &d.in, &d.out);
-	WRITE_ONCE(fs->copy_now, d.out.copy && luc_steers(&c->params));
-	luc_gauge(fs, copyout_active, d.out.copy);
-	trace_luc_decision(fs->dev, c->tid, &d);
+	luc_count(fs, writes, in.writes);
+	if (c->params.policy == LUC_POLICY_COPYOUT ||
+	    c->params.policy == LUC_POLICY_LUC)
+		luc_copyout_decide(c, &in);
+	else
+		luc_copyout_set(fs, false);
 }
 
 static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
@@ -229,7 +240,7 @@ static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
 		luc_count_max(&fs->counters[LUC_COUNTER_held_max_ns], waited_ns);
 	}
 	luc_gauge(fs, setpoint_events, fs->state.target_events);
-	luc_gauge(fs, batch_events, c->events);
+	luc_gauge(fs, batch_events, c->in.events);
 	luc_gauge(fs, hold_ns, max_t(s64, fs->state.hold_ns, 0));
 	luc_gauge(fs, gap_avg_ns, fs->state.gap_ns);
 	luc_gauge(fs, commit_avg_ns, c->journal->j_average_commit_time);
@@ -252,7 +263,7 @@ static void luc_commit_batch(struct luc_commit *c)
 	}
 	luc_commit_step(c, LUC_STEP_CLOSE, &out);
 	luc_commit_account(c, reason, waited_ns);
-	trace_luc_commit(c->fs->dev, c->tid, c->events,
+	trace_luc_commit(c->fs->dev, c->tid, c->in.events,
 			 c->fs->state.target_events, waited_ns, reason, steers);
 }
 
@@ -273,7 +284,7 @@ static bool luc_commit_prepare(struct luc_commit *c)
 
 void luc_on_commit(journal_t *journal)
 {
-	struct luc_commit c = { .journal = journal };
+	struct luc_commit c = { .journal = journal };	/* all of in is 0 */
 
 	/* Not the journal thread: umount's last commit. Stay out of its way. */
 	if (current != READ_ONCE(journal->j_task))
@@ -282,6 +293,7 @@ void luc_on_commit(journal_t *journal)
 	c.fs = luc_fs_get(journal);
 	if (c.fs) {
 		if (luc_commit_prepare(&c)) {
+			luc_commit_sense(&c);
 			luc_commit_copyout(&c);
 			luc_commit_batch(&c);
 		}

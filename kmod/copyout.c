@@ -94,6 +94,15 @@ static void luc_copy_free(char *copy, size_t size)
 }
 #endif
 
+/* Only the committing task calls this, and the last put of fs. */
+void luc_copyout_set(struct luc_fs *fs, bool on)
+{
+	if (fs->copy_now == on)
+		return;
+	WRITE_ONCE(fs->copy_now, on);
+	atomic_add(on ? 1 : -1, &luc_copying);
+}
+
 static bool luc_may_freeze(struct journal_head *jh,
 			   const transaction_t *transaction)
 {
@@ -144,18 +153,23 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 	journal_t *journal = transaction->t_journal;
 	struct luc_fs *fs;
 
+	rcu_read_lock();
+	fs = luc_fs_find(journal);
 	/* copy_now belongs to the commit of the journal's own thread. */
-	if (current != READ_ONCE(journal->j_task))
+	if (fs && (!READ_ONCE(fs->copy_now) || READ_ONCE(fs->gone) ||
+		   current != READ_ONCE(journal->j_task) ||
+		   is_journal_aborted(journal)))
+		fs = NULL;
+	fs = luc_fs_keep(fs);
+	/* Counted before the detach can go on: it waits for this RCU section. */
+	if (fs)
+		luc_hook_enter();
+	rcu_read_unlock();
+	if (!fs)
 		return;
-	luc_hook_enter();
-	fs = luc_fs_get(journal);
-	if (fs) {
-		if (READ_ONCE(fs->copy_now) && !READ_ONCE(fs->gone) &&
-		    !is_journal_aborted(journal))
-			luc_copy_out(fs, transaction, jh);
-		luc_fs_put(fs);
-	}
+	luc_copy_out(fs, transaction, jh);
 	luc_hook_leave();
+	luc_fs_put(fs);
 }
 
 /*

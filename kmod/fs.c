@@ -43,7 +43,8 @@ struct luc_fs *luc_fs_find(const journal_t *journal)
 	return bdev ? luc_fs_find_dev(bdev->bd_dev) : NULL;
 }
 
-static struct luc_fs *luc_fs_keep(struct luc_fs *fs)
+/* Under RCU: with a reference, or NULL if it is going away. */
+struct luc_fs *luc_fs_keep(struct luc_fs *fs)
 {
 	return fs && kobject_get_unless_zero(&fs->kobj) ? fs : NULL;
 }
@@ -77,6 +78,7 @@ static void luc_fs_release(struct kobject *kobj)
 {
 	struct luc_fs *fs = container_of(kobj, struct luc_fs, kobj);
 
+	luc_copyout_set(fs, false);
 	kvfree(fs);
 }
 

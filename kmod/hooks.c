@@ -53,6 +53,15 @@ void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 		  unsigned long caller);
 extern void luc_trampoline(void *);
 
+/*
+ * Two hooks run for every metadata buffer of a commit but matter only while
+ * some file system copies out. While none does, the trampoline returns to them
+ * at once; it knows them by the addresses that luc_dispatch() learned. %r11
+ * is nobody's at the entry of a function.
+ */
+atomic_t luc_copying = ATOMIC_INIT(0);
+unsigned long luc_quiet_write, luc_quiet_file;
+
 /* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
 asm(".pushsection .text, \"ax\", @progbits\n"
     ".balign 16\n"
@@ -60,7 +69,14 @@ asm(".pushsection .text, \"ax\", @progbits\n"
     ".globl luc_trampoline\n"
     "luc_trampoline:\n"
     ASM_ENDBR
-    "	pushq %rbp\n"
+    "	cmpl $0, luc_copying(%rip)\n"
+    "	jne 1f\n"
+    "	movq (%rsp), %r11\n"
+    "	cmpq luc_quiet_write(%rip), %r11\n"
+    "	je 2f\n"
+    "	cmpq luc_quiet_file(%rip), %r11\n"
+    "	je 2f\n"
+    "1:	pushq %rbp\n"
     "	movq %rsp, %rbp\n"
     LUC_DEPTH_ACCOUNT
     "	pushq %rdi\n"
@@ -80,6 +96,7 @@ asm(".pushsection .text, \"ax\", @progbits\n"
     "	popq %rsi\n"
     "	popq %rdi\n"
     "	leave\n"
+    "2:\n"
     ASM_RET
     ".size luc_trampoline, .-luc_trampoline\n"
     ".popsection\n");
@@ -91,9 +108,11 @@ asm(".pushsection .text, \"ax\", @progbits\n"
  */
 #define LUC_HOOKS(HOOK)							\
 	HOOK("jbd2_journal_write_metadata_buffer", true,		\
+	     WRITE_ONCE(luc_quiet_write, back);				\
 	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
 	/* copy-out ends by its clean runs alone */			\
 	HOOK("jbd2_journal_file_buffer", false,				\
+	     WRITE_ONCE(luc_quiet_file, back);				\
 	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
 	HOOK("jbd2_complete_transaction", true,				\
 	     luc_on_complete((void *)regs->di, regs->si))		\
@@ -228,6 +247,8 @@ static void luc_hooks_find(void)
 {
 	int i;
 
+	luc_quiet_write = 0;
+	luc_quiet_file = 0;
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
 		luc_hook[i].address = luc_address_of(luc_hook[i].function);
 		luc_hook[i].state = luc_hook[i].address ? LUC_DETACHED : LUC_MISSING;

@@ -78,6 +78,7 @@ struct luc_fs {
 extern struct mutex luc_mutex;
 struct luc_fs *luc_fs_find_dev(dev_t dev);		/* under RCU */
 struct luc_fs *luc_fs_find(const journal_t *journal);	/* under RCU */
+struct luc_fs *luc_fs_keep(struct luc_fs *fs);		/* under RCU */
 struct luc_fs *luc_fs_get_dev(dev_t dev);
 struct luc_fs *luc_fs_get(const journal_t *journal);
 void luc_fs_put(struct luc_fs *fs);
@@ -105,8 +106,11 @@ void luc_hook_leave(void);
 ssize_t luc_hooks_show(char *buf);
 unsigned long luc_address_of(const char *symbol);
 
+extern atomic_t luc_copying;	/* file systems that copy out right now */
+
 /* copyout.c */
 int luc_copyout_init(void);
+void luc_copyout_set(struct luc_fs *fs, bool on);
 
 /* sysfs.c */
 extern const struct attribute_group *luc_fs_groups[];

@@ -44,6 +44,8 @@ pub(crate) struct Sizes {
     pub returns_depth: i64,
 }
 
+// SAFETY: the declarations below repeat those of `control/*.h` and `shim/tables.c`; the structs
+// are generated from the same rows as the C ones.
 unsafe extern "C" {
     pub(crate) fn luc_shim_knobs(nr: *mut i64) -> *const CKnob;
     pub(crate) fn luc_shim_counters(nr: *mut i64) -> *const CCounter;

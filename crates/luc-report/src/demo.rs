@@ -120,7 +120,7 @@ pub fn document(records: &Records) -> Document {
 }
 
 fn is(load: &Load) -> impl Fn(&Load) -> bool + '_ {
-    move |other| other == load
+    move |other| other.alike(load)
 }
 
 fn first<'a>(

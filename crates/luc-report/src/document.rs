@@ -147,6 +147,6 @@ pub mod number {
         if min == max {
             return mean;
         }
-        format!("{mean} ({min}-{max})")
+        format!("{mean} ({min} to {max})")
     }
 }

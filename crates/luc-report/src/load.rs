@@ -158,6 +158,13 @@ impl Load {
         argv
     }
 
+    /// Whether both ask for the same, however long each was measured: kept results stay readable
+    /// when a later version measures longer.
+    pub fn alike(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+
+    /// Its name within a cell's: everything but the times of measuring.
     fn name(&self) -> String {
         match self {
             Self::CreateFsync { threads, .. } => format!("create-fsync-{threads}"),

@@ -112,18 +112,31 @@ impl Records {
         load: impl Fn(&Load) -> bool,
         figure: impl Fn(&Record) -> Option<f64>,
     ) -> Option<Spread> {
+        let quotient = |value: f64, base: f64| (base > 0.0).then(|| value / base);
+        self.compare(filter, mode, load, figure, quotient)
+    }
+
+    /// A figure in `mode` compared with the same figure on stock, repetition by repetition.
+    pub fn compare(
+        &self,
+        filter: Filter<'_>,
+        mode: Mode,
+        load: impl Fn(&Load) -> bool,
+        figure: impl Fn(&Record) -> Option<f64>,
+        with: impl Fn(f64, f64) -> Option<f64>,
+    ) -> Option<Spread> {
         let stock: BTreeMap<u32, f64> = self
             .select(filter, Mode::Stock, &load)
             .filter_map(|record| Some((record.cell.repeat, figure(record)?)))
             .collect();
-        let ratios: Vec<f64> = self
+        let values: Vec<f64> = self
             .select(filter, mode, &load)
             .filter_map(|record| {
                 let base = *stock.get(&record.cell.repeat)?;
-                (base > 0.0).then_some(figure(record)? / base)
+                with(figure(record)?, base)
             })
             .collect();
-        Spread::of(&ratios)
+        Spread::of(&values)
     }
 }
 

@@ -248,7 +248,7 @@ fn missed_figures_are_counted_and_named() {
     let report = tidy(&outcome);
     assert!(report.contains("MISSED"));
     assert!(
-        report.ends_with("9 of 16 figures were reached, 7 were missed.\n"),
+        report.ends_with("9 of 16 figures were reached; missed: 7.\n"),
         "{report}"
     );
 }

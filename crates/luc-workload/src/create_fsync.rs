@@ -75,7 +75,10 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
         let (name, first_file) = if args.own_dirs {
             (format!("t{index:04}"), 0)
         } else {
-            ("shared".to_owned(), index * Name::COUNT / u64::from(args.threads))
+            (
+                "shared".to_owned(),
+                index * Name::COUNT / u64::from(args.threads),
+            )
         };
         let sharers = if args.own_dirs { 1 } else { args.threads };
         places.push(Place {

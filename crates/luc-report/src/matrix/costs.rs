@@ -58,18 +58,17 @@ pub fn overhead_section(records: &Records, kernels: &[&str], tally: &mut Tally) 
 /// equations, two unknowns. The sync hook is the same in every mode, so its part found in observe
 /// mode holds for all; the rest of a mode's pair is its commit.
 pub fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
-    const DISK: &str = "4ms:1";
+    const DISK: &str = "100us:64";
     let mut groups = Vec::new();
     let whole = |value: f64| format!("{value:.0}");
     for &kernel in kernels {
         let place = |threads| Place::new(records, kernel, 1000, DISK, create_fsync(DISK, threads));
         let per_fsync =
             |threads, mode| mean(place(threads).spread(mode, Record::instructions_per_fsync));
-        let extra =
-            |threads, mode| Some(per_fsync(threads, mode)? - per_fsync(threads, Mode::Stock)?);
+        let extra = |threads, mode| place(threads).extra(mode, Record::instructions_per_fsync);
         let fsync_part = || {
-            let pair = extra(1, Mode::Observe)?;
-            let shared = extra(16, Mode::Observe)?;
+            let pair = extra(1, Mode::Observe)?.mean;
+            let shared = extra(16, Mode::Observe)?.mean;
             let batch = mean(place(16).spread(Mode::Observe, Record::fsyncs_per_commit))?;
             // pair = f + c, shared = f + c / batch
             (batch > 1.0).then(|| (shared - pair / batch) / (1.0 - 1.0 / batch))
@@ -87,18 +86,17 @@ pub fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
             let Some(pair) = extra(1, mode) else {
                 continue;
             };
-            let number =
-                |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::new(whole(v)));
+            let count = |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::new(whole(v)));
             let fsync = fsync_part.filter(|_| mode.attached());
-            let busy = |threads| number(per_fsync(threads, mode));
+            let busy = |threads| count(per_fsync(threads, mode));
             rows.push(vec![
                 Cell::new(kernel),
                 Cell::new(mode.name()),
-                number(per_fsync(1, Mode::Stock)),
-                Cell::new(format!("{pair:+.0}")),
-                number(fsync),
-                number(fsync.map(|fsync| pair - fsync)),
-                number(per_fsync(16, Mode::Stock)),
+                count(per_fsync(1, Mode::Stock)),
+                Cell::new(number::spread(pair, |value| format!("{value:+.0}"))),
+                count(fsync),
+                count(fsync.map(|fsync| pair.mean - fsync)),
+                count(per_fsync(16, Mode::Stock)),
                 busy(16),
             ]);
         }
@@ -107,7 +105,7 @@ pub fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
     section(
         "Instructions",
         "Busy time of the virtual processor, counted exactly: everything the machine runs, divided by the fsyncs of \
-         create-fsync on disk 4ms:1. With one thread each fsync has its own commit, so the difference to stock is \
+         create-fsync on disk 100us:64. With one thread each fsync has its own commit, so the difference to stock is \
          what one fsync and one commit cost more. The fsync's part comes from 16 threads in observe mode, whose \
          commits serve many fsyncs each; the rest is the commit's. The last two columns are the whole cost of one \
          operation with 16 threads: where commits are fewer, each operation costs less.",

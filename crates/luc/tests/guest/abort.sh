@@ -14,7 +14,6 @@ yes "one line about it" grep -q "^luc: create-fsync: " /tmp/load
 yes "status after the abort" luc status /mnt/0
 check 14 "luc: create-fsync: *" timeout 10 luc bench create-fsync --seconds 0.1 /mnt/0
 check 0 "off: *" luc off --all
-cd /
 yes "umount after the abort" umount /mnt/0
 yes "rmmod after the abort" rmmod luc
 

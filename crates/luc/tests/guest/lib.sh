@@ -1,5 +1,8 @@
 # Sourced by the guest scripts: one line of output for each check.
 
+# Nobody keeps a file system busy by standing on it.
+cd /
+
 ok() {
 	echo "ok $*"
 }
@@ -72,6 +75,5 @@ bench() { # directory, threads
 }
 
 finish() {
-	cd /
 	echo "end of checks"
 }

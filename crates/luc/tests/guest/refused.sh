@@ -16,7 +16,7 @@ insmod /lib/luc/luc.ko
 refuses "Link has been severed" "$dev"
 refuses "No such device" 4000:9
 refuses "No such device" "$(grep ' /sys ' /proc/self/mountinfo | cut -d ' ' -f 3)"
-for line in "" x 1 1: :1 1:2:3 "-1:0" "1:99999999999" "$dev x" "$dev =" "$dev kp_milli=" \
+for line in "" x 1 1: :1 1:2:3 "-1:0" "1:99999999999" "$dev x" "$dev kp_milli=" \
 	"$dev kp_milli=x" "$dev speed=1" "$dev mode=2" "9999:9"; do
 	refuses "Invalid argument" "$line"
 done

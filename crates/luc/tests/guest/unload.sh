@@ -15,8 +15,8 @@ busy() { # name, benchmark...
 }
 
 touch /tmp/go
-busy threads luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 --bytes 4096 /mnt/0 &
-busy writers luc bench write-delay --writers 8 --think-us 500 --seconds 0.5 --warmup-s 0 /mnt/0 &
+busy threads luc bench create-fsync --threads 8 --seconds 2 --warmup-s 0 --bytes 4096 /mnt/0 &
+busy writers luc bench write-delay --writers 8 --think-us 20000 --seconds 2 --warmup-s 0 /mnt/0 &
 
 commits=0 held=0 copies=0 cycle=0 begin=$(cut -d ' ' -f 1 /proc/uptime)
 while [ $cycle -lt "$CYCLES" ]; do
@@ -51,7 +51,7 @@ yes "luc on" luc on /mnt/0
 bench /mnt/0 8
 yes "luc off" luc off --all --unload
 bench /mnt/0 8
-cd / && umount /mnt/0
+umount /mnt/0
 yes "fsck finds nothing" e2fsck -fn /dev/nullb0
 mount /dev/nullb0 /mnt/0
 finish

@@ -1,0 +1,149 @@
+//! Holding against not holding: the trial finds the faster one and stays with it.
+
+use luc_control::{Input, Output, Params, State, Step, batch_step};
+
+/// `enum luc_trial_phase` of the decision record.
+const OFF: i64 = 0;
+const STAY_FREE: i64 = 3;
+const STAY_HELD: i64 = 4;
+/// `enum luc_reason`.
+const HOLD: i64 = 0;
+
+const COMMIT_NS: i64 = 1_000_000;
+
+/// A journal whose next batch takes `held_ns` when it was held and `free_ns` when not.
+struct Journal {
+    state: State,
+    params: Params,
+    now_ns: i64,
+    held_ns: i64,
+    free_ns: i64,
+}
+
+impl Journal {
+    fn new(held_ns: i64, free_ns: i64) -> Self {
+        Self {
+            state: State::default(),
+            params: Params::default(),
+            now_ns: 1_000_000_000,
+            held_ns,
+            free_ns,
+        }
+    }
+
+    fn step(&mut self, step: Step, events: i64, expected_events: i64, last_event_ns: i64) -> Output {
+        let input = Input {
+            now_ns: self.now_ns,
+            events,
+            expected_events,
+            last_event_ns,
+            commit_avg_ns: COMMIT_NS,
+            ..Input::default()
+        };
+        batch_step(step, &self.params, &mut self.state, &input)
+    }
+
+    /// One commit: four tasks are there, two of four more come while it is held, which is not
+    /// enough for the estimate to call the wait a gain. Tells whether it was held.
+    fn commit(&mut self) -> bool {
+        let last_event_ns = self.now_ns;
+        let held = self.step(Step::Open, 4, 4, last_event_ns).reason == HOLD;
+        if held {
+            self.now_ns += 900_000;
+            self.step(Step::Close, 6, 2, self.now_ns - 100);
+            self.now_ns += self.held_ns;
+        } else {
+            self.step(Step::Close, 4, 4, last_event_ns);
+            self.now_ns += self.free_ns;
+        }
+        held
+    }
+
+    fn run_until(&mut self, phase: i64) -> usize {
+        for commits in 0..200 {
+            if self.state.trial_phase == phase {
+                return commits;
+            }
+            self.commit();
+        }
+        panic!("phase {} after 200 commits, not {phase}", self.state.trial_phase);
+    }
+}
+
+#[test]
+fn holding_that_loses_is_given_up() {
+    let mut journal = Journal::new(2_000_000, 1_000_000);
+    assert!(journal.commit(), "nothing speaks against holding at first");
+    journal.run_until(STAY_FREE);
+    for _ in 0..200 {
+        assert!(!journal.commit());
+    }
+}
+
+#[test]
+fn holding_that_wins_is_kept_against_the_estimate() {
+    let mut journal = Journal::new(100_000, 2_000_000);
+    journal.run_until(STAY_HELD);
+    for _ in 0..200 {
+        assert!(journal.commit());
+    }
+}
+
+#[test]
+fn a_verdict_confirmed_stays_twice_as_long() {
+    let mut journal = Journal::new(2_000_000, 1_000_000);
+    journal.run_until(STAY_FREE);
+    let first = journal.state.trial_stay;
+    while journal.state.trial_phase == STAY_FREE {
+        journal.commit();
+    }
+    journal.run_until(STAY_FREE);
+    assert_eq!(journal.state.trial_stay, 2 * first);
+}
+
+#[test]
+fn a_loser_that_becomes_the_winner_is_found() {
+    let mut journal = Journal::new(2_000_000, 1_000_000);
+    journal.run_until(STAY_FREE);
+    (journal.held_ns, journal.free_ns) = (100_000, 2_000_000);
+    while journal.state.trial_phase == STAY_FREE {
+        journal.commit();
+    }
+    journal.run_until(STAY_HELD);
+}
+
+#[test]
+fn a_pause_starts_the_window_again() {
+    let mut journal = Journal::new(2_000_000, 1_000_000);
+    while journal.state.trial_phase == OFF {
+        journal.commit();
+    }
+    journal.commit();
+    journal.commit();
+    let left = journal.state.trial_left;
+    journal.now_ns += 20 * COMMIT_NS;
+    journal.commit();
+    assert!(journal.state.trial_left > left);
+}
+
+#[test]
+fn stale_batches_teach_fresh_ones_nothing() {
+    let mut journal = Journal::new(1_000_000, 1_000_000);
+    for _ in 0..4 {
+        // The first batch of a burst: everybody comes at once.
+        let reason = journal.step(Step::Open, 1, 3, journal.now_ns).reason;
+        assert_eq!(reason, HOLD, "the first batch of a burst is held");
+        journal.now_ns += 10_000;
+        journal.step(Step::Close, 4, 0, journal.now_ns);
+        journal.now_ns += COMMIT_NS;
+        // The last one sat through that commit; nobody comes.
+        let old_ns = journal.now_ns - COMMIT_NS;
+        if journal.step(Step::Open, 1, 3, old_ns).reason == HOLD {
+            journal.now_ns += 500_000;
+        }
+        journal.step(Step::Close, 1, 3, old_ns);
+        journal.now_ns += 50 * COMMIT_NS;
+    }
+    assert!(journal.state.stale_skip_next > 1);
+    assert_eq!(journal.state.fresh_skip_next, 1);
+}
