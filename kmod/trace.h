@@ -15,6 +15,9 @@
 #define LUC_REASON_SYMBOL(name, text) { LUC_REASON_##name, text },
 /* Ends the list that __print_symbolic() wants without a trailing comma. */
 #define LUC_REASON_SYMBOLS LUC_REASONS(LUC_REASON_SYMBOL) { -1, "?" }
+
+struct trace_seq;
+const char *luc_trace_values(struct trace_seq *p, const s64 *values);
 #endif
 
 TRACE_EVENT(luc_commit,
@@ -64,7 +67,10 @@ TRACE_EVENT(luc_write_delay,
 		  __entry->delay_ns)
 );
 
-/* The whole record of abi/luc_decision.h, each field by its own name. */
+/*
+ * The whole record of abi/luc_decision.h, each field by its own name, all of
+ * them s64 and therefore an array for luc_trace_values().
+ */
 #undef LUC_TP_FIELD
 #undef LUC_TP_KNOB
 #define LUC_TP_FIELD(name, help) __field(s64, name)
@@ -78,14 +84,6 @@ TRACE_EVENT(luc_write_delay,
 #define LUC_TP_SET_IN(name, help) __entry->name = d->in.name;
 #define LUC_TP_SET_STATE(name, help) __entry->name = d->state.name;
 #define LUC_TP_SET_OUT(name, help) __entry->name = d->out.name;
-#undef LUC_TP_FORMAT
-#undef LUC_TP_FORMAT_KNOB
-#define LUC_TP_FORMAT(name, help) " " #name "=%lld"
-#define LUC_TP_FORMAT_KNOB(name, kind, min, max, dflt, help) " " #name "=%lld"
-#undef LUC_TP_VALUE
-#undef LUC_TP_VALUE_KNOB
-#define LUC_TP_VALUE(name, help) , __entry->name
-#define LUC_TP_VALUE_KNOB(name, kind, min, max, dflt, help) , __entry->name
 
 TRACE_EVENT(luc_decision,
 	TP_PROTO(dev_t dev, u32 tid, const struct luc_decision *d),
@@ -108,17 +106,10 @@ TRACE_EVENT(luc_decision,
 		LUC_STATE_FIELDS(LUC_TP_SET_STATE)
 		LUC_OUTPUT_FIELDS(LUC_TP_SET_OUT)
 	),
-	TP_printk("dev=%u:%u tid=%u step=%lld"
-		  LUC_KNOBS(LUC_TP_FORMAT_KNOB)
-		  LUC_INPUT_FIELDS(LUC_TP_FORMAT)
-		  LUC_STATE_FIELDS(LUC_TP_FORMAT)
-		  LUC_OUTPUT_FIELDS(LUC_TP_FORMAT),
+	/* More values than the 64 arguments that a format may have. */
+	TP_printk("dev=%u:%u tid=%u step=%lld%s",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->tid,
-		  __entry->step
-		  LUC_KNOBS(LUC_TP_VALUE_KNOB)
-		  LUC_INPUT_FIELDS(LUC_TP_VALUE)
-		  LUC_STATE_FIELDS(LUC_TP_VALUE)
-		  LUC_OUTPUT_FIELDS(LUC_TP_VALUE))
+		  __entry->step, luc_trace_values(p, &__entry->policy))
 );
 
 #endif

@@ -31,7 +31,13 @@ impl Journal {
         }
     }
 
-    fn step(&mut self, step: Step, events: i64, expected_events: i64, last_event_ns: i64) -> Output {
+    fn step(
+        &mut self,
+        step: Step,
+        events: i64,
+        expected_events: i64,
+        last_event_ns: i64,
+    ) -> Output {
         let input = Input {
             now_ns: self.now_ns,
             events,
@@ -66,7 +72,10 @@ impl Journal {
             }
             self.commit();
         }
-        panic!("phase {} after 200 commits, not {phase}", self.state.trial_phase);
+        panic!(
+            "phase {} after 200 commits, not {phase}",
+            self.state.trial_phase
+        );
     }
 }
 

@@ -57,17 +57,20 @@ fn speeds_up(answer: &Answer, cell: &str) -> Outcome {
         format!("{each:.2} fsyncs per commit with LUC, expected about 4"),
     )?;
     check(
-        (0.9..=1.1).contains(&(after / stock)),
+        (0.9..=1.3).contains(&(after / stock)),
         format!("{after:.0} operations/s after LUC, {stock:.0} before it"),
     )
 }
 
+/// Nothing is held (the script counts that) and nothing becomes slower. Some
+/// schedulers merge the convoys by chance at times, so a little faster is no
+/// sign of steering; as much faster as steering would be.
 fn observes_only(answer: &Answer) -> Outcome {
     for field in ["/ops_per_s", "/fsyncs_per_commit"] {
         let stock = answer.number("smoke", "stock", field)?;
         let observe = answer.number("smoke", "observe", field)?;
         check(
-            (0.95..=1.05).contains(&(observe / stock)),
+            (0.97..=1.3).contains(&(observe / stock)),
             format!("{field} is {observe:.2} while LUC observes, {stock:.2} without it"),
         )?;
     }

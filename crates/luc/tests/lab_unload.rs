@@ -20,22 +20,24 @@ fn main() -> ExitCode {
     lab_support::main("lab_unload", tests)
 }
 
+/// Without virtual time RCU's waits are real, so there are fewer cycles.
 fn cycles(kernel: &str, virtual_time: bool) -> Outcome {
-    const CYCLES: u32 = 200;
-    let jobs = [Job::new("unload", &["200us:8:512M"])?.env("CYCLES", CYCLES.to_string())];
+    let cycles: u32 = if virtual_time { 200 } else { 40 };
+    let jobs = [Job::new("unload", &["10ms:2:512M"])?.env("CYCLES", cycles.to_string())];
     let mut spec = guest(kernel, &jobs)?;
     spec.virtual_time = virtual_time;
-    spec.cpu_mips = 250.0;
+    // A slow processor spends the fewest host seconds on a load that never ends.
+    spec.cpu_mips = 62.5;
     spec.vcpus = if virtual_time { 1 } else { 2 };
     let answer = run_jobs(&spec, &jobs)?;
-    // Held commits and copies show that the module worked while it was there.
+    // Held commits show that the module worked while it was there.
     let sum = |name: &str| answer.number("unload", "sums", &format!("/{name}"));
     check(
-        sum("cycles")? >= f64::from(CYCLES),
+        sum("cycles")? >= f64::from(cycles),
         format!("only {} cycles", sum("cycles")?),
     )?;
     check(
-        sum("commits")? > sum("cycles")? && sum("held")? > 0.0,
+        sum("commits")? > sum("cycles")? / 2.0 && sum("held")? > 0.0,
         format!(
             "{} commits seen, {} held in {} cycles: LUC was hardly at work",
             sum("commits")?,
