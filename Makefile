@@ -8,7 +8,7 @@
 # and three more for those who work on it:
 #
 #   make check   the fast part of the tests: no root, no VM, no network but crates
-#   make bench   the full table of figures (about 30 minutes)
+#   make bench   the full table of figures (about 40 minutes)
 #   make install install-dkms   on a real server; see README.md
 
 CARGO      ?= cargo
@@ -47,7 +47,9 @@ test: deps check
 module:
 	$(MAKE) -C kmod
 
-install: $(LUC)
+# As root, after `make` as yourself: root need not have a compiler.
+install:
+	@test -x $(LUC) || { echo "install: $(LUC) is not built; run make first" >&2; exit 1; }
 	install -D -m 0755 $(LUC) $(DESTDIR)$(PREFIX)/bin/luc
 	$(LUC) man --out $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions

@@ -13,6 +13,7 @@
  *   - updates are barred (freeze, flush): their owner waits for us,
  *   - tasks wait for the transaction to be locked: they hold up operations,
  *   - the transaction is nearly full or log space is short: same,
+ *   - somebody checkpoints: those whom we would wait for queue behind it,
  *   - a wait came that is no sync event (see sync.c),
  *   - the system suspends: the freezer waits for those whom we keep waiting,
  *   - LUC is being detached.
@@ -60,6 +61,7 @@ static bool luc_journal_urgent(journal_t *journal)
 	urgent = (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
 		 journal->j_barrier_count > 0 ||
 		 waitqueue_active(&journal->j_wait_transaction_locked) ||
+		 mutex_is_locked(&journal->j_checkpoint_mutex) ||
 		 !t || luc_transaction_full(t, journal) ||
 		 jbd2_log_space_left(journal) <
 			 journal->j_max_transaction_buffers;

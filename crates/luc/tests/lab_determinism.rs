@@ -9,7 +9,7 @@ use lab_support::{Job, Outcome, Test, check, fail, guest, run_jobs, test};
 
 fn main() -> ExitCode {
     let tests: Vec<Test> = vec![test("recordings_repeat_on_6.12", || recordings("6.12"))];
-    lab_support::main("lab_determinism", tests)
+    lab_support::main("lab_determinism", &tests)
 }
 
 fn recordings(kernel: &str) -> Outcome {

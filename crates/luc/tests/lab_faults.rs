@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         .into_iter()
         .map(|kernel| test(format!("faults_on_{kernel}"), move || faults(kernel)))
         .collect();
-    lab_support::main("lab_faults", tests)
+    lab_support::main("lab_faults", &tests)
 }
 
 fn jobs() -> Result<Vec<Job>, Trouble> {

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             first_steps(kernel)
         }));
     }
-    lab_support::main("lab_smoke", tests)
+    lab_support::main("lab_smoke", &tests)
 }
 
 fn everything(kernel: &str) -> Outcome {

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             cycles(kernel, false)
         }));
     }
-    lab_support::main("lab_unload", tests)
+    lab_support::main("lab_unload", &tests)
 }
 
 /// Without virtual time RCU's waits are real, so there are fewer cycles.

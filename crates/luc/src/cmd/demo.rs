@@ -27,7 +27,7 @@ pub struct Args {
 /// Measure every figure that LUC is meant to reach
 ///
 /// Runs each workload with and without LUC on each kernel, in virtual
-/// machines. Exits with 15 if a figure is missed. Takes hours, not minutes:
+/// machines. Exits with 15 if a figure is missed. Takes about 40 minutes on two cores:
 /// --kernels and --only ask for less.
 #[derive(Debug, clap::Args)]
 pub struct Matrix {

@@ -74,14 +74,14 @@ pub fn test(name: impl Into<String>, body: impl Fn() -> Outcome + Send + Sync + 
 /// Runs the tests whose names hold one of the words on the command line, as
 /// many at once as `--test-threads` says, and counts what was skipped. With
 /// `CI` set a skipped test is a failed one.
-pub fn main(program: &str, tests: Vec<Test>) -> ExitCode {
+pub fn main(program: &str, tests: &[Test]) -> ExitCode {
     let mut words = std::env::args().skip(1);
     let (mut filters, mut threads) = (Vec::new(), 1);
     while let Some(word) = words.next() {
         if word == "--test-threads" {
             threads = words.next().and_then(|n| n.parse().ok()).unwrap_or(1);
         } else if word == "--list" {
-            for (name, _) in &tests {
+            for (name, _) in tests {
                 println!("{name}: test");
             }
             return ExitCode::SUCCESS;
