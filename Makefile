@@ -42,7 +42,8 @@ check:
 
 test: deps check
 	@$(MAKE) --no-print-directory $(LUC)
-	LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --release --locked -p luc --features lab --test 'lab_*' -- --test-threads 2 --nocapture
+	LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-lab -p luc --features luc-lab/lab,luc/lab \
+		--test guest --test 'lab_*' --no-fail-fast -- --nocapture --test-threads 2
 
 module:
 	$(MAKE) -C kmod

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("guest tests: {passed} passed, {skipped} skipped, {failed} failed");
+    println!("guest: {passed} passed, {failed} failed, {skipped} skipped");
     if failed == 0 {
         ExitCode::SUCCESS
     } else {

@@ -108,7 +108,7 @@ pub fn main(program: &str, tests: &[Test]) -> ExitCode {
         }
     });
     let [passed, skipped, failed] = counts.into_inner().unwrap_or([0, 0, 1]);
-    println!("{program}: {passed} passed, {skipped} skipped, {failed} failed");
+    println!("{program}: {passed} passed, {failed} failed, {skipped} skipped");
     if failed == 0 {
         ExitCode::SUCCESS
     } else {
