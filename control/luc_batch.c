@@ -149,6 +149,7 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 
 	if (in->urgent) {
 		out->reason = LUC_REASON_URGENT;
+		luc_trial_urged(s);
 	} else if (!s->wait_ns || !s->idle_ns) {
 		out->reason = LUC_REASON_NOW;
 	} else if (batches_by_pid(p) && in->events >= s->target_events) {
@@ -186,16 +187,18 @@ static void step_poll(const struct luc_params *p, struct luc_state *s,
 	s->wait_ns = luc_min(s->wait_ns, us_to_ns(p->delay_limit_us));
 	note_arrivals(p, s, in);
 
-	if (in->urgent)
+	if (in->urgent) {
 		out->reason = LUC_REASON_URGENT;
-	else if (luc_batch_met(p, s, in->events))
+		luc_trial_urged(s);
+	} else if (luc_batch_met(p, s, in->events)) {
 		out->reason = LUC_REASON_SETPOINT;
-	else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns))
+	} else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns)) {
 		out->reason = LUC_REASON_LIMIT;
-	else if (in->now_ns >= wake_time(s))
+	} else if (in->now_ns >= wake_time(s)) {
 		out->reason = LUC_REASON_IDLE;
-	else
+	} else {
 		hold(s, out);
+	}
 }
 
 static void learn_gap(struct luc_state *s, const struct luc_input *in)

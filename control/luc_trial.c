@@ -29,6 +29,10 @@
  * for it; a stale one sat through the commit before. After a burst of requests
  * the last batch is stale and nobody will come, while the first one of the next
  * burst is fresh and everybody will: one must not learn from the other.
+ *
+ * Urgency comes in spells: a journal that is too small for its load is short of
+ * space at nearly every commit, and the tasks that a commit would be held for
+ * queue behind a checkpoint. So an urgent commit lets the next URGED_SKIP pass.
  */
 #include "luc_trial.h"
 #include "luc_math.h"
@@ -40,6 +44,7 @@
 #define STAY_MIN 256LL
 #define STAY_MAX 16384LL
 #define SKIP_MAX 64LL
+#define URGED_SKIP 16LL
 #define PAUSES 8LL		/* commit times without a commit are a pause */
 
 static int in_trial(const struct luc_state *s)
@@ -101,6 +106,12 @@ static void nobody_came(struct luc_state *s)
 
 	*skip_of(s) = skip;
 	*skip_next_of(s) = luc_min(luc_mul(skip, 2), SKIP_MAX);
+}
+
+void luc_trial_urged(struct luc_state *s)
+{
+	s->fresh_skip = luc_max(s->fresh_skip, URGED_SKIP);
+	s->stale_skip = luc_max(s->stale_skip, URGED_SKIP);
 }
 
 void luc_trial_waited(struct luc_state *s, luc_s64 opened, luc_s64 came,

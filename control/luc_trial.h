@@ -8,6 +8,9 @@
 /* May this commit be held? Uses up one commit of a ban; reads state->stale. */
 int luc_trial_allows(struct luc_state *state);
 
+/* Something could not wait: the next commits of either kind pass unheld. */
+void luc_trial_urged(struct luc_state *state);
+
 /*
  * A wait ended: events that were there at first, that came, and that are still
  * out; how long it took, and how long a commit takes. Any values.

@@ -156,3 +156,20 @@ fn stale_batches_teach_fresh_ones_nothing() {
     assert!(journal.state.stale_skip_next > 1);
     assert_eq!(journal.state.fresh_skip_next, 1);
 }
+
+#[test]
+fn an_urgent_commit_lets_the_next_ones_pass() {
+    let mut journal = Journal::new(1_000_000, 1_000_000);
+    let input = Input {
+        now_ns: journal.now_ns,
+        events: 1,
+        expected_events: 3,
+        last_event_ns: journal.now_ns,
+        commit_avg_ns: COMMIT_NS,
+        urgent: 1,
+        ..Input::default()
+    };
+    batch_step(Step::Open, &journal.params, &mut journal.state, &input);
+    let held = (0..17).map(|_| journal.commit()).collect::<Vec<_>>();
+    assert_eq!(held.iter().position(|&held| held), Some(16));
+}

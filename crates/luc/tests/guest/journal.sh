@@ -2,13 +2,14 @@
 . /t/lib.sh
 
 measure() { # name of the result
-	luc bench create-fsync --threads 64 --bytes 4096 --seconds 1 --warmup-s 0.3 --own-dirs \
+	luc bench create-fsync --threads 64 --bytes 4096 --seconds 3 --warmup-s 0.3 --own-dirs \
 		--json /mnt/0 > "$LUC_OUT/$1.json" || bad "bench $1"
 }
 
 measure stock
 luc on /mnt/0 > /dev/null
 measure luc
+luc status --json > "$LUC_OUT/status.json"
 # Limits far beyond reason: only urgency ends a hold in time.
 for knob in delay_limit_us=1000000 delay_limit_percent=1000 idle_timeout_us=1000000 \
 	setpoint_events=1000000; do
