@@ -96,7 +96,8 @@ enum luc_trial_phase {
 	LUC_FIELD(error_known, "1 once error_milli means something") \
 	LUC_FIELD(copy_active, "enum luc_copy_phase: off, on, or stopped not long ago") \
 	LUC_FIELD(copy_clean, "commits in a row without a delayed write") \
-	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled")
+	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled") \
+	LUC_FIELD(copy_pause, "commits left that do not copy out because one was urgent")
 
 /* What it computed and answered. */
 #define LUC_OUTPUT_FIELDS(LUC_FIELD) \

@@ -17,12 +17,18 @@
  * 2^BACKOFF_MAX times (knob copyout_adapt): the right number is the
  * workload's, so the workload teaches it. They come down again one doubling
  * at a time, each time a stop proves right for as long as it took to decide.
+ *
+ * One case where copies hurt: a journal that is short of space. Writers that
+ * pass by a copy make the same blocks part of the next transaction, so that a
+ * checkpoint cannot free them and has to force more commits. An urgent commit
+ * therefore pauses copy-out for PAUSE commits.
  */
 #include "luc_copyout.h"
 #include "luc_math.h"
 
 #define BACKOFF_MAX 12LL
 #define PERMILLE 1000LL
+#define PAUSE 16LL
 
 static luc_s64 clean_runs_wanted(const struct luc_params *p,
 				 const struct luc_state *s)
@@ -69,10 +75,14 @@ void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
 		state->copy_clean = luc_add(state->copy_clean, 1);
 		if (state->copy_clean >= wanted) {
 			state->copy_clean = 0;
-			state->copy_backoff = luc_max(state->copy_backoff - 1, 0);
+			state->copy_backoff = luc_max(luc_sub(state->copy_backoff, 1), 0);
 			if (!state->copy_backoff)
 				state->copy_active = LUC_COPY_OFF;
 		}
 	}
-	out->copy = state->copy_active == LUC_COPY_ON;
+	if (in->urgent)
+		state->copy_pause = PAUSE;
+	else if (state->copy_pause > 0)
+		state->copy_pause--;
+	out->copy = state->copy_active == LUC_COPY_ON && state->copy_pause <= 0;
 }

@@ -199,6 +199,7 @@ static void luc_commit_copyout(struct luc_commit *c)
 	s64 saved = luc_counted(fs, writes_saved);
 	const struct luc_input in = {
 		.now_ns = c->in.now_ns,
+		.urgent = c->in.urgent,
 		.writes = atomic_read(&t->t_handle_count),
 		.writes_delayed = delayed - fs->writes_delayed_seen,
 		.writes_saved = saved - fs->writes_saved_seen,

@@ -49,12 +49,19 @@ backports_line() {
 }
 
 install_qemu() {
-	apt_install qemu-system-x86
-	at_least "$(qemu_version)" "$QEMU_MIN" && return
+	local offered
+	offered=$(candidate qemu-system-x86)
+	# The version between epoch and Debian revision.
+	offered=${offered#*:}
+	offered=${offered%%[+-]*}
+	if at_least "${offered:-0}" "$QEMU_MIN"; then
+		apt_install qemu-system-x86
+		return
+	fi
 	local codename line list
 	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	line=$(backports_line "$codename")
-	[ -n "$line" ] || die "QEMU $(qemu_version) miscounts instructions; install $QEMU_MIN or newer and set LUC_QEMU to it"
+	[ -n "$line" ] || die "QEMU ${offered:-of this release} miscounts instructions; install $QEMU_MIN or newer and set LUC_QEMU to it"
 	list=$(mktemp --suffix=.list)
 	printf '%s\n' "$line" >"$list"
 	# A list of its own for one command: the machine's sources stay as they are.

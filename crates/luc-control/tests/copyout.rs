@@ -137,3 +137,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_urgent_commit_pauses_it() {
+    let params = Params::default();
+    let mut state = State::default();
+    let hurt = Input {
+        writes: 100,
+        writes_delayed: 50,
+        ..Input::default()
+    };
+    assert_eq!(copyout_step(&params, &mut state, &hurt).copy, 1);
+    let urgent = Input { urgent: 1, ..hurt };
+    assert_eq!(copyout_step(&params, &mut state, &urgent).copy, 0);
+    let pause = (0..32)
+        .take_while(|_| copyout_step(&params, &mut state, &hurt).copy == 0)
+        .count();
+    assert_eq!(pause, 15);
+}
