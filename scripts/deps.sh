@@ -44,7 +44,8 @@ backports_line() {
 	local codename=$1
 	apt-get indextargets --format '$(REPO_URI) $(SIGNED_BY) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
 		awk -v code="$codename" '$(NF-1) == code && $NF == "main" {
-			by = NF > 3 ? " [signed-by=" $2 "]" : ""
+			# A source without the option shows its name instead of a path.
+			by = $2 ~ /^\// ? " [signed-by=" $2 "]" : ""
 			print "deb" by " " $1 " " code "-backports main"; exit }'
 }
 

@@ -57,20 +57,20 @@ fn speeds_up(answer: &Answer, cell: &str) -> Outcome {
         format!("{each:.2} fsyncs per commit with LUC, expected about 4"),
     )?;
     check(
-        (0.9..=1.3).contains(&(after / stock)),
+        (0.75..=1.35).contains(&(after / stock)),
         format!("{after:.0} operations/s after LUC, {stock:.0} before it"),
     )
 }
 
-/// Nothing is held (the script counts that) and nothing becomes slower. Some
-/// schedulers merge the convoys by chance at times, so a little faster is no
-/// sign of steering; as much faster as steering would be.
+/// Nothing is held (the script counts that) and nothing becomes much slower or
+/// faster. From 7.2 on the convoys merge and part by chance: stock itself moves
+/// between 240 and 290 operations/s, steering gives 430 and more.
 fn observes_only(answer: &Answer) -> Outcome {
     for field in ["/ops_per_s", "/fsyncs_per_commit"] {
         let stock = answer.number("smoke", "stock", field)?;
         let observe = answer.number("smoke", "observe", field)?;
         check(
-            (0.97..=1.3).contains(&(observe / stock)),
+            (0.8..=1.3).contains(&(observe / stock)),
             format!("{field} is {observe:.2} while LUC observes, {stock:.2} without it"),
         )?;
     }
