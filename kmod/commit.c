@@ -50,7 +50,7 @@ static bool luc_transaction_full(const transaction_t *t, const journal_t *journa
 	       journal->j_max_transaction_buffers / 4 * 3;
 }
 
-/* Everything that forbids holding this commit back, but for fs->urgent. */
+/* Everything that forbids holding this commit back, but for urgent waits. */
 static bool luc_journal_urgent(journal_t *journal)
 {
 	const transaction_t *t;
@@ -79,7 +79,7 @@ static void luc_commit_sense(struct luc_commit *c)
 	c->in.events = ours ? fs->batch_events : 0;
 	c->in.last_event_ns = ours ? fs->last_event_ns : 0;
 	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid);
-	urgent = fs->urgent;
+	urgent = fs->urgent && (s32)(fs->urgent_tid - c->tid) >= 0;
 	spin_unlock(&fs->lock);
 	c->in.now_ns = ktime_get_ns();
 	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
@@ -118,9 +118,10 @@ static void luc_hold_begin(struct luc_commit *c)
 	fs->held_tid = c->tid;
 	fs->held_target = c->params.policy == LUC_POLICY_STATIC ?
 			  S64_MAX : fs->state.target_events;
-	/* It may have come between the step and here. */
+	/* Either may have come between the step and here. */
 	events = fs->batch_tid == c->tid ? fs->batch_events : 0;
-	fs->poked = fs->urgent || events >= fs->held_target;
+	fs->poked = events >= fs->held_target ||
+		    (fs->urgent && (s32)(fs->urgent_tid - c->tid) >= 0);
 	spin_unlock(&fs->lock);
 }
 
@@ -128,7 +129,6 @@ static void luc_hold_end(struct luc_fs *fs)
 {
 	spin_lock(&fs->lock);
 	fs->held = false;
-	fs->urgent = false;
 	fs->poked = false;
 	spin_unlock(&fs->lock);
 }
@@ -136,8 +136,11 @@ static void luc_hold_end(struct luc_fs *fs)
 void luc_commit_poke(struct luc_fs *fs)
 {
 	spin_lock(&fs->lock);
-	fs->urgent = fs->held;
-	fs->poked = fs->held;
+	if (fs->held) {
+		fs->urgent = true;
+		fs->urgent_tid = fs->held_tid;
+		fs->poked = true;
+	}
 	spin_unlock(&fs->lock);
 	wake_up_all(&fs->wait);
 }

@@ -57,7 +57,8 @@ struct luc_fs {
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
 	s64 held_target;		/* its holder is poked at so many events */
-	bool urgent;			/* somebody waits who may not be kept */
+	u32 urgent_tid;			/* newest that somebody waits for ... */
+	bool urgent;			/* ... who may not be kept waiting */
 	bool poked;			/* the holder has a reason to look */
 
 	wait_queue_head_t wait;		/* where the holder sleeps */

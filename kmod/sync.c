@@ -72,17 +72,21 @@ static void luc_arrive(struct luc_fs *fs, tid_t tid)
 		wake_up(&fs->wait);
 }
 
-/* Somebody waits for tid or a later one who may not be kept waiting. */
+/*
+ * Somebody who may not be kept waits for tid. Noted also while nothing is held:
+ * the commit of tid may be about to be.
+ */
 static void luc_urge(struct luc_fs *fs, tid_t tid)
 {
 	bool held;
 
 	spin_lock(&fs->lock);
+	if (!fs->urgent || (s32)(tid - fs->urgent_tid) > 0)
+		fs->urgent_tid = tid;
+	fs->urgent = true;
 	held = fs->held && (s32)(tid - fs->held_tid) >= 0;
-	if (held) {
-		fs->urgent = true;
+	if (held)
 		fs->poked = true;
-	}
 	spin_unlock(&fs->lock);
 	if (held)
 		wake_up(&fs->wait);
@@ -144,7 +148,8 @@ void luc_on_wait_locked(journal_t *journal)
 
 	rcu_read_lock();
 	fs = luc_fs_find(journal);
-	if (fs)
+	/* Not held: it locks by itself. Held later: the holder looks for them. */
+	if (fs && READ_ONCE(fs->held))
 		luc_urge(fs, READ_ONCE(fs->held_tid));
 	rcu_read_unlock();
 }
