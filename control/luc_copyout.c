@@ -28,7 +28,7 @@
 
 #define BACKOFF_MAX 12LL
 #define PERMILLE 1000LL
-#define PAUSE 16LL
+#define PAUSE 32LL
 
 static luc_s64 clean_runs_wanted(const struct luc_params *p,
 				 const struct luc_state *s)

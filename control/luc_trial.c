@@ -44,7 +44,7 @@
 #define STAY_MIN 256LL
 #define STAY_MAX 16384LL
 #define SKIP_MAX 64LL
-#define URGED_SKIP 16LL
+#define URGED_SKIP 4LL
 #define PAUSES 8LL		/* commit times without a commit are a pause */
 
 static int in_trial(const struct luc_state *s)

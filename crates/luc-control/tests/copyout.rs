@@ -153,5 +153,5 @@ fn an_urgent_commit_pauses_it() {
     let pause = (0..32)
         .take_while(|_| copyout_step(&params, &mut state, &hurt).copy == 0)
         .count();
-    assert_eq!(pause, 15);
+    assert_eq!(pause, 31);
 }

@@ -170,6 +170,6 @@ fn an_urgent_commit_lets_the_next_ones_pass() {
         ..Input::default()
     };
     batch_step(Step::Open, &journal.params, &mut journal.state, &input);
-    let held = (0..17).map(|_| journal.commit()).collect::<Vec<_>>();
-    assert_eq!(held.iter().position(|&held| held), Some(16));
+    let held = (0..8).map(|_| journal.commit()).collect::<Vec<_>>();
+    assert_eq!(held.iter().position(|&held| held), Some(4));
 }
