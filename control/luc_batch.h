@@ -14,7 +14,7 @@ void luc_params_init(struct luc_params *params);
 /*
  * One step of the controller. Reads params and in, updates state, fills out
  * completely. Any values are accepted; none makes it overflow or wait beyond
- * delay_limit_us (policy static: beyond delay_limit_us too).
+ * delay_limit_us.
  *
  * OPEN  a commit was requested. out->reason HOLD: wait until out->wake_ns or
  *	 until luc_batch_met(), then POLL. Anything else: CLOSE and commit.

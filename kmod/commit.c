@@ -72,14 +72,13 @@ static bool luc_journal_urgent(journal_t *journal)
 static void luc_commit_sense(struct luc_commit *c)
 {
 	struct luc_fs *fs = c->fs;
-	bool ours, urgent;
+	bool urgent;
 
 	spin_lock(&fs->lock);
-	ours = fs->batch_tid == c->tid;
-	c->in.events = ours ? fs->batch_events : 0;
-	c->in.last_event_ns = ours ? fs->last_event_ns : 0;
+	c->in.events = luc_events_of(fs, c->tid);
+	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
 	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid);
-	urgent = fs->urgent && (s32)(fs->urgent_tid - c->tid) >= 0;
+	urgent = luc_is_urgent(fs, c->tid);
 	spin_unlock(&fs->lock);
 	c->in.now_ns = ktime_get_ns();
 	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
@@ -111,7 +110,6 @@ static void luc_commit_step(struct luc_commit *c, enum luc_step step,
 static void luc_hold_begin(struct luc_commit *c)
 {
 	struct luc_fs *fs = c->fs;
-	s64 events;
 
 	spin_lock(&fs->lock);
 	fs->held = true;
@@ -119,9 +117,8 @@ static void luc_hold_begin(struct luc_commit *c)
 	fs->held_target = c->params.policy == LUC_POLICY_STATIC ?
 			  S64_MAX : fs->state.target_events;
 	/* Either may have come between the step and here. */
-	events = fs->batch_tid == c->tid ? fs->batch_events : 0;
-	fs->poked = events >= fs->held_target ||
-		    (fs->urgent && (s32)(fs->urgent_tid - c->tid) >= 0);
+	fs->poked = luc_events_of(fs, c->tid) >= fs->held_target ||
+		    luc_is_urgent(fs, c->tid);
 	spin_unlock(&fs->lock);
 }
 

@@ -52,7 +52,7 @@ DEFINE_STATIC_CALL(luc_jbd2_alloc, luc_no_alloc);
 DEFINE_STATIC_CALL_NULL(luc_jbd2_free, jbd2_free);
 static bool luc_jbd2_slab;
 
-static void luc_copyout_find_slab(void)
+void luc_copyout_init(void)
 {
 	void *alloc = (void *)luc_address_of("jbd2_alloc");
 	void *release = (void *)luc_address_of("jbd2_free");
@@ -79,7 +79,7 @@ static void luc_copy_free(char *copy, size_t size)
 		static_call_cond(luc_jbd2_free)(copy, size);
 }
 #else
-static void luc_copyout_find_slab(void)
+void luc_copyout_init(void)
 {
 }
 
@@ -258,10 +258,4 @@ void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 		luc_fs_put(fs);
 	}
 	luc_hook_leave();
-}
-
-int luc_copyout_init(void)
-{
-	luc_copyout_find_slab();
-	return 0;
 }

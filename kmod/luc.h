@@ -90,6 +90,17 @@ void luc_fs_journal_gone(const journal_t *journal);
 int luc_fs_init(void);
 void luc_fs_exit(void);
 
+/* Under fs->lock: events of tid's batch so far, and whether it may be held. */
+static inline s64 luc_events_of(const struct luc_fs *fs, tid_t tid)
+{
+	return fs->batch_tid == tid ? fs->batch_events : 0;
+}
+
+static inline bool luc_is_urgent(const struct luc_fs *fs, tid_t tid)
+{
+	return fs->urgent && tid_geq(fs->urgent_tid, tid);
+}
+
 /* commit.c */
 void luc_commit_poke(struct luc_fs *fs);
 static inline bool luc_steers(const struct luc_params *params)
@@ -110,7 +121,7 @@ unsigned long luc_address_of(const char *symbol);
 extern atomic_t luc_copying;	/* file systems that copy out right now */
 
 /* copyout.c */
-int luc_copyout_init(void);
+void luc_copyout_init(void);
 void luc_copyout_set(struct luc_fs *fs, bool on);
 
 /* sysfs.c */
@@ -118,7 +129,6 @@ extern const struct attribute_group *luc_fs_groups[];
 int luc_sysfs_init(void);
 void luc_sysfs_stop(void);
 void luc_sysfs_exit(void);
-int luc_knob_parse(struct luc_params *params, const char *name, const char *value);
 extern struct kobject *luc_kobj;
 
 /* Called through the trampoline in hooks.c; arguments are the function's. */

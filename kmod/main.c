@@ -11,9 +11,7 @@ static int __init luc_init(void)
 {
 	int err;
 
-	err = luc_copyout_init();
-	if (err)
-		return err;
+	luc_copyout_init();
 	err = luc_fs_init();
 	if (err)
 		return err;

@@ -57,7 +57,7 @@ static void luc_arrive(struct luc_fs *fs, tid_t tid)
 	spin_lock(&fs->lock);
 	if (luc_returns_arrive(&fs->returns, current->pid, tid)) {
 		luc_count(fs, sync_events, 1);
-		if (fs->batch_tid != tid && (s32)(tid - fs->batch_tid) > 0) {
+		if (fs->batch_tid != tid && tid_gt(tid, fs->batch_tid)) {
 			fs->batch_tid = tid;
 			fs->batch_events = 0;
 		}
@@ -81,10 +81,10 @@ static void luc_urge(struct luc_fs *fs, tid_t tid)
 	bool held;
 
 	spin_lock(&fs->lock);
-	if (!fs->urgent || (s32)(tid - fs->urgent_tid) > 0)
+	if (!fs->urgent || tid_gt(tid, fs->urgent_tid))
 		fs->urgent_tid = tid;
 	fs->urgent = true;
-	held = fs->held && (s32)(tid - fs->held_tid) >= 0;
+	held = fs->held && tid_geq(tid, fs->held_tid);
 	if (held)
 		fs->poked = true;
 	spin_unlock(&fs->lock);
@@ -95,7 +95,7 @@ static void luc_urge(struct luc_fs *fs, tid_t tid)
 /* Committed transactions need no waiting and are no events. */
 static bool luc_committed(const journal_t *journal, tid_t tid)
 {
-	return (s32)(READ_ONCE(journal->j_commit_sequence) - tid) >= 0;
+	return tid_geq(READ_ONCE(journal->j_commit_sequence), tid);
 }
 
 void luc_on_sync_file(struct file *file)

@@ -75,7 +75,7 @@ static s64 *luc_knob_slot(struct luc_params *params, int index)
 	return (s64 *)params + index;
 }
 
-int luc_knob_parse(struct luc_params *params, const char *name, const char *value)
+static int luc_knob_parse(struct luc_params *params, const char *name, const char *value)
 {
 	int i;
 
