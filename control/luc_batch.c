@@ -128,19 +128,33 @@ static void open_pid(const struct luc_params *p, struct luc_state *s,
 	s->wait_ns = s->hold_ns < 0 ? limit_ns : luc_min(s->hold_ns, limit_ns);
 }
 
+/* Everybody is here whom a controller by set point would wait for. */
+static int complete_at_open(const struct luc_params *p, struct luc_state *s,
+			    const struct luc_input *in)
+{
+	if (!batches_by_pid(p) || in->urgent)
+		return 0;
+	s->target_events = target_of(p, in);
+	return in->events >= s->target_events;
+}
+
 static void step_open(const struct luc_params *p, struct luc_state *s,
 		      const struct luc_input *in, struct luc_output *out)
 {
-	out->limit_ns = limit_of(p, in);
 	s->open_ns = in->now_ns;
 	s->opened_events = in->events;
+	s->target_events = 0;
+	s->wait_ns = 0;
+	if (complete_at_open(p, s, in)) {
+		out->reason = LUC_REASON_NOW;
+		return;
+	}
+	out->limit_ns = limit_of(p, in);
 	s->seen_events = in->events;
 	s->seen_event_ns = in->last_event_ns;
 	s->resets = 0;
 	s->stale = 0;
-	s->target_events = 0;
 	s->idle_ns = 0;
-	s->wait_ns = 0;
 
 	if (p->policy == LUC_POLICY_STATIC)
 		open_static(p, s);
@@ -151,8 +165,6 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 		out->reason = LUC_REASON_URGENT;
 		luc_trial_urged(s);
 	} else if (!s->wait_ns || !s->idle_ns) {
-		out->reason = LUC_REASON_NOW;
-	} else if (batches_by_pid(p) && in->events >= s->target_events) {
 		out->reason = LUC_REASON_NOW;
 	} else if (batches_by_pid(p) && !luc_trial_allows(s)) {
 		out->reason = LUC_REASON_NOW;
@@ -256,16 +268,35 @@ static void control(const struct luc_params *p, struct luc_state *s,
 		s->hold_ns = luc_clamp(luc_add(now_hold, out->u_ns), 0, out->limit_ns);
 }
 
+/*
+ * A commit of a lone stream: complete when it was opened, and just as large
+ * when closed. Error, change and doubt are all nothing, and such commits must
+ * cost next to nothing.
+ */
+static int step_close_lone(struct luc_state *s, const struct luc_input *in)
+{
+	luc_s64 dt = luc_sub(in->now_ns, s->closed_ns);
+
+	if (s->wait_ns || s->trial_phase != LUC_TRIAL_OFF ||
+	    in->events != s->target_events || !s->closed_ns ||
+	    dt <= 0 || dt > PAUSE_NS)
+		return 0;
+	s->step_ns = luc_average(s->step_ns, dt, STEP_SHIFT);
+	s->closed_ns = in->now_ns;
+	s->error_milli = 0;
+	return 1;
+}
+
 static void step_close(const struct luc_params *p, struct luc_state *s,
 		       const struct luc_input *in, struct luc_output *out)
 {
 	luc_s64 came = luc_sub(in->events, s->opened_events);
 	luc_s64 waited_ns = luc_sub(in->now_ns, s->open_ns);
 
-	out->limit_ns = limit_of(p, in);
 	out->reason = LUC_REASON_NOW;
-	if (!batches_by_pid(p))
+	if (!batches_by_pid(p) || step_close_lone(s, in))
 		return;
+	out->limit_ns = limit_of(p, in);
 	luc_trial_closed(s, in->events, in->now_ns, in->commit_avg_ns);
 	out->dt_milli = step_length(s, in->now_ns);
 	learn_gap(s, in);

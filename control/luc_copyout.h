@@ -11,4 +11,12 @@
 void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
 		      const struct luc_input *in, struct luc_output *out);
 
+/* Nothing to decide: a step would change no state and answer "do not copy". */
+static inline int luc_copyout_idle(const struct luc_state *state,
+				   const struct luc_input *in)
+{
+	return state->copy_active == LUC_COPY_OFF && state->copy_pause <= 0 &&
+	       !in->urgent && in->writes_delayed <= 0 && in->writes_saved <= 0;
+}
+
 #endif

@@ -37,10 +37,10 @@
 
 struct luc_commit {
 	journal_t *journal;
-	struct luc_fs *fs;
-	struct luc_params params;
+	struct luc_fs *fs;		/* under RCU, or kept */
+	bool kept;			/* by a reference, because we slept */
 	struct luc_input in;		/* what was last sensed */
-	tid_t tid;
+	tid_t tid;			/* 0: no transaction to commit */
 };
 
 static bool luc_transaction_full(const transaction_t *t, const journal_t *journal)
@@ -50,14 +50,19 @@ static bool luc_transaction_full(const transaction_t *t, const journal_t *journa
 	       journal->j_max_transaction_buffers / 4 * 3;
 }
 
-/* Everything that forbids holding this commit back, but for urgent waits. */
-static bool luc_journal_urgent(journal_t *journal)
+/*
+ * Everything that forbids holding this commit back, but for urgent waits. Notes
+ * which transaction it is on the way, to take the lock only once.
+ */
+static bool luc_journal_urgent(struct luc_commit *c)
 {
+	journal_t *journal = c->journal;
 	const transaction_t *t;
 	bool urgent;
 
 	read_lock(&journal->j_state_lock);
 	t = journal->j_running_transaction;
+	c->tid = t ? t->t_tid : 0;
 	urgent = (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
 		 journal->j_barrier_count > 0 ||
 		 waitqueue_active(&journal->j_wait_transaction_locked) ||
@@ -71,39 +76,56 @@ static bool luc_journal_urgent(journal_t *journal)
 
 static void luc_commit_sense(struct luc_commit *c)
 {
+	bool urgent = luc_journal_urgent(c);
 	struct luc_fs *fs = c->fs;
-	bool urgent;
 
 	spin_lock(&fs->lock);
+	if (fs->params_new) {
+		fs->params_now = fs->params;
+		fs->params_new = false;
+	}
 	c->in.events = luc_events_of(fs, c->tid);
 	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
 	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid);
-	urgent = luc_is_urgent(fs, c->tid);
+	urgent |= luc_is_urgent(fs, c->tid);
 	spin_unlock(&fs->lock);
 	c->in.now_ns = ktime_get_ns();
 	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
-	c->in.urgent = urgent || READ_ONCE(fs->gone) ||
-		       luc_journal_urgent(c->journal);
+	c->in.urgent = urgent || READ_ONCE(fs->gone);
 }
 
-/* One step of the controller, with its record if anybody wants it. */
-static void luc_commit_step(struct luc_commit *c, enum luc_step step,
-			    struct luc_output *out)
+/*
+ * A step that somebody records. Apart from the others, because kernels clear
+ * what a function has on its stack, and a record is large.
+ */
+static noinline void luc_step_recorded(struct luc_commit *c, enum luc_step step,
+				       const struct luc_input *in,
+				       struct luc_output *out)
 {
 	struct luc_fs *fs = c->fs;
 	struct luc_decision d;
 
-	if (!trace_luc_decision_enabled()) {
-		luc_batch_step(step, &c->params, &fs->state, &c->in, out);
-		return;
-	}
 	d.step = step;
-	d.params = c->params;
-	d.in = c->in;
+	d.params = fs->params_now;
+	d.in = *in;
 	d.state = fs->state;
-	luc_batch_step(step, &c->params, &fs->state, &c->in, out);
+	if (step == LUC_STEP_COPYOUT)
+		luc_copyout_step(&fs->params_now, &fs->state, in, out);
+	else
+		luc_batch_step(step, &fs->params_now, &fs->state, in, out);
 	d.out = *out;
 	trace_luc_decision(fs->dev, c->tid, &d);
+}
+
+static void luc_commit_step(struct luc_commit *c, enum luc_step step,
+			    struct luc_output *out)
+{
+	struct luc_fs *fs = c->fs;
+
+	if (trace_luc_decision_enabled())
+		luc_step_recorded(c, step, &c->in, out);
+	else
+		luc_batch_step(step, &fs->params_now, &fs->state, &c->in, out);
 }
 
 /* From now on an arrival that completes the batch pokes us. */
@@ -114,7 +136,7 @@ static void luc_hold_begin(struct luc_commit *c)
 	spin_lock(&fs->lock);
 	fs->held = true;
 	fs->held_tid = c->tid;
-	fs->held_target = c->params.policy == LUC_POLICY_STATIC ?
+	fs->held_target = fs->params_now.policy == LUC_POLICY_STATIC ?
 			  S64_MAX : fs->state.target_events;
 	/* Either may have come between the step and here. */
 	fs->poked = luc_events_of(fs, c->tid) >= fs->held_target ||
@@ -158,7 +180,7 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 }
 
 /* Holds the commit as long as the controller says; returns why it stopped. */
-static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
+static enum luc_reason luc_hold_polling(struct luc_commit *c, struct luc_output *out)
 {
 	luc_hold_begin(c);
 	do {
@@ -170,24 +192,38 @@ static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
 	return out->reason;
 }
 
+/* Sleeping ends the RCU section: a reference and a count take its place. */
+static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
+{
+	enum luc_reason reason;
+
+	if (!luc_fs_keep(c->fs))
+		return LUC_REASON_NOW;
+	c->kept = true;
+	luc_hook_enter();
+	rcu_read_unlock();
+	reason = luc_hold_polling(c, out);
+	rcu_read_lock();
+	return reason;
+}
+
+/* The policies that copy out, whatever the mode. */
+static bool luc_copies(const struct luc_params *params)
+{
+	return params->policy == LUC_POLICY_COPYOUT ||
+	       params->policy == LUC_POLICY_LUC;
+}
+
 static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
 {
 	struct luc_fs *fs = c->fs;
 	struct luc_output out;
-	struct luc_decision d;
 
-	if (!trace_luc_decision_enabled()) {
-		luc_copyout_step(&c->params, &fs->state, in, &out);
-	} else {
-		d.step = LUC_STEP_COPYOUT;
-		d.params = c->params;
-		d.in = *in;
-		d.state = fs->state;
-		luc_copyout_step(&c->params, &fs->state, in, &out);
-		d.out = out;
-		trace_luc_decision(fs->dev, c->tid, &d);
-	}
-	luc_copyout_set(fs, out.copy && luc_steers(&c->params));
+	if (trace_luc_decision_enabled())
+		luc_step_recorded(c, LUC_STEP_COPYOUT, in, &out);
+	else
+		luc_copyout_step(&fs->params_now, &fs->state, in, &out);
+	luc_copyout_set(fs, out.copy && luc_steers(&fs->params_now));
 	luc_gauge(fs, copyout_active, out.copy);
 }
 
@@ -208,11 +244,12 @@ static void luc_commit_copyout(struct luc_commit *c)
 	fs->writes_delayed_seen = delayed;
 	fs->writes_saved_seen = saved;
 	luc_count(fs, writes, in.writes);
-	if (c->params.policy == LUC_POLICY_COPYOUT ||
-	    c->params.policy == LUC_POLICY_LUC)
+	if (luc_copies(&fs->params_now) && !luc_copyout_idle(&fs->state, &in)) {
 		luc_copyout_decide(c, &in);
-	else
-		luc_copyout_set(fs, false);
+		return;
+	}
+	luc_copyout_set(fs, false);
+	luc_gauge(fs, copyout_active, 0);
 }
 
 static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
@@ -251,7 +288,7 @@ static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
 
 static void luc_commit_batch(struct luc_commit *c)
 {
-	bool steers = luc_steers(&c->params);
+	bool steers = luc_steers(&c->fs->params_now);
 	enum luc_reason reason;
 	struct luc_output out;
 	s64 waited_ns = 0;
@@ -270,37 +307,30 @@ static void luc_commit_batch(struct luc_commit *c)
 			 c->fs->state.target_events, waited_ns, reason, steers);
 }
 
-/* False when there is nothing that LUC could do for this commit. */
-static bool luc_commit_prepare(struct luc_commit *c)
-{
-	read_lock(&c->journal->j_state_lock);
-	if (c->journal->j_running_transaction)
-		c->tid = c->journal->j_running_transaction->t_tid;
-	read_unlock(&c->journal->j_state_lock);
-	if (!c->tid)
-		return false;
-	spin_lock(&c->fs->lock);
-	c->params = c->fs->params;
-	spin_unlock(&c->fs->lock);
-	return true;
-}
-
+/*
+ * Most commits are neither held nor copied out, and then this is all there is:
+ * no reference, no count, two short locks. Under RCU the file system stays; and
+ * a task that does not sleep here is seen by synchronize_rcu_tasks().
+ */
 void luc_on_commit(journal_t *journal)
 {
-	struct luc_commit c = { .journal = journal };	/* all of in is 0 */
+	struct luc_commit c = { .journal = journal };
 
 	/* Not the journal thread: umount's last commit. Stay out of its way. */
 	if (current != READ_ONCE(journal->j_task))
 		return;
-	luc_hook_enter();
-	c.fs = luc_fs_get(journal);
+	rcu_read_lock();
+	c.fs = luc_fs_find(journal);
 	if (c.fs) {
-		if (luc_commit_prepare(&c)) {
-			luc_commit_sense(&c);
+		luc_commit_sense(&c);
+		if (c.tid) {
 			luc_commit_copyout(&c);
 			luc_commit_batch(&c);
 		}
-		luc_fs_put(c.fs);
 	}
-	luc_hook_leave();
+	rcu_read_unlock();
+	if (c.kept) {
+		luc_fs_put(c.fs);
+		luc_hook_leave();
+	}
 }

@@ -159,6 +159,7 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 		return NULL;
 	fs->dev = dev;
 	fs->params = *params;
+	fs->params_now = *params;
 	spin_lock_init(&fs->lock);
 	init_waitqueue_head(&fs->wait);
 	INIT_LIST_HEAD(&fs->list);

@@ -54,13 +54,15 @@ void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 extern void luc_trampoline(void *);
 
 /*
- * Two hooks run for every metadata buffer of a commit but matter only while
- * some file system copies out. While none does, the trampoline returns to them
- * at once; it knows them by the addresses that luc_dispatch() learned. %r11
- * is nobody's at the entry of a function.
+ * Calls that the trampoline returns to at once, without saving a register: two
+ * hooks run for every metadata buffer of a commit but matter only while some
+ * file system copies out, and one sees all waits for buffers while only those
+ * for one bit matter. It knows them by the addresses that luc_dispatch()
+ * learned. %r11 is nobody's at the entry of a function.
  */
 atomic_t luc_copying = ATOMIC_INIT(0);
-unsigned long luc_quiet_write, luc_quiet_file;
+unsigned long luc_quiet_write, luc_quiet_file, luc_quiet_wait;
+const int luc_shadow_bit = BH_Shadow;
 
 /* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
 asm(".pushsection .text, \"ax\", @progbits\n"
@@ -69,9 +71,13 @@ asm(".pushsection .text, \"ax\", @progbits\n"
     ".globl luc_trampoline\n"
     "luc_trampoline:\n"
     ASM_ENDBR
-    "	cmpl $0, luc_copying(%rip)\n"
-    "	jne 1f\n"
     "	movq (%rsp), %r11\n"
+    "	cmpq luc_quiet_wait(%rip), %r11\n"
+    "	jne 0f\n"
+    "	cmpl luc_shadow_bit(%rip), %esi\n"
+    "	jne 2f\n"
+    "0:	cmpl $0, luc_copying(%rip)\n"
+    "	jne 1f\n"
     "	cmpq luc_quiet_write(%rip), %r11\n"
     "	je 2f\n"
     "	cmpq luc_quiet_file(%rip), %r11\n"
@@ -107,13 +113,6 @@ asm(".pushsection .text, \"ax\", @progbits\n"
  * comment says. regs and caller are those of the call that was hooked.
  */
 #define LUC_HOOKS(HOOK)							\
-	HOOK("jbd2_journal_write_metadata_buffer", true,		\
-	     WRITE_ONCE(luc_quiet_write, back);				\
-	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
-	/* copy-out ends by its clean runs alone */			\
-	HOOK("jbd2_journal_file_buffer", false,				\
-	     WRITE_ONCE(luc_quiet_file, back);				\
-	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
 	HOOK("jbd2_complete_transaction", true,				\
 	     luc_on_complete((void *)regs->di, regs->si))		\
 	HOOK("jbd2_log_wait_commit", true,				\
@@ -123,8 +122,16 @@ asm(".pushsection .text, \"ax\", @progbits\n"
 	     luc_on_sync_file((void *)regs->di))			\
 	HOOK("jbd2_journal_commit_transaction", true,			\
 	     luc_on_commit((void *)regs->di))				\
+	HOOK("jbd2_journal_write_metadata_buffer", true,		\
+	     WRITE_ONCE(luc_quiet_write, back);				\
+	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
+	/* copy-out ends by its clean runs alone */			\
+	HOOK("jbd2_journal_file_buffer", false,				\
+	     WRITE_ONCE(luc_quiet_file, back);				\
+	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
 	/* delayed writes are not seen: copy-out never starts */	\
 	HOOK("out_of_line_wait_on_bit", false,				\
+	     WRITE_ONCE(luc_quiet_wait, back);				\
 	     luc_on_wait_bit((void *)regs->di, regs->si, regs->cx, caller)) \
 	/* a task that waits for a new transaction waits up to 1 ms more */ \
 	HOOK("wait_transaction_locked", false,				\
@@ -249,6 +256,7 @@ static void luc_hooks_find(void)
 
 	luc_quiet_write = 0;
 	luc_quiet_file = 0;
+	luc_quiet_wait = 0;
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
 		luc_hook[i].address = luc_address_of(luc_hook[i].function);
 		luc_hook[i].state = luc_hook[i].address ? LUC_DETACHED : LUC_MISSING;

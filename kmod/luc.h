@@ -50,6 +50,7 @@ struct luc_fs {
 	/* Guards the next block. Taken in task context only, never nested. */
 	spinlock_t lock;
 	struct luc_params params;
+	bool params_new;		/* changed since params_now was taken */
 	struct luc_returns returns;
 	u32 batch_tid;			/* transaction that events belong to */
 	s64 batch_events;
@@ -64,9 +65,10 @@ struct luc_fs {
 	wait_queue_head_t wait;		/* where the holder sleeps */
 
 	/* Tasks on their way from a sync call to its wait; see sync.c. */
-	u32 marks[LUC_MARKS];
+	u64 marks[LUC_MARKS];
 
 	/* Only the task that commits touches these. */
+	struct luc_params params_now;
 	struct luc_state state;
 	s64 writes_delayed_seen;
 	s64 writes_saved_seen;

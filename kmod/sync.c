@@ -19,24 +19,41 @@
 
 #include "luc.h"
 
-static u32 *luc_mark_of(struct luc_fs *fs, pid_t pid)
+/* A mark: the task's number, a flag, and the transaction it was counted for. */
+#define LUC_MARK_COUNTED BIT_ULL(31)	/* no task has a number this large */
+#define LUC_MARK_TID_SHIFT 32
+
+static u64 *luc_mark_of(struct luc_fs *fs)
 {
-	return &fs->marks[hash_32(pid, ilog2(LUC_MARKS))];
+	return &fs->marks[hash_32(current->pid, ilog2(LUC_MARKS))];
 }
 
 static void luc_mark(struct luc_fs *fs)
 {
-	WRITE_ONCE(*luc_mark_of(fs, current->pid), current->pid);
+	WRITE_ONCE(*luc_mark_of(fs), current->pid);
 }
 
-static bool luc_unmark(struct luc_fs *fs)
+static void luc_mark_counted(struct luc_fs *fs, tid_t tid)
 {
-	u32 *mark = luc_mark_of(fs, current->pid);
+	WRITE_ONCE(*luc_mark_of(fs), (u64)tid << LUC_MARK_TID_SHIFT |
+				     LUC_MARK_COUNTED | current->pid);
+}
 
-	if (READ_ONCE(*mark) != current->pid)
-		return false;
+/* Takes the mark of this task away; 0 if there was none. */
+static u64 luc_unmark(struct luc_fs *fs)
+{
+	u64 *mark = luc_mark_of(fs);
+	u64 old = READ_ONCE(*mark);
+
+	if ((old & (LUC_MARK_COUNTED - 1)) != current->pid)
+		return 0;
 	WRITE_ONCE(*mark, 0);
-	return true;
+	return old;
+}
+
+static bool luc_counted_for(u64 mark, tid_t tid)
+{
+	return (mark & LUC_MARK_COUNTED) && mark >> LUC_MARK_TID_SHIFT == tid;
 }
 
 /* Is this the arrival that the holder of the commit waits for? */
@@ -118,7 +135,7 @@ void luc_on_complete(journal_t *journal, tid_t tid)
 	rcu_read_lock();
 	fs = luc_fs_find(journal);
 	if (fs && !luc_committed(journal, tid)) {
-		luc_mark(fs);
+		luc_mark_counted(fs, tid);
 		luc_arrive(fs, tid);
 	}
 	rcu_read_unlock();
@@ -127,15 +144,17 @@ void luc_on_complete(journal_t *journal, tid_t tid)
 void luc_on_wait_commit(journal_t *journal, tid_t tid)
 {
 	struct luc_fs *fs;
+	u64 mark;
 
 	rcu_read_lock();
 	fs = luc_fs_find(journal);
 	if (fs && !luc_committed(journal, tid)) {
-		if (luc_unmark(fs)) {
-			luc_arrive(fs, tid);
-		} else {
+		mark = luc_unmark(fs);
+		if (!mark) {
 			luc_count(fs, urgent_events, 1);
 			luc_urge(fs, tid);
+		} else if (!luc_counted_for(mark, tid)) {
+			luc_arrive(fs, tid);
 		}
 	}
 	rcu_read_unlock();

@@ -123,6 +123,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 		return err;
 	spin_lock(&fs->lock);
 	*luc_knob_slot(&fs->params, index) = value;
+	fs->params_new = true;
 	spin_unlock(&fs->lock);
 	return count;
 }

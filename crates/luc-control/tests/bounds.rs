@@ -213,6 +213,7 @@ fn an_average_step_of_nothing_divides_nothing() {
     };
     let input = Input {
         now_ns: 11,
+        events: 1,
         ..Input::default()
     };
     let out = batch_step(Step::Close, &Params::default(), &mut state, &input);
