@@ -19,9 +19,10 @@ const LINES_MAX: usize = 600;
 const LINES_OF_OLD: [(&str, usize); 0] = [];
 
 /// What each crate may use of the project.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("luc-control", &[]),
-    ("luc-workload", &[]),
+    ("luc-wml", &[]),
+    ("luc-workload", &["luc-wml"]),
     ("luc-lab", &[]),
     ("luc-trace", &["luc-control"]),
     (
@@ -35,6 +36,7 @@ const CRATES: [(&str, &[&str]); 6] = [
             "luc-lab",
             "luc-report",
             "luc-trace",
+            "luc-wml",
             "luc-workload",
         ],
     ),

@@ -1,0 +1,145 @@
+//! A workload file as it is written: statements, attributes and expressions with their places.
+//!
+//! Nothing is looked up here. Filebench binds an attribute to a variable and not to its value, so
+//! what an expression means is known only when the run begins.
+
+use crate::plan::{Position, Quit};
+
+/// Something with the place where it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spanned<T> {
+    pub value: T,
+    pub at: Position,
+}
+
+/// Part of a quoted text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    Variable(String),
+}
+
+/// What an attribute or a variable is set to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    Int(u64),
+    Bool(bool),
+    /// A bare word, or a quoted text with the variables in it.
+    Text(Vec<Part>),
+    Variable(String),
+}
+
+impl Expr {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(vec![Part::Text(text.into())])
+    }
+}
+
+/// `name=value`, or a name alone, which means true.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    /// The name that all its spellings share (`filename` and `filesetname` are one).
+    pub name: &'static str,
+    pub at: Position,
+    pub value: Option<Spanned<Expr>>,
+}
+
+/// A row of a `randtable`: percent, lower and upper end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub at: Position,
+    pub cells: [Spanned<Expr>; 3],
+}
+
+/// A table with its place.
+pub type Table = Spanned<Vec<Row>>;
+
+/// `randvar(...)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Randvar {
+    pub attributes: Vec<Attribute>,
+    pub table: Option<Table>,
+}
+
+/// The right side of a `set`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Assigned {
+    Plain(Spanned<Expr>),
+    Randvar(Spanned<Randvar>),
+    Cvar(Spanned<Vec<Attribute>>),
+}
+
+/// A variable of a composite flowop's own, with its value if it has one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Local {
+    pub name: Spanned<String>,
+    pub value: Option<Spanned<Expr>>,
+}
+
+/// `flowop KIND attributes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flowop {
+    pub kind: Spanned<String>,
+    pub attributes: Vec<Attribute>,
+    pub locals: Vec<Local>,
+}
+
+/// `thread ... { flowops }`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    pub at: Position,
+    pub attributes: Vec<Attribute>,
+    pub flowops: Vec<Flowop>,
+}
+
+/// `define process ... { threads }`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process {
+    pub at: Position,
+    pub attributes: Vec<Attribute>,
+    pub threads: Vec<Thread>,
+}
+
+/// `define flowop ... { flowops }`. Its name is a plain word: other flowops are looked up by it
+/// while the file is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composite {
+    pub name: Spanned<String>,
+    pub locals: Vec<Local>,
+    pub flowops: Vec<Flowop>,
+}
+
+/// `define fileset` or `define file`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Files {
+    pub at: Position,
+    pub single: bool,
+    pub attributes: Vec<Attribute>,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    Set {
+        variable: Spanned<String>,
+        value: Assigned,
+    },
+    Quit(Quit),
+    Files(Files),
+    Process(Process),
+    Composite(Composite),
+    EventGenerator(Vec<Attribute>),
+    CreateFiles,
+    Echo(Vec<Part>),
+    Run {
+        seconds: Option<Spanned<Expr>>,
+        /// For `psrun`: seconds between reports, and whether each starts from zero.
+        report: Option<(u64, bool)>,
+    },
+    Sleep(Spanned<Expr>),
+    LatencyHistograms,
+    /// Ends the script.
+    Leave,
+    /// Understood, and of no effect here: why.
+    Ignored(&'static str),
+}

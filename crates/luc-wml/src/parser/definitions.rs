@@ -1,0 +1,267 @@
+//! `define`: filesets, processes, random variables and composite flowops.
+
+use super::{Parsed, Parser, Reported};
+use crate::ast::{
+    Assigned, Composite, Expr, Files, Flowop, Process, Randvar, Spanned, Statement, Thread,
+};
+use crate::diagnostic::{instead_of, quoted};
+use crate::plan::Position;
+use crate::schema;
+
+impl Parser<'_, '_> {
+    /// As [`Self::composite_inner`]; remembers that a name may be missing.
+    fn composite(&mut self, at: Position) -> Parsed<Statement> {
+        let known = self.composites.len();
+        let result = self.composite_inner(at);
+        self.broken_definition |= result.is_err() && self.composites.len() == known;
+        result
+    }
+
+    pub(super) fn define(&mut self, at: Position) -> Parsed<Statement> {
+        let Some(word) = self.word() else {
+            return self.expected(DEFINED);
+        };
+        match word {
+            "file" | "fileset" | "filesets" => {
+                self.advance();
+                let single = word == "file";
+                let (owner, known) = if single {
+                    ("file", schema::FILE)
+                } else {
+                    ("fileset", schema::FILESET)
+                };
+                Ok(Statement::Files(Files {
+                    at,
+                    single,
+                    attributes: self.attributes(owner, known)?,
+                }))
+            }
+            "process" | "processes" => {
+                self.advance();
+                self.process(at)
+            }
+            "flowop" => {
+                self.advance();
+                self.composite(at)
+            }
+            "randvar" => {
+                self.advance();
+                self.named_randvar(at)
+            }
+            _ => self.expected(DEFINED),
+        }
+    }
+
+    /// `define randvar name=$x, ...`, the older way to write `set $x = randvar(...)`.
+    fn named_randvar(&mut self, at: Position) -> Parsed<Statement> {
+        let Randvar {
+            mut attributes,
+            table,
+        } = self.randvar(at)?;
+        let index = attributes.iter().position(|other| other.name == "name");
+        let Some(index) = index else {
+            return self.complain(at, "a randvar needs `name=$variable`");
+        };
+        let name = attributes.remove(index);
+        let Some(Spanned {
+            value: Expr::Variable(variable),
+            at: named_at,
+        }) = name.value
+        else {
+            return self.complain(name.at, "the name of a randvar must be a variable: name=$x");
+        };
+        Ok(Statement::Set {
+            variable: Spanned {
+                value: variable,
+                at: named_at,
+            },
+            value: Assigned::Randvar(Spanned {
+                value: Randvar { attributes, table },
+                at,
+            }),
+        })
+    }
+
+    fn process(&mut self, at: Position) -> Parsed<Statement> {
+        let attributes = self.attributes("process", schema::PROCESS)?;
+        self.sign('{', "before the threads of the process")?;
+        let mut threads = Vec::new();
+        let mut broken = false;
+        loop {
+            if self.takes_sign('}') {
+                break;
+            }
+            let begins = self.at();
+            let thread = if self.is_word("thread") {
+                self.advance();
+                self.thread(begins)
+            } else {
+                self.expected("`thread` or `}`")
+            };
+            match thread {
+                Ok(Some(thread)) => threads.push(thread),
+                Ok(None) => broken = true,
+                Err(Reported) => {
+                    broken = true;
+                    self.skip_to(&["thread"]);
+                    if !self.is_word("thread") && !self.is_sign('}') {
+                        return Err(Reported);
+                    }
+                }
+            }
+        }
+        if broken {
+            // What lies behind its brace is sound.
+            return Err(Reported);
+        }
+        if threads.is_empty() {
+            return self.complain(at, "the process has no threads: expected `thread` in it");
+        }
+        Ok(Statement::Process(Process {
+            at,
+            attributes,
+            threads,
+        }))
+    }
+
+    /// `None`: with errors in it, but read to its end.
+    fn thread(&mut self, at: Position) -> Parsed<Option<Thread>> {
+        let attributes = self.attributes("thread", schema::THREAD)?;
+        let Some(flowops) = self.block("thread")? else {
+            return Ok(None);
+        };
+        if flowops.is_empty() {
+            return self.complain(at, "the thread has no flowops: expected `flowop` in it");
+        }
+        Ok(Some(Thread {
+            at,
+            attributes,
+            flowops,
+        }))
+    }
+
+    /// `{ flowop ... }`. `None`: with errors in it, but read to its end.
+    fn block(&mut self, owner: &str) -> Parsed<Option<Vec<Flowop>>> {
+        self.sign('{', &format!("before the flowops of the {owner}"))?;
+        let mut flowops = Vec::new();
+        let mut broken = false;
+        loop {
+            if self.takes_sign('}') {
+                return Ok((!broken).then_some(flowops));
+            }
+            let flowop = if self.is_word("flowop") {
+                self.advance();
+                self.flowop()
+            } else {
+                self.expected("`flowop` or `}`")
+            };
+            if let Ok(flowop) = flowop {
+                flowops.push(flowop);
+            } else {
+                broken = true;
+                self.skip_to(&["flowop", "thread"]);
+                if !self.is_word("flowop") && !self.is_sign('}') {
+                    return Err(Reported);
+                }
+            }
+        }
+    }
+
+    fn flowop(&mut self) -> Parsed<Flowop> {
+        let at = self.at();
+        let Some(kind) = self.word() else {
+            return self.expected("the kind of the flowop");
+        };
+        let known = schema::find_flowop(kind);
+        if known.is_none() && !self.composites.contains(kind) {
+            return self.unknown_flowop(kind, at);
+        }
+        self.advance();
+        let attributes: Vec<&'static str> = ["name", "iters"]
+            .into_iter()
+            .chain(
+                known
+                    .into_iter()
+                    .flat_map(|known| known.attributes)
+                    .copied(),
+            )
+            .collect();
+        let (attributes, locals) = self.attributes_and_locals(kind, &attributes)?;
+        if let (Some(_), Some(local)) = (known, locals.first()) {
+            let message = format!(
+                "{kind} has no variables of its own, found {}",
+                quoted(&format!("${}", local.name.value))
+            );
+            return self.complain(local.name.at, message);
+        }
+        Ok(Flowop {
+            kind: Spanned {
+                value: kind.into(),
+                at,
+            },
+            attributes,
+            locals,
+        })
+    }
+
+    fn unknown_flowop(&mut self, kind: &str, at: Position) -> Parsed<Flowop> {
+        if let Some(why) = schema::why_refused(kind) {
+            let message = format!("flowop {} is refused: {why}", quoted(kind));
+            return self.complain(at, message);
+        }
+        if self.broken_definition {
+            // It may be the one.
+            return Err(Reported);
+        }
+        if self.defining.as_deref() == Some(kind) {
+            let message = format!("flowop {} cannot be part of itself", quoted(kind));
+            return self.complain(at, message);
+        }
+        let mut names: Vec<&str> = schema::FLOWOPS.iter().map(|known| known.name).collect();
+        names.extend(self.composites.iter().map(String::as_str));
+        let message = format!(
+            "there is no flowop {}: {} (a `define flowop` must stand above its use)",
+            quoted(kind),
+            instead_of(kind, &names)
+        );
+        self.complain(at, message)
+    }
+
+    fn composite_inner(&mut self, at: Position) -> Parsed<Statement> {
+        let (attributes, locals) =
+            self.attributes_and_locals("define flowop", schema::COMPOSITE)?;
+        let name = self.plain_name("the flowop", at, &attributes)?;
+        if let Some(iters) = attributes.iter().find(|other| other.name == "iters") {
+            return self.complain(
+                iters.at,
+                "`iters` belongs where the flowop is used: a definition has no effect by itself",
+            );
+        }
+        if schema::find_flowop(&name.value).is_some() || schema::why_refused(&name.value).is_some()
+        {
+            let message = format!("{} is a flowop already", quoted(&name.value));
+            return self.complain(name.at, message);
+        }
+        if self.composites.contains(&name.value) {
+            let message = format!("flowop {} is defined twice", quoted(&name.value));
+            return self.complain(name.at, message);
+        }
+        self.defining = Some(name.value.clone());
+        let flowops = self.block("flowop");
+        self.defining = None;
+        // Known from here on even if it is broken: its uses are no further mistakes.
+        self.composites.insert(name.value.clone());
+        let flowops = flowops?.ok_or(Reported)?;
+        if flowops.is_empty() {
+            return self.complain(at, "the flowop is empty: expected `flowop` in it");
+        }
+        Ok(Statement::Composite(Composite {
+            name,
+            locals,
+            flowops,
+        }))
+    }
+}
+
+/// What can be defined.
+const DEFINED: &str = "`fileset`, `file`, `process`, `flowop` or `randvar` after `define`";

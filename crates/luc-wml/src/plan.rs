@@ -1,0 +1,509 @@
+//! What a workload file asks for, checked and with every variable resolved.
+//!
+//! A [`Plan`] is all that an engine needs: it holds no text to be parsed and no name to be looked
+//! up. What is drawn anew at each use (a random variable) is an index into [`Plan::randoms`].
+
+use serde::Serialize;
+
+/// A checked workload file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Filesets in the order in which they were defined.
+    pub filesets: Vec<Fileset>,
+    /// Processes in the order in which they were defined.
+    pub processes: Vec<Process>,
+    /// Random variables in the order in which they were defined.
+    pub randoms: Vec<Random>,
+    /// What the file does besides defining, in its order.
+    pub actions: Vec<Action>,
+    /// Events per second for flowops that wait for events; `None` where no `eventgen` was given.
+    /// Zero means as many as are asked for.
+    pub event_rate_per_s: Option<Value>,
+    /// When the run ends: at its time, or when threads end by themselves.
+    pub quit: Quit,
+    /// True after `enable lathist`.
+    pub latency_histograms: bool,
+}
+
+/// Index into [`Plan::filesets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct FilesetId(pub usize);
+
+/// Index into [`Plan::randoms`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct RandomId(pub usize);
+
+/// A number, or a random variable that is drawn at each use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Value {
+    /// Always this.
+    Fixed(u64),
+    /// Drawn anew at each use.
+    Random(RandomId),
+}
+
+/// A random variable.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Random {
+    /// Its name, without the dollar sign.
+    pub name: String,
+    /// What it draws from.
+    pub distribution: Distribution,
+}
+
+/// Distributions, with the parameters they use after all conversions.
+///
+/// A cvar's value is first rounded to a multiple of `round` (zero: not at all), then held between
+/// `min` and `max`. `Cvar...` distributions are those of `set $x = cvar(...)`, the others those of
+/// `define randvar`: the two families draw from different generators and scale differently.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the parameters bear the field's own names")]
+pub enum Distribution {
+    /// `randvar type=uniform`.
+    Uniform(Randvar),
+    /// `randvar type=gamma`; the shape is the attribute `gamma` divided by 1000.
+    Gamma { randvar: Randvar, shape: f64 },
+    /// `randvar type=tabular`: shares of a hundred, each uniform over its range.
+    Table {
+        randvar: Randvar,
+        rows: Vec<TableRow>,
+    },
+    /// `cvar-uniform`.
+    CvarUniform {
+        lower: f64,
+        upper: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-gamma`; the shape is the parameter `gamma` as it is.
+    CvarGamma {
+        mean: f64,
+        shape: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-normal`.
+    CvarNormal {
+        mean: f64,
+        sigma: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-lognormal`.
+    CvarLognormal {
+        shape: f64,
+        scale: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-exponential`.
+    CvarExponential {
+        mean: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-erlang`; its mean is the parameter that the file calls `rate`.
+    CvarErlang {
+        shape: u32,
+        mean: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-triangular`.
+    CvarTriangular {
+        lower: f64,
+        upper: f64,
+        mode: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+    /// `cvar-weibull`.
+    CvarWeibull {
+        shape: f64,
+        scale: f64,
+        round: f64,
+        min: f64,
+        max: f64,
+    },
+}
+
+impl Distribution {
+    /// What the file calls it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Uniform(_) => "uniform",
+            Self::Gamma { .. } => "gamma",
+            Self::Table { .. } => "tabular",
+            Self::CvarUniform { .. } => "cvar-uniform",
+            Self::CvarGamma { .. } => "cvar-gamma",
+            Self::CvarNormal { .. } => "cvar-normal",
+            Self::CvarLognormal { .. } => "cvar-lognormal",
+            Self::CvarExponential { .. } => "cvar-exponential",
+            Self::CvarErlang { .. } => "cvar-erlang",
+            Self::CvarTriangular { .. } => "cvar-triangular",
+            Self::CvarWeibull { .. } => "cvar-weibull",
+        }
+    }
+}
+
+/// What every `randvar` has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Randvar {
+    /// Mean of the values; zero: the table's own (tabular only).
+    pub mean: f64,
+    /// Smallest value.
+    pub min: f64,
+    /// Values are multiples of this; zero: any.
+    pub round: f64,
+    /// Where its random numbers come from.
+    pub source: RandomSource,
+}
+
+/// Source of a `randvar`'s random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum RandomSource {
+    /// The run's own generator (`randsrc=urandom`).
+    Run,
+    /// A 48-bit linear congruential generator of the variable's own, with this seed
+    /// (`randsrc=rand48`).
+    Rand48 {
+        /// The attribute `seed`.
+        seed: u64,
+    },
+}
+
+/// One row of a tabular `randvar`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TableRow {
+    /// Share of the draws, percent; the rows of a table add up to 100.
+    pub percent: u32,
+    /// Lower end of the range.
+    pub min: u64,
+    /// Upper end of the range.
+    pub max: u64,
+}
+
+/// A set of files (`define fileset`), or one file (`define file`).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an attribute of its own"
+)]
+pub struct Fileset {
+    /// Its name, unique among filesets.
+    pub name: String,
+    /// Directory in which a directory (or the file) of that name is made.
+    pub path: String,
+    /// True for `define file`: one file of that name, no directories.
+    pub single_file: bool,
+    /// Number of files.
+    pub entries: Value,
+    /// Number of directories without entries of their own (`leafdirs`).
+    pub leaf_dirs: Value,
+    /// Mean number of entries per directory; zero: one flat directory.
+    pub dir_width: Value,
+    /// Shape of the gamma distribution of width and depth, thousandths; zero: fixed width.
+    pub dir_gamma: Value,
+    /// Mean depth, drawn per directory, instead of the one that follows from the width.
+    pub dir_depth: Option<Value>,
+    /// Size of each file, bytes, drawn once per entry.
+    pub size: Value,
+    /// Share of the files that exist before the run, percent.
+    pub prealloc_percent: Value,
+    /// Allocate by several threads.
+    pub parallel_alloc: bool,
+    /// Keep files that exist and are large enough.
+    pub reuse: bool,
+    /// Believe what exists without looking.
+    pub trust_tree: bool,
+    /// Files are opened for reading only.
+    pub read_only: bool,
+    /// Files are opened for writing only.
+    pub write_only: bool,
+}
+
+/// `define process`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Process {
+    /// Its name.
+    pub name: String,
+    /// How many of it are started; at least 1.
+    pub instances: u64,
+    /// Scheduling priority added to that of the run.
+    pub nice: i32,
+    /// Its threads, at least one.
+    pub threads: Vec<Thread>,
+}
+
+/// `thread` in a process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Thread {
+    /// Its name.
+    pub name: String,
+    /// How many of it are started in each process; at least 1.
+    pub instances: u64,
+    /// Memory that its I/O is done from, bytes; zero: as much as the largest I/O.
+    pub memory_bytes: Value,
+    /// I/O priority as the kernel counts it, class in the bits from 13 up (best effort), level 0
+    /// to 7 in those below, where one was given.
+    pub io_priority: Option<u64>,
+    /// What it loops over, at least one.
+    pub flowops: Vec<Flowop>,
+}
+
+/// One step of a thread's loop.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flowop {
+    /// Its name. Within a thread, flowops that share a name are of one kind and are counted
+    /// together. Those inside a [`Op::Composite`] bear its name and a dot before their own:
+    /// `outer.inner`, at every level.
+    pub name: String,
+    /// What it does.
+    pub op: Op,
+    /// How often it is done before the next one; zero is taken as written: never.
+    pub iters: Value,
+    /// Where it stands in the file.
+    pub at: Position,
+}
+
+/// Line and column in a workload file, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Position {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// Slot of a thread's table of open files, 0 to [`FD_MAX`].
+pub type Slot = u32;
+
+/// The highest slot that a workload may name. [`Target::rotate`] goes through the slots below it,
+/// from 127 down to 0 and round again, and only where [`Target::fd`] is 0.
+pub const FD_MAX: Slot = 128;
+
+/// How files are opened, for operations that open one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OpenFlags {
+    pub dsync: bool,
+    pub direct_io: bool,
+    pub no_read_ahead: bool,
+}
+
+/// A file that an operation works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// The fileset, where one was named; otherwise the slot must hold an open file.
+    pub fileset: Option<FilesetId>,
+    /// The entry of the fileset (`indexed`), instead of the rotor's next.
+    pub index: Option<Value>,
+    /// Slot of the open file.
+    pub fd: Slot,
+    /// Take another open slot at each use (`opennext`).
+    pub rotate: bool,
+    /// How a file is opened if it must be.
+    pub flags: OpenFlags,
+}
+
+/// Reads and writes that move `io_bytes` at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Transfer {
+    /// The file.
+    pub target: Target,
+    /// Bytes of each call; zero: the whole file, or what the operation takes by default.
+    pub io_bytes: Value,
+    /// At a random offset instead of the next one.
+    pub random: bool,
+    /// Only the first so many bytes of the file are used; zero: all.
+    pub working_set_bytes: Value,
+}
+
+/// What a flowop does. Each variant is named after the flowop of the file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the field's own names")]
+pub enum Op {
+    Read(Transfer),
+    Write(Transfer),
+    AioWrite(Transfer),
+    AioWait,
+    ReadWholeFile(Transfer),
+    /// `srcfd`, where given, is the slot of the file that sets the size.
+    WriteWholeFile {
+        transfer: Transfer,
+        source_fd: Option<Slot>,
+    },
+    AppendFile(Transfer),
+    AppendFileRand(Transfer),
+    OpenFile(Target),
+    CreateFile(Target),
+    CloseFile {
+        fd: Slot,
+        rotate: bool,
+    },
+    /// Without a fileset: the file that the slot holds, or held until it was closed.
+    DeleteFile(Target),
+    StatFile(Target),
+    Fsync(Target),
+    FsyncSet(FilesetId),
+    MakeDir(FilesetId),
+    RemoveDir(FilesetId),
+    ListDir(FilesetId),
+    /// Waits until the flowop's semaphores allow it; `value` and `high_water` as in Filebench.
+    SemBlock {
+        value: Value,
+        high_water: Value,
+    },
+    /// Posts `value` to every instance of every [`Op::SemBlock`] of this name, in all processes.
+    SemPost {
+        value: Value,
+        target: String,
+        blocking: bool,
+    },
+    /// Waits for a `wakeup`.
+    Block,
+    /// Wakes every instance of every [`Op::Block`] of this name, in all processes.
+    Wakeup {
+        target: String,
+    },
+    /// Loops `value` times over memory.
+    Hog {
+        value: Value,
+    },
+    /// Sleeps, seconds.
+    Delay {
+        seconds: Value,
+    },
+    /// Wait for events of the generator: one per call (`EventLimit`), or per what `target`, a
+    /// flowop of this thread by its full name (or every I/O flowop of the run), did since the
+    /// last call.
+    EventLimit,
+    BwLimit {
+        target: Option<String>,
+    },
+    IopsLimit {
+        target: Option<String>,
+    },
+    OpsLimit {
+        target: Option<String>,
+    },
+    /// Ends the thread when `target`, a flowop of this thread by its full name (or all flowops of
+    /// the run), did this much.
+    FinishOnCount {
+        count: Value,
+        target: Option<String>,
+    },
+    FinishOnBytes {
+        bytes: Value,
+        target: Option<String>,
+    },
+    /// A flowop made of others (`define flowop`).
+    Composite(Vec<Flowop>),
+}
+
+impl Op {
+    /// The flowop's name in the language; `composite` for those made of others.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Op::Read(_) => "read",
+            Op::Write(_) => "write",
+            Op::AioWrite(_) => "aiowrite",
+            Op::AioWait => "aiowait",
+            Op::ReadWholeFile(_) => "readwholefile",
+            Op::WriteWholeFile { .. } => "writewholefile",
+            Op::AppendFile(_) => "appendfile",
+            Op::AppendFileRand(_) => "appendfilerand",
+            Op::OpenFile(_) => "openfile",
+            Op::CreateFile(_) => "createfile",
+            Op::CloseFile { .. } => "closefile",
+            Op::DeleteFile(_) => "deletefile",
+            Op::StatFile(_) => "statfile",
+            Op::Fsync(_) => "fsync",
+            Op::FsyncSet(_) => "fsyncset",
+            Op::MakeDir(_) => "makedir",
+            Op::RemoveDir(_) => "removedir",
+            Op::ListDir(_) => "listdir",
+            Op::SemBlock { .. } => "semblock",
+            Op::SemPost { .. } => "sempost",
+            Op::Block => "block",
+            Op::Wakeup { .. } => "wakeup",
+            Op::Hog { .. } => "hog",
+            Op::Delay { .. } => "delay",
+            Op::EventLimit => "eventlimit",
+            Op::BwLimit { .. } => "bwlimit",
+            Op::IopsLimit { .. } => "iopslimit",
+            Op::OpsLimit { .. } => "opslimit",
+            Op::FinishOnCount { .. } => "finishoncount",
+            Op::FinishOnBytes { .. } => "finishonbytes",
+            Op::Composite(_) => "composite",
+        }
+    }
+
+    /// The transfer, for flowops that move data.
+    pub fn transfer(&self) -> Option<&Transfer> {
+        match self {
+            Op::Read(transfer)
+            | Op::Write(transfer)
+            | Op::AioWrite(transfer)
+            | Op::ReadWholeFile(transfer)
+            | Op::WriteWholeFile { transfer, .. }
+            | Op::AppendFile(transfer)
+            | Op::AppendFileRand(transfer) => Some(transfer),
+            _ => None,
+        }
+    }
+
+    /// The file it works on, for flowops that work on one of a fileset.
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Op::OpenFile(target)
+            | Op::CreateFile(target)
+            | Op::DeleteFile(target)
+            | Op::StatFile(target)
+            | Op::Fsync(target) => Some(target),
+            _ => self.transfer().map(|transfer| &transfer.target),
+        }
+    }
+}
+
+/// A statement that does something, in the file's order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Action {
+    /// Says this text, variables replaced.
+    Echo(String),
+    /// Makes the filesets now (`create files`); a run without it makes them first.
+    CreateFiles,
+    /// Runs the processes.
+    Run {
+        /// For so many seconds, at least 1; `None` where the file gives no time: then
+        /// [`RUN_DEFAULT_S`] with [`Quit::Timeout`], and as long as it takes otherwise.
+        seconds: Option<u64>,
+        /// Reports what was done every so many seconds (`psrun`).
+        report_every_s: Option<u64>,
+        /// Each such report starts from zero (`psrun` with a negative period).
+        report_resets: bool,
+    },
+    /// Waits, seconds.
+    Sleep(u64),
+}
+
+/// What ends a run before its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Quit {
+    /// Nothing but time (or the last thread's end).
+    #[default]
+    Timeout,
+    /// All threads came to an end (`set mode quit alldone`).
+    AllDone,
+    /// The first thread came to an end (`set mode quit firstdone`).
+    FirstDone,
+}
+
+/// Seconds of a `run` that gives no time.
+pub const RUN_DEFAULT_S: u64 = 60;

@@ -1,0 +1,279 @@
+//! From statements to a plan: what every variable is when the run begins.
+//!
+//! Statements are gone through in their order up to the one that runs. Random variables, and what
+//! is said or counted in seconds, take the values that variables have there. Attributes of
+//! filesets and processes refer to variables; they are resolved when the files are made
+//! (`create files`, or else the run) and when the processes start.
+
+mod checks;
+mod files;
+mod flowops;
+mod randoms;
+mod values;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::ast::{Assigned, Composite, Expr, Files, Process, Spanned, Statement};
+use crate::diagnostic::{Diagnostic, Messages, instead_of, quoted};
+use crate::lexer;
+use crate::parser;
+use crate::plan::{Action, FilesetId, Plan, Position, Quit};
+use values::{Given, Locals, Val};
+
+/// Longest time that a file may ask for, seconds: some thirty years.
+const SECONDS_MAX: u64 = 1_000_000_000;
+
+/// Most statements that do something (`echo`, `sleep`, `create`, `run`).
+const ACTIONS_MAX: usize = 1024;
+
+/// Goes through the statements.
+pub(crate) fn plan(
+    statements: &[Spanned<Statement>],
+    overrides: &[(String, String)],
+    messages: &mut Messages,
+) -> Plan {
+    let mut resolver = Resolver::new(messages);
+    resolver.overrides(statements, overrides);
+    resolver.statements(statements);
+    resolver.plan
+}
+
+struct Resolver<'a, 'm> {
+    messages: &'m mut Messages,
+    plan: Plan,
+    globals: HashMap<&'a str, Val>,
+    overrides: HashMap<&'a str, Assigned>,
+    composites: HashMap<&'a str, &'a Composite>,
+    /// Filesets that are not resolved yet.
+    files: Vec<&'a Files>,
+    fileset_ids: HashMap<String, FilesetId>,
+    processes: Vec<&'a Process>,
+    /// Variables that were missed; one complaint each is enough.
+    missed: HashSet<String>,
+    /// Flowops made so far, all levels of composites counted.
+    flowops: usize,
+}
+
+impl<'a, 'm> Resolver<'a, 'm> {
+    fn new(messages: &'m mut Messages) -> Self {
+        Self {
+            messages,
+            plan: Plan {
+                filesets: Vec::new(),
+                processes: Vec::new(),
+                randoms: Vec::new(),
+                actions: Vec::new(),
+                event_rate_per_s: None,
+                quit: Quit::default(),
+                latency_histograms: false,
+            },
+            globals: HashMap::new(),
+            overrides: HashMap::new(),
+            composites: HashMap::new(),
+            files: Vec::new(),
+            fileset_ids: HashMap::new(),
+            processes: Vec::new(),
+            missed: HashSet::new(),
+            flowops: 0,
+        }
+    }
+
+    /// Reads what variables are to be instead.
+    fn overrides(&mut self, statements: &'a [Spanned<Statement>], overrides: &[(String, String)]) {
+        let mut order: Vec<&'a str> = Vec::new();
+        let mut known: HashSet<&'a str> = HashSet::new();
+        for statement in statements {
+            if let Statement::Set { variable, .. } = &statement.value
+                && known.insert(&variable.value)
+            {
+                order.push(&variable.value);
+            }
+        }
+        for (name, text) in overrides {
+            let name = name.strip_prefix('$').unwrap_or(name);
+            let Some(name) = known.get(name).copied() else {
+                let shown: Vec<String> = order.iter().map(|name| format!("${name}")).collect();
+                let expected = if shown.is_empty() {
+                    "it sets none at all".into()
+                } else {
+                    instead_of(&format!("${name}"), &shown)
+                };
+                self.messages.anywhere(format!(
+                    "the file sets no variable {}: {expected}",
+                    quoted(&format!("${name}"))
+                ));
+                continue;
+            };
+            match assigned(text) {
+                Ok(assigned) => {
+                    self.overrides.insert(name, assigned);
+                }
+                Err(list) => {
+                    for diagnostic in list {
+                        self.messages
+                            .anywhere(format!("value of ${name}: {}", diagnostic.message));
+                    }
+                }
+            }
+        }
+    }
+
+    fn statements(&mut self, statements: &'a [Spanned<Statement>]) {
+        let mut runs = false;
+        let mut leaves = None;
+        for statement in statements {
+            let at = statement.at;
+            match &statement.value {
+                Statement::Run { seconds, report } => {
+                    let seconds = seconds
+                        .as_ref()
+                        .map_or(0, |seconds| self.seconds(seconds, "run"));
+                    self.plan.actions.push(Action::Run {
+                        seconds: (seconds > 0).then_some(seconds),
+                        report_every_s: report.map(|(period_s, _)| period_s),
+                        report_resets: report.is_some_and(|(_, resets)| resets),
+                    });
+                    runs = true;
+                    leaves = Some(at);
+                }
+                Statement::Leave => leaves = Some(at),
+                other => self.statement(other),
+            }
+            if self.plan.actions.len() > ACTIONS_MAX {
+                self.messages.at(
+                    at,
+                    format!("expected at most {ACTIONS_MAX} statements that do something"),
+                );
+                return;
+            }
+            if leaves.is_some() {
+                break;
+            }
+        }
+        self.make_filesets();
+        let processes = std::mem::take(&mut self.processes);
+        self.make_processes(&processes);
+        if leaves.is_none() && !processes.is_empty() {
+            // A file that forgets to run what it defines.
+            self.plan.actions.push(Action::Run {
+                seconds: None,
+                report_every_s: None,
+                report_resets: false,
+            });
+            runs = true;
+        }
+        if runs && processes.is_empty() {
+            let at = leaves.unwrap_or(Position { line: 1, column: 1 });
+            self.messages
+                .at(at, "nothing to run: expected a `define process` above");
+        }
+        if self.plan.actions.is_empty() && self.messages.is_empty() {
+            self.messages
+                .anywhere("the file does nothing: expected `run` or `create files` in it");
+        }
+    }
+
+    fn statement(&mut self, statement: &'a Statement) {
+        match statement {
+            Statement::Set { variable, value } => self.set(variable, value),
+            Statement::Quit(quit) => self.plan.quit = *quit,
+            Statement::Files(files) => self.files.push(files),
+            Statement::Process(process) => self.processes.push(process),
+            Statement::Composite(composite) => {
+                self.composites.insert(&composite.name.value, composite);
+            }
+            Statement::EventGenerator(attributes) => {
+                let locals = Locals::default();
+                let given = Given {
+                    attributes,
+                    locals: &locals,
+                };
+                if given.find("rate").is_some() {
+                    self.plan.event_rate_per_s = Some(self.value(&given, "rate", 0));
+                }
+            }
+            Statement::CreateFiles => {
+                self.make_filesets();
+                self.plan.actions.push(Action::CreateFiles);
+            }
+            Statement::Echo(parts) => {
+                let text = self.shown(parts);
+                self.plan.actions.push(Action::Echo(text));
+            }
+            Statement::Sleep(seconds) => {
+                let seconds = self.seconds(seconds, "sleep");
+                self.plan.actions.push(Action::Sleep(seconds));
+            }
+            Statement::LatencyHistograms => self.plan.latency_histograms = true,
+            Statement::Run { .. } | Statement::Leave | Statement::Ignored(_) => {}
+        }
+    }
+
+    fn set(&mut self, variable: &'a Spanned<String>, value: &'a Assigned) {
+        let name = variable.value.as_str();
+        let value = if let Some(instead) = self.overrides.get(name).cloned() {
+            // Places in an override are none in the file.
+            let mut inner = Messages::default();
+            std::mem::swap(self.messages, &mut inner);
+            let value = self.assigned(name, &instead);
+            std::mem::swap(self.messages, &mut inner);
+            for diagnostic in inner.into_list() {
+                self.messages
+                    .anywhere(format!("value of ${name}: {}", diagnostic.message));
+            }
+            value
+        } else {
+            self.assigned(name, value)
+        };
+        match value {
+            Some(value) => {
+                self.globals.insert(name, value);
+            }
+            // Its uses are no further mistakes.
+            None => {
+                self.missed.insert(name.into());
+            }
+        }
+    }
+
+    fn assigned(&mut self, name: &str, value: &Assigned) -> Option<Val> {
+        match value {
+            Assigned::Plain(value) => self.evaluate(value, &Locals::default()),
+            Assigned::Randvar(randvar) => self.randvar(name, randvar),
+            Assigned::Cvar(cvar) => self.cvar(name, cvar),
+        }
+    }
+
+    fn seconds(&mut self, seconds: &Spanned<Expr>, what: &str) -> u64 {
+        match self.evaluate(seconds, &Locals::default()) {
+            Some(Val::Int(value)) if value <= SECONDS_MAX => value,
+            Some(other) => {
+                let found = Self::describe(&other);
+                self.messages.at(
+                    seconds.at,
+                    format!(
+                        "{what} takes a number of seconds from 0 to {SECONDS_MAX}, found {found}"
+                    ),
+                );
+                0
+            }
+            None => 0,
+        }
+    }
+}
+
+/// Reads the value of an override. What is not written as in a file is a plain text, so that
+/// paths need no quotes.
+fn assigned(text: &str) -> Result<Assigned, Vec<Diagnostic>> {
+    let mut messages = Messages::default();
+    let tokens = lexer::tokens(text, &mut messages);
+    let parsed = parser::assignment(&tokens, &mut messages);
+    match parsed {
+        Some(parsed) if messages.is_empty() => Ok(parsed),
+        _ if text.starts_with("cvar(") || text.starts_with("randvar(") => Err(messages.into_list()),
+        _ => Ok(Assigned::Plain(Spanned {
+            value: Expr::text(text),
+            at: Position { line: 1, column: 1 },
+        })),
+    }
+}

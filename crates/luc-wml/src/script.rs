@@ -1,0 +1,298 @@
+//! A workload file that has been read, and what can be asked of it.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::ast::{Assigned, Expr, Part, Spanned, Statement};
+use crate::builtin::{BUILTINS, builtin};
+use crate::diagnostic::{Diagnostic, Diagnostics, Messages, one_of};
+use crate::plan::{Plan, Position};
+use crate::{lexer, parser, resolve};
+
+/// Largest workload file, bytes.
+pub const SOURCE_BYTES_MAX: usize = 1 << 20;
+
+/// A workload file that was understood; its variables have no values yet.
+#[derive(Clone, Debug)]
+pub struct Script {
+    source_name: String,
+    statements: Vec<Spanned<Statement>>,
+}
+
+/// A variable that a file sets, as it sets it first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Variable {
+    /// Its name, without the dollar sign.
+    pub name: String,
+    /// What the file sets it to, as it could be written in a file.
+    pub value: String,
+    /// Where.
+    pub at: Position,
+}
+
+/// Why a workload could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Neither a file nor the name of a workload.
+    #[error(
+        "there is no workload or file {name:?}; give the path of a file, or {}",
+        names()
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The file was read, and refused.
+    #[error(transparent)]
+    Refused(#[from] Diagnostics),
+}
+
+fn names() -> String {
+    let names: Vec<&str> = BUILTINS.iter().map(|(name, _)| *name).collect();
+    one_of(&names)
+}
+
+/// Reads a workload: a file, or one of [`BUILTINS`] by its name if there is no such file.
+///
+/// # Errors
+/// [`LoadError`]: nothing there, not readable, or refused.
+pub fn load(file_or_name: &str) -> Result<Script, LoadError> {
+    let path = Path::new(file_or_name);
+    let read = File::open(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        // One more than is allowed shows that there is too much.
+        file.take(SOURCE_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    });
+    match read {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(parse(file_or_name, &text)?),
+            // Cut in the middle of a character, perhaps: size first.
+            Err(error) if error.as_bytes().len() > SOURCE_BYTES_MAX => {
+                Err(too_large(file_or_name).into())
+            }
+            Err(error) => {
+                let good = error.utf8_error().valid_up_to();
+                Err(not_utf8(file_or_name, &error.as_bytes()[..good]).into())
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match builtin(file_or_name) {
+            Some(text) => Ok(parse(&format!("{file_or_name}.f"), text)?),
+            None => Err(LoadError::Unknown {
+                name: file_or_name.into(),
+            }),
+        },
+        Err(source) => Err(LoadError::Read {
+            path: path.into(),
+            source,
+        }),
+    }
+}
+
+fn too_large(source_name: &str) -> Diagnostics {
+    let message = format!("a workload file may have {SOURCE_BYTES_MAX} bytes, this one has more");
+    Diagnostics::new(source_name, vec![Diagnostic { at: None, message }])
+}
+
+fn not_utf8(source_name: &str, before: &[u8]) -> Diagnostics {
+    let lines = before.split(|byte| *byte == b'\n').count();
+    let column = before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte != b'\n')
+        .count();
+    let at = Position {
+        line: u32::try_from(lines).unwrap_or(u32::MAX),
+        column: u32::try_from(column + 1).unwrap_or(u32::MAX),
+    };
+    let message = "expected text in UTF-8, found something else".into();
+    Diagnostics::new(
+        source_name,
+        vec![Diagnostic {
+            at: Some(at),
+            message,
+        }],
+    )
+}
+
+/// Reads a workload file's text. `source_name` is what messages call it.
+///
+/// # Errors
+/// Everything that is wrong with how it is written.
+pub fn parse(source_name: &str, text: &str) -> Result<Script, Diagnostics> {
+    if text.len() > SOURCE_BYTES_MAX {
+        return Err(too_large(source_name));
+    }
+    let mut messages = Messages::default();
+    let tokens = lexer::tokens(text, &mut messages);
+    let statements = parser::statements(&tokens, &mut messages);
+    messages.unless_any(
+        source_name,
+        Script {
+            source_name: source_name.into(),
+            statements,
+        },
+    )
+}
+
+impl Script {
+    /// What messages call the file.
+    pub fn source_name(&self) -> &str {
+        &self.source_name
+    }
+
+    /// The variables that the file sets, in the order in which it sets them first.
+    pub fn variables(&self) -> Vec<Variable> {
+        let mut variables: Vec<Variable> = Vec::new();
+        let mut known = HashSet::new();
+        for statement in &self.statements {
+            if let Statement::Set { variable, value } = &statement.value
+                && known.insert(&variable.value)
+            {
+                variables.push(Variable {
+                    name: variable.value.clone(),
+                    value: written(value),
+                    at: variable.at,
+                });
+            }
+        }
+        variables
+    }
+
+    /// What the file says that has no effect, and where it relies on something to be done for it.
+    pub fn notes(&self) -> Vec<Diagnostic> {
+        let mut notes = Vec::new();
+        let mut left = false;
+        let mut processes = false;
+        for statement in &self.statements {
+            if left {
+                notes.push(Diagnostic {
+                    at: Some(statement.at),
+                    message: "ignored, as is all after it: a file ends with its `run` or `quit`"
+                        .into(),
+                });
+                break;
+            }
+            match &statement.value {
+                Statement::Ignored(why) => notes.push(Diagnostic {
+                    at: Some(statement.at),
+                    message: format!("ignored: {why}"),
+                }),
+                Statement::Process(_) => processes = true,
+                Statement::Run { .. } | Statement::Leave => left = true,
+                _ => {}
+            }
+        }
+        if !left && processes {
+            notes.push(Diagnostic {
+                at: None,
+                message: "the file has no `run`: it is run as if one stood at its end".into(),
+            });
+        }
+        notes
+    }
+
+    /// Gives every variable its value, those of `overrides` (name, value) instead of the file's,
+    /// and checks what comes of it. Values are written as after `set $name=`; what is no such
+    /// value is a text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, unknown overrides included.
+    pub fn plan(&self, overrides: &[(String, String)]) -> Result<Plan, Diagnostics> {
+        let mut messages = Messages::default();
+        let plan = resolve::plan(&self.statements, overrides, &mut messages);
+        messages.unless_any(&self.source_name, plan)
+    }
+}
+
+/// As it could stand in a file.
+fn written(value: &Assigned) -> String {
+    match value {
+        Assigned::Plain(expr) => written_expr(&expr.value),
+        Assigned::Randvar(randvar) => {
+            let mut parts = written_attributes(&randvar.value.attributes);
+            if let Some(table) = &randvar.value.table {
+                let rows: Vec<String> = table
+                    .value
+                    .iter()
+                    .map(|row| {
+                        let cells: Vec<_> =
+                            row.cells.iter().map(|c| written_expr(&c.value)).collect();
+                        format!("{{{}}}", cells.join(","))
+                    })
+                    .collect();
+                parts.push(format!("randtable={{{}}}", rows.join(",")));
+            }
+            format!("randvar({})", parts.join(","))
+        }
+        Assigned::Cvar(attributes) => {
+            format!("cvar({})", written_attributes(&attributes.value).join(","))
+        }
+    }
+}
+
+fn written_attributes(attributes: &[crate::ast::Attribute]) -> Vec<String> {
+    attributes
+        .iter()
+        .map(|attribute| match &attribute.value {
+            Some(value) => format!("{}={}", attribute.name, written_expr(&value.value)),
+            None => attribute.name.to_owned(),
+        })
+        .collect()
+}
+
+fn written_expr(expr: &Expr) -> String {
+    match expr {
+        Expr::Int(value) => written_number(*value),
+        Expr::Bool(value) => value.to_string(),
+        Expr::Variable(name) => format!("${name}"),
+        Expr::Text(parts) => {
+            if let [Part::Text(text)] = parts.as_slice()
+                && lexer::is_word(text)
+            {
+                return text.clone();
+            }
+            let mut written = String::from("\"");
+            for part in parts {
+                match part {
+                    Part::Variable(name) => written.extend(["${", name, "}"]),
+                    Part::Text(text) => {
+                        for c in text.chars() {
+                            match c {
+                                '\n' => written += "\\n",
+                                '\t' => written += "\\t",
+                                '"' | '\\' | '$' => written.extend(['\\', c]),
+                                c => written.push(c),
+                            }
+                        }
+                    }
+                }
+            }
+            written.push('"');
+            written
+        }
+    }
+}
+
+/// With the largest suffix that leaves a whole number.
+fn written_number(value: u64) -> String {
+    for (shift, suffix) in [(30, "g"), (20, "m"), (10, "k")] {
+        if value > 0 && value.trailing_zeros() >= shift {
+            return format!("{}{suffix}", value >> shift);
+        }
+    }
+    value.to_string()
+}
