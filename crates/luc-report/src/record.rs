@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use luc_workload::{BenchReport, Outcome};
+use luc_workload::{BenchReport, Latency, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Measurement, Mode};
@@ -142,14 +142,19 @@ impl Records {
 
 /// Figures that tables are made of.
 impl Record {
-    /// What the workload is about: operations, writes or files per second; for write bursts the
-    /// mean write time in milliseconds.
+    /// What the workload is about: operations, writes, files or bytes per second; for write bursts
+    /// the mean write time in milliseconds.
     pub fn main_figure(&self) -> Option<f64> {
         Some(match &self.report.outcome {
             Outcome::CreateFsync(r) => r.ops_per_s,
             Outcome::WriteDelay(r) => r.writes_per_s,
             Outcome::Burst(r) => r.file_creation_rate_per_s,
             Outcome::WriteBurst(r) => r.write.mean_ns / 1e6,
+            Outcome::Wml(r) => r.ops_per_s,
+            Outcome::Metarates(r) => r.file_creation_rate_per_s,
+            Outcome::Iozone(r) => r.children_bytes_per_s,
+            Outcome::Mdtest(r) => r.phases.first()?.total_per_s,
+            Outcome::FsyncStorm(r) => r.fsyncs_per_s,
         })
     }
 
@@ -157,10 +162,11 @@ impl Record {
     /// threads blocked; 0 to 1.
     pub fn bad_share(&self) -> Option<f64> {
         match &self.report.outcome {
-            Outcome::CreateFsync(_) => None,
             Outcome::WriteDelay(r) => Some(r.delayed_share),
             Outcome::Burst(r) => Some(r.two_commits_share),
             Outcome::WriteBurst(r) => Some(r.blocked_share),
+            Outcome::Iozone(r) => Some(r.blocked_share),
+            _ => None,
         }
     }
 
@@ -178,13 +184,36 @@ impl Record {
 
     /// Sync delay that half of the fsyncs did not exceed, and that 99 of 100 did not, in ms.
     pub fn sync_delay_ms(&self) -> (f64, f64) {
-        let fsync = match &self.report.outcome {
+        let sync = self.syncs();
+        (sync.p50_ns as f64 / 1e6, sync.p99_ns as f64 / 1e6)
+    }
+
+    /// What 99 of 100 fsyncs did not exceed, in ms; `None` without any.
+    pub fn sync_delay_p99_ms(&self) -> Option<f64> {
+        (self.syncs().count > 0).then(|| self.sync_delay_ms().1)
+    }
+
+    /// Completed fsyncs or synchronous writes per second of the measurement.
+    pub fn syncs_per_s(&self) -> Option<f64> {
+        let seconds = self.report.elapsed_ns as f64 / 1e9;
+        let count = self.syncs().count;
+        (seconds > 0.0 && count > 0).then(|| count as f64 / seconds)
+    }
+
+    /// The calls that wait for a commit: fsyncs, or synchronous writes where they are more.
+    fn syncs(&self) -> &Latency {
+        match &self.report.outcome {
             Outcome::CreateFsync(r) => &r.fsync,
             Outcome::WriteDelay(r) => &r.fsync,
             Outcome::Burst(r) => &r.fsync,
             Outcome::WriteBurst(r) => &r.fsync,
-        };
-        (fsync.p50_ns as f64 / 1e6, fsync.p99_ns as f64 / 1e6)
+            Outcome::Wml(r) if r.dsync.count > r.fsync.count => &r.dsync,
+            Outcome::Wml(r) => &r.fsync,
+            Outcome::Metarates(r) => &r.fsync,
+            Outcome::Iozone(r) => &r.fsync,
+            Outcome::Mdtest(r) => &r.fsync,
+            Outcome::FsyncStorm(r) => &r.fsync,
+        }
     }
 
     /// Instructions that the whole machine ran per fsync: busy time of the virtual processor,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
 
+use crate::micro_args::{FsyncStorm, Iozone, Mdtest, Metarates};
+
 /// One workload with its arguments.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Bench {
@@ -16,6 +18,17 @@ pub enum Bench {
     Burst(Burst),
     /// Threads wake close together, then each writes a new file in pieces and fsyncs it
     WriteBurst(WriteBurst),
+    /// Processes create, stat and touch files, phase by phase (`metarates`)
+    Metarates(Metarates),
+    /// Children each write a new file, and the first to finish stops the clocks (`iozone`)
+    Iozone(Iozone),
+    /// Processes create, stat and unlink files in a tree of directories (`mdtest`)
+    Mdtest(Mdtest),
+    /// Fsyncs arrive at a given rate or in bursts, whether or not earlier ones are done
+    FsyncStorm(FsyncStorm),
+    /// A process of one of the above; of no use by hand
+    #[command(hide = true)]
+    Worker,
 }
 
 /// Arguments that every workload has.
@@ -170,21 +183,21 @@ pub struct WriteBurst {
     pub seed: u64,
 }
 
-fn threads() -> clap::builder::RangedI64ValueParser<u32> {
+pub(crate) fn threads() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=65_536)
 }
 
 /// Longest time that can be asked for: keeps every sum of nanoseconds far from overflow.
-const LONGEST: f64 = 1e7;
+pub(crate) const LONGEST: f64 = 1e7;
 
-fn duration_s(text: &str) -> std::result::Result<f64, String> {
+pub(crate) fn duration_s(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= LONGEST => Ok(value),
         _ => Err(format!("not a number above 0 and up to {LONGEST}")),
     }
 }
 
-fn warmup_s(text: &str) -> std::result::Result<f64, String> {
+pub(crate) fn warmup_s(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..=LONGEST).contains(&value) => Ok(value),
         _ => Err(format!("not a number from 0 to {LONGEST}")),

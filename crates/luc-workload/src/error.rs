@@ -43,6 +43,71 @@ pub enum WorkloadError {
         /// Why.
         source: io::Error,
     },
+    /// A flowop of a workload file asks for something that cannot be done.
+    #[error("flowop {flowop} (line {line}): {why}")]
+    Flowop {
+        /// Its name.
+        flowop: String,
+        /// Where it stands in the file.
+        line: u32,
+        /// What is wrong, and what to do about it.
+        why: String,
+    },
+    /// A flowop found no file or directory to work on.
+    #[error(
+        "{what}; give the fileset more entries, run for a shorter time, or let the file end the run then (set mode quit firstdone)"
+    )]
+    NoEntry {
+        /// Which flowop lacks what.
+        what: String,
+    },
+    /// A fileset cannot be laid out.
+    #[error("cannot lay out fileset {fileset}: {why}")]
+    Tree {
+        /// Its name.
+        fileset: String,
+        /// Why, and what to do about it.
+        why: String,
+    },
+    /// A workload file as a whole asks for something that cannot be done.
+    #[error("cannot run this workload file: {why}")]
+    Plan {
+        /// What is wrong, and what to do about it.
+        why: String,
+    },
+    /// The system refuses more processes.
+    #[error(
+        "cannot start process {number} of {wanted}: {source}; ask for fewer processes or raise the limit (ulimit -u)"
+    )]
+    Process {
+        /// Which process, counted from 1.
+        number: usize,
+        /// How many were asked for.
+        wanted: usize,
+        /// Why.
+        source: io::Error,
+    },
+    /// A worker failed; its own words, which name the call and the file.
+    #[error("{text}")]
+    Worker {
+        /// What the worker said, in one line.
+        text: String,
+        /// The error number of its system call, if one failed.
+        errno: Option<i32>,
+    },
+    /// A worker ended before its work.
+    #[error(
+        "worker {number} ended early ({how}); the run is void, see the kernel log if nobody killed it"
+    )]
+    WorkerEnded {
+        /// Which worker, counted from 1.
+        number: usize,
+        /// Its exit status, or how its connection ended.
+        how: String,
+    },
+    /// Arguments that make no sense together.
+    #[error("{0}")]
+    Arguments(String),
     /// Too few file descriptors for one open file per thread.
     #[error(
         "{threads} threads need {needed} open files but the hard limit is {limit}; ask for fewer threads or raise it (ulimit -Hn)"
@@ -61,8 +126,26 @@ impl WorkloadError {
     /// The error number of the system call behind this error, if one failed.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Call { source, .. } | Self::Thread { source, .. } => source.raw_os_error(),
-            Self::ShortWrite { .. } | Self::OpenFiles { .. } => None,
+            Self::Call { source, .. }
+            | Self::Thread { source, .. }
+            | Self::Process { source, .. } => source.raw_os_error(),
+            Self::Worker { errno, .. } => *errno,
+            Self::ShortWrite { .. }
+            | Self::OpenFiles { .. }
+            | Self::WorkerEnded { .. }
+            | Self::Arguments(_)
+            | Self::Flowop { .. }
+            | Self::NoEntry { .. }
+            | Self::Tree { .. }
+            | Self::Plan { .. } => None,
+        }
+    }
+
+    pub(crate) fn flowop(flowop: &luc_wml::plan::Flowop, why: impl Into<String>) -> Self {
+        Self::Flowop {
+            flowop: flowop.name.clone(),
+            line: flowop.at.line,
+            why: why.into(),
         }
     }
 

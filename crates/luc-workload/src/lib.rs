@@ -6,6 +6,10 @@
 //! | [`WriteDelay`] | how often do small writes sleep because a commit is writing their metadata |
 //! | [`Burst`] | do fsyncs that arrive close together share one commit |
 //! | [`WriteBurst`] | do writes that arrive close together block behind each other's commits |
+//! | [`Metarates`] | how many files per second can N processes create, stat and touch |
+//! | [`Iozone`] | how fast can N children write new files while all of them write |
+//! | [`Mdtest`] | the same as Metarates in a tree of directories, and unlink |
+//! | [`FsyncStorm`] | how long do fsyncs wait that arrive at a given rate, or in bursts |
 //!
 //! Nothing here knows whether, or by whom, commits are steered: the same program runs against any
 //! file system, and prints its own result. Times come from `CLOCK_MONOTONIC`, so on a virtual
@@ -13,8 +17,8 @@
 //!
 //! Rules that all workloads keep:
 //!
-//! - Real threads, started together at one moment; no lock and no allocation that grows in the
-//!   measured loops.
+//! - Real threads or processes, started together at one moment; no lock and no allocation that
+//!   grows in the measured loops.
 //! - Every system call that fails ends the run with its name and the file it failed on.
 //! - All files live in one new directory, `luc-bench.<pid>`, inside the directory that was given,
 //!   and go away with it, unless the caller wants to keep them. Unlinking happens after the
@@ -30,13 +34,24 @@ mod clock;
 mod create_fsync;
 mod crew;
 mod error;
+mod folder;
+mod fsync_storm;
+mod iozone;
 mod journal;
 mod latency;
+mod mdtest;
+mod metarates;
+mod micro_args;
+mod micro_text;
+mod phases;
+mod processes;
 mod random;
 mod report;
 mod scratch;
 mod stop;
 mod usage;
+pub mod wml;
+mod worker;
 mod write_burst;
 mod write_delay;
 
@@ -44,8 +59,14 @@ pub use args::{Bench, Burst, Common, CreateFsync, WriteBurst, WriteDelay};
 pub use burst::BurstResult;
 pub use create_fsync::CreateFsyncResult;
 pub use error::{Result, WorkloadError};
+pub use fsync_storm::FsyncStormResult;
+pub use iozone::IozoneResult;
 pub use journal::JournalCounts;
 pub use latency::Latency;
+pub use mdtest::MdtestResult;
+pub use metarates::MetaratesResult;
+pub use micro_args::{FsyncStorm, Gaps, Iozone, Mdtest, Metarates, StormOp, Target};
+pub use phases::PhaseResult;
 pub use report::{BenchReport, Outcome, SCHEMA};
 pub use stop::Stop;
 pub use write_burst::WriteBurstResult;
@@ -64,20 +85,26 @@ impl Bench {
             Self::WriteDelay(args) => write_delay::run(args, stop),
             Self::Burst(args) => burst::run(args, stop),
             Self::WriteBurst(args) => write_burst::run(args, stop),
+            Self::Metarates(args) => metarates::run(args, stop),
+            Self::Iozone(args) => iozone::run(args, stop),
+            Self::Mdtest(args) => mdtest::run(args, stop),
+            Self::FsyncStorm(args) => fsync_storm::run(args, stop),
+            Self::Worker => worker::process(),
         }
     }
 
     /// Whether the user asked for JSON instead of text.
     pub fn json(&self) -> bool {
-        self.common().json
-    }
-
-    fn common(&self) -> &Common {
         match self {
-            Self::CreateFsync(args) => &args.common,
-            Self::WriteDelay(args) => &args.common,
-            Self::Burst(args) => &args.common,
-            Self::WriteBurst(args) => &args.common,
+            Self::CreateFsync(args) => args.common.json,
+            Self::WriteDelay(args) => args.common.json,
+            Self::Burst(args) => args.common.json,
+            Self::WriteBurst(args) => args.common.json,
+            Self::Metarates(args) => args.target.json,
+            Self::Iozone(args) => args.target.json,
+            Self::Mdtest(args) => args.target.json,
+            Self::FsyncStorm(args) => args.target.json,
+            Self::Worker => false,
         }
     }
 }

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::NS_PER_S;
 use crate::crew::Observed;
+use crate::wml::WmlResult;
 use crate::{
-    BurstResult, CreateFsyncResult, JournalCounts, Latency, WriteBurstResult, WriteDelayResult,
+    BurstResult, CreateFsyncResult, FsyncStormResult, IozoneResult, JournalCounts, Latency,
+    MdtestResult, MetaratesResult, WriteBurstResult, WriteDelayResult,
 };
 
 /// Name and version of the JSON form. The number grows when a field changes its meaning or goes.
@@ -46,6 +48,16 @@ pub enum Outcome {
     Burst(BurstResult),
     /// Of `write-burst`.
     WriteBurst(WriteBurstResult),
+    /// Of `metarates`.
+    Metarates(MetaratesResult),
+    /// Of `iozone`.
+    Iozone(IozoneResult),
+    /// Of `mdtest`.
+    Mdtest(MdtestResult),
+    /// Of `fsync-storm`.
+    FsyncStorm(FsyncStormResult),
+    /// Of a workload file (`run`).
+    Wml(WmlResult),
 }
 
 impl BenchReport {
@@ -92,7 +104,7 @@ fn time(ns: f64) -> String {
     }
 }
 
-fn latency(latency: &Latency) -> String {
+pub fn latency(latency: &Latency) -> String {
     if latency.count == 0 {
         return "none".to_owned();
     }
@@ -105,15 +117,15 @@ fn latency(latency: &Latency) -> String {
     )
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
 /// Lines of a name and a value, aligned.
-struct Lines<'a, 'b>(&'a mut fmt::Formatter<'b>);
+pub struct Lines<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Lines<'_, '_> {
-    fn line(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
+    pub fn line(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
         writeln!(self.0, "  {name:<20} {value}")
     }
 }
@@ -146,6 +158,11 @@ impl fmt::Display for BenchReport {
                 ),
                 &r.args.common.dir,
             ),
+            Outcome::Metarates(r) => (r.title(), &r.args.target.dir),
+            Outcome::Iozone(r) => (r.title(), &r.args.target.dir),
+            Outcome::Mdtest(r) => (r.title(), &r.args.target.dir),
+            Outcome::FsyncStorm(r) => (r.title(), &r.args.target.dir),
+            Outcome::Wml(r) => (format!("{}, {} threads", r.source, r.threads), &r.dir),
         };
         writeln!(f, "{title}, in {}", dir.display())?;
         let mut lines = Lines(f);
@@ -154,6 +171,17 @@ impl fmt::Display for BenchReport {
             Outcome::WriteDelay(r) => r.lines(&mut lines)?,
             Outcome::Burst(r) => r.lines(&mut lines)?,
             Outcome::WriteBurst(r) => r.lines(&mut lines)?,
+            Outcome::Metarates(r) => r.lines(&mut lines)?,
+            Outcome::Iozone(r) => r.lines(&mut lines)?,
+            Outcome::Mdtest(r) => r.lines(&mut lines)?,
+            Outcome::FsyncStorm(r) => r.lines(&mut lines)?,
+            Outcome::Wml(r) => {
+                r.text(lines.0)?;
+                if r.flowops.is_empty() {
+                    // Only prepared: there was no measurement.
+                    return Ok(());
+                }
+            }
         }
         match (self.journal, self.fsyncs_per_commit) {
             (Some(journal), Some(per_commit)) => lines.line(

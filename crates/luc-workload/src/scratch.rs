@@ -19,6 +19,7 @@ pub struct Scratch {
     path: PathBuf,
     root: OwnedFd,
     keep: bool,
+    settles: bool,
 }
 
 impl Scratch {
@@ -34,7 +35,12 @@ impl Scratch {
                 return Err(error);
             }
         };
-        Ok(Self { path, root, keep })
+        Ok(Self {
+            path,
+            root,
+            keep,
+            settles: true,
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -46,8 +52,16 @@ impl Scratch {
         make_dir(self.path.join(name))
     }
 
+    /// Makes [`Scratch::settle`] do nothing.
+    pub fn leave_unsettled(&mut self) {
+        self.settles = false;
+    }
+
     /// Writes all of the file system out, so that nothing from before is left to commit.
     pub fn settle(&self) -> Result<()> {
+        if !self.settles {
+            return Ok(());
+        }
         syncfs(&self.root)
             .map_err(|e| WorkloadError::call("sync the file system of", &self.path, e))
     }
@@ -170,24 +184,35 @@ impl Name {
 
 /// Raises the soft limit of open files so that each thread can hold a directory and a file.
 pub fn allow_open_files(threads: usize) -> Result<()> {
-    let needed = 2 * threads as u64 + SPARE_FILES;
+    allow_descriptors(threads, 2 * threads as u64)
+}
+
+/// Raises the soft limit of open files to what all threads together need.
+pub fn allow_descriptors(threads: usize, descriptors: u64) -> Result<()> {
+    let needed = descriptors.saturating_add(SPARE_FILES);
     let now = getrlimit(Resource::Nofile);
     if now.current.is_none_or(|current| current >= needed) {
         return Ok(());
     }
-    if let Some(limit) = now.maximum.filter(|&maximum| maximum < needed) {
-        return Err(WorkloadError::OpenFiles {
+    let enough = now.maximum.is_none_or(|maximum| maximum >= needed);
+    let wanted = Rlimit {
+        current: Some(needed),
+        // Whoever may (root) raises the hard limit as well.
+        maximum: if enough { now.maximum } else { Some(needed) },
+    };
+    match (setrlimit(Resource::Nofile, wanted), now.maximum) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(limit)) if !enough => Err(WorkloadError::OpenFiles {
             threads,
             needed,
             limit,
-        });
+        }),
+        (Err(errno), _) => Err(WorkloadError::call(
+            "raise the limit of open files for",
+            "this process",
+            errno,
+        )),
     }
-    let wanted = Rlimit {
-        current: Some(needed),
-        maximum: now.maximum,
-    };
-    setrlimit(Resource::Nofile, wanted)
-        .map_err(|e| WorkloadError::call("raise the limit of open files for", "this process", e))
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub enum Code {
     Workload = 14,
     /// `luc bench matrix` missed a figure.
     FiguresMissed = 15,
+    /// A workload file is refused.
+    WorkloadFile = 16,
     /// The lab lacks a tool, a package or a mirror.
     LabUnavailable = 19,
     /// The lab could not run the machine.
@@ -58,7 +60,7 @@ pub enum Code {
 
 impl Code {
     /// Every code with its meaning, in the order of their numbers.
-    pub const ALL: [(Code, &'static str); 23] = [
+    pub const ALL: [(Code, &'static str); 24] = [
         (Code::Ok, "done"),
         (Code::Unexpected, "something unexpected failed"),
         (Code::Usage, "the command line is wrong"),
@@ -96,6 +98,10 @@ impl Code {
         ),
         (Code::Workload, "luc bench: the workload could not run"),
         (Code::FiguresMissed, "luc bench matrix: a figure was missed"),
+        (
+            Code::WorkloadFile,
+            "luc bench: the workload file is refused",
+        ),
         (
             Code::LabUnavailable,
             "luc lab: QEMU, a package or a mirror is missing",
@@ -191,6 +197,9 @@ pub enum Failure {
     /// See [`Code::FiguresMissed`].
     #[error("{missed} of {all} figures missed; the table marks them")]
     FiguresMissed { missed: usize, all: usize },
+    /// See [`Code::WorkloadFile`].
+    #[error("workload {what}: refused, nothing was run: {why}")]
+    WorkloadFile { what: String, why: String },
     /// See [`Code::LabUnavailable`].
     #[error("lab: {why}")]
     LabUnavailable { why: String },
@@ -245,6 +254,7 @@ impl Failure {
             Failure::NotReady { .. } => Code::NotReady,
             Failure::Workload { .. } => Code::Workload,
             Failure::FiguresMissed { .. } => Code::FiguresMissed,
+            Failure::WorkloadFile { .. } => Code::WorkloadFile,
             Failure::LabUnavailable { .. } => Code::LabUnavailable,
             Failure::Lab { .. } => Code::Lab,
             Failure::KernelLog { .. } => Code::KernelLog,

@@ -1,6 +1,10 @@
 //! `luc bench`
 
-use luc_workload::Bench;
+mod check;
+mod chosen;
+mod run;
+
+use luc_workload::{Bench, BenchReport};
 
 use crate::Context;
 use crate::exit::Failure;
@@ -20,13 +24,15 @@ pub struct Args {
 enum Verb {
     #[command(flatten)]
     Workload(Bench),
+    Check(check::Args),
+    Run(run::Args),
     Matrix(super::demo::Matrix),
 }
 
 impl Args {
     /// True for the workloads: they print what they have when interrupted.
     pub fn minds_interrupts(&self) -> bool {
-        matches!(self.verb, Verb::Workload(_))
+        matches!(self.verb, Verb::Workload(_) | Verb::Run(_))
     }
 }
 
@@ -34,6 +40,8 @@ impl Args {
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     match &args.verb {
         Verb::Workload(bench) => workload(bench, context),
+        Verb::Check(args) => check::run(args, context),
+        Verb::Run(args) => run::run(args, context),
         Verb::Matrix(args) => super::demo::matrix(args, context),
     }
 }
@@ -45,9 +53,14 @@ fn workload(bench: &Bench, context: &mut Context) -> Result<(), Failure> {
             what: name(bench).into(),
             why: error.to_string(),
         })?;
-    if bench.json() {
+    print(&report, bench.json(), context)
+}
+
+/// Prints what a workload found.
+fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), Failure> {
+    if json {
         // One line, as records are kept: a file of them is JSON Lines.
-        serde_json::to_writer(&mut *context.out, &report).map_err(std::io::Error::from)?;
+        serde_json::to_writer(&mut *context.out, report).map_err(std::io::Error::from)?;
         writeln!(context.out)?;
     } else {
         write!(context.out, "{report}")?;
@@ -66,5 +79,10 @@ fn name(bench: &Bench) -> &'static str {
         Bench::WriteDelay(_) => "write-delay",
         Bench::Burst(_) => "burst",
         Bench::WriteBurst(_) => "write-burst",
+        Bench::Metarates(_) => "metarates",
+        Bench::Iozone(_) => "iozone",
+        Bench::Mdtest(_) => "mdtest",
+        Bench::FsyncStorm(_) => "fsync-storm",
+        Bench::Worker => "worker",
     }
 }

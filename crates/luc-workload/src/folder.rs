@@ -1,0 +1,173 @@
+//! Files as the benchmarks of other people open them: by a name relative to one open directory.
+
+use std::ffi::CStr;
+use std::io::Write as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, mkdirat, openat, statat, unlinkat,
+    utimensat,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::{Result, WorkloadError};
+
+/// An open directory.
+pub struct Folder {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl Folder {
+    pub fn open(path: &Path) -> Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(CWD, path, flags, Mode::empty())
+            .map_err(|e| WorkloadError::call("open directory", path, e))?;
+        Ok(Self {
+            path: path.to_owned(),
+            fd,
+        })
+    }
+
+    /// creat(2) with mode 0666, less the umask.
+    pub fn creat(&self, name: &CStr) -> Result<OwnedFd> {
+        self.open_file(name, OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC)
+    }
+
+    /// Opens, and with `O_CREAT` creates, a file with mode 0666, less the umask.
+    pub fn open_file(&self, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
+        let mode = Mode::from_raw_mode(0o666);
+        retry_on_intr(|| openat(&self.fd, name, flags | OFlags::CLOEXEC, mode))
+            .map_err(|e| self.error("open", name, e))
+    }
+
+    pub fn write(&self, file: &impl AsFd, name: &CStr, bytes: &[u8]) -> Result<()> {
+        match retry_on_intr(|| rustix::io::write(file, bytes)) {
+            Ok(done) if done == bytes.len() => Ok(()),
+            Ok(done) => Err(WorkloadError::ShortWrite {
+                path: self.join(name),
+                done,
+                wanted: bytes.len(),
+            }),
+            Err(error) => Err(self.error("write", name, error)),
+        }
+    }
+
+    pub fn fsync(&self, file: &impl AsFd, name: &CStr) -> Result<()> {
+        retry_on_intr(|| rustix::fs::fsync(file)).map_err(|e| self.error("fsync", name, e))
+    }
+
+    /// Fills `buffer` from this offset of the file.
+    pub fn read_at(
+        &self,
+        file: &impl AsFd,
+        name: &CStr,
+        buffer: &mut [u8],
+        offset_bytes: u64,
+    ) -> Result<()> {
+        match retry_on_intr(|| rustix::io::pread(file, &mut *buffer, offset_bytes)) {
+            Ok(done) if done == buffer.len() => Ok(()),
+            Ok(_) => Err(WorkloadError::call(
+                "read",
+                self.join(name),
+                std::io::Error::from(std::io::ErrorKind::UnexpectedEof),
+            )),
+            Err(error) => Err(self.error("read", name, error)),
+        }
+    }
+
+    pub fn stat(&self, name: &CStr) -> Result<()> {
+        statat(&self.fd, name, AtFlags::empty())
+            .map(drop)
+            .map_err(|e| self.error("stat", name, e))
+    }
+
+    /// Sets both times of the file to now, as utime(2) without times does.
+    pub fn utime(&self, name: &CStr) -> Result<()> {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        utimensat(&self.fd, name, &times, AtFlags::empty())
+            .map_err(|e| self.error("set the times of", name, e))
+    }
+
+    pub fn unlink(&self, name: &CStr) -> Result<()> {
+        unlinkat(&self.fd, name, AtFlags::empty()).map_err(|e| self.error("unlink", name, e))
+    }
+
+    pub fn mkdir(&self, name: &CStr) -> Result<()> {
+        mkdirat(&self.fd, name, Mode::from_raw_mode(0o777))
+            .map_err(|e| self.error("create directory", name, e))
+    }
+
+    fn error(&self, call: &'static str, name: &CStr, errno: Errno) -> WorkloadError {
+        WorkloadError::call(call, self.join(name), errno)
+    }
+
+    fn join(&self, name: &CStr) -> PathBuf {
+        self.path.join(name.to_string_lossy().as_ref())
+    }
+}
+
+/// A name that is written anew into the same memory: no allocation once it has its length.
+#[derive(Default)]
+pub struct NameBuffer(Vec<u8>);
+
+impl NameBuffer {
+    /// The formatted text as a name. A NUL inside it would end it.
+    pub fn set(&mut self, text: std::fmt::Arguments<'_>) -> &CStr {
+        self.0.clear();
+        // Writing to a Vec cannot fail.
+        let _ = self.0.write_fmt(text);
+        self.0.push(0);
+        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Folder, NameBuffer};
+
+    #[test]
+    fn names_are_rewritten() {
+        let mut name = NameBuffer::default();
+        assert_eq!(name.set(format_args!("n{}f{}", 12, 345)), c"n12f345");
+        assert_eq!(name.set(format_args!("x")), c"x");
+    }
+
+    #[test]
+    fn calls_do_what_they_say_and_name_the_file() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let folder = Folder::open(dir.path()).expect("opens");
+        folder.mkdir(c"d").expect("made");
+        let file = folder.creat(c"d/f").expect("created");
+        folder.write(&file, c"d/f", b"abc").expect("written");
+        folder.fsync(&file, c"d/f").expect("synced");
+        folder.stat(c"d/f").expect("there");
+        let path = dir.path().join("d/f");
+        let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|f| f.set_modified(old))
+            .expect("set");
+        folder.utime(c"d/f").expect("touched");
+        let meta = std::fs::metadata(&path).expect("there");
+        assert!(meta.len() == 3 && meta.modified().expect("has one") > old);
+        // creat truncates what exists.
+        folder.creat(c"d/f").expect("created again");
+        assert_eq!(std::fs::metadata(&path).expect("there").len(), 0);
+        folder.unlink(c"d/f").expect("unlinked");
+        let error = folder.stat(c"d/f").expect_err("gone").to_string();
+        assert!(
+            error.starts_with("cannot stat /") && error.contains("/d/f: No such file"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,453 @@
+//! Workload `fsync-storm`: fsyncs that arrive when they do, whether or not earlier ones are done.
+//!
+//! In a closed loop a slow commit delays the next request, so the slowest waits are asked for least
+//! often. Here the moment of every arrival is laid down before the run: at fixed or exponential
+//! gaps for a rate, or in bursts. Whichever thread is free takes the next arrival, waits for its
+//! moment, creates a file or appends to its own, fsyncs, and is free again. When all threads are
+//! busy, arrivals wait; their response time counts from the moment they were meant for, while the
+//! service time counts from when a thread began. What arrived within the measurement is served even
+//! if that takes longer, up to a limit: whatever then waits still is reported as unserved, and its
+//! wait is in no percentile.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{NS_PER_MS, NS_PER_S, NS_PER_US, now_ns, seconds_ns, sleep_until};
+use crate::crew::{self, Schedule, Window};
+use crate::folder::Folder;
+use crate::latency::Recorder;
+use crate::processes::OPS_MAX;
+use crate::random::moment_ns;
+use crate::report::{BenchReport, Outcome, per_second};
+use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::{FsyncStorm, Gaps, Latency, Result, Stop, StormOp, WorkloadError};
+
+/// Result of the workload `fsync-storm`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FsyncStormResult {
+    /// The arguments it ran with.
+    pub args: FsyncStorm,
+    /// Operations that were meant for the measurement.
+    pub arrivals: u64,
+    /// Of those, the ones that were done; their times are the next four fields.
+    pub served: u64,
+    /// Of those, the ones that nobody had begun when the time to catch up was over.
+    pub unserved: u64,
+    /// From the moment an operation was meant for to its end.
+    pub response: Latency,
+    /// From the moment an operation was begun to its end.
+    pub service: Latency,
+    /// From the moment an operation was meant for to the moment it was begun.
+    pub lateness: Latency,
+    /// Sync delay: the time an fsync took.
+    pub fsync: Latency,
+    /// fsyncs that ended within the measurement, whenever they were meant for.
+    pub fsyncs: u64,
+    /// That per second.
+    pub fsyncs_per_s: f64,
+    /// The time a reader's open, read and close took together.
+    pub read: Latency,
+    /// Reads per second of the measurement.
+    pub reads_per_s: f64,
+}
+
+/// Bytes of a reader's file, and of one read of it.
+const READ_FILE_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 4096;
+
+/// How long a thread may wait for its arrival without looking whether another one failed.
+const LOOK_NS: u64 = 250 * NS_PER_MS;
+
+enum Place {
+    Server(Dir),
+    Reader(Folder, u32),
+}
+
+enum Thread {
+    Server(Box<Server>),
+    Reader { read: Recorder, ended_ns: u64 },
+}
+
+struct Server {
+    response: Recorder,
+    service: Recorder,
+    lateness: Recorder,
+    fsync: Recorder,
+    /// fsyncs that ended within the measurement.
+    fsyncs: u64,
+    ended_ns: u64,
+}
+
+pub fn run(args: &FsyncStorm, stop: &Stop) -> Result<BenchReport> {
+    if args.op == StormOp::Append && args.bytes == 0 {
+        return Err(WorkloadError::Arguments(
+            "an append of no bytes leaves its fsync nothing to do; give --bytes of 1 or more"
+                .to_owned(),
+        ));
+    }
+    let warmup_ns = seconds_ns(args.warmup_s);
+    let length_ns = seconds_ns(args.seconds);
+    let arrivals = arrivals(args, warmup_ns + length_ns)?;
+    let threads = args.threads as usize + args.readers as usize;
+    allow_open_files(threads)?;
+    let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
+    let mut places = Vec::with_capacity(threads);
+    for index in 0..args.threads {
+        places.push(Place::Server(scratch.subdir(&format!("t{index:04}"))?));
+    }
+    for index in 0..args.readers {
+        places.push(Place::Reader(readers_file(&scratch, index)?, index));
+    }
+    let window = Window {
+        warmup_ns,
+        length_ns: Some(length_ns),
+    };
+    let queue = Queue {
+        arrivals,
+        next: AtomicU64::new(0),
+        drain_ns: seconds_ns(args.drain_s),
+    };
+    let data = vec![0x6c_u8; args.bytes as usize];
+    let body = |place, schedule, failed: &Stop| match place {
+        Place::Server(dir) => serve(&dir, args, &data, &queue, schedule, stop, failed),
+        Place::Reader(folder, index) => read(&folder, index, args, schedule, stop, failed),
+    };
+    let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
+    scratch.remove()?;
+
+    let interrupted = stop.is_set();
+    let elapsed_ns = if interrupted {
+        let ended_ns = results.iter().map(Thread::ended_ns).max().unwrap_or(0);
+        ended_ns
+            .min(schedule.until_ns)
+            .saturating_sub(schedule.from_ns)
+    } else {
+        length_ns
+    };
+    let before = |ns| queue.arrivals.partition_point(|&at_ns| at_ns < ns) as u64;
+    let meant = before(warmup_ns + elapsed_ns) - before(warmup_ns);
+    let result = figures(args, meant, elapsed_ns, &results);
+    let fsyncs = result.fsyncs;
+    Ok(BenchReport::new(
+        Outcome::FsyncStorm(result),
+        fsyncs,
+        elapsed_ns,
+        interrupted,
+        observed,
+    ))
+}
+
+fn figures(
+    args: &FsyncStorm,
+    arrivals: u64,
+    elapsed_ns: u64,
+    threads: &[Thread],
+) -> FsyncStormResult {
+    let servers = || threads.iter().filter_map(Thread::server);
+    let of_servers = |pick: fn(&Server) -> &Recorder| Recorder::merged(servers().map(pick));
+    let response = of_servers(|s| &s.response);
+    let read = Recorder::merged(threads.iter().filter_map(|thread| match thread {
+        Thread::Reader { read, .. } => Some(read),
+        Thread::Server(_) => None,
+    }));
+    let fsyncs = servers().map(|server| server.fsyncs).sum();
+    FsyncStormResult {
+        args: args.clone(),
+        arrivals,
+        served: response.count,
+        unserved: arrivals.saturating_sub(response.count),
+        response,
+        service: of_servers(|s| &s.service),
+        lateness: of_servers(|s| &s.lateness),
+        fsync: of_servers(|s| &s.fsync),
+        fsyncs,
+        fsyncs_per_s: per_second(fsyncs, elapsed_ns),
+        reads_per_s: per_second(read.count, elapsed_ns),
+        read,
+    }
+}
+
+impl Thread {
+    fn ended_ns(&self) -> u64 {
+        match self {
+            Self::Server(server) => server.ended_ns,
+            Self::Reader { ended_ns, .. } => *ended_ns,
+        }
+    }
+
+    fn server(&self) -> Option<&Server> {
+        match self {
+            Self::Server(server) => Some(server),
+            Self::Reader { .. } => None,
+        }
+    }
+}
+
+/// All arrivals and who takes the next one.
+struct Queue {
+    /// Moments after the common start, nanoseconds, ascending.
+    arrivals: Vec<u64>,
+    next: AtomicU64,
+    /// Time to catch up after the measurement, nanoseconds.
+    drain_ns: u64,
+}
+
+impl Queue {
+    /// The number and the moment of the next arrival.
+    fn take(&self) -> Option<(u64, u64)> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let index = usize::try_from(number).ok()?;
+        Some((number, *self.arrivals.get(index)?))
+    }
+}
+
+/// The moments of all arrivals before `length_ns`, nanoseconds after the start, ascending.
+fn arrivals(args: &FsyncStorm, length_ns: u64) -> Result<Vec<u64>> {
+    let length_s = length_ns as f64 / NS_PER_S as f64;
+    let expected = match args.burst {
+        Some(burst) => f64::from(burst) * (length_s * 1e3 / f64::from(args.period_ms)).ceil(),
+        None => args.rate_per_s * length_s,
+    };
+    // Random gaps may make some more than expected; the limit is no sharp one.
+    if expected > OPS_MAX as f64 {
+        return Err(WorkloadError::Arguments(format!(
+            "{expected:.0} arrivals are more than {OPS_MAX}; ask for a lower rate or a shorter time"
+        )));
+    }
+    Ok(match args.burst {
+        Some(burst) => in_bursts(args, burst, length_ns),
+        None => at_rate(args, length_ns),
+    })
+}
+
+fn in_bursts(args: &FsyncStorm, burst: u32, length_ns: u64) -> Vec<u64> {
+    let period_ns = u64::from(args.period_ms) * NS_PER_MS;
+    let spread_ns = u64::from(args.spread_us) * NS_PER_US;
+    let mut arrivals = Vec::new();
+    for (number, from_ns) in (0_u32..).zip((0..length_ns).step_by(step(period_ns))) {
+        for index in 0..burst {
+            arrivals.push(from_ns + moment_ns(args.seed, index, number, spread_ns));
+        }
+    }
+    arrivals.sort_unstable();
+    arrivals.retain(|&at_ns| at_ns < length_ns);
+    arrivals
+}
+
+fn step(ns: u64) -> usize {
+    usize::try_from(ns).unwrap_or(usize::MAX)
+}
+
+/// `SplitMix64` gives the same moments on every machine; the logarithm of an exponential gap may
+/// differ in its last bit between mathematical libraries, which is far below a nanosecond.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn at_rate(args: &FsyncStorm, length_ns: u64) -> Vec<u64> {
+    let gap_ns = NS_PER_S as f64 / args.rate_per_s;
+    let mut arrivals = Vec::new();
+    let mut at_ns = 0.0;
+    for number in 0_u32.. {
+        let gaps = match args.gaps {
+            Gaps::Fixed => {
+                // From the number, so that no error adds up.
+                at_ns = gap_ns * f64::from(number);
+                0.0
+            }
+            Gaps::Exponential => {
+                let bits = moment_ns(args.seed, u32::MAX, number, 1 << 53);
+                -(1.0 - bits as f64 / (1_u64 << 53) as f64).ln()
+            }
+        };
+        at_ns += gap_ns * gaps;
+        if at_ns >= length_ns as f64 {
+            break;
+        }
+        arrivals.push(at_ns as u64);
+    }
+    arrivals
+}
+
+fn serve(
+    dir: &Dir,
+    args: &FsyncStorm,
+    data: &[u8],
+    queue: &Queue,
+    schedule: Schedule,
+    stop: &Stop,
+    failed: &Stop,
+) -> Result<Thread> {
+    let mut name = Name::new();
+    let mut server = Server {
+        response: Recorder::new(),
+        service: Recorder::new(),
+        lateness: Recorder::new(),
+        fsync: Recorder::new(),
+        fsyncs: 0,
+        ended_ns: schedule.start_ns,
+    };
+    let own = match args.op {
+        StormOp::Append => Some(dir.create(name.set(0))?),
+        StormOp::Create => None,
+    };
+    let give_up_ns = schedule.until_ns.saturating_add(queue.drain_ns);
+    while let Some((number, after_ns)) = queue.take() {
+        let meant_ns = schedule.start_ns + after_ns;
+        let mut begin_ns = now_ns();
+        while begin_ns < meant_ns && !stop.is_set() && !failed.is_set() {
+            sleep_until(meant_ns.min(begin_ns + LOOK_NS), stop);
+            begin_ns = now_ns();
+        }
+        if stop.is_set() || failed.is_set() || begin_ns > give_up_ns {
+            break;
+        }
+        let name = name.set(if own.is_some() { 0 } else { number });
+        let made = match &own {
+            Some(_) => None,
+            None => Some(dir.create(name)?),
+        };
+        // One of the two is there.
+        let Some(file) = own.as_ref().or(made.as_ref()) else {
+            break;
+        };
+        if !data.is_empty() {
+            dir.write(file, name, data)?;
+        }
+        let written_ns = now_ns();
+        dir.fsync(file, name)?;
+        let synced_ns = now_ns();
+        drop(made);
+        let end_ns = now_ns();
+        if meant_ns >= schedule.from_ns {
+            server.response.record(end_ns - meant_ns);
+            server.service.record(end_ns - begin_ns);
+            server.lateness.record(begin_ns - meant_ns);
+            server.fsync.record(synced_ns - written_ns);
+        }
+        server.fsyncs += u64::from(synced_ns > schedule.from_ns && synced_ns <= schedule.until_ns);
+        server.ended_ns = end_ns;
+    }
+    Ok(Thread::Server(Box::new(server)))
+}
+
+/// Makes the file that a reader reads, in a directory of its own.
+fn readers_file(scratch: &Scratch, index: u32) -> Result<Folder> {
+    let name = format!("r{index:04}");
+    drop(scratch.subdir(&name)?);
+    let folder = Folder::open(&scratch.path().join(name))?;
+    let file = folder.creat(c"read")?;
+    folder.write(&file, c"read", &vec![0x6c_u8; READ_FILE_BYTES])?;
+    Ok(folder)
+}
+
+fn read(
+    folder: &Folder,
+    index: u32,
+    args: &FsyncStorm,
+    schedule: Schedule,
+    stop: &Stop,
+    failed: &Stop,
+) -> Result<Thread> {
+    let mut read = Recorder::new();
+    let mut buffer = vec![0_u8; READ_BYTES];
+    let mut ended_ns = schedule.start_ns;
+    for turn in 0_u32.. {
+        let begin_ns = now_ns();
+        if begin_ns >= schedule.until_ns || stop.is_set() || failed.is_set() {
+            break;
+        }
+        let records = (READ_FILE_BYTES / READ_BYTES) as u64;
+        // Counted from the other end, so that no reader draws what a burst's thread draws.
+        let record = moment_ns(args.seed, u32::MAX - 1 - index, turn, records);
+        let file = folder.open_file(c"read", OFlags::RDONLY)?;
+        folder.read_at(&file, c"read", &mut buffer, record * READ_BYTES as u64)?;
+        drop(file);
+        ended_ns = now_ns();
+        if ended_ns > schedule.from_ns && ended_ns <= schedule.until_ns {
+            read.record(ended_ns - begin_ns);
+        }
+        if args.read_think_us > 0 {
+            sleep_until(ended_ns + u64::from(args.read_think_us) * NS_PER_US, stop);
+        }
+    }
+    Ok(Thread::Reader { read, ended_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arrivals;
+    use crate::{FsyncStorm, Gaps};
+
+    const S: u64 = 1_000_000_000;
+
+    fn args() -> FsyncStorm {
+        FsyncStorm {
+            rate_per_s: 1000.0,
+            period_ms: 100,
+            spread_us: 500,
+            seed: 1,
+            ..FsyncStorm::default()
+        }
+    }
+
+    #[test]
+    fn fixed_gaps_do_not_drift() {
+        let args = FsyncStorm {
+            rate_per_s: 3.0,
+            gaps: Gaps::Fixed,
+            ..args()
+        };
+        let at = arrivals(&args, 1000 * S).expect("few");
+        assert_eq!(at.len(), 3000);
+        assert_eq!((at[0], at[1], at[2997]), (0, 333_333_333, 999 * S));
+    }
+
+    #[test]
+    fn exponential_gaps_have_their_mean_and_spread() {
+        let args = FsyncStorm {
+            gaps: Gaps::Exponential,
+            ..args()
+        };
+        let at = arrivals(&args, 100 * S).expect("few");
+        assert!(at.is_sorted());
+        // 100,000 are expected with a standard deviation of 316.
+        assert!((98_500..101_500).contains(&at.len()), "{}", at.len());
+        // A share of 1/e of the gaps is longer than the mean.
+        let long = at.windows(2).filter(|w| w[1] - w[0] > S / 1000).count();
+        let share = long as f64 / at.len() as f64;
+        assert!((0.36..0.376).contains(&share), "{share}");
+        assert_eq!(at, arrivals(&args, 100 * S).expect("few"), "same seed");
+        let other = FsyncStorm { seed: 2, ..args };
+        assert_ne!(at, arrivals(&other, 100 * S).expect("few"));
+    }
+
+    #[test]
+    fn bursts_keep_together() {
+        let args = FsyncStorm {
+            burst: Some(8),
+            ..args()
+        };
+        let at = arrivals(&args, S).expect("few");
+        assert_eq!(at.len(), 80);
+        for (number, burst) in (0_u64..).zip(at.chunks(8)) {
+            let from_ns = number * S / 10;
+            assert!(
+                burst
+                    .iter()
+                    .all(|&ns| (from_ns..from_ns + 500_000).contains(&ns))
+            );
+        }
+    }
+
+    #[test]
+    fn too_many_arrivals_are_refused() {
+        let args = FsyncStorm {
+            rate_per_s: 1e6,
+            ..args()
+        };
+        let error = arrivals(&args, 1000 * S)
+            .expect_err("a billion")
+            .to_string();
+        assert!(error.contains("ask for a lower rate"), "{error}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Workload `metarates`: processes that create, stat and touch files of one directory, or of one
+//! each, phase by phase.
+//!
+//! The behaviour is that of Metarates: all processes pass a barrier, each creates its files with
+//! creat(2), fsyncs and closes every one of them, and the time of each process runs from the
+//! barrier to its last close. What is said of one phase is said of the others.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::now_ns;
+use crate::folder::{Folder, NameBuffer};
+use crate::latency::summary;
+use crate::phases::{PhaseResult, rate_sum_per_s};
+use crate::processes::{self, Kind};
+use crate::report::{BenchReport, Outcome};
+use crate::scratch::Scratch;
+use crate::worker::{self, Link, Part};
+use crate::{Latency, Metarates, Result, Stop};
+
+/// Name of the workload.
+pub const NAME: &str = "metarates";
+
+/// Result of the workload `metarates`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetaratesResult {
+    /// The arguments it ran with.
+    pub args: Metarates,
+    /// True when files were not made durable: the figures are an upper bound, no more.
+    pub unsafe_no_fsync: bool,
+    /// The phases asked for, in the order create, stat, utime; fewer when interrupted.
+    pub phases: Vec<PhaseResult>,
+    /// Sum over the processes of 1 / (`T_open` + `T_fsync` + `T_close`), files per second, where
+    /// each T is the mean over the files of the process; 0 without a create phase. The other
+    /// definition, all files by the time of the slowest process, is `total_per_s` of the phase.
+    pub file_creation_rate_per_s: f64,
+    /// The time an open (the creat call) took.
+    pub open: Latency,
+    /// Sync delay: the time an fsync took.
+    pub fsync: Latency,
+    /// The time a close took.
+    pub close: Latency,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Step {
+    Create,
+    Stat,
+    Utime,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Stat => "stat",
+            Self::Utime => "utime",
+        }
+    }
+}
+
+/// One process's work.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    dir: PathBuf,
+    rank: u32,
+    files: u32,
+    fsync: bool,
+    steps: Vec<Step>,
+}
+
+pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
+    processes::bound(args.procs, u64::from(args.files))?;
+    let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
+    let steps = steps(args);
+    let mut jobs = Vec::with_capacity(args.procs as usize);
+    for rank in 0..args.procs {
+        let name = if args.unique_dirs {
+            format!("n{rank}")
+        } else {
+            "shared".to_owned()
+        };
+        // Made here, so that no process waits for another one's directory in a phase.
+        drop(scratch.subdir(&name)?);
+        jobs.push(worker::Job::Metarates(Job {
+            dir: scratch.path().join(name),
+            rank,
+            files: args.files,
+            fsync: !args.no_fsync,
+            steps: steps.clone(),
+        }));
+    }
+    let (phases, observed) =
+        processes::run(Kind::Processes(NAME), jobs, steps.len(), &scratch, stop)?;
+    scratch.remove()?;
+
+    let created = phases.first().filter(|_| steps[0] == Step::Create);
+    let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
+    let named = phases.iter().zip(&steps);
+    let result = MetaratesResult {
+        args: args.clone(),
+        unsafe_no_fsync: args.no_fsync,
+        phases: named
+            .map(|(phase, step)| PhaseResult::new(step.name(), phase))
+            .collect(),
+        file_creation_rate_per_s: created.map_or(0.0, rate_sum_per_s),
+        open: call(0),
+        fsync: call(1),
+        close: call(2),
+    };
+    let elapsed_ns = phases.iter().map(processes::Phase::length_ns).sum();
+    let fsyncs = result.fsync.count;
+    Ok(BenchReport::new(
+        Outcome::Metarates(result),
+        fsyncs,
+        elapsed_ns,
+        stop.is_set(),
+        observed,
+    ))
+}
+
+/// The phases asked for; create when none is.
+fn steps(args: &Metarates) -> Vec<Step> {
+    let asked = [
+        (Step::Create, args.create),
+        (Step::Stat, args.stat),
+        (Step::Utime, args.utime),
+    ];
+    let steps: Vec<Step> = asked
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(s, _)| *s)
+        .collect();
+    if steps.is_empty() {
+        vec![Step::Create]
+    } else {
+        steps
+    }
+}
+
+impl Job {
+    pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
+        let folder = Folder::open(&self.dir)?;
+        if self.steps.first() != Some(&Step::Create) {
+            // The other phases need files; making them is not what they measure.
+            self.create(&folder, false, link)?;
+        }
+        let mut parts = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            if !link.barrier()? {
+                return Ok(parts);
+            }
+            parts.push(match step {
+                Step::Create => self.create(&folder, self.fsync, link)?,
+                Step::Stat => self.each(link, |name| folder.stat(name))?,
+                Step::Utime => self.each(link, |name| folder.utime(name))?,
+            });
+        }
+        link.barrier()?;
+        Ok(parts)
+    }
+
+    fn create(&self, folder: &Folder, fsync: bool, link: &Link) -> Result<Part> {
+        let mut name = NameBuffer::default();
+        let files = self.files as usize;
+        let mut open = Vec::with_capacity(files);
+        let mut sync = Vec::with_capacity(if fsync { files } else { 0 });
+        let mut close = Vec::with_capacity(files);
+        let flags = link.flags();
+        let begin_ns = now_ns();
+        let mut end_ns = begin_ns;
+        for index in 0..self.files {
+            if flags.is_stopped() {
+                break;
+            }
+            let name = name.set(format_args!("n{}f{index}", self.rank));
+            let start_ns = now_ns();
+            let file = folder.creat(name)?;
+            let opened_ns = now_ns();
+            let mut synced_ns = opened_ns;
+            if fsync {
+                folder.fsync(&file, name)?;
+                synced_ns = now_ns();
+                sync.push(synced_ns - opened_ns);
+            }
+            drop(file);
+            end_ns = now_ns();
+            open.push(opened_ns - start_ns);
+            close.push(end_ns - synced_ns);
+        }
+        Ok(Part {
+            begin_ns,
+            end_ns,
+            ops: open.len() as u64,
+            calls: vec![open, sync, close],
+        })
+    }
+
+    fn each(
+        &self,
+        link: &Link,
+        mut call: impl FnMut(&std::ffi::CStr) -> Result<()>,
+    ) -> Result<Part> {
+        let mut name = NameBuffer::default();
+        let mut times = Vec::with_capacity(self.files as usize);
+        let flags = link.flags();
+        let begin_ns = now_ns();
+        let mut end_ns = begin_ns;
+        for index in 0..self.files {
+            if flags.is_stopped() {
+                break;
+            }
+            let name = name.set(format_args!("n{}f{index}", self.rank));
+            let start_ns = now_ns();
+            call(name)?;
+            end_ns = now_ns();
+            times.push(end_ns - start_ns);
+        }
+        Ok(Part {
+            begin_ns,
+            end_ns,
+            ops: times.len() as u64,
+            calls: vec![times],
+        })
+    }
+}

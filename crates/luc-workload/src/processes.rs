@@ -1,0 +1,385 @@
+//! Real processes (or threads) that begin every phase together, as programs of MPI do.
+//!
+//! A process is this same program once more, told by a hidden subcommand to work: nothing is
+//! forked in the middle of a program that may have threads. See [`crate::worker`] for what is
+//! said between them. Workers never outlive the parent: the kernel kills them when it ends, and
+//! the parent ends and reaps them on every way out.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid};
+use rustix::time::Timespec;
+
+use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
+use crate::crew::Observed;
+use crate::journal::Journal;
+use crate::scratch::{Scratch, allow_descriptors};
+use crate::usage::Usage;
+use crate::worker::{Assignment, Flags, Job, Link, Order, Part, Reply, SHARED_BYTES};
+use crate::{Result, Stop, WorkloadError, worker};
+
+/// Most workers of one run.
+pub const WORKERS_MAX: i64 = 65_536;
+
+/// Most operations of one run: each call of each is kept, 8 bytes, until the end.
+pub const OPS_MAX: u64 = 1 << 24;
+
+/// The hidden subcommand that makes a worker of this program.
+pub const WORKER: &str = "worker";
+
+/// Stack of a worker that is a thread.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// How long the parent may go without looking at the stop flag.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// What the workers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Processes of this program, which was told to run the workload of this name.
+    Processes(&'static str),
+    /// Threads of this process.
+    Threads,
+}
+
+/// One phase of all workers.
+#[derive(Debug)]
+pub struct Phase {
+    /// When all began.
+    pub start_ns: u64,
+    /// When the last had ended and the parent knew it: the barrier behind the phase was passed.
+    pub passed_ns: u64,
+    /// Each worker's part, in the order of the jobs.
+    pub parts: Vec<Part>,
+}
+
+impl Phase {
+    /// Operations of all workers.
+    pub fn ops(&self) -> u64 {
+        self.parts.iter().map(|part| part.ops).sum()
+    }
+
+    /// Length through the barrier behind the phase, nanoseconds.
+    pub fn length_ns(&self) -> u64 {
+        self.passed_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Every worker's times of the calls of this kind, in one list.
+    pub fn calls(&self, kind: usize) -> Vec<u64> {
+        let lists = self.parts.iter().filter_map(|part| part.calls.get(kind));
+        lists.flatten().copied().collect()
+    }
+}
+
+/// Runs the jobs, each by a worker of its own, through `phases` phases.
+///
+/// Fewer phases come back when `stop` was raised, and the last of them may then be cut short. What
+/// was observed is the sum over the phases. The first error of any worker ends all of them.
+pub fn run(
+    kind: Kind,
+    jobs: Vec<Job>,
+    phases: usize,
+    scratch: &Scratch,
+    stop: &Stop,
+) -> Result<(Vec<Phase>, Observed)> {
+    let mut company = Company::start(kind, jobs)?;
+    let journal = Journal::below(scratch.path());
+    let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
+    company.at_barrier(stop)?;
+    if !stop.is_set() {
+        scratch.settle()?;
+    }
+    let mut done = Vec::with_capacity(phases);
+    let mut observed = None;
+    while done.len() < phases && !stop.is_set() {
+        let workers = company.members.len() as u64;
+        // Time for every worker to reach its sleep, so that all of them wake at the same moment.
+        let start_ns = now_ns() + 10 * NS_PER_MS + workers * 100 * NS_PER_US;
+        company.order(&Order::Go(start_ns))?;
+        sleep_until(start_ns, stop);
+        let before = read();
+        company.at_barrier(stop)?;
+        let passed_ns = now_ns();
+        let after = read();
+        let phase = Observed {
+            journal: after.0.zip(before.0).map(|(b, a)| b.since(a)),
+            cpu_busy_ns: after.1.zip(before.1).map(|(b, a)| b.busy_ns_since(a)),
+        };
+        observed = Some(observed.map_or(phase, |sum| add(sum, phase)));
+        done.push(Phase {
+            start_ns,
+            passed_ns,
+            parts: Vec::with_capacity(company.members.len()),
+        });
+    }
+    company.order(&Order::Collect)?;
+    for parts in company.results(stop)? {
+        for (phase, part) in done.iter_mut().zip(parts) {
+            phase.parts.push(part);
+        }
+    }
+    Ok((done, observed.unwrap_or_default()))
+}
+
+/// Refuses more operations than can be kept.
+pub fn bound(workers: u32, each: u64) -> Result<()> {
+    let all = u64::from(workers).saturating_mul(each);
+    if all <= OPS_MAX {
+        return Ok(());
+    }
+    Err(WorkloadError::Arguments(format!(
+        "{workers} times {each} is {all} operations, of which at most {OPS_MAX} can be measured; ask for fewer"
+    )))
+}
+
+fn add(a: Observed, b: Observed) -> Observed {
+    Observed {
+        journal: a.journal.zip(b.journal).map(|(a, b)| crate::JournalCounts {
+            commits: a.commits + b.commits,
+            requested: a.requested + b.requested,
+        }),
+        cpu_busy_ns: a.cpu_busy_ns.zip(b.cpu_busy_ns).map(|(a, b)| a + b),
+    }
+}
+
+struct Member {
+    socket: BufReader<UnixStream>,
+    child: Option<Child>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// All workers of a run; dropping it ends them.
+struct Company {
+    members: Vec<Member>,
+    epoll: OwnedFd,
+    flags: Flags,
+}
+
+impl Company {
+    fn start(kind: Kind, jobs: Vec<Job>) -> Result<Self> {
+        let wanted = jobs.len();
+        // A thread holds both ends of its socket, its directory and its file.
+        let each = if kind == Kind::Threads { 4 } else { 1 };
+        allow_descriptors(wanted, each * wanted as u64)?;
+        let shared = shared_memory().map_err(|e| setup("make memory to share with", e))?;
+        let mut company = Self {
+            members: Vec::with_capacity(wanted),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| setup("wait for", e))?,
+            flags: Flags::map(shared.as_fd()).map_err(|e| setup("share memory with", e))?,
+        };
+        let words = match kind {
+            Kind::Processes(workload) => words_before(workload),
+            Kind::Threads => Vec::new(),
+        };
+        for job in jobs {
+            let member = match kind {
+                Kind::Processes(_) => process(&words, &shared),
+                Kind::Threads => work_in_thread(job.clone(), company.flags),
+            };
+            let number = company.members.len() + 1;
+            let mut member = member.map_err(|source| refused(kind, number, wanted, source))?;
+            let data = epoll::EventData::new_u64(company.members.len() as u64);
+            let socket = member.socket.get_ref();
+            let added = epoll::add(&company.epoll, socket, data, epoll::EventFlags::IN);
+            let told = added.map_err(io::Error::from).and_then(|()| match kind {
+                Kind::Threads => Ok(()),
+                Kind::Processes(_) => {
+                    let parent = Pid::as_raw_pid(getpid());
+                    worker::send(member.socket.get_mut(), &Assignment { parent, job })
+                }
+            });
+            company.members.push(member);
+            if let Err(error) = told {
+                return Err(company.ended(number - 1, &error));
+            }
+        }
+        Ok(company)
+    }
+
+    /// Says the same to everybody.
+    fn order(&mut self, order: &Order) -> Result<()> {
+        for index in 0..self.members.len() {
+            if let Err(error) = worker::send(self.members[index].socket.get_mut(), order) {
+                return Err(self.ended(index, &error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everybody is at the barrier.
+    fn at_barrier(&mut self, stop: &Stop) -> Result<()> {
+        self.replies(stop, |number, reply| match reply {
+            Reply::Here => Ok(()),
+            reply => Err(failure(number, reply)),
+        })
+    }
+
+    /// Waits for everybody's results, in the order of the jobs.
+    fn results(&mut self, stop: &Stop) -> Result<Vec<Vec<Part>>> {
+        let mut results = vec![Vec::new(); self.members.len()];
+        self.replies(stop, |number, reply| match reply {
+            Reply::Result(parts) => {
+                results[number - 1] = parts;
+                Ok(())
+            }
+            reply => Err(failure(number, reply)),
+        })?;
+        Ok(results)
+    }
+
+    /// Waits for one reply of everybody and hands each, with the worker's number counted from 1,
+    /// to `take`.
+    fn replies(
+        &mut self,
+        stop: &Stop,
+        mut take: impl FnMut(usize, Reply) -> Result<()>,
+    ) -> Result<()> {
+        let mut missing = self.members.len();
+        let mut events = Vec::with_capacity(64);
+        while missing > 0 {
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&LOOK)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(setup("wait for", error)),
+            }
+            if stop.is_set() {
+                self.flags.stop();
+            }
+            for event in events.drain(..) {
+                let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+                match worker::receive(&mut self.members[index].socket) {
+                    Ok(reply) => take(index + 1, reply)?,
+                    Err(error) => return Err(self.ended(index, &error)),
+                }
+                missing -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a worker that went away without a word.
+    fn ended(&mut self, index: usize, error: &io::Error) -> WorkloadError {
+        let how = match self.members[index].child.as_mut().map(Child::wait) {
+            Some(Ok(status)) => status.to_string(),
+            Some(Err(error)) => error.to_string(),
+            None => error.to_string(),
+        };
+        WorkloadError::WorkerEnded {
+            number: index + 1,
+            how,
+        }
+    }
+}
+
+impl Drop for Company {
+    fn drop(&mut self) {
+        self.flags.stop();
+        for member in &mut self.members {
+            // Whoever waits for an order hears that there will be none.
+            let _ = member.socket.get_ref().shutdown(std::net::Shutdown::Both);
+            if let Some(child) = &mut member.child {
+                // It fails only for a process that was reaped already.
+                let _ = child.kill();
+            }
+        }
+        for member in &mut self.members {
+            if let Some(child) = &mut member.child {
+                let _ = child.wait();
+            }
+            if let Some(thread) = member.thread.take() {
+                // A panic was printed where it happened, and was reported as an end.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn failure(number: usize, reply: Reply) -> WorkloadError {
+    match reply {
+        Reply::Failed { text, errno } => WorkloadError::Worker { text, errno },
+        reply => WorkloadError::WorkerEnded {
+            number,
+            how: format!("it said {reply:?} out of turn"),
+        },
+    }
+}
+
+fn setup(call: &'static str, source: impl Into<io::Error>) -> WorkloadError {
+    WorkloadError::call(call, "the workers", source)
+}
+
+fn refused(kind: Kind, number: usize, wanted: usize, source: io::Error) -> WorkloadError {
+    match kind {
+        Kind::Processes(_) => WorkloadError::Process {
+            number,
+            wanted,
+            source,
+        },
+        Kind::Threads => WorkloadError::Thread {
+            number,
+            wanted,
+            source,
+        },
+    }
+}
+
+fn shared_memory() -> io::Result<OwnedFd> {
+    let file = memfd_create(c"luc-bench", MemfdFlags::CLOEXEC)?;
+    ftruncate(&file, SHARED_BYTES as u64)?;
+    Ok(file)
+}
+
+/// The words of our own command line in front of the workload's name: what a worker needs to be
+/// told to come to the same place of the same program.
+fn words_before(workload: &str) -> Vec<OsString> {
+    std::env::args_os()
+        .take_while(|word| word != workload)
+        .collect()
+}
+
+fn process(words: &[OsString], shared: &OwnedFd) -> io::Result<Member> {
+    let (ours, theirs) = UnixStream::pair()?;
+    // Not by its name, which may meanwhile mean a newer program.
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = words.first() {
+        command.arg0(name);
+    }
+    let child = command
+        .args(words.iter().skip(1))
+        .arg(WORKER)
+        .stdin(OwnedFd::from(theirs))
+        .stdout(shared.try_clone()?)
+        .stderr(Stdio::inherit())
+        // Ctrl-C is the parent's business: it tells the workers.
+        .process_group(0)
+        .spawn()?;
+    Ok(Member {
+        socket: BufReader::new(ours),
+        child: Some(child),
+        thread: None,
+    })
+}
+
+fn work_in_thread(job: Job, flags: Flags) -> io::Result<Member> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let thread = thread::Builder::new()
+        .stack_size(STACK_BYTES)
+        .spawn(move || Link::new(theirs, flags).serve(&job))?;
+    Ok(Member {
+        socket: BufReader::new(ours),
+        child: None,
+        thread: Some(thread),
+    })
+}

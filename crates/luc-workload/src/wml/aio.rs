@@ -1,0 +1,255 @@
+//! Asynchronous writes, as the C library does them for Filebench.
+//!
+//! Filebench's `aiowrite` is `aio_write` of POSIX, which the GNU C library does with threads of
+//! the process: at most twenty, a new one while none is idle, and the requests of one file
+//! descriptor one after the other. The same is done here, one pool per process of the workload:
+//! the number of writes in flight is part of what the workload asks of the file system. (The
+//! kernel's own interfaces would hand a synchronous buffered write to worker threads as well, but
+//! to others in number, and are not open to everybody everywhere.)
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::io::{Errno, pwrite, retry_on_intr};
+
+use crate::clock::now_ns;
+use crate::latency::Recorder;
+
+/// What the GNU C library allows by default.
+const THREADS_MAX: usize = 20;
+const STACK_BYTES: usize = 128 * 1024;
+
+/// Whether a write has ended; used again for the next write after that.
+pub type Ticket = Arc<AtomicU32>;
+
+const RUNNING: u32 = 1;
+const DONE: u32 = 0;
+
+/// A file of a fileset, for the message of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    pub fileset: usize,
+    pub index: u32,
+}
+
+/// A write to be done.
+pub struct Request {
+    pub file: Arc<OwnedFd>,
+    pub id: FileId,
+    pub offset: u64,
+    pub bytes: usize,
+    pub dsync: bool,
+    pub ticket: Ticket,
+}
+
+/// Why a write failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failed {
+    pub id: FileId,
+    pub why: Why,
+}
+
+/// What the system said.
+#[derive(Clone, Copy, Debug)]
+pub enum Why {
+    Errno(Errno),
+    Short { done: usize, wanted: usize },
+}
+
+struct PerFile {
+    fd: RawFd,
+    running: bool,
+    waiting: VecDeque<Request>,
+}
+
+struct State {
+    files: Vec<PerFile>,
+    /// Indices of files with requests that nobody works on.
+    ready: VecDeque<usize>,
+    threads: usize,
+    idle: usize,
+    quit: bool,
+    failed: Option<Failed>,
+    synced: Recorder,
+    handles: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+    /// Only what ends between these moments is recorded, nanoseconds.
+    window_ns: OnceLock<(u64, u64)>,
+    /// What is written: zeros, as a thread's memory is in Filebench.
+    zeros: Vec<u8>,
+}
+
+/// The writing threads of one process.
+pub struct Pool(Arc<Shared>);
+
+impl Pool {
+    /// A pool for writes of up to `bytes_max`.
+    pub fn new(bytes_max: usize) -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(State {
+                files: Vec::new(),
+                ready: VecDeque::new(),
+                threads: 0,
+                idle: 0,
+                quit: false,
+                failed: None,
+                synced: Recorder::new(),
+                handles: Vec::new(),
+            }),
+            work: Condvar::new(),
+            window_ns: OnceLock::new(),
+            zeros: vec![0; bytes_max],
+        }))
+    }
+
+    /// Tells between which moments the writes are to be recorded; the first call counts.
+    pub fn begin(&self, window_ns: (u64, u64)) {
+        let _ = self.0.window_ns.set(window_ns);
+    }
+
+    /// Whether writes of this size are possible.
+    pub fn holds(&self, bytes: u64) -> bool {
+        bytes <= self.0.zeros.len() as u64
+    }
+
+    /// Begins a write.
+    ///
+    /// # Errors
+    /// When the first thread cannot be started.
+    pub fn submit(&self, request: Request) -> std::io::Result<()> {
+        request.ticket.store(RUNNING, Ordering::Relaxed);
+        let mut state = self.0.lock();
+        let fd = request.file.as_raw_fd();
+        let known = state.files.iter().position(|file| file.fd == fd);
+        let at = known.unwrap_or_else(|| {
+            state.files.push(PerFile {
+                fd,
+                running: false,
+                waiting: VecDeque::new(),
+            });
+            state.files.len() - 1
+        });
+        let file = &mut state.files[at];
+        file.waiting.push_back(request);
+        if file.running || file.waiting.len() > 1 {
+            // Who works on this file, or will, goes on with it.
+            return Ok(());
+        }
+        state.ready.push_back(at);
+        if state.idle == 0 && state.threads < THREADS_MAX {
+            let shared = Arc::clone(&self.0);
+            let spawned = thread::Builder::new()
+                .name("bench-aio".into())
+                .stack_size(STACK_BYTES)
+                .spawn(move || shared.work());
+            match spawned {
+                Ok(handle) => {
+                    state.threads += 1;
+                    state.handles.push(handle);
+                }
+                Err(error) if state.threads == 0 => return Err(error),
+                Err(_) => {}
+            }
+        }
+        drop(state);
+        self.0.work.notify_one();
+        Ok(())
+    }
+
+    /// The first write that failed.
+    pub fn failed(&self) -> Option<Failed> {
+        self.0.lock().failed
+    }
+
+    /// Drops writes that have not begun, waits for the others, and gives how long synchronous ones
+    /// took.
+    pub fn end(&self) -> Recorder {
+        let mut state = self.0.lock();
+        state.quit = true;
+        state.ready.clear();
+        let handles = std::mem::take(&mut state.handles);
+        drop(state);
+        self.0.work.notify_all();
+        for handle in handles {
+            // A helper has nothing that could panic; if it did, its writes are lost with it.
+            let _ = handle.join();
+        }
+        std::mem::replace(&mut self.0.lock().synced, Recorder::new())
+    }
+}
+
+/// Whether the write of this ticket has ended.
+pub fn ended(ticket: &Ticket) -> bool {
+    ticket.load(Ordering::Acquire) == DONE
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let (from_ns, until_ns) = self.window_ns.get().copied().unwrap_or((0, 0));
+        let mut state = self.lock();
+        loop {
+            while state.ready.is_empty() && !state.quit {
+                state.idle += 1;
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+            let Some(at) = state.ready.pop_front() else {
+                return;
+            };
+            let Some(request) = state.files[at].waiting.pop_front() else {
+                continue;
+            };
+            state.files[at].running = true;
+            drop(state);
+
+            let begin_ns = now_ns();
+            let result = retry_on_intr(|| {
+                pwrite(&request.file, &self.zeros[..request.bytes], request.offset)
+            });
+            let end_ns = now_ns();
+
+            state = self.lock();
+            let why = match result {
+                Ok(done) if done == request.bytes => None,
+                Ok(done) => Some(Why::Short {
+                    done,
+                    wanted: request.bytes,
+                }),
+                Err(errno) => Some(Why::Errno(errno)),
+            };
+            match why {
+                Some(why) => {
+                    state.failed.get_or_insert(Failed {
+                        id: request.id,
+                        why,
+                    });
+                }
+                None if request.dsync && end_ns > from_ns && end_ns <= until_ns => {
+                    state.synced.record(end_ns - begin_ns);
+                }
+                None => {}
+            }
+            request.ticket.store(DONE, Ordering::Release);
+            let file = &mut state.files[at];
+            file.running = false;
+            // After all that was ready before, as the library queues them.
+            if !file.waiting.is_empty() && !state.quit {
+                state.ready.push_back(at);
+            }
+        }
+    }
+}

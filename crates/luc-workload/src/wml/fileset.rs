@@ -1,0 +1,155 @@
+//! A fileset while it is being worked on: its tree, the state of its entries, and their paths.
+
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+
+use luc_wml::plan::Fileset;
+
+use super::rotor::{Entries, Want};
+use super::tree::{DirId, Leaf, Tree};
+
+/// A fileset of the run.
+pub struct LiveFileset<'p> {
+    /// As the workload file has it.
+    pub plan: &'p Fileset,
+    /// Its shape.
+    pub tree: Tree,
+    /// The state of its files, by index.
+    pub files: Entries,
+    /// The state of its leaf directories, by index.
+    pub leaf_dirs: Entries,
+    /// The state of its directories, which always exist.
+    pub dirs: Entries,
+    /// Files that existed before the run.
+    pub preallocated: u64,
+    /// Path of each directory below the run's directory.
+    paths: Vec<CString>,
+}
+
+/// Which of a fileset's entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A leaf directory.
+    LeafDir,
+}
+
+impl<'p> LiveFileset<'p> {
+    /// A fileset of which nothing but the directories counts as existing.
+    pub fn new(plan: &'p Fileset, tree: Tree) -> Self {
+        let dirs = Entries::new(tree.dirs.len());
+        let mut paths: Vec<CString> = Vec::with_capacity(tree.dirs.len());
+        for (id, dir) in (0_u32..).zip(&tree.dirs) {
+            dirs.set_existing(id);
+            // Parents come before their children.
+            let path = match dir.parent {
+                None => plan.name.clone().into_bytes(),
+                Some(parent) => {
+                    let mut path = paths[parent as usize].as_bytes().to_vec();
+                    path.push(b'/');
+                    path.extend_from_slice(&digits(dir.serial));
+                    path
+                }
+            };
+            // Names with a zero byte are refused before anything is made.
+            paths.push(CString::new(path).unwrap_or_default());
+        }
+        Self {
+            plan,
+            files: Entries::new(tree.files.len()),
+            leaf_dirs: Entries::new(tree.leaf_dirs.len()),
+            dirs,
+            preallocated: 0,
+            paths,
+            tree,
+        }
+    }
+
+    /// The entries of one kind.
+    pub fn entries(&self, kind: Kind) -> &Entries {
+        match kind {
+            Kind::File => &self.files,
+            Kind::LeafDir => &self.leaf_dirs,
+        }
+    }
+
+    /// The leaf at `index` of one kind.
+    pub fn leaf(&self, kind: Kind, index: u32) -> Leaf {
+        match kind {
+            Kind::File => self.tree.files[index as usize],
+            Kind::LeafDir => self.tree.leaf_dirs[index as usize],
+        }
+    }
+
+    /// Sets `buffer` to the path of a leaf below the run's directory.
+    pub fn leaf_path(&self, leaf: Leaf, buffer: &mut PathBuffer) {
+        buffer.set(
+            self.paths[leaf.parent as usize].as_bytes(),
+            Some(leaf.serial),
+        );
+    }
+
+    /// The path of a directory below the run's directory.
+    pub fn dir(&self, dir: DirId) -> &CStr {
+        &self.paths[dir as usize]
+    }
+
+    /// Sets `buffer` to the path of a directory below the run's directory.
+    pub fn dir_path(&self, dir: DirId, buffer: &mut PathBuffer) {
+        buffer.set(self.paths[dir as usize].as_bytes(), None);
+    }
+
+    /// What a pick that found nothing was about, in words.
+    pub fn lacking(&self, kind: Kind, want: Want) -> String {
+        let (count, what) = match kind {
+            Kind::File => (self.files.len(), "files"),
+            Kind::LeafDir => (self.leaf_dirs.len(), "leaf directories"),
+        };
+        match want {
+            Want::Existing => format!(
+                "none of the {count} {what} of fileset {} exists",
+                self.plan.name
+            ),
+            Want::Missing => format!("all {count} {what} of fileset {} exist", self.plan.name),
+        }
+    }
+}
+
+/// A path that is rewritten in place: no allocation in a measured loop.
+#[derive(Default)]
+pub struct PathBuffer(Vec<u8>);
+
+impl PathBuffer {
+    fn set(&mut self, dir: &[u8], serial: Option<u32>) {
+        self.0.clear();
+        self.0.extend_from_slice(dir);
+        if let Some(serial) = serial {
+            self.0.push(b'/');
+            self.0.extend_from_slice(&digits(serial));
+        }
+        self.0.push(0);
+    }
+
+    /// The path that was set last; an empty one before the first.
+    pub fn get(&self) -> &CStr {
+        CStr::from_bytes_with_nul(&self.0).unwrap_or(c"")
+    }
+
+    /// That path below `root`.
+    pub fn below(&self, root: &Path) -> PathBuf {
+        root.join(self.get().to_string_lossy().as_ref())
+    }
+}
+
+/// A serial number as Filebench writes it: eight digits (a tree has fewer than 10^8 entries).
+fn digits(serial: u32) -> [u8; 8] {
+    let mut text = *b"00000000";
+    let mut rest = serial;
+    for digit in text.iter_mut().rev() {
+        // A remainder of ten fits any integer.
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+    }
+    text
+}

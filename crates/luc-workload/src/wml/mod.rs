@@ -1,0 +1,41 @@
+//! An engine for workload files in Filebench's language: `luc bench run`.
+//!
+//! It runs a [`Plan`] the way Filebench 1.5 does, including what is easily got wrong: which entry
+//! an operation takes, when sizes are drawn, what counts as an operation. What differs, and why:
+//!
+//! - Processes of the workload are groups of threads of one process. Each thread has its own table
+//!   of open files, as in Filebench, so nothing but the address space is shared.
+//! - No lock is shared by all threads on the path of an operation: entries of a fileset are picked
+//!   with atomic operations (`rotor`), counts are kept per thread, events are taken from a
+//!   clock (`sync`). A thread sleeps where Filebench's would spin.
+//! - Where every entry of the wanted kind is busy, a thread waits for one; Filebench does so only
+//!   while none at all is idle, and otherwise ends the run.
+//! - The filesets are made in one new directory inside the one that was given, whatever path the
+//!   file names, and go away with it; so there is nothing to reuse.
+//! - Memory of threads is not touched before it is used, and what is written is zeros.
+
+mod aio;
+mod draw;
+mod engine;
+mod fileset;
+mod jobs;
+mod ops_files;
+mod ops_flow;
+mod ops_io;
+mod options;
+mod park;
+mod prepare;
+mod random;
+mod report;
+mod rotor;
+mod run;
+mod stats;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod worker;
+
+pub use options::WmlOptions;
+pub use report::{FilesetResult, FlowopResult, WmlResult};
+pub use run::run;

@@ -1,0 +1,47 @@
+//! What a run of a workload file can be told.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+/// Arguments of `luc bench run`, apart from the file and its variables.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+pub struct WmlOptions {
+    /// Directory on the file system to test; a sub-directory of it is used and removed
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Measure for this many seconds instead of the file's time
+    #[arg(long, value_name = "S", value_parser = crate::args::duration_s)]
+    pub seconds: Option<f64>,
+    /// Measure this many I/O operations of all threads together instead of a time
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = crate::args::warmup_s)]
+    pub warmup_s: f64,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Draw as Filebench does, whose generators are never seeded: same files, same sizes
+    #[arg(long, conflicts_with = "seed")]
+    pub filebench_generator: bool,
+    /// Write the file system out between preparation and run (Filebench does not)
+    #[arg(long)]
+    pub settle: bool,
+    /// Keep the files instead of removing them at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// UNSAFE upper bound: leave out fsync and synchronous writes, so nothing is made durable
+    #[arg(long)]
+    pub no_fsync: bool,
+    /// Make the files, tell about them, and run nothing
+    #[arg(long, conflicts_with_all = ["ops", "seconds", "settle"])]
+    pub prepare_only: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,56 @@
+//! Waiting for something that other threads change by atomic operations, without a lock on their
+//! path: who changes something looks at one counter, and takes the lock only if somebody waits.
+
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a waiter may sleep without looking whether the run has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A place to wait.
+#[derive(Default)]
+pub struct Park {
+    waiting: AtomicU32,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Park {
+    /// Waits until `attempt` gives something, or `give_up` says so (looked at ten times a second,
+    /// and at each wake-up).
+    pub fn until<T>(
+        &self,
+        mut attempt: impl FnMut() -> Option<T>,
+        mut give_up: impl FnMut() -> bool,
+    ) -> Option<T> {
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        // Either the attempt sees the change, or who made the change sees the counter.
+        fence(Ordering::SeqCst);
+        let found = loop {
+            if let Some(found) = attempt() {
+                break Some(found);
+            }
+            if give_up() {
+                break None;
+            }
+            let (next, _) = self
+                .changed
+                .wait_timeout(guard, LOOK)
+                .unwrap_or_else(PoisonError::into_inner);
+            guard = next;
+        };
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        found
+    }
+
+    /// Wakes everybody; called after a change, which must have been an atomic exchange of
+    /// sequential consistency: it takes the place of a fence.
+    pub fn wake(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.changed.notify_all();
+        }
+    }
+}

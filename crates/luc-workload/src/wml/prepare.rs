@@ -1,0 +1,250 @@
+//! Making the files that exist before the run.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use luc_wml::plan::{Fileset, Plan};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::io::{retry_on_intr, write};
+
+use super::draw::Draws;
+use super::fileset::{Kind, LiveFileset, PathBuffer};
+use super::tree::Tree;
+use crate::{Result, Stop, WorkloadError};
+
+/// Bytes of each write, as Filebench allocates.
+const CHUNK: usize = 1 << 20;
+/// Threads that allocate where a fileset asks for several.
+const THREADS: usize = 32;
+/// The largest number that the generator of the preallocation gives.
+const RAND_MAX: u64 = 0x7fff_ffff;
+
+/// Where files are made.
+pub struct Ground<'a> {
+    /// The run's directory.
+    pub root: &'a OwnedFd,
+    /// Its path, for messages.
+    pub path: &'a Path,
+}
+
+/// Draws all filesets and makes their directories and files. What was asked to stop leaves the
+/// filesets incomplete.
+///
+/// Filebench works through its list of filesets from the one defined last: so do the draws here.
+pub fn prepare<'p>(
+    plan: &'p Plan,
+    draws: &mut Draws<'_>,
+    ground: &Ground<'_>,
+    stop: &Stop,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<LiveFileset<'p>>> {
+    let mut all = Vec::with_capacity(plan.filesets.len());
+    for fileset in plan.filesets.iter().rev() {
+        say(&format!("preparing fileset {}", fileset.name));
+        let (live, files, leaf_dirs) = lay_out(fileset, draws)?;
+        make_dirs(&live, ground)?;
+        make_files(&live, &files, ground, stop)?;
+        make_leaf_dirs(&live, &leaf_dirs, ground)?;
+        all.push(live);
+    }
+    all.reverse();
+    Ok(all)
+}
+
+/// Draws a fileset: its tree, and the files and leaf directories to be made, in their order.
+pub fn lay_out<'p>(
+    fileset: &'p Fileset,
+    draws: &mut Draws<'_>,
+) -> Result<(LiveFileset<'p>, Vec<u32>, Vec<u32>)> {
+    let tree = Tree::draw(fileset, draws)?;
+    let mut live = LiveFileset::new(fileset, tree);
+    let (files, leaf_dirs) = choose(&mut live, draws);
+    Ok((live, files, leaf_dirs))
+}
+
+/// Decides which entries exist, and in which order they are made: Filebench picks from all of
+/// them at random, to scatter them, and draws for each whether it exists.
+fn choose(live: &mut LiveFileset<'_>, draws: &mut Draws<'_>) -> (Vec<u32>, Vec<u32>) {
+    let percent = draws.whole(live.plan.prealloc_percent).min(100);
+    let missing = RAND_MAX * (100 - percent) / 100;
+    let mut files = order(live.files.len(), draws, |drawn| {
+        missing == 0 || drawn > missing
+    });
+    let leaf_dirs = order(live.leaf_dirs.len(), draws, |drawn| drawn >= missing);
+    for &index in &files {
+        live.files.set_existing(index);
+    }
+    for &index in &leaf_dirs {
+        live.leaf_dirs.set_existing(index);
+    }
+    live.preallocated = files.len() as u64;
+    files.shrink_to_fit();
+    (files, leaf_dirs)
+}
+
+fn order(count: usize, draws: &mut Draws<'_>, exists: impl Fn(u64) -> bool) -> Vec<u32> {
+    let mut free = Free::new(count);
+    let mut chosen = Vec::with_capacity(count);
+    while let Some(index) = free.take(draws.generator.scaled(count as u64, 0)) {
+        if exists(draws.generator.bits31()) {
+            chosen.push(index);
+        }
+    }
+    chosen
+}
+
+/// The entries that were not picked yet. Each points to the next such one at or after it.
+struct Free {
+    next: Vec<u32>,
+    left: usize,
+}
+
+impl Free {
+    fn new(count: usize) -> Self {
+        // A tree has fewer than 2^32 entries; the one past the end stands for none.
+        let last = u32::try_from(count).unwrap_or(u32::MAX);
+        Self {
+            next: (0..=last).collect(),
+            left: count,
+        }
+    }
+
+    /// Takes the first free entry at or after `from`, or else the first of all.
+    fn take(&mut self, from: u64) -> Option<u32> {
+        self.left = self.left.checked_sub(1)?;
+        let end = self.next.len() - 1;
+        let from = usize::try_from(from).map_or(end, |from| from.min(end));
+        let mut found = self.find(from);
+        if found == end {
+            found = self.find(0);
+        }
+        self.next[found] += 1;
+        u32::try_from(found).ok()
+    }
+
+    fn find(&mut self, from: usize) -> usize {
+        let mut at = from;
+        while self.next[at] as usize != at {
+            // Each step shortens the way for the next search.
+            let further = self.next[self.next[at] as usize];
+            self.next[at] = further;
+            at = further as usize;
+        }
+        at
+    }
+}
+
+/// The directories, from the one drawn last, each after those it is in: Filebench's order.
+fn make_dirs(live: &LiveFileset<'_>, ground: &Ground<'_>) -> Result<()> {
+    let mut path = PathBuffer::default();
+    let mut made = vec![false; live.tree.dirs.len()];
+    let mut way = Vec::new();
+    for last in (0..live.tree.dirs.len()).rev() {
+        let mut at = last;
+        while !made[at] {
+            way.push(at);
+            made[at] = true;
+            match live.tree.dirs[at].parent {
+                Some(parent) => at = parent as usize,
+                None => break,
+            }
+        }
+        while let Some(dir) = way.pop() {
+            // Fewer than 2^32 of them.
+            let dir = u32::try_from(dir).unwrap_or(u32::MAX);
+            live.dir_path(dir, &mut path);
+            mkdirat(ground.root, path.get(), Mode::from_raw_mode(0o755)).map_err(|errno| {
+                WorkloadError::call("create directory", path.below(ground.path), errno)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn make_files(
+    live: &LiveFileset<'_>,
+    order: &[u32],
+    ground: &Ground<'_>,
+    stop: &Stop,
+) -> Result<()> {
+    let threads = if live.plan.parallel_alloc {
+        THREADS.min(order.len())
+    } else {
+        1
+    };
+    let next = AtomicUsize::new(0);
+    let failed = Stop::new();
+    let work = || -> Result<()> {
+        let zeros = vec![0_u8; CHUNK];
+        let mut path = PathBuffer::default();
+        while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if stop.is_set() || failed.is_set() {
+                break;
+            }
+            let made = make_file(live, index, &zeros, &mut path, ground);
+            made.inspect_err(|_| failed.set())?;
+        }
+        Ok(())
+    };
+    if threads <= 1 {
+        return work();
+    }
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut result = Ok(());
+        for handle in handles {
+            match handle.join() {
+                Ok(one) => result = result.and(one),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        result
+    })
+}
+
+fn make_file(
+    live: &LiveFileset<'_>,
+    index: u32,
+    zeros: &[u8],
+    path: &mut PathBuffer,
+    ground: &Ground<'_>,
+) -> Result<()> {
+    let leaf = live.leaf(Kind::File, index);
+    live.leaf_path(leaf, path);
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    let file = retry_on_intr(|| openat(ground.root, path.get(), flags, mode))
+        .map_err(|errno| WorkloadError::call("create", path.below(ground.path), errno))?;
+    let mut left = leaf.bytes;
+    while left > 0 {
+        let length = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+        fill(&file, &zeros[..length], path, ground)?;
+        left -= length as u64;
+    }
+    Ok(())
+}
+
+fn fill(file: impl AsFd, data: &[u8], path: &PathBuffer, ground: &Ground<'_>) -> Result<()> {
+    match retry_on_intr(|| write(&file, data)) {
+        Ok(done) if done == data.len() => Ok(()),
+        Ok(done) => Err(WorkloadError::ShortWrite {
+            path: path.below(ground.path),
+            done,
+            wanted: data.len(),
+        }),
+        Err(errno) => Err(WorkloadError::call("write", path.below(ground.path), errno)),
+    }
+}
+
+fn make_leaf_dirs(live: &LiveFileset<'_>, order: &[u32], ground: &Ground<'_>) -> Result<()> {
+    let mut path = PathBuffer::default();
+    for &index in order {
+        live.leaf_path(live.leaf(Kind::LeafDir, index), &mut path);
+        mkdirat(ground.root, path.get(), Mode::from_raw_mode(0o755)).map_err(|errno| {
+            WorkloadError::call("create directory", path.below(ground.path), errno)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Entries that exist or not and are busy or not, picked in turn by many threads without a lock.
+//!
+//! Each entry is one atomic word; which entries exist is a bitmap beside it, for the search of
+//! the next one. A rotor is the index after the entry that was found last. An entry is taken by
+//! making it busy, which only one thread can; the rotor moves past the entry that the search
+//! found, even if that one was busy and a later one was taken, as in Filebench.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::park::Park;
+
+const EXISTS: u32 = 1;
+const BUSY: u32 = 2;
+/// Open files are counted above the flags.
+const OPEN_ONE: u32 = 4;
+
+/// Which entries a pick looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Entries that exist.
+    Existing,
+    /// Entries that do not.
+    Missing,
+}
+
+/// What an entry is once it is no longer busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Becomes {
+    /// What it was.
+    Same,
+    /// Existing.
+    Existing,
+    /// Not existing, and nobody has it open.
+    Missing,
+}
+
+/// What a pick came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// This entry, which is busy now.
+    Taken(u32),
+    /// All entries of that kind are busy.
+    Busy,
+    /// There is no entry of that kind.
+    None,
+}
+
+/// The entries of one kind (files, leaf directories) of a fileset.
+pub struct Entries {
+    states: Vec<AtomicU32>,
+    /// One bit per entry, set where it exists.
+    exist: Vec<AtomicU64>,
+    next_existing: AtomicU32,
+    next_missing: AtomicU32,
+    /// Where threads wait for an entry that is busy.
+    pub idle: Park,
+}
+
+impl Entries {
+    /// As many entries, none of which exists.
+    pub fn new(count: usize) -> Self {
+        Self {
+            states: (0..count).map(|_| AtomicU32::new(0)).collect(),
+            exist: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            next_existing: AtomicU32::new(0),
+            next_missing: AtomicU32::new(0),
+            idle: Park::default(),
+        }
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The rotor that all threads share.
+    pub fn rotor(&self, want: Want) -> &AtomicU32 {
+        match want {
+            Want::Existing => &self.next_existing,
+            Want::Missing => &self.next_missing,
+        }
+    }
+
+    /// The next entry in index order from `rotor`.
+    pub fn pick_next(&self, want: Want, rotor: &AtomicU32) -> Pick {
+        let mut from = rotor.load(Ordering::Relaxed);
+        loop {
+            let Some(found) = self.search(want, from) else {
+                return Pick::None;
+            };
+            match rotor.compare_exchange_weak(from, found + 1, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return self.take_from(want, found),
+                Err(now) => from = now,
+            }
+        }
+    }
+
+    /// The entry at `index`, or the next one of that kind.
+    pub fn pick_at(&self, want: Want, index: u32) -> Pick {
+        match self.search(want, index) {
+            Some(found) => self.take_from(want, found),
+            None => Pick::None,
+        }
+    }
+
+    /// Makes this entry busy if it is not.
+    pub fn take(&self, index: u32) -> bool {
+        let state = &self.states[index as usize];
+        state.fetch_or(BUSY, Ordering::AcqRel) & BUSY == 0
+    }
+
+    /// Ends the busy state that the caller owns; `opened` is added to the number of times the
+    /// entry is open.
+    pub fn release(&self, index: u32, becomes: Becomes, opened: i32) {
+        let state = &self.states[index as usize];
+        // Nobody else changes a busy entry.
+        let old = state.load(Ordering::Relaxed);
+        let opens = match becomes {
+            Becomes::Missing => 0,
+            _ => (old / OPEN_ONE).saturating_add_signed(opened),
+        };
+        let exists = match becomes {
+            Becomes::Same => old & EXISTS != 0,
+            Becomes::Existing => true,
+            Becomes::Missing => false,
+        };
+        let word = &self.exist[index as usize / 64];
+        let bit = 1 << (index % 64);
+        if exists && old & EXISTS == 0 {
+            word.fetch_or(bit, Ordering::SeqCst);
+        } else if !exists && old & EXISTS != 0 {
+            word.fetch_and(!bit, Ordering::SeqCst);
+        }
+        state.swap(opens * OPEN_ONE + u32::from(exists), Ordering::SeqCst);
+        self.idle.wake();
+    }
+
+    /// How often the entry is open.
+    pub fn opens(&self, index: u32) -> u32 {
+        self.states[index as usize].load(Ordering::Acquire) / OPEN_ONE
+    }
+
+    /// Whether the entry exists.
+    pub fn exists(&self, index: u32) -> bool {
+        self.states[index as usize].load(Ordering::Acquire) & EXISTS != 0
+    }
+
+    /// Marks an entry as existing while nobody else works with the entries.
+    pub fn set_existing(&self, index: u32) {
+        self.states[index as usize].store(EXISTS, Ordering::Release);
+        self.exist[index as usize / 64].fetch_or(1 << (index % 64), Ordering::Release);
+    }
+
+    /// The first entry from `first` on, round the end, that is not busy.
+    fn take_from(&self, want: Want, first: u32) -> Pick {
+        let (first, count) = (first as usize, self.states.len());
+        let mut found = false;
+        for (from, to) in [(first, count), (0, first)] {
+            let mut at = from;
+            while let Some(index) = self.scan(want, at, to) {
+                if self.take_if(want, index) {
+                    return Pick::Taken(index);
+                }
+                found = true;
+                at = index as usize + 1;
+            }
+        }
+        if found { Pick::Busy } else { Pick::None }
+    }
+
+    fn take_if(&self, want: Want, index: u32) -> bool {
+        let state = &self.states[index as usize];
+        let old = state.load(Ordering::Acquire);
+        let right = (old & EXISTS != 0) == (want == Want::Existing);
+        right
+            && old & BUSY == 0
+            && state
+                .compare_exchange(old, old | BUSY, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The first entry of that kind at or after `from`, else the first of all.
+    fn search(&self, want: Want, from: u32) -> Option<u32> {
+        let count = self.states.len();
+        let from = from as usize;
+        if from < count
+            && let Some(found) = self.scan(want, from, count)
+        {
+            return Some(found);
+        }
+        self.scan(want, 0, from.min(count))
+    }
+
+    fn scan(&self, want: Want, from: usize, to: usize) -> Option<u32> {
+        let mut word = from / 64;
+        let mut mask = u64::MAX << (from % 64);
+        while word * 64 < to {
+            let bits = self.exist[word].load(Ordering::Acquire);
+            let bits = mask & if want == Want::Existing { bits } else { !bits };
+            if bits != 0 {
+                let found = word * 64 + bits.trailing_zeros() as usize;
+                // Counts fit: a tree has fewer than 2^32 entries.
+                return (found < to).then(|| u32::try_from(found).unwrap_or(u32::MAX));
+            }
+            mask = u64::MAX;
+            word += 1;
+        }
+        None
+    }
+}

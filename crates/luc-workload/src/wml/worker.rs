@@ -1,0 +1,410 @@
+//! A thread of a run: its loop, its open files, its memory and its counts.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use luc_wml::plan::{Op, Quit, Target};
+use rustix::io::Errno;
+
+use super::aio::{FileId, Pool, Ticket, Why};
+use super::draw::Draws;
+use super::engine::{Counts, Engine, Extra, Step, counts};
+use super::fileset::PathBuffer;
+use super::stats::Stats;
+use crate::clock::{NS_PER_MS, now_ns, sleep_until};
+use crate::crew::Schedule;
+use crate::latency::Recorder;
+use crate::{Result, Stop, WorkloadError};
+
+/// Slots of a thread's table of open files: those that `opennext` goes through, and one more.
+pub const SLOTS: usize = 129;
+/// `opennext` goes from this slot down to 0.
+const ROTATE_FROM: usize = 128;
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The thread goes on.
+    On,
+    /// The run is over.
+    Over,
+    /// This flowop's limit is reached.
+    Limit,
+    /// There is no entry as this flowop needs one.
+    Lacking(String),
+}
+
+/// A slot of the table of open files. A closed one remembers its file: `deletefile` and the like
+/// may name it afterwards.
+#[derive(Default)]
+pub struct Slot {
+    pub fd: Option<Open>,
+    pub file: Option<FileId>,
+    pub dsync: bool,
+}
+
+/// An open file. It is shared only where asynchronous writes may still be under way when it is
+/// closed.
+pub enum Open {
+    Own(OwnedFd),
+    Shared(Arc<OwnedFd>),
+}
+
+impl AsFd for Open {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Own(fd) => fd.as_fd(),
+            Self::Shared(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// What a thread leaves behind.
+pub struct Counted {
+    pub stats: Vec<Stats>,
+    pub fsync: Recorder,
+    pub dsync: Recorder,
+    /// End of the last measured operation, nanoseconds; 0 without one.
+    pub last_ns: u64,
+    pub loops: u64,
+}
+
+/// A thread at work.
+pub struct Worker<'e, 'p> {
+    pub engine: &'e Engine<'p>,
+    pub draws: Draws<'p>,
+    pub slots: Vec<Slot>,
+    pub path: PathBuffer,
+    pub pool: Option<Arc<Pool>>,
+    /// Writes of this thread that were begun, in their order, and tickets to use again.
+    pub pending: Vec<Ticket>,
+    pub tickets: Vec<Ticket>,
+    /// The thread's rotors of existing entries, one per fileset, for `opennext`.
+    pub rotors: Vec<std::sync::atomic::AtomicU32>,
+    pub memory: Memory,
+    pub counted: Counted,
+    pub schedule: Schedule,
+    pub stop: &'e Stop,
+    /// Raised when the run has ended, by an error or otherwise.
+    pub ended: &'e Stop,
+    number: usize,
+    next_slot: usize,
+    /// The clock as it was read last.
+    seen_ns: u64,
+}
+
+/// Where a thread's data comes from and goes to.
+pub struct Memory {
+    pub bytes: Vec<u8>,
+    /// False where the workload gives no size: it grows to the largest transfer.
+    pub fixed: bool,
+}
+
+impl<'e, 'p> Worker<'e, 'p> {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a thread has that much of its own"
+    )]
+    pub fn new(
+        engine: &'e Engine<'p>,
+        number: usize,
+        draws: Draws<'p>,
+        pool: Option<Arc<Pool>>,
+        memory: Memory,
+        counted: Counted,
+        schedule: Schedule,
+        stop: &'e Stop,
+        ended: &'e Stop,
+    ) -> Self {
+        Self {
+            engine,
+            draws,
+            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            path: PathBuffer::default(),
+            pool,
+            pending: Vec::new(),
+            tickets: Vec::new(),
+            rotors: engine.filesets.iter().map(|_| 0.into()).collect(),
+            memory,
+            counted,
+            schedule,
+            stop,
+            ended,
+            number,
+            next_slot: 0,
+            seen_ns: schedule.start_ns,
+        }
+    }
+
+    /// Loops over `steps` until the run or the thread has ended.
+    pub fn run(mut self, steps: &mut [Step<'p>]) -> Result<Counted> {
+        loop {
+            self.seen_ns = now_ns();
+            match self.list(steps)? {
+                Flow::On => self.counted.loops += 1,
+                Flow::Over => break,
+                Flow::Limit => {
+                    if self.engine.plan.quit != Quit::AllDone {
+                        self.engine.finish(self.ended);
+                    }
+                    break;
+                }
+                Flow::Lacking(what) => match self.engine.plan.quit {
+                    Quit::AllDone => break,
+                    Quit::FirstDone => {
+                        self.engine.finish(self.ended);
+                        break;
+                    }
+                    Quit::Timeout => {
+                        // Others may be waiting for this thread.
+                        self.ended.set();
+                        self.engine.wake();
+                        return Err(WorkloadError::NoEntry { what });
+                    }
+                },
+            }
+        }
+        self.aio_failure()?;
+        Ok(self.counted)
+    }
+
+    /// Does each step as often as it says.
+    pub fn list(&mut self, steps: &mut [Step<'p>]) -> Result<Flow> {
+        for step in steps {
+            let times = self.draws.whole(step.flowop.iters);
+            for _ in 0..times {
+                if self.over() {
+                    return Ok(Flow::Over);
+                }
+                let flow = self.execute(step).inspect_err(|_| {
+                    self.ended.set();
+                    self.engine.wake();
+                })?;
+                if flow != Flow::On {
+                    return Ok(flow);
+                }
+            }
+        }
+        Ok(if self.over() { Flow::Over } else { Flow::On })
+    }
+
+    fn execute(&mut self, step: &mut Step<'p>) -> Result<Flow> {
+        match &step.flowop.op {
+            Op::Read(t) => self.read(step, t),
+            Op::Write(t) => self.write(step, t),
+            Op::AioWrite(t) => self.aio_write(step, t),
+            Op::AioWait => self.aio_wait(step),
+            Op::ReadWholeFile(t) => self.read_whole(step, t),
+            Op::WriteWholeFile {
+                transfer,
+                source_fd,
+            } => self.write_whole(step, transfer, *source_fd),
+            Op::AppendFile(t) => self.append(step, t, false),
+            Op::AppendFileRand(t) => self.append(step, t, true),
+            Op::OpenFile(t) => self.open(step, t),
+            Op::CreateFile(t) => self.create(step, t),
+            Op::CloseFile { fd, rotate } => self.close(step, *fd, *rotate),
+            Op::DeleteFile(t) => self.delete(step, t),
+            Op::StatFile(t) => self.stat(step, t),
+            Op::Fsync(t) => self.fsync(step, t),
+            Op::FsyncSet(fileset) => self.fsync_set(step, *fileset),
+            Op::MakeDir(fileset) => self.make_dir(step, *fileset),
+            Op::RemoveDir(fileset) => self.remove_dir(step, *fileset),
+            Op::ListDir(fileset) => self.list_dir(step, *fileset),
+            Op::SemBlock { value, .. } => self.sem_block(step, *value),
+            Op::SemPost {
+                value, blocking, ..
+            } => self.sem_post(step, *value, *blocking),
+            Op::Block => Ok(self.block(step)),
+            Op::Wakeup { .. } => Ok(self.wakeup(step)),
+            Op::Hog { value } => Ok(self.hog(step, *value)),
+            Op::Delay { seconds } => Ok(self.delay(step, *seconds)),
+            Op::EventLimit => Ok(self.event_limit(step)),
+            Op::BwLimit { .. } | Op::IopsLimit { .. } | Op::OpsLimit { .. } => {
+                Ok(self.rate_limit(step))
+            }
+            Op::FinishOnCount { .. } | Op::FinishOnBytes { .. } => Ok(self.finish_on(step)),
+            Op::Composite(_) => match &mut step.extra {
+                Extra::Children(children) => self.list(children),
+                _ => Ok(Flow::On),
+            },
+        }
+    }
+
+    /// Whether there is nothing more to do, as of the last look at the clock.
+    pub fn over(&self) -> bool {
+        self.seen_ns >= self.schedule.until_ns || self.stop.is_set() || self.ended.is_set()
+    }
+
+    /// Reads the clock, for steps that measured nothing.
+    pub fn look(&mut self) {
+        self.seen_ns = now_ns();
+    }
+
+    /// The moment before an operation.
+    #[expect(clippy::unused_self, reason = "reads as the counterpart of `end`")]
+    pub fn begin(&self) -> u64 {
+        now_ns()
+    }
+
+    /// Counts an operation that began at `begin_ns` and ends now. Tells its time, nanoseconds, if
+    /// it is part of the measurement.
+    pub fn end(&mut self, step: &Step<'p>, begin_ns: u64, bytes: u64) -> Option<u64> {
+        let end_ns = now_ns();
+        self.seen_ns = end_ns;
+        let kind = counts(&step.flowop.op);
+        let stats = &mut self.counted.stats[step.stats];
+        stats.ever_count += 1;
+        stats.ever_bytes += bytes;
+        if let Some(all) = &self.engine.totals {
+            let own = &all[self.number];
+            if kind != Counts::Other {
+                own.ops.fetch_add(1, Ordering::Relaxed);
+                own.bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+            if matches!(kind, Counts::Read | Counts::Write) {
+                own.transfers.fetch_add(1, Ordering::Relaxed);
+                own.transfer_bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+        if !self.measured(end_ns) {
+            return None;
+        }
+        if kind != Counts::Other {
+            if let Some((done, wanted)) = &self.engine.budget {
+                let number = done.fetch_add(1, Ordering::Relaxed) + 1;
+                if number >= *wanted {
+                    self.engine.finish(self.ended);
+                }
+                if number > *wanted {
+                    return None;
+                }
+            }
+            self.counted.last_ns = end_ns;
+        }
+        let ns = end_ns - begin_ns;
+        self.counted.stats[step.stats].record(ns, bytes);
+        Some(ns)
+    }
+
+    /// Whether this moment is part of the measurement.
+    fn measured(&self, end_ns: u64) -> bool {
+        end_ns > self.schedule.from_ns && end_ns <= self.schedule.until_ns
+    }
+
+    /// Sleeps until `deadline_ns` or the end of the run.
+    pub fn sleep(&mut self, deadline_ns: u64) {
+        let deadline_ns = deadline_ns.min(self.schedule.until_ns);
+        loop {
+            self.seen_ns = now_ns();
+            if self.seen_ns >= deadline_ns || self.over() {
+                return;
+            }
+            sleep_until(deadline_ns.min(self.seen_ns + 100 * NS_PER_MS), self.stop);
+        }
+    }
+
+    /// For waiting: whether the run ended in the meantime.
+    pub fn give_up(&self) -> impl FnMut() -> bool + use<'e, 'p> {
+        let (stop, ended, until_ns) = (self.stop, self.ended, self.schedule.until_ns);
+        move || stop.is_set() || ended.is_set() || now_ns() >= until_ns
+    }
+
+    /// The slot that an operation means.
+    pub fn slot(&mut self, fd: u32, rotate: bool) -> usize {
+        if fd > 0 || !rotate {
+            return (fd as usize).min(SLOTS - 1);
+        }
+        if self.next_slot == 0 {
+            self.next_slot = ROTATE_FROM;
+        }
+        self.next_slot -= 1;
+        self.next_slot
+    }
+
+    /// The slot of a target.
+    pub fn slot_of(&mut self, target: &Target) -> usize {
+        self.slot(target.fd, target.rotate)
+    }
+
+    /// Where a transfer of `bytes` takes its data from: the place in the thread's memory.
+    pub fn buffer(
+        &mut self,
+        step: &Step<'p>,
+        bytes: u64,
+        direct: bool,
+    ) -> Result<std::ops::Range<usize>> {
+        const PAGE: usize = 4096;
+        const MOST: u64 = 1 << 30;
+        if bytes == 0 {
+            return Err(WorkloadError::flowop(
+                step.flowop,
+                "its iosize is zero; give one",
+            ));
+        }
+        if bytes > MOST {
+            return Err(WorkloadError::flowop(
+                step.flowop,
+                format!("it moves {bytes} bytes at once; at most {MOST} are possible"),
+            ));
+        }
+        // Direct transfers need room to begin at a page.
+        let room = bytes + if direct { PAGE as u64 } else { 0 };
+        let have = self.memory.bytes.len() as u64;
+        let offset = if self.memory.fixed {
+            if have < room {
+                return Err(WorkloadError::flowop(
+                    step.flowop,
+                    format!("its thread's memsize is {have} bytes, less than the {room} it needs"),
+                ));
+            }
+            self.draws.generator.scaled(have, room)
+        } else {
+            if have < room {
+                self.memory
+                    .bytes
+                    .resize(usize::try_from(room).unwrap_or(usize::MAX), 0);
+            }
+            0
+        };
+        // All of it lies within the memory, whose length is a usize.
+        let mut start = usize::try_from(offset).unwrap_or(0);
+        if direct {
+            start += self.memory.bytes[start..].as_ptr().align_offset(PAGE);
+        }
+        Ok(start..start + usize::try_from(bytes).unwrap_or(0))
+    }
+
+    /// The error of `call` on the path that was set last.
+    pub fn path_error(&self, call: &'static str, errno: Errno) -> WorkloadError {
+        WorkloadError::call(call, self.path.below(&self.engine.root_path), errno)
+    }
+
+    /// The path of a file, for a message.
+    pub fn name_of(&self, file: Option<FileId>) -> std::path::PathBuf {
+        let mut path = PathBuffer::default();
+        if let Some(id) = file {
+            let fileset = &self.engine.filesets[id.fileset];
+            fileset.leaf_path(fileset.tree.files[id.index as usize], &mut path);
+        }
+        path.below(&self.engine.root_path)
+    }
+
+    /// The error of `call` on the file of a slot.
+    pub fn file_error(&self, call: &'static str, slot: usize, errno: Errno) -> WorkloadError {
+        WorkloadError::call(call, self.name_of(self.slots[slot].file), errno)
+    }
+
+    /// An error if an asynchronous write of this process failed.
+    pub fn aio_failure(&self) -> Result<()> {
+        let Some(failed) = self.pool.as_ref().and_then(|pool| pool.failed()) else {
+            return Ok(());
+        };
+        let path = self.name_of(Some(failed.id));
+        Err(match failed.why {
+            Why::Errno(errno) => WorkloadError::call("write", path, errno),
+            Why::Short { done, wanted } => WorkloadError::ShortWrite { path, done, wanted },
+        })
+    }
+}

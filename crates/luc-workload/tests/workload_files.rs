@@ -1,0 +1,456 @@
+//! Workload files through the engine: counts, waiting, ends, errors, cleaning up.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use luc_workload::wml::{self, WmlOptions, WmlResult};
+use luc_workload::{BenchReport, Outcome, Result, Stop};
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    options: WmlOptions,
+}
+
+fn options(dir: &Path, words: &str) -> WmlOptions {
+    let dir = dir.to_str().expect("UTF-8 path");
+    let argv = ["run", "--dir", dir]
+        .into_iter()
+        .chain(words.split_whitespace());
+    Cli::try_parse_from(argv).expect("valid arguments").options
+}
+
+fn run_in(dir: &Path, text: &str, words: &str, stop: &Stop) -> Result<BenchReport> {
+    let script = luc_wml::parse("test.f", text).expect("well formed");
+    let plan = script.plan(&[]).expect("resolves");
+    wml::run(
+        &plan,
+        "test.f",
+        &[],
+        &options(dir, words),
+        stop,
+        &mut |_| (),
+    )
+}
+
+fn result(report: &BenchReport) -> &WmlResult {
+    match &report.outcome {
+        Outcome::Wml(result) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Runs a file in a directory of its own, which must be empty afterwards.
+fn run(text: &str, words: &str) -> BenchReport {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let report = run_in(dir.path(), text, words, &Stop::new()).expect("runs");
+    let left: Vec<_> = fs::read_dir(dir.path()).expect("readable").collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+    let json = serde_json::to_string(&report).expect("serializes");
+    let again: BenchReport = serde_json::from_str(&json).expect("parses");
+    assert_eq!(again, report, "JSON does not carry everything");
+    report
+}
+
+fn ops(result: &WmlResult, name: &str) -> u64 {
+    let flowop = result.flowops.iter().find(|flowop| flowop.name == name);
+    flowop.unwrap_or_else(|| panic!("no {name}")).ops
+}
+
+fn file(attributes: &str, threads: &str, flowops: &str) -> String {
+    format!(
+        "define fileset name=set,path=/tmp,{attributes}\n\
+         define process name=p {{ thread name=t,{threads} {{\n{flowops}\n}} }}\n"
+    )
+}
+
+const CREATE_DELETE: &str = "flowop createfile name=c,filesetname=set,fd=1\n\
+     flowop fsync name=f,fd=1\nflowop closefile name=x,fd=1\n\
+     flowop deletefile name=d,filesetname=set";
+
+fn create_delete(threads: u32) -> String {
+    file(
+        "entries=5000,dirwidth=20,size=1k,prealloc=20",
+        &format!("instances={threads}"),
+        CREATE_DELETE,
+    )
+}
+
+#[test]
+fn a_counted_run_counts_exactly() {
+    for threads in [1, 7] {
+        let report = run(&create_delete(threads), "--ops 1000 --settle");
+        let result = result(&report);
+        assert_eq!((result.ops, result.threads), (1000, u64::from(threads)));
+        assert_eq!(
+            result.flowops.iter().map(|flowop| flowop.ops).sum::<u64>(),
+            1000
+        );
+        assert_eq!(result.fsync.count, ops(result, "f"));
+        assert!(report.elapsed_ns > 0 && result.ops_per_s > 0.0 && !report.interrupted);
+        assert!(result.settled && result.p50_ns <= result.p90_ns && result.p90_ns <= result.p99_ns);
+    }
+}
+
+#[test]
+fn a_timed_run_lasts_as_long_and_the_file_gives_the_time() {
+    let text = create_delete(2) + "run 1\n";
+    let report = run(&text, "");
+    assert_eq!(report.elapsed_ns, 1_000_000_000);
+    let report = run(&text, "--seconds 0.2 --warmup-s 0.1");
+    assert_eq!(report.elapsed_ns, 200_000_000);
+    assert!(result(&report).ops > 0);
+}
+
+#[test]
+fn point_14_nothing_is_settled_unless_asked_for() {
+    let report = run(&create_delete(1), "--ops 10");
+    assert!(!result(&report).settled);
+}
+
+#[test]
+fn all_stock_personalities_run() {
+    for (name, overrides) in [
+        ("varmail", vec![("nthreads", "4")]),
+        ("webserver", vec![("nthreads", "8")]),
+        ("fileserver", vec![("nthreads", "4"), ("nfiles", "200")]),
+        (
+            "oltp",
+            vec![
+                ("nshadows", "6"),
+                ("ndbwriters", "2"),
+                ("filesize", "1m"),
+                ("logfilesize", "1m"),
+            ],
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let script = luc_wml::load(name).expect("comes with luc");
+        let overrides: Vec<(String, String)> = overrides
+            .into_iter()
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .collect();
+        let plan = script.plan(&overrides).expect("resolves");
+        let options = options(dir.path(), "--seconds 0.5 --filebench-generator");
+        let report = wml::run(&plan, name, &overrides, &options, &Stop::new(), &mut |_| ());
+        let report = report.expect("runs");
+        let result = result(&report);
+        assert!(result.ops > 100, "{name}: {report}");
+        assert_eq!(result.seed, None);
+        assert_eq!(result.overrides, overrides);
+        let summary = report.to_string();
+        assert!(
+            summary.contains("IO Summary: ") && summary.contains(" rd/wr "),
+            "{summary}"
+        );
+        if name == "oltp" {
+            assert!(
+                result.dsync.count > 0,
+                "asynchronous writes are timed: {report}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_thousand_threads_run() {
+    let report = run(&create_delete(1024), "--ops 20000");
+    let result = result(&report);
+    assert_eq!((result.threads, result.ops), (1024, 20_000));
+}
+
+#[test]
+fn a_thread_does_the_same_for_a_seed() {
+    let text = file(
+        "entries=50,dirwidth=20,size=1k,prealloc=50",
+        "instances=1",
+        "flowop openfile name=o,filesetname=set,fd=1\n\
+         flowop appendfilerand name=a,iosize=8k,fd=1,iters=3\nflowop closefile name=c,fd=1",
+    );
+    let figures = |words: &str| {
+        let report = run(&text, words);
+        let result = result(&report);
+        (result.bytes, result.filesets.clone(), result.ops)
+    };
+    let once = figures("--ops 500 --seed 5");
+    assert_eq!(once, figures("--ops 500 --seed 5"));
+    assert_ne!(once.0, figures("--ops 500 --seed 6").0);
+    let as_filebench = figures("--ops 500 --filebench-generator");
+    assert_eq!(as_filebench, figures("--ops 500 --filebench-generator"));
+}
+
+#[test]
+fn directories_and_composites_and_everything_else() {
+    let text = "set mode quit firstdone\n\
+        define fileset name=set,path=/tmp,entries=20,leafdirs=10,dirwidth=4,size=2k,prealloc=50\n\
+        define flowop name=visit {\n\
+          flowop openfile name=open,filesetname=set,fd=1\n\
+          flowop readwholefile name=all,fd=1,iosize=1k\n\
+          flowop write name=seq,fd=1,iosize=1k\n\
+          flowop fsyncset name=sync,filesetname=set\n\
+          flowop closefile name=close,fd=1\n\
+        }\n\
+        define process name=p { thread name=t,memsize=1m {\n\
+          flowop makedir name=make,filesetname=set\n\
+          flowop listdir name=list,filesetname=set\n\
+          flowop removedir name=remove,filesetname=set\n\
+          flowop visit name=twice,iters=2\n\
+          flowop statfile name=stat,filesetname=set\n\
+          flowop hog name=hog,value=1000\n\
+          flowop wakeup name=wake,target=sleep\n\
+          flowop finishoncount name=end,value=200\n\
+        }\n\
+        thread name=other { flowop block name=sleep } }\n\
+        run 30\n";
+    let report = run(text, "");
+    let result = result(&report);
+    let loops = ops(result, "make");
+    assert!(report.elapsed_ns < 20_000_000_000 && loops > 10, "{report}");
+    assert_eq!(ops(result, "twice.open"), 2 * loops);
+    assert_eq!(ops(result, "twice.sync"), 2 * loops);
+    assert_eq!(result.fsync.count, 2 * loops);
+    for name in ["list", "remove", "stat", "hog", "wake"] {
+        assert_eq!(ops(result, name), loops, "{name}");
+    }
+    // What is no I/O does not count.
+    assert!(ops(result, "end") > 0 && result.ops >= 200);
+    assert_eq!(result.ops, loops * 14);
+}
+
+#[test]
+fn limits_end_runs_and_events_pace_them() {
+    let flowops = "flowop openfile name=o,filesetname=set,fd=1\nflowop closefile name=c,fd=1\n";
+    let with = |prelude: &str, last: &str| {
+        let body = file(
+            "entries=10,dirwidth=9,size=64k,prealloc=100",
+            "instances=2",
+            &format!("{flowops}{last}"),
+        );
+        format!("{prelude}\n{body}")
+    };
+    let first = "set mode quit firstdone";
+    let report = run(
+        &with(first, "flowop finishoncount name=e,value=50,target=o"),
+        "",
+    );
+    let opens = ops(result(&report), "o");
+    assert!((50..=100).contains(&opens), "{opens}");
+
+    let report = run(
+        &with(
+            "set mode quit alldone",
+            "flowop finishoncount name=e,value=50,target=o",
+        ),
+        "",
+    );
+    assert_eq!(ops(result(&report), "o"), 100);
+
+    let bytes = "flowop read name=r,filesetname=set,fd=2,iosize=1k,random\n\
+                 flowop finishonbytes name=e,value=100k";
+    let report = run(&with(first, bytes), "");
+    let read = result(&report).bytes;
+    assert!((101 << 10..120 << 10).contains(&read), "{read}");
+
+    for (limit, per_loop) in [
+        ("flowop eventlimit name=e", 1),
+        // Both threads pay for what both have done, as in Filebench.
+        ("flowop opslimit name=e", 4),
+        ("flowop opslimit name=e,target=o", 1),
+    ] {
+        let report = run(&with("eventgen rate=400", limit), "--seconds 1");
+        let opens = ops(result(&report), "o");
+        // 400 events in a second, and a few that need none at first.
+        let expected = 400 / per_loop;
+        assert!(
+            (expected * 7 / 10..=expected * 12 / 10).contains(&opens),
+            "{limit}: {opens}"
+        );
+    }
+    let report = run(
+        &with("eventgen rate=0", "flowop eventlimit name=e"),
+        "--seconds 0.2",
+    );
+    assert!(ops(result(&report), "o") > 1000, "no rate, no wait");
+}
+
+#[test]
+fn what_runs_out_of_files_says_so() {
+    let text = file(
+        "entries=5,dirwidth=9,size=1k,prealloc=0",
+        "instances=1",
+        "flowop createfile name=c,filesetname=set,fd=1\nflowop closefile name=x,fd=1",
+    );
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let error = run_in(dir.path(), &text, "--seconds 5", &Stop::new()).expect_err("no more files");
+    let line = error.to_string();
+    assert!(
+        line.starts_with("flowop c: all 5 files of fileset set exist; "),
+        "{line}"
+    );
+    assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0);
+    let report = run(&format!("set mode quit firstdone\n{text}"), "--seconds 5");
+    assert_eq!(ops(result(&report), "c"), 5);
+}
+
+#[test]
+fn an_interrupt_ends_waiting_threads_and_reports() {
+    let text = "define fileset name=set,path=/tmp,entries=10,dirwidth=9,size=1k,prealloc=100\n\
+        define process name=p {\n\
+          thread name=a { flowop openfile name=o,filesetname=set,fd=1\nflowop closefile name=c,fd=1 }\n\
+          thread name=b { flowop semblock name=never,value=1,highwater=1 }\n\
+          thread name=d { flowop delay name=long,value=1000 }\n\
+          thread name=e { flowop block name=asleep }\n\
+          thread name=f { flowop sempost name=rare,value=1,target=never,blocking\n flowop delay name=l2,value=1000 }\n\
+        }\nrun 600\n";
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let stop = Stop::new();
+    let started = Instant::now();
+    let report = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            stop.set();
+        });
+        run_in(dir.path(), text, "", &stop).expect("an interrupt is no error")
+    });
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(report.interrupted && result(&report).ops > 0);
+    assert!(report.elapsed_ns < 5_000_000_000, "{}", report.elapsed_ns);
+    assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0);
+}
+
+#[test]
+fn keeping_and_preparing_only() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--prepare-only --keep";
+    let report = run_in(dir.path(), &create_delete(1), words, &Stop::new()).expect("prepares");
+    let fileset = &result(&report).filesets[0];
+    let made = format!("luc-bench.{}/set", std::process::id());
+    let found = Command::new("find")
+        .arg(dir.path().join(made))
+        .args(["-type", "f", "-size", "1024c"])
+        .output()
+        .expect("find runs");
+    let count = String::from_utf8_lossy(&found.stdout).lines().count();
+    assert_eq!(count as u64, fileset.preallocated);
+    assert!(
+        (850..1150).contains(&count),
+        "a fifth of 5000, by a draw each: {count}"
+    );
+}
+
+#[test]
+fn unsafe_runs_say_so() {
+    let report = run(&create_delete(2), "--ops 100 --no-fsync");
+    let result = result(&report);
+    assert!(result.unsafe_no_fsync && ops(result, "f") > 0);
+    assert_eq!(result.fsync.count, 0);
+    assert!(report.to_string().contains("UNSAFE"));
+}
+
+#[test]
+fn a_file_system_that_goes_away_is_one_line() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let error = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            let made = dir.path().join(format!("luc-bench.{}", std::process::id()));
+            // Threads go on making files while it is removed.
+            while fs::remove_dir_all(&made).is_err() && made.exists() {}
+        });
+        run_in(dir.path(), &create_delete(4), "--seconds 20", &Stop::new()).expect_err("gone")
+    });
+    let line = error.to_string();
+    assert!(
+        line.contains("luc-bench.") && !line.contains('\n'),
+        "{line}"
+    );
+    assert_eq!(error.raw_os_error(), Some(2), "{line}");
+}
+
+#[test]
+fn no_such_directory_is_one_line() {
+    let error = run_in(
+        Path::new("/nowhere/at/all"),
+        &create_delete(1),
+        "",
+        &Stop::new(),
+    );
+    let line = error.expect_err("no directory").to_string();
+    assert!(
+        line.contains("/nowhere/at/all") && line.contains("give an existing directory"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_full_disk_is_one_line_and_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "luc-test"])
+        .arg(dir.path())
+        .output();
+    if !mounted.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: a tmpfs of 1 MiB cannot be mounted here (needs root): {mounted:?}");
+        return;
+    }
+    let attempt = |text: &str| run_in(dir.path(), text, "--seconds 20", &Stop::new());
+    let preparing = file(
+        "entries=9,dirwidth=9,size=1m,prealloc=100",
+        "instances=1",
+        CREATE_DELETE,
+    );
+    let running = file(
+        "entries=2,dirwidth=9,size=1k,prealloc=100",
+        "instances=2",
+        "flowop appendfile name=a,filesetname=set,fd=1,iosize=16k",
+    );
+    let writing = file(
+        "entries=2,dirwidth=9,size=900k,prealloc=100",
+        "instances=1",
+        "flowop aiowrite name=w,filesetname=set,fd=1,iosize=64k,random\nflowop aiowait name=x",
+    );
+    let lines: Vec<String> = [preparing, running, writing]
+        .iter()
+        .map(|text| attempt(text).expect_err("too small").to_string())
+        .collect();
+    let left = fs::read_dir(dir.path()).expect("readable").count();
+    let unmounted = Command::new("umount")
+        .arg(dir.path())
+        .status()
+        .expect("umount runs");
+    assert!(unmounted.success());
+    for line in lines {
+        assert!(
+            line.contains("free some space") && line.contains("/set/"),
+            "{line}"
+        );
+    }
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_fileset_does_not_lead_out_of_the_runs_directory() {
+    for name in ["..", "../x", "/x", "."] {
+        let text = format!(
+            "define fileset name=\"{name}\",path=/tmp,entries=1,size=1k,prealloc=100\n\
+             define process name=p {{ thread name=t {{\n\
+             flowop statfile name=s,filesetname=\"{name}\"\n}} }}\n"
+        );
+        let Ok(script) = luc_wml::parse("test.f", &text) else {
+            continue;
+        };
+        let Ok(plan) = script.plan(&[]) else {
+            continue;
+        };
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let options = options(dir.path(), "--seconds 1");
+        let error = wml::run(&plan, "test.f", &[], &options, &Stop::new(), &mut |_| ());
+        let line = error.expect_err(name).to_string();
+        assert!(line.contains("cannot be that of a directory"), "{line}");
+        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0);
+    }
+}

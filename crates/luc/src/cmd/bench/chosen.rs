@@ -1,0 +1,88 @@
+//! Which workload file a verb is about, and what is to be different in it.
+
+use luc_wml::{Diagnostics, LoadError, PRESETS, Script, builtin_presets, load};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::units::counted;
+
+/// Arguments that choose a workload file and set its variables.
+#[derive(Debug, clap::Args)]
+pub struct Chosen {
+    /// A workload file, or varmail, oltp, webserver or fileserver
+    #[arg(value_name = "FILE|NAME", value_hint = clap::ValueHint::FilePath)]
+    pub file: String,
+    /// Give a variable of the file another value, as -D nthreads=4
+    #[arg(short = 'D', long = "define", value_name = "VAR=VALUE", value_parser = definition)]
+    define: Vec<(String, String)>,
+    /// Take the settings of the published measurements (varmail and oltp); -D goes before
+    #[arg(long, value_name = "NAME", value_parser = PRESETS)]
+    preset: Option<String>,
+}
+
+fn definition(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or("expected VAR=VALUE, as nthreads=4")?;
+    let name = name.strip_prefix('$').unwrap_or(name);
+    Ok((name.into(), value.into()))
+}
+
+impl Chosen {
+    /// Reads the file.
+    pub fn script(&self) -> Result<Script, LoadError> {
+        load(&self.file)
+    }
+
+    /// What variables are to be instead: those of the preset, then those of -D, so that -D has
+    /// the last word.
+    pub fn overrides(&self) -> Result<Vec<(String, String)>, Failure> {
+        let mut overrides = match &self.preset {
+            None => Vec::new(),
+            Some(preset) => builtin_presets(&self.file, preset).ok_or_else(|| Failure::Usage {
+                verb: "bench",
+                why: format!(
+                    "there is no preset {preset} of {}: only varmail and oltp have one",
+                    self.file
+                ),
+            })?,
+        };
+        for (name, value) in &self.define {
+            overrides.retain(|(other, _)| other != name);
+            overrides.push((name.clone(), value.clone()));
+        }
+        Ok(overrides)
+    }
+}
+
+/// Tells what is wrong with a file, one line each, and makes the failure of it.
+pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failure> {
+    match error {
+        LoadError::Refused(diagnostics) => Ok(told(&diagnostics, context)?),
+        LoadError::Unknown { ref name } => Ok(Failure::NotFound {
+            path: name.clone(),
+            why: "no such workload file".into(),
+            fix: "give the path of a file, or varmail, oltp, webserver or fileserver".into(),
+        }),
+        LoadError::Read { path, source } => Ok(Failure::Workload {
+            what: path.display().to_string(),
+            why: format!("cannot read it: {}", crate::cmd::plain(&source)),
+        }),
+    }
+}
+
+/// As [`refused`], for what is wrong with the values.
+pub fn told(diagnostics: &Diagnostics, context: &mut Context) -> Result<Failure, Failure> {
+    writeln!(context.err, "{diagnostics}")?;
+    Ok(Failure::WorkloadFile {
+        what: diagnostics.source_name().into(),
+        why: match diagnostics.list().len() {
+            1 => "the line above says why".into(),
+            several => {
+                let several = i64::try_from(several).unwrap_or(i64::MAX);
+                format!("the {} above say why", counted(several, "line", "lines"))
+            }
+        },
+    })
+}

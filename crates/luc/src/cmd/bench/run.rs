@@ -1,0 +1,55 @@
+//! `luc bench run`
+
+use luc_lab::Progress as _;
+use luc_workload::wml::{self, WmlOptions};
+
+use super::chosen::{Chosen, refused, told};
+use crate::Context;
+use crate::exit::Failure;
+use crate::progress::Bar;
+
+/// Run a workload file in the language of Filebench 1.5
+///
+/// Makes the filesets of the file in a new directory inside --dir, runs its
+/// threads, and prints Filebench's breakdown and summary, with percentiles.
+/// The paths that the file gives do not matter. Only I/O operations count in
+/// the summary, as in Filebench.
+///
+/// With --ops, that many I/O operations of all threads together are counted,
+/// and the time they took; those that were under way besides are not counted.
+/// Ctrl-C ends the run and prints what was measured so far.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    options: WmlOptions,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let overrides = args.chosen.overrides()?;
+    let script = match args.chosen.script() {
+        Ok(script) => script,
+        Err(error) => return Err(refused(error, context)?),
+    };
+    let plan = match script.plan(&overrides) {
+        Ok(plan) => plan,
+        Err(diagnostics) => return Err(told(&diagnostics, context)?),
+    };
+    let mut bar = Bar::new();
+    let report = wml::run(
+        &plan,
+        script.source_name(),
+        &overrides,
+        &args.options,
+        &context.stop,
+        &mut |text| bar.stage(text),
+    );
+    drop(bar);
+    let report = report.map_err(|error| Failure::Workload {
+        what: script.source_name().into(),
+        why: error.to_string(),
+    })?;
+    super::print(&report, args.options.json, context)
+}

@@ -1,0 +1,115 @@
+//! `luc bench check`: what a workload file would do, and what is wrong with it.
+
+use std::fs;
+
+use assert_cmd::Command;
+use insta::assert_snapshot;
+
+fn check() -> Command {
+    let mut command = Command::cargo_bin("luc").expect("the program is built");
+    command.env_remove("LUC_SYSROOT").args(["bench", "check"]);
+    command
+}
+
+/// What a terminal would show, and the exit code.
+fn run(command: &mut Command) -> String {
+    let output = command.output().expect("the program runs");
+    format!(
+        "{}{}[exit {}]\n",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+        output.status.code().expect("no signal")
+    )
+}
+
+const BROKEN: &str = "set $nfiles=1K
+define fileset name=files,path=/tmp,entrys=$nfiles
+run 60
+";
+
+#[test]
+fn workloads_that_come_with_the_program() {
+    assert_snapshot!(run(check().arg("varmail")));
+    assert_snapshot!(run(check().args([
+        "oltp",
+        "--preset",
+        "paper",
+        "-D",
+        "runtime=10"
+    ])));
+    for name in ["webserver", "fileserver"] {
+        check().arg(name).assert().code(0);
+    }
+}
+
+#[test]
+fn files_are_told_line_by_line_what_is_wrong() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    fs::write(dir.path().join("broken.f"), BROKEN).expect("temporary file");
+    assert_snapshot!(run(check().arg("broken.f").current_dir(dir.path())));
+    let said = run(check().args(["varmail", "-D", "nthread=4", "-D", "nfiles=0"]));
+    assert_snapshot!(said);
+    // Nothing but the file itself lies there afterwards.
+    assert_eq!(fs::read_dir(dir.path()).expect("folder").count(), 1);
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let said = run(check().arg("varmial").current_dir(dir.path()));
+    assert!(said.ends_with("[exit 5]\n"), "{said}");
+    assert!(said.contains("varmail, oltp"), "{said}");
+    let said = run(check().arg(".").current_dir(dir.path()));
+    assert!(said.ends_with("[exit 14]\n"), "{said}");
+    assert!(said.starts_with("luc: .: cannot read it"), "{said}");
+}
+
+#[test]
+fn wrong_command_lines() {
+    let lines: [&[&str]; 5] = [
+        &[],
+        &["varmail", "-D", "nfiles"],
+        &["varmail", "-D", "=4"],
+        &["varmail", "--preset", "book"],
+        &["webserver", "--preset", "paper"],
+    ];
+    for line in lines {
+        check().args(line).assert().code(2);
+    }
+}
+
+#[test]
+fn programs_get_json() {
+    let output = check()
+        .args(["varmail", "--json", "--preset", "paper", "-D", "nthreads=3"])
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success());
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["schema"], "luc-bench-check/1");
+    assert_eq!(said["accepted"], true);
+    let threads = &said["plan"]["processes"][0]["threads"][0];
+    assert_eq!(threads["instances"], 3, "-D has the last word");
+    assert_eq!(threads["flowops"].as_array().map(Vec::len), Some(13));
+    let value = |name: &str| {
+        let variables = said["variables"].as_array().expect("a list");
+        let found = variables.iter().find(|variable| variable["name"] == name);
+        found.expect(name)["value"].clone()
+    };
+    assert_eq!(value("nthreads"), "3");
+    assert_eq!(value("nfiles"), "256");
+    assert_eq!(value("dir"), "/tmp");
+
+    let dir = tempfile::tempdir().expect("temporary folder");
+    fs::write(dir.path().join("broken.f"), BROKEN).expect("temporary file");
+    let output = check()
+        .args(["broken.f", "--json"])
+        .current_dir(dir.path())
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(16));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["accepted"], false);
+    assert_eq!(said["errors"][0]["at"]["line"], 1);
+    assert_eq!(said["errors"][1]["at"]["line"], 2);
+}
