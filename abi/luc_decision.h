@@ -56,7 +56,8 @@ enum luc_trial_phase {
 #define LUC_INPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(now_ns, "monotonic time of the step") \
 	LUC_FIELD(events, "sync events that wait for this commit so far (d)") \
-	LUC_FIELD(expected_events, "tasks released by recent commits that have not come back") \
+	LUC_FIELD(expected_events, "tasks that may still come: released by recent commits and not back, or syncing") \
+	LUC_FIELD(syncing_events, "of these, tasks inside a sync call that have not asked for a commit yet") \
 	LUC_FIELD(last_event_ns, "time of the latest sync event, 0 if none") \
 	LUC_FIELD(commit_avg_ns, "average duration of a commit, 0 if unknown") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
@@ -68,6 +69,7 @@ enum luc_trial_phase {
 #define LUC_STATE_FIELDS(LUC_FIELD) \
 	LUC_FIELD(open_ns, "when the current batch was opened") \
 	LUC_FIELD(target_events, "set point r of the current batch") \
+	LUC_FIELD(bound_ns, "longest time the current batch may be held, 0 if it was complete at once") \
 	LUC_FIELD(wait_ns, "time the current batch may be held") \
 	LUC_FIELD(idle_ns, "idle timeout of the current batch") \
 	LUC_FIELD(resets, "policy static: restarts of the idle timer") \

@@ -30,12 +30,18 @@
  *
  * The set point. A fixed r is a knob. Otherwise r = d(now) + expected, where
  * expected counts tasks released by the last two commits and not back yet
- * (luc_returns.c). A lone sync stream has expected = 0: no wait at all.
+ * (luc_returns.c), and tasks inside a sync call. A lone sync stream has
+ * expected = 0: no wait at all.
  *
  * Closing. A held batch closes at once when d reaches r, after an idle timeout
- * without arrivals, when its time is used up, or when something cannot wait.
- * The time is hold, bounded by the average commit time: a task that joins saves
- * up to a whole commit, so waiting longer than that cannot pay.
+ * without arrivals (unless a task is inside a sync call: then it is only
+ * writing its data), when its time is used up, or when something cannot wait.
+ * The time is hold, bounded by the average commit time C: a task that joins
+ * saves up to a whole commit, so waiting longer than that for somebody who may
+ * come cannot pay. For somebody who is sure to come it can. While n tasks wait
+ * and k are inside sync calls, waiting costs n W and saves up to k C, and the
+ * data that the k write keeps the disk busy, which the commit needs too: the
+ * bound is C (1 + k/n).
  *
  * Doubt. Whether holding pays is estimated after every wait and measured when
  * the estimate says no: luc_trial.c. An unknown commit time means no wait; a
@@ -83,10 +89,22 @@ static luc_s64 limit_of(const struct luc_params *p, const struct luc_input *in)
 {
 	luc_s64 most = us_to_ns(p->delay_limit_us);
 	luc_s64 avg = luc_max(in->commit_avg_ns, 0);
+	luc_s64 here = luc_max(in->events, 1);
+	luc_s64 sure = luc_max(in->syncing_events, 0);
+	luc_s64 limit;
 
 	if (p->policy == LUC_POLICY_STATIC)
 		return most;
-	return luc_clamp(luc_mul(avg, p->delay_limit_percent) / 100, 0, most);
+	limit = luc_mul(avg, p->delay_limit_percent) / 100;
+	if (sure)
+		limit = luc_add(limit, luc_mul(limit, sure) / here);
+	return luc_clamp(limit, 0, most);
+}
+
+/* The limit found at OPEN; an administrator may have lowered the knob since. */
+static luc_s64 bound_of(const struct luc_params *p, const struct luc_state *s)
+{
+	return luc_clamp(s->bound_ns, 0, us_to_ns(p->delay_limit_us));
 }
 
 static luc_s64 target_of(const struct luc_params *p, const struct luc_input *in)
@@ -96,18 +114,23 @@ static luc_s64 target_of(const struct luc_params *p, const struct luc_input *in)
 	return luc_add(in->events, luc_max(in->expected_events, 0));
 }
 
-static luc_s64 wake_time(const struct luc_state *s)
+static luc_s64 wake_time(const struct luc_params *p, const struct luc_state *s,
+			 const struct luc_input *in)
 {
 	luc_s64 idle_from = luc_max(s->seen_event_ns, s->open_ns);
+	luc_s64 until = luc_add(s->open_ns, s->wait_ns);
 
-	return luc_min(luc_add(idle_from, s->idle_ns),
-		       luc_add(s->open_ns, s->wait_ns));
+	/* Who writes data before asking for a commit is quiet but not idle. */
+	if (batches_by_pid(p) && in->syncing_events > 0)
+		return until;
+	return luc_min(luc_add(idle_from, s->idle_ns), until);
 }
 
-static void hold(const struct luc_state *s, struct luc_output *out)
+static void hold(const struct luc_params *p, const struct luc_state *s,
+		 const struct luc_input *in, struct luc_output *out)
 {
 	out->reason = LUC_REASON_HOLD;
-	out->wake_ns = wake_time(s);
+	out->wake_ns = wake_time(p, s, in);
 }
 
 static void open_static(const struct luc_params *p, struct luc_state *s)
@@ -144,12 +167,14 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 	s->open_ns = in->now_ns;
 	s->opened_events = in->events;
 	s->target_events = 0;
+	s->bound_ns = 0;
 	s->wait_ns = 0;
 	if (complete_at_open(p, s, in)) {
 		out->reason = LUC_REASON_NOW;
 		return;
 	}
-	out->limit_ns = limit_of(p, in);
+	s->bound_ns = limit_of(p, in);
+	out->limit_ns = s->bound_ns;
 	s->seen_events = in->events;
 	s->seen_event_ns = in->last_event_ns;
 	s->resets = 0;
@@ -169,7 +194,7 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 	} else if (batches_by_pid(p) && !luc_trial_allows(s)) {
 		out->reason = LUC_REASON_NOW;
 	} else {
-		hold(s, out);
+		hold(p, s, in, out);
 		return;
 	}
 	/* Not held: the time allowed is nobody's business at CLOSE. */
@@ -194,8 +219,7 @@ static void note_arrivals(const struct luc_params *p, struct luc_state *s,
 static void step_poll(const struct luc_params *p, struct luc_state *s,
 		      const struct luc_input *in, struct luc_output *out)
 {
-	out->limit_ns = limit_of(p, in);
-	/* An administrator may have lowered the limit while we held. */
+	out->limit_ns = bound_of(p, s);
 	s->wait_ns = luc_min(s->wait_ns, us_to_ns(p->delay_limit_us));
 	note_arrivals(p, s, in);
 
@@ -206,10 +230,10 @@ static void step_poll(const struct luc_params *p, struct luc_state *s,
 		out->reason = LUC_REASON_SETPOINT;
 	} else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns)) {
 		out->reason = LUC_REASON_LIMIT;
-	} else if (in->now_ns >= wake_time(s)) {
+	} else if (in->now_ns >= wake_time(p, s, in)) {
 		out->reason = LUC_REASON_IDLE;
 	} else {
-		hold(s, out);
+		hold(p, s, in, out);
 	}
 }
 
@@ -296,7 +320,7 @@ static void step_close(const struct luc_params *p, struct luc_state *s,
 	out->reason = LUC_REASON_NOW;
 	if (!batches_by_pid(p) || step_close_lone(s, in))
 		return;
-	out->limit_ns = limit_of(p, in);
+	out->limit_ns = bound_of(p, s);
 	luc_trial_closed(s, in->events, in->now_ns, in->commit_avg_ns);
 	out->dt_milli = step_length(s, in->now_ns);
 	learn_gap(s, in);

@@ -12,6 +12,15 @@ static struct luc_returns_cohort *cohort_of(struct luc_returns *r, luc_u32 tid)
 	return &r->cohort[tid & (LUC_RETURNS_COHORTS - 1)];
 }
 
+static struct luc_returns_cohort *known_cohort(struct luc_returns *r, luc_u32 tid)
+{
+	struct luc_returns_cohort *c = cohort_of(r, tid);
+
+	if (!c->known || c->tid != tid)
+		*c = (struct luc_returns_cohort){ .known = 1, .tid = tid };
+	return c;
+}
+
 static void came_back(struct luc_returns *r, luc_u32 tid)
 {
 	struct luc_returns_cohort *c = cohort_of(r, tid);
@@ -20,49 +29,93 @@ static void came_back(struct luc_returns *r, luc_u32 tid)
 		c->out--;
 }
 
+static void left_call(struct luc_returns *r, struct luc_returns_slot *s)
+{
+	struct luc_returns_cohort *c = cohort_of(r, s->entered);
+
+	if (c->known && c->tid == s->entered && c->syncing)
+		c->syncing--;
+	s->syncing = 0;
+}
+
 static void join(struct luc_returns *r, luc_u32 tid)
 {
-	struct luc_returns_cohort *c = cohort_of(r, tid);
+	struct luc_returns_cohort *c = known_cohort(r, tid);
 
-	if (!c->known || c->tid != tid) {
-		c->known = 1;
-		c->tid = tid;
-		c->members = 0;
-		c->out = 0;
-	}
 	c->members++;
 	c->out++;
 }
 
-int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+/* The slot of this task; *known tells whether it was its own already. */
+static struct luc_returns_slot *take_slot(struct luc_returns *r, luc_u32 task,
+					  int *known)
 {
 	struct luc_returns_slot *s;
 
 	if (!task)
 		task = 1;
 	s = &r->slot[slot_of(task)];
-	if (s->task == task) {
+	*known = s->task == task;
+	if (!*known && s->syncing)
+		left_call(r, s);
+	s->task = task;
+	return s;
+}
+
+void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+{
+	struct luc_returns_slot *s;
+	int known;
+
+	s = take_slot(r, task, &known);
+	if (s->syncing)
+		left_call(r, s);
+	else if (known)
+		came_back(r, s->tid);
+	/* Released by a transaction that nobody counts: it has come back. */
+	if (!known)
+		s->tid = tid - LUC_RETURNS_COHORTS;
+	s->entered = tid;
+	s->syncing = 1;
+	known_cohort(r, tid)->syncing++;
+}
+
+int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+{
+	struct luc_returns_slot *s;
+	int known;
+
+	s = take_slot(r, task, &known);
+	if (s->syncing) {
+		left_call(r, s);
+	} else if (known) {
 		if (s->tid == tid)
 			return 0;
 		came_back(r, s->tid);
 	}
-	s->task = task;
+	if (known && s->tid == tid)
+		return 0;
 	s->tid = tid;
 	join(r, tid);
 	return 1;
 }
 
-luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid)
+luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
+			     luc_s64 *syncing)
 {
-	luc_s64 out = 0;
+	luc_s64 out = 0, in_call = 0;
 	luc_u32 back;
 
-	for (back = 1; back <= LUC_RETURNS_DEPTH; back++) {
+	for (back = 0; back <= LUC_RETURNS_DEPTH; back++) {
 		const struct luc_returns_cohort *c =
 			&r->cohort[(tid - back) & (LUC_RETURNS_COHORTS - 1)];
 
-		if (c->known && c->tid == tid - back)
+		if (!c->known || c->tid != tid - back)
+			continue;
+		in_call += c->syncing;
+		if (back)
 			out += c->out;
 	}
-	return out;
+	*syncing = in_call;
+	return out + in_call;
 }

@@ -9,6 +9,12 @@
  * because an unbatched journal splits its threads into two convoys that take
  * turns, and each commit sees only one of them.
  *
+ * Some of those who come are already on their way: a sync call writes the
+ * file's data first and asks for the commit only then. A task inside such a
+ * call is no longer out but syncing, whoever it is and however long it was
+ * away; that it comes is nearly certain, only when depends on the disk. A call
+ * may find that it needs no commit; it is forgotten after DEPTH commits.
+ *
  * A fixed table remembers for each task the transaction that it last waited
  * for. Two tasks that hash alike overwrite each other; the estimate is then
  * off by one, which costs at most one bounded wait. Memory is the caller's.
@@ -25,12 +31,15 @@
 struct luc_returns_slot {
 	luc_u32 task;			/* caller's number for a task, not 0 */
 	luc_u32 tid;			/* transaction it last waited for */
+	luc_u32 entered;		/* newest transaction at its last sync call ... */
+	luc_u32 syncing;		/* ... which has not waited for one yet */
 };
 
 struct luc_returns_cohort {
 	luc_u32 tid;
 	luc_u32 members;		/* tasks that waited for tid */
 	luc_u32 out;			/* of these, not come back since */
+	luc_u32 syncing;		/* sync calls that began when tid was newest */
 	luc_u32 known;
 };
 
@@ -40,6 +49,12 @@ struct luc_returns {
 };
 
 /*
+ * Task begins a sync call; tid is the newest transaction that anybody has
+ * waited for.
+ */
+void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid);
+
+/*
  * Task begins to wait for transaction tid. Returns 1 if it is a new member of
  * that transaction's cohort, 0 if it was counted already. All-zero memory is a
  * valid empty estimator. Numbers may wrap; task 0 is read as task 1.
@@ -47,9 +62,11 @@ struct luc_returns {
 int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid);
 
 /*
- * How many tasks of the transactions before tid are still out. tid is the
- * transaction about to commit.
+ * How many tasks may still come before tid, the transaction about to commit,
+ * is closed: those of the transactions before it that are still out, and those
+ * inside a sync call. *syncing gets the latter alone.
  */
-luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid);
+luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
+			     luc_s64 *syncing);
 
 #endif

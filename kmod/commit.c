@@ -86,7 +86,8 @@ static void luc_commit_sense(struct luc_commit *c)
 	}
 	c->in.events = luc_events_of(fs, c->tid);
 	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
-	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid);
+	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid,
+						     &c->in.syncing_events);
 	urgent |= luc_is_urgent(fs, c->tid);
 	spin_unlock(&fs->lock);
 	c->in.now_ns = ktime_get_ns();

@@ -123,8 +123,12 @@ void luc_on_sync_file(struct file *file)
 
 	rcu_read_lock();
 	fs = luc_fs_find_dev(sb->s_dev);
-	if (fs)
+	if (fs) {
 		luc_mark(fs);
+		spin_lock(&fs->lock);
+		luc_returns_enter(&fs->returns, current->pid, fs->batch_tid);
+		spin_unlock(&fs->lock);
+	}
 	rcu_read_unlock();
 }
 

@@ -78,7 +78,8 @@ unsafe extern "C" {
         saturated: c_int,
     ) -> PidTerms;
     pub(crate) fn luc_returns_arrive(returns: *mut u64, task: u32, tid: u32) -> c_int;
-    pub(crate) fn luc_returns_expected(returns: *const u64, tid: u32) -> i64;
+    pub(crate) fn luc_returns_enter(returns: *mut u64, task: u32, tid: u32);
+    pub(crate) fn luc_returns_expected(returns: *const u64, tid: u32, syncing: *mut i64) -> i64;
 }
 
 pub(crate) fn sizes() -> Sizes {

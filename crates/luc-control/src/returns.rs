@@ -34,6 +34,12 @@ impl Returns {
         u32::try_from(ffi::sizes().returns_depth).unwrap_or(0)
     }
 
+    /// A task begins a sync call; `tid` is the newest transaction that anybody has waited for.
+    pub fn enter(&mut self, task: u32, tid: u32) {
+        // SAFETY: as in arrive.
+        unsafe { ffi::luc_returns_enter(self.memory.as_mut_ptr(), task, tid) }
+    }
+
     /// A task begins to wait for transaction `tid`. True if it is new there,
     /// false if it was counted already.
     pub fn arrive(&mut self, task: u32, tid: u32) -> bool {
@@ -42,10 +48,22 @@ impl Returns {
         unsafe { ffi::luc_returns_arrive(self.memory.as_mut_ptr(), task, tid) != 0 }
     }
 
-    /// How many tasks of the transactions before `tid` have not come back.
+    /// How many tasks may still come before `tid` is closed: those of the transactions before it
+    /// that have not come back, and those inside a sync call.
     pub fn expected(&self, tid: u32) -> i64 {
-        // SAFETY: as in arrive; the callee only reads.
-        unsafe { ffi::luc_returns_expected(self.memory.as_ptr(), tid) }
+        self.coming(tid).0
+    }
+
+    /// How many of the expected are inside a sync call.
+    pub fn syncing(&self, tid: u32) -> i64 {
+        self.coming(tid).1
+    }
+
+    fn coming(&self, tid: u32) -> (i64, i64) {
+        let mut syncing = 0;
+        // SAFETY: as in arrive; the callee reads memory and writes syncing.
+        let all = unsafe { ffi::luc_returns_expected(self.memory.as_ptr(), tid, &raw mut syncing) };
+        (all, syncing)
     }
 }
 
