@@ -53,7 +53,7 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(delay_limit_us, INT, 0, 1000000, 50000, \
 		 "longest time a commit may be held, whatever else allows") \
 	LUC_KNOB(delay_limit_percent, INT, 0, 1000, 100, \
-		 "longest time a commit may be held, as a share of the average commit time") \
+		 "longest time a commit may be held, as a share of the average commit time; more while tasks are inside a sync call") \
 	LUC_KNOB(static_idle_us, INT, 0, 1000000, 1000, \
 		 "policy static: a held commit starts when no sync event came for this long") \
 	LUC_KNOB(static_resets_max, INT, 0, 1000000, 1000, \

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
+use super::park::Park;
 use crate::clock::now_ns;
 use crate::latency::Recorder;
 
@@ -80,6 +81,8 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    /// Where threads wait for their writes to end.
+    ended: Park,
     /// Only what ends between these moments is recorded, nanoseconds.
     window_ns: OnceLock<(u64, u64)>,
     /// What is written: zeros, as a thread's memory is in Filebench.
@@ -104,6 +107,7 @@ impl Pool {
                 handles: Vec::new(),
             }),
             work: Condvar::new(),
+            ended: Park::default(),
             window_ns: OnceLock::new(),
             zeros: vec![0; bytes_max],
         }))
@@ -161,6 +165,12 @@ impl Pool {
         drop(state);
         self.0.work.notify_one();
         Ok(())
+    }
+
+    /// Waits until `enough` of the caller's writes have ended; false if given up.
+    pub fn wait(&self, mut enough: impl FnMut() -> bool, give_up: impl FnMut() -> bool) -> bool {
+        let met = || enough().then_some(());
+        self.0.ended.until(met, give_up).is_some()
     }
 
     /// The first write that failed.
@@ -243,7 +253,8 @@ impl Shared {
                 }
                 None => {}
             }
-            request.ticket.store(DONE, Ordering::Release);
+            request.ticket.swap(DONE, Ordering::SeqCst);
+            self.ended.wake();
             let file = &mut state.files[at];
             file.running = false;
             // After all that was ready before, as the library queues them.

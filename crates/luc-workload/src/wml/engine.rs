@@ -11,6 +11,7 @@ use luc_wml::plan::{Flowop, Op, Plan, Thread, Value};
 use super::aio::Pool;
 use super::draw::Draws;
 use super::fileset::LiveFileset;
+use super::options::AioWait;
 use super::sync::{Events, Gate, Semaphore};
 use crate::{Result, Stop, WorkloadError};
 
@@ -31,6 +32,8 @@ pub struct Engine<'p> {
     pub budget: Option<(AtomicU64, u64)>,
     /// fsync and synchronous writes are left out.
     pub no_fsync: bool,
+    /// What `aiowait` waits for.
+    pub aio_wait: AioWait,
     /// Whether the run ended before its time, without an error.
     pub finished: AtomicBool,
 }

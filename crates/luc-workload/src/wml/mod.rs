@@ -36,6 +36,6 @@ mod tests;
 mod tree;
 mod worker;
 
-pub use options::WmlOptions;
+pub use options::{AioWait, WmlOptions};
 pub use report::{FilesetResult, FlowopResult, WmlResult};
 pub use run::run;

@@ -9,6 +9,7 @@ use rustix::io::{Errno, pread, pwrite, read, retry_on_intr, write};
 
 use super::aio::{Request, ended};
 use super::engine::Step;
+use super::options::AioWait;
 use super::worker::{Flow, Open, Worker};
 use crate::{Result, WorkloadError};
 
@@ -197,11 +198,18 @@ impl<'p> Worker<'_, 'p> {
         Ok(Flow::On)
     }
 
-    /// Looks once which writes have ended, and forgets up to half of all that were begun. It does
-    /// not wait: nor does Filebench on Linux.
+    /// Forgets up to half of all writes that were begun, of those that have ended. It looks once,
+    /// as Filebench does on Linux, unless it was asked to wait for them.
     pub fn aio_wait(&mut self, step: &Step<'p>) -> Result<Flow> {
         let begin_ns = self.begin();
         let todo = (self.pending.len() / 2).max(1);
+        if let (AioWait::Half, Some(pool)) = (self.engine.aio_wait, &self.pool) {
+            let wanted = todo.min(self.pending.len());
+            let enough = || self.pending.iter().filter(|t| ended(t)).count() >= wanted;
+            if !pool.wait(enough, self.give_up()) {
+                return Ok(Flow::Over);
+            }
+        }
         let mut done = 0;
         // The newest first.
         let mut at = self.pending.len();

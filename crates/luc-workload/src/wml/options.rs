@@ -2,7 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+
+/// What `aiowait` waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum AioWait {
+    /// Nothing: looks once, as Filebench does on Linux, so that writes may pile up without end
+    #[default]
+    Poll,
+    /// Half of the thread's writes that were begun, but at least one: what it was written to do
+    Half,
+}
 
 /// Arguments of `luc bench run`, apart from the file and its variables.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -32,6 +42,9 @@ pub struct WmlOptions {
     /// Write the file system out between preparation and run (Filebench does not)
     #[arg(long)]
     pub settle: bool,
+    /// What the flowop aiowait waits for
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub aio_wait: AioWait,
     /// Keep the files instead of removing them at the end
     #[arg(long)]
     pub keep: bool,

@@ -94,6 +94,7 @@ pub fn run(
         totals: totals(plan, jobs.len())?,
         budget: options.ops.map(|ops| (AtomicU64::new(0), ops)),
         no_fsync: options.no_fsync,
+        aio_wait: options.aio_wait,
         finished: AtomicBool::new(false),
     };
     let window = Window {

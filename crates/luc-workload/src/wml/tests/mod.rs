@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use super::aio::Pool;
 use super::draw::Draws;
 use super::engine::{Compiler, Engine, Place, Step, each, share};
+use super::options::AioWait;
 use super::prepare::{Ground, prepare};
 use super::random::Generator;
 use super::stats::Stats;
@@ -89,6 +90,7 @@ impl<'p> Rig<'p> {
                 totals: None,
                 budget: None,
                 no_fsync: false,
+                aio_wait: AioWait::Poll,
                 finished: AtomicBool::new(false),
             },
             dir,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 
+use super::super::options::AioWait;
 use super::super::rotor::{Becomes, Entries, Pick, Want};
 use super::{Flow, Rig, file, once, plan};
 
@@ -304,6 +305,26 @@ fn point_11_dsync_is_o_sync_and_aiowait_does_not_wait() {
     worker.list(&mut steps).expect("runs");
     let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
     assert!(!flags.contains(OFlags::SYNC), "{flags:?}");
+}
+
+#[test]
+fn aiowait_waits_for_half_of_the_writes_where_that_is_asked_for() {
+    let text = file(
+        "entries=1,size=1m,prealloc=100",
+        "flowop aiowrite name=w,filesetname=set,iosize=4k,random,dsync,fd=1,iters=10\n\
+         flowop aiowait name=wait",
+    );
+    let plan = plan(&text);
+    let mut rig = Rig::new(&plan);
+    rig.engine.aio_wait = AioWait::Half;
+    let mut steps = std::mem::take(&mut rig.programs[0]);
+    let mut worker = rig.worker(0);
+    // However slow the writes are, what is left halves with every wait.
+    worker.list(&mut steps).expect("runs");
+    for left in [5, 3, 2, 1, 0, 0] {
+        assert_eq!(worker.pending.len(), left);
+        worker.list(&mut steps[1..]).expect("waits");
+    }
 }
 
 #[test]
