@@ -58,6 +58,7 @@ enum luc_trial_phase {
 	LUC_FIELD(events, "sync events that wait for this commit so far (d)") \
 	LUC_FIELD(expected_events, "tasks that may still come: released by recent commits and not back, or syncing") \
 	LUC_FIELD(syncing_events, "of these, tasks inside a sync call that have not asked for a commit yet") \
+	LUC_FIELD(calls, "sync calls begun since the attach, 0 if they are not seen") \
 	LUC_FIELD(last_event_ns, "time of the latest sync event, 0 if none") \
 	LUC_FIELD(commit_avg_ns, "average duration of a commit, 0 if unknown") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
@@ -88,9 +89,10 @@ enum luc_trial_phase {
 	LUC_FIELD(doubts, "waits in a row that were estimated to cost more than they gave") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
 	LUC_FIELD(trial_left, "commits left in this phase") \
-	LUC_FIELD(trial_events, "sync events of this window") \
+	LUC_FIELD(trial_events, "sync calls of this window; sync events where calls are not seen") \
+	LUC_FIELD(seen_calls, "sync calls at the last close") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
-	LUC_FIELD(trial_free_milli, "sync events per second without holding, thousandths") \
+	LUC_FIELD(trial_free_milli, "the same per second without holding, thousandths") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
 	LUC_FIELD(trial_stay, "commits that the last verdict holds for") \
 	LUC_FIELD(integral_milli, "sum of errors") \

@@ -311,6 +311,15 @@ static int step_close_lone(struct luc_state *s, const struct luc_input *in)
 	return 1;
 }
 
+/*
+ * What got done since the last close. Calls tell more than events: one that
+ * finds its data committed already needs no commit, and was served as well.
+ */
+static luc_s64 progress(const struct luc_state *s, const struct luc_input *in)
+{
+	return in->calls ? luc_sub(in->calls, s->seen_calls) : in->events;
+}
+
 static void step_close(const struct luc_params *p, struct luc_state *s,
 		       const struct luc_input *in, struct luc_output *out)
 {
@@ -321,7 +330,8 @@ static void step_close(const struct luc_params *p, struct luc_state *s,
 	if (!batches_by_pid(p) || step_close_lone(s, in))
 		return;
 	out->limit_ns = bound_of(p, s);
-	luc_trial_closed(s, in->events, in->now_ns, in->commit_avg_ns);
+	luc_trial_closed(s, progress(s, in), in->now_ns, in->commit_avg_ns);
+	s->seen_calls = in->calls;
 	out->dt_milli = step_length(s, in->now_ns);
 	learn_gap(s, in);
 	if (s->wait_ns > 0 && !in->urgent)

@@ -38,6 +38,18 @@ static void left_call(struct luc_returns *r, struct luc_returns_slot *s)
 	s->syncing = 0;
 }
 
+#define WHOLE 65536u		/* a share of one */
+#define LEARN_SHIFT 4		/* a call changes the share by a sixteenth */
+
+/* One more sync call ended: with a wait for a commit, or without any. */
+static void learn(struct luc_returns *r, int waited)
+{
+	if (waited)
+		r->needless -= r->needless >> LEARN_SHIFT;
+	else
+		r->needless += (WHOLE - r->needless) >> LEARN_SHIFT;
+}
+
 static void join(struct luc_returns *r, luc_u32 tid)
 {
 	struct luc_returns_cohort *c = known_cohort(r, tid);
@@ -68,10 +80,12 @@ void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 	int known;
 
 	s = take_slot(r, task, &known);
-	if (s->syncing)
+	if (s->syncing) {
 		left_call(r, s);
-	else if (known)
+		learn(r, 0);
+	} else if (known) {
 		came_back(r, s->tid);
+	}
 	/* Released by a transaction that nobody counts: it has come back. */
 	if (!known)
 		s->tid = tid - LUC_RETURNS_COHORTS;
@@ -88,6 +102,7 @@ int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 	s = take_slot(r, task, &known);
 	if (s->syncing) {
 		left_call(r, s);
+		learn(r, 1);
 	} else if (known) {
 		if (s->tid == tid)
 			return 0;
@@ -116,6 +131,7 @@ luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
 		if (back)
 			out += c->out;
 	}
+	in_call = (in_call * (WHOLE - r->needless) + WHOLE / 2) / WHOLE;
 	*syncing = in_call;
 	return out + in_call;
 }

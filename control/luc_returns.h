@@ -12,8 +12,10 @@
  * Some of those who come are already on their way: a sync call writes the
  * file's data first and asks for the commit only then. A task inside such a
  * call is no longer out but syncing, whoever it is and however long it was
- * away; that it comes is nearly certain, only when depends on the disk. A call
- * may find that it needs no commit; it is forgotten after DEPTH commits.
+ * away; when it comes depends on the disk. A call may find that it needs no
+ * commit. That shows when its task begins another one, so the share of such
+ * calls is learned, and those inside count for what is left of them. A call
+ * is forgotten after DEPTH commits.
  *
  * A fixed table remembers for each task the transaction that it last waited
  * for. Two tasks that hash alike overwrite each other; the estimate is then
@@ -46,6 +48,7 @@ struct luc_returns_cohort {
 struct luc_returns {
 	struct luc_returns_cohort cohort[LUC_RETURNS_COHORTS];
 	struct luc_returns_slot slot[LUC_RETURNS_SLOTS];
+	luc_u32 needless;		/* share of sync calls without a wait, of 65536 */
 };
 
 /*
@@ -64,7 +67,7 @@ int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid);
 /*
  * How many tasks may still come before tid, the transaction about to commit,
  * is closed: those of the transactions before it that are still out, and those
- * inside a sync call. *syncing gets the latter alone.
+ * inside a sync call, weighed. *syncing gets the latter alone.
  */
 luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
 			     luc_s64 *syncing);

@@ -14,8 +14,8 @@
  * The measurement. DOUBTS_MAX waits in a row that the estimate calls a loss
  * start a trial: WARM + WINDOW commits unheld, then as many held, the first
  * WARM of each not counted while the convoys re-form. What is compared is the
- * rate of sync events, which is the throughput of threads that do one thing
- * after the other. Holding stays unless not holding was faster by more than
+ * rate of sync calls (of sync events, where calls are not seen), which is the
+ * throughput of threads that do one thing after the other. Holding stays unless not holding was faster by more than
  * MARGIN_PERMILLE: equal rates mean that arrivals do not depend on us, and then
  * fewer commits are cheaper. The verdict holds for STAY_MIN commits, twice as
  * long each time it is confirmed, up to STAY_MAX: being wrong costs at most
@@ -138,7 +138,7 @@ void luc_trial_waited(struct luc_state *s, luc_s64 opened, luc_s64 came,
 		begin_window(s, LUC_TRIAL_FREE);
 }
 
-/* Sync events per second, thousandths. */
+/* Sync calls per second, thousandths. */
 static luc_s64 window_rate(const struct luc_state *s, luc_s64 now_ns)
 {
 	luc_s64 ns = luc_max(luc_sub(now_ns, s->trial_begin_ns), 1);
@@ -161,7 +161,7 @@ static void end_window(struct luc_state *s, luc_s64 now_ns)
 	}
 }
 
-static void window_closed(struct luc_state *s, luc_s64 events, luc_s64 now_ns)
+static void window_closed(struct luc_state *s, luc_s64 done, luc_s64 now_ns)
 {
 	s->trial_left = luc_sub(s->trial_left, 1);
 	if (s->trial_left >= WINDOW) {
@@ -169,12 +169,12 @@ static void window_closed(struct luc_state *s, luc_s64 events, luc_s64 now_ns)
 		s->trial_begin_ns = now_ns;
 		return;
 	}
-	s->trial_events = luc_add(s->trial_events, luc_max(events, 0));
+	s->trial_events = luc_add(s->trial_events, luc_max(done, 0));
 	if (s->trial_left <= 0)
 		end_window(s, now_ns);
 }
 
-void luc_trial_closed(struct luc_state *s, luc_s64 events, luc_s64 now_ns,
+void luc_trial_closed(struct luc_state *s, luc_s64 done, luc_s64 now_ns,
 		      luc_s64 commit_ns)
 {
 	luc_s64 since = luc_sub(now_ns, s->closed_ns);
@@ -186,7 +186,7 @@ void luc_trial_closed(struct luc_state *s, luc_s64 events, luc_s64 now_ns,
 		if (!s->closed_ns || since > pause || since < 0)
 			begin_window(s, (enum luc_trial_phase)s->trial_phase);
 		else
-			window_closed(s, events, now_ns);
+			window_closed(s, done, now_ns);
 		return;
 	}
 	s->trial_left = luc_sub(s->trial_left, 1);

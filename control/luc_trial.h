@@ -18,8 +18,8 @@ void luc_trial_urged(struct luc_state *state);
 void luc_trial_waited(struct luc_state *state, luc_s64 opened, luc_s64 came,
 		      luc_s64 late, luc_s64 waited_ns, luc_s64 commit_ns);
 
-/* A batch of this many events closed at now_ns. */
-void luc_trial_closed(struct luc_state *state, luc_s64 events, luc_s64 now_ns,
+/* A batch closed at now_ns; done is what was served since the one before. */
+void luc_trial_closed(struct luc_state *state, luc_s64 done, luc_s64 now_ns,
 		      luc_s64 commit_ns);
 
 #endif

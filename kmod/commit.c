@@ -85,6 +85,7 @@ static void luc_commit_sense(struct luc_commit *c)
 		fs->params_new = false;
 	}
 	c->in.events = luc_events_of(fs, c->tid);
+	c->in.calls = fs->calls;
 	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
 	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid,
 						     &c->in.syncing_events);

@@ -55,6 +55,7 @@ struct luc_fs {
 	u32 batch_tid;			/* transaction that events belong to */
 	s64 batch_events;
 	s64 last_event_ns;
+	s64 calls;			/* sync calls begun */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
 	s64 held_target;		/* its holder is poked at so many events */

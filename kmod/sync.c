@@ -126,6 +126,7 @@ void luc_on_sync_file(struct file *file)
 	if (fs) {
 		luc_mark(fs);
 		spin_lock(&fs->lock);
+		fs->calls++;
 		luc_returns_enter(&fs->returns, current->pid, fs->batch_tid);
 		spin_unlock(&fs->lock);
 	}

@@ -178,3 +178,58 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tasks_inside_a_sync_call_are_sure_to_come() {
+    let mut returns = Returns::new();
+    for task in 1..=4 {
+        returns.arrive(task, 10);
+    }
+    returns.enter(1, 10);
+    // Neither lost nor counted twice.
+    assert_eq!((returns.expected(11), returns.syncing(11)), (4, 1));
+    // Somebody who was never seen before, too.
+    returns.enter(9, 10);
+    assert_eq!((returns.expected(11), returns.syncing(11)), (5, 2));
+    assert!(returns.arrive(1, 11));
+    assert!(returns.arrive(9, 11));
+    assert_eq!((returns.expected(11), returns.syncing(11)), (3, 0));
+    // A call from long ago is forgotten.
+    returns.enter(2, 11);
+    assert_eq!(returns.syncing(13), 1);
+    assert_eq!(returns.syncing(14), 0);
+}
+
+#[test]
+fn a_lone_task_inside_calls_expects_nobody() {
+    let mut returns = Returns::new();
+    for tid in 1..20 {
+        returns.enter(7, tid - 1);
+        returns.arrive(7, tid);
+        assert_eq!((returns.expected(tid), returns.syncing(tid)), (0, 0));
+    }
+}
+
+#[test]
+fn calls_that_need_no_commit_count_for_less_and_less() {
+    let mut returns = Returns::new();
+    for _ in 0..100 {
+        for task in 1..=8 {
+            returns.enter(task, 10);
+        }
+    }
+    assert_eq!(returns.syncing(11), 0);
+    // Those that wait again are believed again.
+    for tid in 11..30 {
+        for task in 1..=8 {
+            returns.enter(task, tid - 1);
+        }
+        for task in 1..=8 {
+            returns.arrive(task, tid);
+        }
+    }
+    for task in 1..=8 {
+        returns.enter(task, 29);
+    }
+    assert_eq!(returns.syncing(30), 8);
+}
