@@ -27,6 +27,9 @@ pub enum FsType {
     /// ext4 with a journal.
     #[default]
     Ext4,
+    /// ext4 without a journal: nothing to wait for, and nothing that survives a crash for sure.
+    #[serde(rename = "ext4-nojournal")]
+    Ext4NoJournal,
     /// ext3 layout (the ext4 driver serves it).
     Ext3,
     /// ext2 layout: no journal.
@@ -36,10 +39,34 @@ pub enum FsType {
 }
 
 impl FsType {
+    /// All of them.
+    const ALL: [Self; 5] = [
+        Self::Ext4,
+        Self::Ext4NoJournal,
+        Self::Ext3,
+        Self::Ext2,
+        Self::None,
+    ];
+
     /// Name as `mkfs` and `mount` know it.
+    pub fn driver(self) -> &'static str {
+        if self == Self::Ext4NoJournal {
+            "ext4"
+        } else {
+            self.as_str()
+        }
+    }
+
+    /// Whether it has a journal.
+    pub fn has_journal(self) -> bool {
+        matches!(self, Self::Ext4 | Self::Ext3)
+    }
+
+    /// Name in the text of a disk.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
+            Self::Ext4NoJournal => "ext4-nojournal",
             Self::Ext3 => "ext3",
             Self::Ext2 => "ext2",
             Self::None => "none",
@@ -47,8 +74,8 @@ impl FsType {
     }
 }
 
-/// One disk of a cell, `LATENCY:DEPTH[:SIZE][:FS]` in text: `4ms:1`,
-/// `100us:64`, `20us:64:512M`, `4ms:1:1G:ext3`.
+/// One disk of a cell, `LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS]` in text: `4ms:1`,
+/// `100us:64`, `20us:64:512M`, `4ms:1:1G:ext3`, `4ms:1:mount=dirsync,noatime`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskSpec {
     /// Time each request takes, in nanoseconds of virtual time; 0 completes at once.
@@ -108,10 +135,12 @@ impl FromStr for DiskSpec {
             LabError::bad_input(
                 format!("disk {text:?}"),
                 format!(
-                    "{why}; expected LATENCY:DEPTH[:SIZE][:FS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4"
+                    "{why}; expected LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4"
                 ),
             )
         };
+        // Options come last, so that they may hold a colon.
+        let (text, mount_opts) = text.split_once(":mount=").unwrap_or((text, ""));
         let mut parts = text.split(':');
         let latency = parts.next().unwrap_or_default();
         let latency_ns = parse_latency_ns(latency).ok_or_else(|| {
@@ -124,6 +153,7 @@ impl FromStr for DiskSpec {
             .parse()
             .map_err(|_| bad(&format!("{depth:?} is no depth")))?;
         let mut disk = Self::new(latency_ns, depth);
+        mount_opts.clone_into(&mut disk.mount_opts);
         let (mut size_seen, mut fs_seen) = (false, false);
         for part in parts {
             if let (Some(fs_type), false) = (parse_fs(part), fs_seen) {
@@ -136,7 +166,7 @@ impl FromStr for DiskSpec {
                 size_seen = true;
             } else {
                 return Err(bad(&format!(
-                    "{part:?} is neither a size with a unit (M, G) nor one of ext4, ext3, ext2, none"
+                    "{part:?} is neither a size with a unit (M, G) nor one of ext4, ext4-nojournal, ext3, ext2, none"
                 )));
             }
         }
@@ -159,14 +189,15 @@ impl fmt::Display for DiskSpec {
         if self.fs_type != FsType::Ext4 {
             write!(f, ":{}", self.fs_type.as_str())?;
         }
+        if !self.mount_opts.is_empty() {
+            write!(f, ":mount={}", self.mount_opts)?;
+        }
         Ok(())
     }
 }
 
 fn parse_fs(text: &str) -> Option<FsType> {
-    [FsType::Ext4, FsType::Ext3, FsType::Ext2, FsType::None]
-        .into_iter()
-        .find(|fs| fs.as_str() == text)
+    FsType::ALL.into_iter().find(|fs| fs.as_str() == text)
 }
 
 fn parse_latency_ns(text: &str) -> Option<u64> {
@@ -205,6 +236,12 @@ mod tests {
         assert_eq!(disk.size_mib, 512);
         let disk: DiskSpec = "1s:2:1G:ext3".parse().unwrap();
         assert_eq!((disk.size_mib, disk.fs_type), (1024, FsType::Ext3));
+        let disk: DiskSpec = "100us:64:1G:ext4-nojournal".parse().unwrap();
+        assert_eq!(disk.fs_type, FsType::Ext4NoJournal);
+        assert_eq!(disk.fs_type.driver(), "ext4");
+        assert!(!disk.fs_type.has_journal());
+        let disk: DiskSpec = "4ms:1:mount=dirsync,max_batch_time=15000".parse().unwrap();
+        assert_eq!(disk.mount_opts, "dirsync,max_batch_time=15000");
     }
 
     #[test]
@@ -216,6 +253,8 @@ mod tests {
             "1500ns:3:none",
             "0ns:1",
             "4ms:8:64M:ext2",
+            "100us:64:1024M:ext4-nojournal",
+            "4ms:1:512M:ext3:mount=sync,commit=30",
         ] {
             let disk: DiskSpec = text.parse().unwrap();
             assert_eq!(disk.to_string(), text);
@@ -240,6 +279,8 @@ mod tests {
             "-1ms:1",
             "99999999999999999999s:1",
             "4ms:1:",
+            "4ms:1:dirsync",
+            "4ms:mount=dirsync",
         ] {
             let error = text.parse::<DiskSpec>().unwrap_err().to_string();
             assert!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use luc_lab::{Cell, CellResult, DiskSpec, RunSpec, Step};
+use luc_lab::{Cell, CellResult, RunSpec, Step};
 
 use crate::error::{ReportError, Result};
 use crate::load::{Job, Measurement};
@@ -40,6 +40,8 @@ impl StockLab {
         let mut spec = RunSpec::new(&job.kernel, cells)?;
         spec.cpu_mips = f64::from(job.cpu_mips);
         spec.timeout_host_s = 3600;
+        let memory_mib = job.cells.iter().map(Measurement::memory_mib);
+        spec.memory_mib = memory_mib.fold(spec.memory_mib, u32::max);
         spec.binary.clone_from(&self.binary);
         // Stock cells come with the module in the guest, but not loaded.
         let module = luc_lab::build_module(&spec.kernels, &job.kernel, &self.source, progress)?;
@@ -75,10 +77,9 @@ impl Lab for StockLab {
 }
 
 fn cell(measurement: &Measurement) -> luc_lab::error::Result<Cell> {
-    let disk: DiskSpec = measurement.disk.parse()?;
     Ok(Cell {
         name: measurement.name(),
-        disks: vec![disk],
+        disks: vec![measurement.disk_spec()?],
         env: BTreeMap::new(),
         steps: measurement.steps().0.into_iter().map(Step::new).collect(),
     })

@@ -1,5 +1,6 @@
 //! What is measured in one cell: a workload on a disk, in a mode.
 
+use luc_lab::{DiskSpec, FsType};
 use serde::{Deserialize, Serialize};
 
 /// How far LUC is involved.
@@ -20,7 +21,24 @@ pub enum Mode {
     Copyout,
     /// As `luc on` leaves it: policy `luc`, automatic set point, no knob touched.
     Luc,
+    /// Stock without fsync and synchronous writes. UNSAFE: nothing is durable.
+    Nofsync,
+    /// Stock on ext4 without a journal. UNSAFE: a crash damages the file system.
+    Nojc,
+    /// Stock with the kernel's own batching, see [`Mode::mount_options`].
+    #[serde(rename = "kernel-batching")]
+    KernelBatching,
 }
+
+/// Policies that can be measured beside stock and LUC, in the order of their columns.
+pub const POLICIES: [Mode; 6] = [
+    Mode::Static,
+    Mode::Pid,
+    Mode::Copyout,
+    Mode::KernelBatching,
+    Mode::Nofsync,
+    Mode::Nojc,
+];
 
 impl Mode {
     /// Its name in tables.
@@ -33,12 +51,49 @@ impl Mode {
             Self::Pid => "pid",
             Self::Copyout => "copyout",
             Self::Luc => "LUC",
+            Self::Nofsync => "nofsync",
+            Self::Nojc => "nojc",
+            Self::KernelBatching => "kernel-batching",
+        }
+    }
+
+    /// Its name where it must not be mistaken for something to use.
+    pub fn warning_name(self) -> String {
+        if matches!(self, Self::Nofsync | Self::Nojc) {
+            format!("{} (UNSAFE)", self.name())
+        } else {
+            self.name().to_owned()
         }
     }
 
     /// Whether LUC is attached to the file system.
     pub fn attached(self) -> bool {
-        !matches!(self, Self::Stock | Self::Loaded)
+        matches!(
+            self,
+            Self::Observe | Self::Static | Self::Pid | Self::Copyout | Self::Luc
+        )
+    }
+
+    /// Mount options, empty for the defaults.
+    ///
+    /// jbd2 batches by itself only where a handle is synchronous: its owner then sleeps for the
+    /// mean duration of a commit, within the bounds `min_batch_time` and `max_batch_time`, before
+    /// it asks for the commit. ext4 makes such handles for changes of a directory that is
+    /// `dirsync`: creating and removing a file wait for their commit, batched. They hold the
+    /// directory's lock meanwhile, so that only files of different directories share a commit. An
+    /// fsync never batches; that of a file just created finds everything durable and returns.
+    pub fn mount_options(self) -> &'static str {
+        if self == Self::KernelBatching {
+            // The kernel's own bounds, said aloud: 0 and 15 ms.
+            "dirsync,min_batch_time=0,max_batch_time=15000"
+        } else {
+            ""
+        }
+    }
+
+    /// Whether a workload can be measured in this mode: only some can leave their fsyncs out.
+    pub fn suits(self, load: &Load) -> bool {
+        self != Self::Nofsync || load.can_leave_fsync_out()
     }
 }
 
@@ -84,14 +139,63 @@ pub enum Load {
         /// Bursts measured.
         bursts: u32,
     },
+    /// `luc bench run varmail --preset paper`.
+    Varmail {
+        /// Threads.
+        threads: u32,
+        /// Length of the measurement, milliseconds.
+        measure_ms: u32,
+        /// Time before it, milliseconds.
+        warmup_ms: u32,
+    },
+    /// `luc bench run oltp --preset paper`, made to fit one virtual processor.
+    Oltp {
+        /// Readers, one process each.
+        readers: u32,
+        /// Database writers, one process each; the log writer comes on top.
+        db_writers: u32,
+        /// Length of the measurement, milliseconds.
+        measure_ms: u32,
+        /// Time before it, milliseconds.
+        warmup_ms: u32,
+    },
+    /// `luc bench metarates`.
+    Metarates {
+        /// Processes.
+        procs: u32,
+        /// Files of each process as the case is known by.
+        files: u32,
+        /// How many times as many files it is measured with.
+        rounds: u32,
+    },
+    /// `luc bench iozone`, initial write of 128 KiB in records of 32 KiB.
+    Iozone {
+        /// Processes.
+        threads: u32,
+    },
+}
+
+/// Turns of the empty loop that a reader of oltp thinks in the lab. The 200,000 of the file are a
+/// millisecond each of one processor at 1000 MIPS: all readers together would do nothing else.
+const THINK_TURNS: u32 = 5000;
+/// Size of each of oltp's data files in the lab: the published 10 MiB are in the page cache just
+/// as well, but take minutes to make on a slow disk.
+const DATA_FILE: &str = "1m";
+
+/// Milliseconds as the workloads read seconds.
+fn seconds(ms: u32) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
 impl Load {
     /// The command that measures it on the file system at `dir`.
     pub fn argv(&self, seed: u32, dir: &str) -> Vec<String> {
-        let seconds = |ms: u32| format!("{}.{:03}", ms / 1000, ms % 1000);
         let mut argv: Vec<String> = ["luc", "bench"].map(String::from).into();
-        let mut add = |words: &[&dyn ToString]| argv.extend(words.iter().map(|w| w.to_string()));
+        let mut add = |words: &[&dyn ToString]| {
+            for word in words {
+                argv.extend(word.to_string().split(' ').map(String::from));
+            }
+        };
         match self {
             Self::CreateFsync {
                 threads,
@@ -152,10 +256,83 @@ impl Load {
                 &"--seed",
                 &seed,
             ]),
+            Self::Varmail { .. }
+            | Self::Oltp { .. }
+            | Self::Metarates { .. }
+            | Self::Iozone { .. } => self.add_real(seed, &mut add),
         }
         // The file system goes away with its cell: removing the files first would be wasted time.
-        add(&[&"--keep", &"--json", &dir]);
+        add(&[&"--keep", &"--json"]);
+        if self.names_dir() {
+            add(&[&"--dir"]);
+        }
+        argv.push(dir.to_owned());
         argv
+    }
+
+    /// The words of a real workload; of the others, none.
+    fn add_real(&self, seed: u32, add: &mut impl FnMut(&[&dyn ToString])) {
+        match self {
+            Self::Varmail {
+                threads,
+                measure_ms,
+                warmup_ms,
+            } => add(&[
+                &"run varmail --preset paper -D",
+                &format!("nthreads={threads}"),
+                &"--seconds",
+                &seconds(*measure_ms),
+                &"--warmup-s",
+                &seconds(*warmup_ms),
+                &"--settle --seed",
+                &seed,
+            ]),
+            Self::Oltp {
+                readers,
+                db_writers,
+                measure_ms,
+                warmup_ms,
+            } => add(&[
+                &"run oltp --preset paper -D",
+                &format!("nshadows={readers}"),
+                &"-D",
+                &format!("ndbwriters={db_writers}"),
+                &"-D",
+                &format!("usermode={THINK_TURNS}"),
+                &"-D",
+                &format!("filesize={DATA_FILE}"),
+                &"--aio-wait half --seconds",
+                &seconds(*measure_ms),
+                &"--warmup-s",
+                &seconds(*warmup_ms),
+                &"--settle --seed",
+                &seed,
+            ]),
+            Self::Metarates {
+                procs,
+                files,
+                rounds,
+            } => add(&[&"metarates --procs", procs, &"--files", &(files * rounds)]),
+            Self::Iozone { threads } => {
+                add(&[&"iozone -s 128k -r 32k -e -c -t", threads]);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether its directory comes as an option.
+    fn names_dir(&self) -> bool {
+        matches!(
+            self,
+            Self::Varmail { .. } | Self::Oltp { .. } | Self::Metarates { .. } | Self::Iozone { .. }
+        )
+    }
+
+    fn can_leave_fsync_out(&self) -> bool {
+        matches!(
+            self,
+            Self::Varmail { .. } | Self::Oltp { .. } | Self::Metarates { .. }
+        )
     }
 
     /// Whether both ask for the same, however long each was measured: kept results stay readable
@@ -175,6 +352,14 @@ impl Load {
             Self::WriteBurst {
                 threads, spread_us, ..
             } => format!("write-burst-{threads}-{spread_us}us"),
+            Self::Varmail { threads, .. } => format!("varmail-{threads}"),
+            Self::Oltp {
+                readers,
+                db_writers,
+                ..
+            } => format!("oltp-{readers}-{db_writers}"),
+            Self::Metarates { procs, files, .. } => format!("metarates-{procs}x{files}"),
+            Self::Iozone { threads } => format!("iozone-{threads}"),
         }
     }
 }
@@ -214,13 +399,42 @@ impl Measurement {
         )
     }
 
+    /// The disk with its file system.
+    ///
+    /// # Errors
+    /// When `disk` is none that the lab can make.
+    pub fn disk_spec(&self) -> luc_lab::error::Result<DiskSpec> {
+        let mut spec: DiskSpec = self.disk.parse()?;
+        if self.mode == Mode::Nojc {
+            spec.fs_type = FsType::Ext4NoJournal;
+        }
+        let options = self.mode.mount_options();
+        if !options.is_empty() {
+            options.clone_into(&mut spec.mount_opts);
+        }
+        Ok(spec)
+    }
+
+    /// Guest memory that it needs, MiB: file systems live in it.
+    pub fn memory_mib(&self) -> u32 {
+        match self.load {
+            Load::Varmail { .. } | Load::Oltp { .. } | Load::Iozone { .. } => 2048,
+            _ => 1024,
+        }
+    }
+
     /// The commands to run, and which of them prints the workload's result.
     pub fn steps(&self) -> (Vec<Vec<String>>, usize) {
         let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
-        let bench = self.load.argv(self.repeat, DIR);
+        let mut bench = self.load.argv(self.repeat, DIR);
+        if self.mode == Mode::Nofsync {
+            bench.push("--no-fsync".to_owned());
+        }
         let on = |how: &str| words(format!("luc on {DIR}{how}").as_str());
         let before = match self.mode {
-            Mode::Stock => return (vec![bench], 0),
+            Mode::Stock | Mode::Nofsync | Mode::Nojc | Mode::KernelBatching => {
+                return (vec![bench], 0);
+            }
             Mode::Loaded => {
                 let load = words(&format!("insmod {MODULE}"));
                 return (vec![load, bench, words("rmmod luc")], 1);
@@ -251,7 +465,7 @@ pub struct Job {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Measurement, Mode};
+    use super::{Load, Measurement, Mode, POLICIES};
 
     #[test]
     fn commands_of_a_steered_cell() {
@@ -291,5 +505,66 @@ mod tests {
         let (steps, bench) = cell.steps();
         assert_eq!((steps.len(), bench), (1, 0));
         assert!(steps[0].join(" ").contains("--bursts 40 --seed 3 --keep"));
+    }
+
+    #[test]
+    fn commands_of_real_workloads() {
+        let line = |load: Load, mode: Mode| {
+            let cell = Measurement {
+                disk: "100us:64".to_owned(),
+                load,
+                mode,
+                repeat: 1,
+            };
+            let (steps, bench) = cell.steps();
+            (cell.name(), steps[bench].join(" "))
+        };
+        let varmail = Load::Varmail {
+            threads: 16,
+            measure_ms: 2500,
+            warmup_ms: 500,
+        };
+        let (name, command) = line(varmail, Mode::Nofsync);
+        assert_eq!(name, "varmail-16-100usx64-nofsync-r1");
+        assert_eq!(
+            command,
+            "luc bench run varmail --preset paper -D nthreads=16 --seconds 2.500 --warmup-s 0.500 --settle --seed 1 \
+             --keep --json --dir /mnt/0 --no-fsync"
+        );
+        let metarates = Load::Metarates {
+            procs: 4,
+            files: 4,
+            rounds: 32,
+        };
+        let (name, command) = line(metarates, Mode::Stock);
+        assert_eq!(name, "metarates-4x4-100usx64-stock-r1");
+        assert_eq!(
+            command,
+            "luc bench metarates --procs 4 --files 128 --keep --json --dir /mnt/0"
+        );
+        let (_, command) = line(Load::Iozone { threads: 256 }, Mode::Luc);
+        assert_eq!(
+            command,
+            "luc bench iozone -s 128k -r 32k -e -c -t 256 --keep --json --dir /mnt/0"
+        );
+    }
+
+    #[test]
+    fn policies_change_the_disk_or_the_workload_but_never_both() {
+        let cell = |mode| Measurement {
+            disk: "4ms:1".to_owned(),
+            load: Load::Iozone { threads: 4 },
+            mode,
+            repeat: 1,
+        };
+        for mode in POLICIES {
+            let spec = cell(mode).disk_spec().expect("a disk");
+            let special = spec.to_string() != "4ms:1";
+            let expected = matches!(mode, Mode::Nojc | Mode::KernelBatching);
+            assert_eq!(special, expected, "{spec}");
+            assert!(!special || !mode.attached());
+        }
+        assert!(!Mode::Nofsync.suits(&cell(Mode::Nofsync).load));
+        assert!(Mode::Nojc.suits(&cell(Mode::Nojc).load));
     }
 }

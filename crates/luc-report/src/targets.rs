@@ -106,6 +106,13 @@ pub const OBSERVE: Target = Target::AtLeast(0.995);
 /// Ratio to stock with the module loaded but attached to nothing.
 pub const LOADED: Target = Target::AtLeast(0.998);
 
+/// Ratio of every real workload's rate with LUC to stock.
+pub const WORKLOAD: Target = Target::AtLeast(0.98);
+/// Ratio of the cell of varmail that gains most.
+pub const VARMAIL_BEST: Target = Target::AtLeast(1.23);
+/// Ratio of the cell of oltp that gains most.
+pub const OLTP_BEST: Target = Target::AtLeast(1.25);
+
 /// Ratio of the burst's file creation rate with LUC to stock at 1000 MIPS.
 pub fn burst(threads: u32) -> Option<Target> {
     match threads {

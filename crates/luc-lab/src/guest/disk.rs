@@ -107,12 +107,17 @@ const JOURNAL_DISK_MIB_MIN: u32 = 2048;
 fn journal_is_chosen(spec: &DiskSpec) -> bool {
     let names_one = |arg: &String| arg.starts_with("-J") || arg.contains("has_journal");
     spec.size_mib < JOURNAL_DISK_MIB_MIN
-        || spec.fs_type == FsType::Ext2
+        || !spec.fs_type.has_journal()
         || spec.mkfs_args.iter().any(names_one)
 }
 
 fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
-    let fs_type = spec.fs_type.as_str();
+    let fs_type = spec.fs_type.driver();
+    let features: &[&str] = if spec.fs_type == FsType::Ext4NoJournal {
+        &["-O", "^has_journal"]
+    } else {
+        &[]
+    };
     let uuid = format!("{FS_UUID}{index:02x}");
     // The fresh device reads as zeros: writing more of them would cost memory
     // and time. `mount_disk` keeps the kernel from doing it later.
@@ -125,6 +130,7 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
     };
     let output = Command::new("/sbin/mke2fs")
         .args(["-q", "-F", "-t", fs_type, "-U", &uuid, "-E", &extended])
+        .args(features)
         .args(journal)
         .args(&spec.mkfs_args)
         .arg(device(index))
@@ -170,7 +176,10 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     let at = mount_point(index);
     fs::create_dir_all(&at).map_err(|e| format!("cannot make {at}: {e}"))?;
     let (flags, mut data) = mount_flags(&spec.mount_opts);
-    if matches!(spec.fs_type, FsType::Ext3 | FsType::Ext4) {
+    if matches!(
+        spec.fs_type,
+        FsType::Ext3 | FsType::Ext4 | FsType::Ext4NoJournal
+    ) {
         data = [data.as_str(), "noinit_itable"]
             .into_iter()
             .filter(|option| !option.is_empty())
@@ -182,7 +191,7 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     mount(
         device(index),
         &at,
-        spec.fs_type.as_str(),
+        spec.fs_type.driver(),
         flags,
         Some(data.as_c_str()),
     )

@@ -1,8 +1,8 @@
 //! Figures of threads that loop without a pause, and of writers beside them.
 
-use super::{Place, create_fsync, entry, mean, section, target_entry, write_delay};
+use super::{Place, create_fsync, entry, mean, policies_note, section, target_entry, write_delay};
 use crate::document::{Cell, Section, number};
-use crate::load::Mode;
+use crate::load::{Load, Mode, POLICIES};
 use crate::record::{Record, Records};
 use crate::targets::{self, CREATE_FSYNC, THREADS, Tally};
 
@@ -62,13 +62,20 @@ pub fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tal
 
 pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
     let mut groups = Vec::new();
-    let policies = [Mode::Static, Mode::Pid, Mode::Copyout];
+    let policies: Vec<Mode> = POLICIES
+        .into_iter()
+        .filter(|mode| {
+            let loops = |record: &&Record| matches!(record.cell.load, Load::CreateFsync { .. });
+            let mut loops = records.records.iter().filter(loops);
+            loops.any(|record| record.cell.mode == *mode)
+        })
+        .collect();
     for &kernel in kernels {
         for (disk, _) in CREATE_FSYNC {
             let mut rows = Vec::new();
             for threads in THREADS {
                 let place = Place::new(records, kernel, 1000, disk, create_fsync(disk, threads));
-                let ratios = policies.map(|mode| place.ratio(mode));
+                let ratios: Vec<_> = policies.iter().map(|&mode| place.ratio(mode)).collect();
                 if ratios.iter().all(Option::is_none) {
                     continue;
                 }
@@ -77,19 +84,21 @@ pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
                     Cell::new(disk),
                     Cell::new(threads.to_string()),
                 ];
-                row.extend(ratios.map(|ratio| entry(ratio, number::ratio)));
+                row.extend(ratios.into_iter().map(|ratio| entry(ratio, number::ratio)));
                 row.push(entry(place.ratio(Mode::Luc), number::ratio));
                 rows.push(row);
             }
             groups.push(rows);
         }
     }
+    let mut names = vec!["kernel".to_owned(), "disk".to_owned(), "threads".to_owned()];
+    names.extend(policies.iter().map(|mode| mode.warning_name()));
+    names.push(Mode::Luc.name().to_owned());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     section(
         "create-fsync under the other policies",
-        "Operations per second, ratio to stock.",
-        &[
-            "kernel", "disk", "threads", "static", "pid", "copyout", "LUC",
-        ],
+        &policies_note(&policies),
+        &names,
         2,
         groups,
     )
@@ -100,7 +109,7 @@ pub fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tall
     for &kernel in kernels {
         let place = Place::new(records, kernel, 1000, "4ms:1", write_delay());
         let mut rows = Vec::new();
-        for mode in [Mode::Luc, Mode::Static, Mode::Pid, Mode::Copyout] {
+        for mode in [Mode::Luc].into_iter().chain(POLICIES) {
             let ratio = place.ratio(mode);
             if ratio.is_none() {
                 continue;
@@ -112,7 +121,7 @@ pub fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tall
             let delayed_target = Some(targets::WRITES_DELAYED).filter(|_| asked);
             rows.push(vec![
                 Cell::new(kernel),
-                Cell::new(mode.name()),
+                Cell::new(mode.warning_name()),
                 entry(place.figure(Mode::Stock), number::figure),
                 entry(place.figure(mode), number::figure),
                 entry(ratio, number::ratio),

@@ -10,6 +10,7 @@ use crate::targets::{CREATE_FSYNC, THREADS, Tally, Target};
 mod bursts;
 mod costs;
 mod loops;
+mod workloads;
 
 /// Format of the kept results.
 pub const SCHEMA: &str = "luc-matrix/1";
@@ -75,6 +76,9 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
 
     let mut jobs = Vec::new();
     for kernel in &args.kernels {
+        if has(Part::Workloads) {
+            jobs.extend(workloads::jobs(kernel, &args.policies, args.repeats));
+        }
         let mut job = |cpu_mips: u32, cells: Vec<Measurement>| {
             jobs.push(Job {
                 kernel: kernel.clone(),
@@ -118,7 +122,8 @@ fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Mea
     let mut cells = Vec::new();
     for load in loads {
         for repeat in 1..=repeats {
-            cells.extend(modes.iter().map(|&mode| Measurement {
+            let modes = modes.iter().filter(|mode| mode.suits(load));
+            cells.extend(modes.map(|&mode| Measurement {
                 disk: disk.to_owned(),
                 load: load.clone(),
                 mode,
@@ -127,6 +132,30 @@ fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Mea
         }
     }
     cells
+}
+
+/// What the columns of policies mean; each is a ratio to stock.
+fn policies_note(policies: &[Mode]) -> String {
+    let mut note = "The main figure's ratio to stock.".to_owned();
+    for mode in policies {
+        note.push_str(match mode {
+            Mode::KernelBatching => {
+                " kernel-batching: stock, mounted dirsync with max_batch_time at its 15 ms: creating and removing \
+                 a file wait for their commit and batch as jbd2 does by itself, while the directory stays locked; \
+                 an fsync never batches there, and only in this column does removing a file wait."
+            }
+            Mode::Nofsync => {
+                " nofsync: stock, the workload leaves its fsyncs and synchronous writes out. UNSAFE: nothing is \
+                 durable; an upper bound."
+            }
+            Mode::Nojc => {
+                " nojc: ext4 without a journal. UNSAFE: a crash damages the file system. No fsync waits for a \
+                 commit, but each writes its blocks one by one: an upper bound where the disk takes many at once."
+            }
+            _ => "",
+        });
+    }
+    note
 }
 
 /// The report on kept results, and how many figures were reached.
@@ -141,6 +170,8 @@ pub fn document(records: &Records) -> (Document, Tally) {
         bursts::write_burst_section(records, &kernels, &mut tally),
         costs::overhead_section(records, &kernels, &mut tally),
         costs::instructions_section(records, &kernels),
+        workloads::section(records, &kernels, &mut tally),
+        workloads::policies_section(records, &kernels),
     ]
     .into_iter()
     .filter(|section| !section.table.groups.is_empty())
@@ -220,6 +251,13 @@ impl<'a> Place<'a> {
             filter,
             load,
         }
+    }
+
+    /// The load as it was measured, with its times.
+    fn measured(&self) -> Option<&Load> {
+        let load = |load: &Load| load.alike(&self.load);
+        let record = self.records.select(self.filter, Mode::Stock, load).next();
+        record.map(|record| &record.cell.load)
     }
 
     fn figure(&self, mode: Mode) -> Option<Spread> {

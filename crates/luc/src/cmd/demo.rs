@@ -27,8 +27,8 @@ pub struct Args {
 /// Measure every figure that LUC is meant to reach
 ///
 /// Runs each workload with and without LUC on each kernel, in virtual
-/// machines. Exits with 15 if a figure is missed. Takes about 40 minutes on two cores:
-/// --kernels and --only ask for less.
+/// machines. Exits with 15 if a figure is missed. Takes about two hours on two
+/// cores: --kernels, --only and --repeats ask for less.
 #[derive(Debug, clap::Args)]
 pub struct Matrix {
     #[command(flatten)]

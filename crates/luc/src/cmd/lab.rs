@@ -59,7 +59,8 @@ pub struct RunArgs {
     /// CPU speed in million instructions per second: 1000, 500, 250 and so on
     #[arg(long, value_name = "MIPS", default_value_t = 1000.0)]
     cpu_mips: f64,
-    /// A disk: time per request, requests at once, size, type (4ms:1, 100us:64:1G:ext3)
+    /// A disk: time per request, requests at once, size, type (ext4, ext4-nojournal, ext3, ext2 or
+    /// none), mount options; as 4ms:1, 100us:64:1G:ext3, 4ms:1:mount=dirsync,noatime
     #[arg(long = "disk", value_name = "SPEC")]
     disks: Vec<DiskSpec>,
     /// Memory in MiB; disks live in it
