@@ -41,7 +41,7 @@
  * come cannot pay. For somebody who is sure to come it can. While n tasks wait
  * and k are inside sync calls, waiting costs n W and saves up to k C, and the
  * data that the k write keeps the disk busy, which the commit needs too: the
- * bound is C (1 + k/n).
+ * bound is C (1 + k/n), but 4 C at most, for the first of many pays for all.
  *
  * Doubt. Whether holding pays is estimated after every wait and measured when
  * the estimate says no: luc_trial.c. An unknown commit time means no wait; a
@@ -57,6 +57,7 @@
 #define PAUSE_NS LUC_NS_PER_S
 #define GAP_SHIFT 2		/* a new gap counts for a quarter */
 #define STEP_SHIFT 3		/* a new step length for an eighth */
+#define SURE_LIMITS 4		/* no certainty is worth more than so many */
 #define STALE_SHIFT 3		/* older than an eighth of a commit is stale */
 
 void luc_state_init(struct luc_state *state)
@@ -97,7 +98,8 @@ static luc_s64 limit_of(const struct luc_params *p, const struct luc_input *in)
 		return most;
 	limit = luc_mul(avg, p->delay_limit_percent) / 100;
 	if (sure)
-		limit = luc_add(limit, luc_mul(limit, sure) / here);
+		limit = luc_min(luc_add(limit, luc_mul(limit, sure) / here),
+				luc_mul(limit, SURE_LIMITS));
 	return luc_clamp(limit, 0, most);
 }
 

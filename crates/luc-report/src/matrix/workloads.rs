@@ -1,6 +1,6 @@
 //! Figures of real workloads: varmail, oltp, metarates and iozone.
 
-use super::{Place, entry, headings, mean, repeated, target_entry};
+use super::{Place, entry, headings, mean, repeated};
 use crate::document::{Cell, Section, Table, number};
 use crate::load::{Job, Load, Mode, POLICIES};
 use crate::record::{Record, Records, Spread};
@@ -115,6 +115,23 @@ fn rate(record: &Record) -> Option<f64> {
     })
 }
 
+const HEADINGS: [&str; 12] = [
+    "kernel",
+    "disk",
+    "workload",
+    "threads",
+    "unit",
+    "stock /s",
+    "LUC /s",
+    "ratio",
+    "",
+    "fsyncs/s",
+    "fsyncs/commit",
+    "p99 fsync, ms",
+];
+/// Column of the ratio.
+const RATIO_AT: usize = 7;
+
 /// The best cells of one kernel.
 #[derive(Default)]
 struct Best {
@@ -132,7 +149,7 @@ impl Best {
         *best = best.iter().copied().chain(mean(ratio)).reduce(f64::max);
     }
 
-    fn rows(&self, kernel: &str, columns: usize, tally: &mut Tally) -> Vec<Vec<Cell>> {
+    fn rows(&self, kernel: &str, tally: &mut Tally) -> Vec<Vec<Cell>> {
         let bests = [
             ("best varmail", self.varmail, targets::VARMAIL_BEST),
             ("best oltp", self.oltp, targets::OLTP_BEST),
@@ -140,10 +157,10 @@ impl Best {
         let row = |(name, best, target): (&str, Option<f64>, Target)| {
             let best = best?;
             let mut row = vec![Cell::new(kernel), Cell::new("all"), Cell::new(name)];
-            row.resize(columns - 3, Cell::new(""));
-            row.push(Cell::new(number::ratio(best)));
-            row.push(target_entry(Some(target), number::ratio));
+            row.resize(RATIO_AT, Cell::new(""));
+            row.push(Cell::new(number::fine_ratio(best)));
             row.push(tally.verdict(Some(target), Some(best)));
+            row.resize(HEADINGS.len(), Cell::new(""));
             Some(row)
         };
         bests.into_iter().filter_map(row).collect()
@@ -163,32 +180,20 @@ fn both(place: &Place<'_>, figure: impl Fn(&Record) -> Option<f64>) -> Cell {
     Cell::new(format!("{} -> {}", text(stock), text(luc)))
 }
 
-const NOTE: &str = "varmail and oltp with the settings of the published measurements (--preset paper), but for the \
-threads: of oltp's, one writes the log, one of seven others writes data, the rest read. One virtual processor has to \
-carry what the published machines spread over many: oltp's readers think 5,000 turns of an empty loop instead of \
-200,000, its data files are 1 MiB instead of 10, and aiowait waits for half of the writes that are under way, as it \
-was written to do, where Filebench on Linux only looks once and lets writes pile up. metarates NxN, xK: N processes \
-with K times N files each, as N files are made in a moment; files per second by the sum over the processes of 1/(T_open+T_fsync+T_close), without a warm-up. iozone: initial write \
-with -e -c, the sum of what the children see; the first child to finish stops all clocks. fsyncs: for oltp, synchronous \
-writes. Each row is to reach 0.98 of stock, the best varmail cell of a kernel 1.23, the best oltp cell 1.25.";
+const NOTE: &str = "Each row is to reach 0.98 of stock, the best cell of varmail on a kernel 1.23, of oltp 1.25. Pairs are \
+stock -> LUC; fsyncs are synchronous writes in oltp.
+varmail and oltp: settings of the published measurements (--preset paper), but for the threads; of oltp's, one writes \
+the log, one of seven others writes data, the rest read. One virtual processor has to carry what the published machines \
+spread over many: oltp's readers think 5,000 turns of an empty loop instead of 200,000, its data files are 1 MiB \
+instead of 10, and aiowait waits for half of the writes that are under way, as it was written to do; Filebench on Linux \
+only looks once and lets writes pile up.
+metarates NxN, xK: N processes with K times N files each, as N files are made in a moment; files per second by the sum \
+over the processes of 1/(T_open+T_fsync+T_close); no warm-up.
+iozone: initial write with -e -c, the sum of what the children see; the first child to finish stops all clocks. On \
+disks of 1 ms and less the run is over in a tenth of a second: few commits decide the figure, and a child that is done early raises it far more than others that are late lower it.";
 
 /// Every workload with LUC beside stock.
 pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
-    const HEADINGS: [&str; 13] = [
-        "kernel",
-        "disk",
-        "workload",
-        "threads",
-        "unit",
-        "stock /s",
-        "LUC /s",
-        "fsyncs/s",
-        "fsyncs/commit",
-        "p99 fsync, ms",
-        "ratio",
-        "to reach",
-        "",
-    ];
     let mut groups = Vec::new();
     for &kernel in kernels {
         let mut best = Best::default();
@@ -212,17 +217,16 @@ pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sectio
                     Cell::new(unit),
                     entry(place.spread(Mode::Stock, rate), number::figure),
                     entry(place.spread(Mode::Luc, rate), number::figure),
+                    entry(ratio, number::fine_ratio),
+                    tally.verdict(target, mean(ratio)),
                     both(&place, Record::syncs_per_s),
                     both(&place, Record::fsyncs_per_commit),
                     both(&place, Record::sync_delay_p99_ms),
-                    entry(ratio, number::ratio),
-                    target_entry(target, number::ratio),
-                    tally.verdict(target, mean(ratio)),
                 ]);
             }
             groups.push(rows);
         }
-        groups.push(best.rows(kernel, HEADINGS.len(), tally));
+        groups.push(best.rows(kernel, tally));
     }
     groups.retain(|group| !group.is_empty());
     Section {
