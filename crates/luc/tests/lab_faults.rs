@@ -36,6 +36,7 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("abort", &["1ms:8:64M"])?.allow(DISK_FAILS),
         Job::new("full", &["200us:8:32M"])?,
         Job::new("journal", &["200us:8:128M"])?.mkfs(&["-J", "size=4"]),
+        Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
         Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
         Job::new("blocked", &["1ms:8:32M"])?,

@@ -1,0 +1,15 @@
+# A file system with fast commits: they are counted apart and left alone.
+. /t/lib.sh
+
+luc on /mnt/0 > /dev/null
+yes "fsyncs by fast commits" \
+	luc bench create-fsync --threads 4 --bytes 4096 --seconds 1 --warmup-s 0 --keep /mnt/0
+fast=$(counter nullb0 fast_commits)
+yes "$fast fast commits counted" [ "$fast" -gt 100 ]
+full=$(counter nullb0 commits)
+yes "$full full commits are the smaller part" [ "$full" -lt "$((fast / 4))" ]
+# A full commit on demand is urgent and gets through.
+yes "sync of the whole file system" timeout 20 sync -f /mnt/0
+check 0 "*module luc removed" luc off --all --unload
+bench /mnt/0 4
+finish
