@@ -89,7 +89,7 @@ enum luc_trial_phase {
 	LUC_FIELD(doubts, "waits in a row that were estimated to cost more than they gave") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
 	LUC_FIELD(trial_left, "commits left in this phase") \
-	LUC_FIELD(trial_events, "sync calls of this window; sync events where calls are not seen") \
+	LUC_FIELD(trial_calls, "sync calls of this window; sync events where calls are not seen") \
 	LUC_FIELD(seen_calls, "sync calls at the last close") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
 	LUC_FIELD(trial_free_milli, "the same per second without holding, thousandths") \

@@ -15,13 +15,13 @@
  * start a trial: WARM + WINDOW commits unheld, then as many held, the first
  * WARM of each not counted while the convoys re-form. What is compared is the
  * rate of sync calls (of sync events, where calls are not seen), which is the
- * throughput of threads that do one thing after the other. Holding stays unless not holding was faster by more than
- * MARGIN_PERMILLE: equal rates mean that arrivals do not depend on us, and then
- * fewer commits are cheaper. The verdict holds for STAY_MIN commits, twice as
- * long each time it is confirmed, up to STAY_MAX: being wrong costs at most
- * two windows in so many commits, so LUC converges to the better of itself and
- * stock. A pause in the middle of a window says nothing about either side and
- * starts the window again.
+ * throughput of threads that do one thing after the other. Holding stays unless
+ * not holding was faster by more than MARGIN_PERMILLE: equal rates mean that
+ * arrivals do not depend on us, and then fewer commits are cheaper. The verdict
+ * holds for STAY_MIN commits, twice as long each time it is confirmed, up to
+ * STAY_MAX: being wrong costs at most two windows in so many commits, so LUC
+ * converges to the better of itself and stock. A pause in the middle of a
+ * window says nothing about either side and starts the window again.
  *
  * A wait for which nobody came at all needs no trial: the next batches of its
  * kind pass unheld, one, then two, four, up to SKIP_MAX, until a wait brings
@@ -57,7 +57,7 @@ static void begin_window(struct luc_state *s, enum luc_trial_phase phase)
 {
 	s->trial_phase = phase;
 	s->trial_left = WARM + WINDOW;
-	s->trial_events = 0;
+	s->trial_calls = 0;
 	s->trial_begin_ns = 0;
 }
 
@@ -143,7 +143,7 @@ static luc_s64 window_rate(const struct luc_state *s, luc_s64 now_ns)
 {
 	luc_s64 ns = luc_max(luc_sub(now_ns, s->trial_begin_ns), 1);
 
-	return luc_mul(s->trial_events, 1000 * LUC_NS_PER_S) / ns;
+	return luc_mul(s->trial_calls, 1000 * LUC_NS_PER_S) / ns;
 }
 
 static void end_window(struct luc_state *s, luc_s64 now_ns)
@@ -169,7 +169,7 @@ static void window_closed(struct luc_state *s, luc_s64 done, luc_s64 now_ns)
 		s->trial_begin_ns = now_ns;
 		return;
 	}
-	s->trial_events = luc_add(s->trial_events, luc_max(done, 0));
+	s->trial_calls = luc_add(s->trial_calls, luc_max(done, 0));
 	if (s->trial_left <= 0)
 		end_window(s, now_ns);
 }

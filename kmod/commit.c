@@ -96,6 +96,16 @@ static void luc_commit_sense(struct luc_commit *c)
 	c->in.urgent = urgent || READ_ONCE(fs->gone);
 }
 
+/* The controller that a step belongs to. */
+static void luc_law(struct luc_fs *fs, enum luc_step step,
+		    const struct luc_input *in, struct luc_output *out)
+{
+	if (step == LUC_STEP_COPYOUT)
+		luc_copyout_step(&fs->params_now, &fs->state, in, out);
+	else
+		luc_batch_step(step, &fs->params_now, &fs->state, in, out);
+}
+
 /*
  * A step that somebody records. Apart from the others, because kernels clear
  * what a function has on its stack, and a record is large.
@@ -111,23 +121,18 @@ static noinline void luc_step_recorded(struct luc_commit *c, enum luc_step step,
 	d.params = fs->params_now;
 	d.in = *in;
 	d.state = fs->state;
-	if (step == LUC_STEP_COPYOUT)
-		luc_copyout_step(&fs->params_now, &fs->state, in, out);
-	else
-		luc_batch_step(step, &fs->params_now, &fs->state, in, out);
+	luc_law(fs, step, in, out);
 	d.out = *out;
 	trace_luc_decision(fs->dev, c->tid, &d);
 }
 
-static void luc_commit_step(struct luc_commit *c, enum luc_step step,
-			    struct luc_output *out)
+static void luc_step(struct luc_commit *c, enum luc_step step,
+		     const struct luc_input *in, struct luc_output *out)
 {
-	struct luc_fs *fs = c->fs;
-
 	if (trace_luc_decision_enabled())
-		luc_step_recorded(c, step, &c->in, out);
+		luc_step_recorded(c, step, in, out);
 	else
-		luc_batch_step(step, &fs->params_now, &fs->state, &c->in, out);
+		luc_law(c->fs, step, in, out);
 }
 
 /* From now on an arrival that completes the batch pokes us. */
@@ -188,7 +193,7 @@ static enum luc_reason luc_hold_polling(struct luc_commit *c, struct luc_output 
 	do {
 		luc_hold_sleep(c->fs, out->wake_ns);
 		luc_commit_sense(c);
-		luc_commit_step(c, LUC_STEP_POLL, out);
+		luc_step(c, LUC_STEP_POLL, &c->in, out);
 	} while (out->reason == LUC_REASON_HOLD);
 	luc_hold_end(c->fs);
 	return out->reason;
@@ -221,10 +226,7 @@ static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
 	struct luc_fs *fs = c->fs;
 	struct luc_output out;
 
-	if (trace_luc_decision_enabled())
-		luc_step_recorded(c, LUC_STEP_COPYOUT, in, &out);
-	else
-		luc_copyout_step(&fs->params_now, &fs->state, in, &out);
+	luc_step(c, LUC_STEP_COPYOUT, in, &out);
 	luc_copyout_set(fs, out.copy && luc_steers(&fs->params_now));
 	luc_gauge(fs, copyout_active, out.copy);
 }
@@ -295,7 +297,7 @@ static void luc_commit_batch(struct luc_commit *c)
 	struct luc_output out;
 	s64 waited_ns = 0;
 
-	luc_commit_step(c, LUC_STEP_OPEN, &out);
+	luc_step(c, LUC_STEP_OPEN, &c->in, &out);
 	reason = out.reason;
 	if (reason == LUC_REASON_HOLD && steers) {
 		u64 begin = ktime_get_ns();
@@ -303,7 +305,7 @@ static void luc_commit_batch(struct luc_commit *c)
 		reason = luc_hold(c, &out);
 		waited_ns = ktime_get_ns() - begin;
 	}
-	luc_commit_step(c, LUC_STEP_CLOSE, &out);
+	luc_step(c, LUC_STEP_CLOSE, &c->in, &out);
 	luc_commit_account(c, reason, waited_ns);
 	trace_luc_commit(c->fs->dev, c->tid, c->in.events,
 			 c->fs->state.target_events, waited_ns, reason, steers);

@@ -14,7 +14,10 @@
  *
  * Only one direct call fits a function. If a BPF program or a livepatch is
  * there already, registering fails with -EBUSY: we find out which and do
- * without it or, if it is needed, step back.
+ * without it or, if it is needed, step back. While ours is there, they are
+ * refused in turn. Kprobes share a function with us.
+ * Some kernels, 6.12 up to 6.12.58 for one, do not forget a registration that
+ * failed because of a livepatch: all its functions stay busy until a reboot.
  *
  * Leaving. A task may sleep in one of our hooks, and synchronize_rcu_tasks()
  * takes a sleeping task for one that has left. So the parts that may sleep are
