@@ -4,22 +4,9 @@ use std::env;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-/// What the C code must be content with: no libc, no compiler warnings.
-const FLAGS: [&str; 5] = [
-    "-std=gnu11",
-    "-ffreestanding",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-];
-
-/// Debug builds trap on undefined behaviour in C as they do on overflow in
-/// Rust, so every test of a debug build is also a test for it.
-const TRAPS: [&str; 2] = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"];
 
 fn main() -> Result<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
@@ -29,7 +16,7 @@ fn main() -> Result<()> {
         println!("cargo::rerun-if-changed={}", path.display());
     }
 
-    let rows = c_build(&control, &abi)
+    let rows = luc_cc::freestanding(&[&control, &abi])
         .file("shim/rows.c")
         .flag("-P")
         .try_expand()?;
@@ -37,19 +24,8 @@ fn main() -> Result<()> {
     let out = PathBuf::from(env::var("OUT_DIR")?).join("layout.rs");
     fs::write(out, generate(&rows)?)?;
 
-    let mut build = c_build(&control, &abi);
-    let checked = env::var("PROFILE")? == "debug";
-    if checked {
-        for flag in TRAPS {
-            if build.is_flag_supported(flag)? {
-                build.flag(flag);
-            } else {
-                println!(
-                    "cargo::warning=the C compiler lacks {flag}: undefined behaviour goes unnoticed"
-                );
-            }
-        }
-    }
+    let mut build = luc_cc::freestanding(&[&control, &abi]);
+    luc_cc::trap_in_debug(&mut build)?;
     build.file("shim/tables.c");
     for entry in fs::read_dir(&control)? {
         let path = entry?.path();
@@ -59,15 +35,6 @@ fn main() -> Result<()> {
     }
     build.try_compile("luc_control")?;
     Ok(())
-}
-
-fn c_build(control: &Path, abi: &Path) -> cc::Build {
-    let mut build = cc::Build::new();
-    build.include(control).include(abi);
-    for flag in FLAGS {
-        build.flag(flag);
-    }
-    build
 }
 
 /// One row: the table it belongs to, its name, its string literals as written.

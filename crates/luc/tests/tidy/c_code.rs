@@ -1,8 +1,16 @@
-//! Rules for `abi/`, `control/` and `kmod/`.
+//! Rules for `abi/`, `control/`, `kmod/` and `lab/disk/`.
 
 use std::collections::BTreeSet;
 
 use crate::{File, enforce, files};
+
+const MODEL: &str = "lab/disk/";
+const DRIVER: &str = "lab/disk/kmod/";
+
+/// The disk model, not its driver.
+fn in_model(file: &File) -> bool {
+    file.below(MODEL) && !file.below(DRIVER)
+}
 
 /// C without comments and preprocessor lines, with as many lines as before.
 fn code_of(text: &str) -> String {
@@ -45,17 +53,21 @@ fn includes(file: &File) -> Vec<String> {
     let allowed = |name: &str| -> bool {
         let quoted = name.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
         let system = name.strip_prefix('<').and_then(|n| n.strip_suffix('>'));
+        let kernel = |n: &str| {
+            ["linux/", "asm/", "trace/"]
+                .iter()
+                .any(|d| n.starts_with(d))
+        };
         let in_dir = |dir: &str| quoted.and_then(|n| n.strip_prefix(dir)).is_some_and(own);
         if file.below("abi/") {
             quoted.is_some_and(own)
         } else if file.below("control/") {
             quoted.is_some_and(own) || in_dir("../abi/")
+        } else if in_model(file) {
+            quoted.is_some_and(own) || in_dir("../../abi/")
+        } else if file.below(DRIVER) {
+            quoted.is_some_and(own) || in_dir("../") || system.is_some_and(kernel)
         } else if file.below("kmod/") {
-            let kernel = |n: &str| {
-                ["linux/", "asm/", "trace/"]
-                    .iter()
-                    .any(|d| n.starts_with(d))
-            };
             quoted.is_some_and(own)
                 || in_dir("../abi/")
                 || in_dir("../control/")
@@ -84,6 +96,10 @@ fn layers_include_only_what_lies_below_them() {
             ("abi/x.h", "#include <linux/types.h>\n"),
             ("kmod/x.c", "#include <stdio.h>\n"),
             ("kmod/x.c", "#include \"../crates/x.h\"\n"),
+            ("lab/disk/x.c", "#include <linux/types.h>\n"),
+            ("lab/disk/x.h", "#include \"kmod/x.h\"\n"),
+            ("lab/disk/kmod/x.c", "#include <stdio.h>\n"),
+            ("lab/disk/kmod/x.c", "#include \"../../../kmod/luc.h\"\n"),
         ],
         &[
             (
@@ -94,6 +110,14 @@ fn layers_include_only_what_lies_below_them() {
                 "kmod/x.c",
                 "#include <linux/jbd2.h>\n#include \"../control/luc_pid.h\"\n",
             ),
+            (
+                "lab/disk/x.h",
+                "#include \"x.h\"\n#include \"../../abi/luc_types.h\"\n",
+            ),
+            (
+                "lab/disk/kmod/x.c",
+                "#include <linux/fs.h>\n#include \"../lucdisk_model.h\"\n",
+            ),
             ("crates/x.c", "#include <stdio.h>\n"),
         ],
     );
@@ -101,7 +125,7 @@ fn layers_include_only_what_lies_below_them() {
 
 /// A `static` that is neither a function nor const is memory between calls.
 fn static_state(file: &File) -> Vec<String> {
-    if !file.below("control/") || !file.is(&["c", "h"]) {
+    if !(file.below("control/") || in_model(file)) || !file.is(&["c", "h"]) {
         return Vec::new();
     }
     let code = code_of(&file.text);
@@ -133,18 +157,20 @@ fn controllers_keep_no_state() {
                 "int f(void)\n{\n\tstatic luc_s64 last = 0;\n}\n",
             ),
             ("control/x.c", "static struct luc_state all[4];\n"),
+            ("lab/disk/x.c", "static int calls;\n"),
         ],
         &[
             ("control/x.c", "static int f(int static_idle_us)\n{\n}\n"),
             ("control/x.c", "static const int table[] = { 1 };\n"),
             ("control/x.c", "/* static int calls; */\n"),
             ("kmod/x.c", "static int calls;\n"),
+            ("lab/disk/kmod/x.c", "static int calls;\n"),
         ],
     );
 }
 
 fn floating_point(file: &File) -> Vec<String> {
-    let c = ["control/", "abi/", "kmod/"]
+    let c = ["control/", "abi/", "kmod/", MODEL]
         .iter()
         .any(|dir| file.below(dir));
     if !c || !file.is(&["c", "h"]) {
@@ -165,6 +191,7 @@ fn kernel_code_has_no_floating_point() {
         &[
             ("control/x.c", "double gain;\n"),
             ("kmod/x.c", "return (float)x;\n"),
+            ("lab/disk/x.c", "return (float)x;\n"),
         ],
         &[("control/x.c", "/* double the delay */ int doubled;\n")],
     );
@@ -205,7 +232,7 @@ fn licence(file: &File) -> Vec<String> {
     if !file.is(&["c", "h"]) {
         return Vec::new();
     }
-    let shared = file.below("abi/") || file.below("control/");
+    let shared = file.below("abi/") || file.below("control/") || in_model(file);
     let name = if shared {
         "(GPL-2.0-only OR BSD-2-Clause)"
     } else {
@@ -236,6 +263,7 @@ fn every_c_file_names_its_licence() {
                 "control/x.h",
                 "/* SPDX-License-Identifier: GPL-2.0-only */\n",
             ),
+            ("lab/disk/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n"),
         ],
         &[("kmod/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n")],
     );

@@ -19,22 +19,35 @@ const LINES_MAX: usize = 600;
 const LINES_OF_OLD: [(&str, usize); 0] = [];
 
 /// What each crate may use of the project.
-const CRATES: [(&str, &[&str]); 7] = [
-    ("luc-control", &[]),
+const CRATES: [(&str, &[&str]); 11] = [
+    ("luc-cc", &[]),
+    ("luc-control", &["luc-cc"]),
+    ("luc-disk", &["luc-cc"]),
     ("luc-wml", &[]),
-    ("luc-workload", &["luc-wml"]),
-    ("luc-lab", &[]),
+    ("luc-test", &[]),
+    ("luc-torture", &["luc-test"]),
+    ("luc-workload", &["luc-test", "luc-wml"]),
+    ("luc-lab", &["luc-disk", "luc-test"]),
     ("luc-trace", &["luc-control"]),
     (
         "luc-report",
-        &["luc-control", "luc-lab", "luc-trace", "luc-workload"],
+        &[
+            "luc-control",
+            "luc-lab",
+            "luc-torture",
+            "luc-trace",
+            "luc-workload",
+        ],
     ),
     (
         "luc",
         &[
             "luc-control",
+            "luc-disk",
             "luc-lab",
             "luc-report",
+            "luc-test",
+            "luc-torture",
             "luc-trace",
             "luc-wml",
             "luc-workload",

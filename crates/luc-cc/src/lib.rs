@@ -1,0 +1,47 @@
+//! How the project's freestanding C is compiled into Rust; for build scripts.
+
+use std::env;
+use std::path::Path;
+
+/// What the C code must be content with: no libc, no compiler warnings.
+const FLAGS: [&str; 5] = [
+    "-std=gnu11",
+    "-ffreestanding",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
+
+/// Debug builds trap on undefined behaviour in C as they do on overflow in
+/// Rust, so every test of a debug build is also a test for it.
+const TRAPS: [&str; 2] = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"];
+
+/// A build without sources yet, whose headers lie in these folders.
+pub fn freestanding(includes: &[&Path]) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.includes(includes);
+    for flag in FLAGS {
+        build.flag(flag);
+    }
+    build
+}
+
+/// Has a debug build trap on undefined behaviour; a release build stays as it is.
+///
+/// # Errors
+/// The compiler cannot be run.
+pub fn trap_in_debug(build: &mut cc::Build) -> Result<(), cc::Error> {
+    if env::var_os("PROFILE").is_none_or(|profile| profile != "debug") {
+        return Ok(());
+    }
+    for flag in TRAPS {
+        if build.is_flag_supported(flag)? {
+            build.flag(flag);
+        } else {
+            println!(
+                "cargo::warning=the C compiler lacks {flag}: undefined behaviour goes unnoticed"
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! The knob table of `lab/disk/lucdisk_knobs.h`, as data, and sets of values.
+
+use crate::ffi;
+use std::ffi::{CStr, c_char};
+use std::sync::LazyLock;
+use thiserror::Error;
+
+/// One row of the knob table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// Name, the unit last.
+    pub name: &'static str,
+    /// Smallest value, inclusive.
+    pub min: i64,
+    /// Largest value, inclusive.
+    pub max: i64,
+    /// Value of a disk that says nothing about it.
+    pub default: i64,
+    /// One line about it.
+    pub help: &'static str,
+}
+
+/// Why a knob was not understood.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum KnobError {
+    /// No row of that name.
+    #[error("no knob is called '{name}'; there are: {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Not a decimal number within the bounds.
+    #[error("{knob} cannot be '{text}'; it takes a whole number from {min} to {max}")]
+    OutOfBounds {
+        /// The knob.
+        knob: &'static str,
+        /// What was given.
+        text: String,
+        /// Smallest value.
+        min: i64,
+        /// Largest value.
+        max: i64,
+    },
+}
+
+impl Knob {
+    /// The value that a text stands for, checked against the bounds.
+    ///
+    /// # Errors
+    /// A text that is no number or out of bounds.
+    pub fn parse(&self, text: &str) -> Result<i64, KnobError> {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse() {
+            Ok(value) if digits && (self.min..=self.max).contains(&value) => Ok(value),
+            _ => Err(KnobError::OutOfBounds {
+                knob: self.name,
+                text: text.to_owned(),
+                min: self.min,
+                max: self.max,
+            }),
+        }
+    }
+}
+
+/// The knob table, in its order.
+pub fn knobs() -> &'static [Knob] {
+    static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(load_knobs);
+    &KNOBS
+}
+
+/// The knob of that name.
+///
+/// # Errors
+/// [`KnobError::Unknown`] with the names there are.
+pub fn knob(name: &str) -> Result<&'static Knob, KnobError> {
+    index(name).map(|at| &knobs()[at])
+}
+
+fn index(name: &str) -> Result<usize, KnobError> {
+    let at = knobs().iter().position(|knob| knob.name == name);
+    at.ok_or_else(|| {
+        let names: Vec<_> = knobs().iter().map(|knob| knob.name).collect();
+        KnobError::Unknown {
+            name: name.to_owned(),
+            known: names.join(", "),
+        }
+    })
+}
+
+fn load_knobs() -> Vec<Knob> {
+    let mut nr = 0;
+    // SAFETY: the callee writes nr.
+    let first = unsafe { ffi::lucdisk_shim_knobs(&raw mut nr) };
+    let nr = usize::try_from(nr).unwrap_or(0);
+    // SAFETY: it is a static array of nr rows, never written.
+    let rows = unsafe { std::slice::from_raw_parts(first, nr) };
+    rows.iter()
+        .map(|row| Knob {
+            name: text(row.name),
+            min: row.min,
+            max: row.max,
+            default: row.default,
+            help: text(row.help),
+        })
+        .collect()
+}
+
+/// The table's strings are plain C literals in ASCII.
+fn text(literal: *const c_char) -> &'static str {
+    // SAFETY: every string of the table is a NUL-terminated static literal.
+    let literal = unsafe { CStr::from_ptr(literal) };
+    literal.to_str().unwrap_or("?")
+}
+
+/// A value for each knob; the default is a disk that takes no time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Params {
+    // struct lucdisk_params, as long as the knob table.
+    values: Vec<i64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            values: knobs().iter().map(|knob| knob.default).collect(),
+        }
+    }
+}
+
+impl Params {
+    /// Values in the order of [`knobs`], taken as they are: the model accepts
+    /// any. Missing ones are defaults, further ones ignored.
+    pub fn from_values(values: &[i64]) -> Self {
+        let mut params = Self::default();
+        for (to, from) in params.values.iter_mut().zip(values) {
+            *to = *from;
+        }
+        params
+    }
+
+    /// All values, in the order of [`knobs`].
+    pub fn values(&self) -> &[i64] {
+        &self.values
+    }
+
+    /// Knobs with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Knob, i64)> {
+        knobs().iter().zip(self.values.iter().copied())
+    }
+
+    /// The value of a knob, None if there is none of that name.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        index(name).ok().map(|at| self.values[at])
+    }
+
+    /// Sets a knob.
+    ///
+    /// # Errors
+    /// An unknown name or a value out of bounds.
+    pub fn set(&mut self, name: &str, value: i64) -> Result<(), KnobError> {
+        let at = index(name)?;
+        knobs()[at].parse(&value.to_string())?;
+        self.values[at] = value;
+        Ok(())
+    }
+
+    /// Whether the disk has an arm and a platter.
+    pub fn rotates(&self) -> bool {
+        self.get("rotation_ns").is_some_and(|ns| ns > 0)
+    }
+
+    /// Whether written data that was not flushed is lost with the power.
+    pub fn is_volatile(&self) -> bool {
+        let over_zero = |name| self.get(name).is_some_and(|value| value > 0);
+        over_zero("cache_bytes") && over_zero("cache_volatile")
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const i64 {
+        self.values.as_ptr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Units that names of numbers end in; the rest are switches and counts.
+    const UNITS: [&str; 4] = ["_ns", "_bytes", "_events", "_permille"];
+    const WITHOUT_UNIT: [&str; 4] = [
+        "queue_requests",
+        "channels",
+        "cache_volatile",
+        "flush_exclusive",
+    ];
+
+    #[test]
+    fn every_knob_has_a_unit_a_help_and_bounds() {
+        assert!(knobs().len() > 25, "{}", knobs().len());
+        for knob in knobs() {
+            assert!(!knob.help.is_empty(), "{}", knob.name);
+            assert!(knob.min < knob.max, "{}", knob.name);
+            let unit = UNITS.iter().any(|unit| knob.name.ends_with(unit));
+            assert_ne!(unit, WITHOUT_UNIT.contains(&knob.name), "{}", knob.name);
+            for value in [knob.min, knob.max, knob.default] {
+                assert_eq!(knob.parse(&value.to_string()), Ok(value));
+            }
+            assert!(knob.parse(&(knob.max + 1).to_string()).is_err());
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_allowed() {
+        let rotation = knob("rotation_ns").unwrap();
+        for text in ["", "x", "-1", "+1", " 1", "1.5", "99999999999999999999"] {
+            assert_eq!(
+                rotation.parse(text).unwrap_err().to_string(),
+                format!(
+                    "rotation_ns cannot be '{text}'; it takes a whole number from 0 to 1000000000"
+                )
+            );
+        }
+        let error = knob("rotation").unwrap_err().to_string();
+        assert!(error.starts_with("no knob is called 'rotation'; there are: queue_requests,"));
+        assert!(Params::default().set("cache_volatile", 2).is_err());
+    }
+}

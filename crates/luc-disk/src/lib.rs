@@ -1,0 +1,27 @@
+//! The service model of the lab's disk for user space.
+//!
+//! This is a thin, safe layer over the C code of `lab/disk/`, the very code
+//! that runs in the guest's driver, with parameter sets of real devices
+//! ([`presets`]) and a small deterministic queue ([`Queue`]) that stands for
+//! the driver in tests and tables. The crate does no I/O and has no clock.
+//!
+//! Units stand last in names: `_ns`, `_bytes`, `_events`.
+
+mod ffi;
+mod figures;
+mod knobs;
+mod model;
+mod preset;
+mod queue;
+mod spec;
+
+pub use figures::Figures;
+pub use knobs::{Knob, KnobError, Params, knob, knobs};
+pub use model::{Model, Op, Request};
+pub use preset::{Preset, PresetKnob, UnknownPreset, preset, presets};
+pub use queue::{Completion, Queue, Ran, run};
+pub use spec::{Spec, SpecError};
+
+/// The driver's sources, by path relative to the repository: what lies in
+/// `lab/disk/`, and the header of `abi/` that it includes.
+pub const SOURCES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sources.rs"));

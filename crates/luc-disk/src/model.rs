@@ -1,0 +1,140 @@
+//! The model itself, as `lab/disk/lucdisk_model.h` documents it.
+
+use crate::ffi;
+use crate::knobs::Params;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Op {
+    /// Data from the disk.
+    Read,
+    /// Data to the disk.
+    Write,
+    /// The volatile cache to the medium.
+    Flush,
+}
+
+/// A request, `struct lucdisk_request` in the same layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Request {
+    /// First 512-byte sector.
+    pub sector: u64,
+    /// Length; 0 for a flush.
+    pub bytes: u32,
+    op: u32,
+    fua: u32,
+    /// When it arrived.
+    pub arrived_ns: u64,
+}
+
+impl Request {
+    /// A request that arrives at time 0; a queue sets the time.
+    pub fn new(op: Op, sector: u64, bytes: u32) -> Self {
+        Self {
+            sector,
+            bytes,
+            op: op as u32,
+            fua: 0,
+            arrived_ns: 0,
+        }
+    }
+
+    /// A read.
+    pub fn read(sector: u64, bytes: u32) -> Self {
+        Self::new(Op::Read, sector, bytes)
+    }
+
+    /// A write.
+    pub fn write(sector: u64, bytes: u32) -> Self {
+        Self::new(Op::Write, sector, bytes)
+    }
+
+    /// A write that is durable when it is done.
+    pub fn write_fua(sector: u64, bytes: u32) -> Self {
+        Self {
+            fua: 1,
+            ..Self::write(sector, bytes)
+        }
+    }
+
+    /// A flush.
+    pub fn flush() -> Self {
+        Self::new(Op::Flush, 0, 0)
+    }
+
+    /// What it asks for.
+    pub fn op(&self) -> Op {
+        match self.op {
+            0 => Op::Read,
+            1 => Op::Write,
+            _ => Op::Flush,
+        }
+    }
+}
+
+/// A disk: parameters and state. A copy goes its own way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    params: Params,
+    // struct lucdisk_state, opaque; u64 for its alignment.
+    state: Vec<u64>,
+}
+
+impl Model {
+    /// A disk of so many 512-byte sectors that has been idle.
+    pub fn new(params: Params, sectors: u64) -> Self {
+        // SAFETY: a plain function of no arguments.
+        let bytes = unsafe { ffi::lucdisk_shim_state_bytes() };
+        let bytes = usize::try_from(bytes).unwrap_or(0);
+        let mut state = vec![0; bytes.div_ceil(size_of::<u64>())];
+        // SAFETY: params has as many values as the knob table rows, state the
+        // size and alignment of struct lucdisk_state.
+        unsafe { ffi::lucdisk_init(state.as_mut_ptr(), params.as_ptr(), sectors) };
+        Self { params, state }
+    }
+
+    /// Its parameters.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// How many more requests may be started now.
+    pub fn free_channels(&self) -> u32 {
+        // SAFETY: as in new; both are only read.
+        unsafe { ffi::lucdisk_free_channels(self.params.as_ptr(), self.state.as_ptr()) }
+    }
+
+    /// Which of the waiting requests, oldest first, the disk starts next; None
+    /// if none can start until one in service ends.
+    pub fn choose(&self, waiting: &[Request], now_ns: u64) -> Option<usize> {
+        let n = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+        // SAFETY: as in new; waiting has at least n requests, all only read.
+        let index = unsafe {
+            ffi::lucdisk_choose(
+                self.params.as_ptr(),
+                self.state.as_ptr(),
+                waiting.as_ptr(),
+                n,
+                now_ns,
+            )
+        };
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        (index < waiting.len()).then_some(index)
+    }
+
+    /// Starts a request; gives the time at which it is done.
+    pub fn start(&mut self, request: &Request, now_ns: u64) -> u64 {
+        let params = self.params.as_ptr();
+        // SAFETY: as in new; the request is only read.
+        unsafe { ffi::lucdisk_start(params, self.state.as_mut_ptr(), request, now_ns) }
+    }
+
+    /// A started request is done.
+    pub fn end(&mut self, request: &Request, now_ns: u64) {
+        let params = self.params.as_ptr();
+        // SAFETY: as in new; the request is only read.
+        unsafe { ffi::lucdisk_end(params, self.state.as_mut_ptr(), request, now_ns) }
+    }
+}
