@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use luc_test::with_tmpfs;
 use luc_workload::wml::{self, WmlOptions, WmlResult};
 use luc_workload::{BenchReport, Outcome, Result, Stop};
 
@@ -388,16 +389,6 @@ fn no_such_directory_is_one_line() {
 
 #[test]
 fn a_full_disk_is_one_line_and_leaves_nothing() {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "luc-test"])
-        .arg(dir.path())
-        .output();
-    if !mounted.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: a tmpfs of 1 MiB cannot be mounted here (needs root): {mounted:?}");
-        return;
-    }
-    let attempt = |text: &str| run_in(dir.path(), text, "--seconds 20", &Stop::new());
     let preparing = file(
         "entries=9,dirwidth=9,size=1m,prealloc=100",
         "instances=1",
@@ -413,23 +404,17 @@ fn a_full_disk_is_one_line_and_leaves_nothing() {
         "instances=1",
         "flowop aiowrite name=w,filesetname=set,fd=1,iosize=64k,random\nflowop aiowait name=x",
     );
-    let lines: Vec<String> = [preparing, running, writing]
-        .iter()
-        .map(|text| attempt(text).expect_err("too small").to_string())
-        .collect();
-    let left = fs::read_dir(dir.path()).expect("readable").count();
-    let unmounted = Command::new("umount")
-        .arg(dir.path())
-        .status()
-        .expect("umount runs");
-    assert!(unmounted.success());
-    for line in lines {
-        assert!(
-            line.contains("free some space") && line.contains("/set/"),
-            "{line}"
-        );
-    }
-    assert_eq!(left, 0);
+    with_tmpfs("size=1m", |dir| {
+        for text in [preparing, running, writing] {
+            let error = run_in(dir, &text, "--seconds 20", &Stop::new());
+            let line = error.expect_err("too small").to_string();
+            assert!(
+                line.contains("free some space") && line.contains("/set/"),
+                "{line}"
+            );
+            assert_eq!(fs::read_dir(dir).expect("readable").count(), 0);
+        }
+    });
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use luc_test::with_tmpfs;
 use luc_workload::{Bench, BenchReport, Outcome, SCHEMA, Stop};
 
 #[derive(Parser)]
@@ -208,26 +208,6 @@ fn bad_arguments_are_refused() {
             Cli::try_parse_from(argv.chain(["/tmp"])).is_err(),
             "{words}"
         );
-    }
-}
-
-/// Runs `body` with a tiny file system at a path; says so when this machine lets nobody mount.
-fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-        .arg(dir.path())
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
-        println!("SKIP: cannot mount a tmpfs here (needs root)");
-        return;
-    }
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(dir.path())));
-    let status = Command::new("umount").arg(dir.path()).status();
-    assert!(status.expect("umount runs").success(), "still in use");
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use luc_test::with_tmpfs;
 use luc_workload::{BenchReport, Outcome, SCHEMA};
 
 fn luc(words: &str, dir: &Path) -> Command {
@@ -368,26 +369,6 @@ fn nobody_works_by_hand() {
     let text = said(&output);
     assert!(text.contains("not started by a workload"), "{text}");
     assert!(text.ends_with("[exit 2]"), "{text}");
-}
-
-/// Runs `body` with a tiny file system at a path; says so when this machine lets nobody mount.
-fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-        .arg(dir.path())
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
-        println!("SKIP: cannot mount a tmpfs here (needs root)");
-        return;
-    }
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(dir.path())));
-    let status = Command::new("umount").arg(dir.path()).status();
-    assert!(status.expect("umount runs").success(), "still in use");
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
-    }
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! What the tests of several crates share.
+//!
+//! A test that cannot run here says so with [`skip`]: the reason is printed past the test
+//! harness, which would swallow it, and noted in the file that `LUC_SKIPS` names, so that
+//! `make check` and `make test` can end with a count. With `CI` set nothing may be skipped.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::process::Command;
+
+/// Whether a test may be skipped here.
+pub fn may_skip() -> bool {
+    std::env::var_os("CI").is_none()
+}
+
+/// Prints that `test` is skipped and why, and has it counted.
+///
+/// # Panics
+/// Where nothing may be skipped, or the skip cannot be counted.
+pub fn skip(test: &str, why: &str) {
+    assert!(may_skip(), "{test} may not be skipped with CI set: {why}");
+    let line = format!("SKIP {test}: {why}\n");
+    // Not eprint!, which the harness captures. Nobody listening is no failure.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    if let Some(path) = std::env::var_os("LUC_SKIPS") {
+        File::options()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("cannot note a skip in {}: {error}", path.display()));
+    }
+}
+
+/// Runs `body` with a small file system of memory, mounted with `options`, at a path; skips
+/// where nothing can be mounted. It must not be in use afterwards.
+///
+/// # Panics
+/// When `body` does, and when the file system cannot be unmounted.
+pub fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
+    // The harness names the thread of a test after it.
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", options, "luc-test"])
+        .arg(dir.path())
+        .output();
+    match mounted {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            let why = why.lines().next().unwrap_or_default();
+            return skip(test, &format!("needs root: {why}"));
+        }
+        Err(error) => return skip(test, &format!("mount does not run: {error}")),
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| body(dir.path())));
+    let status = Command::new("umount").arg(dir.path()).status();
+    assert!(status.expect("umount runs").success(), "still in use");
+    if let Err(panic) = result {
+        resume_unwind(panic);
+    }
+}
