@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
 use crate::crew::{self, Schedule, Window};
+use crate::dir::{Dir, Name};
 use crate::latency::summary;
 use crate::random::moment_ns;
 use crate::report::{BenchReport, Outcome, share};
-use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::scratch::{Scratch, allow_open_files};
 use crate::{Burst, Latency, Result, Stop};
 
 /// Result of the workload `burst`.

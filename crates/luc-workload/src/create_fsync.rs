@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{now_ns, seconds_ns};
 use crate::crew::{self, Schedule, Window};
+use crate::dir::{Dir, Name};
 use crate::latency::{Mean, Recorder};
 use crate::report::{BenchReport, Outcome};
-use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::scratch::{Scratch, allow_open_files};
 use crate::{CreateFsync, Latency, Result, Stop};
 
 /// Result of the workload `create-fsync`.
@@ -97,16 +98,9 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
     let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
     scratch.remove()?;
 
-    let ended_ns = results.iter().map(|t| t.ended_ns).max().unwrap_or(0);
-    let elapsed_ns = ended_ns
-        .min(schedule.until_ns)
-        .saturating_sub(schedule.from_ns);
     let interrupted = stop.is_set();
-    // A full measurement lasted as long as was asked for, wherever its last operation ended.
-    let elapsed_ns = match window.length_ns {
-        Some(length_ns) if !interrupted => length_ns,
-        _ => elapsed_ns,
-    };
+    let ended_ns = results.iter().map(|t| t.ended_ns);
+    let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
     let fsync = Recorder::merged(results.iter().map(|t| &t.fsync));
     let counts = || results.iter().map(|t| t.fsync.count());
     let result = CreateFsyncResult {

@@ -39,6 +39,26 @@ pub struct Schedule {
     pub until_ns: u64,
 }
 
+impl Schedule {
+    /// Length of the measurement, nanoseconds: as asked for, wherever its last operation ended. One
+    /// that was cut short, or that counted operations, lasted until the last of `ended_ns`.
+    pub fn measured_ns(
+        self,
+        window: Window,
+        cut_short: bool,
+        ended_ns: impl Iterator<Item = u64>,
+    ) -> u64 {
+        match window.length_ns {
+            Some(length_ns) if !cut_short => length_ns,
+            _ => ended_ns
+                .max()
+                .unwrap_or(0)
+                .min(self.until_ns)
+                .saturating_sub(self.from_ns),
+        }
+    }
+}
+
 enum Gate {
     Closed,
     Open(Schedule),

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, NS_PER_S, NS_PER_US, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Schedule, Window};
-use crate::folder::Folder;
+use crate::dir::{Dir, Name};
 use crate::latency::Recorder;
 use crate::processes::OPS_MAX;
 use crate::random::moment_ns;
 use crate::report::{BenchReport, Outcome, per_second};
-use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::scratch::{Scratch, allow_open_files};
 use crate::{FsyncStorm, Gaps, Latency, Result, Stop, StormOp, WorkloadError};
 
 /// Result of the workload `fsync-storm`.
@@ -62,7 +62,7 @@ const LOOK_NS: u64 = 250 * NS_PER_MS;
 
 enum Place {
     Server(Dir),
-    Reader(Folder, u32),
+    Reader(Dir, u32),
 }
 
 enum Thread {
@@ -112,20 +112,14 @@ pub fn run(args: &FsyncStorm, stop: &Stop) -> Result<BenchReport> {
     let data = vec![0x6c_u8; args.bytes as usize];
     let body = |place, schedule, failed: &Stop| match place {
         Place::Server(dir) => serve(&dir, args, &data, &queue, schedule, stop, failed),
-        Place::Reader(folder, index) => read(&folder, index, args, schedule, stop, failed),
+        Place::Reader(dir, index) => read(&dir, index, args, schedule, stop, failed),
     };
     let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
     scratch.remove()?;
 
     let interrupted = stop.is_set();
-    let elapsed_ns = if interrupted {
-        let ended_ns = results.iter().map(Thread::ended_ns).max().unwrap_or(0);
-        ended_ns
-            .min(schedule.until_ns)
-            .saturating_sub(schedule.from_ns)
-    } else {
-        length_ns
-    };
+    let ended_ns = results.iter().map(Thread::ended_ns);
+    let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
     let before = |ns| queue.arrivals.partition_point(|&at_ns| at_ns < ns) as u64;
     let meant = before(warmup_ns + elapsed_ns) - before(warmup_ns);
     let result = figures(args, meant, elapsed_ns, &results);
@@ -331,17 +325,15 @@ fn serve(
 }
 
 /// Makes the file that a reader reads, in a directory of its own.
-fn readers_file(scratch: &Scratch, index: u32) -> Result<Folder> {
-    let name = format!("r{index:04}");
-    drop(scratch.subdir(&name)?);
-    let folder = Folder::open(&scratch.path().join(name))?;
-    let file = folder.creat(c"read")?;
-    folder.write(&file, c"read", &vec![0x6c_u8; READ_FILE_BYTES])?;
-    Ok(folder)
+fn readers_file(scratch: &Scratch, index: u32) -> Result<Dir> {
+    let dir = scratch.subdir(&format!("r{index:04}"))?;
+    let file = dir.creat(c"read")?;
+    dir.write(&file, c"read", &vec![0x6c_u8; READ_FILE_BYTES])?;
+    Ok(dir)
 }
 
 fn read(
-    folder: &Folder,
+    dir: &Dir,
     index: u32,
     args: &FsyncStorm,
     schedule: Schedule,
@@ -359,8 +351,8 @@ fn read(
         let records = (READ_FILE_BYTES / READ_BYTES) as u64;
         // Counted from the other end, so that no reader draws what a burst's thread draws.
         let record = moment_ns(args.seed, u32::MAX - 1 - index, turn, records);
-        let file = folder.open_file(c"read", OFlags::RDONLY)?;
-        folder.read_at(&file, c"read", &mut buffer, record * READ_BYTES as u64)?;
+        let file = dir.open_file(c"read", OFlags::RDONLY)?;
+        dir.read_at(&file, c"read", &mut buffer, record * READ_BYTES as u64)?;
         drop(file);
         ended_ns = now_ns();
         if ended_ns > schedule.from_ns && ended_ns <= schedule.until_ns {

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, now_ns};
-use crate::folder::{Folder, NameBuffer};
+use crate::dir::{Dir, NameBuffer};
 use crate::latency::summary;
 use crate::processes::{self, Kind, Phase};
 use crate::report::{BenchReport, Outcome, per_second, share};
@@ -168,10 +168,10 @@ fn figures(args: &Iozone, phase: &Phase) -> IozoneResult {
 
 impl Job {
     pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
-        let folder = Folder::open(&self.dir)?;
+        let dir = Dir::open(&self.dir)?;
         let mut name = NameBuffer::default();
         let name = name.set(format_args!("iozone.{}", self.rank));
-        let file = folder.open_file(name, OFlags::CREATE | OFlags::RDWR)?;
+        let file = dir.open_file(name, OFlags::CREATE | OFlags::RDWR)?;
         let data = vec![0x6c_u8; self.record_bytes as usize];
         let mut writes = Vec::with_capacity(usize::try_from(self.records).unwrap_or(0));
         let (mut fsync, mut close) = (Vec::with_capacity(1), Vec::with_capacity(1));
@@ -191,13 +191,13 @@ impl Job {
                 break;
             }
             let start_ns = now_ns();
-            folder.write(&file, name, &data)?;
+            dir.write(&file, name, &data)?;
             end_ns = now_ns();
             writes.push(end_ns - start_ns);
         }
         if self.fsync {
             let start_ns = now_ns();
-            folder.fsync(&file, name)?;
+            dir.fsync(&file, name)?;
             end_ns = now_ns();
             fsync.push(end_ns - start_ns);
         }

@@ -3,13 +3,13 @@
 //! The phases and their barriers are those of mdtest's file tests. Every process has its own files,
 //! spread evenly over the directories of one tree, or of a tree of its own.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now_ns;
-use crate::folder::{Folder, NameBuffer};
+use crate::dir::{Dir, NameBuffer};
+use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN, WRITE};
 use crate::latency::summary;
 use crate::phases::PhaseResult;
 use crate::processes::{self, Kind, Phase};
@@ -71,8 +71,7 @@ pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
     let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
     for tree in 0..trees {
         let name = format!("tree.{tree}");
-        drop(scratch.subdir(&name)?);
-        let root = Folder::open(&scratch.path().join(name))?;
+        let root = scratch.subdir(&name)?;
         for dir in tree_dirs(args.depth, args.branches).iter().skip(1) {
             root.mkdir(dir)?;
         }
@@ -104,10 +103,10 @@ pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
         phases: named
             .map(|(phase, name)| PhaseResult::new(name, phase))
             .collect(),
-        open: call(0),
-        write: call(1),
-        fsync: call(2),
-        close: call(3),
+        open: call(OPEN),
+        write: call(WRITE),
+        fsync: call(FSYNC),
+        close: call(CLOSE),
     };
     let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
     let fsyncs = result.fsync.count;
@@ -148,24 +147,33 @@ fn tree_dirs(depth: u32, branches: u32) -> Vec<CString> {
 
 impl Job {
     pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
-        let folder = Folder::open(&self.dir)?;
+        let dir = Dir::open(&self.dir)?;
         let dirs: Vec<String> = tree_dirs(self.depth, self.branches)
             .into_iter()
             .filter_map(|dir| dir.into_string().ok())
             .collect();
+        let data = vec![0x6c_u8; self.bytes as usize];
+        let files = FilePhase {
+            dir: &dir,
+            files: self.items,
+            name: |name: &mut NameBuffer, item| {
+                let inner = self.dir_of(&dirs, item);
+                name.set(format_args!("{inner}file.mdtest.{}.{item}", self.rank));
+            },
+        };
         let mut parts = Vec::with_capacity(PHASES.len());
         if !link.barrier()? {
             return Ok(parts);
         }
-        parts.push(self.create(&folder, &dirs, link)?);
+        parts.push(files.create(&data, self.fsync, link)?);
         if !link.barrier()? {
             return Ok(parts);
         }
-        parts.push(self.each(&dirs, link, |name| folder.stat(name))?);
+        parts.push(files.each(link, |name| dir.stat(name))?);
         if !link.barrier()? {
             return Ok(parts);
         }
-        parts.push(self.each(&dirs, link, |name| folder.unlink(name))?);
+        parts.push(files.each(link, |name| dir.unlink(name))?);
         link.barrier()?;
         Ok(parts)
     }
@@ -177,82 +185,6 @@ impl Job {
             .ok()
             .and_then(|index| dirs.get(index))
             .map_or("", String::as_str)
-    }
-
-    fn create(&self, folder: &Folder, dirs: &[String], link: &Link) -> Result<Part> {
-        let items = self.items as usize;
-        let data = vec![0x6c_u8; self.bytes as usize];
-        let mut name = NameBuffer::default();
-        let mut open = Vec::with_capacity(items);
-        let mut write = Vec::with_capacity(if data.is_empty() { 0 } else { items });
-        let mut sync = Vec::with_capacity(if self.fsync { items } else { 0 });
-        let mut close = Vec::with_capacity(items);
-        let flags = link.flags();
-        let begin_ns = now_ns();
-        let mut end_ns = begin_ns;
-        for item in 0..self.items {
-            if flags.is_stopped() {
-                break;
-            }
-            let dir = self.dir_of(dirs, item);
-            let name = name.set(format_args!("{dir}file.mdtest.{}.{item}", self.rank));
-            let start_ns = now_ns();
-            let file = folder.creat(name)?;
-            let opened_ns = now_ns();
-            let mut before_ns = opened_ns;
-            if !data.is_empty() {
-                folder.write(&file, name, &data)?;
-                let written_ns = now_ns();
-                write.push(written_ns - before_ns);
-                before_ns = written_ns;
-            }
-            if self.fsync {
-                folder.fsync(&file, name)?;
-                let synced_ns = now_ns();
-                sync.push(synced_ns - before_ns);
-                before_ns = synced_ns;
-            }
-            drop(file);
-            end_ns = now_ns();
-            open.push(opened_ns - start_ns);
-            close.push(end_ns - before_ns);
-        }
-        Ok(Part {
-            begin_ns,
-            end_ns,
-            ops: open.len() as u64,
-            calls: vec![open, write, sync, close],
-        })
-    }
-
-    fn each(
-        &self,
-        dirs: &[String],
-        link: &Link,
-        mut call: impl FnMut(&CStr) -> Result<()>,
-    ) -> Result<Part> {
-        let mut name = NameBuffer::default();
-        let mut times = Vec::with_capacity(self.items as usize);
-        let flags = link.flags();
-        let begin_ns = now_ns();
-        let mut end_ns = begin_ns;
-        for item in 0..self.items {
-            if flags.is_stopped() {
-                break;
-            }
-            let dir = self.dir_of(dirs, item);
-            let name = name.set(format_args!("{dir}file.mdtest.{}.{item}", self.rank));
-            let start_ns = now_ns();
-            call(name)?;
-            end_ns = now_ns();
-            times.push(end_ns - start_ns);
-        }
-        Ok(Part {
-            begin_ns,
-            end_ns,
-            ops: times.len() as u64,
-            calls: vec![times],
-        })
     }
 }
 

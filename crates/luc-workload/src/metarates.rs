@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now_ns;
-use crate::folder::{Folder, NameBuffer};
+use crate::dir::{Dir, NameBuffer};
+use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN};
 use crate::latency::summary;
 use crate::phases::{PhaseResult, rate_sum_per_s};
 use crate::processes::{self, Kind};
@@ -105,9 +105,9 @@ pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
             .map(|(phase, step)| PhaseResult::new(step.name(), phase))
             .collect(),
         file_creation_rate_per_s: created.map_or(0.0, rate_sum_per_s),
-        open: call(0),
-        fsync: call(1),
-        close: call(2),
+        open: call(OPEN),
+        fsync: call(FSYNC),
+        close: call(CLOSE),
     };
     let elapsed_ns = phases.iter().map(processes::Phase::length_ns).sum();
     let fsyncs = result.fsync.count;
@@ -141,10 +141,17 @@ fn steps(args: &Metarates) -> Vec<Step> {
 
 impl Job {
     pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
-        let folder = Folder::open(&self.dir)?;
+        let dir = Dir::open(&self.dir)?;
+        let files = FilePhase {
+            dir: &dir,
+            files: self.files,
+            name: |name: &mut NameBuffer, file| {
+                name.set(format_args!("n{}f{file}", self.rank));
+            },
+        };
         if self.steps.first() != Some(&Step::Create) {
             // The other phases need files; making them is not what they measure.
-            self.create(&folder, false, link)?;
+            files.create(&[], false, link)?;
         }
         let mut parts = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -152,76 +159,12 @@ impl Job {
                 return Ok(parts);
             }
             parts.push(match step {
-                Step::Create => self.create(&folder, self.fsync, link)?,
-                Step::Stat => self.each(link, |name| folder.stat(name))?,
-                Step::Utime => self.each(link, |name| folder.utime(name))?,
+                Step::Create => files.create(&[], self.fsync, link)?,
+                Step::Stat => files.each(link, |name| dir.stat(name))?,
+                Step::Utime => files.each(link, |name| dir.utime(name))?,
             });
         }
         link.barrier()?;
         Ok(parts)
-    }
-
-    fn create(&self, folder: &Folder, fsync: bool, link: &Link) -> Result<Part> {
-        let mut name = NameBuffer::default();
-        let files = self.files as usize;
-        let mut open = Vec::with_capacity(files);
-        let mut sync = Vec::with_capacity(if fsync { files } else { 0 });
-        let mut close = Vec::with_capacity(files);
-        let flags = link.flags();
-        let begin_ns = now_ns();
-        let mut end_ns = begin_ns;
-        for index in 0..self.files {
-            if flags.is_stopped() {
-                break;
-            }
-            let name = name.set(format_args!("n{}f{index}", self.rank));
-            let start_ns = now_ns();
-            let file = folder.creat(name)?;
-            let opened_ns = now_ns();
-            let mut synced_ns = opened_ns;
-            if fsync {
-                folder.fsync(&file, name)?;
-                synced_ns = now_ns();
-                sync.push(synced_ns - opened_ns);
-            }
-            drop(file);
-            end_ns = now_ns();
-            open.push(opened_ns - start_ns);
-            close.push(end_ns - synced_ns);
-        }
-        Ok(Part {
-            begin_ns,
-            end_ns,
-            ops: open.len() as u64,
-            calls: vec![open, sync, close],
-        })
-    }
-
-    fn each(
-        &self,
-        link: &Link,
-        mut call: impl FnMut(&std::ffi::CStr) -> Result<()>,
-    ) -> Result<Part> {
-        let mut name = NameBuffer::default();
-        let mut times = Vec::with_capacity(self.files as usize);
-        let flags = link.flags();
-        let begin_ns = now_ns();
-        let mut end_ns = begin_ns;
-        for index in 0..self.files {
-            if flags.is_stopped() {
-                break;
-            }
-            let name = name.set(format_args!("n{}f{index}", self.rank));
-            let start_ns = now_ns();
-            call(name)?;
-            end_ns = now_ns();
-            times.push(end_ns - start_ns);
-        }
-        Ok(Part {
-            begin_ns,
-            end_ns,
-            ops: times.len() as u64,
-            calls: vec![times],
-        })
     }
 }

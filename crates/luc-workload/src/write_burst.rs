@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::burst::{wait_for_turn, window};
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns};
 use crate::crew::{self, Schedule};
+use crate::dir::{Dir, Name};
 use crate::latency::summary;
 use crate::report::{BenchReport, Outcome, share};
-use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::scratch::{Scratch, allow_open_files};
 use crate::{Latency, Result, Stop, WriteBurst};
 
 /// Result of the workload `write-burst`.

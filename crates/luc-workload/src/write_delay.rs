@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_US, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Schedule, Window};
+use crate::dir::{Dir, Name};
 use crate::latency::Recorder;
 use crate::report::{BenchReport, Outcome, per_second, share};
-use crate::scratch::{Dir, Name, Scratch, allow_open_files};
+use crate::scratch::{Scratch, allow_open_files};
 use crate::{Latency, Result, Stop, WriteDelay};
 
 /// Result of the workload `write-delay`.
@@ -90,14 +91,8 @@ pub fn run(args: &WriteDelay, stop: &Stop) -> Result<BenchReport> {
     scratch.remove()?;
 
     let interrupted = stop.is_set();
-    let elapsed_ns = if interrupted {
-        let ended_ns = results.iter().map(Thread::ended_ns).max().unwrap_or(0);
-        ended_ns
-            .min(schedule.until_ns)
-            .saturating_sub(schedule.from_ns)
-    } else {
-        seconds_ns(args.seconds)
-    };
+    let ended_ns = results.iter().map(Thread::ended_ns);
+    let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
     let write = Recorder::merged(results.iter().filter_map(|thread| match thread {
         Thread::Writer { write, .. } => Some(write),
         Thread::Stream { .. } => None,

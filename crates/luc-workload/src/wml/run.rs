@@ -214,19 +214,9 @@ fn set_io_priority(priority: u64) -> std::io::Result<()> {
 impl Measured<'_> {
     fn elapsed_ns(&self, window: Window, interrupted: bool, engine: &Engine<'_>) -> u64 {
         let finished = engine.finished.load(Ordering::Relaxed);
-        match window.length_ns {
-            // A full measurement lasted as long as was asked for, wherever its last operation
-            // ended.
-            Some(length_ns) if !interrupted && !finished => length_ns,
-            _ => {
-                let last = self
-                    .threads
-                    .iter()
-                    .map(|(_, counted)| counted.last_ns)
-                    .max();
-                last.unwrap_or(0).saturating_sub(self.schedule.from_ns)
-            }
-        }
+        let ended_ns = self.threads.iter().map(|(_, counted)| counted.last_ns);
+        self.schedule
+            .measured_ns(window, interrupted || finished, ended_ns)
     }
 
     fn sum_up(&self, result: &mut WmlResult, elapsed_ns: u64) -> Result<()> {

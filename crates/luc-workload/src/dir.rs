@@ -1,4 +1,4 @@
-//! Files as the benchmarks of other people open them: by a name relative to one open directory.
+//! A directory, the files in it by their names relative to it, and names without allocation.
 
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -6,28 +6,52 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, mkdirat, openat, statat, unlinkat,
-    utimensat,
+    AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, fsync, mkdirat, openat, statat,
+    unlinkat, utimensat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::{Result, WorkloadError};
 
-/// An open directory.
-pub struct Folder {
+/// A directory that files are made in.
+pub struct Dir {
     path: PathBuf,
     fd: OwnedFd,
 }
 
-impl Folder {
+impl Dir {
+    /// Opens a directory that exists.
     pub fn open(path: &Path) -> Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = openat(CWD, path, flags, Mode::empty())
-            .map_err(|e| WorkloadError::call("open directory", path, e))?;
         Ok(Self {
             path: path.to_owned(),
-            fd,
+            fd: open_dir(path)?,
         })
+    }
+
+    /// Makes (or opens again) a directory.
+    pub fn make(path: &Path) -> Result<Self> {
+        match std::fs::create_dir(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(WorkloadError::call("create directory", path, error))
+            }
+            _ => Self::open(path),
+        }
+    }
+
+    /// Makes (or opens again) a directory of this name in it.
+    pub fn subdir(&self, name: &str) -> Result<Self> {
+        Self::make(&self.path.join(name))
+    }
+
+    /// Creates a file that must not exist yet.
+    pub fn create(&self, name: &CStr) -> Result<OwnedFd> {
+        openat(
+            &self.fd,
+            name,
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o644),
+        )
+        .map_err(|e| self.error("create", name, e))
     }
 
     /// creat(2) with mode 0666, less the umask.
@@ -42,6 +66,11 @@ impl Folder {
             .map_err(|e| self.error("open", name, e))
     }
 
+    pub fn unlink(&self, name: &CStr) -> Result<()> {
+        unlinkat(&self.fd, name, AtFlags::empty()).map_err(|e| self.error("unlink", name, e))
+    }
+
+    /// Appends `bytes`.
     pub fn write(&self, file: &impl AsFd, name: &CStr, bytes: &[u8]) -> Result<()> {
         match retry_on_intr(|| rustix::io::write(file, bytes)) {
             Ok(done) if done == bytes.len() => Ok(()),
@@ -55,7 +84,7 @@ impl Folder {
     }
 
     pub fn fsync(&self, file: &impl AsFd, name: &CStr) -> Result<()> {
-        retry_on_intr(|| rustix::fs::fsync(file)).map_err(|e| self.error("fsync", name, e))
+        retry_on_intr(|| fsync(file)).map_err(|e| self.error("fsync", name, e))
     }
 
     /// Fills `buffer` from this offset of the file.
@@ -97,21 +126,51 @@ impl Folder {
             .map_err(|e| self.error("set the times of", name, e))
     }
 
-    pub fn unlink(&self, name: &CStr) -> Result<()> {
-        unlinkat(&self.fd, name, AtFlags::empty()).map_err(|e| self.error("unlink", name, e))
-    }
-
     pub fn mkdir(&self, name: &CStr) -> Result<()> {
         mkdirat(&self.fd, name, Mode::from_raw_mode(0o777))
             .map_err(|e| self.error("create directory", name, e))
     }
 
-    fn error(&self, call: &'static str, name: &CStr, errno: Errno) -> WorkloadError {
+    /// The error of `call` on the file `name` of this directory.
+    pub fn error(&self, call: &'static str, name: &CStr, errno: Errno) -> WorkloadError {
         WorkloadError::call(call, self.join(name), errno)
     }
 
     fn join(&self, name: &CStr) -> PathBuf {
         self.path.join(name.to_string_lossy().as_ref())
+    }
+}
+
+/// The descriptor of a directory that exists.
+pub fn open_dir(path: &Path) -> Result<OwnedFd> {
+    openat(
+        CWD,
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|e| WorkloadError::call("open directory", path, e))
+}
+
+/// A file name that is rewritten in place: no allocation in a measured loop.
+pub struct Name([u8; 9]);
+
+impl Name {
+    /// How many names there are.
+    pub const COUNT: u64 = 10_000_000;
+
+    pub fn new() -> Self {
+        Self(*b"f0000000\0")
+    }
+
+    /// The name of file `number`; names repeat after ten million.
+    pub fn set(&mut self, mut number: u64) -> &CStr {
+        for digit in self.0[1..8].iter_mut().rev() {
+            // A remainder of ten fits any integer.
+            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+            number /= 10;
+        }
+        CStr::from_bytes_with_nul(&self.0).expect("digits and one final NUL")
     }
 }
 
@@ -126,13 +185,18 @@ impl NameBuffer {
         // Writing to a Vec cannot fail.
         let _ = self.0.write_fmt(text);
         self.0.push(0);
+        self.get()
+    }
+
+    /// The name that was set last.
+    pub fn get(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Folder, NameBuffer};
+    use super::{Dir, Name, NameBuffer};
 
     #[test]
     fn names_are_rewritten() {
@@ -144,12 +208,12 @@ mod tests {
     #[test]
     fn calls_do_what_they_say_and_name_the_file() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let folder = Folder::open(dir.path()).expect("opens");
-        folder.mkdir(c"d").expect("made");
-        let file = folder.creat(c"d/f").expect("created");
-        folder.write(&file, c"d/f", b"abc").expect("written");
-        folder.fsync(&file, c"d/f").expect("synced");
-        folder.stat(c"d/f").expect("there");
+        let there = Dir::open(dir.path()).expect("opens");
+        there.mkdir(c"d").expect("made");
+        let file = there.creat(c"d/f").expect("created");
+        there.write(&file, c"d/f", b"abc").expect("written");
+        there.fsync(&file, c"d/f").expect("synced");
+        there.stat(c"d/f").expect("there");
         let path = dir.path().join("d/f");
         let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
         std::fs::File::options()
@@ -157,17 +221,26 @@ mod tests {
             .open(&path)
             .and_then(|f| f.set_modified(old))
             .expect("set");
-        folder.utime(c"d/f").expect("touched");
+        there.utime(c"d/f").expect("touched");
         let meta = std::fs::metadata(&path).expect("there");
         assert!(meta.len() == 3 && meta.modified().expect("has one") > old);
         // creat truncates what exists.
-        folder.creat(c"d/f").expect("created again");
+        there.creat(c"d/f").expect("created again");
         assert_eq!(std::fs::metadata(&path).expect("there").len(), 0);
-        folder.unlink(c"d/f").expect("unlinked");
-        let error = folder.stat(c"d/f").expect_err("gone").to_string();
+        there.unlink(c"d/f").expect("unlinked");
+        let error = there.stat(c"d/f").expect_err("gone").to_string();
         assert!(
             error.starts_with("cannot stat /") && error.contains("/d/f: No such file"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn names_count() {
+        let mut name = Name::new();
+        assert_eq!(name.set(0), c"f0000000");
+        assert_eq!(name.set(1_234_567), c"f1234567");
+        assert_eq!(name.set(9_999_999), c"f9999999");
+        assert_eq!(name.set(10_000_000), c"f0000000");
     }
 }
