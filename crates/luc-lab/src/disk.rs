@@ -1,10 +1,11 @@
-//! Virtual disks: a fixed latency per request and a number of requests served
-//! at the same time, on guest memory and guest timers alone. No seeks, no
-//! rotation, no volatile cache.
+//! Virtual disks, on guest memory and guest timers alone: null block devices
+//! with a fixed latency per request and a number of requests served at the same
+//! time, and models of real devices with all that makes them slow.
 
 use std::fmt;
 use std::str::FromStr;
 
+use luc_disk::Spec;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
@@ -74,10 +75,14 @@ impl FsType {
     }
 }
 
-/// One disk of a cell, `LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS]` in text: `4ms:1`,
-/// `100us:64`, `20us:64:512M`, `4ms:1:1G:ext3`, `4ms:1:mount=dirsync,noatime`.
+/// One disk of a cell. In text `LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS]`: `4ms:1`,
+/// `100us:64`, `20us:64:512M`, `4ms:1:1G:ext3`, `4ms:1:mount=dirsync,noatime`; or
+/// `PRESET[:KNOB=VALUE...][:SIZE][:FS][:mount=OPTIONS]`: `hdd-7200`, `nvme:flush_ns=500000:1G`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskSpec {
+    /// Model of a real device; latency and depth mean nothing then.
+    #[serde(default, with = "device_text", skip_serializing_if = "Option::is_none")]
+    pub device: Option<Spec>,
     /// Time each request takes, in nanoseconds of virtual time; 0 completes at once.
     pub latency_ns: u64,
     /// Requests served at the same time, 1 to [`DEPTH_MAX`].
@@ -99,12 +104,21 @@ impl DiskSpec {
     /// A disk with an ext4 file system and default size.
     pub fn new(latency_ns: u64, depth: u32) -> Self {
         Self {
+            device: None,
             latency_ns,
             depth,
             size_mib: SIZE_MIB_DEFAULT,
             fs_type: FsType::Ext4,
             mkfs_args: Vec::new(),
             mount_opts: String::new(),
+        }
+    }
+
+    /// A model of a real device with an ext4 file system and default size.
+    pub fn of_device(device: Spec) -> Self {
+        Self {
+            device: Some(device),
+            ..Self::new(0, 1)
         }
     }
 
@@ -127,32 +141,64 @@ impl DiskSpec {
     }
 }
 
+/// `device` as text, the way it is given.
+mod device_text {
+    use luc_disk::Spec;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[allow(clippy::ref_option)] // the shape that serde wants
+    pub fn serialize<S: Serializer>(device: &Option<Spec>, out: S) -> Result<S::Ok, S::Error> {
+        match device {
+            Some(device) => out.collect_str(device),
+            None => out.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spec>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let device = text.map(|text| text.parse().map_err(D::Error::custom));
+        device.transpose()
+    }
+}
+
+/// Says what is wrong with the text of a disk.
+fn bad(text: &str, why: &str) -> LabError {
+    LabError::bad_input(
+        format!("disk {text:?}"),
+        format!(
+            "{why}; expected LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4, or PRESET[:KNOB=VALUE...][:SIZE][:FS][:mount=OPTIONS] such as hdd-7200 or nvme:flush_ns=500000:1G, see `luc lab disks`"
+        ),
+    )
+}
+
 impl FromStr for DiskSpec {
     type Err = LabError;
 
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let bad = |why: &str| {
-            LabError::bad_input(
-                format!("disk {text:?}"),
-                format!(
-                    "{why}; expected LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4"
-                ),
-            )
-        };
+    fn from_str(whole: &str) -> Result<Self, LabError> {
+        let bad = |why: &str| bad(whole, why);
         // Options come last, so that they may hold a colon.
-        let (text, mount_opts) = text.split_once(":mount=").unwrap_or((text, ""));
-        let mut parts = text.split(':');
-        let latency = parts.next().unwrap_or_default();
-        let latency_ns = parse_latency_ns(latency).ok_or_else(|| {
-            bad(&format!(
-                "{latency:?} is no latency with a unit (ns, us, ms, s)"
-            ))
-        })?;
-        let depth = parts.next().ok_or_else(|| bad("the depth is missing"))?;
-        let depth = depth
-            .parse()
-            .map_err(|_| bad(&format!("{depth:?} is no depth")))?;
-        let mut disk = Self::new(latency_ns, depth);
+        let (text, mount_opts) = whole.split_once(":mount=").unwrap_or((whole, ""));
+        let mut parts = text.split(':').peekable();
+        let head = parts.next().unwrap_or_default();
+        let mut disk = if head.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            let mut device = Spec::new(head)
+                .map_err(|why| bad(&format!("{head:?} is no latency, and {why}")))?;
+            while let Some(part) = parts.next_if(|part| part.contains('=')) {
+                device.change(part).map_err(|why| bad(&why.to_string()))?;
+            }
+            Self::of_device(device)
+        } else {
+            let latency_ns = parse_latency_ns(head).ok_or_else(|| {
+                bad(&format!(
+                    "{head:?} is no latency with a unit (ns, us, ms, s)"
+                ))
+            })?;
+            let depth = parts.next().ok_or_else(|| bad("the depth is missing"))?;
+            let depth = depth
+                .parse()
+                .map_err(|_| bad(&format!("{depth:?} is no depth")))?;
+            Self::new(latency_ns, depth)
+        };
         mount_opts.clone_into(&mut disk.mount_opts);
         let (mut size_seen, mut fs_seen) = (false, false);
         for part in parts {
@@ -177,12 +223,18 @@ impl FromStr for DiskSpec {
 
 impl fmt::Display for DiskSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-        let (scale, unit) = units
-            .into_iter()
-            .find(|(scale, _)| self.latency_ns >= *scale && self.latency_ns.is_multiple_of(*scale))
-            .unwrap_or((1, "ns"));
-        write!(f, "{}{unit}:{}", self.latency_ns / scale, self.depth)?;
+        if let Some(device) = &self.device {
+            write!(f, "{device}")?;
+        } else {
+            let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+            let (scale, unit) = units
+                .into_iter()
+                .find(|(scale, _)| {
+                    self.latency_ns >= *scale && self.latency_ns.is_multiple_of(*scale)
+                })
+                .unwrap_or((1, "ns"));
+            write!(f, "{}{unit}:{}", self.latency_ns / scale, self.depth)?;
+        }
         if self.size_mib != SIZE_MIB_DEFAULT {
             write!(f, ":{}M", self.size_mib)?;
         }
@@ -255,11 +307,48 @@ mod tests {
             "4ms:8:64M:ext2",
             "100us:64:1024M:ext4-nojournal",
             "4ms:1:512M:ext3:mount=sync,commit=30",
+            "hdd-7200",
+            "nvme:flush_ns=500000:cache_bytes=0:512M:ext3:mount=sync,commit=30",
+            "cloud-volume:none",
         ] {
             let disk: DiskSpec = text.parse().unwrap();
             assert_eq!(disk.to_string(), text);
             assert_eq!(disk.to_string().parse::<DiskSpec>().unwrap(), disk);
         }
+    }
+
+    #[test]
+    fn devices_are_presets_with_changes() {
+        let disk: DiskSpec = "nvme:flush_ns=500000:1G:ext3".parse().unwrap();
+        let device = disk.device.as_ref().unwrap();
+        assert_eq!(device.preset().name, "nvme");
+        assert_eq!(device.params().unwrap().get("flush_ns"), Some(500_000));
+        assert_eq!((disk.size_mib, disk.fs_type), (1024, FsType::Ext3));
+        for preset in luc_disk::presets() {
+            let disk: DiskSpec = preset.name.parse().unwrap();
+            assert_eq!(disk.to_string(), preset.name);
+        }
+        let error = "nvme:speed=1".parse::<DiskSpec>().unwrap_err().to_string();
+        assert!(error.contains("no knob is called 'speed'; there are: queue_requests,"));
+        let error = "floppy".parse::<DiskSpec>().unwrap_err().to_string();
+        assert!(error.contains("no preset is called 'floppy'; there are: hdd-7200,"));
+    }
+
+    #[test]
+    fn records_of_old_are_read_and_written_as_ever() {
+        let old = r#"{"latency_ns":4000000,"depth":1,"size_mib":4096,"fs_type":"ext4","mkfs_args":[],"mount_opts":""}"#;
+        let disk: DiskSpec = serde_json::from_str(old).unwrap();
+        assert_eq!(disk, DiskSpec::new(4_000_000, 1));
+        assert_eq!(serde_json::to_string(&disk).unwrap(), old);
+        let disk: DiskSpec = "nvme:flush_ns=500000".parse().unwrap();
+        let json = serde_json::to_string(&disk).unwrap();
+        assert!(
+            json.contains(r#""device":"nvme:flush_ns=500000""#),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<DiskSpec>(&json).unwrap(), disk);
+        let bent = json.replace("nvme", "floppy");
+        assert!(serde_json::from_str::<DiskSpec>(&bent).is_err());
     }
 
     #[test]
@@ -281,6 +370,18 @@ mod tests {
             "4ms:1:",
             "4ms:1:dirsync",
             "4ms:mount=dirsync",
+            "hdd",
+            "hdd-7200:1",
+            "hdd-7200:4M",
+            "hdd-7200:",
+            "nvme:flush_ns",
+            "nvme:flush_ns=",
+            "nvme:flush_ns=1ms",
+            "nvme:flush_ns=-1",
+            "nvme:speed=1",
+            "nvme:64M:flush_ns=1",
+            "nvme:flush_ns=1:flush_ns=2",
+            "4ms:1:flush_ns=1",
         ] {
             let error = text.parse::<DiskSpec>().unwrap_err().to_string();
             assert!(

@@ -32,7 +32,7 @@ pub use error::LabError;
 pub use image::{Content, GuestFile};
 pub use kernels::{KernelList, KernelSpec};
 pub use log::{AllowList, LogProblem};
-pub use module::build_module;
+pub use module::{DISK_MODULE, ModuleSource, build_disk_module, build_module, build_module_of};
 pub use plan::{Cell, CellResult, GuestReport, Plan, Status, Step, StepResult};
 pub use progress::{Progress, Silent};
 pub use run::{RunResult, RunSpec, run};

@@ -1,4 +1,4 @@
-//! Builds the project's kernel module against the headers of a lab kernel, in
+//! Builds the project's kernel modules against the headers of a lab kernel, in
 //! the cache, once for each state of the sources.
 
 use std::fs;
@@ -15,11 +15,28 @@ use crate::log;
 use crate::progress::Progress;
 use crate::tree::Tree;
 
-/// Source folders the module is made from, side by side as in the repository.
-const SOURCE_DIRS: [&str; 3] = ["kmod", "control", "abi"];
-/// Folder of the module's Makefile and its result.
-const MODULE_DIR: &str = "kmod";
-const MODULE_FILE: &str = "luc.ko";
+/// A module that is built from sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleSource {
+    /// Source folders it is made from, placed as in the repository.
+    dirs: &'static [&'static str],
+    /// Folder of its Makefile and of the result.
+    dir: &'static str,
+    file: &'static str,
+}
+
+/// luc.ko.
+const LUC: ModuleSource = ModuleSource {
+    dirs: &["kmod", "control", "abi"],
+    dir: "kmod",
+    file: "luc.ko",
+};
+/// lucdisk.ko, the lab's disk.
+pub const DISK_MODULE: ModuleSource = ModuleSource {
+    dirs: &["lab/disk", "abi"],
+    dir: "lab/disk/kmod",
+    file: "lucdisk.ko",
+};
 /// Endings of what a compiler leaves behind in a source folder.
 const PRODUCTS: [&str; 10] = [
     "o", "ko", "mod", "cmd", "symvers", "order", "a", "d", "su", "gcno",
@@ -37,39 +54,87 @@ pub fn build_module(
     src_root: &Path,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
+    build_module_of(list, kernel, src_root, &LUC, progress)
+}
+
+/// Builds a module from its folders below `src_root` and gives its path in the
+/// cache.
+///
+/// # Errors
+/// As [`build_module`].
+pub fn build_module_of(
+    list: &KernelList,
+    kernel: &str,
+    src_root: &Path,
+    module: &ModuleSource,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let sources = read_sources(src_root, module)?;
+    build(list, kernel, &sources, module, progress)
+}
+
+/// Builds the lab's disk from the sources that this program carries and gives
+/// the path of lucdisk.ko in the cache.
+///
+/// # Errors
+/// As [`build_module`].
+pub fn build_disk_module(
+    list: &KernelList,
+    kernel: &str,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let sources: Vec<_> = luc_disk::SOURCES
+        .iter()
+        .map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec()))
+        .collect();
+    check_makefile(&sources, &DISK_MODULE, "of this program")?;
+    build(list, kernel, &sources, &DISK_MODULE, progress)
+}
+
+fn build(
+    list: &KernelList,
+    kernel: &str,
+    sources: &[(PathBuf, Vec<u8>)],
+    module: &ModuleSource,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
     let spec = list.get(kernel)?;
     let cache = Cache::open()?;
-    let sources = read_sources(src_root)?;
     let tree = fetch::kernel(&cache, spec, progress)?;
-    let key = format!("modules/{}-{}", tree.release, digest(&sources, spec, &tree));
+    let key = format!("modules/{}-{}", tree.release, digest(sources, spec, &tree));
     let entry = cache.entry(&key, |build| {
         progress.stage(&format!("building the module for kernel {}", tree.release));
-        for (path, data) in &sources {
+        for (path, data) in sources {
             write_atomic(&build.join(path), data)?;
         }
-        compile(&cache, spec, &tree, build, progress)
+        compile(&cache, spec, &tree, module, build, progress)
     })?;
-    Ok(entry.join(MODULE_DIR).join(MODULE_FILE))
+    Ok(entry.join(module.dir).join(module.file))
 }
 
 /// Source files by path relative to the repository, sorted.
-fn read_sources(src_root: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+fn read_sources(src_root: &Path, module: &ModuleSource) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut files = Vec::new();
-    for dir in SOURCE_DIRS {
+    for dir in module.dirs {
         collect(&src_root.join(dir), Path::new(dir), &mut files)?;
     }
     files.sort();
+    check_makefile(&files, module, &src_root.display().to_string())?;
+    Ok(files)
+}
+
+fn check_makefile(files: &[(PathBuf, Vec<u8>)], module: &ModuleSource, whose: &str) -> Result<()> {
     let has_makefile = ["Makefile", "Kbuild"].iter().any(|name| {
         files
             .iter()
-            .any(|(path, _)| *path == Path::new(MODULE_DIR).join(name))
+            .any(|(path, _)| *path == Path::new(module.dir).join(name))
     });
     if has_makefile {
-        return Ok(files);
+        return Ok(());
     }
     Err(LabError::bad_input(
-        format!("source folder {}", src_root.display()),
-        format!("it must hold {MODULE_DIR}/Makefile or {MODULE_DIR}/Kbuild"),
+        format!("source folder {whose}"),
+        format!("it must hold {0}/Makefile or {0}/Kbuild", module.dir),
     ))
 }
 
@@ -125,6 +190,7 @@ fn compile(
     cache: &Cache,
     spec: &KernelSpec,
     tree: &KernelTree,
+    module: &ModuleSource,
     build: &Path,
     progress: &mut dyn Progress,
 ) -> Result<()> {
@@ -155,7 +221,7 @@ fn compile(
         )
     };
     command.arg("-C").arg(headers);
-    command.arg(format!("M={}", inside.join(MODULE_DIR).display()));
+    command.arg(format!("M={}", inside.join(module.dir).display()));
     command.arg(format!("-j{jobs}"));
     if on_host && !in_path("pahole") {
         // Type information for tracers is welcome but nothing depends on it.
@@ -170,7 +236,7 @@ fn compile(
         .stdin(Stdio::null())
         .output()
         .map_err(LabError::io("run", "make"))?;
-    let made = build.join(MODULE_DIR).join(MODULE_FILE).exists();
+    let made = build.join(module.dir).join(module.file).exists();
     if output.status.success() && made {
         return Ok(());
     }
@@ -180,7 +246,7 @@ fn compile(
     Err(LabError::ModuleBuild {
         kernel: tree.release.clone(),
         output: if output.status.success() {
-            format!("it made no {MODULE_DIR}/{MODULE_FILE}")
+            format!("it made no {}/{}", module.dir, module.file)
         } else {
             messages(&text)
         },
@@ -257,14 +323,14 @@ mod tests {
         let put = |path: &str, text: &str| {
             write_atomic(&dir.path().join(path), text.as_bytes()).unwrap();
         };
-        assert!(read_sources(dir.path()).is_err());
+        assert!(read_sources(dir.path(), &LUC).is_err());
         put("kmod/Kbuild", "obj-m := luc.o");
         put("kmod/luc.c", "int x;");
         put("kmod/luc.o", "object");
         put("kmod/luc.mod.c", "made");
         put("kmod/.luc.o.cmd", "made");
         put("control/pid.c", "int y;");
-        let sources = read_sources(dir.path()).unwrap();
+        let sources = read_sources(dir.path(), &LUC).unwrap();
         let names: Vec<_> = sources.iter().map(|(p, _)| p.to_str().unwrap()).collect();
         assert_eq!(names, ["control/pid.c", "kmod/Kbuild", "kmod/luc.c"]);
         let list = KernelList::builtin().unwrap();
@@ -276,7 +342,11 @@ mod tests {
         };
         let before = digest(&sources, &list.kernels[0], &tree);
         put("control/pid.c", "int z;");
-        let after = digest(&read_sources(dir.path()).unwrap(), &list.kernels[0], &tree);
+        let after = digest(
+            &read_sources(dir.path(), &LUC).unwrap(),
+            &list.kernels[0],
+            &tree,
+        );
         assert_ne!(before, after);
     }
 

@@ -12,6 +12,7 @@ use crate::fetch::{self, KernelTree};
 use crate::image::{GuestFile, Image, LUC_MODULE_PATH, without_debug_info};
 use crate::kernels::KernelList;
 use crate::log::{self, AllowList, LogProblem};
+use crate::module::build_disk_module;
 use crate::modules::Modules;
 use crate::plan::{self, Cell, GuestReport, ModuleLoad, Plan};
 use crate::progress::Progress;
@@ -63,6 +64,9 @@ pub struct RunSpec {
     pub luc_module: Option<PathBuf>,
     /// Load it before the first cell, with these parameters.
     pub luc_module_load: Option<String>,
+    /// Built driver of the lab's own disk; where a cell has such a disk and
+    /// none is given, the one of this program is built.
+    pub disk_module: Option<PathBuf>,
     /// Added to the kernel command line.
     pub kernel_cmdline_extra: String,
     /// Seed of all randomness in the guest.
@@ -95,6 +99,7 @@ impl RunSpec {
             modules: Vec::new(),
             luc_module: None,
             luc_module_load: None,
+            disk_module: None,
             kernel_cmdline_extra: String::new(),
             seed: 1,
             timeout_host_s: 600,
@@ -306,6 +311,15 @@ fn image(
             });
         }
     }
+    if let Some(path) = disk_module(spec, progress)? {
+        let data = fs::read(&path).map_err(LabError::io("read", &path))?;
+        let at = format!("{folder}/extra/lucdisk.ko");
+        image.file(&at, 0o644, without_debug_info(&path, data));
+        loads.push(ModuleLoad {
+            path: at,
+            params: String::new(),
+        });
+    }
     for file in &spec.files {
         image.add_guest_file(file)?;
     }
@@ -318,6 +332,15 @@ fn image(
         serde_json::to_vec(&plan).map_err(|e| LabError::bad_input("plan", e.to_string()))?,
     );
     image.pack()
+}
+
+/// The driver of the lab's own disk, if anything asks for it.
+fn disk_module(spec: &RunSpec, progress: &mut dyn Progress) -> Result<Option<PathBuf>> {
+    let mut disks = spec.cells.iter().flat_map(|cell| &cell.disks);
+    if spec.disk_module.is_some() || !disks.any(|disk| disk.device.is_some()) {
+        return Ok(spec.disk_module.clone());
+    }
+    build_disk_module(&spec.kernels, &spec.kernel, progress).map(Some)
 }
 
 /// The kernel as an ELF file where it can be unpacked here: then the guest

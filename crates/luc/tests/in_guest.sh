@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs in a lab guest: every verb that talks to the kernel, and every way it can
 # refuse, against the real module. Prints one line per check; FAIL lines fail
-# the test. /mnt/0 is ext4, /mnt/1 ext4 mounted read-only, /mnt/2 ext2.
+# the test. /mnt/0 is ext4, /mnt/1 ext4 mounted read-only, /mnt/2 ext2, /mnt/3
+# ext4 without a journal, mounted with options.
 
 check() { # expected exit code, text its output must hold, command...
 	want=$1 text=$2
@@ -38,6 +39,8 @@ check 9 "LUC is not on" luc set /mnt/0
 check 5 "no such file" luc on /mnt/nowhere
 check 6 "the file system is tmpfs" luc on /tmp
 check 6 "has no journal" luc on /mnt/2
+check 6 "has no journal" luc on /mnt/3
+check 0 "/mnt/3 ext4 rw,dirsync,noatime" grep " /mnt/3 " /proc/mounts
 check 7 "read-only" luc on /mnt/1
 check 10 "goes from" luc on /mnt/0 --set kp_milli=-1
 check 10 "whole number" luc on /mnt/0 --set kp_milli=much

@@ -1,16 +1,20 @@
-//! Disks of a cell: null block devices, whose latency runs on guest timers
-//! and whose content is guest memory, so host time never shows.
+//! Disks of a cell: null block devices and the lab's own, whose times run on
+//! guest timers and whose content is guest memory, so host time never shows.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use luc_disk::Spec;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::disk::{DiskSpec, FsType};
 
-const CONFIG_ROOT: &str = "/sys/kernel/config/nullb";
+/// Where devices are made, one folder each; its name is the start of theirs.
+const CONFIG_ROOTS: [&str; 2] = [NULL_ROOT, DISK_ROOT];
+const NULL_ROOT: &str = "/sys/kernel/config/nullb";
+const DISK_ROOT: &str = "/sys/kernel/config/lucdisk";
 const MOUNT_ROOT: &str = "/mnt";
 /// The null block driver completes requests from a high-resolution timer.
 const IRQMODE_TIMER: u32 = 2;
@@ -57,7 +61,7 @@ impl Disks {
     pub fn env(&self) -> BTreeMap<String, String> {
         let mut env = BTreeMap::new();
         for (index, spec) in self.specs.iter().enumerate() {
-            env.insert(format!("LUC_DISK{index}"), device(index));
+            env.insert(format!("LUC_DISK{index}"), device(index, spec));
             if spec.fs_type != FsType::None {
                 env.insert(format!("LUC_MNT{index}"), mount_point(index));
             }
@@ -66,8 +70,13 @@ impl Disks {
     }
 }
 
-fn device(index: usize) -> String {
-    format!("/dev/nullb{index}")
+fn device(index: usize, spec: &DiskSpec) -> String {
+    let driver = if spec.device.is_some() {
+        "lucdisk"
+    } else {
+        "nullb"
+    };
+    format!("/dev/{driver}{index}")
 }
 
 fn mount_point(index: usize) -> String {
@@ -75,12 +84,38 @@ fn mount_point(index: usize) -> String {
 }
 
 fn make_device(index: usize, spec: &DiskSpec) -> Result<(), String> {
-    let dir = format!("{CONFIG_ROOT}/nullb{index}");
+    match &spec.device {
+        Some(device) => make_model(index, spec, device),
+        None => make_null(index, spec),
+    }
+}
+
+/// Makes the folder of a device and gives what sets its attributes.
+fn configure(
+    index: usize,
+    dir: String,
+) -> Result<impl Fn(&str, u64) -> Result<(), String>, String> {
     fs::create_dir(&dir).map_err(|e| format!("cannot make disk {index} in {dir}: {e}"))?;
-    let set = |name: &str, value: u64| {
+    Ok(move |name: &str, value: u64| {
         fs::write(format!("{dir}/{name}"), value.to_string())
             .map_err(|e| format!("cannot set {name}={value} of disk {index}: {e}"))
-    };
+    })
+}
+
+fn make_model(index: usize, spec: &DiskSpec, device: &Spec) -> Result<(), String> {
+    let params = device
+        .params()
+        .map_err(|e| format!("disk {index} ({device}): {e}"))?;
+    let set = configure(index, format!("{DISK_ROOT}/lucdisk{index}"))?;
+    set("size_mib", spec.size_mib.into())?;
+    for (knob, value) in params.iter() {
+        set(knob.name, value.unsigned_abs())?;
+    }
+    set("power", 1)
+}
+
+fn make_null(index: usize, spec: &DiskSpec) -> Result<(), String> {
+    let set = configure(index, format!("{NULL_ROOT}/nullb{index}"))?;
     set("size", spec.size_mib.into())?;
     set("memory_backed", 1)?;
     set("submit_queues", 1)?;
@@ -133,7 +168,7 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
         .args(features)
         .args(journal)
         .args(&spec.mkfs_args)
-        .arg(device(index))
+        .arg(device(index, spec))
         .env_clear()
         .env("PATH", super::PATH)
         .stdin(Stdio::null())
@@ -189,7 +224,7 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     let data =
         std::ffi::CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
     mount(
-        device(index),
+        device(index, spec),
         &at,
         spec.fs_type.driver(),
         flags,
@@ -226,17 +261,23 @@ pub fn remove_all() -> Result<(), String> {
         }
     }
     let _ = fs::remove_file(format!("{MOUNT_ROOT}/disk"));
-    for entry in fs::read_dir(CONFIG_ROOT).into_iter().flatten().flatten() {
-        if !entry.path().is_dir() {
-            continue;
-        }
-        let removed =
-            fs::write(entry.path().join("power"), "0").and_then(|()| fs::remove_dir(entry.path()));
-        if let Err(error) = removed {
-            problem.get_or_insert(format!(
-                "cannot remove disk {}: {error}",
-                entry.path().display()
-            ));
+    let mut devices = Vec::new();
+    for root in CONFIG_ROOTS {
+        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        devices.extend(
+            entries
+                .map(|entry| entry.path())
+                .filter(|path| path.is_dir()),
+        );
+    }
+    // A device may depend on another while both are on.
+    let off: Vec<_> = devices
+        .iter()
+        .map(|device| fs::write(device.join("power"), "0"))
+        .collect();
+    for (device, off) in devices.iter().zip(off) {
+        if let Err(error) = off.and_then(|()| fs::remove_dir(device)) {
+            problem.get_or_insert(format!("cannot remove disk {}: {error}", device.display()));
         }
     }
     problem.map_or(Ok(()), Err)

@@ -12,6 +12,8 @@ use luc_lab::{
 };
 use serde_json::json;
 
+use super::disks::DisksArgs;
+use super::torment::Torture;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -34,6 +36,23 @@ pub enum Verb {
     Run(Box<RunArgs>),
     /// List the kernels that the lab knows
     List(ListArgs),
+    /// List the models of real disks that the lab knows
+    ///
+    /// For each preset: what it does under the loads that data sheets quote, in
+    /// the long run on 4 GiB, and its parameters with where each figure is
+    /// from. The last column of the first table is a log's append and flush.
+    /// `luc lab run --disk` takes presets and changes: hdd-7200,
+    /// `nvme:flush_ns=500000`.
+    Disks(DisksArgs),
+    /// Cut the power at thousands of moments and check what was promised
+    ///
+    /// Boots stock kernels with a disk that records all that reaches it, lets
+    /// threads write, rename, truncate, remove and sync files on ext4 and ext3
+    /// in many settings, under every policy of LUC and without it; then shows
+    /// what a power cut could have left at each of many places of the record,
+    /// mounts it, and looks whether every acknowledged sync survived. Exits
+    /// with 25 if LUC lost anything.
+    Torture(Box<Torture>),
     /// Download kernels, so that runs need no network
     Fetch(FetchArgs),
     /// Build luc.ko for a kernel and print where it is
@@ -59,8 +78,9 @@ pub struct RunArgs {
     /// CPU speed in million instructions per second: 1000, 500, 250 and so on
     #[arg(long, value_name = "MIPS", default_value_t = 1000.0)]
     cpu_mips: f64,
-    /// A disk: time per request, requests at once, size, type (ext4, ext4-nojournal, ext3, ext2 or
-    /// none), mount options; as 4ms:1, 100us:64:1G:ext3, 4ms:1:mount=dirsync,noatime
+    /// A disk: time per request and requests at once, or a preset of `luc lab disks` and changes;
+    /// then size, type (ext4, ext4-nojournal, ext3, ext2 or none), mount options; as 4ms:1,
+    /// 100us:64:1G:ext3, 4ms:1:mount=dirsync,noatime, hdd-7200, `nvme:flush_ns=500000:1G`
     #[arg(long = "disk", value_name = "SPEC")]
     disks: Vec<DiskSpec>,
     /// Memory in MiB; disks live in it
@@ -141,6 +161,8 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
     match verb {
         Verb::Run(args) => run_guest(args, context),
         Verb::List(args) => list(args, context),
+        Verb::Disks(args) => super::disks::run(args, context),
+        Verb::Torture(args) => super::torment::run(args, context),
         Verb::Fetch(args) => fetch(args, context),
         Verb::Build(args) => build(args, context),
         Verb::Clean => clean(context),
