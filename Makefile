@@ -9,13 +9,18 @@
 #
 #   make check   the fast part of the tests: no root, no VM, no network but crates
 #   make bench   the full table of figures (about 40 minutes)
+#   make torture power cuts by the thousand, with LUC and without (about an hour)
 #   make install install-dkms   on a real server; see README.md
 
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
 TARGET     := x86_64-unknown-linux-gnu
+# A line for every test that was skipped.
+export LUC_SKIPS := $(CURDIR)/target/skips
 LUC        := target/$(TARGET)/release/luc
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
+	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
 
 all: $(LUC)
@@ -35,15 +40,22 @@ bench: deps
 	@$(MAKE) --no-print-directory $(LUC)
 	@$(LUC) bench matrix --out out/bench
 
+torture: deps
+	@$(MAKE) --no-print-directory $(LUC)
+	@$(LUC) lab torture
+
 check:
+	@mkdir -p target && rm -f $(LUC_SKIPS)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) test --workspace --locked
+	@$(TELL_SKIPS)
 
 test: deps check
 	@$(MAKE) --no-print-directory $(LUC)
 	LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-lab -p luc --features luc-lab/lab,luc/lab \
 		--test guest --test 'lab_*' --no-fail-fast -- --nocapture --test-threads 2
+	@$(TELL_SKIPS)
 
 module:
 	$(MAKE) -C kmod
@@ -68,4 +80,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench check test module install install-dkms clean FORCE
+.PHONY: all deps demo bench torture check test module install install-dkms clean FORCE

@@ -1,31 +1,22 @@
 //! Planning, keeping and rendering, with a lab that answers from a formula.
 
+mod formula;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use clap::Parser;
-use luc_lab::{CellResult, Status, StepResult};
 use luc_report::error::{ReportError, Result};
 use luc_report::lab::{Lab, record};
 use luc_report::load::{Job, Load, Measurement, Mode};
 use luc_report::{DemoArgs, MatrixArgs, Outcome, Progress, Quiet, Record, html, text};
-use luc_workload::Bench;
-use luc_workload::wml::WmlOptions;
-use serde_json::json;
+
+use formula::{Formula, asked};
 
 #[derive(Parser)]
 struct Demo {
     #[command(flatten)]
     args: DemoArgs,
-}
-
-#[derive(Parser)]
-struct Guest {
-    #[command(subcommand)]
-    bench: Bench,
 }
 
 #[derive(Parser)]
@@ -48,248 +39,6 @@ fn matrix_args(out: &Path, words: &str) -> MatrixArgs {
         .into_iter()
         .chain(words.split_whitespace());
     Matrix::try_parse_from(argv).expect("valid arguments").args
-}
-
-/// `luc bench run`, as far as the lab uses it.
-#[derive(Parser)]
-struct RunFile {
-    file: String,
-    #[arg(short = 'D')]
-    define: Vec<String>,
-    #[arg(long)]
-    preset: String,
-    #[command(flatten)]
-    options: WmlOptions,
-}
-
-/// The workload's name and arguments, read from the command as the guest would read it.
-fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
-    let (steps, bench) = cell.steps();
-    if steps[bench][2] == "run" {
-        let run = RunFile::try_parse_from(&steps[bench][2..]).expect("run takes its arguments");
-        assert_eq!(run.preset, "paper");
-        assert_eq!(
-            run.options.no_fsync,
-            cell.mode == Mode::Nofsync,
-            "{}",
-            cell.name()
-        );
-        let define = run.define.join(" ");
-        let expected = match &cell.load {
-            Load::Varmail { threads, .. } => ("varmail", format!("nthreads={threads}")),
-            Load::Oltp { readers, .. } => ("oltp", format!("nshadows={readers} ")),
-            other => panic!("{other:?} is no workload file"),
-        };
-        assert_eq!(run.file, expected.0);
-        assert!(define.starts_with(&expected.1), "{define}");
-        return ("wml", json!(null));
-    }
-    let command =
-        Guest::try_parse_from(&steps[bench][1..]).expect("the workload takes its arguments");
-    let (name, args) = match &command.bench {
-        Bench::CreateFsync(args) => ("create-fsync", serde_json::to_value(args)),
-        Bench::WriteDelay(args) => ("write-delay", serde_json::to_value(args)),
-        Bench::Burst(args) => ("burst", serde_json::to_value(args)),
-        Bench::WriteBurst(args) => ("write-burst", serde_json::to_value(args)),
-        Bench::Metarates(args) => ("metarates", serde_json::to_value(args)),
-        Bench::Iozone(args) => ("iozone", serde_json::to_value(args)),
-        other => panic!("the lab does not measure {other:?}"),
-    };
-    (name, args.expect("plain data"))
-}
-
-/// A figure as the integer it is in a result. All of them are small and positive.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
-}
-
-/// The body of a real workload's answer, and how many fsyncs it tells of.
-fn real_workload(
-    load: &Load,
-    mode: Mode,
-    gain: f64,
-    latency: impl Fn(f64, f64) -> serde_json::Value,
-) -> (serde_json::Value, f64) {
-    let unsafe_no_fsync = mode == Mode::Nofsync;
-    let none = latency(0.0, 0.0);
-    match load {
-        Load::Metarates { procs, .. } => {
-            let n = f64::from(*procs);
-            let rate = n * 60.0 * gain;
-            let body = json!({"unsafe_no_fsync": unsafe_no_fsync, "phases": [], "file_creation_rate_per_s": rate,
-                "open": latency(0.1, rate), "fsync": latency(n * 1e3 / rate, rate), "close": latency(0.01, rate)});
-            (body, rate)
-        }
-        Load::Iozone { threads } => {
-            let n = f64::from(*threads);
-            let rate = n * 65_536.0 * gain;
-            let body = json!({"children_bytes_per_s": rate, "parent_bytes_per_s": rate / 2.0,
-                "child_min_bytes_per_s": 1e3, "child_max_bytes_per_s": 1e6, "child_avg_bytes_per_s": rate / n,
-                "child_min_bytes": 131_072, "bytes": 131_072 * threads, "finished": threads,
-                "write": latency(0.2, n * 4.0), "fsync": latency(1800.0, n), "close": latency(0.01, n),
-                "blocked_writes": 12, "blocked": 12, "blocked_share": 0.047});
-            (body, n)
-        }
-        Load::Varmail { .. } | Load::Oltp { .. } => {
-            let (threads, oltp) = match load {
-                Load::Oltp {
-                    readers,
-                    db_writers,
-                    ..
-                } => (readers + db_writers + 1, true),
-                Load::Varmail { threads, .. } => (*threads, false),
-                _ => unreachable!("matched above"),
-            };
-            let n = f64::from(threads);
-            let rate = n * 200.0 * gain;
-            let syncs = rate / 6.5;
-            let sync = latency(n * 1e3 / syncs, syncs);
-            let (fsync, dsync) = if oltp { (none, sync) } else { (sync, none) };
-            let body = json!({"source": "a.f", "dir": "/mnt/0", "overrides": [], "seed": 1, "ops_wanted": null,
-                "warmup_s": 0.5, "unsafe_no_fsync": unsafe_no_fsync, "settled": true, "filesets": [],
-                "threads": threads, "loops": 10, "ops": whole(rate), "ops_per_s": rate, "reads_per_s": 1.0,
-                "writes_per_s": 1.0, "bytes": 1, "mib_per_s": 1.0, "mean_ns": 1.0, "p50_ns": 1, "p90_ns": 1,
-                "p99_ns": 1, "fsync": fsync, "dsync": dsync, "flowops": []});
-            (body, syncs)
-        }
-        other => unreachable!("{other:?} has its own arm"),
-    }
-}
-
-/// Answers as a guest would, with figures that depend on the cell alone.
-#[derive(Default)]
-struct Formula {
-    /// Added to what LUC gains, percent.
-    gain: f64,
-    measured: AtomicUsize,
-}
-
-impl Formula {
-    fn stdout(&self, job: &Job, cell: &Measurement) -> String {
-        let mips = f64::from(job.cpu_mips);
-        let gain = |full: f64| match cell.mode {
-            Mode::Stock => 1.0,
-            Mode::Loaded => 0.9995,
-            Mode::Observe => 0.998,
-            Mode::Static => 0.9,
-            Mode::Pid => full * 0.98,
-            Mode::Copyout => 1.01,
-            Mode::KernelBatching => 1.2,
-            Mode::Nofsync => 30.0,
-            Mode::Nojc => 20.0,
-            Mode::Luc => full * (1.0 + self.gain / 100.0),
-        };
-        let copies = matches!(cell.mode, Mode::Copyout | Mode::Luc);
-        let jitter = 1.0 + f64::from(cell.repeat) / 1000.0;
-        let latency = |ms: f64, count: f64| {
-            let ns = |factor: f64| whole(ms * factor * 1e6);
-            json!({"count": whole(count), "mean_ns": ms * 1e6, "p50_ns": ns(1.0), "p99_ns": ns(1.1), "max_ns": ns(1.2)})
-        };
-        let (mut body, fsyncs) = match &cell.load {
-            Load::CreateFsync { threads, .. } => {
-                let n = f64::from(*threads);
-                let full = if *threads == 1 { 1.0 } else { 1.96 };
-                let rate = n * 60.0 * gain(full) * jitter;
-                let body = json!({"ops": whole(rate), "ops_per_s": rate, "file_creation_rate_per_s": rate,
-                    "thread_ops_min": 1, "thread_ops_max": 2, "fsync": latency(n * 1e3 / rate, rate),
-                    "create_mean_ns": 1e5, "write_mean_ns": 0.0, "close_mean_ns": 1e3});
-                (body, rate)
-            }
-            Load::WriteDelay { .. } => {
-                let rate = 17_000.0 * if copies { 1.36 } else { 1.0 } * jitter;
-                let share = if copies { 0.001 } else { 0.213 };
-                let body = json!({"writes": 17000, "writes_per_s": rate, "delayed": 1, "delayed_share": share,
-                    "write": latency(0.7, 17e3), "fsyncs": 120, "fsyncs_per_s": 120.0, "fsync": latency(8.2, 120.0)});
-                (body, 120.0)
-            }
-            Load::Burst { threads, .. } => {
-                let n = f64::from(*threads);
-                let luc = cell.mode == Mode::Luc;
-                let rate =
-                    n * if luc {
-                        96.0 + mips / 33.0
-                    } else {
-                        93.0 - mips / 66.0
-                    } * jitter;
-                let share = if luc { 0.0 } else { mips / 1400.0 };
-                let time = latency(n * 1e3 / rate, n * 40.0);
-                let body = json!({"bursts": 40, "file_creation_rate_per_s": rate, "file_creation_rate_sd_per_s": 1.0,
-                    "file": time, "fsync": time, "commit_ns": 8e6, "two_commits_share": share});
-                (body, n * 40.0)
-            }
-            Load::WriteBurst { .. } => {
-                let luc = cell.mode == Mode::Luc;
-                let ms = if luc {
-                    49.0 / mips
-                } else {
-                    0.2 + mips / 4000.0
-                } * jitter;
-                let share = if luc { 0.0 } else { mips / 10_000.0 };
-                let body = json!({"bursts": 40, "write": latency(ms, 640.0), "blocked": 0, "blocked_share": share,
-                    "create": latency(0.06, 640.0), "fsync": latency(20.0, 640.0)});
-                (body, 640.0)
-            }
-            load => real_workload(load, cell.mode, gain(1.26) * jitter, latency),
-        };
-        let commits = fsyncs
-            / if matches!(cell.mode, Mode::Luc | Mode::Pid) {
-                4.0
-            } else {
-                2.0
-            };
-        let busy_ns = fsyncs
-            * if cell.mode == Mode::Stock {
-                300e3
-            } else {
-                302e3
-            }
-            + commits * 50e3;
-        let (workload, args) = asked(cell);
-        let common = json!({"schema": "luc-bench/1", "workload": workload, "args": args, "interrupted": false,
-            "elapsed_ns": 1_000_000_000, "journal": {"commits": whole(commits), "requested": whole(commits)},
-            "fsyncs_per_commit": fsyncs / commits, "cpu_busy_ns": whole(busy_ns)});
-        let common = common.as_object().expect("an object").clone();
-        body.as_object_mut().expect("an object").extend(common);
-        body.to_string()
-    }
-
-    fn cell(&self, job: &Job, cell: &Measurement) -> CellResult {
-        let (steps, bench) = cell.steps();
-        let answer = |(index, argv): (usize, Vec<String>)| StepResult {
-            stdout: match index {
-                i if i == bench => self.stdout(job, cell),
-                i if i == bench + 1 && cell.mode.attached() => {
-                    "commits 10\nwrites 1000\nwrites_delayed 7\n".to_owned()
-                }
-                _ => String::new(),
-            },
-            argv,
-            status: Status::Exited(0),
-            begin_ns: 0,
-            end_ns: 1,
-            stderr: String::new(),
-            dropped_bytes: 0,
-            allow_failure: false,
-        };
-        CellResult {
-            name: cell.name(),
-            error: None,
-            steps: steps.into_iter().enumerate().map(answer).collect(),
-        }
-    }
-}
-
-impl Lab for Formula {
-    fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>> {
-        // Later jobs end earlier: results must come back in the plan's order all the same.
-        let turn = self.measured.fetch_add(1, Ordering::Relaxed);
-        thread::sleep(Duration::from_millis(8_u64.saturating_sub(turn as u64)));
-        progress.guest(1, 1, "cell: step");
-        let records = job.cells.iter();
-        let records = records.map(|cell| record(job, cell, &self.cell(job, cell), "6.12.95-test"));
-        records.collect()
-    }
 }
 
 fn formula(gain: f64) -> Formula {
@@ -461,6 +210,31 @@ fn a_failed_cell_fails_the_report_and_leaves_none() {
         "{line}"
     );
     assert!(!out.exists());
+}
+
+/// Measures on disks of 4 ms and fails on any other.
+struct Slow(Formula);
+
+impl Lab for Slow {
+    fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>> {
+        if job.cells.iter().all(|cell| cell.disk.starts_with("4ms")) {
+            self.0.measure(job, progress)
+        } else {
+            Refusing.measure(job, progress)
+        }
+    }
+}
+
+#[test]
+fn what_was_measured_before_a_failure_is_kept() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--kernels 6.12 --only workloads --repeats 1 -j 1";
+    let args = matrix_args(dir.path(), words);
+    luc_report::matrix(&args, &Slow(formula(0.0)), &Quiet).expect_err("1 ms is refused");
+    let outcome = luc_report::render_matrix(dir.path()).expect("two disks were measured");
+    let text = tidy(&outcome);
+    assert!(text.contains("4ms:32  varmail"), "{text}");
+    assert!(!text.contains("1ms:64"), "{text}");
 }
 
 #[test]

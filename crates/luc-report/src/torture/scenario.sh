@@ -1,0 +1,66 @@
+#!/bin/sh
+# One scenario of the power cuts, in a lab guest. From the environment:
+#   FS MKFS MOUNT DATA	file system, arguments of mke2fs, mount options, data mode
+#   POLICY		of LUC, or stock for none
+#   CHURN		1: LUC is switched off and on, and unloaded, all the time
+#   THREADS PROCESSES OPS CUTS FSCK_EVERY SEED SIZE_MIB
+# The last line is the summary as JSON.
+set -e
+disks=/sys/kernel/config/lucdisk
+
+make_disk() { # name, ATTRIBUTE=VALUE...
+	name=$1
+	mkdir "$disks/$name"
+	shift
+	for pair in "$@"; do
+		echo "${pair#*=}" > "$disks/$name/${pair%%=*}"
+	done
+}
+
+# What is not flushed may be lost: the cache takes all that the workload writes.
+make_disk lucdisk0 size_mib=$SIZE_MIB cache_bytes=1073741824 cache_volatile=1 \
+	cache_write_ns=20000 flush_ns=500000 write_latency_ns=100000 read_latency_ns=100000 \
+	channels=32 queue_requests=64 record_mib=512 power=1
+make_disk lucdisk1
+
+/sbin/mke2fs -q -F -t $FS -E lazy_itable_init=0,lazy_journal_init=0,nodiscard $MKFS \
+	/dev/lucdisk0 >&2
+echo 1 > $disks/lucdisk0/record
+mkdir -p /t
+mount -t $FS -o "$MOUNT" /dev/lucdisk0 /t
+
+churn() {
+	while :; do
+		luc on /t --policy $POLICY
+		sleep 0.05
+		luc set /t policy copyout
+		sleep 0.05
+		luc off /t --unload
+		sleep 0.02
+	done
+}
+
+case $POLICY:$CHURN in
+stock:*) ;;
+*:1) churn > /dev/null & churning=$! ;;
+*) luc on /t --policy $POLICY > /dev/null ;;
+esac
+luc torture work --dir /t --acks /dev/lucdisk0-log --processes $PROCESSES \
+	--threads $THREADS --ops $OPS --seed $SEED >&2
+if [ "$churning" ]; then
+	kill $churning
+	wait $churning || true
+	luc off --all --unload > /dev/null 2>&1 || true
+elif [ $POLICY != stock ]; then
+	luc status >&2
+	luc off --all --unload > /dev/null
+fi
+echo 0 > $disks/lucdisk0/record
+umount /t
+# Its answer goes out even where promises are broken; then the status tells.
+status=0
+luc torture cuts --recorded lucdisk0 --replica lucdisk1 --at /r --fs-type $FS --mount "$MOUNT" \
+	--data-mode $DATA --cuts $CUTS --fsck-every $FSCK_EVERY --seed $SEED --json || status=$?
+echo 0 > $disks/lucdisk0/power
+rmdir $disks/lucdisk1 $disks/lucdisk0
+exit $status

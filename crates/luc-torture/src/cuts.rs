@@ -1,0 +1,382 @@
+//! Power cuts of a recorded disk, one after the other, each judged.
+//!
+//! The recorded disk is a `lucdisk` of the lab's guest; a second one shows what it could hold
+//! after a cut ("replica"). For every cut the replica is set to it, mounted, which recovers the
+//! journal, judged by [`verify()`](crate::verify()), unmounted and looked at by e2fsck.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use serde::{Deserialize, Serialize};
+
+use crate::mark::{self, MarkError, Placed};
+use crate::record::next;
+use crate::{DataMode, DirTree, History, Violation, verify};
+
+/// Where the driver keeps its disks.
+const CONFIG_ROOT: &str = "/sys/kernel/config/lucdisk";
+
+/// Which of the writes that were not durable a cut leaves behind.
+const MODES: [&str; 6] = [
+    "none",
+    "all",
+    "random",
+    "random-whole",
+    "latest-lost",
+    "earliest-lost",
+];
+
+/// Where to cut, and how to look at what is left.
+#[derive(Clone, Debug)]
+pub struct Cuts {
+    /// The disk that was recorded, by name; its recording is over.
+    pub recorded: String,
+    /// A disk that is off and becomes the replica.
+    pub replica: String,
+    /// Where to mount it.
+    pub at: PathBuf,
+    /// File system, as mount(2) knows it.
+    pub fs_type: String,
+    /// Mount options, comma separated.
+    pub mount_opts: String,
+    /// What unsynced data may be.
+    pub data_mode: DataMode,
+    /// Most cuts to make. Every flush is a place to cut, before and after its end; the rest are
+    /// drawn, and if there are more places than cuts, so are they.
+    pub cuts: u32,
+    /// e2fsck looks at every so-manieth cut; 0: at none.
+    pub fsck_every: u32,
+    /// Of places and of what survives.
+    pub seed: u64,
+}
+
+/// What went wrong at a cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Log entry before which the power failed.
+    pub index: u64,
+    /// What survived, as the driver takes it.
+    pub mode: String,
+    /// Seed of what survived.
+    pub seed: u64,
+    /// What is broken, in a line.
+    pub what: String,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Loss {
+            index,
+            mode,
+            seed,
+            what,
+        } = self;
+        write!(f, "cut {index} {mode} {seed}: {what}")
+    }
+}
+
+/// What all cuts together showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Entries of the record.
+    pub log_entries: u64,
+    /// Flushes in it.
+    pub flushes: u64,
+    /// Cuts judged.
+    pub cuts: u64,
+    /// Acknowledged syncs that were before a cut, summed over the cuts.
+    pub syncs_verified: u64,
+    /// Syncs that the workload was acknowledged.
+    pub syncs: u64,
+    /// Files looked at, over all cuts.
+    pub files: u64,
+    /// Times that e2fsck looked.
+    pub fscks: u64,
+    /// What was lost.
+    pub losses: Vec<Loss>,
+}
+
+/// Why cuts could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CutError {
+    /// A call failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Call {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The record is of no use.
+    #[error("the record of {disk} {why}")]
+    Record {
+        /// The recorded disk.
+        disk: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A mark makes no sense.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+}
+
+fn call(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CutError {
+    let path = path.to_owned();
+    move |source| CutError::Call {
+        action,
+        path,
+        source,
+    }
+}
+
+/// A place to cut, and what survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cut {
+    index: u64,
+    mode: usize,
+    seed: u64,
+}
+
+impl Cuts {
+    fn attribute(disk: &str, name: &str) -> PathBuf {
+        [CONFIG_ROOT, disk, name].iter().collect()
+    }
+
+    fn set(disk: &str, name: &str, value: &str) -> Result<(), CutError> {
+        let path = Self::attribute(disk, name);
+        fs::write(&path, value).map_err(call("write", &path))
+    }
+
+    fn text(disk: &str, name: &str) -> Result<String, CutError> {
+        let path = Self::attribute(disk, name);
+        fs::read_to_string(&path).map_err(call("read", &path))
+    }
+
+    fn number(disk: &str, name: &str) -> Result<u64, CutError> {
+        let text = Self::text(disk, name)?;
+        text.trim().parse().map_err(|_| CutError::Record {
+            disk: disk.to_owned(),
+            why: format!("has no number as {name}: {:?}", text.trim()),
+        })
+    }
+
+    /// Makes all cuts.
+    ///
+    /// # Errors
+    /// The disks do not do what is asked. A loss is no error: it is in the summary.
+    pub fn run(&self) -> Result<Summary, CutError> {
+        let wrong = |why: String| CutError::Record {
+            disk: self.recorded.clone(),
+            why,
+        };
+        let lost = Self::number(&self.recorded, "log_lost")?;
+        if lost > 0 {
+            return Err(wrong(format!("lacks {lost} entries; give it more memory")));
+        }
+        let entries = Self::number(&self.recorded, "log_entries")?;
+        let flushes: Vec<u64> = Self::text(&self.recorded, "log_flushes")?
+            .lines()
+            .filter_map(|line| line.parse().ok())
+            .collect();
+        let log = PathBuf::from(format!("/dev/{}-log", self.recorded));
+        let marks = mark::read(&fs::read(&log).map_err(call("read", &log))?)?;
+        let Some(first) = marks.first() else {
+            return Err(wrong("holds no mark".to_owned()));
+        };
+        let cuts = places(&flushes, first.index..entries, self.cuts, self.seed);
+        Self::set(&self.replica, "replica", &self.recorded)?;
+        Self::set(&self.replica, "power", "1")?;
+        let mut run = Run {
+            cuts: self,
+            device: PathBuf::from(format!("/dev/{}", self.replica)),
+            history: History::new(),
+            ahead: &marks,
+            summary: Summary {
+                log_entries: entries,
+                flushes: flushes.len() as u64,
+                ..Summary::default()
+            },
+        };
+        fs::create_dir_all(&self.at).map_err(call("make", &self.at))?;
+        for cut in cuts {
+            run.judge(cut)?;
+        }
+        let mut all = run.history;
+        for placed in run.ahead {
+            all.push(placed)?;
+        }
+        run.summary.syncs = all.syncs();
+        Self::set(&self.replica, "power", "0")?;
+        Ok(run.summary)
+    }
+}
+
+/// Places to cut within the range, in order, at most `most`: around the end of every flush, the
+/// rest anywhere. Every place gets a mode in turn, so that no mode is left out.
+fn places(flushes: &[u64], range: std::ops::Range<u64>, most: u32, seed: u64) -> Vec<Cut> {
+    let mut random = seed;
+    let mut indices: Vec<u64> = flushes
+        .iter()
+        // Just before the flush is done, and just after.
+        .flat_map(|&end| [end, end + 1])
+        .filter(|index| range.contains(index))
+        .collect();
+    let most = most as usize;
+    // A partial shuffle: which of too many are taken is drawn.
+    for taken in 0..indices.len().min(most) {
+        let left = indices.len() - taken;
+        let other = taken + usize::try_from(next(&mut random) % left as u64).unwrap_or(0);
+        indices.swap(taken, other);
+    }
+    indices.truncate(most);
+    let width = range.end.saturating_sub(range.start).max(1);
+    while indices.len() < most {
+        indices.push(range.start + next(&mut random) % width);
+    }
+    indices.sort_unstable();
+    let with_mode = |(turn, index)| Cut {
+        index,
+        mode: turn % MODES.len(),
+        seed: next(&mut random),
+    };
+    indices.into_iter().enumerate().map(with_mode).collect()
+}
+
+struct Run<'a> {
+    cuts: &'a Cuts,
+    device: PathBuf,
+    history: History,
+    /// Marks that lie behind the last cut.
+    ahead: &'a [Placed],
+    summary: Summary,
+}
+
+impl Run<'_> {
+    fn judge(&mut self, cut: Cut) -> Result<(), CutError> {
+        let text = format!("{} {} {}", cut.index, MODES[cut.mode], cut.seed);
+        Cuts::set(&self.cuts.replica, "cut", &text)?;
+        while let Some((placed, rest)) = self.ahead.split_first() {
+            if placed.index >= cut.index {
+                break;
+            }
+            self.history.push(placed)?;
+            self.ahead = rest;
+        }
+        self.summary.cuts += 1;
+        self.summary.syncs_verified += self.history.syncs();
+        match self.mount() {
+            Ok(()) => {}
+            Err(error) => {
+                self.lost(cut, format!("does not mount: {error}"));
+                return Ok(());
+            }
+        }
+        let judged = verify(
+            &DirTree::new(&self.cuts.at),
+            &self.history,
+            self.cuts.data_mode,
+        );
+        unmount(&self.cuts.at, UnmountFlags::empty())
+            .map_err(|e| call("unmount", &self.cuts.at)(e.into()))?;
+        match judged {
+            Ok(report) => {
+                self.summary.files += report.files as u64;
+                for violation in report.violations {
+                    self.violated(cut, &violation);
+                }
+            }
+            Err(error) => self.lost(cut, format!("cannot be read: {error}")),
+        }
+        let every = u64::from(self.cuts.fsck_every);
+        if every > 0 && self.summary.cuts.is_multiple_of(every) {
+            self.fsck(cut)?;
+        }
+        Ok(())
+    }
+
+    /// Read-only: the journal is recovered and orphans are cleaned up all the same, and nothing
+    /// else is written.
+    fn mount(&self) -> rustix::io::Result<()> {
+        let options = std::ffi::CString::new(self.cuts.mount_opts.as_str()).unwrap_or_default();
+        mount(
+            &self.device,
+            &self.cuts.at,
+            self.cuts.fs_type.as_str(),
+            MountFlags::RDONLY,
+            Some(options.as_c_str()),
+        )
+    }
+
+    fn fsck(&mut self, cut: Cut) -> Result<(), CutError> {
+        let path = Path::new("/sbin/e2fsck");
+        let output = Command::new(path)
+            .arg("-fn")
+            .arg(&self.device)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(call("run", path))?;
+        self.summary.fscks += 1;
+        if output.status.code() != Some(0) {
+            let said = String::from_utf8_lossy(&output.stdout);
+            let said: Vec<_> = said
+                .lines()
+                .filter(|line| !line.starts_with("Pass"))
+                .collect();
+            self.lost(
+                cut,
+                format!("e2fsck: {} ({})", said.join("; "), output.status),
+            );
+        }
+        Ok(())
+    }
+
+    fn violated(&mut self, cut: Cut, violation: &Violation) {
+        self.lost(cut, violation.to_string());
+    }
+
+    fn lost(&mut self, cut: Cut, what: String) {
+        self.summary.losses.push(Loss {
+            index: cut.index,
+            mode: MODES[cut.mode].to_owned(),
+            seed: cut.seed,
+            what,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flush_is_a_place_to_cut_and_every_mode_has_its_turn() {
+        let cuts = places(&[10, 20, 30], 5..100, 20, 1);
+        assert_eq!(cuts.len(), 20);
+        for end in [10, 20, 30] {
+            for index in [end, end + 1] {
+                assert!(cuts.iter().any(|cut| cut.index == index), "{index}");
+            }
+        }
+        for mode in 0..MODES.len() {
+            assert!(cuts.iter().any(|cut| cut.mode == mode), "{mode}");
+        }
+        assert!(cuts.is_sorted_by_key(|cut| cut.index));
+        assert!(cuts.iter().all(|cut| (5..100).contains(&cut.index)));
+        assert_eq!(cuts, places(&[10, 20, 30], 5..100, 20, 1));
+        assert_ne!(cuts, places(&[10, 20, 30], 5..100, 20, 2));
+    }
+
+    #[test]
+    fn too_many_flushes_are_drawn_from_all() {
+        let flushes: Vec<u64> = (0..1000).collect();
+        let cuts = places(&flushes, 0..1000, 50, 3);
+        assert_eq!(cuts.len(), 50);
+        assert!(cuts.iter().any(|cut| cut.index > 900) && cuts.iter().any(|cut| cut.index < 100));
+    }
+}

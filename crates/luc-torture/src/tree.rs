@@ -1,0 +1,127 @@
+//! What was found after the crash, behind a trait: a directory, or a tree made up by a test.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// What a name is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A directory.
+    Dir,
+    /// A regular file.
+    File,
+    /// Anything else.
+    Other,
+}
+
+/// A name that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the top, parts separated by `/`.
+    pub path: String,
+    /// What it is of.
+    pub kind: Type,
+    /// Tells whether two names are of one file.
+    pub inode: u64,
+    /// How many names the file says it has.
+    pub links: u64,
+    /// The file's size.
+    pub bytes: u64,
+}
+
+/// All names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Those found, in any order.
+    pub entries: Vec<Entry>,
+    /// Names the file system could not tell more about, with what it said.
+    pub unreadable: Vec<(String, String)>,
+}
+
+/// A tree of files.
+pub trait Tree {
+    /// All names in it, without that of the top.
+    ///
+    /// # Errors
+    /// The top cannot be read.
+    fn list(&self) -> io::Result<Listing>;
+
+    /// The content of a file, at most `bytes_max` of it.
+    ///
+    /// # Errors
+    /// The file system gives none.
+    fn read(&self, path: &str, bytes_max: u64, into: &mut Vec<u8>) -> io::Result<()>;
+}
+
+/// A directory.
+#[derive(Clone, Debug)]
+pub struct DirTree {
+    top: PathBuf,
+}
+
+impl DirTree {
+    /// The tree below this directory.
+    pub fn new(top: &Path) -> Self {
+        Self {
+            top: top.to_owned(),
+        }
+    }
+
+    /// The names in one directory; an entry that cannot be looked at is noted.
+    fn list_dir(&self, dir: &str, listing: &mut Listing) -> io::Result<()> {
+        for entry in fs::read_dir(self.top.join(dir))? {
+            let entry = entry?;
+            // A name that is no text is none of ours, and is complained about in any form.
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if dir.is_empty() {
+                name
+            } else {
+                format!("{dir}/{name}")
+            };
+            match entry.metadata() {
+                Ok(metadata) => listing.entries.push(Entry {
+                    path,
+                    kind: if metadata.is_dir() {
+                        Type::Dir
+                    } else if metadata.is_file() {
+                        Type::File
+                    } else {
+                        Type::Other
+                    },
+                    inode: metadata.ino(),
+                    links: metadata.nlink(),
+                    bytes: metadata.len(),
+                }),
+                Err(error) => listing.unreadable.push((path, error.to_string())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tree for DirTree {
+    fn list(&self) -> io::Result<Listing> {
+        let mut listing = Listing::default();
+        self.list_dir("", &mut listing)?;
+        let mut next = 0;
+        while let Some(entry) = listing.entries.get(next) {
+            next += 1;
+            if entry.kind != Type::Dir {
+                continue;
+            }
+            let dir = entry.path.clone();
+            if let Err(error) = self.list_dir(&dir, &mut listing) {
+                listing.unreadable.push((dir, error.to_string()));
+            }
+        }
+        Ok(listing)
+    }
+
+    fn read(&self, path: &str, bytes_max: u64, into: &mut Vec<u8>) -> io::Result<()> {
+        let file = File::open(self.top.join(path))?;
+        file.take(bytes_max).read_to_end(into)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,287 @@
+//! The workload in a real directory: clean as it is left, and every change to it is noticed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use luc_torture::mark::{Event, Placed, read};
+use luc_torture::tree::{Tree as _, Type};
+use luc_torture::{DataMode, DirTree, History, Kind, Length, Report, Work, verify, work};
+
+fn nobody(_: u32) -> Command {
+    unreachable!("one process does it all")
+}
+
+struct Ground {
+    _top: tempfile::TempDir,
+    work: Work,
+}
+
+impl Ground {
+    fn new(seed: u64, operations: u64, sync_at_end: bool) -> Self {
+        let top = tempfile::tempdir().expect("temporary folder");
+        let dir = top.path().join("tree");
+        fs::create_dir(&dir).expect("folder");
+        let work = Work {
+            dir,
+            acks: top.path().join("marks"),
+            processes: 1,
+            threads: 4,
+            seed,
+            length: Length::Operations(operations),
+            sync_at_end,
+        };
+        Self { _top: top, work }
+    }
+
+    fn worked(seed: u64, operations: u64, sync_at_end: bool) -> Self {
+        let ground = Self::new(seed, operations, sync_at_end);
+        let done = work(&ground.work, &nobody).expect("it works");
+        assert_eq!(done.failures, Vec::<String>::new());
+        assert!(done.operations >= operations * 4 && done.syncs > operations / 10);
+        ground
+    }
+
+    fn marks(&self) -> Vec<Placed> {
+        read(&fs::read(&self.work.acks).expect("marks")).expect("marks")
+    }
+
+    fn judge(&self) -> Report {
+        let history = History::from_marks(&self.marks()).expect("sensible marks");
+        verify(&DirTree::new(&self.work.dir), &history, DataMode::Ordered).expect("a tree")
+    }
+
+    /// Names of one name each, of at least so many bytes.
+    fn files(&self, bytes: u64) -> Vec<PathBuf> {
+        let listing = DirTree::new(&self.work.dir).list().expect("a tree");
+        let fit = listing
+            .entries
+            .into_iter()
+            .filter(|entry| entry.kind == Type::File && entry.links == 1 && entry.bytes >= bytes);
+        fit.map(|entry| self.work.dir.join(entry.path)).collect()
+    }
+
+    /// The kinds complained about while a change is in place, which is undone by `undo`.
+    fn kinds(&self) -> BTreeSet<Kind> {
+        self.judge()
+            .violations
+            .iter()
+            .map(|violation| violation.kind)
+            .collect()
+    }
+}
+
+fn copy_back(path: &Path, data: &[u8]) {
+    fs::write(path, data).expect("written back");
+}
+
+#[test]
+fn what_was_worked_is_clean() {
+    for (seed, sync_at_end) in [(1, false), (2, true)] {
+        let ground = Ground::worked(seed, 400, sync_at_end);
+        let report = ground.judge();
+        assert_eq!(report.violations, vec![]);
+        assert!(report.files > 8 && report.sectors > 100, "{report:?}");
+    }
+}
+
+#[test]
+fn a_thread_does_the_same_for_the_same_seed() {
+    let events = |seed: u64| {
+        let ground = Ground::worked(seed, 100, false);
+        let of = |thread: u32| {
+            let marks = ground.marks().into_iter().map(|placed| placed.mark);
+            marks
+                .filter(|mark| mark.thread == thread)
+                .collect::<Vec<_>>()
+        };
+        [of(0), of(1), of(4)]
+    };
+    assert_eq!(events(7), events(7));
+    assert_ne!(events(7), events(8));
+}
+
+#[test]
+fn every_kind_of_operation_is_done() {
+    let ground = Ground::worked(3, 600, false);
+    let kind = |event: &Event| {
+        let text = format!("{event:?}");
+        let end = text.find([' ', '{']).unwrap_or(text.len());
+        text[..end].to_owned()
+    };
+    let kinds: BTreeSet<String> = ground.marks().iter().map(|m| kind(&m.mark.event)).collect();
+    for wanted in [
+        "Start",
+        "Create",
+        "MakeDir",
+        "RemoveDir",
+        "Link",
+        "Rename",
+        "Unlink",
+        "Write",
+        "Truncate",
+        "Sync",
+        "SyncRange",
+        "Synced",
+        "Done",
+    ] {
+        assert!(kinds.contains(wanted), "{wanted} is missing in {kinds:?}");
+    }
+}
+
+#[test]
+fn every_change_to_what_is_promised_is_noticed() {
+    let ground = Ground::worked(4, 300, true);
+    let files = ground.files(600);
+    assert!(files.len() > 5, "{files:?}");
+    for path in &files {
+        let data = fs::read(path).expect("content");
+        let expect = |kind: Kind, what: &str| {
+            let kinds = ground.kinds();
+            assert!(
+                kinds.contains(&kind),
+                "{what} {}: {kinds:?}",
+                path.display()
+            );
+        };
+        fs::write(path, &data[..data.len() - 1]).expect("shorter");
+        expect(Kind::Size, "a lost byte at the end of");
+        let mut other = data.clone();
+        other.push(0);
+        copy_back(path, &other);
+        expect(Kind::Size, "a byte more in");
+        for at in [0, 511, data.len() - 1] {
+            let mut other = data.clone();
+            other[at] ^= 0x10;
+            copy_back(path, &other);
+            expect(Kind::Garbage, "a flipped bit in");
+        }
+        if let Some(sector) = data.chunks(512).position(|bytes| bytes[0] != 0) {
+            copy_back(path, &data);
+            let file = fs::File::options().write(true).open(path).expect("open");
+            let bytes = data.len().min((sector + 1) * 512) - sector * 512;
+            file.write_all_at(&vec![0; bytes], sector as u64 * 512)
+                .expect("zeros");
+            expect(Kind::Zeroed, "zeros in");
+        }
+        copy_back(path, &data);
+        fs::remove_file(path).expect("removed");
+        expect(Kind::NameLost, "the loss of");
+        let elsewhere = path.with_file_name("elsewhere");
+        copy_back(&elsewhere, &data);
+        let kinds = ground.kinds();
+        assert!(kinds.contains(&Kind::NameLost) && kinds.contains(&Kind::Unexplained));
+        fs::rename(&elsewhere, path).expect("renamed back");
+        assert_eq!(
+            ground.kinds(),
+            BTreeSet::new(),
+            "{} is as it was",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn two_files_with_each_others_blocks_are_noticed() {
+    let ground = Ground::worked(5, 300, true);
+    let whole = |path: &PathBuf| fs::read(path).is_ok_and(|data| data[..8] == *b"LUCsectr");
+    let files: Vec<_> = ground.files(1024).into_iter().filter(whole).collect();
+    let pairs: Vec<_> = files.windows(2).collect();
+    assert!(pairs.len() > 2, "{files:?}");
+    for pair in pairs {
+        let [one, two] = [0, 1].map(|index: usize| fs::read(&pair[index]).expect("content"));
+        let (mut one_new, mut two_new) = (one.clone(), two.clone());
+        one_new[..512].copy_from_slice(&two[..512]);
+        two_new[..512].copy_from_slice(&one[..512]);
+        copy_back(&pair[0], &one_new);
+        copy_back(&pair[1], &two_new);
+        let kinds = ground.kinds();
+        let noticed = kinds.contains(&Kind::Foreign) || kinds.contains(&Kind::NameWrong);
+        assert!(noticed, "{pair:?}: {kinds:?}");
+        copy_back(&pair[0], &one);
+        copy_back(&pair[1], &two);
+    }
+    assert_eq!(ground.kinds(), BTreeSet::new());
+}
+
+#[test]
+fn a_second_name_that_is_a_copy_is_noticed() {
+    let ground = Ground::worked(6, 500, true);
+    let listing = DirTree::new(&ground.work.dir).list().expect("a tree");
+    let linked = |entry: &&luc_torture::tree::Entry| {
+        entry.kind == Type::File && entry.links > 1 && entry.bytes > 0
+    };
+    let entry = listing
+        .entries
+        .iter()
+        .find(linked)
+        .expect("a file with two names");
+    let path = ground.work.dir.join(&entry.path);
+    let data = fs::read(&path).expect("content");
+    fs::remove_file(&path).expect("removed");
+    copy_back(&path, &data);
+    assert_ne!(fs::metadata(&path).expect("there").ino(), entry.inode);
+    assert!(
+        ground.kinds().contains(&Kind::Links),
+        "{:?}",
+        ground.kinds()
+    );
+}
+
+/// What was there before could not be told from what the run left.
+#[test]
+fn work_goes_only_into_an_empty_directory_and_new_marks() {
+    let ground = Ground::worked(9, 20, false);
+    let again = work(&ground.work, &nobody)
+        .expect_err("not empty")
+        .to_string();
+    assert!(again.contains("is not empty"), "{again}");
+    let other = Ground::new(9, 20, false);
+    fs::write(&other.work.acks, "x").expect("marks");
+    let again = work(&other.work, &nobody)
+        .expect_err("marks there")
+        .to_string();
+    assert!(again.contains("holds something already"), "{again}");
+    let mut none = Ground::new(9, 20, false).work;
+    none.threads = 0;
+    assert!(work(&none, &nobody).is_err());
+    none.threads = u32::MAX;
+    assert!(work(&none, &nobody).is_err());
+}
+
+/// A full file system: the work says what failed, and what is there is still right.
+#[test]
+fn failures_are_reported_and_leave_nothing_wrong() {
+    luc_test::with_tmpfs("size=64k", |path| {
+        let mut ground = Ground::new(10, 400, false);
+        ground.work.dir = path.to_owned();
+        let done = work(&ground.work, &nobody).expect("marks are elsewhere");
+        assert!(!done.failures.is_empty(), "{done:?}");
+        assert!(done.failures[0].contains("No space"), "{done:?}");
+        let report = ground.judge();
+        assert_eq!(report.violations, vec![]);
+        drop(ground);
+    });
+}
+
+/// Marks of a real run with one of them missing are refused, whichever it is.
+#[test]
+fn a_lost_mark_is_noticed() {
+    let ground = Ground::worked(11, 40, false);
+    let marks = ground.marks();
+    // The last mark of a thread may be missing: the crash may have come before it.
+    for lost in 0..marks.len() {
+        let thread = marks[lost].mark.thread;
+        if !marks[lost + 1..]
+            .iter()
+            .any(|placed| placed.mark.thread == thread)
+        {
+            continue;
+        }
+        let mut rest = marks.clone();
+        rest.remove(lost);
+        assert!(History::from_marks(&rest).is_err(), "without mark {lost}");
+    }
+}

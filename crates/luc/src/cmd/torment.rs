@@ -1,0 +1,68 @@
+//! `luc lab torture`
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
+use luc_report::text;
+use luc_report::torture::{self, Sources};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::progress::Bar;
+use crate::units::{count, counted};
+
+/// Host time that a scenario may take, seconds: far more than a hundred thousand cuts do.
+const LIMIT_S: u64 = 12 * 3600;
+
+/// Arguments of `luc lab torture`.
+#[derive(Debug, clap::Args)]
+pub struct Torture {
+    #[command(flatten)]
+    torture: torture::TortureArgs,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Torture, context: &mut Context) -> Result<(), Failure> {
+    if args.torture.scenarios().is_empty() {
+        return Err(Failure::Usage {
+            verb: "lab torture",
+            why: "no scenario's name holds what --only asks for".to_owned(),
+        });
+    }
+    let from = Sources {
+        binary: None,
+        source: super::lab::source(args.source.as_deref())?,
+        limit_s: LIMIT_S,
+    };
+    let bar = Bar::new();
+    let result = torture::torture(&args.torture, &from, &bar).map_err(super::demo::failed)?;
+    drop(bar);
+    if args.torture.json {
+        super::print_json(context, &result)?;
+    } else {
+        let document = torture::document(&result);
+        let page = text::render(&document, io::stdout().is_terminal());
+        context.out.write_all(page.as_bytes())?;
+    }
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let (luc, stock) = result.losses();
+    if stock > 0 {
+        let lost = counted(number(stock), "promise", "promises");
+        writeln!(
+            context.err,
+            "luc: note: the stock kernel broke {lost} by itself"
+        )?;
+    }
+    let mut lost = result.torments.iter().flat_map(|t| &t.summary.losses);
+    match lost.next() {
+        Some(first) if luc > 0 => Err(Failure::PromiseBroken {
+            dir: "power cuts under LUC".to_owned(),
+            broken: format!("{} promises", count(number(luc))),
+            first: first.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}

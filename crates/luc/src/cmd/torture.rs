@@ -1,0 +1,362 @@
+//! `luc torture`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use luc_torture::mark::{self, MarkError};
+use luc_torture::{
+    CutError, Cuts, DataMode, DirTree, Done, History, Length, Report, Work, WorkError, verify,
+    work, work_rank,
+};
+use serde_json::json;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::units::{count, counted};
+
+/// Write files that a power cut can be checked by, and check them
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Write, rename, truncate, remove and sync files, and mark each step
+    Work(WorkArgs),
+    /// Compare the files found with what the marks promise
+    Verify(VerifyArgs),
+    /// Cut the power of a recorded disk at many moments, and compare each time
+    Cuts(CutsArgs),
+}
+
+/// Arguments of `luc torture work`.
+#[derive(Debug, clap::Args)]
+pub struct WorkArgs {
+    /// An empty directory to work in
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// Where the marks go: a new file, or the log of a recorded disk
+    #[arg(long, value_hint = clap::ValueHint::FilePath)]
+    acks: PathBuf,
+    /// Threads of each process
+    #[arg(long, default_value_t = 4)]
+    threads: u32,
+    /// Processes
+    #[arg(long, default_value_t = 1)]
+    processes: u32,
+    /// Decides what each thread does
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Operations of each thread
+    #[arg(long, default_value_t = 1000, conflicts_with = "seconds")]
+    ops: u64,
+    /// Work for this long instead
+    #[arg(long)]
+    seconds: Option<u32>,
+    /// End with a sync of the file system
+    #[arg(long)]
+    sync_at_end: bool,
+    /// Do the part of this process only
+    #[arg(long, hide = true)]
+    rank: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `luc torture verify`.
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The directory as it was found
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// The marks
+    #[arg(long, value_hint = clap::ValueHint::FilePath)]
+    acks: PathBuf,
+    /// Take into account only marks before this place
+    #[arg(long, value_name = "INDEX")]
+    until: Option<u64>,
+    /// How the file system was mounted
+    #[arg(long, value_enum, default_value = "ordered")]
+    data_mode: Mode,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `luc torture cuts`.
+#[derive(Debug, clap::Args)]
+pub struct CutsArgs {
+    /// Disk of the lab that was recorded, by name
+    #[arg(long)]
+    recorded: String,
+    /// Disk of the lab, off, that is to show what a cut left
+    #[arg(long)]
+    replica: String,
+    /// Directory to mount it at
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
+    at: PathBuf,
+    /// File system
+    #[arg(long, default_value = "ext4")]
+    fs_type: String,
+    /// Mount options
+    #[arg(long, default_value = "")]
+    mount: String,
+    /// How the file system was mounted
+    #[arg(long, value_enum, default_value = "ordered")]
+    data_mode: Mode,
+    /// How many cuts
+    #[arg(long, default_value_t = 100)]
+    cuts: u32,
+    /// Let e2fsck look at every so-manieth; 0: at none
+    #[arg(long, default_value_t = 1)]
+    fsck_every: u32,
+    /// Decides where to cut and what survives
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mode {
+    /// data=ordered or data=journal
+    Ordered,
+    /// data=writeback: what no sync promised may hold anything
+    Writeback,
+}
+
+impl From<Mode> for DataMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Ordered => Self::Ordered,
+            Mode::Writeback => Self::Writeback,
+        }
+    }
+}
+
+/// Runs the verb.
+pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
+    match verb {
+        Verb::Work(args) => run_work(args, context),
+        Verb::Verify(args) => run_verify(args, context),
+        Verb::Cuts(args) => run_cuts(args, context),
+    }
+}
+
+fn run_work(args: &WorkArgs, context: &mut Context) -> Result<(), Failure> {
+    let plan = Work {
+        dir: args.dir.clone(),
+        acks: args.acks.clone(),
+        processes: args.processes,
+        threads: args.threads,
+        seed: args.seed,
+        length: match args.seconds {
+            Some(seconds) => Length::Time(Duration::from_secs(seconds.into())),
+            None => Length::Operations(args.ops),
+        },
+        sync_at_end: args.sync_at_end,
+    };
+    let failed = |error: WorkError| work_failed(&args.dir, &error);
+    if let Some(rank) = args.rank {
+        let done = work_rank(&plan, rank).map_err(failed)?;
+        write!(context.out, "{}", done.to_lines())?;
+        return Ok(());
+    }
+    let done = work(&plan, &|rank| again(&plan, rank)).map_err(failed)?;
+    if args.json {
+        super::print_json(
+            context,
+            &json!({
+                "schema": 1,
+                "operations": done.operations,
+                "syncs": done.syncs,
+                "failures": done.failures,
+            }),
+        )?;
+    } else {
+        let [operations, syncs] = [done.operations, done.syncs].map(number).map(count);
+        writeln!(
+            context.out,
+            "{operations} operations, {syncs} syncs acknowledged"
+        )?;
+    }
+    stopped_early(&args.dir, &done)
+}
+
+/// This program once more, as one of the processes.
+fn again(plan: &Work, rank: u32) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["torture", "work", "--dir"]).arg(&plan.dir);
+    command.arg("--acks").arg(&plan.acks);
+    let length = match plan.length {
+        Length::Operations(operations) => ["--ops".to_owned(), operations.to_string()],
+        Length::Time(time) => ["--seconds".to_owned(), time.as_secs().to_string()],
+    };
+    command.args(length);
+    for (option, value) in [
+        ("--threads", u64::from(plan.threads)),
+        ("--processes", u64::from(plan.processes)),
+        ("--seed", plan.seed),
+        ("--rank", u64::from(rank)),
+    ] {
+        command.arg(option).arg(value.to_string());
+    }
+    command
+}
+
+fn work_failed(dir: &Path, error: &WorkError) -> Failure {
+    match error {
+        WorkError::Call { path, why, .. } if why.kind() == std::io::ErrorKind::NotFound => {
+            Failure::NotFound {
+                path: path.clone(),
+                why: super::plain(why),
+                fix: "make it first".to_owned(),
+            }
+        }
+        _ => Failure::Workload {
+            what: format!("torture {}", dir.display()),
+            why: error.to_string(),
+        },
+    }
+}
+
+fn stopped_early(dir: &Path, done: &Done) -> Result<(), Failure> {
+    let Some(first) = done.failures.first() else {
+        return Ok(());
+    };
+    let threads = counted(number(done.failures.len() as u64), "thread", "threads");
+    Err(Failure::Workload {
+        what: format!("torture {}", dir.display()),
+        why: format!("{threads} stopped early; first: {first}"),
+    })
+}
+
+fn run_verify(args: &VerifyArgs, context: &mut Context) -> Result<(), Failure> {
+    let marks = read_marks(&args.acks)?;
+    let unusable = |error: MarkError| bad_marks(&args.acks, &error);
+    let marks = mark::read(&marks).map_err(unusable)?;
+    let until = args.until.unwrap_or(u64::MAX);
+    let mut history = History::new();
+    for mark in marks.iter().take_while(|mark| mark.index < until) {
+        history.push(mark).map_err(unusable)?;
+    }
+    let mode = args.data_mode.into();
+    let tree = DirTree::new(&args.dir);
+    let report = verify(&tree, &history, mode).map_err(|error| Failure::NotFound {
+        path: args.dir.display().to_string(),
+        why: super::plain(&error),
+        fix: "name the directory that `luc torture work` was given".to_owned(),
+    })?;
+    print(args, context, &report)?;
+    match report.violations.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::PromiseBroken {
+            dir: args.dir.display().to_string(),
+            broken: counted(
+                number(report.violations.len() as u64),
+                "promise",
+                "promises",
+            ),
+            first: first.to_string(),
+        }),
+    }
+}
+
+fn run_cuts(args: &CutsArgs, context: &mut Context) -> Result<(), Failure> {
+    let cuts = Cuts {
+        recorded: args.recorded.clone(),
+        replica: args.replica.clone(),
+        at: args.at.clone(),
+        fs_type: args.fs_type.clone(),
+        mount_opts: args.mount.clone(),
+        data_mode: args.data_mode.into(),
+        cuts: args.cuts,
+        fsck_every: args.fsck_every,
+        seed: args.seed,
+    };
+    let summary = cuts.run().map_err(|error| match error {
+        CutError::Mark(error) => bad_marks(Path::new(&args.recorded), &error),
+        error => Failure::Workload {
+            what: format!("torture {}", args.recorded),
+            why: error.to_string(),
+        },
+    })?;
+    if args.json {
+        super::print_json(context, &json!({"schema": 1, "summary": summary}))?;
+    } else {
+        for loss in &summary.losses {
+            writeln!(context.out, "{loss}")?;
+        }
+        writeln!(
+            context.out,
+            "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; \
+             {} looked at, e2fsck {} times; {} lost",
+            counted(number(summary.cuts), "cut", "cuts"),
+            count(number(summary.log_entries)),
+            count(number(summary.flushes)),
+            counted(number(summary.syncs_verified), "sync", "syncs"),
+            count(number(summary.syncs)),
+            counted(number(summary.files), "file", "files"),
+            count(number(summary.fscks)),
+            count(number(summary.losses.len() as u64)),
+        )?;
+    }
+    match summary.losses.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::PromiseBroken {
+            dir: args.recorded.clone(),
+            broken: counted(number(summary.losses.len() as u64), "promise", "promises"),
+            first: first.to_string(),
+        }),
+    }
+}
+
+fn read_marks(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| {
+        let (path, why) = (path.display().to_string(), super::plain(&error));
+        let fix = "give what `luc torture work` was given as --acks".to_owned();
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Failure::NotFound { path, why, fix },
+            _ => Failure::Trace { what: path, why },
+        }
+    })
+}
+
+fn bad_marks(path: &Path, error: &MarkError) -> Failure {
+    Failure::Trace {
+        what: path.display().to_string(),
+        why: error.to_string(),
+    }
+}
+
+fn print(args: &VerifyArgs, context: &mut Context, report: &Report) -> Result<(), Failure> {
+    if args.json {
+        let report = json!({
+            "schema": 1,
+            "marks": report.marks,
+            "syncs": report.syncs,
+            "files": report.files,
+            "sectors": report.sectors,
+            "violations": report.violations,
+        });
+        return super::print_json(context, &report);
+    }
+    for violation in &report.violations {
+        writeln!(context.out, "{violation}")?;
+    }
+    let broken = number(report.violations.len() as u64);
+    writeln!(
+        context.out,
+        "{}, {} acknowledged; {} with {}; {}",
+        counted(number(report.marks), "mark", "marks"),
+        counted(number(report.syncs), "sync", "syncs"),
+        counted(number(report.files as u64), "file", "files"),
+        counted(number(report.sectors as u64), "sector", "sectors"),
+        counted(broken, "broken promise", "broken promises"),
+    )?;
+    Ok(())
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

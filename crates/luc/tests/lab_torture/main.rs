@@ -1,0 +1,139 @@
+//! Power cuts: nothing is lost under LUC while it comes and goes, and a module that is broken on
+//! purpose is caught. `luc lab torture` does the first by the thousand.
+
+mod broken;
+#[path = "../lab_support/mod.rs"]
+mod lab_support;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use broken::{BROKEN, Broken};
+use clap::Parser as _;
+use lab_support::{Outcome, Test, Trouble, check, luc_binary, root, test};
+use luc_lab::LabError;
+use luc_report::torture::{Sources, Torture, TortureArgs, torture};
+use luc_report::{Quiet, ReportError};
+
+/// Host time that a sound module may take, seconds; it takes a tenth of a minute or two.
+const SOUND_LIMIT_S: u64 = 1200;
+/// Host time after which a broken one counts as caught: many come to a stand.
+const BROKEN_LIMIT_S: u64 = 150;
+
+#[derive(clap::Parser)]
+struct Cli {
+    #[command(flatten)]
+    torture: TortureArgs,
+}
+
+fn main() -> ExitCode {
+    let mut tests: Vec<Test> = Vec::new();
+    for kernel in ["6.1", "6.12", "7.2"] {
+        tests.push(test(format!("cuts_on_{kernel}"), move || cuts(kernel)));
+    }
+    for broken in &BROKEN {
+        let name = format!("broken_{}", broken.name);
+        tests.push(test(name, move || is_caught(broken)));
+    }
+    lab_support::main("lab_torture", &tests)
+}
+
+/// Cuts the power of one scenario, with the module of these sources.
+fn cut(
+    kernel: &str,
+    scenario: &str,
+    source: PathBuf,
+    limit_s: u64,
+) -> Result<Torture, ReportError> {
+    let words = [
+        "torture",
+        "--kernels",
+        kernel,
+        "--only",
+        scenario,
+        "--cuts",
+        "60",
+        "--ops",
+        "150",
+        "-j",
+        "1",
+    ];
+    let args = Cli::parse_from(words).torture;
+    let from = Sources {
+        binary: Some(luc_binary()),
+        source,
+        limit_s,
+    };
+    torture(&args, &from, &Quiet)
+}
+
+fn trouble(error: ReportError) -> Trouble {
+    match error {
+        ReportError::Lab { source, .. } => source.into(),
+        other => Trouble::Fail(other.to_string()),
+    }
+}
+
+fn cuts(kernel: &str) -> Outcome {
+    let result = cut(
+        kernel,
+        "ordered luc (on and off)",
+        root().into(),
+        SOUND_LIMIT_S,
+    )
+    .map_err(trouble)?;
+    for torment in &result.torments {
+        let summary = &torment.summary;
+        for loss in &summary.losses {
+            println!("{kernel}: {loss}");
+        }
+        println!(
+            "{kernel} {}: {} cuts, {} syncs verified, {} files read, {} lost",
+            torment.policy,
+            summary.cuts,
+            summary.syncs_verified,
+            summary.files,
+            summary.losses.len()
+        );
+        check(summary.cuts == 60, "not all cuts were made")?;
+        check(summary.syncs_verified > 1000, "hardly a sync was verified")?;
+    }
+    check(result.torments.len() == 1, "not one scenario")?;
+    check(result.losses() == (0, 0), "promises were broken")
+}
+
+/// A broken module loses something, or the kernel complains of it. One that only looks broken is
+/// among them, and must pass.
+fn is_caught(broken: &Broken) -> Outcome {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    broken.write(dir.path()).map_err(Trouble::Fail)?;
+    let limit_s = if broken.must_fail {
+        BROKEN_LIMIT_S
+    } else {
+        SOUND_LIMIT_S
+    };
+    let caught = match cut("6.12", broken.scenario, dir.path().into(), limit_s) {
+        Ok(result) => {
+            let losses = result.torments.iter().flat_map(|t| &t.summary.losses);
+            losses.map(ToString::to_string).next()
+        }
+        Err(ReportError::Failed { first, .. }) => Some(first),
+        Err(ReportError::Lab {
+            source: LabError::GuestPanic { .. },
+            ..
+        }) => Some("the guest panicked".to_owned()),
+        Err(ReportError::Lab {
+            source: LabError::HostTimeout { limit_s, .. },
+            ..
+        }) if broken.must_fail => Some(format!("the guest was not done after {limit_s} s")),
+        Err(other) => return Err(trouble(other)),
+    };
+    match &caught {
+        Some(by) => println!("{}: caught by: {by}", broken.what),
+        None => println!("{}: nothing is lost", broken.what),
+    }
+    check(
+        caught.is_some() == broken.must_fail,
+        format!("{}: caught is {}", broken.what, caught.is_some()),
+    )
+}
