@@ -11,10 +11,12 @@ use crate::record::Record;
 
 /// Measures all cells of a job.
 pub trait Lab: Sync {
-    /// Gives one record per cell, in the job's order. `progress` hears of every finished cell.
+    /// Gives one record per cell, in the job's order. `progress` hears of every finished cell. A
+    /// cell of a mere bound ([`Mode::is_bound`](crate::load::Mode::is_bound)) may be lacking: a
+    /// workload may not be able to run there.
     ///
     /// # Errors
-    /// When any cell could not be measured: half a job is no comparison.
+    /// When any other cell could not be measured: half a job is no comparison.
     fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>>;
 }
 
@@ -67,12 +69,16 @@ impl Lab for StockLab {
                 more: rest.len(),
             });
         }
-        let pairs = job.cells.iter().zip(&result.report.cells);
-        pairs
-            .map(|(measurement, cell)| {
-                record(job, measurement, cell, &result.report.kernel_release)
-            })
-            .collect()
+        let mut records = Vec::with_capacity(job.cells.len());
+        for (measurement, cell) in job.cells.iter().zip(&result.report.cells) {
+            if let Some(why) = gave_up(measurement, cell) {
+                progress.note(&format!("{}: {why}", measurement.name()));
+                continue;
+            }
+            let release = &result.report.kernel_release;
+            records.push(record(job, measurement, cell, release)?);
+        }
+        Ok(records)
     }
 }
 
@@ -81,8 +87,26 @@ fn cell(measurement: &Measurement) -> luc_lab::error::Result<Cell> {
         name: measurement.name(),
         disks: vec![measurement.disk_spec()?],
         env: BTreeMap::new(),
-        steps: measurement.steps().0.into_iter().map(Step::new).collect(),
+        steps: measurement
+            .steps()
+            .0
+            .into_iter()
+            .map(|argv| Step {
+                allow_failure: measurement.mode.is_bound(),
+                ..Step::new(argv)
+            })
+            .collect(),
     })
+}
+
+/// Why a cell that need not be measured could not be.
+fn gave_up(measurement: &Measurement, cell: &CellResult) -> Option<String> {
+    if !measurement.mode.is_bound() {
+        return None;
+    }
+    let failed = cell.steps.iter().find(|step| !step.success())?;
+    let line = failed.stderr.lines().last().unwrap_or("failed");
+    Some(line.to_owned())
 }
 
 /// Reads a cell's answer.

@@ -22,6 +22,7 @@ pub mod run;
 pub mod svg;
 pub mod targets;
 pub mod text;
+pub mod torture;
 
 pub use args::{DemoArgs, MatrixArgs, OutputArgs};
 pub use error::{ReportError, Result};

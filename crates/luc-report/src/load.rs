@@ -66,6 +66,11 @@ impl Mode {
         }
     }
 
+    /// Whether it is only there to show what is at stake.
+    pub fn is_bound(self) -> bool {
+        matches!(self, Self::Nofsync | Self::Nojc | Self::KernelBatching)
+    }
+
     /// Whether LUC is attached to the file system.
     pub fn attached(self) -> bool {
         matches!(

@@ -54,8 +54,14 @@ pub fn demo(args: &DemoArgs, lab: &dyn Lab, progress: &dyn Progress) -> Result<O
         return render_demo(&args.out);
     }
     let jobs = demo_report::plan(args);
-    let records = measure(&jobs, &args.output, demo_report::SCHEMA, lab, progress)?;
-    keep(&args.out, &records)?;
+    measure(
+        &jobs,
+        &args.output,
+        &args.out,
+        demo_report::SCHEMA,
+        lab,
+        progress,
+    )?;
     render_demo(&args.out)
 }
 
@@ -68,8 +74,14 @@ pub fn matrix(args: &MatrixArgs, lab: &dyn Lab, progress: &dyn Progress) -> Resu
         return render_matrix(&args.out);
     }
     let jobs = matrix_report::plan(args);
-    let records = measure(&jobs, &args.output, matrix_report::SCHEMA, lab, progress)?;
-    keep(&args.out, &records)?;
+    measure(
+        &jobs,
+        &args.output,
+        &args.out,
+        matrix_report::SCHEMA,
+        lab,
+        progress,
+    )?;
     render_matrix(&args.out)
 }
 
@@ -160,14 +172,16 @@ fn kept(out: &Path, schema: &str) -> Result<Records> {
     Ok(records)
 }
 
-/// Measures all jobs, several machines at a time, each taking the next job that waits.
+/// Measures all jobs, several machines at a time, each taking the next job that waits. What a job
+/// measured is kept when it ends: whoever loses patience can render what there is.
 fn measure(
     jobs: &[Job],
     args: &OutputArgs,
+    out: &Path,
     schema: &str,
     lab: &dyn Lab,
     progress: &dyn Progress,
-) -> Result<Records> {
+) -> Result<()> {
     let board = Board {
         done: Mutex::new(vec![(0, String::new()); jobs.len()]),
         total: jobs.iter().map(|job| job.cells.len()).sum(),
@@ -186,17 +200,18 @@ fn measure(
             job,
             index,
         };
-        match lab.measure(job, &mut reporter) {
-            Ok(records) => {
-                board.set(index, job.cells.len(), job, "done");
-                lock(&results)[index] = Some(records);
-            }
-            Err(error) => {
-                lock(&failure).get_or_insert(error);
-                // Nobody takes another job: the report would be incomplete anyway.
-                next.store(jobs.len(), Ordering::Relaxed);
-                return;
-            }
+        let measured = lab.measure(job, &mut reporter).and_then(|records| {
+            board.set(index, job.cells.len(), job, "done");
+            let mut results = lock(&results);
+            results[index] = Some(records);
+            // Under the lock, so that no shorter list replaces a longer one.
+            keep(out, &in_order(&results, schema))
+        });
+        if let Err(error) = measured {
+            lock(&failure).get_or_insert(error);
+            // Nobody takes another job: the report would be incomplete anyway.
+            next.store(jobs.len(), Ordering::Relaxed);
+            return;
         }
     };
     thread::scope(|scope| {
@@ -204,15 +219,16 @@ fn measure(
             scope.spawn(worker);
         }
     });
-    if let Some(error) = lock(&failure).take() {
-        return Err(error);
-    }
-    let results = std::mem::take(&mut *lock(&results));
-    Ok(Records {
+    lock(&failure).take().map_or(Ok(()), Err)
+}
+
+/// The records of the jobs that are done, in the order of the jobs.
+fn in_order(results: &[Option<Vec<Record>>], schema: &str) -> Records {
+    Records {
         schema: schema.to_owned(),
         luc_version: env!("CARGO_PKG_VERSION").to_owned(),
-        records: results.into_iter().flatten().flatten().collect(),
-    })
+        records: results.iter().flatten().flatten().cloned().collect(),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
