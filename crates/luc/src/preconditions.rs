@@ -360,8 +360,8 @@ fn hooks_free(system: &dyn System) -> Check {
     Check::not(
         need,
         if needed { State::Missing } else { State::Note },
-        format!("{} owned by a BPF program or a livepatch", taken.join(", ")),
-        "stop that first (`bpftool prog` lists BPF programs)",
+        format!("{} {}", taken.join(", "), sysfs::OWNED),
+        sysfs::FREE_IT,
     )
 }
 

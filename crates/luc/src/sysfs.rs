@@ -78,6 +78,29 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
         .collect()
 }
 
+/// What has a function that LUC would hook.
+pub const OWNED: &str = "owned by a BPF program or a livepatch";
+const NOT_HERE: &str = "not a function of this kernel";
+/// How to get it back.
+pub const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work, /sys/kernel/livepatch livepatches)";
+
+/// Hooks that LUC does without, each with the reason; `None` if it has them all.
+/// They were looked for when LUC was switched on for the first file system.
+pub fn lacking(system: &dyn System) -> Option<String> {
+    let all: Vec<_> = hooks(system)
+        .into_iter()
+        .filter_map(|hook| {
+            let why = match hook.state.as_str() {
+                "busy" => OWNED,
+                "missing" => NOT_HERE,
+                _ => return None,
+            };
+            Some(format!("{} ({why})", hook.function))
+        })
+        .collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 fn hooks_that_are(system: &dyn System, state: &str) -> String {
     let names: Vec<_> = hooks(system)
         .into_iter()
@@ -150,12 +173,12 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> Failure
         Some(Errno::EXIST) => Failure::AlreadyOn { path },
         Some(Errno::BUSY) => Failure::Busy {
             what: hooks_that_are(system, "busy"),
-            why: "owned by a BPF program or a livepatch".into(),
-            fix: "stop that first (`bpftool prog` lists BPF programs)".into(),
+            why: OWNED.into(),
+            fix: FREE_IT.into(),
         },
         Some(Errno::NOENT) => Failure::KernelUnsupported {
             what: hooks_that_are(system, "missing"),
-            why: "not a function of this kernel".into(),
+            why: NOT_HERE.into(),
         },
         Some(Errno::INVAL | Errno::RANGE) => Failure::KnobRefused {
             why: format!("{path}: the module refused a knob ({})", plain(error)),

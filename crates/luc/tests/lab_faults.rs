@@ -1,13 +1,18 @@
 //! What an administrator or a failing disk can do to a file system that LUC
 //! steers. After each fault: one clear line, the right exit code, stock
 //! behaviour, and nothing in the kernel log but what the fault itself prints.
+//!
+//! And what others do who want the functions that LUC hooks: whoever comes
+//! second is told so, and neither harms the other.
 
 mod lab_support;
 
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, check, guest, guest_source, module, run_jobs, test,
+    Answer, Job, Outcome, Test, Trouble, check, fail, guest, guest_source, module, run_jobs, test,
 };
 use luc_lab::{Content, GuestFile};
 
@@ -22,10 +27,11 @@ const DISK_FAILS: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
-    let tests: Vec<Test> = ["6.1", "6.12", "7.2"]
-        .into_iter()
-        .map(|kernel| test(format!("faults_on_{kernel}"), move || faults(kernel)))
-        .collect();
+    let mut tests: Vec<Test> = Vec::new();
+    for kernel in ["6.1", "6.12", "7.2"] {
+        tests.push(test(format!("faults_on_{kernel}"), move || faults(kernel)));
+        tests.push(test(format!("owners_on_{kernel}"), move || owners(kernel)));
+    }
     lab_support::main("lab_faults", &tests)
 }
 
@@ -39,7 +45,6 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
         Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
-        Job::new("blocked", &["1ms:8:32M"])?,
     ])
 }
 
@@ -47,14 +52,48 @@ fn faults(kernel: &str) -> Outcome {
     let jobs = jobs()?;
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
-    let blocker = module(kernel, &guest_source("blocker"))?.with_file_name("blocker.ko");
-    spec.files.push(GuestFile {
-        guest_path: "/t/blocker.ko".into(),
-        content: Content::Host(blocker),
-    });
     let answer = run_jobs(&spec, &jobs)?;
     keeps_up_with_a_full_journal(&answer)?;
     many_are_independent(&answer)
+}
+
+/// A BPF program and a livepatch, the real ones, on functions that LUC hooks.
+fn owners(kernel: &str) -> Outcome {
+    let jobs = [Job::new("owned", &["1ms:8:32M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = 250.0;
+    let livepatch = module(kernel, &guest_source("owners"))?.with_file_name("owner_livepatch.ko");
+    spec.files.push(GuestFile {
+        guest_path: "/t/owner_livepatch.ko".into(),
+        content: Content::Host(livepatch),
+    });
+    spec.files.push(GuestFile {
+        guest_path: "/t/fentry".into(),
+        content: Content::Program(fentry()?),
+    });
+    run_jobs(&spec, &jobs)?;
+    Ok(())
+}
+
+/// The program that puts a BPF program on a function's entry. It is C, because
+/// its data comes from the kernel's own headers, and the C compiler that every
+/// build of this project needs is all it takes.
+fn fentry() -> Result<PathBuf, Trouble> {
+    // Each test makes the same file.
+    static BUILDS: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUILDS.lock();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fentry");
+    let output = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(guest_source("owners/fentry.c"))
+        .output()
+        .map_err(|error| Trouble::Skip(format!("no C compiler cc: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return fail(format!("fentry.c: {}", said.trim()));
+    }
+    Ok(program)
 }
 
 /// With a journal of 4 MiB commits are forced by want of space all the time, and

@@ -242,6 +242,16 @@ fn status_is_for_people() {
 }
 
 #[test]
+fn hooks_that_others_own_are_named() {
+    let machine = Pretended::new();
+    machine.load();
+    machine.hook("ext4_sync_file", "busy");
+    machine.hook("jbd2_fc_end_commit", "missing");
+    let said = machine.run(&["on", "/srv/data"]) + &machine.run(&["status"]);
+    assert_snapshot!(said);
+}
+
+#[test]
 fn status_is_for_programs() {
     let machine = working();
     let said = machine.run(&["status", "--json"]);

@@ -108,7 +108,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
 }
 
 /// `policy luc, steering, set point automatic`.
-pub fn summary(context: &Context, attached: &Attached) -> Result<String, Failure> {
+fn summary(context: &Context, attached: &Attached) -> Result<String, Failure> {
     let value = |name: &str| -> Result<String, Failure> {
         let knob = knob(name).map_err(anyhow::Error::from)?;
         Ok(knob.format(sysfs::knob_value(context.system, attached, knob)?))
@@ -122,8 +122,11 @@ pub fn summary(context: &Context, attached: &Attached) -> Result<String, Failure
         "0" => "automatic".to_owned(),
         events => format!("{events} sync events per commit"),
     };
+    let without = sysfs::lacking(context.system)
+        .map(|hooks| format!("; without {hooks}"))
+        .unwrap_or_default();
     Ok(format!(
-        "policy {}, {mode}, set point {setpoint}",
+        "policy {}, {mode}, set point {setpoint}{without}",
         value("policy")?
     ))
 }

@@ -31,6 +31,8 @@ pub struct Args {
 struct Report {
     schema: u32,
     module_version: Option<String>,
+    /// Functions that the module hooks, and how it stands with each.
+    hooks: BTreeMap<String, String>,
     file_systems: Vec<Status>,
 }
 
@@ -122,6 +124,10 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         let report = Report {
             schema: 1,
             module_version: version,
+            hooks: sysfs::hooks(system)
+                .into_iter()
+                .map(|hook| (hook.function, hook.state))
+                .collect(),
             file_systems: statuses,
         };
         return super::print_json(context, &report);
@@ -155,7 +161,8 @@ fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {
         let points = super::join_paths(&status.mount_points);
         writeln!(context.out, "{points} ({device}, {})", status.device)?;
     }
-    for (head, line) in lines(status) {
+    let without = sysfs::lacking(context.system).map(|hooks| ("without", hooks));
+    for (head, line) in lines(status).into_iter().chain(without) {
         writeln!(context.out, "  {head:<10} {line}")?;
     }
     Ok(())
