@@ -57,6 +57,8 @@ pub enum Verb {
     Replay(cmd::replay::Args),
     #[command(subcommand)]
     Control(cmd::control::Verb),
+    #[command(subcommand, hide = true)]
+    Torture(cmd::torture::Verb),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }

@@ -54,13 +54,15 @@ pub enum Code {
     ReplayMismatch = 23,
     /// A trace cannot be read or recorded.
     Trace = 24,
+    /// `luc torture verify` found a promise broken.
+    PromiseBroken = 25,
     /// Stopped by Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
 
 impl Code {
     /// Every code with its meaning, in the order of their numbers.
-    pub const ALL: [(Code, &'static str); 24] = [
+    pub const ALL: [(Code, &'static str); 25] = [
         (Code::Ok, "done"),
         (Code::Unexpected, "something unexpected failed"),
         (Code::Usage, "the command line is wrong"),
@@ -120,6 +122,10 @@ impl Code {
             "luc replay: a decision differs from the recorded one",
         ),
         (Code::Trace, "a trace cannot be read or recorded"),
+        (
+            Code::PromiseBroken,
+            "luc torture: what a sync promised is not there, or what cannot be is",
+        ),
         (Code::Interrupted, "interrupted by Ctrl-C or SIGTERM"),
     ];
 
@@ -226,6 +232,13 @@ pub enum Failure {
     /// See [`Code::Trace`].
     #[error("trace {what}: {why}")]
     Trace { what: String, why: String },
+    /// See [`Code::PromiseBroken`].
+    #[error("{dir}: {broken} broken; first: {first}")]
+    PromiseBroken {
+        dir: String,
+        broken: String,
+        first: String,
+    },
     /// See [`Code::Usage`].
     #[error("{why}; see `luc {verb} --help`")]
     Usage { verb: &'static str, why: String },
@@ -261,6 +274,7 @@ impl Failure {
             Failure::Command { .. } => Code::Command,
             Failure::ReplayMismatch { .. } => Code::ReplayMismatch,
             Failure::Trace { .. } => Code::Trace,
+            Failure::PromiseBroken { .. } => Code::PromiseBroken,
             Failure::Usage { .. } => Code::Usage,
             Failure::Interrupted { .. } => Code::Interrupted,
             Failure::Unexpected(_) => Code::Unexpected,

@@ -115,8 +115,7 @@ fn man_pages_render() {
     let (_, after) = knobs.split_once(".SH").expect("a section after it");
     assert_snapshot!("man_on", format!("{before}[knobs]\n{after}"));
     if !Path::new("/usr/bin/man").exists() {
-        println!("SKIP rendering: man is not installed");
-        return;
+        return luc_test::skip("manual pages", "man is not installed");
     }
     for entry in fs::read_dir(dir.path()).expect("folder") {
         let file = entry.expect("entry").path();
@@ -289,6 +288,28 @@ fn the_lab_refuses_nonsense_before_it_starts() {
     }
     said += &run(luc().args(["lab", "run", "--disk", "fast", "--", "true"]));
     assert_snapshot!(said);
+}
+
+#[test]
+fn disks_are_listed_with_their_sources() {
+    assert_snapshot!(run(luc().args(["lab", "disks"])));
+    assert_snapshot!(run(luc().args(["lab", "disks", "nvme-plp", "floppy"])));
+    assert_snapshot!(run(luc().args(["lab", "disks", "--help"])));
+    let output = luc().args(["lab", "disks", "--json", "nvme"]).output();
+    let json = output.expect("the program runs").stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let preset = &json["presets"][0];
+    assert_eq!(preset["name"], "nvme");
+    let knobs = preset["knobs"].as_array().expect("a list");
+    assert_eq!(knobs.len(), luc_disk::knobs().len());
+    let flush = knobs.iter().find(|knob| knob["name"] == "flush_ns");
+    let flush = flush.expect("the knob is there");
+    assert_eq!(flush["value"], 3_400_000);
+    assert!(
+        flush["source"]
+            .as_str()
+            .is_some_and(|from| from.contains("Percona"))
+    );
 }
 
 #[test]

@@ -76,7 +76,8 @@ fn lab(source: Option<&Path>, output: &OutputArgs) -> Result<StockLab, Failure> 
     })
 }
 
-fn failed(error: ReportError) -> Failure {
+/// What it means for the exit code.
+pub fn failed(error: ReportError) -> Failure {
     let why = error.to_string();
     match error {
         ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {

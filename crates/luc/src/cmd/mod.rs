@@ -4,6 +4,7 @@ pub mod bench;
 pub mod completions;
 pub mod control;
 pub mod demo;
+pub mod disks;
 pub mod lab;
 pub mod man;
 pub mod off;
@@ -12,6 +13,8 @@ pub mod probe;
 pub mod replay;
 pub mod set;
 pub mod status;
+pub mod torment;
+pub mod torture;
 pub mod trace;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +42,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
         Verb::Trace(verb) => trace::run(verb, context),
         Verb::Replay(args) => replay::run(args, context),
         Verb::Control(verb) => control::run(verb, context),
+        Verb::Torture(verb) => torture::run(verb, context),
         Verb::Completions(args) => completions::run(args, context),
         Verb::Man(args) => man::run(args, context),
     }

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use luc_lab::{
     AllowList, Cell, Content, DiskSpec, GuestFile, KernelList, LabError, RunResult, RunSpec,
-    Silent, Step, build_module, log, run,
+    Silent, Step, build_disk_module, build_module, log, run,
 };
 use serde_json::Value;
 
@@ -126,8 +126,8 @@ fn one(name: &str, body: &(dyn Fn() -> Outcome + Send + Sync)) -> usize {
             println!("ok   {name} ({took_s:.0} s)");
             0
         }
-        Err(Trouble::Skip(why)) if std::env::var_os("CI").is_none() => {
-            println!("SKIP {name}: {why}");
+        Err(Trouble::Skip(why)) if luc_test::may_skip() => {
+            luc_test::skip(name, &why);
             1
         }
         Err(Trouble::Skip(why) | Trouble::Fail(why)) => {
@@ -148,7 +148,7 @@ pub fn guest_source(name: &str) -> PathBuf {
 }
 
 /// The program that runs in the guest: `LUC_BIN`, or the one built with the test.
-fn binary() -> PathBuf {
+pub fn luc_binary() -> PathBuf {
     std::env::var_os("LUC_BIN")
         .filter(|path| !path.is_empty())
         .map_or_else(|| env!("CARGO_BIN_EXE_luc").into(), PathBuf::from)
@@ -163,6 +163,15 @@ pub fn module(kernel: &str, source: &Path) -> Result<PathBuf, Trouble> {
         &KernelList::builtin()?,
         kernel,
         source,
+        &mut Silent,
+    )?)
+}
+
+/// The driver of the lab's disk, built for a kernel.
+pub fn disk_module(kernel: &str) -> Result<PathBuf, Trouble> {
+    Ok(build_disk_module(
+        &KernelList::builtin()?,
+        kernel,
         &mut Silent,
     )?)
 }
@@ -232,7 +241,7 @@ impl Job {
 /// A guest with the module for its kernel and the scripts of the jobs.
 pub fn guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
     let mut spec = RunSpec::new(kernel, jobs.iter().map(Job::cell).collect())?;
-    spec.binary = Some(binary());
+    spec.binary = Some(luc_binary());
     spec.luc_module = Some(module(kernel, root())?);
     spec.timeout_host_s = 900;
     for name in std::iter::once("lib").chain(jobs.iter().map(|job| job.name)) {
