@@ -70,6 +70,17 @@ pub enum ReportError {
     },
 }
 
+impl ReportError {
+    /// The same, and in what it happened, where the error does not tell by itself.
+    #[must_use]
+    pub fn within(mut self, what: &str) -> Self {
+        if let Self::Failed { first, .. } = &mut self {
+            *first = format!("{what}: {first}");
+        }
+        self
+    }
+}
+
 fn others(more: usize) -> String {
     match more {
         0 => String::new(),

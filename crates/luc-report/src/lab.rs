@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use luc_lab::{Cell, CellResult, RunSpec, Step};
+use luc_lab::{Cell, CellResult, RunResult, RunSpec, Step};
 
 use crate::error::{ReportError, Result};
 use crate::load::{Job, Measurement};
@@ -27,48 +27,64 @@ pub struct StockLab {
     pub binary: Option<PathBuf>,
     /// A directory that holds the module's sources (`kmod`, `control`, `abi`).
     pub source: PathBuf,
+    /// Host time that a machine may take, seconds.
+    pub limit_s: u64,
 }
 
 impl StockLab {
-    fn spec(
+    /// Runs a machine of this kernel and speed, with the module's file in its guest; `spec` makes
+    /// the rest of it.
+    ///
+    /// # Errors
+    /// It could not be run, a step failed, or the kernel log shows a problem.
+    pub(crate) fn run(
         &self,
-        job: &Job,
+        kernel: &str,
+        cpu_mips: u32,
         progress: &mut dyn luc_lab::Progress,
-    ) -> luc_lab::error::Result<RunSpec> {
-        let mut cells = Vec::with_capacity(job.cells.len());
-        for measurement in &job.cells {
-            cells.push(cell(measurement)?);
-        }
-        let mut spec = RunSpec::new(&job.kernel, cells)?;
-        spec.cpu_mips = f64::from(job.cpu_mips);
-        spec.timeout_host_s = 3600;
-        let memory_mib = job.cells.iter().map(Measurement::memory_mib);
-        spec.memory_mib = memory_mib.fold(spec.memory_mib, u32::max);
+        spec: impl FnOnce(&mut dyn luc_lab::Progress) -> luc_lab::error::Result<RunSpec>,
+    ) -> Result<RunResult> {
+        let in_lab = |source| ReportError::Lab {
+            kernel: kernel.to_owned(),
+            cpu_mips,
+            source,
+        };
+        let mut spec = spec(progress).map_err(in_lab)?;
+        spec.cpu_mips = f64::from(cpu_mips);
+        spec.timeout_host_s = self.limit_s;
         spec.binary.clone_from(&self.binary);
         // Stock cells come with the module in the guest, but not loaded.
-        let module = luc_lab::build_module(&spec.kernels, &job.kernel, &self.source, progress)?;
-        spec.luc_module = Some(module);
-        Ok(spec)
+        let module = luc_lab::build_module(&spec.kernels, kernel, &self.source, progress);
+        spec.luc_module = Some(module.map_err(in_lab)?);
+        let result = luc_lab::run(&spec, progress).map_err(in_lab)?;
+        match result.failures().as_slice() {
+            [] => Ok(result),
+            [first, rest @ ..] => Err(ReportError::Failed {
+                kernel: kernel.to_owned(),
+                cpu_mips,
+                first: first.clone(),
+                more: rest.len(),
+            }),
+        }
     }
+}
+
+/// A machine that measures the cells of a job.
+fn spec(job: &Job) -> luc_lab::error::Result<RunSpec> {
+    let cells = job
+        .cells
+        .iter()
+        .map(cell)
+        .collect::<luc_lab::error::Result<_>>()?;
+    let mut spec = RunSpec::new(&job.kernel, cells)?;
+    let memory_mib = job.cells.iter().map(Measurement::memory_mib);
+    spec.memory_mib = memory_mib.fold(spec.memory_mib, u32::max);
+    Ok(spec)
 }
 
 impl Lab for StockLab {
     fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>> {
-        let in_lab = |source| ReportError::Lab {
-            kernel: job.kernel.clone(),
-            cpu_mips: job.cpu_mips,
-            source,
-        };
-        let spec = self.spec(job, progress).map_err(in_lab)?;
-        let result = luc_lab::run(&spec, progress).map_err(in_lab)?;
-        if let [first, rest @ ..] = result.failures().as_slice() {
-            return Err(ReportError::Failed {
-                kernel: job.kernel.clone(),
-                cpu_mips: job.cpu_mips,
-                first: first.clone(),
-                more: rest.len(),
-            });
-        }
+        let result = self.run(&job.kernel, job.cpu_mips, progress, |_| spec(job))?;
         let mut records = Vec::with_capacity(job.cells.len());
         for (measurement, cell) in job.cells.iter().zip(&result.report.cells) {
             if let Some(why) = gave_up(measurement, cell) {

@@ -17,6 +17,7 @@ pub mod html;
 pub mod lab;
 pub mod load;
 pub mod matrix;
+mod pool;
 pub mod record;
 pub mod run;
 pub mod svg;

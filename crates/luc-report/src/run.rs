@@ -2,15 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::sync::Mutex;
 
 use crate::args::{DemoArgs, MatrixArgs, OutputArgs};
 use crate::document::Document;
 use crate::error::{ReportError, Result};
 use crate::lab::Lab;
 use crate::load::Job;
+use crate::pool::{self, lock};
 use crate::record::{Record, Records};
 use crate::{demo as demo_report, html, matrix as matrix_report, text};
 
@@ -172,8 +171,8 @@ fn kept(out: &Path, schema: &str) -> Result<Records> {
     Ok(records)
 }
 
-/// Measures all jobs, several machines at a time, each taking the next job that waits. What a job
-/// measured is kept when it ends: whoever loses patience can render what there is.
+/// Measures all jobs, several machines at a time. What a job measured is kept when it ends: whoever
+/// loses patience can render what there is.
 fn measure(
     jobs: &[Job],
     args: &OutputArgs,
@@ -187,39 +186,20 @@ fn measure(
         total: jobs.iter().map(|job| job.cells.len()).sum(),
         progress,
     };
-    let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Vec<Record>>>> = Mutex::new(vec![None; jobs.len()]);
-    let failure: Mutex<Option<ReportError>> = Mutex::new(None);
-    let worker = || loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = jobs.get(index) else {
-            return;
-        };
+    pool::each(args.jobs, jobs, |index, job| {
         let mut reporter = Reporter {
             board: &board,
             job,
             index,
         };
-        let measured = lab.measure(job, &mut reporter).and_then(|records| {
-            board.set(index, job.cells.len(), job, "done");
-            let mut results = lock(&results);
-            results[index] = Some(records);
-            // Under the lock, so that no shorter list replaces a longer one.
-            keep(out, &in_order(&results, schema))
-        });
-        if let Err(error) = measured {
-            lock(&failure).get_or_insert(error);
-            // Nobody takes another job: the report would be incomplete anyway.
-            next.store(jobs.len(), Ordering::Relaxed);
-            return;
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..args.jobs.min(u32::try_from(jobs.len()).unwrap_or(u32::MAX)) {
-            scope.spawn(worker);
-        }
-    });
-    lock(&failure).take().map_or(Ok(()), Err)
+        let records = lab.measure(job, &mut reporter)?;
+        board.set(index, job.cells.len(), job, "done");
+        let mut results = lock(&results);
+        results[index] = Some(records);
+        // Under the lock, so that no shorter list replaces a longer one.
+        keep(out, &in_order(&results, schema))
+    })
 }
 
 /// The records of the jobs that are done, in the order of the jobs.
@@ -229,10 +209,6 @@ fn in_order(results: &[Option<Vec<Record>>], schema: &str) -> Records {
         luc_version: env!("CARGO_PKG_VERSION").to_owned(),
         records: results.iter().flatten().flatten().cloned().collect(),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How many cells each job has done, and what it does.

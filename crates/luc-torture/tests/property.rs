@@ -10,7 +10,7 @@ use support::sim::{Bug, Sim};
 use support::{MemTree, sector};
 
 fn judge(sim: &Sim, tree: &MemTree) -> Vec<Violation> {
-    verify(tree, &sim.history, DataMode::Ordered)
+    verify(tree, &sim.marker.history, DataMode::Ordered)
         .expect("a tree")
         .violations
 }

@@ -19,6 +19,11 @@ pub fn count(number: i64) -> String {
     text
 }
 
+/// A counter as [`count`] and [`counted`] take it; none comes near the end of the range.
+pub fn number(counter: u64) -> i64 {
+    i64::try_from(counter).unwrap_or(i64::MAX)
+}
+
 /// `1 commit`, `12,345 commits`.
 pub fn counted(number: i64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })

@@ -9,16 +9,16 @@ mod scenario;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use luc_lab::{Content, GuestFile, RunSpec, build_disk_module, build_module};
+use luc_lab::{Content, GuestFile, RunSpec, build_disk_module};
 use luc_torture::Summary;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Cell, Document, Section, Table, Tone};
 use crate::error::{ReportError, Result};
+use crate::lab::StockLab;
+use crate::pool::{self, lock};
 use crate::run::Progress;
 pub use scenario::{Scenario, scenarios};
 
@@ -36,7 +36,7 @@ pub struct TortureArgs {
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Power cuts of each scenario on each kernel
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 310, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub cuts: u32,
     /// Operations of each thread of the workload
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -104,56 +104,31 @@ impl Torture {
     }
 }
 
-/// Where the lab finds what it needs.
-#[derive(Clone, Debug)]
-pub struct Sources {
-    /// The program that becomes the guest's `luc`; this program itself by default.
-    pub binary: Option<PathBuf>,
-    /// A directory that holds the module's sources (`kmod`, `control`, `abi`).
-    pub source: PathBuf,
-    /// Host time that a scenario may take, seconds.
-    pub limit_s: u64,
-}
-
 /// Cuts the power.
 ///
 /// # Errors
 /// A machine could not be run, a scenario did not come to its end, or the kernel log shows a
 /// problem. A loss is no error: it is in the result.
-pub fn torture(args: &TortureArgs, from: &Sources, progress: &dyn Progress) -> Result<Torture> {
+pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> Result<Torture> {
     let scenarios = args.scenarios();
     let jobs: Vec<(&String, &Scenario)> = args
         .kernels
         .iter()
         .flat_map(|kernel| scenarios.iter().map(move |scenario| (kernel, scenario)))
         .collect();
-    let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
-    let results: Mutex<BTreeMap<usize, Result<Torment>>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..args.jobs {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((kernel, scenario)) = jobs.get(index) else {
-                        return;
-                    };
-                    let result = one(args, from, kernel, scenario, progress);
-                    if result.is_err() {
-                        // Nobody takes another one.
-                        next.store(jobs.len(), Ordering::Relaxed);
-                    }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    progress.step(done, jobs.len(), &format!("{kernel} {}", scenario.name));
-                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    results.insert(index, result);
-                }
-            });
-        }
-    });
+    let results: Mutex<BTreeMap<usize, Torment>> = Mutex::default();
+    pool::each(args.jobs, &jobs, |index, (kernel, scenario)| {
+        let torment = one(args, lab, kernel, scenario, progress)
+            .map_err(|error| error.within(&scenario.full_name()))?;
+        let mut results = lock(&results);
+        results.insert(index, torment);
+        let now = format!("{kernel} {}", scenario.full_name());
+        progress.step(results.len(), jobs.len(), &now);
+        Ok(())
+    })?;
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Torture {
-        torments: results.into_values().collect::<Result<_>>()?,
+        torments: results.into_values().collect(),
     })
 }
 
@@ -168,55 +143,40 @@ impl luc_lab::Progress for Notes<'_> {
 
 fn one(
     args: &TortureArgs,
-    from: &Sources,
+    lab: &StockLab,
     kernel: &str,
     scenario: &Scenario,
     progress: &dyn Progress,
 ) -> Result<Torment> {
-    let in_lab = |source| ReportError::Lab {
-        kernel: kernel.to_owned(),
-        cpu_mips: CPU_MIPS,
-        source,
-    };
-    let failed = |first: String, more: usize| ReportError::Failed {
-        kernel: kernel.to_owned(),
-        cpu_mips: CPU_MIPS,
-        first: format!("{}: {first}", scenario.name),
-        more,
-    };
-    let mut notes = Notes(progress);
     let cell = scenario.cell(SCRIPT, args.cuts, args.ops, args.seed);
-    let mut spec = RunSpec::new(kernel, vec![cell]).map_err(in_lab)?;
-    spec.cpu_mips = f64::from(CPU_MIPS);
-    spec.memory_mib = scenario.memory_mib();
-    spec.timeout_host_s = from.limit_s;
-    spec.seed = u64::from(args.seed);
-    spec.binary.clone_from(&from.binary);
-    let module = build_module(&spec.kernels, kernel, &from.source, &mut notes).map_err(in_lab)?;
-    spec.luc_module = Some(module);
-    let disk = build_disk_module(&spec.kernels, kernel, &mut notes).map_err(in_lab)?;
-    spec.disk_module = Some(disk);
-    spec.files.push(GuestFile {
-        guest_path: SCRIPT.into(),
-        content: Content::Bytes {
-            data: include_bytes!("scenario.sh").to_vec(),
-            executable: false,
-        },
-    });
-    let result = luc_lab::run(&spec, &mut notes).map_err(in_lab)?;
-    if let [first, rest @ ..] = result.failures().as_slice() {
-        return Err(failed(first.clone(), rest.len()));
-    }
-    let step = result.report.cells.first().and_then(|c| c.steps.first());
-    let step = step.ok_or_else(|| failed("nothing came back".to_owned(), 0))?;
-    let summary = summary(&step.stdout).ok_or_else(|| {
-        let line = step.stderr.lines().last().unwrap_or("no summary");
-        failed(line.to_owned(), 0)
+    let result = lab.run(kernel, CPU_MIPS, &mut Notes(progress), |progress| {
+        let mut spec = RunSpec::new(kernel, vec![cell])?;
+        spec.memory_mib = scenario.memory_mib();
+        spec.seed = u64::from(args.seed);
+        spec.disk_module = Some(build_disk_module(&spec.kernels, kernel, progress)?);
+        spec.files.push(GuestFile {
+            guest_path: SCRIPT.into(),
+            content: Content::Bytes {
+                data: include_bytes!("scenario.sh").to_vec(),
+                executable: false,
+            },
+        });
+        Ok(spec)
     })?;
+    let failed = |first: &str| ReportError::Failed {
+        kernel: kernel.to_owned(),
+        cpu_mips: CPU_MIPS,
+        first: first.to_owned(),
+        more: 0,
+    };
+    let step = result.report.cells.first().and_then(|c| c.steps.first());
+    let step = step.ok_or_else(|| failed("nothing came back"))?;
+    let summary = summary(&step.stdout)
+        .ok_or_else(|| failed(step.stderr.lines().last().unwrap_or("no summary")))?;
     Ok(Torment {
         kernel: kernel.to_owned(),
         kernel_release: result.report.kernel_release.clone(),
-        scenario: scenario.name.to_owned(),
+        scenario: scenario.name().to_owned(),
         policy: scenario.policy_text(),
         summary,
     })

@@ -85,13 +85,38 @@ pub fn sector(file: u32, sector: u32, version: u64) -> [u8; SECTOR_BYTES] {
     bytes
 }
 
+/// Marks one after the other, each with its thread's next number.
+#[derive(Clone, Debug, Default)]
+pub struct Marker {
+    pub history: History,
+    marks: u64,
+    numbers: BTreeMap<u32, u32>,
+}
+
+impl Marker {
+    /// Returns the mark's index.
+    pub fn mark(&mut self, thread: u32, event: Event) -> u64 {
+        let number = self.numbers.entry(thread).or_default();
+        let mark = Mark {
+            thread,
+            number: *number,
+            event,
+        };
+        *number += 1;
+        let index = self.marks;
+        self.marks += 1;
+        self.history
+            .push(&Placed { index, mark })
+            .expect("a sensible mark");
+        index
+    }
+}
+
 /// Marks, and the tree as a file system that loses nothing would have it.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
-    pub history: History,
+    pub marker: Marker,
     pub tree: MemTree,
-    pub marks: u64,
-    numbers: BTreeMap<u32, u32>,
 }
 
 pub fn sync(target: Target, data_only: bool) -> Event {
@@ -124,19 +149,7 @@ impl Scene {
 
     /// Marks the intent only.
     pub fn mark(&mut self, thread: u32, event: Event) -> u64 {
-        let number = self.numbers.entry(thread).or_default();
-        let mark = Mark {
-            thread,
-            number: *number,
-            event,
-        };
-        *number += 1;
-        let index = self.marks;
-        self.marks += 1;
-        self.history
-            .push(&Placed { index, mark })
-            .expect("a sensible mark");
-        index
+        self.marker.mark(thread, event)
     }
 
     fn apply(&mut self, event: &Event) {
@@ -235,9 +248,9 @@ impl Scene {
             version,
             durability,
         };
-        self.event(thread, write);
+        let written = self.event(thread, write);
         if durability == Durability::None {
-            return self.marks - 1;
+            return written;
         }
         self.mark(thread, Event::Synced)
     }
@@ -250,7 +263,7 @@ impl Scene {
     }
 
     pub fn report(&self, mode: DataMode) -> Report {
-        verify(&self.tree, &self.history, mode).expect("a tree")
+        verify(&self.tree, &self.marker.history, mode).expect("a tree")
     }
 
     pub fn violations(&self) -> Vec<Violation> {

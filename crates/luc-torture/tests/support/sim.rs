@@ -4,12 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use luc_torture::History;
-use luc_torture::mark::{Durability, Event, Mark, Placed, Target};
+use luc_torture::mark::{Durability, Event, Target};
 use luc_torture::plan::{Planner, prepare};
 use luc_torture::record::{SECTOR_BYTES, next};
 
-use super::{MemTree, SESSION, sector};
+use super::{Marker, MemTree, SESSION, sector};
 
 #[derive(Clone, Debug, Default)]
 struct Inode {
@@ -40,7 +39,6 @@ struct Cached {
 #[derive(Clone, Debug)]
 struct Running {
     planner: Planner,
-    number: u32,
     steps: VecDeque<Step>,
 }
 
@@ -90,9 +88,7 @@ pub struct Sim {
     blocks: BTreeMap<u64, [u8; SECTOR_BYTES]>,
     cache: BTreeMap<u32, Cached>,
     threads: BTreeMap<u32, Running>,
-    number_of_0: u32,
-    pub history: History,
-    pub marks: u64,
+    pub marker: Marker,
     /// Files untouched since a sync that promised all of them, with their names.
     pub pristine: BTreeSet<u32>,
 }
@@ -101,7 +97,6 @@ impl Sim {
     pub fn new(seed: u64, threads: u32, bug: Option<Bug>) -> Self {
         let plan = |thread| Running {
             planner: Planner::new(seed, thread, threads),
-            number: 0,
             steps: VecDeque::new(),
         };
         let mut sim = Self {
@@ -114,13 +109,11 @@ impl Sim {
             blocks: BTreeMap::new(),
             cache: BTreeMap::new(),
             threads: (1..=threads).map(|thread| (thread, plan(thread))).collect(),
-            number_of_0: 0,
-            history: History::new(),
-            marks: 0,
+            marker: Marker::default(),
             pristine: BTreeSet::new(),
         };
         for event in prepare(SESSION, threads) {
-            sim.mark(0, event.clone());
+            sim.marker.mark(0, event.clone());
             for step in sim.steps(&event) {
                 sim.step(0, step);
             }
@@ -131,24 +124,6 @@ impl Sim {
 
     pub fn below(&mut self, end: u64) -> u64 {
         next(&mut self.random) % end.max(1)
-    }
-
-    fn mark(&mut self, thread: u32, event: Event) {
-        let number = match self.threads.get_mut(&thread) {
-            Some(running) => &mut running.number,
-            None => &mut self.number_of_0,
-        };
-        let mark = Mark {
-            thread,
-            number: *number,
-            event,
-        };
-        *number += 1;
-        let index = self.marks;
-        self.marks += 1;
-        self.history
-            .push(&Placed { index, mark })
-            .expect("a sensible mark");
     }
 
     /// What an event comes down to.
@@ -214,7 +189,7 @@ impl Sim {
             return self.step(thread, step);
         }
         let event = running.planner.next_event();
-        self.mark(thread, event.clone());
+        self.marker.mark(thread, event.clone());
         self.touch(&event);
         let mut steps = self.steps(&event);
         if self.bug == Some(Bug::AckBeforeWrite)
@@ -287,7 +262,7 @@ impl Sim {
                 }
             }
             Step::Synced(all) => {
-                self.mark(thread, Event::Synced);
+                self.marker.mark(thread, Event::Synced);
                 self.pristine.extend(all);
             }
         }

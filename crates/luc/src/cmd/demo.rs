@@ -63,6 +63,9 @@ pub fn matrix(args: &Matrix, context: &mut Context) -> Result<(), Failure> {
     })
 }
 
+/// Host time that a machine may take, seconds: ten times what the longest does.
+const LIMIT_S: u64 = 3600;
+
 fn lab(source: Option<&Path>, output: &OutputArgs) -> Result<StockLab, Failure> {
     // Kept results are rendered without building anything.
     let source = if output.from_results {
@@ -73,6 +76,7 @@ fn lab(source: Option<&Path>, output: &OutputArgs) -> Result<StockLab, Failure> 
     Ok(StockLab {
         binary: None,
         source,
+        limit_s: LIMIT_S,
     })
 }
 

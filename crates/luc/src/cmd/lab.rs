@@ -13,7 +13,7 @@ use luc_lab::{
 use serde_json::json;
 
 use super::disks::DisksArgs;
-use super::torment::Torture;
+use super::lab_torture::Torture;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -162,7 +162,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
         Verb::Run(args) => run_guest(args, context),
         Verb::List(args) => list(args, context),
         Verb::Disks(args) => super::disks::run(args, context),
-        Verb::Torture(args) => super::torment::run(args, context),
+        Verb::Torture(args) => super::lab_torture::run(args, context),
         Verb::Fetch(args) => fetch(args, context),
         Verb::Build(args) => build(args, context),
         Verb::Clean => clean(context),

@@ -6,6 +6,7 @@ pub mod control;
 pub mod demo;
 pub mod disks;
 pub mod lab;
+pub mod lab_torture;
 pub mod man;
 pub mod off;
 pub mod on;
@@ -13,7 +14,6 @@ pub mod probe;
 pub mod replay;
 pub mod set;
 pub mod status;
-pub mod torment;
 pub mod torture;
 pub mod trace;
 

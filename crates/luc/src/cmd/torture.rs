@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::units::{count, counted};
+use crate::units::{count, counted, number};
 
 /// Write files that a power cut can be checked by, and check them
 #[derive(Debug, clap::Subcommand)]
@@ -91,6 +91,12 @@ pub struct CutsArgs {
     /// Disk of the lab, off, that is to show what a cut left
     #[arg(long)]
     replica: String,
+    /// Its partition that holds the file system, as p2
+    #[arg(long, default_value = "")]
+    partition: String,
+    /// Its partition that holds the journal, where that is a device of its own
+    #[arg(long)]
+    journal: Option<String>,
     /// Directory to mount it at
     #[arg(long, value_hint = clap::ValueHint::DirPath)]
     at: PathBuf,
@@ -266,6 +272,8 @@ fn run_cuts(args: &CutsArgs, context: &mut Context) -> Result<(), Failure> {
     let cuts = Cuts {
         recorded: args.recorded.clone(),
         replica: args.replica.clone(),
+        partition: args.partition.clone(),
+        journal: args.journal.clone(),
         at: args.at.clone(),
         fs_type: args.fs_type.clone(),
         mount_opts: args.mount.clone(),
@@ -355,8 +363,4 @@ fn print(args: &VerifyArgs, context: &mut Context, report: &Report) -> Result<()
         counted(broken, "broken promise", "broken promises"),
     )?;
     Ok(())
-}
-
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -12,8 +12,8 @@ use broken::{BROKEN, Broken};
 use clap::Parser as _;
 use lab_support::{Outcome, Test, Trouble, check, luc_binary, root, test};
 use luc_lab::LabError;
-use luc_report::torture::{Sources, Torture, TortureArgs, torture};
-use luc_report::{Quiet, ReportError};
+use luc_report::torture::{Torture, TortureArgs, torture};
+use luc_report::{Quiet, ReportError, StockLab};
 
 /// Host time that a sound module may take, seconds; it takes a tenth of a minute or two.
 const SOUND_LIMIT_S: u64 = 1200;
@@ -59,12 +59,12 @@ fn cut(
         "1",
     ];
     let args = Cli::parse_from(words).torture;
-    let from = Sources {
+    let lab = StockLab {
         binary: Some(luc_binary()),
         source,
         limit_s,
     };
-    torture(&args, &from, &Quiet)
+    torture(&args, &lab, &Quiet)
 }
 
 fn trouble(error: ReportError) -> Trouble {
@@ -107,7 +107,7 @@ fn cuts(kernel: &str) -> Outcome {
 fn is_caught(broken: &Broken) -> Outcome {
     let dir = tempfile::tempdir().expect("temporary directory");
     broken.write(dir.path()).map_err(Trouble::Fail)?;
-    let limit_s = if broken.must_fail {
+    let limit_s = if broken.must_fail() {
         BROKEN_LIMIT_S
     } else {
         SOUND_LIMIT_S
@@ -125,7 +125,7 @@ fn is_caught(broken: &Broken) -> Outcome {
         Err(ReportError::Lab {
             source: LabError::HostTimeout { limit_s, .. },
             ..
-        }) if broken.must_fail => Some(format!("the guest was not done after {limit_s} s")),
+        }) if broken.must_fail() => Some(format!("the guest was not done after {limit_s} s")),
         Err(other) => return Err(trouble(other)),
     };
     match &caught {
@@ -133,7 +133,7 @@ fn is_caught(broken: &Broken) -> Outcome {
         None => println!("{}: nothing is lost", broken.what),
     }
     check(
-        caught.is_some() == broken.must_fail,
+        caught.is_some() == broken.must_fail(),
         format!("{}: caught is {}", broken.what, caught.is_some()),
     )
 }

@@ -3,13 +3,13 @@
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
-use luc_report::text;
-use luc_report::torture::{self, Sources};
+use luc_report::torture;
+use luc_report::{StockLab, text};
 
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
-use crate::units::{count, counted};
+use crate::units::{count, counted, number};
 
 /// Host time that a scenario may take, seconds: far more than a hundred thousand cuts do.
 const LIMIT_S: u64 = 12 * 3600;
@@ -32,13 +32,13 @@ pub fn run(args: &Torture, context: &mut Context) -> Result<(), Failure> {
             why: "no scenario's name holds what --only asks for".to_owned(),
         });
     }
-    let from = Sources {
+    let lab = StockLab {
         binary: None,
         source: super::lab::source(args.source.as_deref())?,
         limit_s: LIMIT_S,
     };
     let bar = Bar::new();
-    let result = torture::torture(&args.torture, &from, &bar).map_err(super::demo::failed)?;
+    let result = torture::torture(&args.torture, &lab, &bar).map_err(super::demo::failed)?;
     drop(bar);
     if args.torture.json {
         super::print_json(context, &result)?;
@@ -47,7 +47,6 @@ pub fn run(args: &Torture, context: &mut Context) -> Result<(), Failure> {
         let page = text::render(&document, io::stdout().is_terminal());
         context.out.write_all(page.as_bytes())?;
     }
-    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let (luc, stock) = result.losses();
     if stock > 0 {
         let lost = counted(number(stock), "promise", "promises");
