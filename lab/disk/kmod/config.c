@@ -114,6 +114,25 @@ static int lucdisk_switch(const char *text, bool *on)
 	return 0;
 }
 
+LUCDISK_SHOW(partitions, disk->partitions)
+
+static ssize_t lucdisk_partitions_store(struct config_item *item, const char *text, size_t count)
+{
+	struct lucdisk *disk = lucdisk_of(item);
+	int err = 0;
+	bool on;
+
+	if (lucdisk_switch(text, &on))
+		return -EINVAL;
+	mutex_lock(&disk->lock);
+	if (disk->powered)
+		err = -EBUSY;
+	else
+		disk->partitions = on;
+	mutex_unlock(&disk->lock);
+	return err ?: count;
+}
+
 LUCDISK_SHOW(power, disk->powered)
 
 static ssize_t lucdisk_power_store(struct config_item *item, const char *text, size_t count)
@@ -178,26 +197,27 @@ static ssize_t lucdisk_record_store(struct config_item *item, const char *text, 
 LUCDISK_SHOW(log_entries, disk->log ? lucdisk_log_len(disk->log) : 0)
 LUCDISK_SHOW(log_lost, disk->log ? READ_ONCE(disk->log->lost) : 0)
 
-static ssize_t lucdisk_log_read(struct config_item *item, void *buf, size_t size)
+/* What a function makes of a disk's record; nothing where there is none. */
+static ssize_t lucdisk_record_read(struct config_item *item, void *buf, size_t size,
+				   ssize_t (*text)(struct lucdisk_log *, char *, size_t))
 {
 	struct lucdisk *disk = lucdisk_of(item);
 	ssize_t len;
 
 	mutex_lock(&disk->lock);
-	len = disk->log ? lucdisk_log_text(disk->log, buf, size) : 0;
+	len = disk->log ? text(disk->log, buf, size) : 0;
 	mutex_unlock(&disk->lock);
 	return len;
 }
 
+static ssize_t lucdisk_log_read(struct config_item *item, void *buf, size_t size)
+{
+	return lucdisk_record_read(item, buf, size, lucdisk_log_text);
+}
+
 static ssize_t lucdisk_log_flushes_read(struct config_item *item, void *buf, size_t size)
 {
-	struct lucdisk *disk = lucdisk_of(item);
-	ssize_t len;
-
-	mutex_lock(&disk->lock);
-	len = disk->log ? lucdisk_log_flush_text(disk->log, buf, size) : 0;
-	mutex_unlock(&disk->lock);
-	return len;
+	return lucdisk_record_read(item, buf, size, lucdisk_log_flush_text);
 }
 
 static ssize_t lucdisk_replica_attr_show(struct config_item *item, char *page)
@@ -283,6 +303,7 @@ static ssize_t lucdisk_cut_store(struct config_item *item, const char *text, siz
 
 CONFIGFS_ATTR(lucdisk_, size_mib);
 CONFIGFS_ATTR(lucdisk_, record_mib);
+CONFIGFS_ATTR(lucdisk_, partitions);
 CONFIGFS_ATTR(lucdisk_, power);
 CONFIGFS_ATTR(lucdisk_, fault_seed);
 CONFIGFS_ATTR_RO(lucdisk_, fault_hits);
@@ -315,6 +336,7 @@ static struct configfs_attribute lucdisk_attr_replica = {
 static struct configfs_attribute *lucdisk_attrs[] = {
 	&lucdisk_attr_size_mib,
 	LUCDISK_KNOBS(LUCDISK_KNOB_ATTR_REF)
+	&lucdisk_attr_partitions,
 	&lucdisk_attr_power,
 	&lucdisk_attr_fault,
 	&lucdisk_attr_fault_seed,

@@ -87,8 +87,9 @@ static int lucdisk_add_gendisk(struct lucdisk *disk)
 		goto free_tags;
 	}
 	gendisk->fops = &lucdisk_ops;
-	/* Whole disks only: nothing reads them before their user does. */
-	gendisk->flags |= GENHD_FL_NO_PART;
+	/* Unless asked to, nothing reads them before their user does. */
+	if (!disk->partitions)
+		gendisk->flags |= GENHD_FL_NO_PART;
 	strscpy(gendisk->disk_name, config_item_name(&disk->item), DISK_NAME_LEN);
 	set_capacity(gendisk, disk->sectors);
 	disk->gendisk = gendisk;

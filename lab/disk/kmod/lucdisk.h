@@ -264,6 +264,7 @@ struct lucdisk {
 	struct lucdisk_params params;
 	u32 size_mib;
 	u32 record_mib;
+	bool partitions;		/* is a partition table looked for */
 	bool powered;
 	u64 sectors;			/* while powered */
 	struct gendisk *gendisk;	/* while powered */

@@ -14,7 +14,7 @@ numbers=0
 for file in "$disks"/lucdisk0/*; do
 	name=${file##*/}
 	case $name in
-	power | record | fault* | replica | cut | log*) continue ;;
+	power | partitions | record | fault* | replica | cut | log*) continue ;;
 	esac
 	numbers=$((numbers + 1))
 	refused lucdisk0 "$name" "Invalid argument" "" x -1 1x 0x 1.5 "1 2" 99999999999999999999 \
@@ -25,6 +25,7 @@ refused lucdisk0 size_mib "Invalid argument" 0 1048577
 refused lucdisk0 channels "Invalid argument" 0 1025
 refused lucdisk0 cache_volatile "Invalid argument" 2
 refused lucdisk0 power "Invalid argument" "" 2 on? -1
+refused lucdisk0 partitions "Invalid argument" "" 2 x -1
 refused lucdisk0 record "Invalid argument" "" 2 x 1
 refused lucdisk0 fault_seed "Invalid argument" "" x -1 99999999999999999999
 rule="write 0 100 1000000"
@@ -58,6 +59,7 @@ put lucdisk0 power 1
 for name in size_mib channels cache_bytes queue_requests; do
 	refused lucdisk0 $name "busy" 16
 done
+refused lucdisk0 partitions "busy" 1
 refused lucdisk0 replica "busy" ""
 refused lucdisk0 cut "Invalid argument" "0 none 0"
 put lucdisk0 power 1
