@@ -37,6 +37,10 @@ pub struct Cuts {
     pub recorded: String,
     /// A disk that is off and becomes the replica.
     pub replica: String,
+    /// Its partition that holds the file system, as `p2`; nothing: all of it.
+    pub partition: String,
+    /// Its partition that holds the journal, where that is a device of its own.
+    pub journal: Option<String>,
     /// Where to mount it.
     pub at: PathBuf,
     /// File system, as mount(2) knows it.
@@ -166,6 +170,10 @@ impl Cuts {
         })
     }
 
+    fn device(&self, partition: &str) -> PathBuf {
+        PathBuf::from(format!("/dev/{}{partition}", self.replica))
+    }
+
     /// Makes all cuts.
     ///
     /// # Errors
@@ -194,7 +202,8 @@ impl Cuts {
         Self::set(&self.replica, "power", "1")?;
         let mut run = Run {
             cuts: self,
-            device: PathBuf::from(format!("/dev/{}", self.replica)),
+            device: self.device(&self.partition),
+            journal: self.journal.as_deref().map(|part| self.device(part)),
             history: History::new(),
             ahead: &marks,
             summary: Summary {
@@ -251,6 +260,7 @@ fn places(flushes: &[u64], range: std::ops::Range<u64>, most: u32, seed: u64) ->
 struct Run<'a> {
     cuts: &'a Cuts,
     device: PathBuf,
+    journal: Option<PathBuf>,
     history: History,
     /// Marks that lie behind the last cut.
     ahead: &'a [Placed],
@@ -303,7 +313,12 @@ impl Run<'_> {
     /// Read-only: the journal is recovered and orphans are cleaned up all the same, and nothing
     /// else is written.
     fn mount(&self) -> rustix::io::Result<()> {
-        let options = std::ffi::CString::new(self.cuts.mount_opts.as_str()).unwrap_or_default();
+        let journal = self.journal.iter();
+        let journal = journal.map(|path| format!("journal_path={}", path.display()));
+        let options = [self.cuts.mount_opts.clone()].into_iter().chain(journal);
+        let options: Vec<_> = options.filter(|option| !option.is_empty()).collect();
+        let options = options.join(",");
+        let options = std::ffi::CString::new(options).unwrap_or_default();
         mount(
             &self.device,
             &self.cuts.at,
@@ -317,6 +332,7 @@ impl Run<'_> {
         let path = Path::new("/sbin/e2fsck");
         let output = Command::new(path)
             .arg("-fn")
+            .args(self.journal.iter().flat_map(|path| [Path::new("-j"), path]))
             .arg(&self.device)
             .stdin(Stdio::null())
             .output()

@@ -1,6 +1,6 @@
 //! Does what is planned, with a mark before and after.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -15,6 +15,9 @@ use serde::Serialize;
 use crate::mark::{Durability, Event, Mark, MarkError, Target};
 use crate::plan::{Planner, prepare, shared_files};
 use crate::record::{Label, SECTOR, SECTOR_BYTES, mix};
+
+/// How many files whose name it removed a thread keeps open.
+const REMOVED_OPEN: usize = 4;
 
 /// The most threads, over all processes.
 pub const WORK_THREADS_MAX: u32 = 256;
@@ -159,6 +162,7 @@ impl Work {
                 .map(|(file, path)| (file, vec![path]))
                 .collect(),
             shared: HashMap::new(),
+            removed: VecDeque::new(),
             done: Done::default(),
         })
     }
@@ -288,6 +292,9 @@ struct Hand {
     paths: HashMap<u32, Vec<String>>,
     /// Shared files stay open, so that an error of another thread's writing is not missed.
     shared: HashMap<u32, File>,
+    /// Files whose name it removed last. Those that had no other are orphans while they are open:
+    /// after a power cut the file system has to remove them.
+    removed: VecDeque<File>,
     done: Done,
 }
 
@@ -351,6 +358,7 @@ impl Hand {
                 self.paths.entry(*file).or_default().push(path.clone());
             }
             Event::Rename { from, to } => {
+                self.keep_open(to);
                 fs::rename(self.dir.join(from), self.dir.join(to))?;
                 self.forget(to);
                 for name in self.paths.values_mut().flatten() {
@@ -360,6 +368,7 @@ impl Hand {
                 }
             }
             Event::Unlink { path } => {
+                self.keep_open(path);
                 fs::remove_file(self.dir.join(path))?;
                 self.forget(path);
             }
@@ -395,6 +404,16 @@ impl Hand {
             Event::Start { .. } | Event::Synced | Event::Failed { .. } | Event::Done => {}
         }
         Ok(())
+    }
+
+    /// The file of a name that is about to go, if there is one.
+    fn keep_open(&mut self, path: &str) {
+        if let Ok(file) = File::open(self.dir.join(path)) {
+            self.removed.push_back(file);
+        }
+        if self.removed.len() > REMOVED_OPEN {
+            self.removed.pop_front();
+        }
     }
 
     fn forget(&mut self, path: &str) {

@@ -4,78 +4,100 @@ use std::collections::BTreeMap;
 
 use luc_lab::{Cell, Step};
 
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    name: &'static str,
+    fs_type: &'static str,
+    /// Arguments of mke2fs.
+    mkfs: &'static str,
+    mount: &'static str,
+    size_mib: u32,
+    /// Its journal is a partition of its own.
+    external_journal: bool,
+}
+
+const ORDERED: Kind = Kind {
+    name: "ordered",
+    fs_type: "ext4",
+    mkfs: "-b 4096",
+    mount: "data=ordered",
+    size_mib: 64,
+    external_journal: false,
+};
+
+/// Kinds beside the usual one.
+const KINDS: [Kind; 10] = [
+    Kind {
+        name: "ordered-1k",
+        mkfs: "-b 1024",
+        ..ORDERED
+    },
+    Kind {
+        name: "ordered-no-csum",
+        mkfs: "-b 4096 -O ^metadata_csum",
+        ..ORDERED
+    },
+    Kind {
+        name: "writeback",
+        mount: "data=writeback",
+        ..ORDERED
+    },
+    Kind {
+        name: "journal",
+        mount: "data=journal",
+        ..ORDERED
+    },
+    Kind {
+        name: "fast-commit",
+        mkfs: "-b 4096 -O fast_commit",
+        ..ORDERED
+    },
+    // Its blocks have triggers, which write into what is journalled.
+    Kind {
+        name: "orphan-file",
+        mkfs: "-b 4096 -O orphan_file",
+        ..ORDERED
+    },
+    Kind {
+        name: "ext3",
+        fs_type: "ext3",
+        mkfs: "-b 4096 -j",
+        ..ORDERED
+    },
+    Kind {
+        name: "tiny-journal",
+        mkfs: "-b 1024 -J size=1",
+        ..ORDERED
+    },
+    Kind {
+        name: "huge-journal",
+        mkfs: "-b 4096 -J size=128",
+        size_mib: 256,
+        ..ORDERED
+    },
+    Kind {
+        name: "external-journal",
+        external_journal: true,
+        ..ORDERED
+    },
+];
+
 /// One file system under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Of the kind of file system.
-    pub name: &'static str,
     /// Policy of LUC; none is the stock kernel.
     pub policy: Option<&'static str>,
     /// LUC is switched off and on, and unloaded, all the time.
     pub churn: bool,
-    fs_type: &'static str,
-    mkfs: &'static str,
-    mount: &'static str,
-    data_mode: &'static str,
-    size_mib: u32,
+    kind: Kind,
 }
 
-/// A kind of file system: name, type, arguments of mke2fs, mount options, size.
-type Kind = (&'static str, &'static str, &'static str, &'static str, u32);
-
-const ORDERED: Kind = ("ordered", "ext4", "-b 4096", "data=ordered", 64);
-
-/// Kinds beside the usual one.
-const KINDS: [Kind; 8] = [
-    ("ordered-1k", "ext4", "-b 1024", "data=ordered", 64),
-    (
-        "ordered-no-csum",
-        "ext4",
-        "-b 4096 -O ^metadata_csum",
-        "data=ordered",
-        64,
-    ),
-    ("writeback", "ext4", "-b 4096", "data=writeback", 64),
-    ("journal", "ext4", "-b 4096", "data=journal", 64),
-    (
-        "fast-commit",
-        "ext4",
-        "-b 4096 -O fast_commit",
-        "data=ordered",
-        64,
-    ),
-    ("ext3", "ext3", "-b 4096 -j", "data=ordered", 64),
-    (
-        "tiny-journal",
-        "ext4",
-        "-b 1024 -J size=1",
-        "data=ordered",
-        64,
-    ),
-    (
-        "huge-journal",
-        "ext4",
-        "-b 4096 -J size=128",
-        "data=ordered",
-        256,
-    ),
-];
-
 fn scenario(kind: Kind, policy: Option<&'static str>, churn: bool) -> Scenario {
-    let (name, fs_type, mkfs, mount, size_mib) = kind;
     Scenario {
-        name,
         policy,
         churn,
-        fs_type,
-        mkfs,
-        mount,
-        data_mode: if mount == "data=writeback" {
-            "writeback"
-        } else {
-            "ordered"
-        },
-        size_mib,
+        kind,
     }
 }
 
@@ -97,6 +119,20 @@ pub fn scenarios() -> Vec<Scenario> {
 }
 
 impl Scenario {
+    /// Of the kind of file system.
+    pub fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    /// What the verifier may ask of data that no sync promised.
+    fn data_mode(&self) -> &'static str {
+        if self.kind.mount == "data=writeback" {
+            "writeback"
+        } else {
+            "ordered"
+        }
+    }
+
     /// The policy as a table shows it.
     pub fn policy_text(&self) -> String {
         let policy = self.policy.unwrap_or("stock");
@@ -109,21 +145,22 @@ impl Scenario {
 
     /// Name and policy; unique.
     pub fn full_name(&self) -> String {
-        format!("{} {}", self.name, self.policy_text())
+        format!("{} {}", self.name(), self.policy_text())
     }
 
     /// Guest memory: base, record and what the replica keeps lie in it.
     pub fn memory_mib(&self) -> u32 {
-        1024 + 3 * self.size_mib
+        1024 + 3 * self.kind.size_mib
     }
 
     /// What the guest does.
     pub fn cell(&self, script: &str, cuts: u32, ops: u32, seed: u32) -> Cell {
         let pairs = [
-            ("FS", self.fs_type.to_owned()),
-            ("MKFS", self.mkfs.to_owned()),
-            ("MOUNT", self.mount.to_owned()),
-            ("DATA", self.data_mode.to_owned()),
+            ("FS", self.kind.fs_type.to_owned()),
+            ("MKFS", self.kind.mkfs.to_owned()),
+            ("MOUNT", self.kind.mount.to_owned()),
+            ("DATA", self.data_mode().to_owned()),
+            ("EXTERNAL", u8::from(self.kind.external_journal).to_string()),
             ("POLICY", self.policy.unwrap_or("stock").to_owned()),
             ("CHURN", u8::from(self.churn).to_string()),
             ("THREADS", "6".to_owned()),
@@ -132,7 +169,7 @@ impl Scenario {
             ("CUTS", cuts.to_string()),
             ("FSCK_EVERY", "4".to_owned()),
             ("SEED", seed.to_string()),
-            ("SIZE_MIB", self.size_mib.to_string()),
+            ("SIZE_MIB", self.kind.size_mib.to_string()),
         ];
         Cell {
             name: "cuts".to_owned(),
@@ -157,15 +194,16 @@ mod tests {
     #[test]
     fn every_kind_is_tormented_with_luc_and_without() {
         let all = scenarios();
-        for (name, ..) in KINDS.into_iter().chain([ORDERED]) {
+        for kind in KINDS.into_iter().chain([ORDERED]) {
             let policies: Vec<_> = all
                 .iter()
-                .filter(|scenario| scenario.name == name)
+                .filter(|scenario| scenario.kind == kind)
                 .map(|scenario| scenario.policy)
                 .collect();
             assert!(
                 policies.contains(&Some("luc")) && policies.contains(&None),
-                "{name}"
+                "{}",
+                kind.name
             );
         }
         let mut names: Vec<_> = all.iter().map(Scenario::full_name).collect();
