@@ -47,17 +47,20 @@ pub enum Part {
     Overhead,
     /// varmail, oltp, metarates and iozone on five disks
     Workloads,
+    /// create-fsync, write-delay, bursts, varmail and oltp on models of real disks; 6.12 only
+    Disks,
 }
 
 impl Part {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::CreateFsync,
         Self::WriteDelay,
         Self::Burst,
         Self::WriteBurst,
         Self::Overhead,
         Self::Workloads,
+        Self::Disks,
     ];
 }
 

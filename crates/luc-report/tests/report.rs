@@ -94,6 +94,17 @@ fn the_workloads_table_reads_well() {
 }
 
 #[test]
+fn real_disks_stand_beside_flat_ones() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--kernels 6.12 --only disks,write-delay --repeats 1";
+    let args = matrix_args(dir.path(), words);
+    let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
+    insta::assert_snapshot!("disks", tidy(&outcome));
+    // Seven disks, and two figures of write-delay.
+    assert_eq!((outcome.reached, outcome.missed), (9, 0));
+}
+
+#[test]
 fn the_best_cell_is_judged_once_and_only_where_there_is_one() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let words = "--kernels 6.12 --only workloads --repeats 1";

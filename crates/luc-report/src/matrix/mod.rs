@@ -9,6 +9,7 @@ use crate::targets::{CREATE_FSYNC, THREADS, Tally, Target};
 
 mod bursts;
 mod costs;
+mod disks;
 mod loops;
 mod workloads;
 
@@ -79,27 +80,27 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
         if has(Part::Workloads) {
             jobs.extend(workloads::jobs(kernel, &args.policies, args.repeats));
         }
-        let mut job = |cpu_mips: u32, cells: Vec<Measurement>| {
-            jobs.push(Job {
-                kernel: kernel.clone(),
-                cpu_mips,
-                cells,
-            });
+        let job = |cpu_mips: u32, cells: Vec<Measurement>| Job {
+            kernel: kernel.clone(),
+            cpu_mips,
+            cells,
         };
         if loop_modes.len() > 1 {
             for (disk, _) in CREATE_FSYNC {
                 let loads = THREADS.map(|threads| create_fsync(disk, threads));
-                job(1000, repeated(disk, &loads, &loop_modes, args.repeats));
+                let cells = repeated(disk, &loads, &loop_modes, args.repeats);
+                jobs.push(job(1000, cells));
             }
         }
         if has(Part::WriteDelay) {
-            job(
-                1000,
-                repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats),
-            );
+            let cells = repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats);
+            jobs.push(job(1000, cells));
         }
         if !kernel.starts_with(SPEED_KERNEL) {
             continue;
+        }
+        if has(Part::Disks) {
+            jobs.extend(disks::jobs(kernel, args.repeats));
         }
         for cpu_mips in SPEEDS {
             let mut cells = Vec::new();
@@ -111,7 +112,7 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
                 cells.extend(repeated("4ms:8", &[write_burst()], &pair, args.repeats));
             }
             if !cells.is_empty() {
-                job(cpu_mips, cells);
+                jobs.push(job(cpu_mips, cells));
             }
         }
     }
@@ -172,6 +173,7 @@ pub fn document(records: &Records) -> (Document, Tally) {
         costs::instructions_section(records, &kernels),
         workloads::section(records, &kernels, &mut tally),
         workloads::policies_section(records, &kernels),
+        disks::section(records, &kernels, &mut tally),
     ]
     .into_iter()
     .filter(|section| !section.table.groups.is_empty())

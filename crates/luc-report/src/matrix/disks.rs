@@ -1,0 +1,177 @@
+//! The figures on models of real disks, beside `null_blk`'s.
+
+use super::workloads::{oltp, varmail};
+use super::{
+    BURST_THREADS, Place, WRITERS, create_fsync, entry, headings, mean, repeated, write_delay,
+};
+use crate::demo::burst;
+use crate::document::{Cell, Section, Table, number};
+use crate::load::{Job, Load, Mode};
+use crate::record::{Record, Records};
+use crate::targets::{CREATE_FSYNC, NEVER_SLOWER, THREADS, Tally};
+
+/// Models (`luc lab disks`), and what one commit takes on them by order of magnitude, milliseconds.
+const MODELS: [(&str, f64); 7] = [
+    ("hdd-7200", 20.0),
+    ("hdd-7200-wc-off", 20.0),
+    ("hdd-15k", 10.0),
+    ("cloud-volume", 2.0),
+    ("sata-ssd", 3.0),
+    ("nvme", 7.0),
+    ("nvme-plp", 0.1),
+];
+
+/// Threads of varmail and oltp.
+const WORKLOAD_THREADS: u32 = 16;
+
+/// Some hundred commits, and fewer where many threads keep the virtual processor busy.
+fn measure_ms(commit_ms: f64, threads: u32) -> u32 {
+    let commits = if threads > 16 { 250.0 } else { 500.0 };
+    // At most ten seconds; no number here is negative.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let ms = (commits * commit_ms).clamp(600.0, 10_000.0) as u32;
+    ms
+}
+
+fn loads(commit_ms: f64) -> Vec<Load> {
+    let mut loads = Vec::from(THREADS.map(|threads| Load::CreateFsync {
+        threads,
+        measure_ms: measure_ms(commit_ms, threads),
+        warmup_ms: measure_ms(commit_ms, threads) / 4,
+    }));
+    let ms = measure_ms(commit_ms, WRITERS);
+    loads.push(Load::WriteDelay {
+        writers: WRITERS,
+        measure_ms: ms,
+        warmup_ms: ms / 4,
+    });
+    loads.extend(BURST_THREADS.map(burst));
+    loads.push(varmail(
+        WORKLOAD_THREADS,
+        measure_ms(commit_ms, WORKLOAD_THREADS),
+    ));
+    // It moves in far larger steps than commits; see `workloads`.
+    loads.push(oltp(
+        WORKLOAD_THREADS,
+        6 * measure_ms(commit_ms, WORKLOAD_THREADS),
+    ));
+    loads
+}
+
+/// One job per disk.
+pub fn jobs(kernel: &str, repeats: u32) -> Vec<Job> {
+    let job = |(disk, commit_ms): (&str, f64)| Job {
+        kernel: kernel.to_owned(),
+        cpu_mips: 1000,
+        cells: repeated(disk, &loads(commit_ms), &[Mode::Stock, Mode::Luc], repeats),
+    };
+    MODELS.into_iter().map(job).collect()
+}
+
+const HEADINGS: [&str; 14] = [
+    "kernel",
+    "disk",
+    "1 thread",
+    "4",
+    "16",
+    "64",
+    "write-delay",
+    "delayed",
+    "burst 4",
+    "16",
+    "varmail 16",
+    "oltp 16",
+    "lowest",
+    "",
+];
+
+const NOTE: &str = "LUC's rate as a ratio to stock's, of create-fsync with 1 to 64 threads, of write-delay (48 writers), of bursts of 4 and 16 \
+fsyncs within 800 us, of varmail and oltp with 16 threads. delayed: share of write-delay's writes, stock -> LUC. lowest: of the row; it is to \
+reach 0.98. `luc lab disks` tells what the disks are; those with a latency and a depth are null_blk's, shown where other \
+parts measured them.";
+
+/// A row of a disk; `None` where nothing was measured on it.
+fn row(
+    records: &Records,
+    kernel: &str,
+    disk: &str,
+    loads: &[Load],
+    tally: &mut Tally,
+) -> Option<Vec<Cell>> {
+    let place = |load: &Load| Place::new(records, kernel, 1000, disk, load.clone());
+    let mut row = vec![Cell::new(kernel), Cell::new(disk)];
+    let mut lowest: Option<f64> = None;
+    for load in loads {
+        let place = place(load);
+        let ratio = place.ratio(Mode::Luc);
+        lowest = lowest.into_iter().chain(mean(ratio)).reduce(f64::min);
+        row.push(entry(ratio, number::fine_ratio));
+        if matches!(load, Load::WriteDelay { .. }) {
+            row.push(delayed(&place));
+        }
+    }
+    let shown = lowest?;
+    row.push(Cell::new(number::fine_ratio(shown)));
+    row.push(tally.verdict(Some(NEVER_SLOWER), lowest));
+    Some(row)
+}
+
+fn delayed(place: &Place<'_>) -> Cell {
+    let share = |mode| mean(place.spread(mode, Record::bad_share));
+    match (share(Mode::Stock), share(Mode::Luc)) {
+        (Some(stock), Some(luc)) => Cell::new(format!(
+            "{} -> {}",
+            number::percent(stock),
+            number::percent(luc)
+        )),
+        _ => Cell::none(),
+    }
+}
+
+/// A row for each model, below rows of `null_blk`.
+pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+    let mut groups = Vec::new();
+    let on_model = |kernel: &str| {
+        let mut all = records.records.iter();
+        all.any(|r| r.kernel == kernel && MODELS.iter().any(|(disk, _)| *disk == r.cell.disk))
+    };
+    for &kernel in kernels.iter().filter(|kernel| on_model(kernel)) {
+        // Judged where they were measured.
+        let mut judged_elsewhere = Tally::default();
+        let flat = CREATE_FSYNC.into_iter().filter_map(|(disk, _)| {
+            let mut loads = Vec::from(THREADS.map(|threads| create_fsync(disk, threads)));
+            loads.push(write_delay());
+            loads.extend(BURST_THREADS.map(burst));
+            loads.push(varmail(WORKLOAD_THREADS, 0));
+            loads.push(oltp(WORKLOAD_THREADS, 0));
+            row(records, kernel, disk, &loads, &mut judged_elsewhere)
+        });
+        groups.push(flat.collect());
+        let models = MODELS.into_iter();
+        let models = models.filter_map(|(disk, ms)| row(records, kernel, disk, &loads(ms), tally));
+        groups.push(models.collect());
+    }
+    groups.retain(|group: &Vec<_>| !group.is_empty());
+    Section {
+        title: "Models of real disks".to_owned(),
+        note: NOTE.to_owned(),
+        charts: Vec::new(),
+        table: Table {
+            headings: headings(&HEADINGS),
+            left: 2,
+            groups,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lab_knows_every_model() {
+        for (disk, _) in MODELS {
+            assert!(disk.parse::<luc_lab::DiskSpec>().is_ok(), "{disk}");
+        }
+    }
+}
