@@ -24,6 +24,12 @@ impl Found {
         let claims = claims(&data, session);
         Self { size, data, claims }
     }
+
+    /// Whether some sector holds neither zeros nor a label.
+    pub(crate) fn has_garbage(&self) -> bool {
+        let mut sectors = self.data.chunks(SECTOR_BYTES);
+        sectors.any(|bytes| Label::of(bytes).is_none() && !is_zero(bytes))
+    }
 }
 
 /// The file that most labels name, the lower number if as many name another one.

@@ -52,6 +52,7 @@ pub fn verify(tree: &dyn Tree, history: &History, mode: DataMode) -> io::Result<
         entries: &listing.entries,
         inodes: HashMap::new(),
         legal: RefCell::new(HashMap::new()),
+        nobodys: RefCell::new(HashMap::new()),
         violations: Vec::new(),
     };
     for (path, why) in &listing.unreadable {
@@ -89,6 +90,8 @@ struct Check<'a> {
     inodes: HashMap<u64, Inode>,
     /// Whether an inode without any label may be a file.
     legal: RefCell<HashMap<(u32, u64), bool>>,
+    /// Whether an inode without any label can be no file at all.
+    nobodys: RefCell<HashMap<u64, bool>>,
     violations: Vec<Violation>,
 }
 
@@ -183,9 +186,23 @@ impl<'a> Check<'a> {
             return claims == file || self.mode == DataMode::Writeback;
         }
         let mut legal = self.legal.borrow_mut();
-        *legal.entry((file, entry.inode)).or_insert_with(|| {
-            let judge = self.judge(file);
-            judge.is_some_and(|judge| judge.judge("", &inode.found).is_empty())
+        *legal
+            .entry((file, entry.inode))
+            .or_insert_with(|| self.accepts(file, &inode.found))
+            || self.is_nobodys(entry.inode, &inode.found)
+    }
+
+    fn accepts(&self, file: u32, found: &Found) -> bool {
+        let judge = self.judge(file);
+        judge.is_some_and(|judge| judge.judge("", found).is_empty())
+    }
+
+    /// Whether it holds something that no file can. Then it may be any: its name is not to blame.
+    fn is_nobodys(&self, inode: u64, found: &Found) -> bool {
+        let mut nobodys = self.nobodys.borrow_mut();
+        *nobodys.entry(inode).or_insert_with(|| {
+            let mut files = self.history.files.keys();
+            found.has_garbage() && !files.any(|file| self.accepts(*file, found))
         })
     }
 
@@ -230,35 +247,36 @@ impl<'a> Check<'a> {
     /// times at which none is.
     fn fit(&self, thread: usize, names: &[usize]) -> (Fit, Vec<Span>) {
         let thread = &self.history.threads[thread];
-        let mut wrong: HashMap<usize, bool> = HashMap::new();
-        let mut count = 0;
-        for name in names {
-            let is = !self.may_be(*name, self.history.names[*name].base);
-            wrong.insert(*name, is);
-            count += usize::from(is);
-        }
+        let value = |name: &usize| (*name, self.history.names[*name].base);
+        let mut now: HashMap<usize, Value> = names.iter().map(value).collect();
+        let is_wrong = |(name, value): (&usize, &Value)| !self.may_be(*name, *value);
+        let mut count = now.iter().filter(|pair| is_wrong(*pair)).count();
         let mut best = Fit {
             changes: 0,
-            wrong: count,
+            wrong: usize::MAX,
         };
         let mut spans = Vec::new();
         let mut begun = thread.base_begun;
         for changes in 0..=thread.changes.len() {
             if let Some(change) = changes.checked_sub(1).map(|last| &thread.changes[last]) {
                 for (name, value) in &change.effects {
-                    let is = !self.may_be(*name, *value);
-                    let was = wrong.insert(*name, is).unwrap_or(false);
-                    count = count + usize::from(is) - usize::from(was);
+                    count += usize::from(is_wrong((name, value)));
+                    if let Some(before) = now.insert(*name, *value) {
+                        count -= usize::from(is_wrong((name, &before)));
+                    }
                 }
                 begun = change.begun;
             }
-            if count <= best.wrong {
-                best = Fit {
-                    changes,
-                    wrong: count,
-                };
+            if count > best.wrong {
+                continue;
             }
-            if count == 0 {
+            // Files without a label fit many names; which of them are one file tells them apart.
+            let links = self.wrong_links(names.iter().map(|name| (*name, now[name])));
+            let wrong = count + links.len();
+            if wrong <= best.wrong {
+                best = Fit { changes, wrong };
+            }
+            if wrong == 0 {
                 let end = thread.changes.get(changes).and_then(|next| next.ended);
                 spans.push(Span::new(begun, end));
             }
@@ -322,16 +340,16 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Names of one file lead to one inode, names of two to two, and the inode counts them.
-    fn links(&mut self, now: &[Value]) {
+    /// Names of one file lead to one inode, names of two to two; which do not, and what they should.
+    fn wrong_links(&self, names: impl Iterator<Item = (usize, Value)>) -> Vec<(usize, String)> {
         let mut inode_of: HashMap<u32, (u64, usize)> = HashMap::new();
         let mut file_of: HashMap<u64, (u32, usize)> = HashMap::new();
         let mut wrong = Vec::new();
-        for (name, value) in now.iter().enumerate() {
-            let (Value::File(file), Some(entry)) = (*value, self.found[name]) else {
+        for (name, value) in names {
+            let (Value::File(file), Some(entry)) = (value, self.found[name]) else {
                 continue;
             };
-            if entry.kind != Type::File || !self.may_be(name, *value) {
+            if entry.kind != Type::File || !self.may_be(name, value) {
                 continue;
             }
             let (inode, first) = *inode_of.entry(file).or_insert((entry.inode, name));
@@ -343,6 +361,12 @@ impl<'a> Check<'a> {
                 wrong.push((name, format!("another inode than {}", self.path(first))));
             }
         }
+        wrong
+    }
+
+    /// Every inode counts its names.
+    fn links(&mut self, now: &[Value]) {
+        let wrong = self.wrong_links(now.iter().copied().enumerate());
         for (name, expected) in wrong {
             let inode = self.found[name].map_or(0, |entry| entry.inode);
             let path = self.path(name).to_owned();

@@ -3,6 +3,7 @@
 mod support;
 
 use luc_torture::mark::{Durability, Event, Target};
+use luc_torture::record::SECTOR_BYTES;
 use luc_torture::{DataMode, Kind};
 use support::{Scene, sector};
 
@@ -469,5 +470,39 @@ fn an_intent_alone_explains_and_promises_nothing() {
     scene.tree = before;
     scene.fine();
     scene.mark(1, support::sync(Target::File(10), false));
+    scene.fine();
+}
+
+/// A file without any label may be under its old name or its new one. Garbage in it is garbage, and
+/// no wrong name.
+#[test]
+fn garbage_alone_is_no_wrong_name() {
+    let mut scene = Scene::new();
+    for (file, path) in [(1, "a/one"), (2, "a/two")] {
+        scene.create(1, file, path);
+        scene.truncate(1, file, 5337);
+    }
+    scene.synced(1, Target::All);
+    let mut garbage = [0; SECTOR_BYTES];
+    garbage[100] = 1;
+    scene.tree.put("a/two", 3, &garbage);
+    // Marked, but it has not happened.
+    let (from, to) = ("a/two".into(), "a/one".into());
+    scene.mark(1, Event::Rename { from, to });
+    scene.broken(Kind::Garbage, "a/two sector 3", None);
+}
+
+/// Files without any label are told apart by their links.
+#[test]
+fn an_empty_file_is_not_taken_for_another_with_the_same_name() {
+    let mut scene = Scene::new();
+    scene.create(1, 1, "a/one");
+    scene.create(1, 2, "a/two");
+    scene.synced(1, Target::All);
+    // Marked, but it has not happened.
+    let (file, path) = (2, "a/three".into());
+    scene.mark(1, Event::Link { file, path });
+    let (from, to) = ("a/three".into(), "a/one".into());
+    scene.mark(1, Event::Rename { from, to });
     scene.fine();
 }

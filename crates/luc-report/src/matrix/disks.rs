@@ -53,7 +53,7 @@ fn loads(commit_ms: f64) -> Vec<Load> {
     // It moves in far larger steps than commits; see `workloads`.
     loads.push(oltp(
         WORKLOAD_THREADS,
-        6 * measure_ms(commit_ms, WORKLOAD_THREADS),
+        2 * measure_ms(commit_ms, WORKLOAD_THREADS),
     ));
     loads
 }
