@@ -5,11 +5,13 @@
 #   make demo    a stock Debian kernel, in a VM on virtual time, without and with LUC
 #   make test    everything: unit, property, end-to-end and kernel tests
 #
-# and three more for those who work on it:
+# and four more for those who work on it:
 #
 #   make check   the fast part of the tests: no root, no VM, no network but crates
 #   make bench   the full table of figures (about 40 minutes)
-#   make torture power cuts by the thousand, with LUC and without (about an hour)
+#   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
+#                (60) each; needs clang and says so
+#   make torture power cuts by the thousand, with LUC and without (about an hour), and make fuzz
 #   make install install-dkms   on a real server; see README.md
 
 CARGO      ?= cargo
@@ -40,7 +42,15 @@ bench: deps
 	@$(MAKE) --no-print-directory $(LUC)
 	@$(LUC) bench matrix --out out/bench
 
-torture: deps
+fuzz:
+	@scripts/fuzz.sh
+
+# What fuzzing needs is installed with the rest; by itself it installs nothing.
+deps-fuzz: deps
+	@scripts/deps.sh --fuzz
+
+torture: deps-fuzz
+	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory $(LUC)
 	@$(LUC) lab torture
 
@@ -80,4 +90,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench torture check test module install install-dkms clean FORCE
+.PHONY: all deps deps-fuzz demo bench fuzz torture check test module install install-dkms clean FORCE

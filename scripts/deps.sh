@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make demo` and `make test` need on Debian or Ubuntu.
+# Installs what `make demo` and `make test` need on Debian or Ubuntu; with
+# --fuzz, what `make fuzz` needs.
 #
 # Only what is missing is installed, from the machine's own package sources.
 # Where they offer no QEMU that counts instructions right, the backports of the
@@ -89,6 +90,12 @@ install_rust() {
 	done
 	die "no Rust $RUST_MIN or newer in the package sources; install it and put cargo on PATH"
 }
+
+# A clang with its fuzzer and sanitizers, and the readers of its coverage.
+if [ "${1:-}" = --fuzz ]; then
+	if ! "$(dirname "$0")/fuzz.sh" --probe 2>/dev/null; then apt_install clang libclang-rt-dev llvm; fi
+	exit
+fi
 
 missing=()
 need() { have "$1" || missing+=("$2"); }

@@ -276,6 +276,9 @@ static luc_u64 drain_counted(const struct lucdisk_params *p,
 	blocks = s->spilled_extents ? count * blocks : s->spilled_blocks;
 	blocks = lucdisk_min(blocks, s->spilled_blocks);
 	s->spilled_blocks -= blocks;
+	/* The average was rounded up: blocks may run out before runs do. */
+	if (!s->spilled_blocks)
+		s->spilled_extents = 0;
 	s->dirty_blocks = lucdisk_sub(s->dirty_blocks, blocks);
 	s->ahead_valid = 0;
 	return lucdisk_max(1, lucdisk_add(at_ns, lucdisk_mul(count, one)));

@@ -347,6 +347,23 @@ fn a_rotating_cache_drains_runs_in_one_go_and_rewrites_once() {
 }
 
 #[test]
+fn runs_of_different_length_drain_to_the_last_block() {
+    // More runs than have a known place, one of them longer: an average rounded up.
+    for runs in 17..80 {
+        for long in 1..8 {
+            let write = |n: u64| {
+                let blocks = if n < long { 2 } else { 1 };
+                Request::write(n * 7919 % 1000 * 8000, blocks * BLOCK)
+            };
+            let mut all: Vec<_> = (0..runs).map(write).collect();
+            all.push(Request::flush());
+            let done = one_by_one(arm(&[("cache_bytes", 16 << 20)]), &all);
+            assert!(done.last().unwrap().latency_ns() > 16 * MS, "{runs} runs");
+        }
+    }
+}
+
+#[test]
 fn the_cache_takes_writes_while_the_arm_is_busy() {
     let mut queue = Queue::new(arm(&[
         ("cache_bytes", 16 << 20),

@@ -1,4 +1,4 @@
-//! Rules for `abi/`, `control/`, `kmod/` and `lab/disk/`.
+//! Rules for `abi/`, `control/`, `kmod/`, `lab/disk/` and `fuzz/`.
 
 use std::collections::BTreeSet;
 
@@ -72,6 +72,12 @@ fn includes(file: &File) -> Vec<String> {
                 || in_dir("../abi/")
                 || in_dir("../control/")
                 || system.is_some_and(kernel)
+        } else if file.below("fuzz/") {
+            // In user space; of the product, what it fuzzes.
+            let product = ["../abi/", "../control/", "../lab/disk/"];
+            quoted.is_some_and(own)
+                || product.into_iter().any(in_dir)
+                || system.is_some_and(|n| !kernel(n))
         } else {
             true
         }
@@ -100,6 +106,9 @@ fn layers_include_only_what_lies_below_them() {
             ("lab/disk/x.h", "#include \"kmod/x.h\"\n"),
             ("lab/disk/kmod/x.c", "#include <stdio.h>\n"),
             ("lab/disk/kmod/x.c", "#include \"../../../kmod/luc.h\"\n"),
+            ("control/x.c", "#include \"../fuzz/harness.h\"\n"),
+            ("fuzz/x.c", "#include \"../kmod/luc.h\"\n"),
+            ("fuzz/x.c", "#include <linux/types.h>\n"),
         ],
         &[
             (
@@ -119,6 +128,10 @@ fn layers_include_only_what_lies_below_them() {
                 "#include <linux/fs.h>\n#include \"../lucdisk_model.h\"\n",
             ),
             ("crates/x.c", "#include <stdio.h>\n"),
+            (
+                "fuzz/x.c",
+                "#include <stdio.h>\n#include \"../lab/disk/lucdisk_model.h\"\n",
+            ),
         ],
     );
 }

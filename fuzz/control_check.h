@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What no step of a controller may do, written from the headers and essays of
+ * control/ and not from its code.
+ */
+#ifndef LUC_FUZZ_CONTROL_CHECK_H
+#define LUC_FUZZ_CONTROL_CHECK_H
+
+#include "../control/luc_batch.h"
+#include "../control/luc_copyout.h"
+#include "../control/luc_pid.h"
+#include "harness.h"
+
+static inline int within(luc_s64 value, wide min, wide max)
+{
+	return value >= min && value <= max;
+}
+
+static inline int by_pid(const struct luc_params *p)
+{
+	return p->policy == LUC_POLICY_PID || p->policy == LUC_POLICY_LUC;
+}
+
+/* The knob delay_limit_us: nothing is held for longer. */
+static inline wide knob_limit_ns(const struct luc_params *p)
+{
+	wide limit = (wide)(p->delay_limit_us > 0 ? p->delay_limit_us : 0) * LUC_NS_PER_US;
+
+	return limit > INT64_MAX ? INT64_MAX : limit;
+}
+
+/* The essay's bound on a hold: C (1 + k/n), 4 C at most, C as the knob scales it. */
+static inline wide hold_limit_ns(const struct luc_params *p, const struct luc_input *in)
+{
+	wide commit = (wide)in->commit_avg_ns * p->delay_limit_percent / 100;
+	wide here = in->events > 1 ? in->events : 1;
+	wide limit = commit;
+
+	if (p->policy == LUC_POLICY_STATIC)
+		return knob_limit_ns(p);
+	if (in->syncing_events > 0)
+		limit += commit * in->syncing_events / here;
+	if (limit > 4 * commit)
+		limit = 4 * commit;
+	return limit < knob_limit_ns(p) ? limit : knob_limit_ns(p);
+}
+
+/* The earlier of two bounds on the end of a hold. */
+static inline wide hold_end_ns(const struct luc_state *s, luc_s64 wait_ns,
+			       const struct luc_params *p)
+{
+	wide wait = wait_ns < knob_limit_ns(p) ? wait_ns : knob_limit_ns(p);
+	wide end = s->open_ns + wait;
+
+	return end > INT64_MAX ? INT64_MAX : end < INT64_MIN ? INT64_MIN : end;
+}
+
+/* Whatever parameters, state and input are. */
+static inline void check_answer(enum luc_step step, const struct luc_params *p,
+				const struct luc_state *before,
+				const struct luc_state *after,
+				const struct luc_input *in,
+				const struct luc_output *out)
+{
+	int held = out->reason == LUC_REASON_HOLD;
+
+	must(within(out->reason, 0, LUC_REASON_NR - 1));
+	must(within(out->copy, 0, 1));
+	must(within(out->limit_ns, 0, knob_limit_ns(p)));
+	must(held || !out->wake_ns);
+	switch (step) {
+	case LUC_STEP_OPEN:
+		must(!held || (!in->urgent && out->wake_ns <= hold_end_ns(after, after->wait_ns, p)));
+		must(!held || by_pid(p) || p->policy == LUC_POLICY_STATIC);
+		must(held == (after->wait_ns != 0));
+		must(within(after->wait_ns, 0, knob_limit_ns(p)));
+		break;
+	case LUC_STEP_POLL:
+		must(!held || (!in->urgent && in->now_ns < out->wake_ns));
+		must(!held || out->wake_ns <= hold_end_ns(before, before->wait_ns, p));
+		must(in->urgent || luc_batch_met(p, after, in->events) ==
+				   (out->reason == LUC_REASON_SETPOINT));
+		break;
+	case LUC_STEP_CLOSE:
+		must(out->reason == LUC_REASON_NOW);
+		must(before->hold_ns < -1 || after->hold_ns >= -1);
+		must(!by_pid(p) || before->hold_ns > out->limit_ns ||
+		     after->hold_ns <= out->limit_ns);
+		must(after->integral_milli == before->integral_milli ||
+		     within(after->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
+		break;
+	default:
+		must(!out->copy || after->copy_active == LUC_COPY_ON);
+		if (luc_copyout_idle(before, in))
+			must(!out->copy && !memcmp(before, after, sizeof(*after)));
+	}
+	/* Two controllers in one struct: neither touches what is the other's. */
+	if (step == LUC_STEP_COPYOUT) {
+		struct luc_state same = *after;
+
+		same.copy_active = before->copy_active;
+		same.copy_clean = before->copy_clean;
+		same.copy_backoff = before->copy_backoff;
+		same.copy_pause = before->copy_pause;
+		must(!memcmp(before, &same, sizeof(same)));
+	} else {
+		must(after->copy_active == before->copy_active &&
+		     after->copy_clean == before->copy_clean &&
+		     after->copy_backoff == before->copy_backoff &&
+		     after->copy_pause == before->copy_pause);
+	}
+}
+
+/* What a state is that began as luc_state_init() made it, under knobs in bounds. */
+static inline void check_state(const struct luc_state *s)
+{
+	must(s->wait_ns >= 0 && s->bound_ns >= 0 && s->idle_ns >= 0 && s->resets >= 0);
+	must(within(s->hold_ns, -1, 1000000 * LUC_NS_PER_US));
+	must(within(s->wait_ns, 0, 1000000 * LUC_NS_PER_US));
+	must(s->gap_ns >= 0 && s->step_ns >= 0);
+	must(within(s->stale, 0, 1));
+	must(within(s->fresh_skip, 0, 64) && within(s->fresh_skip_next, 1, 64));
+	must(within(s->stale_skip, 0, 64) && within(s->stale_skip_next, 1, 64));
+	must(within(s->doubts, 0, 3));
+	must(within(s->trial_phase, LUC_TRIAL_OFF, LUC_TRIAL_STAY_HELD));
+	must(within(s->trial_left, 0, 16384) && s->trial_calls >= 0);
+	must(s->trial_phase == LUC_TRIAL_OFF || s->trial_left > 0);
+	must(s->trial_phase == LUC_TRIAL_STAY_FREE || s->trial_phase == LUC_TRIAL_STAY_HELD ||
+	     within(s->trial_left, 0, 18));
+	must(s->trial_free_milli >= 0);
+	must(s->trial_winner ? within(s->trial_stay, 256, 16384) : !s->trial_stay);
+	must(s->trial_winner == LUC_TRIAL_OFF || s->trial_winner == LUC_TRIAL_STAY_FREE ||
+	     s->trial_winner == LUC_TRIAL_STAY_HELD);
+	must(within(s->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
+	must(within(s->error_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
+	must(within(s->error_known, 0, 1));
+	must(within(s->copy_active, LUC_COPY_OFF, LUC_COPY_STOPPED));
+	must(within(s->copy_clean, 0, (wide)1000000 << 12));
+	must(within(s->copy_backoff, 0, 12) && within(s->copy_pause, 0, 32));
+}
+
+/* The terms of the law cannot exceed what the largest error gives. */
+static inline void check_terms(const struct luc_params *p, const struct luc_output *out)
+{
+	wide p_max = (wide)p->kp_milli * LUC_PID_E_MAX_MILLI / 1000;
+	wide i_max = (wide)p->ki_milli * LUC_PID_E_MAX_MILLI / 1000;
+	wide d_max = (wide)p->kd_milli * 2 * LUC_PID_E_MAX_MILLI / LUC_PID_DT_MIN_MILLI;
+
+	must(within(out->p_milli, -p_max, p_max));
+	must(within(out->i_milli, -i_max, i_max));
+	must(within(out->d_milli, -d_max, d_max));
+	must(out->u_milli == (wide)out->p_milli + out->i_milli + out->d_milli);
+	must(!out->p_milli || (out->p_milli > 0) == (out->e_milli > 0));
+}
+
+#endif
