@@ -24,12 +24,6 @@ impl Found {
         let claims = claims(&data, session);
         Self { size, data, claims }
     }
-
-    /// Whether some sector holds neither zeros nor a label.
-    pub(crate) fn has_garbage(&self) -> bool {
-        let mut sectors = self.data.chunks(SECTOR_BYTES);
-        sectors.any(|bytes| Label::of(bytes).is_none() && !is_zero(bytes))
-    }
 }
 
 /// The file that most labels name, the lower number if as many name another one.
@@ -61,6 +55,16 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Whether nothing is wrong.
+    pub(crate) fn accepts(&self, found: &Found) -> bool {
+        let Some(epoch) = self.epoch(found.size) else {
+            return false;
+        };
+        let mut sectors = (0..).zip(found.data.chunks(SECTOR_BYTES));
+        sectors.all(|(sector, bytes)| self.sector(sector, bytes, epoch).is_none())
+            && found.missing("").is_none()
+    }
+
     /// All that is wrong with the file found at `path`.
     pub(crate) fn judge(&self, path: &str, found: &Found) -> Vec<Violation> {
         let mut violations = Vec::new();

@@ -193,16 +193,15 @@ impl<'a> Check<'a> {
     }
 
     fn accepts(&self, file: u32, found: &Found) -> bool {
-        let judge = self.judge(file);
-        judge.is_some_and(|judge| judge.judge("", found).is_empty())
+        self.judge(file).is_some_and(|judge| judge.accepts(found))
     }
 
-    /// Whether it holds something that no file can. Then it may be any: its name is not to blame.
+    /// Whether it holds what no file can. Then it may be any: its name is not to blame.
     fn is_nobodys(&self, inode: u64, found: &Found) -> bool {
         let mut nobodys = self.nobodys.borrow_mut();
         *nobodys.entry(inode).or_insert_with(|| {
             let mut files = self.history.files.keys();
-            found.has_garbage() && !files.any(|file| self.accepts(*file, found))
+            !files.any(|file| self.accepts(*file, found))
         })
     }
 

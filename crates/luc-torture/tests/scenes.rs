@@ -473,22 +473,27 @@ fn an_intent_alone_explains_and_promises_nothing() {
     scene.fine();
 }
 
-/// A file without any label may be under its old name or its new one. Garbage in it is garbage, and
-/// no wrong name.
+/// A file without any label may be under its old name or its new one. What is wrong in it is named
+/// as what it is, and not as a wrong name.
 #[test]
-fn garbage_alone_is_no_wrong_name() {
+fn what_no_file_can_hold_is_no_wrong_name() {
     let mut scene = Scene::new();
     for (file, path) in [(1, "a/one"), (2, "a/two")] {
         scene.create(1, file, path);
         scene.truncate(1, file, 5337);
     }
     scene.synced(1, Target::All);
-    let mut garbage = [0; SECTOR_BYTES];
-    garbage[100] = 1;
-    scene.tree.put("a/two", 3, &garbage);
     // Marked, but it has not happened.
     let (from, to) = ("a/two".into(), "a/one".into());
     scene.mark(1, Event::Rename { from, to });
+    let mut long = scene.clone();
+    long.tree.data("a/two").resize(9999, 0);
+    let violations = long.violations();
+    assert_eq!(violations.len(), 1, "{violations:#?}");
+    assert_eq!(violations[0].kind, Kind::Size, "{violations:#?}");
+    let mut garbage = [0; SECTOR_BYTES];
+    garbage[100] = 1;
+    scene.tree.put("a/two", 3, &garbage);
     scene.broken(Kind::Garbage, "a/two sector 3", None);
 }
 
