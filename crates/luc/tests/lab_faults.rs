@@ -7,12 +7,11 @@
 
 mod lab_support;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::sync::Mutex;
+use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, check, fail, guest, guest_source, module, run_jobs, test,
+    Answer, Job, Outcome, Test, Trouble, c_program, check, guest, guest_source, module, run_jobs,
+    test,
 };
 use luc_lab::{Content, GuestFile};
 
@@ -69,31 +68,10 @@ fn owners(kernel: &str) -> Outcome {
     });
     spec.files.push(GuestFile {
         guest_path: "/t/fentry".into(),
-        content: Content::Program(fentry()?),
+        content: Content::Program(c_program("owners/fentry.c")?),
     });
     run_jobs(&spec, &jobs)?;
     Ok(())
-}
-
-/// The program that puts a BPF program on a function's entry. It is C, because
-/// its data comes from the kernel's own headers, and the C compiler that every
-/// build of this project needs is all it takes.
-fn fentry() -> Result<PathBuf, Trouble> {
-    // Each test makes the same file.
-    static BUILDS: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = BUILDS.lock();
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fentry");
-    let output = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&program)
-        .arg(guest_source("owners/fentry.c"))
-        .output()
-        .map_err(|error| Trouble::Skip(format!("no C compiler cc: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return fail(format!("fentry.c: {}", said.trim()));
-    }
-    Ok(program)
 }
 
 /// With a journal of 4 MiB commits are forced by want of space all the time, and

@@ -17,6 +17,7 @@
 
 #define LUCDISK_MILLION 1000000
 #define LUCDISK_FAULT_ANY 0xff
+#define LUCDISK_FAULT_FUA 0xfe	/* a write with FUA */
 
 static const struct {
 	const char *name;
@@ -25,6 +26,7 @@ static const struct {
 	{ "read", LUCDISK_READ },
 	{ "write", LUCDISK_WRITE },
 	{ "flush", LUCDISK_FLUSH },
+	{ "fua", LUCDISK_FAULT_FUA },
 	{ "any", LUCDISK_FAULT_ANY },
 };
 
@@ -133,12 +135,19 @@ ssize_t lucdisk_fault_show(struct lucdisk *disk, char *page)
 	return len;
 }
 
+static bool lucdisk_fault_is_of(u8 op, const struct lucdisk_request *request)
+{
+	if (op == LUCDISK_FAULT_FUA)
+		return request->op == LUCDISK_WRITE && request->fua;
+	return op == LUCDISK_FAULT_ANY || op == request->op;
+}
+
 static bool lucdisk_fault_meets(const struct lucdisk_fault *fault,
 				const struct lucdisk_request *request)
 {
 	u64 sectors = request->bytes / SECTOR_SIZE;
 
-	if (fault->op != LUCDISK_FAULT_ANY && fault->op != request->op)
+	if (!lucdisk_fault_is_of(fault->op, request))
 		return false;
 	if (request->op == LUCDISK_FLUSH)
 		return true;

@@ -28,6 +28,11 @@ put lucdisk0 fault "read 8 8 1000000 eio"
 check 1 "*" dd if=/dev/lucdisk0 of=/dev/null bs=4k skip=1 count=1 iflag=direct
 is "reads fail, writes do not" "...." "$(tries lucdisk0 0 3)"
 put lucdisk0 fault ""
+hits=$(get lucdisk0 fault_hits)
+
+put lucdisk0 fault "fua 0 99999 1000000 eio"
+is "not a FUA write among these" "....0" "$(tries lucdisk0 0 3)$(($(get lucdisk0 fault_hits) - hits))"
+put lucdisk0 fault ""
 
 put lucdisk0 fault "any 0 99999 300000 eio"
 put lucdisk0 fault_seed 5

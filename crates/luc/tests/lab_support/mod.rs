@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -165,6 +165,28 @@ pub fn module(kernel: &str, source: &Path) -> Result<PathBuf, Trouble> {
         source,
         &mut Silent,
     )?)
+}
+
+/// A C program of `tests/guest/`, built for this machine with a compiler that
+/// every build of this project needs, to be copied into the guest.
+pub fn c_program(source: &str) -> Result<PathBuf, Trouble> {
+    // Tests that run at once make the same file.
+    static BUILDS: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUILDS.lock();
+    let source = guest_source(source);
+    let name = source.file_stem().unwrap_or_default();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let output = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .output()
+        .map_err(|error| Trouble::Skip(format!("no C compiler cc: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return fail(format!("{}: {}", source.display(), said.trim()));
+    }
+    Ok(program)
 }
 
 /// The driver of the lab's disk, built for a kernel.
@@ -330,6 +352,18 @@ fn log_troubles(kernel_log: &str, jobs: &[Job]) -> Vec<String> {
 }
 
 impl Answer {
+    /// What a script had to tell besides its checks: its lines `tell ...`.
+    pub fn told(&self) -> impl Iterator<Item = String> {
+        let steps = |cell: &luc_lab::CellResult| {
+            let lines = cell.steps.iter().flat_map(|step| step.stdout.lines());
+            let told = lines.filter_map(|line| line.strip_prefix("tell "));
+            told.map(|line| format!("{}: {line}", cell.name))
+                .collect::<Vec<_>>()
+        };
+        let cells = &self.result.report.cells;
+        cells.iter().flat_map(steps).collect::<Vec<_>>().into_iter()
+    }
+
     /// A JSON file that a cell left in its `$LUC_OUT`.
     pub fn json(&self, cell: &str, file: &str) -> Result<Value, Trouble> {
         let path = format!("{cell}/{file}.json");

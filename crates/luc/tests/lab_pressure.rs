@@ -1,0 +1,105 @@
+//! What may happen to a file system while LUC holds its commits and copies its
+//! metadata out: a disk that fails, stalls or goes, no memory, signals, another
+//! clock, a processor that goes, suspend, growth, a thousand mounts. Each time
+//! the same load runs with LUC and without, and the same must come of it.
+
+mod lab_support;
+
+use std::process::ExitCode;
+
+use lab_support::{
+    Answer, Job, Outcome, Test, Trouble, c_program, disk_module, guest, guest_source, module,
+    run_jobs, test,
+};
+use luc_lab::{Content, GuestFile, RunSpec};
+
+/// Kernel log lines of a disk that fails or goes.
+const DISK_FAILS: &[&str] = &[
+    "I/O error, dev lucdisk0",
+    "Buffer I/O error on dev",
+    "EXT4-fs error (device lucdisk0)",
+    "EXT4-fs (lucdisk0)",
+    "EXT4-fs warning (device lucdisk0)",
+    "JBD2: ",
+    "Aborting journal on device lucdisk0",
+];
+
+/// Kernel log lines when it kills who took all memory.
+const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
+
+fn main() -> ExitCode {
+    let mut tests: Vec<Test> = Vec::new();
+    for kernel in ["6.1", "6.12", "7.2"] {
+        tests.push(test(format!("disk_on_{kernel}"), move || disk(kernel)));
+        tests.push(test(format!("system_on_{kernel}"), move || system(kernel)));
+    }
+    lab_support::main("lab_pressure", &tests)
+}
+
+/// A guest with the lab's disk and the load.
+fn guest_for(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
+    let mut spec = guest(kernel, jobs)?;
+    spec.cpu_mips = 125.0;
+    let file = |guest_path: &str, content| GuestFile {
+        guest_path: guest_path.into(),
+        content,
+    };
+    spec.files.extend([
+        file("/t/lucdisk.ko", Content::Host(disk_module(kernel)?)),
+        file("/t/disk_lib.sh", Content::Host(guest_source("disk_lib.sh"))),
+        file(
+            "/t/pressure_lib.sh",
+            Content::Host(guest_source("pressure_lib.sh")),
+        ),
+        file(
+            "/usr/bin/syncers",
+            Content::Program(c_program("pressure/syncers.c")?),
+        ),
+    ]);
+    Ok(spec)
+}
+
+/// Runs the jobs and prints what they measured.
+fn run(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
+    let answer = run_jobs(spec, jobs)?;
+    for line in answer.told() {
+        println!("  {} {line}", spec.kernel);
+    }
+    Ok(answer)
+}
+
+fn disk(kernel: &str) -> Outcome {
+    let mut jobs = vec![
+        Job::new("pressure_errors", &[])?.allow(DISK_FAILS),
+        Job::new("pressure_gone", &[])?.allow(DISK_FAILS),
+    ];
+    // It is long, and what it looks for is the module's own.
+    if kernel == "6.12" {
+        jobs.push(Job::new("pressure_mounts", &[])?);
+    }
+    run(&guest_for(kernel, &jobs)?, &jobs)?;
+    Ok(())
+}
+
+fn system(kernel: &str) -> Outcome {
+    let jobs = [
+        Job::new("pressure_admin", &[])?,
+        Job::new("pressure_suspend", &[])?,
+        Job::new("pressure_memory", &[])?.allow(MEMORY_IS_OUT),
+    ];
+    let mut spec = guest_for(kernel, &jobs)?;
+    // With virtual time they share one, which is enough to take one away.
+    spec.vcpus = 2;
+    // All of it is filled several times over.
+    spec.memory_mib = 320;
+    spec.modules.push("quota_v2".into());
+    let modules = module(kernel, &guest_source("pressure"))?;
+    for name in ["pressure_alloc.ko", "pressure_suspend.ko"] {
+        spec.files.push(GuestFile {
+            guest_path: format!("/t/{name}"),
+            content: Content::Host(modules.with_file_name(name)),
+        });
+    }
+    run(&spec, &jobs)?;
+    Ok(())
+}
