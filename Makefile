@@ -5,13 +5,15 @@
 #   make demo    a stock Debian kernel, in a VM on virtual time, without and with LUC
 #   make test    everything: unit, property, end-to-end and kernel tests
 #
-# and four more for those who work on it:
+# and more for those who work on it:
 #
 #   make check   the fast part of the tests: no root, no VM, no network but crates
 #   make bench   the full table of figures (about 40 minutes)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
-#   make torture power cuts by the thousand, with LUC and without (about an hour), and make fuzz
+#   make debug   a kernel that checks itself: builds it once and runs LUC on it
+#   make torture power cuts by the thousand, with LUC and without (about an hour), and
+#                the two above
 #   make install install-dkms   on a real server; see README.md
 
 CARGO      ?= cargo
@@ -20,6 +22,8 @@ TARGET     := x86_64-unknown-linux-gnu
 # A line for every test that was skipped.
 export LUC_SKIPS := $(CURDIR)/target/skips
 LUC        := target/$(TARGET)/release/luc
+# 6.12-races, for data races, can be had as well.
+DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
@@ -42,17 +46,26 @@ bench: deps
 	@$(MAKE) --no-print-directory $(LUC)
 	@$(LUC) bench matrix --out out/bench
 
+# With what the three of them need.
+torture: deps
+	@scripts/deps.sh --fuzz
+	@$(MAKE) --no-print-directory $(LUC)
+	@$(LUC) lab torture
+	@$(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory debug
+
 fuzz:
 	@scripts/fuzz.sh
 
-# What fuzzing needs is installed with the rest; by itself it installs nothing.
-deps-fuzz: deps
-	@scripts/deps.sh --fuzz
-
-torture: deps-fuzz
-	@$(MAKE) --no-print-directory fuzz
-	@$(MAKE) --no-print-directory $(LUC)
 	@$(LUC) lab torture
+
+debug:
+	@scripts/deps.sh --kernel
+	@$(MAKE) --no-print-directory $(LUC)
+	@for kernel in $(DEBUG_KERNELS); do $(LUC) lab debug-kernel $$kernel || exit; done
+	CI=true LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc --features luc/lab \
+		--test lab_debug --no-fail-fast -- --nocapture --test-threads 1
+	@$(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 
 check:
 	@mkdir -p target && rm -f $(LUC_SKIPS)
@@ -90,4 +103,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps deps-fuzz demo bench fuzz torture check test module install install-dkms clean FORCE
+.PHONY: all deps demo bench fuzz debug torture check test module install install-dkms clean FORCE

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what `make demo` and `make test` need on Debian or Ubuntu; with
-# --fuzz, what `make fuzz` needs.
+# --kernel also what `luc lab debug-kernel` needs, with --fuzz only what
+# `make fuzz` needs.
 #
 # Only what is missing is installed, from the machine's own package sources.
 # Where they offer no QEMU that counts instructions right, the backports of the
@@ -111,6 +112,10 @@ need bc bc
 need ldd libc-bin
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
+if [ "${1:-}" = --kernel ]; then
+	need flex flex
+	need bison bison
+fi
 if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
 
 if ! have qemu-system-x86_64 || ! at_least "$(qemu_version)" "$QEMU_MIN"; then install_qemu; fi

@@ -46,6 +46,12 @@ pub enum LabError {
         /// Names that exist, comma separated.
         known: String,
     },
+    /// A kernel that is built from sources was not.
+    #[error("kernel {name} is not built here yet; `luc lab debug-kernel {name}` does it, once")]
+    NotBuilt {
+        /// Name in the list of kernels.
+        name: String,
+    },
     /// This machine's apt sources name no Debian mirror.
     #[error(
         "no Debian mirror for {archive} in this machine's apt sources; give one in {variable} (for instance the URI of a Debian mirror ending in {archive})"
@@ -160,6 +166,7 @@ impl LabError {
                 | Self::BrokenQemu { .. }
                 | Self::NoMirror { .. }
                 | Self::NoPackage { .. }
+                | Self::NotBuilt { .. }
                 | Self::Tool { .. }
         )
     }

@@ -40,16 +40,20 @@ struct Resolution {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Package {
-    name: String,
-    version: String,
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
 }
 
 /// Makes sure a kernel is in the cache.
 ///
 /// # Errors
-/// No mirror, no such package, no network, no disk space: each says so.
+/// No mirror, no such package, no network, no disk space, a debug kernel that
+/// is not built: each says so.
 pub fn kernel(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<KernelTree> {
+    if spec.source.is_some() {
+        return crate::debug_kernel::find(cache, spec);
+    }
     let resolution = resolve(cache, spec, progress)?;
     if let Some(verified) = &spec.verified
         && *verified != resolution.version
@@ -147,7 +151,7 @@ impl Stanza {
 }
 
 /// Suites seen through apt with a state of its own.
-struct Archive {
+pub(crate) struct Archive {
     dir: PathBuf,
     suites: String,
     lock: PathBuf,
@@ -155,7 +159,7 @@ struct Archive {
 }
 
 impl Archive {
-    fn open(cache: &Cache, suites: &[String]) -> Result<Self> {
+    pub(crate) fn open(cache: &Cache, suites: &[String]) -> Result<Self> {
         let mirror = mirror::find()?;
         let mut lines = String::new();
         for suite in suites {
@@ -209,7 +213,7 @@ impl Archive {
         command
     }
 
-    fn update(&self) -> Result<()> {
+    pub(crate) fn update(&self) -> Result<()> {
         let _lock = self.cache.lock(&self.lock.display().to_string())?;
         let stamp = self.dir.join("updated");
         let age = fs::metadata(&stamp)
@@ -257,6 +261,15 @@ impl Archive {
             package: package.to_owned(),
             suite: self.suites.clone(),
         }
+    }
+
+    /// A package of sources, of this version while the archive has it.
+    pub(crate) fn source(&self, name: &str, version: Option<&str>) -> Result<Package> {
+        let wanted = version.and_then(|version| self.exactly(name, version).ok());
+        Ok(match wanted {
+            Some(stanza) => stanza.package(),
+            None => self.newest(name)?.package(),
+        })
     }
 
     /// One kernel release with image and headers of one version.
@@ -318,7 +331,7 @@ impl Archive {
         Ok(found)
     }
 
-    fn unpack(&self, packages: &[Package], root: &Path) -> Result<()> {
+    pub(crate) fn unpack(&self, packages: &[Package], root: &Path) -> Result<()> {
         let lock = self.cache.lock(&self.lock.display().to_string())?;
         let debs = tempfile::tempdir_in(&self.dir)
             .map_err(LabError::io("create a folder in", &self.dir))?;

@@ -27,10 +27,18 @@ pub struct KernelSpec {
     /// Debian suites to look in. A suite ending in `-security` comes from the
     /// security archive and is left out on machines that name none.
     pub suites: Vec<String>,
-    /// Package that depends on the newest image.
+    /// Package that depends on the newest image; none where there is a source.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
-    /// Package that depends on the newest headers.
+    /// Package that depends on the newest headers; none where there is a source.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headers: String,
+    /// Package with the sources of a kernel that is built here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Parts of its configuration: names of files in lab/debug.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub config: Vec<String>,
     /// Compiler the headers ask for.
     pub compiler: String,
     /// Suite of the build tree to compile in where this machine lacks the compiler.
@@ -114,6 +122,14 @@ impl KernelList {
             if kernel.suites.is_empty() {
                 return bad("suites is empty");
             }
+            let packages = [&kernel.image, &kernel.headers];
+            let stock = packages.iter().all(|package| !package.is_empty());
+            let own = packages.iter().all(|package| package.is_empty())
+                && kernel.source.is_some()
+                && !kernel.config.is_empty();
+            if !own && (!stock || kernel.source.is_some() || !kernel.config.is_empty()) {
+                return bad("either image and headers, or source and config");
+            }
             if kernel.verified.is_some() != kernel.release.is_some() {
                 return bad("verified and release go together");
             }
@@ -148,7 +164,16 @@ mod tests {
     #[test]
     fn the_own_list_is_good() {
         let list = KernelList::builtin().unwrap();
-        for name in ["6.1", "6.1-full", "6.12", "6.12-full", "7.2", "7.3"] {
+        for name in [
+            "6.1",
+            "6.1-full",
+            "6.12",
+            "6.12-full",
+            "7.2",
+            "7.3",
+            "6.12-debug",
+            "6.12-races",
+        ] {
             list.get(name).unwrap();
         }
     }
@@ -172,6 +197,9 @@ mod tests {
             "[[kernel]]\nname = 5\n".to_owned(),
             good.replacen("compiler = ", "compilor = ", 1),
             good.replacen("name = \"6.1\"", "name = \"../6.1\"", 1),
+            good.replacen("image = ", "source = ", 1),
+            good.replacen("config = ", "tree_packages = ", 1),
+            good.replacen("config = ", "image = \"i\"\nconfig = ", 1),
             twice,
         ];
         for text in cases {

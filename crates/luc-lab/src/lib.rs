@@ -11,6 +11,7 @@
 pub mod cache;
 pub mod channel;
 pub mod cpio;
+pub mod debug_kernel;
 pub mod disk;
 pub mod error;
 pub mod fetch;

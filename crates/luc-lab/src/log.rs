@@ -12,9 +12,13 @@ pub struct LogProblem {
 }
 
 /// Lines a run expects, such as the file system errors of a fault test. A
-/// line is allowed when it contains one of these texts.
+/// line is allowed when it contains one of these texts, and never when it
+/// contains one of those that are excepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AllowList(Vec<String>);
+pub struct AllowList {
+    texts: Vec<String>,
+    except: Vec<String>,
+}
 
 impl AllowList {
     /// Allows lines that contain one of `texts`; empty texts are dropped, for
@@ -24,17 +28,26 @@ impl AllowList {
         I: IntoIterator<Item = S>,
         S: Into<String>,
     {
-        Self(
-            texts
+        Self {
+            texts: texts
                 .into_iter()
                 .map(Into::into)
                 .filter(|t| !t.is_empty())
                 .collect(),
-        )
+            except: Vec::new(),
+        }
+    }
+
+    /// Whatever holds this text is a problem all the same.
+    #[must_use]
+    pub fn except(mut self, text: impl Into<String>) -> Self {
+        self.except.push(text.into());
+        self
     }
 
     fn allows(&self, line: &str) -> bool {
-        self.0.iter().any(|text| line.contains(text))
+        let holds = |texts: &[String]| texts.iter().any(|text| line.contains(text));
+        holds(&self.texts) && !holds(&self.except)
     }
 }
 
@@ -56,6 +69,14 @@ const PROBLEMS: &[&[&str]] = &[
     &["KASAN"],
     &["KCSAN"],
     &["UBSAN"],
+    &["ODEBUG:"],
+    &["kmemleak:", "leaks"],
+    &["non-static key"],
+    // lockdep that gives up sees nothing more.
+    &["turning off the locking correctness validator"],
+    // SLUB: BUG kmalloc-64 (Tainted: G): Poison overwritten
+    &["BUG ", "ainted"],
+    &["pagealloc:"],
     &["general protection"],
     &["unable to handle"],
     &["refcount_t:"],
@@ -121,6 +142,12 @@ mod tests {
 [    0.000000] Command line: console=ttyS0 panic=-1 nmi_watchdog=panic
 [    0.100000] rcu: Hierarchical RCU implementation.
 [    3.000000] EXT4-fs (nullb0): mounted filesystem with ordered data mode. errors=remount-ro
+[    0.200000] Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar
+[    0.200000] kasan: KernelAddressSanitizer initialized
+[    0.200000] kcsan: enabled early
+[    0.200000] kmemleak: Kernel memory leak detector initialized (mem pool available: 15679)
+[    0.200000] rcu: \tRCU lockdep checking is enabled.
+[    0.200000] rcu: \tRCU callback double-/use-after-free debug is enabled.
 [    3.100000] luc: loading out-of-tree module taints kernel.
 ";
 
@@ -146,6 +173,26 @@ mod tests {
             "rcu: INFO: rcu_preempt self-detected stall on CPU",
             "KASAN: use-after-free in x",
             "UBSAN: array-index-out-of-bounds",
+            "UBSAN: shift-out-of-bounds in kmod/sync.c:40:9",
+            "BUG: KASAN: slab-use-after-free in luc_on_commit+0x5f/0x90 [luc]",
+            "BUG: KCSAN: data-race in luc_on_commit [luc] / luc_on_wait_locked [luc]",
+            "BUG: sleeping function called from invalid context at kmod/copyout.c:70",
+            "WARNING: possible recursive locking detected",
+            "WARNING: inconsistent lock state",
+            "WARNING: bad unlock balance detected!",
+            "WARNING: held lock freed!",
+            "WARNING: suspicious RCU usage",
+            "[ BUG: Invalid wait context ]",
+            "INFO: trying to register non-static key.",
+            "turning off the locking correctness validator.",
+            "BUG: MAX_LOCKDEP_CHAINS too low!",
+            "ODEBUG: free active (active state 0) object: 00000000a2 object type: work_struct",
+            "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+            "BUG kmalloc-64 (Tainted: G           O      ): Poison overwritten",
+            "BUG: workqueue lockup - pool cpus=1 node=0 flags=0x0 nice=0 stuck for 33s!",
+            "list_del corruption. prev->next should be ffff8, but was dead000000000122.",
+            "pagealloc: memory corruption",
+            "refcount_t: underflow; use-after-free.",
             "general protection fault, probably for non-canonical address",
             "EXT4-fs error (device nullb0): ext4_journal_check_start:83",
             "EXT4-fs (nullb0): I/O error while writing superblock",
@@ -156,7 +203,7 @@ mod tests {
             let log = format!("{CLEAN}[    4.000000] {line}\n");
             let found = problems(&log, &AllowList::default());
             assert_eq!(found.len(), 1, "{line}");
-            assert_eq!(found[0].line_number, 5);
+            assert_eq!(found[0].line_number, CLEAN.lines().count() + 1);
         }
     }
 
@@ -166,6 +213,14 @@ mod tests {
         let found = problems(log, &AllowList::new(["EXT4-fs error", ""]));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].line, "WARNING: y");
+    }
+
+    #[test]
+    fn what_is_excepted_is_never_allowed() {
+        let log = "BUG: KCSAN: data-race in a / b\nBUG: KCSAN: data-race in a / b [luc]\n";
+        let found = problems(log, &AllowList::new(["KCSAN"]).except("[luc]"));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].line_number, 2);
     }
 
     #[test]

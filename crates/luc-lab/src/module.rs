@@ -308,7 +308,7 @@ fn relocatable(makefile: &str) -> String {
     fixed
 }
 
-fn in_path(program: &str) -> bool {
+pub(crate) fn in_path(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }

@@ -2,7 +2,8 @@
 //!
 //! A test that cannot run here says so with [`skip`]: the reason is printed past the test
 //! harness, which would swallow it, and noted in the file that `LUC_SKIPS` names, so that
-//! `make check` and `make test` can end with a count. With `CI` set nothing may be skipped.
+//! `make check` and `make test` can end with a count. With `CI` set nothing may be skipped, but
+//! for what needs a thing that nobody is expected to have: [`skip_expected`].
 
 use std::fs::File;
 use std::io::Write as _;
@@ -21,7 +22,19 @@ pub fn may_skip() -> bool {
 /// Where nothing may be skipped, or the skip cannot be counted.
 pub fn skip(test: &str, why: &str) {
     assert!(may_skip(), "{test} may not be skipped with CI set: {why}");
-    let line = format!("SKIP {test}: {why}\n");
+    tell(&format!("SKIP {test}: {why}\n"));
+}
+
+/// The same for a test of something optional, such as a kernel that takes long to build: skipped
+/// with `CI` set too. It is counted like the others, and its line says that it is expected.
+///
+/// # Panics
+/// When the skip cannot be counted.
+pub fn skip_expected(test: &str, why: &str) {
+    tell(&format!("SKIP {test} (optional, also for CI): {why}\n"));
+}
+
+fn tell(line: &str) {
     // Not eprint!, which the harness captures. Nobody listening is no failure.
     let _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(path) = std::env::var_os("LUC_SKIPS") {

@@ -57,6 +57,12 @@ pub enum Verb {
     Fetch(FetchArgs),
     /// Build luc.ko for a kernel and print where it is
     Build(BuildArgs),
+    /// Build a kernel that checks itself: locks, memory, leaks, data races
+    ///
+    /// Takes the sources from the distribution's package and a quarter of an
+    /// hour on two processors, once; the result stays beside the kernels that
+    /// the lab has downloaded. `luc lab list` shows which kernels these are.
+    DebugKernel(DebugKernelArgs),
     /// Remove what the lab has downloaded and built
     Clean,
 }
@@ -141,7 +147,7 @@ pub struct ListArgs {
 /// Arguments of `luc lab fetch`.
 #[derive(Debug, clap::Args)]
 pub struct FetchArgs {
-    /// Kernels, by their names; all that are known to work if none is given
+    /// Kernels, by their names; all stock ones that are known to work if none is given
     kernels: Vec<String>,
 }
 
@@ -156,6 +162,14 @@ pub struct BuildArgs {
     source: Option<PathBuf>,
 }
 
+/// Arguments of `luc lab debug-kernel`.
+#[derive(Debug, clap::Args)]
+pub struct DebugKernelArgs {
+    /// Kernel, by its name in `luc lab list`
+    #[arg(default_value = "6.12-debug")]
+    kernel: String,
+}
+
 /// Runs the verb.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
     match verb {
@@ -165,6 +179,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
         Verb::Torture(args) => super::lab_torture::run(args, context),
         Verb::Fetch(args) => fetch(args, context),
         Verb::Build(args) => build(args, context),
+        Verb::DebugKernel(args) => debug_kernel(args, context),
         Verb::Clean => clean(context),
     }
 }
@@ -327,7 +342,9 @@ fn fetch(args: &FetchArgs, context: &mut Context) -> Result<(), Failure> {
     let list = KernelList::builtin().map_err(failed)?;
     let cache = Cache::open().map_err(failed)?;
     let names: Vec<&str> = if args.kernels.is_empty() {
-        let works = |kernel: &&luc_lab::KernelSpec| kernel.status == KernelStatus::Works;
+        let works = |kernel: &&luc_lab::KernelSpec| {
+            kernel.status == KernelStatus::Works && kernel.source.is_none()
+        };
         let kernels = list.kernels.iter().filter(works);
         kernels.map(|kernel| kernel.name.as_str()).collect()
     } else {
@@ -341,6 +358,18 @@ fn fetch(args: &FetchArgs, context: &mut Context) -> Result<(), Failure> {
         writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
         context.out.flush()?;
     }
+    Ok(())
+}
+
+fn debug_kernel(args: &DebugKernelArgs, context: &mut Context) -> Result<(), Failure> {
+    let list = KernelList::builtin().map_err(failed)?;
+    let kernel = list.get(&args.kernel).map_err(failed)?;
+    let cache = Cache::open().map_err(failed)?;
+    let mut bar = Bar::new();
+    let tree = luc_lab::debug_kernel::build(&cache, kernel, &mut bar).map_err(failed)?;
+    drop(bar);
+    let (name, release) = (&args.kernel, &tree.release);
+    writeln!(context.out, "{name}: {release} ({})", tree.version)?;
     Ok(())
 }
 

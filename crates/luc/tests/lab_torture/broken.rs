@@ -1,12 +1,8 @@
 //! Builds of the module that are broken on purpose, each by a few replacements in its sources.
 
-use std::fs;
 use std::path::Path;
 
-use super::lab_support::root;
-
-/// File, text that stands there once, and what replaces it.
-type Replacement = (&'static str, &'static str, &'static str);
+use super::lab_support::{Replacement, broken_sources};
 
 /// A build of the module.
 pub struct Broken {
@@ -209,25 +205,8 @@ impl Broken {
 
     /// Writes the sources of this build below `dir`.
     pub fn write(&self, dir: &Path) -> Result<(), String> {
-        for folder in ["kmod", "control", "abi"] {
-            let to = dir.join(folder);
-            fs::create_dir(&to).map_err(|e| e.to_string())?;
-            for entry in fs::read_dir(root().join(folder)).map_err(|e| e.to_string())? {
-                let from = entry.map_err(|e| e.to_string())?.path();
-                if let (true, Some(name)) = (from.is_file(), from.file_name()) {
-                    fs::copy(&from, to.join(name)).map_err(|e| e.to_string())?;
-                }
-            }
-        }
         let copies = self.always_copies().then_some(&ALWAYS_COPY);
-        for (file, find, replacement) in copies.into_iter().chain(self.replace) {
-            let path = dir.join(file);
-            let text = fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
-            if text.matches(find).count() != 1 {
-                return Err(format!("{}: {file} does not hold once: {find}", self.name));
-            }
-            fs::write(&path, text.replace(find, replacement)).map_err(|e| e.to_string())?;
-        }
-        Ok(())
+        let changes: Vec<_> = copies.into_iter().chain(self.replace).copied().collect();
+        broken_sources(dir, &changes).map_err(|why| format!("{}: {why}", self.name))
     }
 }

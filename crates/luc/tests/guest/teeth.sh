@@ -1,0 +1,18 @@
+# A short load that takes the module through all it does, under every lock and
+# in every hook: what is broken in it shows.
+. /t/lib.sh
+
+# Of the last file system a thread's stack may still know; not of those before.
+for turn in 1 2 3; do
+	luc on /mnt/0 > /dev/null
+	yes "on and off in turn $turn" luc off --all --unload
+done
+luc on /mnt/0 --set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 > /dev/null
+luc bench create-fsync --threads 8 --seconds 8 --warmup-s 0 --bytes 4096 /mnt/0 > /dev/null 2>&1 &
+luc bench write-delay --writers 8 --fsync-streams 2 --think-us 3000 --seconds 8 --warmup-s 0 \
+	/mnt/0 > /dev/null 2>&1 &
+wait
+yes "$(counter nullb0 commits) commits" test "$(counter nullb0 commits)" -gt 0
+yes "$(counter nullb0 copies) copies" test "$(counter nullb0 copies)" -gt 0
+yes "off" luc off --all --unload
+finish

@@ -1,0 +1,218 @@
+//! LUC on a kernel that checks itself, on processors that really run at the same
+//! time: memory used after it was freed, locks in a wrong order, leaks, objects
+//! destroyed while in use, and memory that cannot be had.
+//!
+//! The kernel takes a quarter of an hour to build, so nobody has to have it:
+//! where it is missing these tests are skipped, for CI too. `make torture` builds it.
+
+mod lab_support;
+
+use std::process::ExitCode;
+
+use lab_support::{
+    Answer, Job, Outcome, Replacement, Test, Trouble, broken_sources, check, fail, guest, module,
+    run_jobs, test,
+};
+use luc_lab::cache::Cache;
+use luc_lab::{KernelList, RunSpec, debug_kernel};
+
+/// The kernel with KASAN, lockdep, kmemleak and the like.
+const CHECKED: &str = "6.12-debug";
+/// The kernel with KCSAN.
+const RACES: &str = "6.12-races";
+/// Processors of the guest, in parallel: more than this machine may have, so that
+/// one stands still now and then in the middle of anything.
+const VCPUS: u32 = 4;
+
+/// Kernel log lines of a disk that refuses to write.
+const DISK_FAILS: &[&str] = &[
+    "I/O error, dev nullb0",
+    "Buffer I/O error on dev",
+    "EXT4-fs error (device nullb0)",
+    "EXT4-fs (nullb0)",
+    "JBD2: ",
+    "Aborting journal on device nullb0",
+];
+
+/// The kernel's own code races on purpose in many places that are not marked.
+/// A report that names LUC is never allowed.
+const RACES_OF_THE_KERNEL: &[&str] = &["BUG: KCSAN: data-race in "];
+
+/// A module that is broken on purpose, in a way that a stock kernel does not show.
+struct Broken {
+    name: &'static str,
+    what: &'static str,
+    kernel: &'static str,
+    change: Replacement,
+    /// In the report that it must cause.
+    seen_as: &'static str,
+}
+
+const BROKEN: [Broken; 5] = [
+    Broken {
+        name: "copy_freed",
+        what: "the copy is freed while jbd2 uses it",
+        kernel: CHECKED,
+        change: (
+            "kmod/copyout.c",
+            "	if (used)\n		luc_count(fs, copies, 1);\n	else\n",
+            "	if (used)\n		luc_count(fs, copies, 1);\n",
+        ),
+        seen_as: "KASAN",
+    },
+    Broken {
+        name: "allocates_under_rcu",
+        what: "memory that may be waited for is asked for inside an RCU section",
+        kernel: CHECKED,
+        change: (
+            "kmod/copyout.c",
+            "	luc_copy_out(fs, transaction, jh);\n",
+            "	rcu_read_lock();\n	luc_copy_out(fs, transaction, jh);\n	rcu_read_unlock();\n",
+        ),
+        seen_as: "sleeping function called from invalid context",
+    },
+    Broken {
+        name: "locks_in_two_orders",
+        what: "two locks are taken in one order here and in the other there, never at once",
+        kernel: CHECKED,
+        change: (
+            "kmod/copyout.c",
+            "	spin_lock(&jh->b_state_lock);\n	if (luc_may_freeze(jh, transaction)) {\n",
+            "	spin_lock(&fs->lock);\n	spin_lock(&jh->b_state_lock);\n	spin_unlock(&jh->b_state_lock);\n	spin_unlock(&fs->lock);\n	spin_lock(&jh->b_state_lock);\n	spin_lock(&fs->lock);\n	spin_unlock(&fs->lock);\n	if (luc_may_freeze(jh, transaction)) {\n",
+        ),
+        seen_as: "possible circular locking",
+    },
+    Broken {
+        name: "leaks",
+        what: "what belonged to a file system is not freed",
+        kernel: CHECKED,
+        change: ("kmod/fs.c", "	kvfree(fs);\n", ""),
+        seen_as: "suspected memory leaks",
+    },
+    Broken {
+        name: "unlocked",
+        what: "two tasks count their sync calls at once",
+        kernel: RACES,
+        change: (
+            "kmod/sync.c",
+            "		spin_lock(&fs->lock);\n		fs->calls++;\n",
+            "		fs->calls++;\n		spin_lock(&fs->lock);\n",
+        ),
+        seen_as: "KCSAN",
+    },
+];
+
+fn main() -> ExitCode {
+    let mut tests: Vec<Test> = vec![
+        test("stress", stress),
+        test("unload", unload),
+        test("nomemory", nomemory),
+        test("faults", faults),
+        test("races", races),
+    ];
+    for broken in &BROKEN {
+        let name = format!("broken_{}", broken.name);
+        tests.push(test(name, move || is_caught(broken)));
+    }
+    lab_support::main("lab_debug", &tests)
+}
+
+/// A guest on that kernel, if it has been built.
+fn debug_guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
+    let list = KernelList::builtin()?;
+    if let Err(error) = debug_kernel::find(&Cache::open()?, list.get(kernel)?) {
+        return Err(if error.is_missing_prerequisite() {
+            Trouble::Optional(error.to_string())
+        } else {
+            error.into()
+        });
+    }
+    let mut spec = guest(kernel, jobs)?;
+    spec.virtual_time = false;
+    spec.vcpus = VCPUS;
+    spec.memory_mib = 2048;
+    // To a guest whose processors wait for the host's, a sound timer looks broken.
+    spec.kernel_cmdline_extra = "no_timer_check".into();
+    spec.timeout_host_s = 1800;
+    Ok(spec)
+}
+
+/// Runs the jobs and then looks for leaks.
+fn run_checked(jobs: Vec<Job>) -> Result<Answer, Trouble> {
+    let mut jobs = jobs;
+    jobs.push(Job::new("leaks", &[])?);
+    run_jobs(&debug_guest(CHECKED, &jobs)?, &jobs)
+}
+
+fn stress() -> Outcome {
+    let job = Job::new("stress", &["4ms:2:512M"])?.env("SECONDS_EACH", "6");
+    run_checked(vec![job]).map(drop)
+}
+
+/// The module comes and goes while threads wait for commits in its hooks.
+fn unload() -> Outcome {
+    let cycles = 60;
+    let job = Job::new("unload", &["10ms:2:512M"])?.env("CYCLES", cycles.to_string());
+    let answer = run_checked(vec![job])?;
+    let sum = |name: &str| answer.number("unload", "sums", &format!("/{name}"));
+    check(
+        sum("cycles")? >= f64::from(cycles) && sum("held")? > 0.0,
+        format!("{} cycles, {} commits held", sum("cycles")?, sum("held")?),
+    )
+}
+
+/// One disk with blocks of a page, one with blocks from jbd2's own slab.
+fn nomemory() -> Outcome {
+    let job = Job::new("nomemory", &["4ms:2:128M", "4ms:2:128M"])?
+        .mkfs(&["-b", "1024"])
+        .env("SECONDS_EACH", "3");
+    run_checked(vec![job]).map(drop)
+}
+
+/// What `lab_faults` does to stock kernels, as far as it does not ask for a time.
+fn faults() -> Outcome {
+    run_checked(vec![
+        Job::new("unmount", &["1ms:8:64M"])?,
+        Job::new("freeze", &["1ms:8:64M"])?,
+        Job::new("abort", &["1ms:8:64M"])?.allow(DISK_FAILS),
+        Job::new("full", &["200us:8:32M"])?,
+        Job::new("journal", &["200us:8:128M"])?.mkfs(&["-J", "size=4"]),
+    ])
+    .map(drop)
+}
+
+/// Without kmemleak, which that kernel lacks.
+fn races() -> Outcome {
+    let jobs = [
+        Job::new("stress", &["4ms:2:512M"])?
+            .env("SECONDS_EACH", "6")
+            .allow(RACES_OF_THE_KERNEL),
+        Job::new("unload", &["10ms:2:512M"])?
+            .env("CYCLES", "20")
+            .allow(RACES_OF_THE_KERNEL),
+    ];
+    run_jobs(&debug_guest(RACES, &jobs)?, &jobs).map(drop)
+}
+
+/// The kernel complains, and of that.
+fn is_caught(broken: &Broken) -> Outcome {
+    let mut jobs = vec![Job::new("teeth", &["4ms:2:256M"])?.allow(RACES_OF_THE_KERNEL)];
+    if broken.kernel == CHECKED {
+        jobs.push(Job::new("leaks", &[])?);
+    }
+    let mut spec = debug_guest(broken.kernel, &jobs)?;
+    let dir = tempfile::tempdir().expect("temporary directory");
+    broken_sources(dir.path(), &[broken.change]).map_err(Trouble::Fail)?;
+    spec.luc_module = Some(module(broken.kernel, dir.path())?);
+    let said = match run_jobs(&spec, &jobs) {
+        Err(Trouble::Fail(said)) => said,
+        Err(other) => return Err(other),
+        Ok(_) => return fail(format!("nobody sees that {}", broken.what)),
+    };
+    let line = said.lines().find(|line| line.contains(broken.seen_as));
+    match line {
+        Some(line) => println!("{}: caught by: {}", broken.what, line.trim()),
+        None => return fail(format!("{}: seen as something else: {said}", broken.what)),
+    }
+    Ok(())
+}
