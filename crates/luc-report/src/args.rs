@@ -47,7 +47,7 @@ pub enum Part {
     Overhead,
     /// varmail, oltp, metarates and iozone on five disks
     Workloads,
-    /// create-fsync, write-delay, bursts, varmail and oltp on models of real disks; 6.12 only
+    /// create-fsync, write-delay and bursts on models of real disks; 6.12 only
     Disks,
 }
 

@@ -1,6 +1,5 @@
 //! The figures on models of real disks, beside `null_blk`'s.
 
-use super::workloads::{oltp, varmail};
 use super::{
     BURST_THREADS, Place, WRITERS, create_fsync, entry, headings, mean, repeated, write_delay,
 };
@@ -20,9 +19,6 @@ const MODELS: [(&str, f64); 7] = [
     ("nvme", 7.0),
     ("nvme-plp", 0.1),
 ];
-
-/// Threads of varmail and oltp.
-const WORKLOAD_THREADS: u32 = 16;
 
 /// Some hundred commits, and fewer where many threads keep the virtual processor busy.
 fn measure_ms(commit_ms: f64, threads: u32) -> u32 {
@@ -46,15 +42,6 @@ fn loads(commit_ms: f64) -> Vec<Load> {
         warmup_ms: ms / 4,
     });
     loads.extend(BURST_THREADS.map(burst));
-    loads.push(varmail(
-        WORKLOAD_THREADS,
-        measure_ms(commit_ms, WORKLOAD_THREADS),
-    ));
-    // It moves in far larger steps than commits; see `workloads`.
-    loads.push(oltp(
-        WORKLOAD_THREADS,
-        2 * measure_ms(commit_ms, WORKLOAD_THREADS),
-    ));
     loads
 }
 
@@ -68,7 +55,7 @@ pub fn jobs(kernel: &str, repeats: u32) -> Vec<Job> {
     MODELS.into_iter().map(job).collect()
 }
 
-const HEADINGS: [&str; 14] = [
+const HEADINGS: [&str; 12] = [
     "kernel",
     "disk",
     "1 thread",
@@ -79,14 +66,12 @@ const HEADINGS: [&str; 14] = [
     "delayed",
     "burst 4",
     "16",
-    "varmail 16",
-    "oltp 16",
     "lowest",
     "",
 ];
 
-const NOTE: &str = "LUC's rate as a ratio to stock's, of create-fsync with 1 to 64 threads, of write-delay (48 writers), of bursts of 4 and 16 \
-fsyncs within 800 us, of varmail and oltp with 16 threads. delayed: share of write-delay's writes, stock -> LUC. lowest: of the row; it is to \
+const NOTE: &str = "LUC's rate as a ratio to stock's, of create-fsync with 1 to 64 threads, of write-delay (48 writers) and of bursts of 4 and \
+16 fsyncs within 800 us. delayed: share of write-delay's writes, stock -> LUC. lowest: of the row; it is to \
 reach 0.98. `luc lab disks` tells what the disks are; those with a latency and a depth are null_blk's, shown where other \
 parts measured them.";
 
@@ -142,8 +127,6 @@ pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sectio
             let mut loads = Vec::from(THREADS.map(|threads| create_fsync(disk, threads)));
             loads.push(write_delay());
             loads.extend(BURST_THREADS.map(burst));
-            loads.push(varmail(WORKLOAD_THREADS, 0));
-            loads.push(oltp(WORKLOAD_THREADS, 0));
             row(records, kernel, disk, &loads, &mut judged_elsewhere)
         });
         groups.push(flat.collect());

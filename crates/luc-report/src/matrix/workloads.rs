@@ -46,8 +46,7 @@ const CHILDREN: u32 = 256;
 /// that few commits decide is as much chance as cause.
 const IOZONE_REPEATS: u32 = 5;
 
-/// varmail as it is measured everywhere.
-pub fn varmail(threads: u32, measure_ms: u32) -> Load {
+fn varmail(threads: u32, measure_ms: u32) -> Load {
     Load::Varmail {
         threads,
         measure_ms,
@@ -62,7 +61,7 @@ fn warmup_ms(measure_ms: u32) -> u32 {
 
 /// So many threads in the proportions of the published 48: one writes the log, one of seven others
 /// writes data, the rest read.
-pub fn oltp(threads: u32, measure_ms: u32) -> Load {
+fn oltp(threads: u32, measure_ms: u32) -> Load {
     let db_writers = (threads / 7).max(1);
     Load::Oltp {
         readers: threads - 1 - db_writers,
