@@ -32,7 +32,7 @@ keep() {
 	for knob in "$disks/$1"/*; do
 		name=${knob##*/}
 		case $name in
-		power | record* | fault* | replica | cut | log*) ;;
+		power | partitions | record* | fault* | replica | cut | log*) ;;
 		*) echo "$name $(cat "$knob")" ;;
 		esac
 	done > "$LUC_OUT/$2.knobs"
