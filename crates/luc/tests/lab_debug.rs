@@ -10,8 +10,8 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Replacement, Test, Trouble, broken_sources, check, fail, guest, module,
-    run_jobs, test,
+    Answer, Job, Outcome, Replacement, Test, Trouble, broken_sources, check, fail, fault_jobs,
+    guest, module, run_jobs, test,
 };
 use luc_lab::cache::Cache;
 use luc_lab::{KernelList, RunSpec, debug_kernel};
@@ -23,16 +23,6 @@ const RACES: &str = "6.12-races";
 /// Processors of the guest, in parallel: more than this machine may have, so that
 /// one stands still now and then in the middle of anything.
 const VCPUS: u32 = 4;
-
-/// Kernel log lines of a disk that refuses to write.
-const DISK_FAILS: &[&str] = &[
-    "I/O error, dev nullb0",
-    "Buffer I/O error on dev",
-    "EXT4-fs error (device nullb0)",
-    "EXT4-fs (nullb0)",
-    "JBD2: ",
-    "Aborting journal on device nullb0",
-];
 
 /// The kernel's own code races on purpose in many places that are not marked.
 /// A report that names LUC is never allowed.
@@ -171,14 +161,7 @@ fn nomemory() -> Outcome {
 
 /// What `lab_faults` does to stock kernels, as far as it does not ask for a time.
 fn faults() -> Outcome {
-    run_checked(vec![
-        Job::new("unmount", &["1ms:8:64M"])?,
-        Job::new("freeze", &["1ms:8:64M"])?,
-        Job::new("abort", &["1ms:8:64M"])?.allow(DISK_FAILS),
-        Job::new("full", &["200us:8:32M"])?,
-        Job::new("journal", &["200us:8:128M"])?.mkfs(&["-J", "size=4"]),
-    ])
-    .map(drop)
+    run_checked(fault_jobs()?).map(drop)
 }
 
 /// Without kmemleak, which that kernel lacks.

@@ -10,20 +10,10 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, c_program, check, guest, guest_source, module, run_jobs,
-    test,
+    Answer, Job, Outcome, Test, Trouble, c_program, check, fault_jobs, guest, guest_source, module,
+    run_jobs, test,
 };
 use luc_lab::{Content, GuestFile};
-
-/// Kernel log lines of a disk that refuses to write.
-const DISK_FAILS: &[&str] = &[
-    "I/O error, dev nullb0",
-    "Buffer I/O error on dev",
-    "EXT4-fs error (device nullb0)",
-    "EXT4-fs (nullb0)",
-    "JBD2: ",
-    "Aborting journal on device nullb0",
-];
 
 fn main() -> ExitCode {
     let mut tests: Vec<Test> = Vec::new();
@@ -35,16 +25,13 @@ fn main() -> ExitCode {
 }
 
 fn jobs() -> Result<Vec<Job>, Trouble> {
-    Ok(vec![
-        Job::new("unmount", &["1ms:8:64M"])?,
-        Job::new("freeze", &["1ms:8:64M"])?,
-        Job::new("abort", &["1ms:8:64M"])?.allow(DISK_FAILS),
-        Job::new("full", &["200us:8:32M"])?,
-        Job::new("journal", &["200us:8:128M"])?.mkfs(&["-J", "size=4"]),
+    let mut jobs = fault_jobs()?;
+    jobs.extend([
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
         Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
-    ])
+    ]);
+    Ok(jobs)
 }
 
 fn faults(kernel: &str) -> Outcome {

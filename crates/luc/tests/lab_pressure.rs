@@ -8,21 +8,10 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, c_program, disk_module, guest, guest_source, module,
-    run_jobs, test,
+    Answer, Job, LUCDISK_FAILS, Outcome, Test, Trouble, c_program, disk_module, guest,
+    guest_source, module, run_jobs, test,
 };
 use luc_lab::{Content, GuestFile, RunSpec};
-
-/// Kernel log lines of a disk that fails or goes.
-const DISK_FAILS: &[&str] = &[
-    "I/O error, dev lucdisk0",
-    "Buffer I/O error on dev",
-    "EXT4-fs error (device lucdisk0)",
-    "EXT4-fs (lucdisk0)",
-    "EXT4-fs warning (device lucdisk0)",
-    "JBD2: ",
-    "Aborting journal on device lucdisk0",
-];
 
 /// Kernel log lines when it kills who took all memory.
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
@@ -70,8 +59,8 @@ fn run(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
 
 fn disk(kernel: &str) -> Outcome {
     let mut jobs = vec![
-        Job::new("pressure_errors", &[])?.allow(DISK_FAILS),
-        Job::new("pressure_gone", &[])?.allow(DISK_FAILS),
+        Job::new("pressure_errors", &[])?.allow(LUCDISK_FAILS),
+        Job::new("pressure_gone", &[])?.allow(LUCDISK_FAILS),
     ];
     // It is long, and what it looks for is the module's own.
     if kernel == "6.12" {

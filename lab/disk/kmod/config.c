@@ -103,53 +103,51 @@ static ssize_t lucdisk_record_mib_store(struct config_item *item, const char *te
 				 &lucdisk_of(item)->record_mib);
 }
 
-/* 0 or 1 and nothing else. */
-static int lucdisk_switch(const char *text, bool *on)
+/* 0 or 1 and nothing else; set() is called under disk->lock. */
+static ssize_t lucdisk_switch_store(struct config_item *item, const char *text, size_t count,
+				    int (*set)(struct lucdisk *disk, bool on))
 {
+	struct lucdisk *disk = lucdisk_of(item);
 	unsigned int value;
+	int err;
 
 	if (kstrtouint(text, 10, &value) || value > 1)
 		return -EINVAL;
-	*on = value;
-	return 0;
+	mutex_lock(&disk->lock);
+	err = set(disk, value);
+	mutex_unlock(&disk->lock);
+	return err ?: count;
 }
 
 LUCDISK_SHOW(partitions, disk->partitions)
 
+static int lucdisk_partitions_set(struct lucdisk *disk, bool on)
+{
+	if (disk->powered)
+		return -EBUSY;
+	disk->partitions = on;
+	return 0;
+}
+
 static ssize_t lucdisk_partitions_store(struct config_item *item, const char *text, size_t count)
 {
-	struct lucdisk *disk = lucdisk_of(item);
-	int err = 0;
-	bool on;
-
-	if (lucdisk_switch(text, &on))
-		return -EINVAL;
-	mutex_lock(&disk->lock);
-	if (disk->powered)
-		err = -EBUSY;
-	else
-		disk->partitions = on;
-	mutex_unlock(&disk->lock);
-	return err ?: count;
+	return lucdisk_switch_store(item, text, count, lucdisk_partitions_set);
 }
 
 LUCDISK_SHOW(power, disk->powered)
 
+static int lucdisk_power_set(struct lucdisk *disk, bool on)
+{
+	if (on && !disk->powered)
+		return lucdisk_power_on(disk);
+	if (!on && disk->powered)
+		lucdisk_power_off(disk);
+	return 0;
+}
+
 static ssize_t lucdisk_power_store(struct config_item *item, const char *text, size_t count)
 {
-	struct lucdisk *disk = lucdisk_of(item);
-	int err = 0;
-	bool on;
-
-	if (lucdisk_switch(text, &on))
-		return -EINVAL;
-	mutex_lock(&disk->lock);
-	if (on && !disk->powered)
-		err = lucdisk_power_on(disk);
-	else if (!on && disk->powered)
-		lucdisk_power_off(disk);
-	mutex_unlock(&disk->lock);
-	return err ?: count;
+	return lucdisk_switch_store(item, text, count, lucdisk_power_set);
 }
 
 static ssize_t lucdisk_fault_attr_show(struct config_item *item, char *page)
@@ -182,16 +180,7 @@ LUCDISK_SHOW(record, disk->log && disk->log->state != LUCDISK_LOG_STOPPED)
 
 static ssize_t lucdisk_record_store(struct config_item *item, const char *text, size_t count)
 {
-	struct lucdisk *disk = lucdisk_of(item);
-	bool on;
-	int err;
-
-	if (lucdisk_switch(text, &on))
-		return -EINVAL;
-	mutex_lock(&disk->lock);
-	err = lucdisk_record(disk, on);
-	mutex_unlock(&disk->lock);
-	return err ?: count;
+	return lucdisk_switch_store(item, text, count, lucdisk_record);
 }
 
 LUCDISK_SHOW(log_entries, disk->log ? lucdisk_log_len(disk->log) : 0)

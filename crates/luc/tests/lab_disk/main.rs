@@ -10,22 +10,11 @@ mod record;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, check, disk_module, fail, guest, guest_source, run_jobs,
-    test,
+    Answer, Job, LUCDISK_FAILS, Outcome, Test, Trouble, check, disk_module, fail, guest,
+    guest_source, run_jobs, test,
 };
 use luc_lab::{Content, GuestFile};
 use record::{Record, Sectors};
-
-/// Kernel log lines of a disk that fails or goes.
-const DISK_FAILS: &[&str] = &[
-    "I/O error, dev lucdisk0",
-    "Buffer I/O error on dev",
-    "EXT4-fs error (device lucdisk0)",
-    "EXT4-fs (lucdisk0)",
-    "EXT4-fs warning (device lucdisk0)",
-    "JBD2: ",
-    "Aborting journal on device lucdisk0",
-];
 
 fn main() -> ExitCode {
     let mut tests: Vec<Test> = vec![test("judge_has_teeth", judge_has_teeth)];
@@ -41,8 +30,8 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("disk_timing", &[])?,
         Job::new("disk_data", &[])?,
         Job::new("disk_input", &[])?,
-        Job::new("disk_faults", &[])?.allow(DISK_FAILS),
-        Job::new("disk_life", &[])?.allow(DISK_FAILS),
+        Job::new("disk_faults", &[])?.allow(LUCDISK_FAILS),
+        Job::new("disk_life", &[])?.allow(LUCDISK_FAILS),
         Job::new("disk_cuts", &[])?,
     ])
 }

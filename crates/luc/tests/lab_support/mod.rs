@@ -28,6 +28,27 @@ const END: &str = "end of checks";
 /// Marks the begin of a cell in the kernel log.
 const MARK: &str = "luc test cell ";
 
+/// Kernel log lines of a disk that refuses to write.
+const NULL_BLK_FAILS: &[&str] = &[
+    "I/O error, dev nullb0",
+    "Buffer I/O error on dev",
+    "EXT4-fs error (device nullb0)",
+    "EXT4-fs (nullb0)",
+    "JBD2: ",
+    "Aborting journal on device nullb0",
+];
+
+/// Kernel log lines of the lab's own disk that fails or goes.
+pub const LUCDISK_FAILS: &[&str] = &[
+    "I/O error, dev lucdisk0",
+    "Buffer I/O error on dev",
+    "EXT4-fs error (device lucdisk0)",
+    "EXT4-fs (lucdisk0)",
+    "EXT4-fs warning (device lucdisk0)",
+    "JBD2: ",
+    "Aborting journal on device lucdisk0",
+];
+
 /// Why a test did not pass.
 #[derive(Debug)]
 pub enum Trouble {
@@ -291,6 +312,17 @@ impl Job {
             steps: vec![step],
         }
     }
+}
+
+/// Faults that any kernel with `null_blk` can be given.
+pub fn fault_jobs() -> Result<Vec<Job>, Trouble> {
+    Ok(vec![
+        Job::new("unmount", &["1ms:8:64M"])?,
+        Job::new("freeze", &["1ms:8:64M"])?,
+        Job::new("abort", &["1ms:8:64M"])?.allow(NULL_BLK_FAILS),
+        Job::new("full", &["200us:8:32M"])?,
+        Job::new("journal", &["200us:8:128M"])?.mkfs(&["-J", "size=4"]),
+    ])
 }
 
 /// A guest with the module for its kernel and the scripts of the jobs.
