@@ -14,6 +14,8 @@
  *   - tasks wait for the transaction to be locked: they hold up operations,
  *   - the transaction is nearly full or log space is short: same,
  *   - somebody checkpoints: those whom we would wait for queue behind it,
+ *   - the journal takes fast commits: those whom we would wait for make one of
+ *     their own meanwhile, and ext4's replay of many is less sound than of few,
  *   - a wait came that is no sync event (see sync.c),
  *   - the system suspends: the freezer waits for those whom we keep waiting,
  *   - LUC is being detached.
@@ -67,6 +69,7 @@ static bool luc_journal_urgent(struct luc_commit *c)
 		 journal->j_barrier_count > 0 ||
 		 waitqueue_active(&journal->j_wait_transaction_locked) ||
 		 mutex_is_locked(&journal->j_checkpoint_mutex) ||
+		 jbd2_has_feature_fast_commit(journal) ||
 		 !t || luc_transaction_full(t, journal) ||
 		 jbd2_log_space_left(journal) <
 			 journal->j_max_transaction_buffers;

@@ -1,6 +1,6 @@
 //! What can go wrong, in one line each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Result of measuring or rendering.
 pub type Result<T> = std::result::Result<T, ReportError>;
@@ -19,7 +19,7 @@ pub enum ReportError {
         source: luc_lab::LabError,
     },
     /// The machine ran, but a cell failed or the kernel log shows a problem.
-    #[error("kernel {kernel} at {cpu_mips} MIPS: {first}{}", others(*.more))]
+    #[error("kernel {kernel} at {cpu_mips} MIPS: {first}{}{}", others(*.more), kept(.log.as_deref()))]
     Failed {
         /// Kernel by its name in the list.
         kernel: String,
@@ -29,6 +29,8 @@ pub enum ReportError {
         first: String,
         /// How many more there were.
         more: usize,
+        /// The kernel's log, where it could be kept.
+        log: Option<PathBuf>,
     },
     /// A cell's output is not what its workload prints.
     #[error(
@@ -71,6 +73,18 @@ pub enum ReportError {
 }
 
 impl ReportError {
+    /// Whether a machine was run and its kernel or programs are what failed.
+    pub fn is_the_guests(&self) -> bool {
+        use luc_lab::LabError::{GuestPanic, HostTimeout};
+        match self {
+            Self::Failed { .. } | Self::BadOutput { .. } => true,
+            Self::Lab { source, .. } => {
+                matches!(source, GuestPanic { .. } | HostTimeout { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// The same, and in what it happened, where the error does not tell by itself.
     #[must_use]
     pub fn within(mut self, what: &str) -> Self {
@@ -87,4 +101,9 @@ fn others(more: usize) -> String {
         1 => " (and one more problem)".to_owned(),
         n => format!(" (and {n} more problems)"),
     }
+}
+
+fn kept(log: Option<&Path>) -> String {
+    log.map(|path| format!("; the kernel's log is {}", path.display()))
+        .unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! Who measures: the lab, or in tests something that answers as it would.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use luc_lab::{Cell, CellResult, RunResult, RunSpec, Step};
@@ -64,9 +65,21 @@ impl StockLab {
                 cpu_mips,
                 first: first.clone(),
                 more: rest.len(),
+                log: keep(&result.kernel_log),
             }),
         }
     }
+}
+
+/// Puts a log where somebody can read it; who cannot write must do without.
+fn keep(log: &str) -> Option<PathBuf> {
+    let file = tempfile::Builder::new()
+        .prefix("luc-kernel-")
+        .suffix(".log")
+        .tempfile();
+    let (mut file, path) = file.ok()?.keep().ok()?;
+    file.write_all(log.as_bytes()).ok()?;
+    Some(path)
 }
 
 /// A machine that measures the cells of a job.

@@ -206,6 +206,7 @@ impl Lab for Refusing {
             cpu_mips: job.cpu_mips,
             first: "cell x: \"luc on\" Exited(9)".to_owned(),
             more: 2,
+            log: None,
         })
     }
 }

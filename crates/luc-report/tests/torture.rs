@@ -1,7 +1,7 @@
 //! What a campaign of power cuts prints.
 
 use luc_report::text;
-use luc_report::torture::{Torment, Torture, document};
+use luc_report::torture::{Torment, Torture, Unfinished, document};
 use luc_torture::{Loss, Summary};
 
 fn torment(policy: &str, losses: Vec<Loss>) -> Torment {
@@ -20,32 +20,70 @@ fn torment(policy: &str, losses: Vec<Loss>) -> Torment {
             fscks: 10,
             losses,
         },
+        stock_loses: None,
+    }
+}
+
+fn loss() -> Loss {
+    Loss {
+        index: 77,
+        mode: "none".to_owned(),
+        seed: 5,
+        what: "name-lost: t1/f: expected a file, found nothing".to_owned(),
     }
 }
 
 #[test]
 fn losses_are_told_apart_and_named() {
-    let loss = Loss {
-        index: 77,
-        mode: "none".to_owned(),
-        seed: 5,
-        what: "name-lost: t1/f: expected a file, found nothing".to_owned(),
-    };
     let torture = Torture {
         torments: vec![
             torment("luc", Vec::new()),
-            torment("copyout", vec![loss.clone(), loss.clone()]),
-            torment("stock", vec![loss]),
+            torment("copyout", vec![loss(), loss()]),
+            torment("stock", vec![loss()]),
         ],
+        unfinished: vec![Unfinished {
+            scenario: "ext3 luc".to_owned(),
+            why: "kernel 6.12 at 1000 MIPS: the guest panicked".to_owned(),
+        }],
     };
     assert_eq!(torture.losses(), (2, 1));
     insta::assert_snapshot!(text::render(&document(&torture), false));
+}
+
+/// Where the kernel is known to lose, and does in the same run, LUC is not to blame; anywhere else it is.
+#[test]
+fn a_known_fault_of_the_kernel_is_not_lucs_but_only_where_it_shows() {
+    let known = |policy: &str, losses| Torment {
+        stock_loses: Some("replay".to_owned()),
+        ..torment(policy, losses)
+    };
+    let torture = |torments| Torture {
+        torments,
+        unfinished: Vec::new(),
+    };
+    let shown = torture(vec![
+        known("luc", vec![loss(), loss()]),
+        known("stock", vec![loss()]),
+    ]);
+    assert_eq!(shown.losses(), (0, 3));
+    let not_shown = torture(vec![known("luc", vec![loss()]), known("stock", Vec::new())]);
+    assert_eq!(not_shown.losses(), (1, 0));
+    let mut elsewhere = known("stock", vec![loss()]);
+    elsewhere.kernel = "7.2".to_owned();
+    let other_kernel = torture(vec![known("luc", vec![loss()]), elsewhere]);
+    assert_eq!(other_kernel.losses(), (1, 1));
+    let unknown = torture(vec![
+        torment("luc", vec![loss()]),
+        torment("stock", vec![loss()]),
+    ]);
+    assert_eq!(unknown.losses(), (1, 1));
 }
 
 #[test]
 fn results_survive_json() {
     let torture = Torture {
         torments: vec![torment("luc (on and off)", Vec::new())],
+        unfinished: Vec::new(),
     };
     let text = serde_json::to_string(&torture).expect("serializes");
     assert_eq!(

@@ -310,8 +310,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Read-only: the journal is recovered and orphans are cleaned up all the same, and nothing
-    /// else is written.
+    /// Writable, as after a crash: a read-only mount recovers the journal too, but ext4's replay of fast
+    /// commits trips over it (`ext4_journal_check_start` warns and refuses).
     fn mount(&self) -> rustix::io::Result<()> {
         let journal = self.journal.iter();
         let journal = journal.map(|path| format!("journal_path={}", path.display()));
@@ -323,7 +323,7 @@ impl Run<'_> {
             &self.device,
             &self.cuts.at,
             self.cuts.fs_type.as_str(),
-            MountFlags::RDONLY,
+            MountFlags::empty(),
             Some(options.as_c_str()),
         )
     }

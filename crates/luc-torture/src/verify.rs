@@ -88,9 +88,9 @@ struct Check<'a> {
     found: Vec<Option<&'a Entry>>,
     entries: &'a [Entry],
     inodes: HashMap<u64, Inode>,
-    /// Whether an inode without any label may be a file.
+    /// Whether an inode that no label settles may be a file.
     legal: RefCell<HashMap<(u32, u64), bool>>,
-    /// Whether an inode without any label can be no file at all.
+    /// Whether it can be no file at all.
     nobodys: RefCell<HashMap<u64, bool>>,
     violations: Vec<Violation>,
 }
@@ -181,15 +181,20 @@ impl<'a> Check<'a> {
         let Some(inode) = self.inodes.get(&entry.inode) else {
             return false;
         };
-        if let Some(claims) = inode.found.claims {
-            // In writeback mode a new block may show another file's old data.
-            return claims == file || self.mode == DataMode::Writeback;
+        let claims = inode.found.claims;
+        // In writeback mode a new block may show another file's old data: there labels only
+        // hint, and the content decides.
+        if self.mode != DataMode::Writeback
+            && let Some(claims) = claims
+        {
+            return claims == file;
         }
         let mut legal = self.legal.borrow_mut();
         *legal
             .entry((file, entry.inode))
             .or_insert_with(|| self.accepts(file, &inode.found))
-            || self.is_nobodys(entry.inode, &inode.found)
+            || claims.is_none_or(|claims| claims == file)
+                && self.is_nobodys(entry.inode, &inode.found)
     }
 
     fn accepts(&self, file: u32, found: &Found) -> bool {
@@ -286,9 +291,10 @@ impl<'a> Check<'a> {
     fn wrong_name(&mut self, name: usize, value: Value, since: Option<u64>) {
         let name_found = self.found[name];
         let inode = name_found.and_then(|entry| self.inodes.get(&entry.inode));
-        // No label, but the right type: its content is what is wrong, and will be named.
-        if let (Value::File(_), Some(inode)) = (value, inode)
-            && inode.found.claims.is_none()
+        // The right file by its label, or none and the right type: its content is what is wrong, and
+        // will be named.
+        if let (Value::File(file), Some(inode)) = (value, inode)
+            && inode.found.claims.is_none_or(|claims| claims == file)
         {
             return;
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use luc_lab::{Content, GuestFile, RunSpec, build_disk_module};
+use luc_lab::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use luc_torture::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,17 @@ pub struct Torment {
     pub policy: String,
     /// What the cuts showed.
     pub summary: Summary,
+    /// Why the stock kernel loses on such file systems, where it does.
+    pub stock_loses: Option<String>,
+}
+
+/// A scenario that did not come to its end, or left something in the kernel log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// Name and policy of the scenario.
+    pub scenario: String,
+    /// What happened, and on which kernel.
+    pub why: String,
 }
 
 /// All of it.
@@ -86,6 +97,8 @@ pub struct Torment {
 pub struct Torture {
     /// In the order of kernels and scenarios.
     pub torments: Vec<Torment>,
+    /// Scenarios of which nothing is known.
+    pub unfinished: Vec<Unfinished>,
 }
 
 impl Torture {
@@ -97,18 +110,39 @@ impl Torture {
             .sum()
     }
 
-    /// Promises that were broken, under LUC and under stock.
+    /// Promises that were broken: because of LUC as far as anybody knows, and by the kernel itself.
     pub fn losses(&self) -> (u64, u64) {
         let losses = |summary: &Summary| summary.losses.len() as u64;
-        (self.sum(true, losses), self.sum(false, losses))
+        let by_luc = self.lost_by_luc().map(|torment| losses(&torment.summary));
+        let ours = by_luc.sum::<u64>();
+        let all = self.sum(true, losses) + self.sum(false, losses);
+        (ours, all - ours)
+    }
+
+    /// What lost something under LUC that is not known to be lost without it: neither is there a
+    /// known fault of the kernel, nor did it show in this very run.
+    pub fn lost_by_luc(&self) -> impl Iterator<Item = &Torment> {
+        let under_luc = self.torments.iter().filter(|t| t.policy != "stock");
+        let lost = under_luc.filter(|torment| !torment.summary.losses.is_empty());
+        lost.filter(|torment| torment.stock_loses.is_none() || !self.stock_lost(torment))
+    }
+
+    /// Whether the stock kernel lost something on such a file system, too.
+    fn stock_lost(&self, like: &Torment) -> bool {
+        self.torments.iter().any(|torment| {
+            torment.policy == "stock"
+                && torment.scenario == like.scenario
+                && torment.kernel == like.kernel
+                && !torment.summary.losses.is_empty()
+        })
     }
 }
 
 /// Cuts the power.
 ///
 /// # Errors
-/// A machine could not be run, a scenario did not come to its end, or the kernel log shows a
-/// problem. A loss is no error: it is in the result.
+/// A machine could not be run. A loss is no error, nor is a guest that hangs, panics or complains: they
+/// are in the result, and the other scenarios are cut all the same.
 pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> Result<Torture> {
     let scenarios = args.scenarios();
     let jobs: Vec<(&String, &Scenario)> = args
@@ -117,18 +151,33 @@ pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> R
         .flat_map(|kernel| scenarios.iter().map(move |scenario| (kernel, scenario)))
         .collect();
     let results: Mutex<BTreeMap<usize, Torment>> = Mutex::default();
+    let unfinished: Mutex<BTreeMap<usize, Unfinished>> = Mutex::default();
     pool::each(args.jobs, &jobs, |index, (kernel, scenario)| {
-        let torment = one(args, lab, kernel, scenario, progress)
-            .map_err(|error| error.within(&scenario.full_name()))?;
+        let result = one(args, lab, kernel, scenario, progress);
         let mut results = lock(&results);
-        results.insert(index, torment);
+        match result {
+            Ok(torment) => {
+                results.insert(index, torment);
+            }
+            Err(error) if error.is_the_guests() => {
+                let scenario = scenario.full_name();
+                let why = error.to_string();
+                progress.note(&format!("{scenario}: {why}"));
+                lock(&unfinished).insert(index, Unfinished { scenario, why });
+            }
+            Err(error) => return Err(error.within(&scenario.full_name())),
+        }
         let now = format!("{kernel} {}", scenario.full_name());
         progress.step(results.len(), jobs.len(), &now);
         Ok(())
     })?;
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let unfinished = unfinished
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     Ok(Torture {
         torments: results.into_values().collect(),
+        unfinished: unfinished.into_values().collect(),
     })
 }
 
@@ -153,6 +202,7 @@ fn one(
         let mut spec = RunSpec::new(kernel, vec![cell])?;
         spec.memory_mib = scenario.memory_mib();
         spec.seed = u64::from(args.seed);
+        spec.allow = AllowList::new(scenario.allowed_in_log().iter().copied());
         spec.disk_module = Some(build_disk_module(&spec.kernels, kernel, progress)?);
         spec.files.push(GuestFile {
             guest_path: SCRIPT.into(),
@@ -168,6 +218,7 @@ fn one(
         cpu_mips: CPU_MIPS,
         first: first.to_owned(),
         more: 0,
+        log: None,
     };
     let step = result.report.cells.first().and_then(|c| c.steps.first());
     let step = step.ok_or_else(|| failed("nothing came back"))?;
@@ -179,6 +230,7 @@ fn one(
         scenario: scenario.name().to_owned(),
         policy: scenario.policy_text(),
         summary,
+        stock_loses: scenario.stock_loses().map(str::to_owned),
     })
 }
 
@@ -233,6 +285,16 @@ back. lost: promises broken."
             );
         }
     }
+    for unfinished in &torture.unfinished {
+        let _ = write!(note, "\n{}: {}", unfinished.scenario, unfinished.why);
+    }
+    let reasons = torture
+        .torments
+        .iter()
+        .filter_map(|t| t.stock_loses.as_ref());
+    for reason in reasons.collect::<std::collections::BTreeSet<_>>() {
+        let _ = write!(note, "\nLost with LUC and without: {reason}.");
+    }
     let (luc, stock) = torture.losses();
     let cuts = |summary: &Summary| summary.cuts;
     let syncs = |summary: &Summary| summary.syncs_verified;
@@ -254,12 +316,13 @@ back. lost: promises broken."
             },
         }],
         verdict: format!(
-            "Under LUC the power was cut {} times, {} acknowledged syncs were verified, {luc} \
-promises were broken; under the stock kernel {}, {} and {stock}.",
+            "Under LUC the power was cut {} times and {} acknowledged syncs were verified, under the stock \
+kernel {} times and {}. Promises broken under LUC: {luc}; by the kernel itself, with LUC or without: {stock}. Scenarios that did not come to their end: {}.",
             torture.sum(true, cuts),
             torture.sum(true, syncs),
             torture.sum(false, cuts),
             torture.sum(false, syncs),
+            torture.unfinished.len(),
         ),
     }
 }

@@ -52,16 +52,26 @@ pub fn run(args: &Torture, context: &mut Context) -> Result<(), Failure> {
         let lost = counted(number(stock), "promise", "promises");
         writeln!(
             context.err,
-            "luc: note: the stock kernel broke {lost} by itself"
+            "luc: note: the kernel broke {lost} by itself, with LUC or without"
         )?;
     }
-    let mut lost = result.torments.iter().flat_map(|t| &t.summary.losses);
-    match lost.next() {
-        Some(first) if luc > 0 => Err(Failure::PromiseBroken {
+    let mut lost = result.lost_by_luc().flat_map(|t| &t.summary.losses);
+    if let Some(first) = lost.next() {
+        return Err(Failure::PromiseBroken {
             dir: "power cuts under LUC".to_owned(),
             broken: format!("{} promises", count(number(luc))),
             first: first.to_string(),
+        });
+    }
+    match result.unfinished.as_slice() {
+        [] => Ok(()),
+        [first, rest @ ..] => Err(Failure::Lab {
+            why: format!(
+                "{} did not come to their end, the first: {}: {}",
+                counted(1 + number(rest.len() as u64), "scenario", "scenarios"),
+                first.scenario,
+                first.why
+            ),
         }),
-        _ => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ fast=$(counter nullb0 fast_commits)
 yes "$fast fast commits counted" [ "$fast" -gt 100 ]
 full=$(counter nullb0 commits)
 yes "$full full commits are the smaller part" [ "$full" -lt "$((fast / 4))" ]
+is "commits that were held" 0 "$(counter nullb0 commits_held)"
 # A full commit on demand is urgent and gets through.
 yes "sync of the whole file system" timeout 20 sync -f /mnt/0
 check 0 "*module luc removed" luc off --all --unload
