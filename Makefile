@@ -57,13 +57,11 @@ torture: deps
 fuzz:
 	@scripts/fuzz.sh
 
-	@$(LUC) lab torture
-
 debug:
 	@scripts/deps.sh --kernel
 	@$(MAKE) --no-print-directory $(LUC)
 	@for kernel in $(DEBUG_KERNELS); do $(LUC) lab debug-kernel $$kernel || exit; done
-	CI=true LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc --features luc/lab \
+	CI=true LUC_WHOLE=1 LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc --features luc/lab \
 		--test lab_debug --no-fail-fast -- --nocapture --test-threads 1
 	@$(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 

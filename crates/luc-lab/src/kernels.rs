@@ -39,6 +39,9 @@ pub struct KernelSpec {
     /// Parts of its configuration: names of files in lab/debug.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<String>,
+    /// What is always on its command line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cmdline: String,
     /// Compiler the headers ask for.
     pub compiler: String,
     /// Suite of the build tree to compile in where this machine lacks the compiler.

@@ -219,13 +219,14 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
     progress.stage("making the guest image");
     let initramfs = image(&cache, spec, &kernel, progress)?;
     let boot = boot_file(&cache, &kernel)?;
+    let command_line = format!("{} {}", kernel_spec.cmdline, spec.kernel_cmdline_extra);
     let machine = Machine {
         kernel: &boot,
         memory_mib: spec.memory_mib,
         vcpus: spec.vcpus,
         icount_shift: spec.virtual_time.then_some(shift),
         seed: spec.seed,
-        extra_command_line: &spec.kernel_cmdline_extra,
+        extra_command_line: command_line.trim(),
     };
     progress.stage("booting");
     let begin = Instant::now();

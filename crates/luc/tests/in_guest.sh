@@ -83,7 +83,7 @@ check 0 "0 lost" luc trace record -o /tmp/recording -- \
 	luc bench create-fsync --threads 8 --seconds 0.3 --warmup-s 0 /mnt/0
 check 0 " 0 different" luc replay /tmp/recording
 check 7 "exit status: 7" luc trace record -o /tmp/other -- sh -c 'exit 7'
-check 0 "decisions" luc trace record -o /tmp/other --seconds 1 -- sleep 60
+check 0 " lost" luc trace record -o /tmp/other --seconds 1 -- sleep 60
 luc trace record -o /tmp/other 2> /dev/null &
 sleep 0.3
 check 0 "luc-" ls /sys/kernel/tracing/instances
@@ -95,7 +95,7 @@ sleep 0.3
 kill -KILL $!
 wait $!
 check 0 "luc-" ls /sys/kernel/tracing/instances
-check 0 "decisions" luc trace record -o /tmp/other --seconds 1
+check 0 " lost" luc trace record -o /tmp/other --seconds 1
 check 0 "" test -z "$(ls /sys/kernel/tracing/instances)"
 
 # Unmounting switches off by itself.

@@ -15,7 +15,7 @@ for knob in delay_limit_us=1000000 delay_limit_percent=1000 idle_timeout_us=1000
 	setpoint_events=1000000; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
-yes "writers with unreasonable limits" timeout 20 \
+yes "writers with unreasonable limits" timeout 120 \
 	luc bench write-delay --writers 64 --think-us 100 --seconds 1 --warmup-s 0 /mnt/0
 check 0 "*module luc removed" luc off --all --unload
 bench /mnt/0 8

@@ -14,7 +14,12 @@
  *		that moment and is not there is counted apart, as late.
  *	syncers kill DIR TIMES
  *		kills a process in its fsync; how long does it take to die?
+ *	syncers calls DIR THREADS SECONDS
+ *		fsyncs files that have nothing to write: calls, and no commits
  *	syncers quota DEVICE	quotasync, and what user 0 uses
+ *	syncers freeze DIR TIMES
+ *		freezes and thaws; how long does a freeze take?
+ *	syncers umount DIR	how long does it take?
  *	syncers hog		takes memory until there is none
  *
  * Results are words of the form name=value on one line. Times are those of the
@@ -23,6 +28,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/quota.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +37,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/quota.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -357,6 +365,74 @@ static void kill_some(unsigned int times)
 	printf("killed=%u max_us=%lld\n", killed, (long long)max_us);
 }
 
+static void freeze(unsigned int times)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int64_t max_us = 0, begin_us;
+
+	if (fd < 0)
+		die(dir);
+	for (unsigned int i = 0; i < times; i++) {
+		/* As above. */
+		usleep(20000 + i * 7919 % 30000);
+		begin_us = now_us();
+		if (ioctl(fd, FIFREEZE, 0))
+			die("FIFREEZE");
+		if (now_us() - begin_us > max_us)
+			max_us = now_us() - begin_us;
+		if (ioctl(fd, FITHAW, 0))
+			die("FITHAW");
+	}
+	close(fd);
+	printf("max_us=%lld\n", (long long)max_us);
+}
+
+static void unmount(void)
+{
+	int64_t begin_us = now_us();
+
+	if (umount2(dir, 0))
+		die("umount");
+	printf("max_us=%lld\n", (long long)(now_us() - begin_us));
+}
+
+static void *caller_main(void *arg)
+{
+	struct thread *t = arg;
+	char name[256];
+	int fd;
+
+	name_of(name, sizeof(name), t->number, 0);
+	fd = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	if (fd < 0)
+		die(name);
+	for (; now_us() < until_us; t->turn++)
+		sync_one(t, fd);
+	close(fd);
+	return NULL;
+}
+
+static void call(unsigned int n, double seconds)
+{
+	struct thread *threads = calloc(n, sizeof(*threads));
+	unsigned int calls = 0, failed = 0;
+
+	if (!threads)
+		die("calls");
+	until_us = now_us() + (int64_t)(seconds * 1e6);
+	for (unsigned int i = 0; i < n; i++) {
+		threads[i].number = i;
+		if (pthread_create(&threads[i].thread, NULL, caller_main, &threads[i]))
+			die("thread");
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		pthread_join(threads[i].thread, NULL);
+		calls += threads[i].turn;
+		failed += threads[i].fsync_errors;
+	}
+	printf("calls=%u failed=%u\n", calls, failed);
+}
+
 static void quota(const char *device)
 {
 	struct dqblk use;
@@ -397,12 +473,18 @@ int main(int argc, char **argv)
 		return verify(argv[3], argc > 4 ? atoll(argv[4]) : INT64_MAX);
 	} else if (!strcmp(what, "kill") && argc == 4) {
 		kill_some((unsigned int)atoi(argv[3]));
+	} else if (!strcmp(what, "calls") && argc == 5) {
+		call((unsigned int)atoi(argv[3]), atof(argv[4]));
+	} else if (!strcmp(what, "freeze") && argc == 4) {
+		freeze((unsigned int)atoi(argv[3]));
+	} else if (!strcmp(what, "umount") && argc == 3) {
+		unmount();
 	} else if (!strcmp(what, "quota") && argc == 3) {
 		quota(argv[2]);
 	} else if (!strcmp(what, "hog")) {
 		hog();
 	} else {
-		fputs("usage: syncers load|verify|kill|quota|hog ...\n", stderr);
+		fputs("usage: syncers load|verify|kill|calls|freeze|umount|quota|hog ...\n", stderr);
 		return 2;
 	}
 	return 0;
