@@ -72,6 +72,7 @@ fn disk(kernel: &str) -> Outcome {
 
 fn system(kernel: &str) -> Outcome {
     let jobs = [
+        Job::new("pressure_waits", &[])?,
         Job::new("pressure_admin", &[])?,
         Job::new("pressure_suspend", &[])?,
         Job::new("pressure_memory", &[])?.allow(MEMORY_IS_OUT),
