@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::Path;
+use std::process::Command;
 
 /// What the C code must be content with: no libc, no compiler warnings.
 const FLAGS: [&str; 5] = [
@@ -44,4 +45,16 @@ pub fn trap_in_debug(build: &mut cc::Build) -> Result<(), cc::Error> {
         }
     }
     Ok(())
+}
+
+/// Ends the command line of the linker, for programs that hold libbpf: newer
+/// versions of its libelf, linked statically, need libzstd behind them.
+pub fn link_what_libelf_needs() {
+    let output = Command::new("pkg-config")
+        .args(["--print-requires-private", "libelf"])
+        .output();
+    let needs = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if needs.is_ok_and(|needs| needs.lines().any(|line| line.starts_with("libzstd"))) {
+        println!("cargo::rustc-link-arg=-lzstd");
+    }
 }

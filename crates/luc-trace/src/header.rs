@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-/// Version of the format that this crate writes and reads.
-pub const VERSION: u32 = 1;
+/// Version of the format that this crate writes; it reads the earlier ones too.
+///
+/// 1: lines of the module's tracepoints. 2: spans of the tracer among them, and an end.
+pub const VERSION: u32 = 2;
 
 const MAGIC: &str = "# luc-trace ";
 
-/// What is known about where a recording comes from: `# luc-trace 1` and
+/// What is known about where a recording comes from: `# luc-trace 2` and
 /// `key=value` pairs, such as kernel and module version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
@@ -35,7 +37,7 @@ impl Header {
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let mut words = line[MAGIC.len().min(line.len())..].split_ascii_whitespace();
         let version = words.next().unwrap_or("");
-        if version != VERSION.to_string() {
+        if !(1..=VERSION).any(|known| version == known.to_string()) {
             return Err(version.to_owned());
         }
         let pairs = words
@@ -109,7 +111,7 @@ mod tests {
             .with("kernel", "6.12.95+deb12-cloud-amd64")
             .with("command", "luc bench\tcreate-fsync 100%\n=\u{2003}é");
         let line = header.to_string();
-        assert!(line.starts_with("# luc-trace 1 command=luc%20bench%09"));
+        assert!(line.starts_with("# luc-trace 2 command=luc%20bench%09"));
         assert_eq!(line.lines().count(), 1);
         assert_eq!(Header::parse(&line), Ok(header));
         assert_eq!(Header::parse("# luc-trace 1"), Ok(Header::default()));
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn other_versions_are_told_apart() {
-        assert_eq!(Header::parse("# luc-trace 2 a=b"), Err("2".to_owned()));
+        assert_eq!(Header::parse("# luc-trace 3 a=b"), Err("3".to_owned()));
         assert_eq!(Header::parse("# luc-trace "), Err(String::new()));
         assert_eq!(unescape("%zz%4%+1%41"), "%zz%4%+1A");
     }

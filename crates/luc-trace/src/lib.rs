@@ -1,23 +1,33 @@
-//! Recordings of the module's tracepoints.
+//! Recordings: what the tracer saw and what the module's tracepoints said.
 //!
 //! A recording is a header line and the lines that ftrace printed, as they
 //! were: `trace_pipe` saved behind a header is a recording, and so is plain
-//! `trace_pipe` output without one. Reading is streaming and never trusts the
-//! text: a line that cannot be understood is an error with line and column,
-//! and records that the kernel lost are events of their own.
+//! `trace_pipe` output without one. Among them lie islands of binary
+//! [spans](Span): operations, journal commits and waits, with begin and end. Reading
+//! is streaming and never trusts the bytes: what cannot be understood is an
+//! error with its place, and what the kernel lost is an entry of its own.
+//! [`Trace`] is a whole recording in memory, as far as it could be read.
 //!
 //! The names of the fields of `luc_decision` come from `abi/` by way of the
 //! tables of `luc-control`; this crate uses nothing else of it but the record
 //! types, and runs no controller.
 
+mod entry;
 mod event;
+pub mod export;
 mod header;
+mod island;
 mod parse;
 mod reader;
+mod span;
+mod trace;
 mod writer;
 
+pub use entry::Entry;
 pub use event::{Event, Record};
 pub use header::{Header, VERSION};
 pub use parse::parse_line;
 pub use reader::{LINE_BYTES_MAX, Losses, Reader, TraceError};
+pub use span::{CREATED, DIRECTORY, SPAN_BYTES, Span, SpanKind, decode, encode};
+pub use trace::{Task, Trace};
 pub use writer::Writer;

@@ -1,8 +1,12 @@
 //! Reading a recording line by line.
 
-use crate::event::{Event, Record};
+use crate::entry::Entry;
+use crate::event::Event;
 use crate::header::{Header, VERSION};
+use crate::island;
 use crate::parse::parse_line;
+use crate::span::{SPAN_BYTES, Span};
+use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use thiserror::Error;
 
@@ -30,9 +34,19 @@ pub enum TraceError {
         /// What is wrong there.
         what: String,
     },
+    /// A block of spans is cut off or was changed.
+    #[error("line {line}, a block of {spans} spans: {what}; what stands before it can be used")]
+    Damaged {
+        /// Number of the line that announces the block, from 1.
+        line: u64,
+        /// Spans that it announces.
+        spans: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The recording is of a version that this crate does not know.
     #[error(
-        "the recording has format '{found}', this luc reads format {VERSION}; use the luc that recorded it"
+        "the recording has format '{found}', this luc reads formats 1 to {VERSION}; use the luc that recorded it"
     )]
     Version {
         /// Version of the recording.
@@ -40,7 +54,7 @@ pub enum TraceError {
     },
 }
 
-/// Records that the kernel dropped.
+/// Records of tracepoints that the kernel dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Places where records are missing.
@@ -49,8 +63,9 @@ pub struct Losses {
     pub events: u64,
 }
 
-/// The records of a recording, in the order of its lines. A line that is not
-/// understood yields an error, and reading can go on behind it.
+/// The entries of a recording, in the order in which they stand there. A line that is not
+/// understood yields an error, and reading can go on behind it; damage to a
+/// block of spans, of which nobody knows where it ends, is the last that is read.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -58,8 +73,12 @@ pub struct Reader<R> {
     header: Option<Header>,
     /// The first line, if it was no header.
     pending: Option<String>,
+    /// Spans of the block that is being handed out.
+    spans: VecDeque<Span>,
     losses: Losses,
+    spans_lost: u64,
     skipped: u64,
+    ended: bool,
     failed: bool,
 }
 
@@ -75,8 +94,11 @@ impl<R: BufRead> Reader<R> {
             line_number: 0,
             header: None,
             pending: None,
+            spans: VecDeque::new(),
             losses: Losses::default(),
+            spans_lost: 0,
             skipped: 0,
+            ended: false,
             failed: false,
         };
         // A first line that is too long is no header; its error comes up here.
@@ -101,7 +123,18 @@ impl<R: BufRead> Reader<R> {
         self.losses
     }
 
-    /// Lines skipped up to here: comments, empty lines, tracepoints of others.
+    /// Spans that the tracer lost, up to here.
+    pub fn spans_lost(&self) -> u64 {
+        self.spans_lost
+    }
+
+    /// Whether the end was seen. Without it a recording of format 2 was cut off.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Lines and spans skipped up to here: comments, empty lines, tracepoints
+    /// of others, spans of a kind that a later version added.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -135,8 +168,11 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next_entry(&mut self) -> Result<Option<Entry>, TraceError> {
         loop {
+            if let Some(span) = self.spans.pop_front() {
+                return Ok(Some(Entry::Span(span)));
+            }
             let line = match self.pending.take() {
                 Some(line) => line,
                 None => match self.next_line()? {
@@ -144,29 +180,75 @@ impl<R: BufRead> Reader<R> {
                     None => return Ok(None),
                 },
             };
-            let Some(record) = parse_line(&line, self.line_number)? else {
+            if line.starts_with(island::SPANS) {
+                self.read_spans(&line)?;
+            } else if let Some(count) = line.strip_prefix(island::LOST) {
+                let lost = count.parse().map_err(|_| self.senseless(&line))?;
+                self.spans_lost = self.spans_lost.saturating_add(lost);
+                return Ok(Some(Entry::SpansLost(lost)));
+            } else if line == island::END {
+                self.ended = true;
+                return Ok(Some(Entry::End));
+            } else if let Some(record) = parse_line(&line, self.line_number)? {
+                if let Event::Lost { events } = &record.event {
+                    self.losses.places += 1;
+                    self.losses.events = self.losses.events.saturating_add(events.unwrap_or(0));
+                }
+                return Ok(Some(Entry::Line(record)));
+            } else {
                 self.skipped += 1;
-                continue;
-            };
-            if let Event::Lost { events } = &record.event {
-                self.losses.places += 1;
-                self.losses.events = self.losses.events.saturating_add(events.unwrap_or(0));
             }
-            return Ok(Some(record));
         }
+    }
+
+    fn senseless(&self, line: &str) -> TraceError {
+        let shown: String = line.chars().take(40).collect();
+        TraceError::Syntax {
+            line: self.line_number,
+            column: 1,
+            what: format!("'{shown}' makes no sense"),
+        }
+    }
+
+    /// Reads the block that this line announces.
+    fn read_spans(&mut self, announcement: &str) -> Result<(), TraceError> {
+        let Some((spans, crc)) = island::announced(announcement) else {
+            self.failed = true;
+            return Err(self.senseless(announcement));
+        };
+        let line = self.line_number;
+        let damaged = |what| TraceError::Damaged { line, spans, what };
+        let mut bytes = vec![0; spans * SPAN_BYTES + 1];
+        if let Err(source) = self.source.read_exact(&mut bytes) {
+            self.failed = true;
+            return Err(match source.kind() {
+                io::ErrorKind::UnexpectedEof => damaged("the recording ends within"),
+                _ => TraceError::Io { line, source },
+            });
+        }
+        let (records, newline) = bytes.split_at(spans * SPAN_BYTES);
+        if crc32fast::hash(records) != crc || newline != b"\n" {
+            self.failed = true;
+            return Err(damaged("its checksum is wrong"));
+        }
+        let (records, _) = records.as_chunks::<SPAN_BYTES>();
+        let known = records.iter().filter_map(Span::from_bytes);
+        self.spans = known.collect();
+        self.skipped += u64::try_from(spans - self.spans.len()).unwrap_or(0);
+        Ok(())
     }
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Record, TraceError>;
+    type Item = Result<Entry, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
+        if self.failed || self.ended {
             return None;
         }
-        let next = self.next_record().transpose();
+        let next = self.next_entry().transpose();
         // A source that failed once may fail the same way for ever.
-        self.failed = matches!(next, Some(Err(TraceError::Io { .. })));
+        self.failed |= matches!(next, Some(Err(TraceError::Io { .. })));
         next
     }
 }

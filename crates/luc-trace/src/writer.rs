@@ -2,12 +2,17 @@
 
 use crate::event::Record;
 use crate::header::Header;
+use crate::island::{self, SPANS_MAX};
+use crate::span::{SPAN_BYTES, Span};
 use std::io::{self, Write};
 
-/// Writes a recording: the header at once, then what it is given.
+/// Writes a recording: the header at once, then what it is given. Spans are
+/// gathered into blocks; lines do not wait for them, so lines and spans are
+/// each in order, but not with one another.
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
+    spans: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
@@ -17,7 +22,10 @@ impl<W: Write> Writer<W> {
     /// The sink's.
     pub fn new(mut sink: W, header: &Header) -> io::Result<Self> {
         writeln!(sink, "{header}")?;
-        Ok(Self { sink })
+        Ok(Self {
+            sink,
+            spans: Vec::new(),
+        })
     }
 
     /// Writes a record in the form of ftrace. Its time stamp keeps the
@@ -41,8 +49,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Notes records that were lost, such as the overruns that a CPU's `stats`
-    /// show after a recording; None: an unknown number.
+    /// Notes records of tracepoints that were lost, such as the overruns that a
+    /// CPU's `stats` show after a recording; None: an unknown number.
     ///
     /// # Errors
     /// The sink's.
@@ -50,11 +58,63 @@ impl<W: Write> Writer<W> {
         self.record(&Record::lost(cpu, events))
     }
 
-    /// Flushes and returns the sink.
+    /// Writes a span.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn span(&mut self, span: &Span) -> io::Result<()> {
+        self.raw_span(&span.to_bytes())
+    }
+
+    /// Writes a span as the tracer delivered it.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn raw_span(&mut self, span: &[u8; SPAN_BYTES]) -> io::Result<()> {
+        self.spans.extend_from_slice(span);
+        if self.spans.len() >= SPANS_MAX * SPAN_BYTES {
+            self.flush_spans()?;
+        }
+        Ok(())
+    }
+
+    /// Notes spans that were lost.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn spans_lost(&mut self, spans: u64) -> io::Result<()> {
+        self.flush_spans()?;
+        writeln!(self.sink, "{}{spans}", island::LOST)
+    }
+
+    /// Writes out what was gathered, so that a reader finds it even if nothing follows.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.flush_spans()?;
+        self.sink.flush()
+    }
+
+    fn flush_spans(&mut self) -> io::Result<()> {
+        if self.spans.is_empty() {
+            return Ok(());
+        }
+        let announced = island::announce(&self.spans);
+        self.sink.write_all(announced.as_bytes())?;
+        self.sink.write_all(&self.spans)?;
+        self.sink.write_all(b"\n")?;
+        self.spans.clear();
+        Ok(())
+    }
+
+    /// Ends the recording in order, flushes and returns the sink.
     ///
     /// # Errors
     /// The sink's.
     pub fn finish(mut self) -> io::Result<W> {
+        self.flush_spans()?;
+        writeln!(self.sink, "{}", island::END)?;
         self.sink.flush()?;
         Ok(self.sink)
     }

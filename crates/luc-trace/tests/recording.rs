@@ -7,7 +7,7 @@ mod common;
 use common::{Rng, Sim, Workload};
 use luc_control::replay::{Item, Summary, replay};
 use luc_control::{Decision, Dev, Field, Output, Params, Policy, Reason, State};
-use luc_trace::{Event, Header, Reader, Record, TraceError, Writer};
+use luc_trace::{Entry, Event, Header, Reader, Record, TraceError, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -95,7 +95,22 @@ fn write(records: &[Record]) -> String {
 }
 
 fn read(text: &str) -> Result<Vec<Record>, TraceError> {
-    Reader::new(text.as_bytes())?.collect()
+    lines(&mut Reader::new(text.as_bytes())?)
+}
+
+/// The records, where there is nothing else but an end.
+fn lines(reader: &mut Reader<&[u8]>) -> Result<Vec<Record>, TraceError> {
+    reader
+        .filter(|entry| !matches!(entry, Ok(Entry::End)))
+        .map(|entry| entry.map(as_line))
+        .collect()
+}
+
+fn as_line(entry: Entry) -> Record {
+    match entry {
+        Entry::Line(record) => record,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn replayed(records: &[Record]) -> Summary {
@@ -106,10 +121,10 @@ fn replayed(records: &[Record]) -> Summary {
 fn what_was_written_is_read_and_repeats_bit_for_bit() {
     let records = recorded();
     let text = write(&records);
-    assert!(text.starts_with("# luc-trace 1 kernel=6.12.95%20#1%20SMP module=0.1.0\n"));
+    assert!(text.starts_with("# luc-trace 2 kernel=6.12.95%20#1%20SMP module=0.1.0\n"));
     let mut reader = Reader::new(text.as_bytes()).unwrap();
     assert_eq!(reader.header().unwrap().pairs["kernel"], "6.12.95 #1 SMP");
-    let back: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    let back = lines(&mut reader).unwrap();
     assert_eq!(back, records);
     assert_eq!((reader.losses().places, reader.skipped()), (0, 0));
 
@@ -205,7 +220,7 @@ fn missing_records_break_the_chain_unless_the_kernel_said_so() {
     records.insert(at, Record::lost(removed.cpu, Some(1)));
     let text = write(&records);
     let mut reader = Reader::new(text.as_bytes()).unwrap();
-    let back: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    let back = lines(&mut reader).unwrap();
     let summary = replayed(&back);
     assert!(summary.passed(), "{summary:?}");
     assert_eq!((summary.losses, summary.lost_events), (1, 1));
@@ -223,7 +238,7 @@ fn plain_trace_pipe_text_is_a_recording() {
     text += "CPU:1 [LOST 5 EVENTS]\nCPU:1 [LOST EVENTS]\n##### CPU 1 buffer started ####\n";
     let mut reader = Reader::new(text.as_bytes()).unwrap();
     assert!(reader.header().is_none());
-    let back: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    let back = lines(&mut reader).unwrap();
     assert_eq!(back[..9], records[..9]);
     assert_eq!(back[9..], [Record::lost(1, Some(5)), Record::lost(1, None)]);
     assert_eq!((reader.losses().places, reader.losses().events), (2, 5));
@@ -250,17 +265,17 @@ fn a_cut_line_is_an_error_with_its_place_and_reading_goes_on() {
     };
     assert_eq!(line, 2);
     assert!(column <= cut + 1, "{column} {cut}");
-    assert_eq!(reader.next().unwrap().unwrap(), records[1]);
-    assert_eq!(reader.next().unwrap().unwrap(), records[2]);
+    assert_eq!(as_line(reader.next().unwrap().unwrap()), records[1]);
+    assert_eq!(as_line(reader.next().unwrap().unwrap()), records[2]);
     assert!(reader.next().is_none());
 }
 
 #[test]
 fn other_versions_and_endless_lines_are_refused() {
-    let error = Reader::new("# luc-trace 2 a=b\n".as_bytes()).unwrap_err();
+    let error = Reader::new("# luc-trace 3 a=b\n".as_bytes()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the recording has format '2', this luc reads format 1; use the luc that recorded it"
+        "the recording has format '3', this luc reads formats 1 to 2; use the luc that recorded it"
     );
     let endless = format!(
         "# luc-trace 1\n{}\nCPU:0 [LOST 1 EVENTS]",
@@ -272,7 +287,10 @@ fn other_versions_and_endless_lines_are_refused() {
         error.ends_with("the line is longer than 65536 bytes"),
         "{error}"
     );
-    assert_eq!(reader.next().unwrap().unwrap(), Record::lost(0, Some(1)));
+    assert_eq!(
+        as_line(reader.next().unwrap().unwrap()),
+        Record::lost(0, Some(1))
+    );
     assert!(Reader::new(&b""[..]).unwrap().next().is_none());
 }
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The journal's commits. One runs at a time, so the file system holds its marks.
+ *
+ * Arguments of a module's tracepoints may be NULL as far as the verifier knows,
+ * so they are asked for that.
+ */
+#ifndef LUC_BPF_COMMIT_H
+#define LUC_BPF_COMMIT_H
+
+#include "spans.h"
+
+SEC("tp_btf/jbd2_start_commit")
+int BPF_PROG(commit_start, struct journal_s *journal, struct transaction_s *transaction)
+{
+	struct fs_state *fs = journal ? watched(journal->j_fs_dev->bd_dev) : NULL;
+
+	if (!fs)
+		return 0;
+	fs->journal = (__u64)journal;
+	fs->queue = fs->journal + bpf_core_field_offset(struct journal_s, j_wait_transaction_locked);
+	fs->committer = bpf_get_current_task();
+	__builtin_memset(fs->marks_ns, 0, sizeof(fs->marks_ns));
+	fs->begin_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Locked, flushing the data of ordered files, writing the log. */
+static __always_inline int mark(struct journal_s *journal, __u32 number)
+{
+	struct fs_state *fs = journal ? watched(journal->j_fs_dev->bd_dev) : NULL;
+
+	if (fs)
+		fs->marks_ns[number] = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/jbd2_commit_locking")
+int BPF_PROG(commit_locking, struct journal_s *journal) { return mark(journal, 0); }
+SEC("tp_btf/jbd2_commit_flushing")
+int BPF_PROG(commit_flushing, struct journal_s *journal) { return mark(journal, 1); }
+SEC("tp_btf/jbd2_commit_logging")
+int BPF_PROG(commit_logging, struct journal_s *journal) { return mark(journal, 2); }
+
+SEC("tp_btf/jbd2_end_commit")
+int BPF_PROG(commit_end, struct journal_s *journal, struct transaction_s *transaction)
+{
+	struct luc_span *span;
+	struct luc_counts *c;
+	struct fs_state *fs;
+	__u64 begin_ns, now_ns;
+	__u32 dev;
+
+	if (!journal || !transaction)
+		return 0;
+	dev = journal->j_fs_dev->bd_dev;
+	fs = watched(dev);
+	if (!fs)
+		return 0;
+	fs->done_tid = transaction->t_tid;
+	fs->done_known = true;
+	fs->ended += 1;
+	begin_ns = fs->begin_ns;
+	fs->begin_ns = 0;
+	/* It began before anybody watched. */
+	if (!begin_ns)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (!settings.timeline) {
+		c = counts_of(fs);
+		if (c) {
+			c->commits += 1;
+			c->commit_ns += now_ns - begin_ns;
+		}
+		return 0;
+	}
+	span = begin_span(LUC_SPAN_COMMIT, begin_ns, now_ns, dev);
+	if (!span)
+		return 0;
+	span->tid = transaction->t_tid;
+	span->marks_ns[0] = fs->marks_ns[0];
+	span->marks_ns[1] = fs->marks_ns[1];
+	span->marks_ns[2] = fs->marks_ns[2];
+	end_span(span);
+	return 0;
+}
+
+#endif

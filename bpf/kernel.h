@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parts of the kernel's types that the tracer reads. Only names matter:
+ * libbpf looks up in the BTF of the running kernel where each field lies and
+ * how wide it is.
+ */
+#ifndef LUC_BPF_KERNEL_H
+#define LUC_BPF_KERNEL_H
+
+/* Has bpf_tracing.h use the kernel's names of registers, not those of user space. */
+#define __VMLINUX_H__
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct super_block {
+	__u32 s_dev;
+	void *s_fs_info;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+};
+
+struct open_flags {
+	int open_flag;
+};
+
+struct block_device {
+	__u32 bd_dev;
+};
+
+struct buffer_head {
+	unsigned long b_state;
+	struct block_device *b_bdev;
+};
+
+struct wait_bit_key {
+	unsigned long *flags;
+	int bit_nr;
+};
+
+struct wait_queue_head {
+	int luc_unused;
+};
+
+struct wait_queue_entry {
+	void *func;
+};
+
+struct wait_bit_queue_entry {
+	struct wait_bit_key key;
+	struct wait_queue_entry wq_entry;
+};
+
+struct transaction_s {
+	unsigned int t_tid;
+};
+
+struct journal_s {
+	struct block_device *j_fs_dev;
+	struct transaction_s *j_running_transaction;
+	unsigned int j_commit_sequence;
+	struct wait_queue_head j_wait_transaction_locked;
+};
+
+struct ext4_sb_info {
+	struct journal_s *s_journal;
+};
+
+struct ext4_inode_info {
+	unsigned int i_sync_tid;
+	unsigned int i_datasync_tid;
+	struct inode vfs_inode;
+};
+
+/* What PT_REGS_PARMn() reads on x86-64. */
+struct pt_regs {
+	unsigned long di, si, dx, cx, r8, ax, sp, ip, bp;
+};
+
+#pragma clang attribute pop
+
+enum jbd_state_bits { BH_Shadow = 24 };
+
+#define S_IFMT 00170000
+#define S_IFDIR 0040000
+#define O_CREAT 00000100
+#define MAX_ERRNO 4095
+
+/* How a task is woken that waits for a bit, such as that of a buffer being written. */
+extern const void wake_bit_function __attribute__((section(".ksyms"), weak));
+
+#endif

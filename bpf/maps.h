@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the programs keep: settings, file systems, tasks, counts, and the ring
+ * of spans.
+ */
+#ifndef LUC_BPF_MAPS_H
+#define LUC_BPF_MAPS_H
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../abi/luc_span.h"
+#include "../abi/luc_tracer.h"
+
+const volatile struct luc_tracer_settings settings;
+
+/* A file system that is watched; its place is that of its device in the settings. */
+struct fs_state {
+	__u64 journal;	/* struct journal_s; 0 until it is known */
+	__u64 queue;	/* where tasks wait for a locked transaction */
+	__u64 committer;	/* task of the journal */
+	__u64 begin_ns;	/* of the commit that runs, 0: none does */
+	__u64 marks_ns[LUC_SPAN_MARKS];
+	__u32 done_tid;	/* last transaction committed */
+	__u32 ended;	/* commits that ended */
+	bool done_known;
+};
+
+struct fs_state filesystems[LUC_COUNTS_SLOTS];
+
+/* Tasks that wait now, about: whose wait ends need not look where there are none. */
+__u64 waiting;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LUC_COUNTS_SLOTS);
+	__type(key, __u32);	/* slot */
+	__type(value, struct luc_counts);
+} counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LUC_COUNTS_PROCESSES);
+	__type(key, __u32);	/* process */
+	__type(value, struct luc_process_counts);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);	/* process */
+	__type(value, __u8);
+} chosen_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, LUC_CGROUPS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} chosen_cgroups SEC(".maps");
+
+/* What a task is in the middle of; a begin of 0: not in that. */
+struct task_state {
+	__u64 open_ns;
+	__u64 write_ns, write_inode;
+	__u64 close_ns, close_inode;
+	__u64 sync_ns, sync_inode, flush_ns[2];
+	__u64 syncfs_ns;
+	__u64 buffer_ns, locked_ns, space_ns;
+	__u64 name[LUC_SPAN_NAME_BYTES / 8];
+	__u32 open_flags;
+	__u32 write_dev, close_dev, sync_dev, syncfs_dev;
+	__u32 buffer_dev, locked_dev, space_dev;
+	__u32 sync_tid, done_tid;
+	__u32 ended;	/* commits when the sync began */
+	bool datasync, directory;
+	/* Not yet added to the process's. */
+	struct luc_process_counts pending;
+	__u64 pending_ns;	/* since when */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);	/* the loader changes it */
+} spans SEC(".maps");
+
+/* Spans that found no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+#endif

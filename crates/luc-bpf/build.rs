@@ -1,0 +1,73 @@
+//! Compiles the BPF programs. They are part of the program: where it runs
+//! there need be neither clang nor sources.
+
+use std::env;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    for path in ["bpf", "abi"] {
+        println!("cargo::rerun-if-changed={}", root.join(path).display());
+    }
+    println!("cargo::rerun-if-env-changed=LUC_CLANG");
+    // As libbpf names processors.
+    let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => return Err(format!("no tracer for processors of the kind {other}").into()),
+    };
+    let clang = env::var("LUC_CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let object = PathBuf::from(env::var("OUT_DIR")?).join("luc.bpf.o");
+    let libbpf = env::var("DEP_BPF_INCLUDE")?;
+    let mut command = Command::new(&clang);
+    command
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3"])
+        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
+        .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .args(["-I", &libbpf]);
+    // The kernel's headers lie where this machine's programs find them.
+    for dir in host_includes(&clang)? {
+        command.arg("-idirafter").arg(dir);
+    }
+    command
+        .arg("-c")
+        .arg(root.join("bpf/luc.bpf.c"))
+        .arg("-o")
+        .arg(&object);
+    let status = command
+        .status()
+        .map_err(|error| format!("{clang}: {error}; the tracer needs clang: apt install clang"))?;
+    if !status.success() {
+        return Err(format!("{clang} could not compile bpf/luc.bpf.c: {status}").into());
+    }
+    strip(&clang, &object);
+    luc_cc::link_what_libelf_needs();
+    Ok(())
+}
+
+/// Where clang looks for headers when it compiles for this machine.
+fn host_includes(clang: &str) -> Result<Vec<String>> {
+    let output = Command::new(clang)
+        .args(["-v", "-E", "-x", "c", "/dev/null", "-o", "/dev/null"])
+        .output()
+        .map_err(|error| format!("{clang}: {error}; the tracer needs clang: apt install clang"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let dirs = text
+        .lines()
+        .skip_while(|line| !line.starts_with("#include <...>"))
+        .skip(1)
+        .take_while(|line| line.starts_with(' '))
+        .map(|line| line.trim().to_owned())
+        .collect();
+    Ok(dirs)
+}
+
+/// Debug information goes, types (BTF) stay; who lacks the tool has a larger object.
+fn strip(clang: &str, object: &Path) {
+    let tool = clang.replace("clang", "llvm-strip");
+    let _ = Command::new(tool).arg("-g").arg(object).status();
+}

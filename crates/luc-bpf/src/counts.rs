@@ -1,0 +1,312 @@
+//! What the tracer counted.
+
+use luc_trace::SpanKind;
+
+/// Kinds of waits, in the order in which they are counted.
+pub const WAITS: [SpanKind; 3] = [
+    SpanKind::WaitBuffer,
+    SpanKind::WaitLocked,
+    SpanKind::WaitSpace,
+];
+
+const STEPS_LOG2: u32 = 2;
+const STEPS: usize = 1 << STEPS_LOG2;
+const OCTAVES: usize = 40;
+const BUCKETS: usize = OCTAVES * STEPS;
+const AHEAD_MAX: usize = 3;
+/// Numbers in `struct luc_counts` of `abi/luc_tracer.h`.
+const COUNTS: usize = 2 + (AHEAD_MAX + 1) + 2 + 3 + 3 + 2 * BUCKETS;
+/// Bytes of it.
+pub(crate) const COUNTS_BYTES: usize = COUNTS * 8;
+
+/// Durations, counted in buckets of a quarter of a power of two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            buckets: vec![0; BUCKETS],
+        }
+    }
+}
+
+impl Histogram {
+    /// Counts a duration, as `count_duration()` of `bpf/spans.h` does.
+    pub fn record(&mut self, ns: u64) {
+        self.buckets[bucket(ns)] += 1;
+    }
+
+    /// How many durations it holds.
+    pub fn total(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The duration that this share (0 to 1) of them does not exceed, ns: the
+    /// middle of its bucket, so an eighth off at most. None if it is empty.
+    pub fn quantile_ns(&self, share: f64) -> Option<u64> {
+        let total = self.total();
+        if total == 0 {
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rank among counts"
+        )]
+        let rank = ((total as f64 * share.clamp(0.0, 1.0)).ceil() as u64).max(1);
+        let mut seen = 0;
+        let bucket = self.buckets.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        bucket.map(|number| u64::midpoint(bound_ns(number), bound_ns(number + 1)))
+    }
+
+    /// Adds what another one holds.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+    }
+
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let pairs = self.buckets.iter().zip(&earlier.buckets);
+        Self {
+            buckets: pairs.map(|(now, then)| now.saturating_sub(*then)).collect(),
+        }
+    }
+
+    /// Upper bounds and counts of the buckets up to the last that holds anything.
+    pub fn buckets_ns(&self) -> impl Iterator<Item = (u64, u64)> {
+        let last = self.buckets.iter().rposition(|count| *count > 0);
+        let used = last.map_or(0, |last| last + 1);
+        let bounds = (1..=used).map(bound_ns);
+        bounds.zip(self.buckets.iter().copied())
+    }
+}
+
+/// The bucket that a duration belongs to.
+fn bucket(ns: u64) -> usize {
+    let steps = STEPS as u64;
+    let number = if ns < steps {
+        ns
+    } else {
+        let octave = u64::from(ns.ilog2());
+        octave * steps + (ns >> (octave - u64::from(STEPS_LOG2)) & (steps - 1))
+    };
+    usize::try_from(number).map_or(BUCKETS - 1, |number| number.min(BUCKETS - 1))
+}
+
+/// Where a bucket begins, ns.
+fn bound_ns(bucket: usize) -> u64 {
+    let (octave, step) = (bucket / STEPS, (bucket % STEPS) as u64);
+    match u32::try_from(octave) {
+        // Durations below the number of steps have buckets of their own.
+        Ok(octave) if octave >= STEPS_LOG2 => (1 << octave) + (step << (octave - STEPS_LOG2)),
+        _ => bucket.min(STEPS) as u64,
+    }
+}
+
+/// What happened on one file system since the tracer was attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// fsync and fdatasync calls.
+    pub syncs: u64,
+    /// Time in them, ns.
+    pub sync_ns: u64,
+    /// The same calls by the number of commits that they waited for: none,
+    /// one, two, three or more.
+    pub syncs_by_commits: [u64; AHEAD_MAX + 1],
+    /// Journal commits.
+    pub commits: u64,
+    /// Time that a commit ran, ns.
+    pub commit_ns: u64,
+    /// Waits, as [`WAITS`] orders them.
+    pub waits: [u64; 3],
+    /// Time in them, ns.
+    pub wait_ns: [u64; 3],
+    /// Durations of syncs.
+    pub sync_hist: Histogram,
+    /// Durations of waits for a buffer.
+    pub wait_hist: Histogram,
+}
+
+impl Counts {
+    /// Adds one processor's record; false if it has another size.
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> bool {
+        let (words, rest) = bytes.as_chunks::<8>();
+        if words.len() != COUNTS || !rest.is_empty() {
+            return false;
+        }
+        let mut values = words.iter().map(|word| u64::from_ne_bytes(*word));
+        let mut next = || values.next().unwrap_or(0);
+        self.syncs += next();
+        self.sync_ns += next();
+        for count in &mut self.syncs_by_commits {
+            *count += next();
+        }
+        self.commits += next();
+        self.commit_ns += next();
+        for count in self.waits.iter_mut().chain(&mut self.wait_ns) {
+            *count += next();
+        }
+        for hist in [&mut self.sync_hist, &mut self.wait_hist] {
+            for count in &mut hist.buckets {
+                *count += next();
+            }
+        }
+        true
+    }
+
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let minus = |now: u64, then: u64| now.saturating_sub(then);
+        let mut result = self.clone();
+        result.syncs = minus(self.syncs, earlier.syncs);
+        result.sync_ns = minus(self.sync_ns, earlier.sync_ns);
+        result.commits = minus(self.commits, earlier.commits);
+        result.commit_ns = minus(self.commit_ns, earlier.commit_ns);
+        for (mine, then) in result
+            .syncs_by_commits
+            .iter_mut()
+            .zip(earlier.syncs_by_commits)
+        {
+            *mine = minus(*mine, then);
+        }
+        for (mine, then) in result.waits.iter_mut().zip(earlier.waits) {
+            *mine = minus(*mine, then);
+        }
+        for (mine, then) in result.wait_ns.iter_mut().zip(earlier.wait_ns) {
+            *mine = minus(*mine, then);
+        }
+        result.sync_hist = self.sync_hist.since(&earlier.sync_hist);
+        result.wait_hist = self.wait_hist.since(&earlier.wait_hist);
+        result
+    }
+
+    /// Syncs that a commit served, per commit; None without a commit.
+    pub fn syncs_per_commit(&self) -> Option<f64> {
+        let served = self.syncs - self.syncs_by_commits[0].min(self.syncs);
+        (self.commits > 0).then(|| served as f64 / self.commits as f64)
+    }
+
+    /// Share of syncs that waited for two commits or more, of those that waited; None if none did.
+    pub fn late_share(&self) -> Option<f64> {
+        let [_, once, late @ ..] = self.syncs_by_commits;
+        let late: u64 = late.iter().sum();
+        let all = once + late;
+        (all > 0).then(|| late as f64 / all as f64)
+    }
+}
+
+/// What a process did and lost since the tracer was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessCounts {
+    /// Its fsync and fdatasync calls.
+    pub syncs: u64,
+    /// Time in them, ns.
+    pub sync_ns: u64,
+    /// Those that waited for two commits or more.
+    pub syncs_late: u64,
+    /// Time in waits of all kinds, ns.
+    pub wait_ns: u64,
+}
+
+impl ProcessCounts {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let [syncs, sync_ns, syncs_late, wait_ns] = words else {
+            return None;
+        };
+        let number = |word: &[u8; 8]| u64::from_ne_bytes(*word);
+        Some(Self {
+            syncs: number(syncs),
+            sync_ns: number(sync_ns),
+            syncs_late: number(syncs_late),
+            wait_ns: number(wait_ns),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABI: &str = include_str!("../../../abi/luc_tracer.h");
+
+    #[test]
+    fn the_contracts_numbers() {
+        for (name, value) in [
+            ("LUC_HIST_STEPS_LOG2", STEPS_LOG2 as usize),
+            ("LUC_HIST_OCTAVES", OCTAVES),
+            ("LUC_WAITS", WAITS.len()),
+            ("LUC_AHEAD_MAX", AHEAD_MAX),
+        ] {
+            let row = format!("#define {name} {value}");
+            assert!(
+                ABI.lines()
+                    .any(|line| line.split('\t').next() == Some(&row)),
+                "{row}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bucket_holds_what_lies_between_its_bounds() {
+        for ns in (0..5_000).chain([1 << 20, (1 << 20) + 1, 123_456_789, (1 << 39) + 5]) {
+            let number = bucket(ns);
+            assert!(bound_ns(number) <= ns, "{ns}");
+            assert!(ns < bound_ns(number + 1), "{ns}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_an_eighth_off_at_most() {
+        let mut hist = Histogram::default();
+        assert_eq!(hist.quantile_ns(0.5), None);
+        for us in 1..=1000 {
+            hist.record(us * 1000);
+        }
+        for (share, ns) in [
+            (0.5, 500_000),
+            (0.99, 990_000),
+            (0.0, 1_000),
+            (1.0, 1_000_000),
+        ] {
+            let got = hist.quantile_ns(share).unwrap();
+            assert!(got.abs_diff(ns) * 8 <= ns, "{share}: {got}");
+        }
+        let earlier = hist.clone();
+        hist.record(7);
+        hist.record(7);
+        assert_eq!(hist.since(&earlier).total(), 2);
+        assert_eq!(
+            hist.buckets_ns().last().map(|(_, count)| count > 0),
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn processors_are_summed() {
+        let record: Vec<u8> = (1..=COUNTS as u64).flat_map(u64::to_ne_bytes).collect();
+        let mut counts = Counts::default();
+        assert!(counts.add_bytes(&record));
+        assert!(counts.add_bytes(&record));
+        assert!(!counts.add_bytes(&record[8..]));
+        assert_eq!((counts.syncs, counts.sync_ns), (2, 4));
+        assert_eq!(counts.syncs_by_commits, [6, 8, 10, 12]);
+        assert_eq!((counts.commits, counts.commit_ns), (14, 16));
+        assert_eq!(counts.waits, [18, 20, 22]);
+        assert_eq!(counts.wait_ns, [24, 26, 28]);
+        assert_eq!(counts.sync_hist.buckets[0], 30);
+        assert_eq!(counts.since(&counts), Counts::default());
+        assert_eq!(counts.late_share(), Some(22.0 / 30.0));
+        assert_eq!(Counts::default().syncs_per_commit(), None);
+    }
+}

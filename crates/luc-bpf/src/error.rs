@@ -1,0 +1,76 @@
+//! What can go wrong, in one line each.
+
+use thiserror::Error;
+
+const EACCES: i32 = 13;
+
+/// Why there is no tracing.
+#[derive(Debug, Error)]
+pub enum TracerError {
+    /// The kernel's types are not there.
+    #[error(
+        "this kernel tells nothing of its types (/sys/kernel/btf/vmlinux is missing); it needs CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf,
+    /// A tree of files stands for the machine.
+    #[error("only the machine itself can be traced, not a tree of files that looks like one")]
+    Elsewhere,
+    /// BPF is refused.
+    #[error(
+        "BPF is refused ({why}); be root, or have CAP_BPF and CAP_PERFMON, and no kernel lockdown (confidentiality)"
+    )]
+    Denied {
+        /// What the kernel said.
+        why: String,
+    },
+    /// A program cannot be loaded or attached.
+    #[error("the tracer's programs do not fit this kernel: {what}: {why}")]
+    Unfit {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        why: String,
+    },
+    /// More was asked for than fits.
+    #[error("at most {most} {what} can be watched at once; name fewer")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A control group that is none.
+    #[error("{path} is no control group: {why}")]
+    NoCgroup {
+        /// What was named.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Reading what was traced.
+    #[error("reading the tracer's {what}: {why}")]
+    Read {
+        /// What was read.
+        what: &'static str,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+impl TracerError {
+    /// Tells a refusal from a misfit. The verifier, which refuses programs, says
+    /// EACCES; EPERM is for who may not load any.
+    pub(crate) fn of(what: &str, error: &libbpf_rs::Error) -> Self {
+        let why = format!("{error}{}", crate::said::last());
+        let denied = error.kind() == libbpf_rs::ErrorKind::PermissionDenied;
+        if denied && !why.contains(&format!("(os error {EACCES})")) {
+            return Self::Denied {
+                why: error.to_string(),
+            };
+        }
+        Self::Unfit {
+            what: what.to_owned(),
+            why,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What the tracer attaches to, and by what means.
+//!
+//! Tracepoints are there on every kernel that has ext4. Functions can be
+//! had through fentry, or through kprobes, or not at all: hosts differ. A
+//! function that the module hooks is never among them, for its entry has one
+//! owner.
+
+use std::fmt;
+
+/// A tracepoint and the program for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tracepoint {
+    /// Name of the program.
+    pub program: &'static str,
+    /// Not needed where only counts are wanted.
+    pub timeline_only: bool,
+}
+
+/// All tracepoints; without one of them there is no tracing.
+pub const TRACEPOINTS: [Tracepoint; 7] = [
+    tracepoint("sync_enter", false),
+    tracepoint("sync_exit", false),
+    tracepoint("commit_start", false),
+    tracepoint("commit_end", false),
+    tracepoint("commit_locking", true),
+    tracepoint("commit_flushing", true),
+    tracepoint("commit_logging", true),
+];
+
+const fn tracepoint(program: &'static str, timeline_only: bool) -> Tracepoint {
+    Tracepoint {
+        program,
+        timeline_only,
+    }
+}
+
+/// A function of the kernel whose begin, and mostly end, is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// The function, by the names that it has had, the usual one first.
+    pub functions: &'static [&'static str],
+    /// Its programs are this behind `fentry_`, `fexit_`, `kprobe_` and `kretprobe_`.
+    pub suffix: &'static str,
+    /// Whether its end is looked at too.
+    pub end: bool,
+    /// Not needed where only counts are wanted.
+    pub timeline_only: bool,
+    /// What a recording lacks without it.
+    pub what: &'static str,
+}
+
+/// What the functions around a sleep show.
+const WAITS: &str = "waits for a locked transaction and for metadata that a commit writes";
+
+/// All functions.
+pub const HOOKS: [Hook; 9] = [
+    hook(
+        &["do_filp_open", "do_file_open"],
+        "open",
+        true,
+        true,
+        "opens",
+    ),
+    hook(&["ext4_file_write_iter"], "write", true, true, "writes"),
+    hook(&["ext4_release_file"], "close", true, true, "closes"),
+    hook(
+        &["file_write_and_wait_range"],
+        "flush",
+        true,
+        true,
+        "the data flush of syncs",
+    ),
+    hook(&["ext4_sync_fs"], "syncfs", true, true, "sync and syncfs"),
+    hook(&["prepare_to_wait"], "wait", false, false, WAITS),
+    hook(
+        &["prepare_to_wait_exclusive"],
+        "wait_exclusive",
+        false,
+        false,
+        WAITS,
+    ),
+    hook(&["finish_wait"], "waited", false, false, WAITS),
+    hook(
+        &["__jbd2_log_wait_for_space"],
+        "space",
+        true,
+        false,
+        "waits for journal space",
+    ),
+];
+
+const fn hook(
+    functions: &'static [&'static str],
+    suffix: &'static str,
+    end: bool,
+    timeline_only: bool,
+    what: &'static str,
+) -> Hook {
+    Hook {
+        functions,
+        suffix,
+        end,
+        timeline_only,
+        what,
+    }
+}
+
+/// How a function is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Means {
+    /// A trampoline at its entry and exit: cheapest.
+    Fentry,
+    /// A breakpoint or ftrace callback: works beside owners of the entry.
+    Kprobe,
+}
+
+impl Means {
+    /// The program for begins.
+    pub fn begin(self, hook: &Hook) -> String {
+        match self {
+            Self::Fentry => format!("fentry_{}", hook.suffix),
+            Self::Kprobe => format!("kprobe_{}", hook.suffix),
+        }
+    }
+
+    /// The program for ends, if there is one.
+    pub fn end(self, hook: &Hook) -> Option<String> {
+        let prefix = match self {
+            Self::Fentry => "fexit",
+            Self::Kprobe => "kretprobe",
+        };
+        hook.end.then(|| format!("{prefix}_{}", hook.suffix))
+    }
+}
+
+impl fmt::Display for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fentry => "fentry",
+            Self::Kprobe => "kprobe",
+        })
+    }
+}
+
+/// What a host offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// The kernel's types are there (`/sys/kernel/btf/vmlinux`).
+    pub btf: bool,
+    /// kprobes can be made.
+    pub kprobes: bool,
+    /// Functions that types are known of.
+    pub typed: Vec<String>,
+    /// Functions that are symbols.
+    pub symbols: Vec<String>,
+}
+
+impl Offer {
+    /// The means to try for a function with its name here, best first; `allowed`
+    /// leaves out what is not wanted.
+    pub fn means(&self, hook: &Hook, allowed: &[Means]) -> Vec<(Means, &'static str)> {
+        let in_list = |list: &[String]| {
+            let known = |name: &&&str| list.iter().any(|other| other == *name);
+            hook.functions.iter().find(known).copied()
+        };
+        let fentry = in_list(&self.typed).filter(|_| self.btf);
+        let kprobe = in_list(&self.symbols).filter(|_| self.kprobes);
+        let found = [(Means::Fentry, fentry), (Means::Kprobe, kprobe)];
+        let found = found
+            .into_iter()
+            .filter(|(means, _)| allowed.contains(means));
+        found
+            .filter_map(|(means, name)| Some((means, name?)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `kmod/hooks.c` lists them.
+    const OF_THE_MODULE: &str = include_str!("../../../kmod/hooks.c");
+
+    #[test]
+    fn no_function_is_hooked_twice() {
+        for function in HOOKS.iter().flat_map(|hook| hook.functions) {
+            let quoted = format!("\"{function}\"");
+            assert!(!OF_THE_MODULE.contains(&quoted), "{function}");
+        }
+        assert!(OF_THE_MODULE.contains("\"out_of_line_wait_on_bit\""));
+    }
+
+    #[test]
+    fn fentry_first_then_kprobes_then_nothing() {
+        let hook = &HOOKS[0];
+        let [usual, other] = hook.functions else {
+            panic!("{hook:?}");
+        };
+        let both = [Means::Fentry, Means::Kprobe];
+        let mut offer = Offer {
+            btf: true,
+            kprobes: true,
+            typed: vec![(*usual).to_owned()],
+            symbols: vec![(*other).to_owned(), (*usual).to_owned()],
+        };
+        let (fentry, kprobe) = ((Means::Fentry, *usual), (Means::Kprobe, *usual));
+        assert_eq!(offer.means(hook, &both), [fentry, kprobe]);
+        assert_eq!(offer.means(hook, &[Means::Kprobe]), [kprobe]);
+        offer.typed.clear();
+        assert_eq!(offer.means(hook, &both), [kprobe]);
+        // As newer kernels call it.
+        offer.symbols.pop();
+        assert_eq!(offer.means(hook, &both), [(Means::Kprobe, *other)]);
+        offer.kprobes = false;
+        assert_eq!(offer.means(hook, &both), []);
+        offer.typed.push((*usual).to_owned());
+        offer.btf = false;
+        assert_eq!(offer.means(hook, &both), []);
+    }
+
+    #[test]
+    fn programs_are_called_after_their_means() {
+        let open = &HOOKS[0];
+        assert_eq!(Means::Fentry.begin(open), "fentry_open");
+        assert_eq!(Means::Kprobe.end(open).unwrap(), "kretprobe_open");
+        let wait = &HOOKS[5];
+        assert_eq!(Means::Fentry.end(wait), None);
+    }
+}

@@ -1,0 +1,25 @@
+//! Programs that the kernel did not run.
+//!
+//! A program never runs twice on one processor at the same time: where its task
+//! was preempted inside of it, another task's event is passed over. The
+//! kernel counts those.
+
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+/// Times that this program was passed over; 0 where the kernel does not tell.
+pub(crate) fn of(program: BorrowedFd<'_>) -> u64 {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let Ok(mut bytes) = u32::try_from(size_of_val(&info)) else {
+        return 0;
+    };
+    let pointer: *mut libbpf_sys::bpf_prog_info = &raw mut info;
+    // SAFETY: the call writes at most `bytes` bytes of `info`, which lives until it returns.
+    let result = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), pointer.cast(), &raw mut bytes)
+    };
+    if result == 0 {
+        info.recursion_misses
+    } else {
+        0
+    }
+}

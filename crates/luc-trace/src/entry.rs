@@ -1,0 +1,17 @@
+//! What a recording holds.
+
+use crate::event::Record;
+use crate::span::Span;
+
+/// One thing of a recording, in the order in which it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A line of the module's tracepoints.
+    Line(Record),
+    /// A span of the tracer.
+    Span(Span),
+    /// Spans that found no place in the tracer's buffer, since the last such note.
+    SpansLost(u64),
+    /// The recording was ended in order; nothing follows.
+    End,
+}

@@ -1,0 +1,261 @@
+//! A timeline for <https://ui.perfetto.dev>, in the JSON trace event format that
+//! it and other viewers read.
+//!
+//! Each thread has a track with its operations, the waits and the data flush
+//! inside of them; each journal a track with its commits and their phases. An
+//! arrow leads from a sync to the commit that it asked for, so that convoys and
+//! blocked writers can be seen.
+
+use crate::span::{Span, SpanKind};
+use crate::trace::Trace;
+use luc_control::Dev;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// Journals are shown as processes of these numbers, which no process has.
+const JOURNALS_FROM: u64 = 1 << 32;
+
+/// Writes the timeline. Its times count from the first span.
+///
+/// # Errors
+/// The sink's.
+pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
+    let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
+    let mut timeline = Timeline {
+        sink,
+        begin_ns,
+        first: true,
+    };
+    let header = &trace.header.pairs;
+    write!(
+        timeline.sink,
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[",
+        json!(header)
+    )?;
+    let journals = name_tracks(trace, &mut timeline)?;
+    let commits: BTreeMap<(Dev, u32), &Span> = trace
+        .spans
+        .iter()
+        .filter(|span| span.kind == SpanKind::Commit)
+        .map(|span| ((span.dev, span.tid), span))
+        .collect();
+    for (number, span) in trace.spans.iter().enumerate() {
+        if span.kind == SpanKind::Commit {
+            let place = journals.get(&span.dev).copied().unwrap_or(JOURNALS_FROM);
+            timeline.commit(span, place)?;
+            continue;
+        }
+        timeline.operation(span)?;
+        let served = commits.get(&(span.dev, span.tid));
+        // What was committed already was not waited for.
+        if let Some(commit) =
+            served.filter(|_| span.kind.is_file_sync() && span.commits_ahead() > 0)
+        {
+            let place = journals.get(&span.dev).copied().unwrap_or(JOURNALS_FROM);
+            timeline.arrow(number, span, commit, place)?;
+        }
+    }
+    writeln!(timeline.sink, "]}}")
+}
+
+/// Names threads, processes and journals; gives the numbers of the latter.
+fn name_tracks(trace: &Trace, timeline: &mut Timeline<'_>) -> io::Result<BTreeMap<Dev, u64>> {
+    let mut processes = BTreeSet::new();
+    for (pid, task) in &trace.tasks {
+        timeline.name("thread_name", task.tgid.into(), (*pid).into(), &task.name)?;
+        processes.insert(task.tgid);
+    }
+    for tgid in processes {
+        timeline.name(
+            "process_name",
+            tgid.into(),
+            tgid.into(),
+            &trace.task_name(tgid),
+        )?;
+    }
+    let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+    let mut journals = BTreeMap::new();
+    for (place, dev) in (JOURNALS_FROM..).zip(devs) {
+        timeline.name("process_name", place, place, &format!("journal of {dev}"))?;
+        timeline.name("thread_name", place, place, "commits")?;
+        journals.insert(dev, place);
+    }
+    Ok(journals)
+}
+
+struct Timeline<'a> {
+    sink: &'a mut dyn Write,
+    begin_ns: u64,
+    first: bool,
+}
+
+impl Timeline<'_> {
+    fn event(&mut self, event: &Value) -> io::Result<()> {
+        let comma = if self.first { "" } else { "," };
+        self.first = false;
+        write!(self.sink, "{comma}\n{event}")
+    }
+
+    /// Microseconds, which the format counts in.
+    fn us(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.begin_ns) as f64 / 1000.0
+    }
+
+    fn name(&mut self, what: &str, process: u64, thread: u64, name: &str) -> io::Result<()> {
+        self.event(&json!({
+            "ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name},
+        }))
+    }
+
+    fn complete(
+        &mut self,
+        (process, thread): (u64, u64),
+        name: &str,
+        (begin_ns, end_ns): (u64, u64),
+        args: &Value,
+    ) -> io::Result<()> {
+        let duration = end_ns.saturating_sub(begin_ns) as f64 / 1000.0;
+        self.event(&json!({
+            "ph": "X", "name": name, "pid": process, "tid": thread, "ts": self.us(begin_ns),
+            "dur": duration, "args": args,
+        }))
+    }
+
+    fn operation(&mut self, span: &Span) -> io::Result<()> {
+        let place = (span.tgid.into(), span.pid.into());
+        let mut args = json!({"file system": span.dev.to_string()});
+        if !span.kind.is_wait() && span.kind != SpanKind::Sync {
+            args["inode"] = json!(span.object);
+        }
+        if span.kind == SpanKind::Write {
+            args["bytes"] = json!(span.amount);
+        }
+        if span.kind.is_file_sync() {
+            args["transaction"] = json!(span.tid);
+            args["commits waited for"] = json!(span.commits_ahead());
+        }
+        if span.result != 0 {
+            args["result"] = json!(span.result);
+        }
+        self.complete(place, span.kind.text(), (span.begin_ns, span.end_ns), &args)?;
+        match span.flush_ns() {
+            Some(bounds) => self.complete(place, "data flush", bounds, &json!({})),
+            None => Ok(()),
+        }
+    }
+
+    fn commit(&mut self, span: &Span, place: u64) -> io::Result<()> {
+        let whole = (span.begin_ns, span.end_ns);
+        let name = format!("commit {}", span.tid);
+        self.complete(
+            (place, place),
+            &name,
+            whole,
+            &json!({"transaction": span.tid}),
+        )?;
+        let [locked, flushing, logging] = span.marks_ns;
+        let phases = [
+            ("lock", locked, flushing),
+            ("flush data", flushing, logging),
+            ("log", logging, span.end_ns),
+        ];
+        for (phase, begin, end) in phases {
+            if begin > 0 && end > begin {
+                self.complete((place, place), phase, (begin, end), &json!({}))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// From where a sync asked to the commit that it asked for.
+    fn arrow(&mut self, number: usize, sync: &Span, commit: &Span, place: u64) -> io::Result<()> {
+        let from = json!({
+            "ph": "s", "name": "asks for", "cat": "sync", "id": number, "pid": sync.tgid,
+            "tid": sync.pid, "ts": self.us(sync.asked_ns()),
+        });
+        self.event(&from)?;
+        // It must lie within the commit, and not before it was asked for.
+        let at = commit.begin_ns.max(sync.asked_ns()).min(commit.end_ns);
+        let to = json!({
+            "ph": "f", "bp": "e", "name": "asks for", "cat": "sync", "id": number, "pid": place,
+            "tid": place, "ts": self.us(at),
+        });
+        self.event(&to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(trace: &Trace) -> Vec<Value> {
+        let mut out = Vec::new();
+        perfetto(trace, &mut out).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        value["traceEvents"].as_array().unwrap().clone()
+    }
+
+    fn of<'a>(events: &'a [Value], ph: &str, name: &str) -> Vec<&'a Value> {
+        let wanted = |event: &&Value| event["ph"] == ph && event["name"] == name;
+        events.iter().filter(wanted).collect()
+    }
+
+    #[test]
+    fn threads_commits_and_arrows() {
+        let fsync = Span {
+            kind: SpanKind::Fsync,
+            begin_ns: 1_000_000,
+            end_ns: 9_000_500,
+            marks_ns: [1_000_100, 2_000_000, 0],
+            pid: 8,
+            tgid: 7,
+            tid: 5,
+            done_tid: 3,
+            ..Span::default()
+        };
+        let commit = |tid, begin_ns| Span {
+            kind: SpanKind::Commit,
+            begin_ns,
+            end_ns: begin_ns + 4_000_000,
+            marks_ns: [begin_ns + 10, begin_ns + 20, begin_ns + 30],
+            tid,
+            ..Span::default()
+        };
+        let task = Span {
+            pid: 8,
+            tgid: 7,
+            ..Span::default()
+        };
+        let trace = Trace::of([
+            task.with_name("db \"x\""),
+            fsync,
+            commit(4, 900_000),
+            commit(5, 5_000_000),
+        ]);
+        let events = events(&trace);
+        let sync = of(&events, "X", "fsync")[0];
+        // Times count from the first commit's begin.
+        assert_eq!(
+            (sync["ts"].as_f64(), sync["dur"].as_f64()),
+            (Some(100.0), Some(8000.5))
+        );
+        assert_eq!(sync["args"]["commits waited for"], 2);
+        assert_eq!(of(&events, "X", "data flush").len(), 1);
+        assert_eq!(of(&events, "X", "commit 5")[0]["ts"].as_f64(), Some(4100.0));
+        assert_eq!(of(&events, "X", "log").len(), 2);
+        let (from, to) = (of(&events, "s", "asks for"), of(&events, "f", "asks for"));
+        assert_eq!((from.len(), to.len()), (1, 1));
+        assert_eq!(from[0]["ts"].as_f64(), Some(1100.0));
+        assert_eq!(to[0]["ts"].as_f64(), Some(4100.0));
+        assert_eq!(
+            of(&events, "M", "thread_name")[0]["args"]["name"],
+            "db \"x\""
+        );
+    }
+
+    #[test]
+    fn an_empty_recording_is_an_empty_timeline() {
+        assert!(events(&Trace::default()).is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! A whole recording in memory.
+
+use crate::entry::Entry;
+use crate::event::Record;
+use crate::header::Header;
+use crate::reader::{Losses, Reader, TraceError};
+use crate::span::{Span, SpanKind};
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+/// What is known of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Its name when it was last seen.
+    pub name: String,
+    /// Its process.
+    pub tgid: u32,
+    /// Its control group's number.
+    pub cgroup: u64,
+}
+
+/// A recording, as far as it could be read.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Where it comes from.
+    pub header: Header,
+    /// The spans by begin; those of equal begin, the longer first. Without tasks.
+    pub spans: Vec<Span>,
+    /// Threads by their number.
+    pub tasks: BTreeMap<u32, Task>,
+    /// Lines of the module's tracepoints.
+    pub lines: Vec<Record>,
+    /// Spans that the tracer lost.
+    pub spans_lost: u64,
+    /// Records that ftrace lost.
+    pub lines_lost: Losses,
+    /// Where reading ended early and why; None: all of it was read, to its end.
+    pub damage: Option<String>,
+}
+
+impl Trace {
+    /// Reads a recording up to its end or the first damage.
+    ///
+    /// # Errors
+    /// [`TraceError::Version`], or the source fails at its first line.
+    pub fn read<R: BufRead>(source: R) -> Result<Self, TraceError> {
+        let mut reader = Reader::new(source)?;
+        let mut trace = Self::default();
+        for entry in reader.by_ref() {
+            match entry {
+                Ok(Entry::Span(span)) if span.kind == SpanKind::Task => trace.meet(&span),
+                Ok(Entry::Span(span)) => trace.spans.push(span),
+                Ok(Entry::Line(line)) => trace.lines.push(line),
+                Ok(Entry::SpansLost(_) | Entry::End) => {}
+                Err(error) => {
+                    trace.damage = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        trace.header = reader.header().cloned().unwrap_or_default();
+        trace.spans_lost = reader.spans_lost();
+        trace.lines_lost = reader.losses();
+        if trace.damage.is_none() && !reader.ended() && !trace.spans.is_empty() {
+            trace.damage = Some("the recording was cut off: its end is missing".to_owned());
+        }
+        trace.sort();
+        Ok(trace)
+    }
+
+    /// A recording of these spans, tasks among them; for simulators and tests.
+    pub fn of(spans: impl IntoIterator<Item = Span>) -> Self {
+        let mut trace = Self::default();
+        for span in spans {
+            if span.kind == SpanKind::Task {
+                trace.meet(&span);
+            } else {
+                trace.spans.push(span);
+            }
+        }
+        trace.sort();
+        trace
+    }
+
+    fn meet(&mut self, span: &Span) {
+        let task = Task {
+            name: span.name(),
+            tgid: span.tgid,
+            cgroup: span.object,
+        };
+        self.tasks.insert(span.pid, task);
+    }
+
+    /// They were written by end, and on each processor for itself.
+    fn sort(&mut self) {
+        self.spans
+            .sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
+    }
+
+    /// First begin and last end, ns; None if there is no span.
+    pub fn bounds_ns(&self) -> Option<(u64, u64)> {
+        let begin = self.spans.first()?.begin_ns;
+        let end = self.spans.iter().map(|span| span.end_ns).max()?;
+        Some((begin, end))
+    }
+
+    /// The name of a thread, or its number in words.
+    pub fn task_name(&self, pid: u32) -> String {
+        let known = self.tasks.get(&pid).filter(|task| !task.name.is_empty());
+        known.map_or_else(|| format!("thread {pid}"), |task| task.name.clone())
+    }
+}

@@ -1,0 +1,172 @@
+//! Spans in a recording: written, read back, damaged.
+
+mod common;
+
+use common::{DEV, any_span};
+use luc_trace::{Entry, Header, Reader, SPAN_BYTES, Span, SpanKind, Trace, TraceError, Writer};
+use proptest::prelude::*;
+
+fn write(spans: &[Span]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &Header::default().with("kernel", "6.12")).unwrap();
+    for span in spans {
+        writer.span(span).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn some(count: u64) -> Vec<Span> {
+    let span = |number| Span {
+        kind: SpanKind::Write,
+        begin_ns: number * 10,
+        end_ns: number * 10 + 5,
+        amount: 4096,
+        dev: DEV,
+        pid: 7,
+        ..Span::default()
+    };
+    (0..count).map(span).collect()
+}
+
+#[test]
+fn spans_lines_and_losses_are_read_in_order() {
+    let spans = some(7_000);
+    let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
+    for span in &spans[..3_500] {
+        writer.span(span).unwrap();
+    }
+    writer.flush().unwrap();
+    writer
+        .raw_line(b"            bash-7       [000] ..... 1.000000: luc_write_delay: dev=8:1 block=5 delay_ns=1")
+        .unwrap();
+    for span in &spans[3_500..] {
+        writer.span(span).unwrap();
+    }
+    writer.spans_lost(12).unwrap();
+    writer.lost(1, Some(3)).unwrap();
+    let bytes = writer.finish().unwrap();
+
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let entries: Vec<Entry> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    let found = entries.iter().filter_map(|entry| match entry {
+        Entry::Span(span) => Some(*span),
+        _ => None,
+    });
+    assert_eq!(found.collect::<Vec<_>>(), spans);
+    assert!(matches!(entries[3_500], Entry::Line(_)));
+    assert_eq!(entries[7_001], Entry::SpansLost(12));
+    assert_eq!(*entries.last().unwrap(), Entry::End);
+    assert!(reader.ended());
+    assert_eq!((reader.spans_lost(), reader.losses().events), (12, 3));
+
+    let trace = Trace::read(&bytes[..]).unwrap();
+    assert_eq!((trace.spans.len(), trace.lines.len()), (7_000, 2));
+    assert_eq!((trace.spans_lost, trace.damage), (12, None));
+}
+
+#[test]
+fn what_stands_before_a_cut_is_read() {
+    let bytes = write(&some(7_000));
+    let whole = Trace::read(&bytes[..]).unwrap();
+    assert_eq!((whole.spans.len(), whole.damage), (7_000, None));
+    // Inside of the second block.
+    let cut = Trace::read(&bytes[..3_500 * SPAN_BYTES]).unwrap();
+    assert_eq!(cut.spans.len(), 3_000);
+    let why = cut.damage.unwrap();
+    assert!(
+        why.contains("a block of 3000 spans: the recording ends within"),
+        "{why}"
+    );
+    // Between blocks: nothing is damaged, but the end is missing.
+    let end = bytes.len() - "#end\n".len();
+    let cut = Trace::read(&bytes[..end]).unwrap();
+    assert_eq!(cut.spans.len(), 7_000);
+    assert!(cut.damage.unwrap().contains("cut off"));
+}
+
+#[test]
+fn a_changed_byte_is_noticed() {
+    let bytes = write(&some(4_000));
+    let mut bent = bytes.clone();
+    let at = bent.len() - 100;
+    bent[at] ^= 4;
+    let error = Reader::new(&bent[..]).unwrap().find_map(Result::err);
+    let Some(TraceError::Damaged { spans, .. }) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(spans, 1_000);
+    assert_eq!(Trace::read(&bent[..]).unwrap().spans.len(), 3_000);
+}
+
+#[test]
+fn tasks_are_known_by_their_last_name() {
+    let task = |name: &str| {
+        Span {
+            pid: 7,
+            tgid: 5,
+            object: 99,
+            ..Span::default()
+        }
+        .with_name(name)
+    };
+    let trace = Trace::of([task("fork"), some(1)[0], task("postgres")]);
+    assert_eq!(trace.task_name(7), "postgres");
+    assert_eq!(trace.task_name(8), "thread 8");
+    assert_eq!((trace.tasks[&7].tgid, trace.tasks[&7].cgroup), (5, 99));
+    assert_eq!(trace.spans.len(), 1);
+}
+
+#[test]
+fn spans_of_a_later_kind_are_skipped() {
+    let mut later = some(1)[0].to_bytes();
+    later[80] = 200;
+    let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
+    writer.raw_span(&later).unwrap();
+    writer.span(&some(1)[0]).unwrap();
+    let bytes = writer.finish().unwrap();
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.by_ref().count(), 2);
+    assert_eq!(reader.skipped(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("LUC_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_span_survives(spans in prop::collection::vec(any_span(), 0..20)) {
+        let bytes = write(&spans);
+        let back: Vec<Entry> = Reader::new(&bytes[..]).unwrap().collect::<Result<_, _>>().unwrap();
+        let mut expected: Vec<Entry> = spans.into_iter().map(Entry::Span).collect();
+        expected.push(Entry::End);
+        prop_assert_eq!(back, expected);
+    }
+
+    /// Any edits: never a panic, an end, and no span that was not written.
+    #[test]
+    fn damage_is_survived(
+        spans in prop::collection::vec(any_span(), 1..20),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..3), 0..6),
+    ) {
+        let mut bytes = write(&spans);
+        for (place, byte, how) in edits {
+            let at = place.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        if let Ok(reader) = Reader::new(&bytes[..]) {
+            for entry in reader.flatten() {
+                if let Entry::Span(span) = entry {
+                    prop_assert!(spans.contains(&span));
+                }
+            }
+        }
+        if let Ok(trace) = Trace::read(&bytes[..]) {
+            prop_assert!(trace.spans.len() <= spans.len());
+        }
+    }
+}
