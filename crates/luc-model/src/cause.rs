@@ -1,0 +1,361 @@
+//! Which measured quantities go with throughput: the root-cause analysis of
+//! the dissertation's chapter 3, from many runs of one workload.
+//!
+//! Each trace gives a row of quantities and its throughput. Columns are
+//! standardised, because a count and a time have no common unit. Three
+//! questions are put to them:
+//!
+//! - Does the quantity move with throughput? Pearson's correlation says it for
+//!   straight lines, Spearman's for anything that rises or falls. A single odd
+//!   run pulls one of them; the [`Cause::strength`] is what both grant.
+//! - Which quantities move together? Principal components. Five quantities
+//!   with one loading each on the same component are one cause, not five.
+//! - Which component moves with throughput? [`Causes::component`]; the loading
+//!   of a quantity on it is the third column of the ranking.
+//!
+//! Correlation is no cause. Where something else changes both, as the speed of
+//! the processor does, the ranking cannot see it; a run with the suspect taken
+//! away ([`crate::whatif`], or `luc off`) can. With few rows strong correlations
+//! come about by chance; [`Causes::chance_strength`] says how strong.
+
+use crate::observed::Observed;
+use crate::pca::components;
+use crate::stats::{correlation, ranks, standardised};
+use luc_trace::{CREATED, SpanKind, Trace};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+pub use crate::pca::Component;
+
+/// Fewer rows say nothing: two always lie on a line.
+pub const ROWS_MIN: usize = 3;
+
+/// A quantity whose values are closer together, as a share of the largest, has no part.
+pub const SPREAD_SHARE_MIN: f64 = 0.01;
+
+/// What a run is to have much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throughput {
+    /// Syncs.
+    Syncs,
+    /// Writes.
+    Writes,
+    /// Bytes written.
+    Bytes,
+    /// Files opened with `O_CREAT`.
+    Creations,
+}
+
+impl Throughput {
+    /// How much of it a trace has per second; None if the trace has no length.
+    pub fn per_s(self, trace: &Trace, observed: &Observed) -> Option<f64> {
+        let created = || {
+            let opens = trace.spans.iter().filter(|span| {
+                span.dev == observed.dev && span.kind == SpanKind::Open && span.result == 0
+            });
+            opens.filter(|span| span.flags & CREATED != 0).count()
+        };
+        let amount = match self {
+            Self::Syncs => observed.syncs.len() as f64,
+            Self::Writes => observed.writes.len() as f64,
+            Self::Bytes => observed
+                .writes
+                .iter()
+                .fold(0.0, |sum, w| sum + w.bytes as f64),
+            Self::Creations => created() as f64,
+        };
+        let duration_ns = observed.duration_ns();
+        (duration_ns > 0).then(|| amount * 1e9 / duration_ns as f64)
+    }
+}
+
+/// What one trace, or one run, measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Quantities {
+    /// Operations per second, or any other rate that is to be explained.
+    pub throughput_per_s: f64,
+    /// Quantities by name; names end in their unit.
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Quantities {
+    /// The quantities of [`crate::Table`], beside a throughput that the workload
+    /// measured.
+    pub fn of(observed: &Observed, throughput_per_s: f64) -> Self {
+        let table = observed.table();
+        // Of nothing the sum of floats is -0.
+        let other_waits = observed.other_waits.values();
+        let other_buffer_ns = other_waits.fold(0.0, |sum, waits| sum + waits.buffer_ns as f64);
+        let seconds = (table.duration_ns as f64 / 1e9).max(1e-9);
+        let values = [
+            ("commits_per_s", table.commits as f64 / seconds),
+            ("commit_mean_ns", table.commit.mean_ns),
+            ("sync_events_per_commit", table.sync_events_per_commit),
+            ("sync_mean_ns", table.sync.mean_ns),
+            ("sync_delay_mean_ns", table.sync_delay_mean_ns),
+            ("commits_waited_mean", table.commits_waited_mean),
+            ("flush_mean_ns", table.flush_mean_ns),
+            ("write_mean_ns", table.write.mean_ns),
+            ("writes_delayed_share", table.writes_delayed_share),
+            ("write_delay_mean_ns", table.write_delay_mean_ns),
+            ("threads", table.threads as f64),
+            ("threads_blocked", table.threads_blocked as f64),
+            ("other_buffer_waits_ns_per_s", other_buffer_ns / seconds),
+        ];
+        Self {
+            throughput_per_s,
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+        }
+    }
+}
+
+/// Why a quantity has no part in the ranking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOut {
+    /// The same in all rows.
+    Constant,
+    /// It varies by less than [`SPREAD_SHARE_MIN`]: what hardly changes explains
+    /// nothing, however well it goes with throughput.
+    Steady,
+    /// Not in all rows.
+    Missing,
+    /// Infinite or no number somewhere.
+    NotFinite,
+}
+
+/// Which way throughput goes when the quantity grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sign {
+    /// Up.
+    Helps,
+    /// Down.
+    Hurts,
+    /// The two correlations disagree, or one of them is 0.
+    Unclear,
+}
+
+/// A quantity and how it goes with throughput.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// The quantity.
+    pub name: String,
+    /// Which way.
+    pub sign: Sign,
+    /// The smaller of both correlations' absolute values, 0 to 1; 0 if unclear.
+    pub strength: f64,
+    /// Pearson's correlation with throughput, -1 to 1.
+    pub pearson: f64,
+    /// Spearman's, -1 to 1.
+    pub spearman: f64,
+    /// Loading on [`Causes::component`], -1 to 1.
+    pub loading: f64,
+}
+
+/// The answer of [`rank`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Causes {
+    /// The strongest first; of equal strength the larger loading, then by name.
+    pub causes: Vec<Cause>,
+    /// Quantities in the order of the components' loadings.
+    pub names: Vec<String>,
+    /// The largest variance first.
+    pub components: Vec<Component>,
+    /// Place of the component whose scores go most with throughput; None if
+    /// there is none.
+    pub component: Option<usize>,
+    /// The components' Pearson correlations with throughput, in their order.
+    pub component_pearsons: Vec<f64>,
+    /// Of as many quantities that have nothing to do with throughput, the strongest
+    /// reaches this in one of 20 sets of as many rows. What is no stronger may be chance.
+    pub chance_strength: f64,
+    /// Quantities without a part in it, by name.
+    pub left_out: BTreeMap<String, LeftOut>,
+}
+
+/// Rows that cannot be ranked.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CauseError {
+    /// Less than [`ROWS_MIN`].
+    #[error("{rows} traces are too few to compare; give at least {ROWS_MIN}")]
+    TooFewRows {
+        /// How many there are.
+        rows: usize,
+    },
+    /// Nothing to explain.
+    #[error("the throughput is the same in all traces; vary something, as the number of threads")]
+    ThroughputConstant,
+    /// A throughput that is infinite or no number.
+    #[error("the throughput of trace {row} is no finite number")]
+    ThroughputNotFinite {
+        /// Which row, from 0.
+        row: usize,
+    },
+}
+
+/// Ranks the quantities by how they go with throughput.
+///
+/// # Errors
+/// Fewer than [`ROWS_MIN`] rows, or a throughput that says nothing.
+pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
+    if rows.len() < ROWS_MIN {
+        return Err(CauseError::TooFewRows { rows: rows.len() });
+    }
+    let throughput: Vec<f64> = rows.iter().map(|row| row.throughput_per_s).collect();
+    if let Some(row) = throughput.iter().position(|value| !value.is_finite()) {
+        return Err(CauseError::ThroughputNotFinite { row });
+    }
+    let target = standardised(&throughput).ok_or(CauseError::ThroughputConstant)?;
+
+    let mut answer = Causes::default();
+    let mut columns = Vec::new();
+    let mut spearmans = Vec::new();
+    let names: std::collections::BTreeSet<&String> =
+        rows.iter().flat_map(|row| row.values.keys()).collect();
+    for name in names {
+        let raw: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| row.values.get(name).copied())
+            .collect();
+        match column(&raw, rows.len()) {
+            Ok(column) => {
+                answer.names.push(name.clone());
+                columns.push(column);
+                spearmans.push(spearman(&raw, &throughput));
+            }
+            Err(reason) => {
+                answer.left_out.insert(name.clone(), reason);
+            }
+        }
+    }
+
+    answer.components = components(&columns);
+    let score = |component: &Component| {
+        // A component without variance goes with nothing.
+        standardised(&component.scores).map_or(0.0, |scores| correlation(&scores, &target))
+    };
+    let scores: Vec<f64> = answer.components.iter().map(score).collect();
+    // Of equal ones the first, which has more of the variance.
+    answer.component = (0..scores.len())
+        .rev()
+        .max_by(|a, b| scores[*a].abs().total_cmp(&scores[*b].abs()));
+    answer.component_pearsons = scores;
+    answer.chance_strength = chance_strength(rows.len(), columns.len());
+    let loadings = answer.component.map(|at| &answer.components[at].loadings);
+
+    let causes = answer.names.iter().enumerate().map(|(at, name)| {
+        let loading = loadings.map_or(0.0, |loadings| loadings[at]);
+        cause(
+            name,
+            correlation(&columns[at], &target),
+            spearmans[at],
+            loading,
+        )
+    });
+    let mut causes: Vec<Cause> = causes.collect();
+    causes.sort_by(|a, b| {
+        let by_loading = b.loading.abs().total_cmp(&a.loading.abs());
+        b.strength.total_cmp(&a.strength).then(by_loading)
+    });
+    answer.causes = causes;
+    Ok(answer)
+}
+
+/// With r the sine of an angle, r of `rows` unrelated pairs is distributed as the
+/// cosine of that angle to the power of `rows` - 3 (pairs from normal distributions;
+/// Student's t in other words). The strongest of `quantities` stays below where each
+/// does. They are taken for independent, and strength for Pearson's alone: both err
+/// towards doubt.
+fn chance_strength(rows: usize, quantities: usize) -> f64 {
+    const STEPS: usize = 10_000;
+    let step = std::f64::consts::FRAC_PI_2 / STEPS as f64;
+    let power = i32::try_from(rows.saturating_sub(ROWS_MIN)).unwrap_or(i32::MAX);
+    // Middles of the steps.
+    let density = |at: usize| ((at as f64 + 0.5) * step).cos().powi(power);
+    let all: f64 = (0..STEPS).map(density).sum();
+    let wanted = 0.95_f64.powf(1.0 / quantities.max(1) as f64) * all;
+    let mut sum = 0.0;
+    let below = (0..STEPS).take_while(|at| {
+        sum += density(*at);
+        sum < wanted
+    });
+    ((below.count() as f64 + 0.5) * step).sin().min(1.0)
+}
+
+fn column(raw: &[f64], rows: usize) -> Result<Vec<f64>, LeftOut> {
+    if raw.len() < rows {
+        Err(LeftOut::Missing)
+    } else if raw.iter().any(|value| !value.is_finite()) {
+        Err(LeftOut::NotFinite)
+    } else {
+        let column = standardised(raw).ok_or(LeftOut::Constant)?;
+        let smallest = raw.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = raw.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let scale = smallest.abs().max(largest.abs());
+        // Divided first: the difference of two finite numbers need not be one.
+        if largest / scale - smallest / scale < SPREAD_SHARE_MIN {
+            return Err(LeftOut::Steady);
+        }
+        Ok(column)
+    }
+}
+
+fn spearman(a: &[f64], b: &[f64]) -> f64 {
+    match (standardised(&ranks(a)), standardised(&ranks(b))) {
+        (Some(a), Some(b)) => correlation(&a, &b),
+        _ => 0.0,
+    }
+}
+
+fn cause(name: &str, pearson: f64, spearman: f64, loading: f64) -> Cause {
+    let sign = if pearson > 0.0 && spearman > 0.0 {
+        Sign::Helps
+    } else if pearson < 0.0 && spearman < 0.0 {
+        Sign::Hurts
+    } else {
+        Sign::Unclear
+    };
+    let strength = match sign {
+        Sign::Unclear => 0.0,
+        Sign::Helps | Sign::Hurts => pearson.abs().min(spearman.abs()),
+    };
+    Cause {
+        name: name.to_owned(),
+        sign,
+        strength,
+        pearson,
+        spearman,
+        loading,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hardly_varies_explains_nothing() {
+        let of = |raw: &[f64]| column(raw, raw.len()).err();
+        assert_eq!(of(&[467.0, 468.0, 469.0]), Some(LeftOut::Steady));
+        assert_eq!(of(&[467.0, 468.0, 480.0]), None);
+        assert_eq!(of(&[-100.0, -100.5, -99.9]), Some(LeftOut::Steady));
+        assert_eq!(of(&[0.0, 0.0, 1e-9]), None);
+        assert_eq!(of(&[7.0, 7.0, 7.0]), Some(LeftOut::Constant));
+    }
+
+    /// Against tables of critical values of Pearson's correlation, two-sided.
+    #[test]
+    fn chance_is_what_tables_say() {
+        for (rows, wanted) in [(3, 0.997), (4, 0.950), (5, 0.878), (10, 0.632), (30, 0.361)] {
+            let found = chance_strength(rows, 1);
+            assert!((found - wanted).abs() < 0.001, "{rows}: {found}");
+        }
+        // Of ten the strongest, 5%: of one 0.512%; a table has 0.765 for 1% and 0.872 for 0.1%.
+        let found = chance_strength(10, 10);
+        assert!((0.765..0.872).contains(&found), "{found}");
+        assert!(chance_strength(3, 12) <= 1.0);
+        assert!(chance_strength(usize::MAX, 1) < 0.01);
+    }
+}

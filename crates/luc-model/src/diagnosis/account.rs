@@ -1,0 +1,309 @@
+//! Where the time of syncs and writes went.
+//!
+//! A sync that a commit served is, in the order of time: the data flush, the
+//! wait while other commits run, the wait while none runs (the journal's
+//! thread wakes up, or LUC holds the commit), its own commit, and the way
+//! back. One that needed no commit is its data flush and the flush of the
+//! disk's cache; the latter is booked with commits, for it is the same wait
+//! for the same disk. A write is its waits and the rest.
+
+use crate::observed::{Observed, ObservedSync, Service, end_of, is_sync};
+use crate::stats::share;
+use luc_trace::{SpanKind, Trace};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Time of all threads together, ns, and shares of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Account {
+    /// How long the file system was watched, ns.
+    pub duration_ns: f64,
+    /// In syncs and writes, and in waits for the journal in other operations, ns.
+    pub operations_ns: f64,
+    /// In syncs, ns.
+    pub sync_ns: f64,
+    /// Of that: writing data, ns.
+    pub flush_ns: f64,
+    /// Of that: asked, and other commits ran before the serving one began, ns.
+    pub behind_ns: f64,
+    /// Of that: the serving commit, or the flush of the disk's cache, ns.
+    pub own_ns: f64,
+    /// In writes, without the syncs inside them, ns.
+    pub write_ns: f64,
+    /// In other operations, waiting for the journal, ns.
+    pub elsewhere_ns: f64,
+    /// Waiting for buffers that a commit was writing, in any operation, ns.
+    pub buffer_ns: f64,
+    /// Waiting for a locked transaction, in any operation, ns.
+    pub locked_ns: f64,
+    /// Waiting for space in the journal, in any operation, ns.
+    pub space_ns: f64,
+    /// Share of the trace's time in which somebody was in a sync or waited for the journal.
+    pub busy_share: f64,
+    /// Share of its time that the thread which was in syncs and such waits the longest was in them.
+    pub busiest_thread_share: f64,
+    /// Share of the trace's time in which a commit ran.
+    pub commit_busy_share: f64,
+    /// Share of the commits' time in which they wrote the data of files (data=ordered).
+    pub commit_data_share: f64,
+    /// Share of the served syncs that waited for their own commit alone: after
+    /// they asked, at most a tenth of their time passed behind others. A thread
+    /// that is woken shortly before a commit's end, and asks again, meets its
+    /// tail; that is no delay worth the name.
+    pub own_only_share: f64,
+}
+
+impl Account {
+    /// With fast commits a sync without a commit was served by one of those,
+    /// which no span tells of: its wait is one for the disk, and its own.
+    pub(super) fn of(
+        trace: &Trace,
+        observed: &Observed,
+        duration_ns: u64,
+        fast_commit: bool,
+    ) -> Self {
+        let mut account = Self {
+            duration_ns: duration_ns as f64,
+            ..Self::default()
+        };
+        account.add_syncs(observed, fast_commit);
+        account.add_waits(trace, observed);
+        account.add_writes(observed);
+        account.operations_ns = account.sync_ns + account.write_ns + account.elsewhere_ns;
+        account.add_commits(trace, observed);
+        account
+    }
+
+    fn add_syncs(&mut self, observed: &Observed, fast_commit: bool) {
+        let commits = observed.commits.iter().map(|c| (c.begin_ns, c.end_ns));
+        let running = Covered::by(commits.collect());
+        let (mut served, mut own_only) = (0_u64, 0_u64);
+        for sync in &observed.syncs {
+            self.sync_ns += sync.duration_ns() as f64;
+            self.flush_ns += sync.flush_ns() as f64;
+            let (asked_ns, end_ns) = (sync.asked_ns, sync.end_ns);
+            match sync.service {
+                Service::Commit(place) => {
+                    let commit = &observed.commits[place];
+                    let begin_ns = commit.begin_ns.clamp(asked_ns, end_ns);
+                    let done_ns = commit.end_ns.clamp(begin_ns, end_ns);
+                    let behind_ns = running.within(asked_ns, begin_ns);
+                    self.behind_ns += behind_ns as f64;
+                    self.own_ns += (done_ns - begin_ns) as f64;
+                    served += 1;
+                    own_only += u64::from(behind_ns <= (end_ns - asked_ns) / 10);
+                }
+                Service::Unneeded | Service::Overtaken(_) => {
+                    self.own_ns += (end_ns - asked_ns) as f64;
+                }
+                Service::Unserved if fast_commit => self.own_ns += (end_ns - asked_ns) as f64,
+                Service::Unserved => {}
+            }
+        }
+        self.own_only_share = share(own_only as f64, served as f64);
+        self.commit_busy_share = share(running.total() as f64, self.duration_ns);
+    }
+
+    fn add_waits(&mut self, trace: &Trace, observed: &Observed) {
+        let syncs = observed.syncs.iter();
+        let mut busy: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        for sync in syncs {
+            let of_thread = busy.entry(sync.pid).or_default();
+            of_thread.push((sync.begin_ns, sync.end_ns));
+        }
+        let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
+        for wait in of_dev.filter(|span| span.kind.is_wait()) {
+            let of_thread = busy.entry(wait.pid).or_default();
+            of_thread.push((wait.begin_ns, end_of(wait)));
+            let time_ns = wait.duration_ns() as f64;
+            match wait.kind {
+                SpanKind::WaitBuffer => self.buffer_ns += time_ns,
+                SpanKind::WaitLocked => self.locked_ns += time_ns,
+                _ => self.space_ns += time_ns,
+            }
+        }
+        for (within, waits) in &observed.other_waits {
+            let time_ns = waits.buffer_ns as f64 + waits.locked_ns as f64 + waits.space_ns as f64;
+            if is_sync(*within) {
+                // They lie in the sync, nearly always where it gives its data a
+                // place on the disk, and are booked as waits.
+                self.flush_ns = (self.flush_ns - time_ns).max(0.0);
+            } else {
+                self.elsewhere_ns += time_ns;
+            }
+        }
+        let busiest = busy
+            .values()
+            .map(|spans| Covered::by(spans.clone()).total());
+        self.busiest_thread_share = share(busiest.max().unwrap_or(0) as f64, self.duration_ns);
+        let all = Covered::by(busy.into_values().flatten().collect());
+        self.busy_share = share(all.total() as f64, self.duration_ns);
+    }
+
+    /// A write to a file that was opened with `O_SYNC` contains a sync, which counts once.
+    fn add_writes(&mut self, observed: &Observed) {
+        let mut syncs: BTreeMap<u32, Vec<&ObservedSync>> = BTreeMap::new();
+        for sync in &observed.syncs {
+            syncs.entry(sync.pid).or_default().push(sync);
+        }
+        for write in &observed.writes {
+            let of_thread = syncs.get(&write.pid).map_or(&[][..], Vec::as_slice);
+            let from = of_thread.partition_point(|sync| sync.begin_ns < write.begin_ns);
+            // It syncs once, at its end.
+            let inside = of_thread
+                .get(from)
+                .filter(|sync| sync.end_ns <= write.end_ns);
+            let sync_ns = inside.map_or(0, |sync| sync.duration_ns());
+            self.write_ns += (write.duration_ns() - sync_ns) as f64;
+        }
+    }
+
+    fn add_commits(&mut self, trace: &Trace, observed: &Observed) {
+        let (mut data_ns, mut all_ns) = (0.0, 0.0);
+        let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
+        for commit in of_dev.filter(|span| span.kind == SpanKind::Commit) {
+            let [_, flush_ns, log_ns] = commit.marks_ns;
+            let known = commit.begin_ns <= flush_ns && log_ns <= commit.end_ns;
+            if known && flush_ns > 0 {
+                data_ns += log_ns.saturating_sub(flush_ns) as f64;
+                all_ns += commit.duration_ns() as f64;
+            }
+        }
+        self.commit_data_share = share(data_ns, all_ns);
+    }
+
+    /// A part of the time of operations.
+    pub(super) fn of_operations(&self, part_ns: f64) -> f64 {
+        share(part_ns, self.operations_ns).min(1.0)
+    }
+
+    /// A part of the time of syncs.
+    pub(super) fn of_syncs(&self, part_ns: f64) -> f64 {
+        share(part_ns, self.sync_ns).min(1.0)
+    }
+
+    /// Time of all threads per second of the trace, ns.
+    pub(super) fn per_s(&self, part_ns: f64) -> f64 {
+        share(part_ns * 1e9, self.duration_ns)
+    }
+}
+
+/// Moments that lie in at least one of some intervals.
+struct Covered {
+    /// (begin, end, time covered before), by begin, apart from each other.
+    parts: Vec<(u64, u64, u64)>,
+}
+
+impl Covered {
+    fn by(mut intervals: Vec<(u64, u64)>) -> Self {
+        intervals.sort_unstable();
+        let mut parts: Vec<(u64, u64, u64)> = Vec::new();
+        for (begin, end) in intervals {
+            match parts.last_mut() {
+                Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+                last => {
+                    let before = last.map_or(0, |(begin, end, before)| *before + (*end - *begin));
+                    parts.push((begin, end, before));
+                }
+            }
+        }
+        Self { parts }
+    }
+
+    /// Time covered before a moment.
+    fn until(&self, moment: u64) -> u64 {
+        let started = self.parts.partition_point(|part| part.0 <= moment);
+        let Some(&(begin, end, before)) = started.checked_sub(1).map(|at| &self.parts[at]) else {
+            return 0;
+        };
+        before + (moment.min(end) - begin)
+    }
+
+    fn within(&self, from: u64, to: u64) -> u64 {
+        self.until(to).saturating_sub(self.until(from))
+    }
+
+    fn total(&self) -> u64 {
+        self.until(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use luc_control::Dev;
+    use luc_trace::Span;
+
+    #[test]
+    fn time_that_intervals_cover() {
+        let covered = Covered::by(vec![(20, 30), (10, 12), (25, 40), (12, 13)]);
+        assert_eq!(covered.total(), 23);
+        assert_eq!(covered.within(0, 10), 0);
+        assert_eq!(covered.within(11, 26), 2 + 6);
+        assert_eq!(covered.within(39, 100), 1);
+        assert_eq!(covered.within(30, 20), 0);
+        assert_eq!(Covered::by(Vec::new()).total(), 0);
+        assert_eq!(Covered::by(vec![(0, u64::MAX)]).total(), u64::MAX);
+    }
+
+    /// Commits 7, 100 to 180, and 8, 190 to 270. A sync begins at 90, writes data
+    /// from 95 to 120, asks, and is served by 8 until 275:
+    /// 25 of data, 60 behind commit 7, 10 while none runs, 80 of its own, 5 back.
+    /// A write from 300 to 400 waits 30 for a buffer and syncs from 350 to 390
+    /// without need of a commit; an open waits 7 for space.
+    #[test]
+    fn booked_by_hand() {
+        let span = |kind, begin_ns, end_ns| Span {
+            kind,
+            begin_ns,
+            end_ns,
+            pid: 5,
+            ..Span::default()
+        };
+        let commit = |tid, begin, end, data_ns| Span {
+            tid,
+            pid: 1,
+            marks_ns: [begin, begin, begin + data_ns],
+            ..span(SpanKind::Commit, begin, end)
+        };
+        let pause = |kind, begin, end, within| Span {
+            within,
+            ..span(kind, begin, end)
+        };
+        let sync = |begin, end, tid, done_tid, marks_ns| Span {
+            tid,
+            done_tid,
+            marks_ns,
+            ..span(SpanKind::Fsync, begin, end)
+        };
+        let trace = Trace::of([
+            commit(7, 100, 180, 8),
+            commit(8, 190, 270, 16),
+            sync(90, 275, 8, 6, [95, 120, 0]),
+            span(SpanKind::Write, 300, 400),
+            sync(350, 390, 8, 8, [0; 3]),
+            pause(SpanKind::WaitBuffer, 310, 340, SpanKind::Write),
+            pause(SpanKind::WaitSpace, 410, 417, SpanKind::Open),
+        ]);
+        let got = Account::of(&trace, &Observed::of(&trace, Dev::default()), 400, false);
+        let want = Account {
+            duration_ns: 400.0,
+            operations_ns: 185.0 + 40.0 + 60.0 + 7.0,
+            sync_ns: 225.0,
+            flush_ns: 25.0,
+            behind_ns: 60.0,
+            own_ns: 80.0 + 40.0,
+            write_ns: 60.0,
+            elsewhere_ns: 7.0,
+            buffer_ns: 30.0,
+            locked_ns: 0.0,
+            space_ns: 7.0,
+            busy_share: (185.0 + 30.0 + 40.0 + 7.0) / 400.0,
+            busiest_thread_share: (185.0 + 30.0 + 40.0 + 7.0) / 400.0,
+            commit_busy_share: 160.0 / 400.0,
+            commit_data_share: 24.0 / 160.0,
+            own_only_share: 0.0,
+        };
+        assert_eq!(got, want);
+    }
+}

@@ -1,0 +1,174 @@
+//! What would help, and what to type next.
+
+use super::facts::{Facts, Luc};
+use super::{Diagnosis, VerdictKind, words};
+
+/// A gain that is noticed. Less disappears in the variation from day to day.
+const GAIN_MIN: f64 = 1.05;
+/// Largest journal that is advised: a longer one takes long to replay after a
+/// crash, and holds back more buffers of the page cache.
+const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+/// Smallest that is advised.
+const JOURNAL_BYTES_MIN: u64 = 256 << 20;
+/// What ext4 takes if it is not told, s.
+const COMMIT_INTERVAL_S: u64 = 5;
+/// A share of the commits' time that is worth a sentence.
+const DATA_SHARE_MIN: f64 = 0.30;
+/// Fewer syncs per commit than this: most commits were asked for by none.
+const SYNCS_PER_COMMIT_OF_TIMER: f64 = 0.5;
+
+/// Whether LUC would give something that is noticed, and surely something.
+pub(super) fn luc_helps(diagnosis: &Diagnosis) -> bool {
+    diagnosis.gain.as_ref().is_some_and(|gain| {
+        let surely = gain.low.is_some_and(|low| low > 1.0);
+        gain.trusted && surely && gain.ratio >= GAIN_MIN
+    })
+}
+
+/// Sentences on what else would help.
+pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
+    let mut advice = Vec::new();
+    if !diagnosis.found_cost() {
+        return advice;
+    }
+    let has = |kind| diagnosis.has(kind);
+    if has(VerdictKind::JournalTooSmall) {
+        journal(facts, &mut advice);
+    }
+    if let Some((cause, sufferer)) = diagnosis.processes.neighbour() {
+        advice.push(format!(
+            "{} makes {} of the syncs while {} loses {} of the time lost.",
+            cause.name,
+            words::share(cause.syncs_share),
+            sufferer.name,
+            words::share(sufferer.lost_share)
+        ));
+        advice.push(format!(
+            "Give {} a file system of its own, or let it sync less often.",
+            cause.name
+        ));
+    }
+    if has(VerdictKind::DataFlush) {
+        advice.push("Write less data before each sync, or take a faster disk.".into());
+    }
+    // Shorter commits are shorter waits for those of others, too.
+    let waits_anyway = has(VerdictKind::SyncDelays) && !luc_helps(diagnosis);
+    if has(VerdictKind::Device) || waits_anyway {
+        advice.push(match facts.rotational {
+            Some(true) => "The disk turns; an SSD, or a journal on one, shortens every commit.".into(),
+            _ => "A disk with power-loss protection flushes at once; so does one for the journal alone.".into(),
+        });
+        if diagnosis.account.commit_data_share >= DATA_SHARE_MIN {
+            advice.push(format!(
+                "Commits spend {} of their time writing files' data first (data=ordered).",
+                words::share(diagnosis.account.commit_data_share)
+            ));
+        }
+    }
+    if has(VerdictKind::SyncDelays) && facts.fast_commit == Some(true) {
+        advice.push("LUC does not hold commits of a journal that makes fast commits.".into());
+    }
+    options(diagnosis, facts, &mut advice);
+    advice
+}
+
+fn journal(facts: &Facts, advice: &mut Vec<String>) {
+    let size = facts.journal_bytes;
+    if size.is_some_and(|bytes| bytes >= JOURNAL_BYTES_MAX) {
+        advice
+            .push("The journal is as large as is useful; the disk is too slow to empty it.".into());
+        return;
+    }
+    let wanted = size.map_or(JOURNAL_BYTES_MAX, |bytes| {
+        let larger = bytes.saturating_mul(4);
+        larger.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX)
+    });
+    let shown = words::bytes(wanted);
+    advice.push(format!(
+        "A journal of {shown} would have room; unmount the file system to change it, then:"
+    ));
+    let device = facts.device.as_deref().unwrap_or("DEVICE");
+    let size_mib = wanted >> 20;
+    advice.push(format!("tune2fs -O ^has_journal {device}"));
+    advice.push(format!("tune2fs -J size={size_mib} {device}"));
+    advice.push("Then look again.".into());
+}
+
+fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
+    if facts.value("data") == Some("journal") {
+        advice.push(
+            "Mounted with data=journal, all data is written twice; data=ordered spares that."
+                .into(),
+        );
+    }
+    if facts.option("sync") {
+        advice.push("Mounted with sync, every write is a sync; without, only fsync waits.".into());
+    }
+    if facts.option("nobarrier") || facts.value("barrier") == Some("0") {
+        advice.push("Mounted without barriers, a sync promises nothing after a power cut.".into());
+    }
+    let interval_s = facts.value("commit").and_then(|value| value.parse().ok());
+    if let Some(interval_s) = interval_s.filter(|s| (1..COMMIT_INTERVAL_S).contains(s)) {
+        advice.push(format!(
+            "Mounted with commit={interval_s}, the journal commits every {interval_s} s unasked; the default is 5 s."
+        ));
+        return;
+    }
+    let of_timer = diagnosis.table.sync_events_per_commit < SYNCS_PER_COMMIT_OF_TIMER;
+    if diagnosis.has(VerdictKind::WriteDelays) && of_timer && interval_s.is_none() {
+        advice.push(
+            "Most commits are the timer's; commit=30 makes fewer of them, and loses".to_owned()
+                + " up to 30 s of what nobody synced in a crash.",
+        );
+    }
+}
+
+/// What to type next; None: nothing.
+pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<String> {
+    let path = facts.path.as_deref().map_or_else(|| "PATH".into(), quoted);
+    let delays = [VerdictKind::SyncDelays, VerdictKind::WriteDelays]
+        .into_iter()
+        .any(|kind| diagnosis.has(kind));
+    if diagnosis.luc == Luc::Steering {
+        return delays.then(|| format!("luc status {path}"));
+    }
+    if luc_helps(diagnosis) && diagnosis.found_cost() {
+        return Some(if diagnosis.luc == Luc::Observing {
+            format!("luc set {path} mode steer")
+        } else {
+            format!("luc on {path}")
+        });
+    }
+    if diagnosis.has(VerdictKind::JournalTooSmall) {
+        // First the journal; the advice has the commands, which need an unmount.
+        return None;
+    }
+    let doubtful = diagnosis.gain.as_ref().is_none_or(|gain| !gain.trusted);
+    if delays && doubtful {
+        return Some(format!(
+            "luc trace record --on {path} --seconds 60 -o luc.trace"
+        ));
+    }
+    None
+}
+
+/// As a shell takes it for one word.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !path.is_empty() && path.chars().all(plain) {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_one_word() {
+        assert_eq!(quoted("/srv/data-1"), "/srv/data-1");
+        assert_eq!(quoted("/srv/my data"), "'/srv/my data'");
+        assert_eq!(quoted("/it's"), r"'/it'\''s'");
+    }
+}

@@ -1,0 +1,151 @@
+//! How far to believe a diagnosis, with the reasons in words.
+
+use super::facts::{Facts, Luc};
+use super::slices::Slices;
+use super::verdicts::{Verdict, VerdictKind};
+use super::words;
+use crate::observed::{Observed, ObservedCommit};
+use crate::stats::share;
+use luc_trace::Trace;
+use serde::Serialize;
+
+/// ext4 commits every 5 s by itself: a shorter trace may not show what that does.
+const SHORT_NS: f64 = 5e9;
+/// Anything can happen to be absent for a second.
+const TOO_SHORT_NS: f64 = 1e9;
+/// Below this many syncs and writes a share of them can be off by 10 points.
+const EVENTS_MIN: u64 = 100;
+/// Shares of spans lost, or of syncs without their commit, that matter, and
+/// that make sums meaningless.
+const LOST_SHARE: f64 = 0.01;
+const LOST_SHARE_BAD: f64 = 0.10;
+
+/// A word for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Look again before acting on it.
+    Low,
+    /// Probably right.
+    Medium,
+    /// Nothing speaks against it.
+    #[default]
+    High,
+}
+
+impl Level {
+    /// The word.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// How far to believe a diagnosis.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Confidence {
+    /// The lowest that a reason brings it to.
+    pub level: Level,
+    /// What speaks against it, a sentence each.
+    pub reasons: Vec<String>,
+}
+
+impl Confidence {
+    pub(super) fn of(
+        trace: &Trace,
+        observed: &Observed,
+        slices: &Slices,
+        verdicts: &[Verdict],
+        facts: &Facts,
+        luc: Luc,
+    ) -> Self {
+        let mut confidence = Self::default();
+        let (table, account) = (&slices.whole.table, &slices.whole.account);
+
+        let duration_ns = account.duration_ns;
+        if duration_ns < SHORT_NS {
+            let level = if duration_ns < TOO_SHORT_NS {
+                Level::Low
+            } else {
+                Level::Medium
+            };
+            let shown = words::time(duration_ns);
+            let why =
+                format!("It was watched for {shown} only; the journal's own timer takes 5 s.");
+            confidence.lower(level, why);
+        }
+        let events = table.sync.count + table.writes;
+        // That little happens is itself well known from few events.
+        let shares_matter = verdicts
+            .iter()
+            .any(|verdict| verdict.kind != VerdictKind::NoPressure);
+        if shares_matter && events < EVENTS_MIN {
+            let shown = words::count(events);
+            let why = format!("It holds {shown} syncs and writes, too few for shares of them.");
+            confidence.lower(Level::Medium, why);
+        }
+        let spans = trace.spans.len() as f64;
+        let lost = trace.spans_lost as f64;
+        if trace.spans_lost > 0 {
+            let lost_share = share(lost, spans + lost);
+            let shown = words::share(lost_share);
+            let why = format!("{shown} of the events were lost while it was recorded.");
+            confidence.lower_by(lost_share, why);
+        }
+        if let Some(damage) = &trace.damage {
+            let why = format!("It was read up to its damage only: {damage}.");
+            confidence.lower(Level::Medium, why);
+        }
+        let unserved = table.syncs_unserved as f64;
+        let unserved_share = share(unserved, table.sync.count as f64);
+        if unserved_share > LOST_SHARE && facts.fast_commit != Some(true) {
+            let shown = words::share(unserved_share);
+            let why = format!("The commit of {shown} of the syncs is not in the trace.");
+            confidence.lower_by(unserved_share, why);
+        }
+        let missing = commits_missing(observed);
+        let missing_share = share(missing, missing + observed.commits.len() as f64);
+        if missing > 0.0 {
+            let shown = words::share(missing_share);
+            let why =
+                format!("{shown} of the commits are missing: there are gaps in their numbers.");
+            confidence.lower_by(missing_share, why);
+        }
+        for what in &facts.unseen {
+            confidence.lower(Level::Medium, format!("The tracer could not see {what}."));
+        }
+        if luc == Luc::Steering {
+            let why = "LUC steered meanwhile: this is what is left, and no gain can be predicted.";
+            confidence.lower(Level::Medium, why.into());
+        }
+        confidence
+    }
+
+    fn lower(&mut self, level: Level, why: String) {
+        self.level = self.level.min(level);
+        self.reasons.push(why);
+    }
+
+    fn lower_by(&mut self, share: f64, why: String) {
+        let level = if share > LOST_SHARE_BAD {
+            Level::Low
+        } else if share > LOST_SHARE {
+            Level::Medium
+        } else {
+            Level::High
+        };
+        self.lower(level, why);
+    }
+}
+
+/// Commits follow each other by number, so a gap is one that was not seen. A
+/// large gap is another mount, or no number at all.
+fn commits_missing(observed: &Observed) -> f64 {
+    const GAP_MAX: u32 = 1000;
+    let gap = |pair: &[ObservedCommit]| pair[1].tid.wrapping_sub(pair[0].tid).wrapping_sub(1);
+    let gaps = observed.commits.windows(2).map(gap);
+    gaps.filter(|gap| *gap <= GAP_MAX).map(f64::from).sum()
+}

@@ -1,0 +1,311 @@
+//! The sentences of the verdicts, with the numbers in them.
+
+use super::account::Account;
+use super::facts::Facts;
+use super::gain::Gains;
+use super::slices::{Estimate, Slice, Slices};
+use super::verdicts::{Evidence, Verdict, VerdictKind, blocked_ns, syncs_per_s};
+use super::words;
+use crate::observed::Table;
+
+/// Makes verdicts out of what the slices say.
+pub(super) struct Judge<'a> {
+    pub slices: &'a Slices,
+    pub gains: &'a Gains,
+}
+
+impl Judge<'_> {
+    fn verdict(&self, kind: VerdictKind, part_ns: impl Fn(&Account) -> f64) -> Verdict {
+        let cost_share = self.slices.share(|slice| {
+            let account = &slice.account;
+            (account.operations_ns > 0.0).then(|| account.of_operations(part_ns(account)))
+        });
+        Verdict {
+            kind,
+            cost_share,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Over the slices in which syncs were served.
+    fn of_served(&self, of: impl Fn(&Table) -> f64) -> Estimate {
+        let served = |slice: &Slice| (slice.table.sync_events > 0).then(|| of(&slice.table));
+        self.slices.estimate(served)
+    }
+
+    fn of_sync_time(&self, part_ns: impl Fn(&Account) -> f64) -> Estimate {
+        self.slices.share(|slice| {
+            let account = &slice.account;
+            (account.sync_ns > 0.0).then(|| account.of_syncs(part_ns(account)))
+        })
+    }
+
+    fn of_time(&self, share: impl Fn(&Account) -> f64) -> Estimate {
+        self.slices.share(|slice| Some(share(&slice.account)))
+    }
+
+    fn per_s(&self, part_ns: impl Fn(&Account) -> f64) -> Estimate {
+        let rate = |slice: &Slice| Some(slice.account.per_s(part_ns(&slice.account)));
+        self.slices.estimate(rate)
+    }
+
+    fn commit_time(&self) -> Estimate {
+        let mean = |slice: &Slice| (slice.table.commits > 0).then_some(slice.table.commit.mean_ns);
+        self.slices.estimate(mean)
+    }
+
+    pub fn sync_delays(&self) -> Verdict {
+        let waited = self.of_served(|table| table.commits_waited_mean);
+        let delay = self.of_served(|table| table.sync_delay_mean_ns);
+        let behind = self.of_sync_time(|account| account.behind_ns);
+        let events = self.of_served(|table| table.sync_events_per_commit);
+        let commit = self.commit_time();
+        self.verdict(VerdictKind::SyncDelays, |account| account.behind_ns)
+            .with(
+                format!(
+                    "A sync waits through {} commits; 1 commit would do.",
+                    words::number_range(waited)
+                ),
+                [("commits_waited_mean_commits", waited)],
+            )
+            .with(
+                format!(
+                    "It waits {} for its own commit to begin.",
+                    words::time_range(delay)
+                ),
+                [("sync_delay_mean_ns", delay)],
+            )
+            .with(
+                format!(
+                    "{} of the sync time passes while others' commits run.",
+                    words::share_range(behind)
+                ),
+                [("behind_sync_share", behind)],
+            )
+            .with(
+                format!(
+                    "A commit serves {} syncs and takes {}.",
+                    words::number_range(events),
+                    words::time_range(commit)
+                ),
+                [
+                    ("sync_events_per_commit_events", events),
+                    ("commit_mean_ns", commit),
+                ],
+            )
+            .with_gain(
+                "Batching commits",
+                "batching_gain_ratio",
+                self.gains.batching,
+            )
+    }
+
+    pub fn write_delays(&self, journal_small: bool) -> Verdict {
+        let table = &self.slices.whole.table;
+        let lost = self.per_s(|account| blocked_ns(account, journal_small));
+        let mut verdict = self.verdict(VerdictKind::WriteDelays, |account| {
+            blocked_ns(account, journal_small)
+        });
+        if table.writes_delayed > 0 {
+            let delayed = self.slices.share(|slice| {
+                (slice.table.writes > 0).then_some(slice.table.writes_delayed_share)
+            });
+            let each = self.slices.estimate(|slice| {
+                (slice.table.writes_delayed > 0).then_some(slice.table.write_delay_mean_ns)
+            });
+            verdict = verdict.with(
+                format!(
+                    "{} of the writes wait for metadata that a commit writes, {} each.",
+                    words::share_range(delayed),
+                    words::time_range(each)
+                ),
+                [
+                    ("writes_delayed_share", delayed),
+                    ("write_delay_mean_ns", each),
+                ],
+            );
+        }
+        verdict
+            .with(
+                format!(
+                    "Commits block tasks for {} per second, all together.",
+                    words::time_range(lost)
+                ),
+                [("blocked_per_s_ns", lost)],
+            )
+            .with_gain(
+                "Copying buffers out",
+                "copy_out_gain_ratio",
+                self.gains.copy_out,
+            )
+    }
+
+    pub fn journal(&self, facts: &Facts) -> Verdict {
+        let space = self.per_s(|account| account.space_ns);
+        let locked = self.per_s(|account| account.locked_ns);
+        let mut verdict = self
+            .verdict(VerdictKind::JournalTooSmall, |account| {
+                account.space_ns + account.locked_ns
+            })
+            .with(
+                format!(
+                    "Tasks wait for space in the journal for {} per second, all together.",
+                    words::time_range(space)
+                ),
+                [("space_per_s_ns", space)],
+            );
+        if locked.value > 0.0 {
+            verdict = verdict.with(
+                format!(
+                    "They wait for locked transactions for {} per second.",
+                    words::time_range(locked)
+                ),
+                [("locked_per_s_ns", locked)],
+            );
+        }
+        if let Some(bytes) = facts.journal_bytes {
+            let blocks = facts.block_bytes.filter(|of| *of > 0).map(|of| bytes / of);
+            let blocks = blocks.map(|number| format!(", {} blocks", words::count(number)));
+            verdict = verdict.with(
+                format!(
+                    "The journal has {}{}.",
+                    words::bytes(bytes),
+                    blocks.unwrap_or_default()
+                ),
+                [("journal_bytes", Estimate::exact(bytes as f64))],
+            );
+        }
+        verdict
+    }
+
+    pub fn data_flush(&self) -> Verdict {
+        let flush = self.of_sync_time(|account| account.flush_ns);
+        let own = self.of_sync_time(|account| account.own_ns);
+        let each = self.slices.estimate(|slice| {
+            let count = slice.table.sync.count;
+            (count > 0).then(|| slice.account.flush_ns / count as f64)
+        });
+        self.verdict(VerdictKind::DataFlush, |account| account.flush_ns)
+            .with(
+                format!(
+                    "{} of the sync time goes into writing data, {} per sync.",
+                    words::share_range(flush),
+                    words::time_range(each)
+                ),
+                [("flush_sync_share", flush), ("flush_mean_ns", each)],
+            )
+            .with(
+                format!("{} of it is the commit.", words::share_range(own)),
+                [("own_sync_share", own)],
+            )
+    }
+
+    pub fn device(&self) -> Verdict {
+        let commit = self.commit_time();
+        let busy = self.of_time(|account| account.commit_busy_share);
+        let mut verdict = self.verdict(VerdictKind::Device, |account| account.own_ns);
+        if self.slices.whole.table.sync_events > 0 {
+            let own_only = self.slices.share(|slice| {
+                (slice.table.sync_events > 0).then_some(slice.account.own_only_share)
+            });
+            verdict = verdict.with(
+                format!(
+                    "{} of the syncs wait for their own commit alone.",
+                    words::share_range(own_only)
+                ),
+                [("own_only_share", own_only)],
+            );
+        }
+        verdict.with(
+            format!(
+                "A commit takes {}, and one runs for {} of the time.",
+                words::time_range(commit),
+                words::share_range(busy)
+            ),
+            [("commit_mean_ns", commit), ("commit_busy_share", busy)],
+        )
+    }
+
+    pub fn no_pressure(&self) -> Verdict {
+        let busy = self.of_time(|account| account.busy_share);
+        let (table, account) = (&self.slices.whole.table, &self.slices.whole.account);
+        let rate = self
+            .slices
+            .estimate(|slice| Some(syncs_per_s(&slice.account, &slice.table)));
+        let verdict = self
+            .verdict(VerdictKind::NoPressure, |_| 0.0)
+            .with(
+                format!(
+                    "Somebody syncs or waits for the journal for {} of the time.",
+                    words::share_range(busy)
+                ),
+                [("busy_share", busy)],
+            )
+            .with(
+                format!("There are {} syncs per second.", words::number_range(rate)),
+                [("syncs_per_s", rate)],
+            );
+        if table.sync.count == 0 {
+            return verdict;
+        }
+        let mean = Estimate::exact(table.sync.mean_ns);
+        let thread = Estimate::exact(account.busiest_thread_share);
+        verdict.with(
+            format!(
+                "One takes {}; no thread spends more than {} of its time in them.",
+                words::time(mean.value),
+                words::share(thread.value)
+            ),
+            [("sync_mean_ns", mean), ("busiest_thread_share", thread)],
+        )
+    }
+
+    pub fn unclear(&self) -> Verdict {
+        let writing = self.slices.share(|slice| {
+            let account = &slice.account;
+            (account.operations_ns > 0.0).then(|| account.of_operations(account.write_ns))
+        });
+        let sync = self.slices.whole.table.sync;
+        self.verdict(VerdictKind::Unclear, |_| 0.0)
+            .with(
+                format!(
+                    "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
+                    words::share_range(writing)
+                ),
+                [("write_share", writing)],
+            )
+            .with(
+                format!(
+                    "A sync takes {} on average, {} at most.",
+                    words::time(sync.mean_ns),
+                    words::time(sync.max_ns as f64)
+                ),
+                [("sync_mean_ns", Estimate::exact(sync.mean_ns))],
+            )
+    }
+}
+
+impl Verdict {
+    fn with<const N: usize>(
+        mut self,
+        text: String,
+        numbers: [(&'static str, Estimate); N],
+    ) -> Self {
+        self.evidence.push(Evidence {
+            text,
+            numbers: numbers.into(),
+        });
+        self
+    }
+
+    fn with_gain(self, what: &str, name: &'static str, gain: Option<Estimate>) -> Self {
+        let Some(gain) = gain else {
+            return self;
+        };
+        let text = format!(
+            "{what} alone would give {} the operations per second.",
+            words::times_range(gain)
+        );
+        self.with(text, [(name, gain)])
+    }
+}

@@ -1,0 +1,132 @@
+//! The diagnosis: which delay it is that a file system has, what it costs, who
+//! causes it and who suffers, and what would help.
+//!
+//! All time that threads spent in syncs, in writes and in waits for the
+//! journal elsewhere is booked to what it was spent on (`account.rs`). Causes
+//! that take enough of it become verdicts, and are ranked by the share that
+//! they take (`verdicts.rs`, where the thresholds are, each with its reason).
+//! What LUC would give comes from the replay of the trace ([`crate::what_if`]).
+//!
+//! Every mean and every share stands with a 95 % interval. A trace is one
+//! sample of a system whose events depend on each other, so the interval is
+//! that of batch means: the trace is cut into slices of equal length, each is
+//! judged like a trace of its own, and the spread of the slices says how much
+//! the whole could be off (`slices.rs`).
+//!
+//! What cannot be known lowers the confidence, with the reason in words, and
+//! is never made up for by a guess.
+
+mod account;
+mod advice;
+mod confidence;
+mod evidence;
+mod facts;
+mod gain;
+mod processes;
+mod slices;
+mod text;
+mod verdicts;
+mod words;
+
+pub use account::Account;
+pub use confidence::{Confidence, Level};
+pub use facts::{Facts, Luc};
+pub use gain::{Gain, Gains};
+pub use processes::{Cause, Processes, Sufferer};
+pub use slices::Estimate;
+pub use text::render;
+pub use verdicts::{Evidence, Verdict, VerdictKind};
+
+use crate::observed::{Observed, Table};
+use luc_control::Dev;
+use luc_trace::{Event, Trace};
+use serde::Serialize;
+use slices::Slices;
+
+/// What a trace says of one file system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// The file system, as the user named it; its device number otherwise.
+    pub file_system: String,
+    /// The first is the answer; never empty.
+    pub verdicts: Vec<Verdict>,
+    /// What LUC would give; None if it acts already, or nothing can be said.
+    pub gain: Option<Gain>,
+    /// Who causes it, and who suffers.
+    pub processes: Processes,
+    /// What else would help, a sentence each.
+    pub advice: Vec<String>,
+    /// What to type next; None: nothing.
+    pub next_command: Option<String>,
+    /// How far to believe all this.
+    pub confidence: Confidence,
+    /// What LUC did while it was traced.
+    pub luc: Luc,
+    /// Where the time went.
+    pub account: Account,
+    /// The quantities of the model.
+    pub table: Table,
+}
+
+impl Diagnosis {
+    /// Whether there is something to do: a command to type or advice to follow.
+    pub fn advises(&self) -> bool {
+        self.next_command.is_some() || !self.advice.is_empty()
+    }
+
+    /// Whether a verdict names something that costs.
+    pub fn found_cost(&self) -> bool {
+        self.verdicts.iter().any(|verdict| verdict.kind.costs())
+    }
+
+    /// Whether a verdict holds.
+    pub fn has(&self, kind: VerdictKind) -> bool {
+        self.verdicts.iter().any(|verdict| verdict.kind == kind)
+    }
+}
+
+/// The diagnosis of the file system on `dev`. O(n log n) in the spans.
+pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
+    let observed = Observed::of(trace, dev);
+    let luc = luc_state(trace, dev, facts);
+    let slices = Slices::of(trace, dev, &observed, facts);
+    let mut gains = Gains::of(trace, &slices, facts, luc);
+    let processes = Processes::of(trace, &observed);
+    let verdicts = verdicts::verdicts(&slices, &gains, facts);
+    if verdicts
+        .iter()
+        .any(|it| it.kind == VerdictKind::JournalTooSmall)
+    {
+        gains.doubt("LUC mostly stands aside while the journal has no space.");
+    }
+    let confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
+    let mut diagnosis = Diagnosis {
+        file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
+        verdicts,
+        gain: gains.luc,
+        processes,
+        advice: Vec::new(),
+        next_command: None,
+        confidence,
+        luc,
+        account: slices.whole.account,
+        table: slices.whole.table,
+    };
+    diagnosis.advice = advice::advice(&diagnosis, facts);
+    diagnosis.next_command = advice::next_command(&diagnosis, facts);
+    diagnosis
+}
+
+/// A recording knows better than the machine that reads it.
+fn luc_state(trace: &Trace, dev: Dev, facts: &Facts) -> Luc {
+    let mut state = None;
+    for line in &trace.lines {
+        if let Event::Commit { dev: of, steer, .. } = line.event
+            && of == dev
+        {
+            let now = if steer { Luc::Steering } else { Luc::Observing };
+            state = state.max(Some(now));
+        }
+    }
+    state.max(facts.luc).unwrap_or_default()
+}

@@ -1,0 +1,221 @@
+//! A diagnosis for a terminal of 80 to 100 columns.
+
+use super::advice::luc_helps;
+use super::facts::Luc;
+use super::slices::Estimate;
+use super::{Diagnosis, Level, Processes, Verdict, VerdictKind, words};
+
+/// Columns of text; commands and paths are never broken.
+const COLUMNS: usize = 98;
+
+/// The diagnosis as plain text: the answer in the first line, a newline at the end.
+pub fn render(diagnosis: &Diagnosis) -> String {
+    let mut page = Page::default();
+    if let Some(first) = diagnosis.verdicts.first() {
+        page.line("", &format!("{}: {}", diagnosis.file_system, answer(first)));
+    }
+    page.line("  ", &luc(diagnosis));
+    if let Some(command) = &diagnosis.next_command {
+        page.command("  next: ", command);
+    } else {
+        page.line(
+            "  ",
+            if diagnosis.advice.is_empty() {
+                "next: nothing"
+            } else {
+                "next: nothing to type for LUC; see what else would help"
+            },
+        );
+    }
+    for verdict in &diagnosis.verdicts {
+        page.line("  ", &head(verdict));
+        for evidence in &verdict.evidence {
+            page.line("    ", &evidence.text);
+        }
+    }
+    processes(diagnosis, &mut page);
+    if !diagnosis.advice.is_empty() {
+        page.line("  ", "what else would help:");
+        for advice in &diagnosis.advice {
+            page.line("    ", advice);
+        }
+    }
+    let confidence = &diagnosis.confidence;
+    let shown = words::time(diagnosis.account.duration_ns);
+    page.line(
+        "  ",
+        &format!(
+            "confidence: {}, from {shown} with {} commits; ranges are 95% intervals",
+            confidence.level.text(),
+            words::count(diagnosis.table.commits)
+        ),
+    );
+    for reason in &confidence.reasons {
+        page.line("    ", reason);
+    }
+    page.text
+}
+
+/// One line that says what it is and what it costs.
+fn answer(verdict: &Verdict) -> String {
+    let cost = words::share(verdict.cost_share.value);
+    let what = match verdict.kind {
+        VerdictKind::SyncDelays => "syncs wait for the commits of others",
+        VerdictKind::WriteDelays => "writes wait for commits",
+        VerdictKind::DataFlush => "syncs wait for their data to be written",
+        VerdictKind::Device => "syncs wait for the disk, each for its own commit",
+        VerdictKind::JournalTooSmall => "the journal is too small",
+        VerdictKind::NoPressure => {
+            let busy = number(verdict, "busy_share");
+            return format!(
+                "no fsync pressure; somebody waits {} of the time",
+                words::share(busy)
+            );
+        }
+        VerdictKind::Unclear => {
+            return "there are waits, but no cause takes 10% of the time".into();
+        }
+    };
+    format!("{what}: {cost} of the time in syncs and writes")
+}
+
+fn number(verdict: &Verdict, name: &str) -> f64 {
+    let found = verdict.evidence.iter().find_map(|it| it.numbers.get(name));
+    found.map_or(0.0, |estimate| estimate.value)
+}
+
+fn head(verdict: &Verdict) -> String {
+    let name = match verdict.kind {
+        VerdictKind::SyncDelays => "synchronisation delays",
+        VerdictKind::WriteDelays => "write delays",
+        VerdictKind::DataFlush => "data flush",
+        VerdictKind::Device => "device",
+        VerdictKind::JournalTooSmall => "journal too small",
+        VerdictKind::NoPressure => "no fsync pressure",
+        VerdictKind::Unclear => "unclear",
+    };
+    if !verdict.kind.costs() {
+        return format!("{name}:");
+    }
+    format!(
+        "{name}, {} of the time in syncs and writes:",
+        words::share_range(verdict.cost_share)
+    )
+}
+
+fn luc(diagnosis: &Diagnosis) -> String {
+    if diagnosis.luc == Luc::Steering {
+        return "LUC steers it already.".into();
+    }
+    let Some(gain) = &diagnosis.gain else {
+        return "What LUC would give cannot be said: no commit was seen.".into();
+    };
+    let times = words::times_range(Estimate {
+        value: gain.ratio,
+        low: gain.low,
+        high: gain.high,
+    });
+    let verb = if !gain.trusted {
+        "LUC might give"
+    } else if luc_helps(diagnosis) {
+        "LUC would give"
+    } else {
+        "LUC would not help:"
+    };
+    let line = format!("{verb} {times} the operations per second.");
+    if gain.trusted {
+        return line;
+    }
+    format!("{line} Not to be trusted: {}", gain.doubts.join(" "))
+}
+
+fn processes(diagnosis: &Diagnosis, page: &mut Page) {
+    let Processes { causes, sufferers } = &diagnosis.processes;
+    let causes = if diagnosis.found_cost() {
+        &causes[..]
+    } else {
+        &[]
+    };
+    if !causes.is_empty() {
+        page.line("  ", "who syncs:");
+    }
+    for cause in causes {
+        let text = format!(
+            "{:<16} {} syncs ({}), first to ask for {} commits",
+            cause.name,
+            words::count(cause.syncs),
+            words::share(cause.syncs_share),
+            words::count(cause.commits_asked)
+        );
+        page.row("    ", &text);
+    }
+    // Everybody loses some microseconds; where that is no verdict it is no news.
+    let lost = [
+        VerdictKind::SyncDelays,
+        VerdictKind::WriteDelays,
+        VerdictKind::JournalTooSmall,
+    ];
+    let lost = lost.into_iter().any(|kind| diagnosis.has(kind));
+    let sufferers = if lost { &sufferers[..] } else { &[] };
+    if !sufferers.is_empty() {
+        page.line("  ", "who loses time:");
+    }
+    for sufferer in sufferers {
+        let text = format!(
+            "{:<16} {} ({}), {} of it in syncs",
+            sufferer.name,
+            words::time(sufferer.lost_ns),
+            words::share(sufferer.lost_share),
+            words::time(sufferer.sync_delay_ns)
+        );
+        page.row("    ", &text);
+    }
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    /// Text, broken between words; what follows a break stands two columns further in.
+    fn line(&mut self, indent: &str, text: &str) {
+        let mut width = 0;
+        for word in text.split_whitespace() {
+            let length = word.chars().count();
+            if width == 0 {
+                self.text.push_str(indent);
+                width = indent.len();
+            } else if width + 1 + length > COLUMNS {
+                self.text.push('\n');
+                self.text.push_str(indent);
+                self.text.push_str("  ");
+                width = indent.len() + 2;
+            } else {
+                self.text.push(' ');
+                width += 1;
+            }
+            self.text.push_str(word);
+            width += length;
+        }
+        self.text.push('\n');
+    }
+
+    /// Text in columns, which is short enough.
+    fn row(&mut self, indent: &str, text: &str) {
+        self.text.push_str(indent);
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Something to type.
+    fn command(&mut self, indent: &str, text: &str) {
+        self.row(indent, text);
+    }
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.text())
+    }
+}

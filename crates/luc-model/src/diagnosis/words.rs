@@ -1,0 +1,73 @@
+//! Numbers for people: three digits that matter, and always a unit.
+
+use super::slices::Estimate;
+use luc_words::time_unit;
+
+pub(super) use luc_words::{bytes, count, three, time};
+
+/// `67%`; small shares keep the digits that tell them from nothing.
+pub(super) fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent == 0.0 || percent >= 9.95 {
+        format!("{percent:.0}%")
+    } else if percent >= 0.05 {
+        format!("{percent:.1}%")
+    } else {
+        "under 0.1%".into()
+    }
+}
+
+/// `3.81 ms (3.70 to 3.92)`.
+pub(super) fn time_range(estimate: Estimate) -> String {
+    let (unit, scale) = time_unit(estimate.value);
+    format!(
+        "{} {unit}{}",
+        three(estimate.value / scale),
+        range(estimate, |end| three(end / scale))
+    )
+}
+
+/// `1.95 (1.93 to 1.97)`.
+pub(super) fn number_range(estimate: Estimate) -> String {
+    three(estimate.value) + &range(estimate, three)
+}
+
+/// `44.1% (41.0% to 47.2%)`: a digit more, or the ends of a good interval are the same.
+pub(super) fn share_range(estimate: Estimate) -> String {
+    let show = |share: f64| format!("{:.1}%", share * 100.0);
+    match estimate.low {
+        Some(_) => show(estimate.value) + &range(estimate, show),
+        None => share(estimate.value),
+    }
+}
+
+/// `1.95 times (1.90 to 2.00)`.
+pub(super) fn times_range(estimate: Estimate) -> String {
+    format!("{} times{}", three(estimate.value), range(estimate, three))
+}
+
+fn range(estimate: Estimate, show: impl Fn(f64) -> String) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!(" ({} to {})", show(low), show(high)),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units() {
+        assert_eq!(share(0.0), "0%");
+        assert_eq!(share(0.067), "6.7%");
+        assert_eq!(share(0.000_01), "under 0.1%");
+        let estimate = Estimate {
+            value: 3.8e6,
+            low: Some(3.7e6),
+            high: Some(3.9e6),
+        };
+        assert_eq!(time_range(estimate), "3.80 ms (3.70 to 3.90)");
+        assert_eq!(number_range(Estimate::exact(2.0)), "2.00");
+    }
+}

@@ -1,0 +1,168 @@
+//! Predicted beside measured: fsync times by Algorithm 4.1, and the file
+//! creation rate of equations 3 and 8 from either.
+//!
+//! The algorithm gets when each sync asked and when each commit began and
+//! ended. The time before asking, which is the data flush, is no part of it and
+//! is added as measured. What is left out: the way from the end of a commit to
+//! the thread's own processor, and syncs that joined their transaction long
+//! before they asked. Those are served by a commit that ran already, where the
+//! algorithm gives them the next.
+
+use crate::grouping::{Commit, SyncRequest, group};
+use crate::observed::{Observed, Service};
+use crate::stats::{mean, quantile, share};
+use luc_trace::{CREATED, SpanKind, Trace};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One sync, predicted and measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SyncPrediction {
+    /// Place in [`Observed::syncs`].
+    pub sync: usize,
+    /// The thread.
+    pub pid: u32,
+    /// Data flush as measured plus equation 4 or 5, ns.
+    pub predicted_ns: u64,
+    /// `T_fsync`, ns.
+    pub measured_ns: u64,
+    /// Commits waited for: 1 by equation 4, 2 by equation 5.
+    pub commits_predicted: u32,
+    /// Commits waited through.
+    pub commits_measured: u32,
+    /// Whether Algorithm 4.1 chose the commit that served it.
+    pub right_commit: bool,
+}
+
+/// Creations of files per second, all threads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CreationRate {
+    /// Threads that created and synced files.
+    pub threads: u64,
+    /// Equation 3 with measured times, per second.
+    pub measured_per_s: f64,
+    /// Equation 3 with the predicted fsync times, per second.
+    pub predicted_per_s: f64,
+    /// Equation 8, which knows nothing but fsync, with measured times, per second.
+    pub fsync_only_measured_per_s: f64,
+    /// Equation 8 with the predicted fsync times, per second.
+    pub fsync_only_predicted_per_s: f64,
+}
+
+/// The answer of [`fsync_model`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FsyncModel {
+    /// Syncs that waited for a commit and were given one, by begin.
+    pub syncs: Vec<SyncPrediction>,
+    /// Syncs that waited, but that Algorithm 4.1 gives no commit: none begins
+    /// after they asked.
+    pub unpredicted: u64,
+    /// Half of the syncs are off by at most this share of the measured time.
+    pub error_median_share: f64,
+    /// 9 of 10 are off by at most this share.
+    pub error_p90_share: f64,
+    /// Share of syncs for which the algorithm chose the commit that served them.
+    pub right_commit_share: f64,
+    /// Equations 3 and 8.
+    pub creation: CreationRate,
+}
+
+/// Algorithm 4.1 against a trace. O(n log n).
+pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
+    let waited: Vec<usize> = (0..observed.syncs.len())
+        .filter(|place| matches!(observed.syncs[*place].service, Service::Commit(_)))
+        .collect();
+    let requests: Vec<SyncRequest> = waited
+        .iter()
+        .map(|place| &observed.syncs[*place])
+        .map(|sync| SyncRequest {
+            begin_ns: sync.asked_ns,
+            thread: sync.pid,
+        })
+        .collect();
+    let commits: Vec<Commit> = observed
+        .commits
+        .iter()
+        .map(|commit| Commit {
+            begin_ns: commit.begin_ns,
+            end_ns: commit.end_ns,
+        })
+        .collect();
+
+    let services = group(&requests, &commits).services;
+    let predictions = waited.iter().zip(services).filter_map(|(&place, service)| {
+        let (sync, service) = (&observed.syncs[place], service?);
+        let before_ns = sync.asked_ns - sync.begin_ns;
+        Some(SyncPrediction {
+            sync: place,
+            pid: sync.pid,
+            predicted_ns: before_ns.saturating_add(service.predicted_ns),
+            measured_ns: sync.duration_ns(),
+            commits_predicted: service.commits,
+            commits_measured: sync.commits_waited,
+            right_commit: sync.service == Service::Commit(service.commit),
+        })
+    });
+    let syncs: Vec<SyncPrediction> = predictions.collect();
+
+    // A sync that took no time at all has no relative error.
+    let mut errors: Vec<f64> = syncs
+        .iter()
+        .filter(|sync| sync.measured_ns > 0)
+        .map(|sync| sync.predicted_ns.abs_diff(sync.measured_ns) as f64 / sync.measured_ns as f64)
+        .collect();
+    let right = syncs.iter().filter(|sync| sync.right_commit).count();
+    FsyncModel {
+        unpredicted: (waited.len() - syncs.len()) as u64,
+        error_median_share: quantile(&mut errors, 50),
+        error_p90_share: quantile(&mut errors, 90),
+        right_commit_share: share(right as f64, syncs.len() as f64),
+        creation: creation_rate(trace, observed, &syncs),
+        syncs,
+    }
+}
+
+/// A thread's times, ns.
+#[derive(Default)]
+struct ThreadTimes {
+    open: Vec<f64>,
+    close: Vec<f64>,
+    measured: Vec<f64>,
+    predicted: Vec<f64>,
+}
+
+/// Equation 3: FCR = sum over threads of 1 / (`T_open` + `T_fsync` + `T_close`), each
+/// the mean of its thread. Threads that create nothing, or sync nothing that
+/// could be predicted, have no part in it.
+fn creation_rate(trace: &Trace, observed: &Observed, syncs: &[SyncPrediction]) -> CreationRate {
+    let mut threads: BTreeMap<u32, ThreadTimes> = BTreeMap::new();
+    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+        let created = span.kind == SpanKind::Open && span.flags & CREATED != 0;
+        if created {
+            let times = threads.entry(span.pid).or_default();
+            times.open.push(span.duration_ns() as f64);
+        } else if span.kind == SpanKind::Close {
+            let times = threads.entry(span.pid).or_default();
+            times.close.push(span.duration_ns() as f64);
+        }
+    }
+    for sync in syncs {
+        let times = threads.entry(sync.pid).or_default();
+        times.measured.push(sync.measured_ns as f64);
+        times.predicted.push(sync.predicted_ns as f64);
+    }
+    let mut rate = CreationRate::default();
+    for times in threads.into_values() {
+        if times.open.is_empty() || times.measured.is_empty() {
+            continue;
+        }
+        let calls_ns = mean(times.open) + mean(times.close);
+        let (measured_ns, predicted_ns) = (mean(times.measured), mean(times.predicted));
+        rate.threads += 1;
+        rate.measured_per_s += share(1e9, calls_ns + measured_ns);
+        rate.predicted_per_s += share(1e9, calls_ns + predicted_ns);
+        rate.fsync_only_measured_per_s += share(1e9, measured_ns);
+        rate.fsync_only_predicted_per_s += share(1e9, predicted_ns);
+    }
+    rate
+}

@@ -1,0 +1,314 @@
+//! What a trace says of one file system: syncs with the commits that served
+//! them, commits with their sync events, writes with the waits inside them.
+//!
+//! These are the quantities of tables 3.1 and 4.1 of the dissertation, per
+//! event; [`Table`] holds what is derived from them.
+
+mod serving;
+mod table;
+
+pub use table::Table;
+
+use luc_control::Dev;
+use luc_trace::{Span, SpanKind, Trace};
+use serving::Commits;
+use std::collections::BTreeMap;
+
+/// How a sync came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// By this commit, its place in [`Observed::commits`].
+    Commit(usize),
+    /// By none, for its transaction had been committed before it began.
+    Unneeded,
+    /// By none either: this commit took its change in and ended while the sync
+    /// was still writing its data. Under another rule it might have had to wait.
+    Overtaken(usize),
+    /// It must have waited for a commit, but the trace has none that fits: it
+    /// began before the first, the commit's span was lost, or a fast commit did
+    /// it. Never guessed.
+    Unserved,
+}
+
+/// fsync, fdatasync, or one file system's part of sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedSync {
+    /// Which of them.
+    pub kind: SpanKind,
+    /// The thread.
+    pub pid: u32,
+    /// Begin, ns: `t(q_fsync)`.
+    pub begin_ns: u64,
+    /// Begin of the data flush, ns: `t(q_DFLUSH)`; `asked_ns` if there was none.
+    pub flush_begin_ns: u64,
+    /// When it asked for its transaction, ns: after the data flush.
+    pub asked_ns: u64,
+    /// End, ns: `t(r_fsync)`. Not before its begin.
+    pub end_ns: u64,
+    /// Transaction wanted; 0: unknown.
+    pub tid: u32,
+    /// Who served it.
+    pub service: Service,
+    /// Commits it waited through, its own included; 0 without one.
+    pub commits_waited: u32,
+    /// From asking to the begin of its commit, ns; 0 if that ran already.
+    pub delay_ns: u64,
+}
+
+impl ObservedSync {
+    /// `T_fsync`, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+
+    /// `T_DFLUSH`, ns.
+    pub fn flush_ns(&self) -> u64 {
+        self.asked_ns - self.flush_begin_ns
+    }
+}
+
+/// A journal commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedCommit {
+    /// Transaction.
+    pub tid: u32,
+    /// Begin, ns: `t(q_JC)`.
+    pub begin_ns: u64,
+    /// When its transaction was locked, ns: nobody can join later. The begin
+    /// if the trace does not say.
+    pub locked_ns: u64,
+    /// When it began to write its log, ns; 0 if the trace does not say.
+    pub log_ns: u64,
+    /// End, ns: `t(r_JC)`. Not before its begin.
+    pub end_ns: u64,
+    /// Syncs that it served.
+    pub sync_events: u32,
+}
+
+impl ObservedCommit {
+    /// `T_JC`, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+
+    /// The earliest end of a sync that it served, ns. A commit publishes its
+    /// number shortly before its own end, once its log is written: a task that
+    /// looks between the two is gone before the commit is.
+    fn released_by_ns(&self) -> u64 {
+        let log_known = (self.begin_ns..=self.end_ns).contains(&self.log_ns);
+        if log_known { self.log_ns } else { self.end_ns }
+    }
+}
+
+/// Waits of one kind of operation, or of one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Waits for a buffer that a commit was writing.
+    pub buffer_waits: u64,
+    /// Their time, ns.
+    pub buffer_ns: u64,
+    /// Time waited for a locked transaction, ns.
+    pub locked_ns: u64,
+    /// Time waited for space in the journal, ns.
+    pub space_ns: u64,
+}
+
+impl Waits {
+    fn add(&mut self, wait: &Span) {
+        let field = match wait.kind {
+            SpanKind::WaitBuffer => {
+                self.buffer_waits += 1;
+                &mut self.buffer_ns
+            }
+            SpanKind::WaitLocked => &mut self.locked_ns,
+            _ => &mut self.space_ns,
+        };
+        *field = field.saturating_add(wait.duration_ns());
+    }
+}
+
+/// A write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedWrite {
+    /// The thread.
+    pub pid: u32,
+    /// The file.
+    pub inode: u64,
+    /// Begin, ns: `t(q_write)`.
+    pub begin_ns: u64,
+    /// End, ns: `t(r_write)`. Not before its begin.
+    pub end_ns: u64,
+    /// Bytes written; 0 if it failed.
+    pub bytes: u64,
+    /// What it waited for.
+    pub waits: Waits,
+}
+
+impl ObservedWrite {
+    /// `T_write`, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+}
+
+/// One file system, as a trace saw it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// Which file system.
+    pub dev: Dev,
+    /// First begin and last end, ns; None if nothing was seen.
+    pub bounds_ns: Option<(u64, u64)>,
+    /// By begin.
+    pub syncs: Vec<ObservedSync>,
+    /// By begin.
+    pub commits: Vec<ObservedCommit>,
+    /// By begin.
+    pub writes: Vec<ObservedWrite>,
+    /// Waits outside of writes, by the operation that waited;
+    /// [`SpanKind::Task`] if it was none that is traced.
+    pub other_waits: BTreeMap<SpanKind, Waits>,
+    /// Spans that the tracer lost, of any file system: what is missing here
+    /// may be among them.
+    pub spans_lost: u64,
+}
+
+impl Observed {
+    /// What `trace` says of the file system on `dev`. O(n log n).
+    pub fn of(trace: &Trace, dev: Dev) -> Self {
+        let mut observed = Self {
+            dev,
+            spans_lost: trace.spans_lost,
+            ..Self::default()
+        };
+        let spans = || trace.spans.iter().filter(|span| span.dev == dev);
+        for span in spans() {
+            let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
+            let (first, last) = observed.bounds_ns.unwrap_or((begin_ns, end_ns));
+            observed.bounds_ns = Some((first.min(begin_ns), last.max(end_ns)));
+            if span.kind == SpanKind::Commit {
+                observed.commits.push(commit(span));
+            } else if span.kind == SpanKind::Write {
+                observed.writes.push(write(span));
+            }
+        }
+        // A trace is sorted already unless somebody built it by hand.
+        observed.commits.sort_by_key(|commit| commit.begin_ns);
+        observed.writes.sort_by_key(|write| write.begin_ns);
+        observed.match_syncs(spans().filter(|span| is_sync(span.kind)));
+        observed.match_waits(spans().filter(|span| span.kind.is_wait()));
+        observed
+    }
+
+    fn match_syncs<'a>(&mut self, spans: impl Iterator<Item = &'a Span>) {
+        let commits = Commits::new(&self.commits);
+        let mut events = vec![0_u32; self.commits.len()];
+        for span in spans {
+            let mut sync = sync(span);
+            sync.service = commits.serve(&sync, span.commits_ahead());
+            if let Service::Commit(place) = sync.service {
+                let begin_ns = self.commits[place].begin_ns;
+                sync.delay_ns = begin_ns.saturating_sub(sync.asked_ns);
+                sync.commits_waited = commits.waited(sync.asked_ns, place);
+                events[place] += 1;
+            }
+            self.syncs.push(sync);
+        }
+        for (commit, events) in self.commits.iter_mut().zip(events) {
+            commit.sync_events = events;
+        }
+        self.syncs.sort_by_key(|sync| sync.begin_ns);
+    }
+
+    /// A wait belongs to the write of its thread that contains it in time.
+    fn match_waits<'a>(&mut self, waits: impl Iterator<Item = &'a Span>) {
+        let mut of_thread: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (place, write) in self.writes.iter().enumerate() {
+            of_thread.entry(write.pid).or_default().push(place);
+        }
+        for wait in waits {
+            let places = of_thread.get(&wait.pid).map_or(&[][..], Vec::as_slice);
+            let begun =
+                places.partition_point(|place| self.writes[*place].begin_ns <= wait.begin_ns);
+            let place = begun.checked_sub(1).map(|at| places[at]);
+            let inside = place.filter(|place| {
+                wait.within == SpanKind::Write && end_of(wait) <= self.writes[*place].end_ns
+            });
+            match inside {
+                Some(place) => self.writes[place].waits.add(wait),
+                None => self.other_waits.entry(wait.within).or_default().add(wait),
+            }
+        }
+    }
+
+    /// How long the trace lasted for this file system, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.bounds_ns.map_or(0, |(begin, end)| end - begin)
+    }
+
+    /// Syncs that must have waited for a commit that the trace does not have.
+    pub fn unserved(&self) -> usize {
+        let unserved = |sync: &&ObservedSync| sync.service == Service::Unserved;
+        self.syncs.iter().filter(unserved).count()
+    }
+
+    /// The commit that served a sync.
+    pub fn commit_of(&self, sync: &ObservedSync) -> Option<&ObservedCommit> {
+        match sync.service {
+            Service::Commit(place) => self.commits.get(place),
+            Service::Unneeded | Service::Overtaken(_) | Service::Unserved => None,
+        }
+    }
+}
+
+/// Whether it waits for the journal: syncs of files and of whole file systems.
+pub(crate) fn is_sync(kind: SpanKind) -> bool {
+    kind.is_file_sync() || kind == SpanKind::Sync
+}
+
+/// The end; the begin if the clock went back.
+pub(crate) fn end_of(span: &Span) -> u64 {
+    span.end_ns.max(span.begin_ns)
+}
+
+fn sync(span: &Span) -> ObservedSync {
+    let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
+    let asked_ns = span.asked_ns().clamp(begin_ns, end_ns);
+    let flush_begin_ns = span.flush_ns().map_or(asked_ns, |(begin, _)| begin);
+    ObservedSync {
+        kind: span.kind,
+        pid: span.pid,
+        begin_ns,
+        flush_begin_ns: flush_begin_ns.clamp(begin_ns, asked_ns),
+        asked_ns,
+        end_ns,
+        tid: span.tid,
+        service: Service::Unserved,
+        commits_waited: 0,
+        delay_ns: 0,
+    }
+}
+
+fn commit(span: &Span) -> ObservedCommit {
+    let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
+    let [locked_ns, _, log_ns] = span.marks_ns;
+    let inside = (begin_ns..=end_ns).contains(&locked_ns);
+    ObservedCommit {
+        tid: span.tid,
+        begin_ns,
+        locked_ns: if inside { locked_ns } else { begin_ns },
+        log_ns,
+        end_ns,
+        sync_events: 0,
+    }
+}
+
+fn write(span: &Span) -> ObservedWrite {
+    ObservedWrite {
+        pid: span.pid,
+        inode: span.object,
+        begin_ns: span.begin_ns,
+        end_ns: end_of(span),
+        bytes: u64::try_from(span.amount).unwrap_or(0),
+        waits: Waits::default(),
+    }
+}

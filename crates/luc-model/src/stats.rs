@@ -1,0 +1,168 @@
+//! The little statistics that the models need.
+
+use serde::Serialize;
+
+/// How long things of one kind took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// How many there were.
+    pub count: u64,
+    /// Mean, ns; 0 if there was none.
+    pub mean_ns: f64,
+    /// Half of them took at most this, ns.
+    pub p50_ns: u64,
+    /// 99 of 100 took at most this, ns.
+    pub p99_ns: u64,
+    /// The longest, ns.
+    pub max_ns: u64,
+}
+
+impl Times {
+    /// Of a list of exact times.
+    pub fn of(times_ns: impl IntoIterator<Item = u64>) -> Self {
+        let mut times_ns: Vec<u64> = times_ns.into_iter().collect();
+        times_ns.sort_unstable();
+        let Some(&max_ns) = times_ns.last() else {
+            return Self::default();
+        };
+        let rank = |percent| times_ns[nearest_rank(times_ns.len(), percent)];
+        Self {
+            count: times_ns.len() as u64,
+            mean_ns: mean(times_ns.iter().map(|ns| *ns as f64)),
+            p50_ns: rank(50),
+            p99_ns: rank(99),
+            max_ns,
+        }
+    }
+}
+
+/// Place of a quantile in a sorted list of at least one: the smallest value
+/// that at least this share of the values does not exceed.
+fn nearest_rank(count: usize, percent: usize) -> usize {
+    // In 128 bits: a list has less than 2^64 values.
+    let rank = (count as u128 * percent as u128).div_ceil(100).max(1) - 1;
+    usize::try_from(rank).unwrap_or(count).min(count - 1)
+}
+
+/// A quantile; 0 of an empty list.
+pub(crate) fn quantile(values: &mut [f64], percent: usize) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    if values.is_empty() {
+        return 0.0;
+    }
+    values[nearest_rank(values.len(), percent)]
+}
+
+/// The mean; 0 of an empty list.
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, count) = values
+        .into_iter()
+        .fold((0.0, 0_u64), |(sum, count), value| (sum + value, count + 1));
+    sum / count.max(1) as f64
+}
+
+/// `part` of `whole`; 0 if there is no whole.
+pub(crate) fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// How often per second; 0 if no time passed.
+pub(crate) fn per_s(count: f64, duration_ns: u64) -> f64 {
+    share(count * 1e9, duration_ns as f64)
+}
+
+/// A time in whole ns; 0 if it is negative or no number.
+pub(crate) fn whole_ns(value_ns: f64) -> u64 {
+    // A cast of a float saturates at both ends, and NaN becomes 0.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let ns = value_ns.round() as u64;
+    ns
+}
+
+/// Mean 0 and variance 1 over the values; None if they do not differ. Values
+/// that differ by rounding alone count as equal.
+pub(crate) fn standardised(values: &[f64]) -> Option<Vec<f64>> {
+    let scale = values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+    if scale == 0.0 || !scale.is_finite() {
+        return None;
+    }
+    // By the largest first: squares of huge values would be infinite.
+    let values: Vec<f64> = values.iter().map(|v| v / scale).collect();
+    let middle = mean(values.iter().copied());
+    let deviation = mean(values.iter().map(|v| (v - middle).powi(2))).sqrt();
+    if deviation < 1e-12 {
+        return None;
+    }
+    Some(values.iter().map(|v| (v - middle) / deviation).collect())
+}
+
+/// Pearson's correlation of two standardised lists of equal length, -1 to 1.
+pub(crate) fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    mean(a.iter().zip(b).map(|(a, b)| a * b)).clamp(-1.0, 1.0)
+}
+
+/// Ranks from 1; equal values share the mean of their ranks.
+pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut done = 0;
+    for run in order.chunk_by(|a, b| values[*a].total_cmp(&values[*b]).is_eq()) {
+        let rank = done as f64 + f64::midpoint(1.0, run.len() as f64);
+        for place in run {
+            ranks[*place] = rank;
+        }
+        done += run.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_by_nearest_rank() {
+        let times = Times::of([4, 1, 3, 2]);
+        assert_eq!(
+            (times.count, times.p50_ns, times.p99_ns, times.max_ns),
+            (4, 2, 4, 4)
+        );
+        assert!((times.mean_ns - 2.5).abs() < 1e-12);
+        assert_eq!(Times::of([]), Times::default());
+        assert_eq!(Times::of([u64::MAX, u64::MAX]).p50_ns, u64::MAX);
+    }
+
+    #[test]
+    fn quantiles_of_a_hundred() {
+        let mut values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert!((quantile(&mut values, 90) - 90.0).abs() < 1e-12);
+        assert!((quantile(&mut values, 50) - 50.0).abs() < 1e-12);
+        assert!(quantile(&mut [], 50).abs() < 1e-12);
+    }
+
+    #[test]
+    fn ranks_share_ties() {
+        assert_eq!(ranks(&[10.0, 30.0, 10.0, 20.0]), [1.5, 4.0, 1.5, 3.0]);
+        assert_eq!(ranks(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn standardised_lists() {
+        // Mean 2, variance ((-1)^2 + 0 + 1^2) / 3: the ends lie at sqrt(3/2).
+        let list = standardised(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((list[2] - 1.5_f64.sqrt()).abs() < 1e-12 && list[1].abs() < 1e-12);
+        assert_eq!(standardised(&[7.1, 7.1, 7.1]), None);
+        assert_eq!(standardised(&[0.0, 0.0]), None);
+        let huge = standardised(&[1e300, 2e300, 3e300]).unwrap();
+        assert!((correlation(&huge, &list) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn whole_times() {
+        assert_eq!(whole_ns(-3.0), 0);
+        assert_eq!(whole_ns(f64::NAN), 0);
+        assert_eq!(whole_ns(2.5), 3);
+        assert_eq!(whole_ns(1e30), u64::MAX);
+    }
+}

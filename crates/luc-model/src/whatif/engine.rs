@@ -1,0 +1,283 @@
+//! The journal as a discrete-event model, with threads that walk their chains.
+//!
+//! Times are ns since the begin of the trace. Events of one moment: the
+//! journal's first, then threads by number; a sync that asks in the very moment
+//! of a lock is too late for it, as in Algorithm 4.1.
+
+use super::chain::Step;
+use super::{CommitTime, REPEATS_MAX, Rule};
+use crate::stats::whole_ns;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a simulation counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub operations: u64,
+    pub writes: u64,
+    pub commits: u64,
+    pub sync_times_ns: Vec<u64>,
+    pub threads_cut: u64,
+}
+
+/// Who an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The journal's timer of this number; older ones are void.
+    Journal(u64),
+    /// A thread goes on.
+    Thread(usize),
+}
+
+/// A thread on its chain.
+struct Thread<'a> {
+    steps: &'a [Step],
+    at: usize,
+    walks: u32,
+    now_ns: u64,
+    asked_ns: u64,
+    /// Transaction that its next sync wants; None: the one open when it asks.
+    joined: Option<u64>,
+    /// The commit that released it, while it is expected back.
+    released_by: Option<u64>,
+}
+
+/// What the journal does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nobody waits for the open transaction.
+    Idle,
+    /// Somebody does, and the rule holds the commit back, since then (ns).
+    Holding(u64),
+    /// On its way to the lock: syncs still join.
+    Starting,
+    /// Locked and being written.
+    Writing,
+}
+
+/// A simulation.
+pub(super) struct Engine<'a> {
+    rule: Rule,
+    commit_time: CommitTime,
+    end_ns: u64,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    threads: Vec<Thread<'a>>,
+    phase: Phase,
+    timer: u64,
+    /// Number of the open transaction; those before are locked or committed.
+    open: u64,
+    /// Threads that wait for the open transaction, and for the one being written.
+    waiting: Vec<usize>,
+    served: Vec<usize>,
+    last_asked_ns: u64,
+    /// Threads expected back, of the last commit and of the one before.
+    expected: [usize; 2],
+    outcome: Outcome,
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(
+        rule: Rule,
+        chains: &'a [Vec<Step>],
+        commit_time: CommitTime,
+        duration_ns: u64,
+    ) -> Self {
+        let thread = |steps: &'a Vec<Step>| Thread {
+            steps,
+            at: 0,
+            walks: 0,
+            now_ns: 0,
+            asked_ns: 0,
+            joined: None,
+            released_by: None,
+        };
+        let begins = (0..chains.len()).map(|thread| Reverse((0, Event::Thread(thread))));
+        Self {
+            rule,
+            commit_time,
+            end_ns: duration_ns,
+            events: begins.collect(),
+            threads: chains.iter().map(thread).collect(),
+            phase: Phase::Idle,
+            timer: 0,
+            open: 1,
+            waiting: Vec::new(),
+            served: Vec::new(),
+            last_asked_ns: 0,
+            expected: [0; 2],
+            outcome: Outcome::default(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Outcome {
+        while let Some(Reverse((now_ns, event))) = self.events.pop() {
+            if now_ns > self.end_ns {
+                break;
+            }
+            match event {
+                Event::Journal(timer) if timer == self.timer => self.journal(now_ns),
+                Event::Journal(_) => {}
+                Event::Thread(thread) => {
+                    self.threads[thread].now_ns = now_ns;
+                    self.walk(thread, now_ns);
+                }
+            }
+        }
+        self.outcome
+    }
+
+    /// Walks a thread until it waits, or until its next step concerns others
+    /// and lies ahead of `now_ns`.
+    fn walk(&mut self, number: usize, now_ns: u64) {
+        loop {
+            let thread = &mut self.threads[number];
+            if thread.now_ns > self.end_ns {
+                return;
+            }
+            let Some(&step) = thread.steps.get(thread.at) else {
+                if thread.now_ns == self.end_ns {
+                    return;
+                }
+                thread.at = 0;
+                thread.walks += 1;
+                if thread.walks >= REPEATS_MAX {
+                    self.outcome.threads_cut += 1;
+                    return;
+                }
+                continue;
+            };
+            let concerns_others = matches!(step, Step::Join | Step::Sync(_));
+            if concerns_others && thread.now_ns > now_ns {
+                self.events
+                    .push(Reverse((thread.now_ns, Event::Thread(number))));
+                return;
+            }
+            thread.at += 1;
+            match step {
+                Step::Join => thread.joined = Some(self.open),
+                Step::Done { write } => {
+                    self.outcome.operations += 1;
+                    self.outcome.writes += u64::from(write);
+                }
+                Step::Synced(ns) => self.outcome.sync_times_ns.push(ns),
+                Step::Stall(_) if self.rule.frees_writers() => {}
+                Step::Run(ns) | Step::Stall(ns) => {
+                    thread.now_ns = thread.now_ns.saturating_add(ns);
+                }
+                Step::Sync(rest_ns) => {
+                    if self.ask(number, now_ns) {
+                        return;
+                    }
+                    self.outcome.sync_times_ns.push(rest_ns);
+                }
+            }
+        }
+    }
+
+    /// A thread asks for its transaction; false if that is committed.
+    fn ask(&mut self, number: usize, now_ns: u64) -> bool {
+        self.expect_no_more(number);
+        let thread = &mut self.threads[number];
+        thread.asked_ns = now_ns;
+        let wanted = thread.joined.take().unwrap_or(self.open);
+        if wanted == self.open {
+            self.waiting.push(number);
+            self.last_asked_ns = now_ns;
+            self.consider(now_ns);
+            return true;
+        }
+        if self.phase == Phase::Writing && wanted + 1 == self.open {
+            self.served.push(number);
+            return true;
+        }
+        // Who waits may have been held for this thread alone.
+        self.consider(now_ns);
+        false
+    }
+
+    fn expect_no_more(&mut self, number: usize) {
+        let commits = self.outcome.commits;
+        if let Some(by) = self.threads[number].released_by.take() {
+            // Those of commits before the last two were forgotten already.
+            if let Some(count) = usize::try_from(commits - by)
+                .ok()
+                .and_then(|age| self.expected.get_mut(age))
+            {
+                *count -= 1;
+            }
+        }
+    }
+
+    /// Starts the commit if somebody waits, none runs, and the rule says so.
+    fn consider(&mut self, now_ns: u64) {
+        let since_ns = match self.phase {
+            Phase::Idle => now_ns,
+            Phase::Holding(since_ns) => since_ns,
+            Phase::Starting | Phase::Writing => return,
+        };
+        if self.waiting.is_empty() {
+            return;
+        }
+        let start_ns = match self.rule {
+            Rule::Delay { idle_ns } => self.last_asked_ns.saturating_add(idle_ns),
+            rule if rule.batches() && self.expected != [0, 0] => {
+                since_ns.saturating_add(whole_ns(self.commit_time.mean_ns))
+            }
+            _ => now_ns,
+        };
+        if start_ns > now_ns {
+            self.phase = Phase::Holding(since_ns);
+            self.set_timer(start_ns);
+        } else {
+            self.phase = Phase::Starting;
+            self.set_timer(now_ns.saturating_add(self.commit_time.lag_ns));
+        }
+    }
+
+    fn set_timer(&mut self, at_ns: u64) {
+        self.timer += 1;
+        self.events
+            .push(Reverse((at_ns, Event::Journal(self.timer))));
+    }
+
+    /// The journal's timer.
+    fn journal(&mut self, now_ns: u64) {
+        match self.phase {
+            Phase::Idle => {}
+            Phase::Holding(_) => {
+                self.phase = Phase::Starting;
+                self.set_timer(now_ns.saturating_add(self.commit_time.lag_ns));
+            }
+            Phase::Starting => {
+                self.phase = Phase::Writing;
+                self.open += 1;
+                self.served = std::mem::take(&mut self.waiting);
+                let time_ns = self.commit_time.at(self.served.len());
+                self.set_timer(now_ns.saturating_add(time_ns));
+            }
+            Phase::Writing => self.end_commit(now_ns),
+        }
+    }
+
+    fn end_commit(&mut self, now_ns: u64) {
+        self.phase = Phase::Idle;
+        self.outcome.commits += 1;
+        let released = std::mem::take(&mut self.served);
+        self.expected = [released.len(), self.expected[0]];
+        for number in released {
+            let thread = &mut self.threads[number];
+            thread.released_by = Some(self.outcome.commits);
+            // Back to the step that it waited in, for its own part of the time.
+            let rest_ns = match thread.at.checked_sub(1).map(|at| thread.steps[at]) {
+                Some(Step::Sync(rest_ns)) => rest_ns,
+                _ => 0,
+            };
+            let waited_ns = now_ns - thread.asked_ns;
+            self.outcome
+                .sync_times_ns
+                .push(waited_ns.saturating_add(rest_ns));
+            self.events.push(Reverse((now_ns, Event::Thread(number))));
+        }
+        self.consider(now_ns);
+    }
+}

@@ -1,0 +1,219 @@
+//! What if: the threads of a trace, walked again under another rule.
+//!
+//! Every thread is a chain of steps (`chain.rs`); the journal is a small
+//! discrete-event model (`engine.rs`). What is assumed, all of it:
+//!
+//! - A thread does the same again whatever it waited: its thinking, computing,
+//!   data flushes and wake-ups take as long as in the trace. Batches of other
+//!   sizes change how long threads queue for a processor; that is not seen.
+//! - A commit takes as long as the trace's commits did, by a line over its sync
+//!   events ([`CommitTime`]), and never longer than the longest seen. A batch
+//!   larger than any in the trace is therefore predicted a little too fast.
+//! - One commit at a time. A sync belongs to the transaction that is open when
+//!   it asks, or when its data flush began; it joins the open one until that is
+//!   locked, which is the trace's median time after it could be.
+//! - Commits that no sync asked for (the periodic one, a full journal) take no
+//!   time, and waits for locked transactions and for space stay as they were.
+//! - Waits for buffers stay as they were, too, unless the rule takes them away.
+//!   Fewer commits would mean fewer of them.
+//! - The trace shows stock behaviour. One that was recorded while LUC steered
+//!   contains its holds, and `stock` would repeat them in part.
+//! - Threads are closed loops: faster syncs mean more of them. A chain that
+//!   ends before the trace's time is over begins again, at most
+//!   [`REPEATS_MAX`] times. Threads that live for one operation cannot be told
+//!   from idle ones, and are predicted to gain less than they would.
+//! - What began before the trace or was not over at its end is not in it, and
+//!   counts as thinking.
+//!
+//! How wrong all that is for a trace shows in [`WhatIf::stock_error_share`]:
+//! the stock rule, simulated, against what was measured. A prediction is not
+//! better than that. And batching is predicted as if it were always on: where
+//! it comes out below 1, LUC's trial of holding would leave it off.
+
+mod chain;
+mod commit_time;
+mod engine;
+
+pub use commit_time::CommitTime;
+
+use crate::observed::{Observed, is_sync};
+use crate::stats::{Times, per_s, share};
+use chain::chains;
+use engine::{Engine, Outcome};
+use luc_control::Dev;
+use luc_trace::{SpanKind, Trace};
+use serde::Serialize;
+use thiserror::Error;
+
+/// How often a thread's chain is walked at most: a gain beyond it is not
+/// believed, and chains without any time in them come to an end.
+pub const REPEATS_MAX: u32 = 32;
+
+/// When a commit starts, and who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// As soon as a sync asks and no commit runs.
+    Stock,
+    /// Held until all threads have asked that the last two commits released, for
+    /// one mean commit time at most. A thread that waits for a buffer counts as
+    /// coming, as in the kernel: its wait ends with the commit that writes the
+    /// buffer, and while one is held none writes.
+    BestBatching,
+    /// Held until no sync came for this long. It ends without a limit: who has
+    /// asked does not ask again before it is served.
+    Delay {
+        /// The quiet time, ns.
+        idle_ns: u64,
+    },
+    /// Stock, but nobody waits for a buffer that a commit is writing.
+    NoBlockedWrites,
+    /// [`Rule::BestBatching`] and [`Rule::NoBlockedWrites`] together.
+    Luc,
+}
+
+impl Rule {
+    fn batches(self) -> bool {
+        matches!(self, Self::BestBatching | Self::Luc)
+    }
+
+    fn frees_writers(self) -> bool {
+        matches!(self, Self::NoBlockedWrites | Self::Luc)
+    }
+}
+
+/// What a file system gives per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rates {
+    /// Operations that ended: open, write, sync, close; per second.
+    pub operations_per_s: f64,
+    /// Syncs that ended, per second.
+    pub syncs_per_s: f64,
+    /// Writes that ended, per second.
+    pub writes_per_s: f64,
+    /// Journal commits per second. Simulated: those for syncs alone.
+    pub commits_per_s: f64,
+    /// How long the syncs took.
+    pub sync: Times,
+}
+
+/// The simulation of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The rule.
+    pub rule: Rule,
+    /// What comes out.
+    pub rates: Rates,
+    /// Operations per second over those of the simulated stock rule.
+    pub gain: f64,
+    /// Threads that walked their chain [`REPEATS_MAX`] times: the rates are
+    /// lower bounds unless this is 0.
+    pub threads_cut: u64,
+}
+
+/// The answer of [`what_if`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhatIf {
+    /// What the trace itself shows.
+    pub measured: Rates,
+    /// The stock rule, simulated.
+    pub stock: Prediction,
+    /// By how much its operations per second are off, as a share of the measured.
+    pub stock_error_share: f64,
+    /// The rules asked for, in their order.
+    pub predictions: Vec<Prediction>,
+    /// How long commits were taken to last.
+    pub commit_time: CommitTime,
+}
+
+/// A trace that cannot be walked again.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum WhatIfError {
+    /// No span of the file system, or none that lasted.
+    #[error(
+        "the trace has nothing of {dev} that took time; record for longer, or name another file system"
+    )]
+    Nothing {
+        /// The file system.
+        dev: Dev,
+    },
+    /// No commit: how long one would take is unknown.
+    #[error("the trace has no journal commit of {dev}; record while something syncs")]
+    NoCommits {
+        /// The file system.
+        dev: Dev,
+    },
+}
+
+/// Simulates rules on a trace. O(n log n) per rule and walk of the trace.
+///
+/// # Errors
+/// The trace has no span or no commit of the file system, or no time passed in it.
+pub fn what_if(trace: &Trace, observed: &Observed, rules: &[Rule]) -> Result<WhatIf, WhatIfError> {
+    let dev = observed.dev;
+    let duration_ns = observed.duration_ns();
+    if duration_ns == 0 {
+        return Err(WhatIfError::Nothing { dev });
+    }
+    let commit_time = CommitTime::of(observed).ok_or(WhatIfError::NoCommits { dev })?;
+    let chains = chains(trace, observed);
+    let simulate = |rule| Engine::new(rule, &chains, commit_time, duration_ns).run();
+
+    let measured = measured(trace, observed);
+    let outcome = simulate(Rule::Stock);
+    let base_per_s = per_s(outcome.operations as f64, duration_ns);
+    let predict = |rule, outcome: Outcome| {
+        let threads_cut = outcome.threads_cut;
+        let rates = rates(outcome, duration_ns);
+        Prediction {
+            rule,
+            rates,
+            gain: share(rates.operations_per_s, base_per_s),
+            threads_cut,
+        }
+    };
+    let stock = predict(Rule::Stock, outcome);
+    let off = (stock.rates.operations_per_s - measured.operations_per_s).abs();
+    Ok(WhatIf {
+        measured,
+        stock,
+        stock_error_share: share(off, measured.operations_per_s),
+        predictions: rules
+            .iter()
+            .map(|rule| predict(*rule, simulate(*rule)))
+            .collect(),
+        commit_time,
+    })
+}
+
+fn rates(outcome: Outcome, duration_ns: u64) -> Rates {
+    let rate = |count: u64| per_s(count as f64, duration_ns);
+    Rates {
+        operations_per_s: rate(outcome.operations),
+        syncs_per_s: rate(outcome.sync_times_ns.len() as u64),
+        writes_per_s: rate(outcome.writes),
+        commits_per_s: rate(outcome.commits),
+        sync: Times::of(outcome.sync_times_ns),
+    }
+}
+
+fn measured(trace: &Trace, observed: &Observed) -> Rates {
+    let operation = |kind| {
+        let file = matches!(kind, SpanKind::Open | SpanKind::Write | SpanKind::Close);
+        file || is_sync(kind)
+    };
+    let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
+    let operations = of_dev.filter(|span| operation(span.kind)).count();
+    let times_ns = observed
+        .syncs
+        .iter()
+        .map(super::observed::ObservedSync::duration_ns);
+    let outcome = Outcome {
+        operations: operations as u64,
+        writes: observed.writes.len() as u64,
+        commits: observed.commits.len() as u64,
+        sync_times_ns: times_ns.collect(),
+        threads_cut: 0,
+    };
+    rates(outcome, observed.duration_ns())
+}

@@ -1,0 +1,287 @@
+//! A little jbd2: threads that open, write, sync and close in a loop, written
+//! commit by commit. It shares no code and no structure with the model's
+//! engine: it knows when each thread will ask next and works out who makes it
+//! into the next commit, with no queue of events.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use luc_control::Dev;
+use luc_trace::{CREATED, Span, SpanKind, Trace};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const DEV: Dev = Dev {
+    major: 254,
+    minor: 0,
+};
+/// The journal's thread.
+pub const JOURNAL: u32 = 1;
+
+/// Repeats with its seed; Knuth's constants.
+pub struct Rng(pub u64);
+
+impl Rng {
+    /// Below `bound`; 0 if that is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound.max(1)
+    }
+}
+
+/// When a commit starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// As soon as a thread asks.
+    AtOnce,
+    /// Once the threads of the last two commits asked; after this many ns at most.
+    WhenBack(u64),
+    /// Once nobody asked for this many ns.
+    WhenQuiet(u64),
+}
+
+/// What the threads do, and the disk.
+#[derive(Clone)]
+pub struct Little {
+    pub threads: u32,
+    /// From the end of a close to the next open, ns, and how much it varies.
+    pub think_ns: u64,
+    pub jitter_ns: u64,
+    /// The first so many threads think for this long besides, ns.
+    pub slow_threads: u32,
+    pub slow_think_ns: u64,
+    pub open_ns: u64,
+    pub close_ns: u64,
+    /// Writes between open and sync, and their time, ns.
+    pub writes: u32,
+    pub write_ns: u64,
+    /// How long one write of a round waits for a buffer, ns; 0: none does.
+    pub wait_ns: u64,
+    /// What that wait is.
+    pub wait_kind: SpanKind,
+    /// Data flush at the begin of a sync, ns; the sync joins when it begins.
+    pub flush_ns: u64,
+    /// A commit: fixed part, part per sync event, variation.
+    pub commit_ns: u64,
+    pub commit_per_sync_ns: u64,
+    pub commit_jitter_ns: u64,
+    /// From the moment a commit can start to its lock, ns.
+    pub lag_ns: u64,
+    /// From the end of a commit to the end of a sync, ns.
+    pub wake_ns: u64,
+    pub rounds: u32,
+    pub start: Start,
+    pub first_tid: u32,
+    pub seed: u64,
+}
+
+impl Default for Little {
+    fn default() -> Self {
+        Self {
+            threads: 8,
+            think_ns: 40 * US,
+            jitter_ns: 60 * US,
+            slow_threads: 0,
+            slow_think_ns: 0,
+            open_ns: 30 * US,
+            close_ns: 5 * US,
+            writes: 0,
+            write_ns: 4 * US,
+            wait_ns: 0,
+            wait_kind: SpanKind::WaitBuffer,
+            flush_ns: 0,
+            commit_ns: 4 * MS,
+            commit_per_sync_ns: 0,
+            commit_jitter_ns: 100 * US,
+            lag_ns: 20 * US,
+            wake_ns: 15 * US,
+            rounds: 500,
+            start: Start::AtOnce,
+            first_tid: 1000,
+            seed: 1,
+        }
+    }
+}
+
+/// A thread between two commits.
+#[derive(Clone, Copy)]
+struct Asking {
+    thread: u32,
+    sync_begin_ns: u64,
+    joined_ns: u64,
+    asked_ns: u64,
+}
+
+impl Little {
+    /// What the tracer would have recorded.
+    pub fn spans(&self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        let mut rng = Rng(self.seed);
+        let mut asking: Vec<Asking> = (0..self.threads)
+            .map(|thread| {
+                let begin_ns = MS + rng.below(2 * self.commit_ns);
+                self.until_asked(thread, begin_ns, &mut rng, &mut spans)
+            })
+            .collect();
+        // Members of the last two commits.
+        let mut groups: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
+        // Ends of the commit before and of the one before that.
+        let mut done_ns = [0, 0];
+        let mut tid = self.first_tid;
+        for _ in 0..self.rounds {
+            let locked_ns = self.locked_ns(&asking, &groups, done_ns[0]);
+            let mut members: Vec<usize> = (0..asking.len())
+                .filter(|at| asking[*at].joined_ns < locked_ns)
+                .collect();
+            let time_ns = self.commit_ns
+                + self.commit_per_sync_ns * members.len() as u64
+                + rng.below(self.commit_jitter_ns);
+            let end_ns = locked_ns + time_ns;
+            spans.push(Span {
+                kind: SpanKind::Commit,
+                begin_ns: locked_ns - self.lag_ns.min(2 * US),
+                end_ns,
+                tid,
+                marks_ns: [locked_ns, locked_ns, locked_ns],
+                pid: JOURNAL,
+                dev: DEV,
+                ..Span::default()
+            });
+            for &member in &members {
+                let Asking {
+                    thread,
+                    sync_begin_ns,
+                    asked_ns,
+                    ..
+                } = asking[member];
+                // Data may take longer than the commit that it is part of.
+                let sync_end_ns = end_ns.max(asked_ns) + self.wake_ns;
+                let committed = [end_ns, done_ns[0], done_ns[1]];
+                let behind = committed.iter().filter(|end| **end > asked_ns).count();
+                spans.push(Span {
+                    kind: SpanKind::Fsync,
+                    begin_ns: sync_begin_ns,
+                    end_ns: sync_end_ns,
+                    tid,
+                    done_tid: tid.wrapping_sub(u32::try_from(behind).unwrap()),
+                    marks_ns: if self.flush_ns > 0 {
+                        [sync_begin_ns, asked_ns, 0]
+                    } else {
+                        [0; 3]
+                    },
+                    ..of_thread(thread)
+                });
+                spans.push(Span {
+                    kind: SpanKind::Close,
+                    begin_ns: sync_end_ns,
+                    end_ns: sync_end_ns + self.close_ns,
+                    ..of_thread(thread)
+                });
+                let free_ns = sync_end_ns + self.close_ns;
+                asking[member] = self.until_asked(thread, free_ns, &mut rng, &mut spans);
+            }
+            std::mem::swap(&mut members, &mut groups[1]);
+            groups.swap(0, 1);
+            done_ns = [end_ns, done_ns[0]];
+            tid = tid.wrapping_add(1);
+        }
+        let last_ns = done_ns[0];
+        spans.retain(|span| span.end_ns <= last_ns);
+        spans
+    }
+
+    pub fn trace(&self) -> Trace {
+        Trace::of(self.spans())
+    }
+
+    /// When the next transaction is locked.
+    fn locked_ns(&self, asking: &[Asking], groups: &[Vec<usize>; 2], free_ns: u64) -> u64 {
+        let mut asked_ns: Vec<u64> = asking.iter().map(|asking| asking.asked_ns).collect();
+        asked_ns.sort_unstable();
+        let first_ns = asked_ns[0].max(free_ns);
+        let start_ns = match self.start {
+            Start::AtOnce => first_ns,
+            Start::WhenBack(limit_ns) => {
+                let back_ns = groups.iter().flatten().map(|at| asking[*at].asked_ns).max();
+                back_ns.unwrap_or(0).clamp(first_ns, first_ns + limit_ns)
+            }
+            Start::WhenQuiet(quiet_ns) => {
+                let mut last_ns = asked_ns[0];
+                for &next_ns in &asked_ns {
+                    if next_ns <= (last_ns + quiet_ns).max(free_ns) {
+                        last_ns = next_ns;
+                    }
+                }
+                (last_ns + quiet_ns).max(free_ns)
+            }
+        };
+        start_ns + self.lag_ns
+    }
+
+    /// Think, open, write, begin to sync, flush.
+    fn until_asked(
+        &self,
+        thread: u32,
+        free_ns: u64,
+        rng: &mut Rng,
+        spans: &mut Vec<Span>,
+    ) -> Asking {
+        let mut now_ns = free_ns + self.think_ns + rng.below(self.jitter_ns);
+        if thread < self.slow_threads {
+            now_ns += self.slow_think_ns;
+        }
+        spans.push(Span {
+            kind: SpanKind::Open,
+            begin_ns: now_ns,
+            end_ns: now_ns + self.open_ns,
+            flags: CREATED,
+            ..of_thread(thread)
+        });
+        now_ns += self.open_ns;
+        for write in 0..self.writes {
+            let wait_ns = if write == 0 { self.wait_ns } else { 0 };
+            if wait_ns > 0 {
+                spans.push(Span {
+                    kind: self.wait_kind,
+                    within: SpanKind::Write,
+                    begin_ns: now_ns + 1,
+                    end_ns: now_ns + 1 + wait_ns,
+                    ..of_thread(thread)
+                });
+            }
+            let end_ns = now_ns + self.write_ns + wait_ns;
+            spans.push(Span {
+                kind: SpanKind::Write,
+                begin_ns: now_ns,
+                end_ns,
+                amount: 4096,
+                ..of_thread(thread)
+            });
+            now_ns = end_ns;
+        }
+        Asking {
+            thread,
+            sync_begin_ns: now_ns,
+            joined_ns: now_ns,
+            asked_ns: now_ns + self.flush_ns,
+        }
+    }
+}
+
+fn of_thread(thread: u32) -> Span {
+    Span {
+        pid: 100 + thread,
+        tgid: 100,
+        object: u64::from(12 + thread),
+        dev: DEV,
+        ..Span::default()
+    }
+}
+
+/// Operations per second of a trace, counted by hand.
+pub fn operations_per_s(trace: &Trace) -> f64 {
+    let (begin_ns, end_ns) = trace.bounds_ns().unwrap();
+    let is_operation = |span: &&Span| !span.kind.is_wait() && span.kind != SpanKind::Commit;
+    let operations = trace.spans.iter().filter(is_operation).count();
+    operations as f64 * 1e9 / (end_ns - begin_ns) as f64
+}

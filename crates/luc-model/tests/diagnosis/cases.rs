@@ -1,0 +1,258 @@
+//! What the simulator can be told to suffer from, and what must be said of it.
+
+use crate::common::{DEV, Little, MS, Start, US};
+use crate::{SECOND, facts, judge};
+use luc_model::diagnosis::{Level, VerdictKind, diagnose, render};
+use luc_trace::{Span, SpanKind, Trace};
+
+/// What the simulator can be told to suffer from.
+#[allow(clippy::too_many_lines, reason = "a table")]
+pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
+    let base = Little {
+        rounds: 1500,
+        ..Little::default()
+    };
+    vec![
+        ("two convoys", base.clone(), VerdictKind::SyncDelays),
+        (
+            "many threads that think",
+            Little {
+                threads: 32,
+                think_ns: 5 * MS,
+                jitter_ns: 10 * MS,
+                seed: 2,
+                ..base.clone()
+            },
+            VerdictKind::SyncDelays,
+        ),
+        (
+            "two threads",
+            Little {
+                threads: 2,
+                seed: 3,
+                ..base.clone()
+            },
+            VerdictKind::SyncDelays,
+        ),
+        (
+            "one thread",
+            Little {
+                threads: 1,
+                seed: 4,
+                ..base.clone()
+            },
+            VerdictKind::Device,
+        ),
+        (
+            "threads that share every commit",
+            Little {
+                start: Start::WhenBack(4 * MS),
+                seed: 5,
+                ..base.clone()
+            },
+            VerdictKind::Device,
+        ),
+        (
+            "one thread with much data",
+            Little {
+                threads: 1,
+                flush_ns: 20 * MS,
+                seed: 6,
+                ..base.clone()
+            },
+            VerdictKind::DataFlush,
+        ),
+        (
+            "several threads with much data",
+            Little {
+                threads: 4,
+                flush_ns: 30 * MS,
+                jitter_ns: 20 * MS,
+                seed: 7,
+                ..base.clone()
+            },
+            VerdictKind::DataFlush,
+        ),
+        (
+            "writers that commits block",
+            Little {
+                threads: 4,
+                writes: 3,
+                wait_ns: 12 * MS,
+                seed: 8,
+                ..base.clone()
+            },
+            VerdictKind::WriteDelays,
+        ),
+        (
+            "a small journal",
+            Little {
+                threads: 4,
+                writes: 3,
+                wait_ns: 12 * MS,
+                wait_kind: SpanKind::WaitSpace,
+                seed: 9,
+                ..base.clone()
+            },
+            VerdictKind::JournalTooSmall,
+        ),
+        (
+            "locked transactions alone are no small journal",
+            Little {
+                threads: 4,
+                writes: 3,
+                wait_ns: 12 * MS,
+                wait_kind: SpanKind::WaitLocked,
+                seed: 10,
+                ..base.clone()
+            },
+            VerdictKind::WriteDelays,
+        ),
+        (
+            "a disk with power-loss protection",
+            Little {
+                threads: 4,
+                think_ns: 5 * MS,
+                jitter_ns: 2 * MS,
+                commit_ns: 60 * US,
+                commit_jitter_ns: 20 * US,
+                rounds: 10_000,
+                seed: 11,
+                ..base.clone()
+            },
+            VerdictKind::NoPressure,
+        ),
+        (
+            "idle",
+            Little {
+                threads: 2,
+                think_ns: 3 * SECOND,
+                jitter_ns: SECOND,
+                rounds: 20,
+                seed: 12,
+                ..base
+            },
+            VerdictKind::NoPressure,
+        ),
+    ]
+}
+
+#[test]
+fn each_case_gets_its_answer_first() {
+    for (name, little, want) in cases() {
+        let got = judge(&little);
+        let text = render(&got);
+        assert_eq!(got.verdicts[0].kind, want, "{name}:\n{text}");
+        assert_eq!(
+            got.found_cost(),
+            want != VerdictKind::NoPressure,
+            "{name}:\n{text}"
+        );
+        let shares = got.verdicts.iter().map(|v| v.cost_share.value);
+        assert!(shares.is_sorted_by(|a, b| a >= b), "{name}:\n{text}");
+        assert!(got.confidence.level > Level::Low, "{name}:\n{text}");
+        // Nothing else is blamed but what the case has besides.
+        let blamed = |kind| got.has(kind) && kind != want;
+        assert!(!blamed(VerdictKind::JournalTooSmall), "{name}:\n{text}");
+        assert!(!blamed(VerdictKind::WriteDelays), "{name}:\n{text}");
+    }
+}
+
+#[test]
+fn luc_is_not_advised_where_it_does_not_pay() {
+    for (name, little, kind) in cases() {
+        let luc_is_for = [VerdictKind::SyncDelays, VerdictKind::WriteDelays].contains(&kind);
+        let got = judge(&little);
+        if got.next_command.as_deref() == Some("luc on /srv/data") {
+            assert!(luc_is_for || got.has(VerdictKind::SyncDelays), "{name}");
+        }
+        if matches!(kind, VerdictKind::Device | VerdictKind::NoPressure) {
+            assert_eq!(got.next_command, None, "{name}:\n{}", render(&got));
+        }
+    }
+}
+
+/// Both at once: the larger comes first, and both are named.
+#[test]
+fn mixed_causes_are_ranked() {
+    let mixed = |wait_ns| Little {
+        writes: 2,
+        wait_ns,
+        rounds: 1000,
+        ..Little::default()
+    };
+    let kinds = |little| -> Vec<VerdictKind> {
+        let got = judge(&little);
+        got.verdicts.iter().map(|verdict| verdict.kind).collect()
+    };
+    assert_eq!(
+        kinds(mixed(300 * US)),
+        [VerdictKind::SyncDelays, VerdictKind::WriteDelays]
+    );
+    assert_eq!(kinds(mixed(40 * MS))[0], VerdictKind::WriteDelays);
+    let data = Little {
+        threads: 6,
+        flush_ns: 9 * MS,
+        jitter_ns: 4 * MS,
+        ..Little::default()
+    };
+    assert_eq!(kinds(data)[0], VerdictKind::DataFlush);
+}
+
+/// A thread syncs all the time; three of another process write, and wait for
+/// what its commits are writing.
+#[test]
+fn a_neighbour_is_named() {
+    let little = Little {
+        threads: 1,
+        rounds: 1500,
+        ..Little::default()
+    };
+    let mut spans = little.spans();
+    for span in &mut spans {
+        span.tgid = 300;
+    }
+    let end_ns = spans.iter().map(|span| span.end_ns).max().unwrap();
+    for pid in 200..203 {
+        for round in 0..(end_ns - 2 * MS) / (4 * MS) {
+            let begin_ns = MS + u64::from(pid) * US + round * 4 * MS;
+            let write = Span {
+                kind: SpanKind::Write,
+                begin_ns,
+                end_ns: begin_ns + 3 * MS,
+                pid,
+                tgid: 200,
+                dev: DEV,
+                ..Span::default()
+            };
+            spans.push(write);
+            spans.push(Span {
+                kind: SpanKind::WaitBuffer,
+                within: SpanKind::Write,
+                begin_ns: begin_ns + 10 * US,
+                ..write
+            });
+        }
+    }
+    for (pid, name) in [(200, "victim"), (300, "syncer")] {
+        let task = Span {
+            pid,
+            tgid: pid,
+            ..Span::default()
+        };
+        spans.push(task.with_name(name));
+    }
+    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    let text = render(&got);
+    let causes = &got.processes.causes;
+    assert_eq!(causes[0].name, "syncer", "{text}");
+    assert!(causes[0].syncs_share > 0.99, "{text}");
+    assert_eq!(got.verdicts[0].kind, VerdictKind::WriteDelays, "{text}");
+    let commits: u64 = causes.iter().map(|cause| cause.commits_asked).sum();
+    assert!(commits <= got.table.commits, "{text}");
+    let advised = got.advice.iter().any(|line| line.contains("Give syncer"));
+    let most = &got.processes.sufferers[0];
+    assert!(most.name == "victim" && most.lost_share > 0.5, "{text}");
+    assert!(advised, "{text}");
+    assert!(text.contains("who syncs:\n    syncer"), "{text}");
+}

@@ -1,0 +1,162 @@
+//! What would help, and what to type.
+
+use crate::common::{DEV, Little, MS};
+use crate::{facts, judge};
+use luc_control::{Dev, Reason};
+use luc_model::diagnosis::{Facts, Level, Luc, VerdictKind, diagnose, render};
+use luc_trace::{Event, Record, SpanKind, Trace};
+
+/// Two convoys of the default simulator become one commit: almost twice as fast.
+#[test]
+fn batching_is_advised_where_it_pays() {
+    let got = judge(&Little::default());
+    let text = render(&got);
+    let gain = got.gain.as_ref().expect("it has commits");
+    assert!(gain.trusted, "{text}");
+    assert!((1.8..2.0).contains(&gain.ratio), "{text}");
+    let (low, high) = (gain.low.unwrap(), gain.high.unwrap());
+    assert!(low <= gain.ratio && gain.ratio <= high, "{text}");
+    assert!(low > 1.5 && high < 2.3, "{text}");
+    assert_eq!(got.next_command.as_deref(), Some("luc on /srv/data"));
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("/srv/data: syncs wait for the commits of others: "),
+        "{first}"
+    );
+    // Half of the time of each sync passes behind another commit.
+    let cost = got.verdicts[0].cost_share;
+    assert!((0.4..0.55).contains(&cost.value), "{text}");
+    assert!(cost.low.unwrap() < cost.value && cost.value < cost.high.unwrap());
+
+    // Observing already: one word more.
+    let observing = Facts {
+        luc: Some(Luc::Observing),
+        ..facts()
+    };
+    let got = diagnose(&Little::default().trace(), DEV, &observing);
+    assert_eq!(
+        got.next_command.as_deref(),
+        Some("luc set /srv/data mode steer")
+    );
+}
+
+#[test]
+fn fast_commits_are_not_held() {
+    let fast = Facts {
+        fast_commit: Some(true),
+        ..facts()
+    };
+    let got = diagnose(&Little::default().trace(), DEV, &fast);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::SyncDelays);
+    let gain = got.gain.as_ref().expect("it has commits");
+    assert!((0.99..1.01).contains(&gain.ratio), "{gain:?}");
+    assert_eq!(got.next_command, None);
+    assert!(got.advice.iter().any(|line| line.contains("fast commits")));
+
+    // One thread, whose syncs need a whole commit once in a hundred times.
+    let mut spans = Little {
+        threads: 1,
+        rounds: 1500,
+        ..Little::default()
+    }
+    .spans();
+    let mut last_tid = 0;
+    for span in &mut spans {
+        // The transaction that is open stays so; numbers have no gaps.
+        let tid = span.tid / 100;
+        match span.kind {
+            SpanKind::Commit if tid == last_tid => span.dev = Dev::default(),
+            SpanKind::Commit => (span.tid, last_tid) = (tid, tid),
+            SpanKind::Fsync => (span.tid, span.done_tid) = (tid + 1, tid),
+            _ => {}
+        }
+    }
+    let got = diagnose(&Trace::of(spans), DEV, &fast);
+    let text = render(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::Device, "{text}");
+    assert!(got.table.syncs_unserved > 1000, "{text}");
+    assert_eq!(got.confidence.level, Level::High, "{text}");
+}
+
+#[test]
+fn a_small_journal_is_made_larger() {
+    let small = Little {
+        writes: 3,
+        wait_ns: 12 * MS,
+        wait_kind: SpanKind::WaitSpace,
+        ..Little::default()
+    };
+    let known = Facts {
+        journal_bytes: Some(16 << 20),
+        block_bytes: Some(4096),
+        mount_options: Some("rw,relatime,data=journal,commit=1".into()),
+        ..facts()
+    };
+    let got = diagnose(&small.trace(), DEV, &known);
+    let text = render(&got);
+    // LUC would stand aside: the journal comes first.
+    assert!(!got.gain.as_ref().unwrap().trusted, "{text}");
+    assert_eq!(got.next_command, None, "{text}");
+    for part in [
+        "The journal has 16 MiB, 4,096 blocks.",
+        "tune2fs -O ^has_journal /dev/vdb",
+        "tune2fs -J size=256 /dev/vdb",
+        "data=journal",
+        "commit=1",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let large = Facts {
+        journal_bytes: Some(2 << 30),
+        ..facts()
+    };
+    let text = render(&diagnose(&small.trace(), DEV, &large));
+    assert!(!text.contains("tune2fs"), "{text}");
+}
+
+/// Holds are in the trace then: no gain, and the recording itself tells.
+#[test]
+fn luc_at_work_is_seen() {
+    let line = |steer| Record {
+        task: "jbd2".into(),
+        pid: 1,
+        cpu: 0,
+        time_ns: 0,
+        event: Event::Commit {
+            dev: DEV,
+            tid: 1,
+            events: 1,
+            target: 1,
+            waited_ns: 0,
+            reason: Reason::Now,
+            steer,
+        },
+    };
+    for (steer, want) in [(true, Luc::Steering), (false, Luc::Observing)] {
+        let trace = Trace {
+            lines: vec![line(steer)],
+            ..Little::default().trace()
+        };
+        let got = diagnose(&trace, DEV, &facts());
+        assert_eq!(got.luc, want);
+        assert_eq!(got.gain.is_none(), steer);
+        assert_eq!(render(&got).contains("LUC steers it already."), steer);
+    }
+}
+
+#[test]
+fn a_gain_without_the_commits_is_doubted() {
+    let mut spans = Little {
+        threads: 1,
+        rounds: 1500,
+        ..Little::default()
+    }
+    .spans();
+    // Half of the syncs have no commit, and pass unchanged in the replay.
+    spans.retain(|span| span.kind != SpanKind::Commit || span.tid % 2 == 0);
+    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    let gain = got.gain.as_ref().expect("it has commits");
+    assert!(!gain.trusted && !gain.doubts.is_empty(), "{gain:?}");
+    assert!(render(&got).contains("Not to be trusted: "));
+    assert_ne!(got.next_command.as_deref(), Some("luc on /srv/data"));
+}

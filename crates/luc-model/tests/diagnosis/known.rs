@@ -1,0 +1,101 @@
+//! How far to believe it.
+
+use crate::common::{self, DEV, Little, MS};
+use crate::text::check_text;
+use crate::{SECOND, facts};
+use luc_control::Dev;
+use luc_model::diagnosis::{Facts, Level, VerdictKind, diagnose, render};
+use luc_trace::{Span, SpanKind, Trace};
+
+/// 15 s in which one file is synced, or none, are no pressure, and known as such.
+#[test]
+fn quiet_time_counts() {
+    let watched = Facts {
+        watched_ns: Some((SECOND, 16 * SECOND)),
+        ..facts()
+    };
+    let commit = Span {
+        kind: SpanKind::Commit,
+        begin_ns: 5 * SECOND,
+        end_ns: 5 * SECOND + 40 * MS,
+        tid: 7,
+        pid: common::JOURNAL,
+        dev: DEV,
+        ..Span::default()
+    };
+    let sync = Span {
+        kind: SpanKind::Fsync,
+        begin_ns: commit.begin_ns - MS,
+        end_ns: commit.end_ns + MS,
+        done_tid: 6,
+        pid: 100,
+        ..commit
+    };
+    for spans in [vec![], vec![commit, sync]] {
+        let got = diagnose(&Trace::of(spans), DEV, &watched);
+        let text = render(&got);
+        assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{text}");
+        assert_eq!(got.confidence.level, Level::High, "{text}");
+        assert!(!got.advises(), "{text}");
+        check_text(&got);
+    }
+    // Another file system was busy all the time: that one is quiet all the same.
+    let mut spans = Little {
+        rounds: 2000,
+        ..Little::default()
+    }
+    .spans();
+    for span in &mut spans {
+        span.dev = Dev::default();
+    }
+    spans.extend([commit, sync]);
+    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure);
+}
+
+#[test]
+fn what_is_missing_lowers_the_confidence() {
+    let little = Little {
+        rounds: 1500,
+        ..Little::default()
+    };
+    let level = |trace: &Trace, facts: &Facts| {
+        let got = diagnose(trace, DEV, facts).confidence;
+        assert_eq!(got.level == Level::High, got.reasons.is_empty(), "{got:?}");
+        got.level
+    };
+    let trace = little.trace();
+    assert_eq!(level(&trace, &facts()), Level::High);
+
+    let lost = Trace {
+        spans_lost: trace.spans.len() as u64,
+        ..trace.clone()
+    };
+    assert_eq!(level(&lost, &facts()), Level::Low);
+    let damaged = Trace {
+        damage: Some("cut off".into()),
+        ..trace.clone()
+    };
+    assert_eq!(level(&damaged, &facts()), Level::Medium);
+    let unseen = Facts {
+        unseen: vec!["waits for buffers".into()],
+        ..facts()
+    };
+    assert_eq!(level(&trace, &unseen), Level::Medium);
+    let short = Little {
+        rounds: 100,
+        ..little.clone()
+    };
+    assert_eq!(level(&short.trace(), &facts()), Level::Low);
+    // Half of the commits are not in the trace. With several threads a sync is
+    // given the one before, but the gaps in the numbers show.
+    for threads in [1, 8] {
+        let mut spans = Little {
+            threads,
+            ..little.clone()
+        }
+        .spans();
+        spans.retain(|span| span.kind != SpanKind::Commit || span.tid % 2 == 0);
+        assert_eq!(level(&Trace::of(spans), &facts()), Level::Low);
+    }
+}

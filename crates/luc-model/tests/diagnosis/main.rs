@@ -1,0 +1,26 @@
+//! Traces with a known answer: each must get it, and get it first.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cases;
+mod help;
+mod known;
+mod text;
+
+use common::{DEV, Little, MS};
+use luc_model::diagnosis::{Diagnosis, Facts, diagnose};
+
+const SECOND: u64 = 1000 * MS;
+
+fn facts() -> Facts {
+    Facts {
+        path: Some("/srv/data".into()),
+        device: Some("/dev/vdb".into()),
+        ..Facts::default()
+    }
+}
+
+fn judge(little: &Little) -> Diagnosis {
+    diagnose(&little.trace(), DEV, &facts())
+}

@@ -1,0 +1,157 @@
+//! Whatever is said fits a terminal and has units; and something is always said.
+
+use crate::cases::cases;
+use crate::common::{DEV, MS, US};
+use crate::{SECOND, facts};
+use luc_control::Dev;
+use luc_model::diagnosis::{Diagnosis, Facts, VerdictKind, diagnose, render};
+use luc_trace::{Span, SpanKind, Trace};
+use proptest::prelude::*;
+
+/// What a unit looks like, or a word for what is counted.
+fn has_unit(line: &str) -> bool {
+    let units = [
+        "%",
+        " ns",
+        " us",
+        " ms",
+        " s ",
+        " s,",
+        "syncs",
+        "commits",
+        "times",
+        "bytes",
+        "KiB",
+        "MiB",
+        "GiB",
+        "TiB",
+        "blocks",
+        "per second",
+    ];
+    units.iter().any(|unit| line.contains(unit))
+}
+
+pub fn check_text(diagnosis: &Diagnosis) {
+    let text = render(diagnosis);
+    assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{text}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+        assert!(!line.contains("NaN") && !line.contains("inf"), "{text}");
+        assert_eq!(line.trim_end(), line, "{text}");
+    }
+    for verdict in &diagnosis.verdicts {
+        assert!(!verdict.evidence.is_empty());
+        for evidence in &verdict.evidence {
+            assert!(has_unit(&evidence.text), "{}", evidence.text);
+            assert!(!evidence.numbers.is_empty(), "{}", evidence.text);
+            for (name, estimate) in &evidence.numbers {
+                let unit = name.rsplit('_').next().unwrap();
+                let units = ["ns", "share", "s", "ratio", "bytes", "events", "commits"];
+                assert!(units.contains(&unit), "{name}");
+                assert!(estimate.value.is_finite(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_text_has_units_and_fits() {
+    let mut known = facts();
+    known.journal_bytes = Some(64 << 20);
+    known.block_bytes = Some(4096);
+    known.mount_options = Some("rw,sync,nobarrier,data=journal,commit=2".into());
+    known.rotational = Some(true);
+    known.unseen = vec!["waits for space in the journal".into()];
+    let mut seen: Vec<VerdictKind> = Vec::new();
+    for (_, little, _) in cases() {
+        let trace = little.trace();
+        for facts in [&known, &Facts::default()] {
+            let got = diagnose(&trace, DEV, facts);
+            check_text(&got);
+            assert!(has_unit(render(&got).lines().next().unwrap()));
+            seen.extend(got.verdicts.iter().map(|verdict| verdict.kind));
+        }
+    }
+    // Writing is all that happens.
+    let writes = (0..100).map(|n| Span {
+        kind: SpanKind::Write,
+        begin_ns: n * 100 * MS,
+        end_ns: n * 100 * MS + 90 * MS,
+        pid: 7,
+        dev: DEV,
+        ..Span::default()
+    });
+    let busy = Span {
+        kind: SpanKind::Fsync,
+        begin_ns: 0,
+        end_ns: 3 * SECOND,
+        pid: 8,
+        dev: DEV,
+        ..Span::default()
+    };
+    let got = diagnose(&Trace::of(writes.chain([busy])), DEV, &facts());
+    check_text(&got);
+    seen.extend(got.verdicts.iter().map(|verdict| verdict.kind));
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 7, "{seen:?}");
+    check_text(&diagnose(&Trace::default(), DEV, &facts()));
+}
+
+prop_compose! {
+    fn any_span()(
+        kind in prop::sample::select(SpanKind::ALL.to_vec()),
+        within in prop::sample::select(SpanKind::ALL.to_vec()),
+        near in prop::array::uniform5(0_u64..400),
+        far in prop::array::uniform5(any::<u64>()),
+        is_far in prop::bool::weighted(0.1),
+        scale in prop::sample::select(vec![1_u64, US, 10 * MS]),
+        ids in (0_u32..4, any::<i64>(), 0_u32..5),
+        tids in (0_u32..5, 0_u32..5),
+    ) -> Span {
+        let times = if is_far { far } else { near.map(|ns| ns * scale) };
+        let [begin_ns, end_ns, marks_ns @ ..] = times;
+        let (pid, amount, minor) = ids;
+        Span {
+            kind, within, begin_ns, end_ns, marks_ns, pid, amount,
+            dev: if minor == 0 { Dev::default() } else { DEV },
+            tid: tids.0,
+            done_tid: tids.1,
+            tgid: pid / 2,
+            ..Span::default()
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_spans_get_a_verdict(
+        spans in prop::collection::vec(any_span(), 0..80),
+        spans_lost in any::<u64>(),
+        facts in (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<bool>>()),
+        watched_ns in any::<Option<(u64, u64)>>(),
+    ) {
+        let facts = Facts {
+            journal_bytes: facts.0,
+            block_bytes: facts.1,
+            fast_commit: facts.2,
+            watched_ns,
+            ..Facts::default()
+        };
+        for trace in [
+            Trace { spans_lost, ..Trace::of(spans.clone()) },
+            // Put together by hand, in no order.
+            Trace { spans, ..Trace::default() },
+        ] {
+            let got = diagnose(&trace, DEV, &facts);
+            prop_assert!(!got.verdicts.is_empty());
+            for verdict in &got.verdicts {
+                prop_assert!((0.0..=1.0).contains(&verdict.cost_share.value));
+            }
+            check_text(&got);
+            prop_assert_eq!(&got, &diagnose(&trace, DEV, &facts));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The replay against traces whose other rule can be run for real.
+
+mod common;
+
+use common::{DEV, Little, MS, Start, US, operations_per_s};
+use luc_model::{Observed, Rule, WhatIf, WhatIfError, what_if};
+use luc_trace::Trace;
+
+fn ask(trace: &Trace, rules: &[Rule]) -> WhatIf {
+    what_if(trace, &Observed::of(trace, DEV), rules).unwrap()
+}
+
+fn off(got: f64, want: f64) -> f64 {
+    (got - want).abs() / want
+}
+
+/// Workloads that differ in what decides the grouping.
+fn workloads() -> Vec<(&'static str, Little)> {
+    let base = Little::default();
+    vec![
+        ("two convoys", base.clone()),
+        (
+            "many threads, larger commits are slower",
+            Little {
+                threads: 48,
+                commit_per_sync_ns: 10 * US,
+                seed: 2,
+                ..base.clone()
+            },
+        ),
+        (
+            "thinking takes as long as a commit",
+            Little {
+                threads: 6,
+                think_ns: 3 * MS,
+                jitter_ns: 4 * MS,
+                seed: 3,
+                ..base.clone()
+            },
+        ),
+        (
+            "data is flushed, and joins early",
+            Little {
+                threads: 16,
+                flush_ns: 1500 * US,
+                seed: 4,
+                ..base.clone()
+            },
+        ),
+        (
+            "data is flushed, and many ask while their commit runs",
+            Little {
+                threads: 16,
+                flush_ns: 2 * MS,
+                jitter_ns: 9 * MS,
+                seed: 8,
+                ..base.clone()
+            },
+        ),
+        (
+            "data takes longer than a commit",
+            Little {
+                threads: 5,
+                flush_ns: 6 * MS,
+                jitter_ns: 4 * MS,
+                seed: 9,
+                ..base.clone()
+            },
+        ),
+        (
+            "writes that wait",
+            Little {
+                writes: 5,
+                wait_ns: 700 * US,
+                seed: 5,
+                ..base.clone()
+            },
+        ),
+        (
+            "one thread",
+            Little {
+                threads: 1,
+                seed: 6,
+                ..base.clone()
+            },
+        ),
+        (
+            "transaction numbers wrap around",
+            Little {
+                first_tid: u32::MAX - 100,
+                seed: 7,
+                ..base
+            },
+        ),
+    ]
+}
+
+#[test]
+fn stock_reproduces_its_trace() {
+    for (name, little) in workloads() {
+        let trace = little.trace();
+        let got = ask(&trace, &[Rule::Stock]);
+        let want = operations_per_s(&trace);
+        assert!(off(got.measured.operations_per_s, want) < 1e-9, "{name}");
+        let stock = got.stock.rates;
+        assert!(got.stock_error_share < 0.02, "{name}: {got:?}");
+        assert!(off(stock.operations_per_s, want) < 0.02, "{name}: {got:?}");
+        let measured = got.measured.sync;
+        assert!(
+            off(stock.sync.mean_ns, measured.mean_ns) < 0.04,
+            "{name}: {got:?}"
+        );
+        assert!(
+            off(stock.commits_per_s, got.measured.commits_per_s) < 0.04,
+            "{name}: {got:?}"
+        );
+        assert_eq!(got.predictions[0], got.stock, "{name}");
+        assert_eq!(got.stock.threads_cut, 0);
+    }
+}
+
+#[test]
+fn batching_is_predicted_from_a_stock_trace() {
+    for (name, little) in workloads() {
+        let stock = little.trace();
+        let batching = Little {
+            start: Start::WhenBack(little.commit_ns),
+            ..little.clone()
+        };
+        let want = operations_per_s(&batching.trace());
+        let got = ask(&stock, &[Rule::BestBatching]).predictions[0];
+        assert!(
+            off(got.rates.operations_per_s, want) < 0.05,
+            "{name}: {want} {got:?}"
+        );
+    }
+    // Two convoys of threads that take turns become one: almost twice as fast.
+    let convoys = ask(&Little::default().trace(), &[Rule::BestBatching]);
+    let gain = convoys.predictions[0].gain;
+    assert!((1.8..2.0).contains(&gain), "{gain}");
+    // For one thread nobody is expected: nothing changes.
+    let lone = Little {
+        threads: 1,
+        ..Little::default()
+    };
+    let lone = ask(&lone.trace(), &[Rule::BestBatching]).predictions[0];
+    assert!((lone.gain - 1.0).abs() < 1e-9, "{lone:?}");
+}
+
+#[test]
+fn a_static_delay_is_predicted_from_a_stock_trace() {
+    for (threads, quiet_ns) in [(8, 200 * US), (4, 50 * US), (8, 10 * MS)] {
+        let little = Little {
+            threads,
+            ..Little::default()
+        };
+        let delayed = Little {
+            start: Start::WhenQuiet(quiet_ns),
+            ..little.clone()
+        };
+        let want = operations_per_s(&delayed.trace());
+        let got = ask(&little.trace(), &[Rule::Delay { idle_ns: quiet_ns }]).predictions[0];
+        assert!(
+            off(got.rates.operations_per_s, want) < 0.05,
+            "{threads} {quiet_ns}: {want} {got:?}"
+        );
+    }
+}
+
+#[test]
+fn writes_that_do_not_wait_are_predicted() {
+    let little = Little {
+        writes: 5,
+        // Half as long as a commit: it moves who shares one.
+        wait_ns: 2 * MS,
+        ..Little::default()
+    };
+    let free = Little {
+        wait_ns: 0,
+        ..little.clone()
+    };
+    let both = Little {
+        start: Start::WhenBack(little.commit_ns),
+        ..free.clone()
+    };
+    let got = ask(&little.trace(), &[Rule::NoBlockedWrites, Rule::Luc]);
+    for (prediction, want) in got.predictions.iter().zip([free, both]) {
+        let want = operations_per_s(&want.trace());
+        let error = off(prediction.rates.operations_per_s, want);
+        assert!(error < 0.05, "{error}: {want} {prediction:?}");
+    }
+    assert!(got.predictions[1].gain > 1.5, "{got:?}");
+    let writes_per_s = got.predictions[1].rates.writes_per_s;
+    assert!(writes_per_s > 1.5 * got.stock.rates.writes_per_s);
+}
+
+/// Three threads in step, by hand. Each asks 100 after it was released; a
+/// commit takes 1000 and locks 10 after it can start; nothing varies.
+#[test]
+fn a_lockstep_by_hand() {
+    let little = Little {
+        threads: 3,
+        think_ns: 50,
+        jitter_ns: 0,
+        open_ns: 40,
+        close_ns: 10,
+        commit_ns: 1000,
+        commit_jitter_ns: 0,
+        lag_ns: 10,
+        wake_ns: 0,
+        rounds: 300,
+        start: Start::WhenBack(1000),
+        ..Little::default()
+    };
+    // Recorded while batching, so all three are in each commit: a round is
+    // 100 + 10 + 1000, and gives 9 operations.
+    let got = ask(&little.trace(), &[Rule::BestBatching]);
+    let want = 9.0 * 1e9 / 1110.0;
+    assert!(off(got.measured.operations_per_s, want) < 0.02, "{got:?}");
+    let batching = got.predictions[0].rates;
+    assert!(off(batching.operations_per_s, want) < 0.02, "{got:?}");
+    assert_eq!((batching.sync.p50_ns, batching.sync.p99_ns), (1010, 1010));
+}
+
+#[test]
+fn traces_that_cannot_be_walked() {
+    let refused = |trace: &Trace| what_if(trace, &Observed::of(trace, DEV), &[]).unwrap_err();
+    assert_eq!(
+        refused(&Trace::default()),
+        WhatIfError::Nothing { dev: DEV }
+    );
+    let little = Little {
+        rounds: 20,
+        ..Little::default()
+    };
+    let mut spans = little.spans();
+    spans.retain(|span| span.kind != luc_trace::SpanKind::Commit);
+    let error = refused(&Trace::of(spans));
+    assert_eq!(error, WhatIfError::NoCommits { dev: DEV });
+    assert_eq!(
+        error.to_string(),
+        "the trace has no journal commit of 254:0; record while something syncs"
+    );
+}

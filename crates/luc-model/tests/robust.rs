@@ -1,0 +1,151 @@
+//! Traces that no kernel writes, and traces that are large.
+
+mod common;
+
+use common::{DEV, Little, MS, US};
+use luc_control::Dev;
+use luc_model::observed::Service;
+use luc_model::{Observed, Quantities, Rule, fsync_model, what_if, write_model};
+use luc_trace::{Span, SpanKind, Trace};
+use proptest::prelude::*;
+use std::time::{Duration, Instant};
+
+const RULES: [Rule; 5] = [
+    Rule::Stock,
+    Rule::BestBatching,
+    Rule::Delay { idle_ns: 1000 },
+    Rule::NoBlockedWrites,
+    Rule::Luc,
+];
+
+/// Everything that takes a trace; what must hold for any.
+fn everything(trace: &Trace) {
+    for dev in [DEV, Dev::default()] {
+        let seen = Observed::of(trace, dev);
+        let served = seen.syncs.iter().filter_map(|sync| match sync.service {
+            Service::Commit(place) => Some((sync, place)),
+            _ => None,
+        });
+        let mut events = vec![0; seen.commits.len()];
+        for (sync, place) in served {
+            events[place] += 1;
+            assert!(sync.commits_waited >= 1);
+            assert!(seen.commits[place].begin_ns <= sync.end_ns);
+        }
+        assert!(
+            events
+                .iter()
+                .zip(&seen.commits)
+                .all(|(n, c)| *n == c.sync_events)
+        );
+        let table = seen.table();
+        assert!((0.0..=1.0).contains(&table.writes_delayed_share));
+        assert_eq!(
+            table.sync_events + table.syncs_unneeded + table.syncs_unserved,
+            seen.syncs.len() as u64
+        );
+        let model = fsync_model(trace, &seen);
+        assert_eq!(
+            model.syncs.len() as u64 + model.unpredicted,
+            table.sync_events
+        );
+        let sets = write_model(trace, &seen);
+        let classified = sets.x.writers + sets.y.writers + sets.z.writers;
+        assert!(classified <= seen.writes.len() as u64);
+        let row = Quantities::of(&seen, 1.0);
+        assert!(
+            row.values.values().all(|value| value.is_finite()),
+            "{row:?}"
+        );
+        if let Ok(answer) = what_if(trace, &seen, &RULES) {
+            for prediction in answer.predictions {
+                assert!(prediction.gain.is_finite() && prediction.gain >= 0.0);
+            }
+        }
+    }
+}
+
+prop_compose! {
+    /// Few threads, transactions and files, so that they meet; times that are
+    /// close together or anywhere, and ends before begins.
+    fn any_span()(
+        kind in prop::sample::select(SpanKind::ALL.to_vec()),
+        within in prop::sample::select(SpanKind::ALL.to_vec()),
+        near in prop::array::uniform5(0_u64..400),
+        far in prop::array::uniform5(any::<u64>()),
+        is_far in prop::bool::weighted(0.1),
+        ids in (0_u32..4, 0_u64..3, any::<i64>(), 0_u32..2),
+        tids in (0_u32..5, 0_u32..5, any::<bool>()),
+    ) -> Span {
+        let [begin_ns, end_ns, marks_ns @ ..] = if is_far { far } else { near };
+        let (pid, object, amount, minor) = ids;
+        let (tid, done_tid, wraps) = tids;
+        let base = if wraps { u32::MAX - 2 } else { 0 };
+        Span {
+            kind, within, begin_ns, end_ns, marks_ns, pid, object, amount,
+            dev: if minor == 0 { DEV } else { Dev::default() },
+            tid: tid.wrapping_add(base),
+            done_tid: done_tid.wrapping_add(base),
+            tgid: pid,
+            result: 0,
+            flags: minor * 3,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn any_spans(spans in prop::collection::vec(any_span(), 0..60)) {
+        everything(&Trace::of(spans.clone()));
+        // Put together by hand, in no order.
+        everything(&Trace { spans, ..Trace::default() });
+    }
+
+    /// A recording of which any part was lost.
+    #[test]
+    fn losses(lost in prop::collection::vec(any::<bool>(), 600), seed in any::<u64>()) {
+        let little = Little { rounds: 20, writes: 2, wait_ns: 300 * US, flush_ns: MS, seed, ..Little::default() };
+        let kept = little.spans().into_iter().zip(lost.iter().chain(std::iter::repeat(&false)));
+        everything(&Trace::of(kept.filter(|(_, lost)| !**lost).map(|(span, _)| span)));
+    }
+}
+
+#[test]
+fn small_and_odd_traces() {
+    everything(&Trace::default());
+    let kinds = SpanKind::ALL.iter().map(|kind| Span {
+        kind: *kind,
+        begin_ns: 5,
+        end_ns: 5,
+        dev: DEV,
+        ..Span::default()
+    });
+    everything(&Trace::of(kinds));
+    let thousand = Little {
+        threads: 1000,
+        rounds: 40,
+        ..Little::default()
+    };
+    everything(&thousand.trace());
+}
+
+/// A loop over all spans for each span would take hours. The bound is for a
+/// debug build on a machine that has other things to do.
+#[test]
+fn a_million_spans_do_not_take_minutes() {
+    let little = Little {
+        threads: 64,
+        writes: 4,
+        wait_ns: 100 * US,
+        rounds: 4_200,
+        ..Little::default()
+    };
+    let trace = little.trace();
+    assert!(trace.spans.len() > 1_000_000, "{}", trace.spans.len());
+    let begun = Instant::now();
+    everything(&trace);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(180), "{took:?}");
+}
