@@ -49,11 +49,13 @@ pub enum Part {
     Workloads,
     /// create-fsync, write-delay and bursts on models of real disks; 6.12 only
     Disks,
+    /// What `luc trace` costs, counting and recording
+    Tracing,
 }
 
 impl Part {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CreateFsync,
         Self::WriteDelay,
         Self::Burst,
@@ -61,6 +63,7 @@ impl Part {
         Self::Overhead,
         Self::Workloads,
         Self::Disks,
+        Self::Tracing,
     ];
 }
 

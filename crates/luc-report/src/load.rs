@@ -13,6 +13,10 @@ pub enum Mode {
     Loaded,
     /// Attached; decides and records but changes nothing.
     Observe,
+    /// Stock, while `luc trace count` counts.
+    Counted,
+    /// Stock, while `luc trace record` records.
+    Traced,
     /// Policy `static`.
     Static,
     /// Policy `pid`.
@@ -47,6 +51,8 @@ impl Mode {
             Self::Stock => "stock",
             Self::Loaded => "loaded",
             Self::Observe => "observe",
+            Self::Counted => "counted",
+            Self::Traced => "traced",
             Self::Static => "static",
             Self::Pid => "pid",
             Self::Copyout => "copyout",
@@ -435,11 +441,18 @@ impl Measurement {
         if self.mode == Mode::Nofsync {
             bench.push("--no-fsync".to_owned());
         }
+        let while_watching = |verb: &str| {
+            let mut argv = words(&format!("luc trace {verb} -o /tmp/watched --on {DIR} --"));
+            argv.extend(bench.clone());
+            argv
+        };
         let on = |how: &str| words(format!("luc on {DIR}{how}").as_str());
         let before = match self.mode {
             Mode::Stock | Mode::Nofsync | Mode::Nojc | Mode::KernelBatching => {
                 return (vec![bench], 0);
             }
+            Mode::Counted => return (vec![while_watching("count")], 0),
+            Mode::Traced => return (vec![while_watching("record")], 0),
             Mode::Loaded => {
                 let load = words(&format!("insmod {MODULE}"));
                 return (vec![load, bench, words("rmmod luc")], 1);

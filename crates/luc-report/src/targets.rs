@@ -106,6 +106,11 @@ pub const OBSERVE: Target = Target::AtLeast(0.995);
 /// Ratio to stock with the module loaded but attached to nothing.
 pub const LOADED: Target = Target::AtLeast(0.998);
 
+/// Instructions of the tracer for each fsync where it only counts.
+pub const COUNTED: Target = Target::AtMost(400.0);
+/// Instructions of the tracer for each fsync where it records everything.
+pub const TRACED: Target = Target::AtMost(1500.0);
+
 /// Ratio of any rate with LUC to stock: never slower, within what chance does.
 pub const NEVER_SLOWER: Target = Target::AtLeast(0.98);
 /// Ratio of the cell of varmail that gains most.

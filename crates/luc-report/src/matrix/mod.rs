@@ -11,6 +11,7 @@ mod bursts;
 mod costs;
 mod disks;
 mod loops;
+mod tracing;
 mod workloads;
 
 /// Format of the kept results.
@@ -96,6 +97,9 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
             let cells = repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats);
             jobs.push(job(1000, cells));
         }
+        if has(Part::Tracing) {
+            jobs.push(tracing::job(kernel, args.repeats));
+        }
         if !kernel.starts_with(SPEED_KERNEL) {
             continue;
         }
@@ -174,6 +178,7 @@ pub fn document(records: &Records) -> (Document, Tally) {
         workloads::section(records, &kernels, &mut tally),
         workloads::policies_section(records, &kernels),
         disks::section(records, &kernels, &mut tally),
+        tracing::section_of(records, &kernels, &mut tally),
     ]
     .into_iter()
     .filter(|section| !section.table.groups.is_empty())

@@ -35,8 +35,12 @@ struct RunFile {
 /// The workload's name and arguments, read from the command as the guest would read it.
 pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
     let (steps, bench) = cell.steps();
-    if steps[bench][2] == "run" {
-        let run = RunFile::try_parse_from(&steps[bench][2..]).expect("run takes its arguments");
+    // What watches stands before the workload.
+    let words = steps[bench].as_slice();
+    let own = words.iter().position(|word| word == "--");
+    let words = own.map_or(words, |at| &words[at + 1..]);
+    if words[2] == "run" {
+        let run = RunFile::try_parse_from(&words[2..]).expect("run takes its arguments");
         assert_eq!(run.preset, "paper");
         assert_eq!(
             run.options.no_fsync,
@@ -54,8 +58,7 @@ pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
         assert!(define.starts_with(&expected.1), "{define}");
         return ("wml", json!(null));
     }
-    let command =
-        Guest::try_parse_from(&steps[bench][1..]).expect("the workload takes its arguments");
+    let command = Guest::try_parse_from(&words[1..]).expect("the workload takes its arguments");
     let (name, args) = match &command.bench {
         Bench::CreateFsync(args) => ("create-fsync", serde_json::to_value(args)),
         Bench::WriteDelay(args) => ("write-delay", serde_json::to_value(args)),
@@ -139,7 +142,7 @@ impl Formula {
     fn stdout(&self, job: &Job, cell: &Measurement) -> String {
         let mips = f64::from(job.cpu_mips);
         let gain = |full: f64| match cell.mode {
-            Mode::Stock => 1.0,
+            Mode::Stock | Mode::Counted | Mode::Traced => 1.0,
             Mode::Loaded => 0.9995,
             Mode::Observe => 0.998,
             Mode::Static => 0.9,
