@@ -110,6 +110,8 @@ need modinfo kmod
 need mmdebstrap mmdebstrap
 need bc bc
 need ldd libc-bin
+need clang clang
+need pkg-config pkg-config
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
 if [ "${1:-}" = --kernel ]; then

@@ -44,9 +44,12 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     Probe(cmd::probe::Args),
+    Doctor(cmd::doctor::Args),
     On(cmd::on::Args),
     Off(cmd::off::Args),
     Status(cmd::status::Args),
+    Top(cmd::top::Args),
+    Exporter(cmd::exporter::Args),
     Set(cmd::set::Args),
     Demo(cmd::demo::Args),
     Bench(cmd::bench::Args),
@@ -67,7 +70,12 @@ impl Verb {
     /// True if an interrupt must not end the process at once.
     pub fn minds_interrupts(&self) -> bool {
         match self {
-            Verb::On(_) | Verb::Off(_) | Verb::Trace(_) => true,
+            Verb::On(_)
+            | Verb::Off(_)
+            | Verb::Doctor(_)
+            | Verb::Top(_)
+            | Verb::Exporter(_)
+            | Verb::Trace(_) => true,
             Verb::Bench(args) => args.minds_interrupts(),
             _ => false,
         }

@@ -56,13 +56,15 @@ pub enum Code {
     Trace = 24,
     /// `luc torture verify` found a promise broken.
     PromiseBroken = 25,
+    /// `luc doctor` found something that costs, and what helps against it.
+    Advised = 26,
     /// Stopped by Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
 
 impl Code {
     /// Every code with its meaning, in the order of their numbers.
-    pub const ALL: [(Code, &'static str); 25] = [
+    pub const ALL: [(Code, &'static str); 26] = [
         (Code::Ok, "done"),
         (Code::Unexpected, "something unexpected failed"),
         (Code::Usage, "the command line is wrong"),
@@ -125,6 +127,10 @@ impl Code {
         (
             Code::PromiseBroken,
             "luc torture: what a sync promised is not there, or what cannot be is",
+        ),
+        (
+            Code::Advised,
+            "luc doctor: something costs, and there is something to do about it",
         ),
         (Code::Interrupted, "interrupted by Ctrl-C or SIGTERM"),
     ];
@@ -239,6 +245,9 @@ pub enum Failure {
         broken: String,
         first: String,
     },
+    /// See [`Code::Advised`].
+    #[error("{sick} of {all} file systems examined lose time; each says above what to do about it")]
+    Advised { sick: usize, all: usize },
     /// See [`Code::Usage`].
     #[error("{why}; see `luc {verb} --help`")]
     Usage { verb: &'static str, why: String },
@@ -275,6 +284,7 @@ impl Failure {
             Failure::ReplayMismatch { .. } => Code::ReplayMismatch,
             Failure::Trace { .. } => Code::Trace,
             Failure::PromiseBroken { .. } => Code::PromiseBroken,
+            Failure::Advised { .. } => Code::Advised,
             Failure::Usage { .. } => Code::Usage,
             Failure::Interrupted { .. } => Code::Interrupted,
             Failure::Unexpected(_) => Code::Unexpected,

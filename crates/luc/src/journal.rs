@@ -15,7 +15,6 @@ pub struct Journal {
     /// The kernel's name of the block device, as in `/sys/fs/ext4`.
     pub name: String,
     /// Number of the block device.
-    #[serde(serialize_with = "as_text")]
     pub device: Device,
     /// `ext4` or `ext3`.
     #[serde(rename = "type")]
@@ -30,11 +29,12 @@ pub struct Journal {
     pub journal_bytes: Option<u64>,
     /// True if fast commits are switched on in the superblock, if it could be read.
     pub fast_commit: Option<bool>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that serde wants
-fn as_text<S: serde::Serializer>(device: &Device, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(device)
+    /// Size of a block in bytes, if the superblock could be read.
+    #[serde(skip)]
+    pub block_bytes: Option<u64>,
+    /// Mount options of the file system, separated by commas.
+    #[serde(skip)]
+    pub options: String,
 }
 
 /// The driver serves all three; ext2 has no journal, but says so in the same way.
@@ -56,13 +56,22 @@ impl Journal {
             journal_bytes: superblock
                 .as_ref()
                 .and_then(|superblock| superblock.journal_bytes),
+            block_bytes: superblock
+                .as_ref()
+                .and_then(|superblock| superblock.block_bytes),
             fast_commit: superblock.map(|superblock| superblock.fast_commit),
+            options: mount.options.clone(),
             device: mount.device,
             kind: mount.kind.clone(),
             mount_points: mounts::points_of(table, mount.device),
             read_only: mount.read_only,
             name,
         }
+    }
+
+    /// The node of its block device.
+    pub fn node(&self) -> String {
+        format!("/dev/{}", self.name.replace('!', "/"))
     }
 
     /// Why LUC cannot steer it, if it cannot.
@@ -142,6 +151,21 @@ pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, Failure> {
     Ok(find(system, path)?.1.device)
 }
 
+/// The device of the ext4 or ext3 file system that a path means, journal or not.
+///
+/// # Errors
+/// No such path, or another kind of file system.
+pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Device, Failure> {
+    let mount = find(system, path)?.1;
+    if is_ext(&mount.kind) {
+        return Ok(mount.device);
+    }
+    Err(Failure::NotJournaled {
+        path: path.display().to_string(),
+        why: format!("the file system is {}", mount.kind),
+    })
+}
+
 /// The journal that a path or block device means, checked to be one that LUC
 /// can steer.
 ///
@@ -175,6 +199,7 @@ struct Superblock {
     has_journal: bool,
     fast_commit: bool,
     journal_bytes: Option<u64>,
+    block_bytes: Option<u64>,
 }
 
 impl Superblock {
@@ -182,6 +207,7 @@ impl Superblock {
     const LENGTH: usize = 1024;
     const MAGIC: u32 = 0xef53;
     /// Byte offsets of little-endian fields.
+    const AT_BLOCK_SIZE: usize = 0x18;
     const AT_MAGIC: usize = 0x38;
     const AT_COMPAT: usize = 0x5c;
     const AT_BACKUP_KIND: usize = 0xfd;
@@ -213,6 +239,10 @@ impl Superblock {
             has_journal: compat & Self::COMPAT_HAS_JOURNAL != 0,
             fast_commit: compat & Self::COMPAT_FAST_COMMIT != 0,
             journal_bytes: has_size.then_some(size),
+            // As a power of two times 1 KiB; 64 KiB is the largest that ext4 takes.
+            block_bytes: word(Self::AT_BLOCK_SIZE)
+                .filter(|power| *power <= 6)
+                .map(|power| 1024 << power),
         })
     }
 }
@@ -233,6 +263,13 @@ mod tests {
         let plain = Superblock::parse(&block).expect("magic is there");
         assert!(plain.has_journal && !plain.fast_commit);
         assert_eq!(plain.journal_bytes, Some(64 << 20));
+        assert_eq!(plain.block_bytes, Some(1024));
+        block[0x18] = 2;
+        let larger = Superblock::parse(&block).expect("magic");
+        assert_eq!(larger.block_bytes, Some(4096));
+        block[0x18] = 7;
+        let broken = Superblock::parse(&block).expect("magic");
+        assert_eq!(broken.block_bytes, None);
         block[0x5d] = 0x04;
         assert!(Superblock::parse(&block).expect("magic").fast_commit);
         assert_eq!(Superblock::parse(&block[..80]), None, "cut off");

@@ -12,9 +12,11 @@ pub mod module;
 pub mod mounts;
 pub mod preconditions;
 mod progress;
+pub mod sample;
 pub mod sysfs;
 pub mod system;
 mod tracefs;
+mod tracer;
 pub mod units;
 
 use std::io::{self, Write};

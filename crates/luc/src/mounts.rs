@@ -21,6 +21,8 @@ pub struct Mount {
     pub kind: String,
     /// What the mount calls its source, such as `/dev/sda1`.
     pub source: String,
+    /// Options of the file system, not of this mount of it, separated by commas.
+    pub options: String,
     /// True if the file system itself, not just this mount of it, is read-only.
     pub read_only: bool,
 }
@@ -51,6 +53,7 @@ fn parse(line: &str) -> Option<Mount> {
         point,
         kind,
         source,
+        options: options.to_owned(),
         read_only: options.split(',').any(|option| option == "ro"),
     })
 }
@@ -150,6 +153,7 @@ broken line
         assert_eq!(table[1].point, Path::new("/srv/my data"));
         assert!(!table[2].read_only, "only this mount of it is read-only");
         assert!(table[4].read_only);
+        assert_eq!(table[0].options, "rw,errors=remount-ro");
     }
 
     #[test]

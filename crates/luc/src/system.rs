@@ -29,6 +29,13 @@ impl fmt::Display for Device {
     }
 }
 
+/// As people write it.
+impl serde::Serialize for Device {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 impl FromStr for Device {
     type Err = ();
 

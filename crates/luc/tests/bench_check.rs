@@ -1,25 +1,17 @@
 //! `luc bench check`: what a workload file would do, and what is wrong with it.
 
+mod common;
+
 use std::fs;
 
 use assert_cmd::Command;
+use common::terminal as run;
 use insta::assert_snapshot;
 
 fn check() -> Command {
     let mut command = Command::cargo_bin("luc").expect("the program is built");
     command.env_remove("LUC_SYSROOT").args(["bench", "check"]);
     command
-}
-
-/// What a terminal would show, and the exit code.
-fn run(command: &mut Command) -> String {
-    let output = command.output().expect("the program runs");
-    format!(
-        "{}{}[exit {}]\n",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-        output.status.code().expect("no signal")
-    )
 }
 
 const BROKEN: &str = "set $nfiles=1K

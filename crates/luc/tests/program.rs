@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use common::Pretended;
+use common::{Pretended, terminal as run};
 use insta::assert_snapshot;
 
 fn luc() -> Command {
@@ -15,17 +15,6 @@ fn luc() -> Command {
     // The width of the terminal must not show in the snapshots.
     command.env("COLUMNS", "100").env_remove("LUC_SYSROOT");
     command
-}
-
-/// What a terminal would show, and the exit code.
-fn run(command: &mut Command) -> String {
-    let output = command.output().expect("the program runs");
-    format!(
-        "{}{}[exit {}]\n",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-        output.status.code().expect("no signal")
-    )
 }
 
 #[test]
@@ -316,15 +305,142 @@ fn disks_are_listed_with_their_sources() {
 fn recording_needs_tracefs_and_the_module() {
     let machine = Pretended::new();
     let file = machine.dir.path().join("recording");
-    let record = || {
+    let record = |from: &str| {
         let mut command = luc();
-        command.args(["trace", "record", "-o"]).arg(&file);
+        command.args(["trace", "record", "--from", from, "-o"]);
+        command.arg(&file);
         command.arg("--sysroot").arg(machine.dir.path());
         run(&mut command)
     };
-    let mut said = record();
+    let mut said = record("module");
     machine.put("/sys/kernel/tracing/instances/README", "");
-    said += &record();
+    said += &record("module");
+    // The programs of BPF would watch the real machine.
+    said += &record("both");
+    said += &record("tracer");
     assert!(!file.exists(), "no file without a recording");
     assert_snapshot!(said);
+}
+
+/// A recording of `threads` that fsync again and again, 20 commits of 4 ms long; those that come
+/// late find a commit running and wait for the next one.
+fn fsyncs(file: &Path, threads: u32, late: bool) {
+    use luc_control::Dev;
+    use luc_trace::{Header, Span, SpanKind, Writer};
+    const MS: u64 = 1_000_000;
+    let dev = Dev {
+        major: 254,
+        minor: 16,
+    };
+    let made = fs::File::create(file).expect("temporary file");
+    let header = Header::default().with("kernel", "6.12");
+    let mut writer = Writer::new(made, &header).expect("temporary file");
+    let mut put = |span: Span| writer.span(&span).expect("temporary file");
+    for number in 1..=20_u32 {
+        let begin_ns = u64::from(number) * 5 * MS;
+        let end_ns = begin_ns + 4 * MS;
+        put(Span {
+            kind: SpanKind::Commit,
+            begin_ns,
+            end_ns,
+            tid: number,
+            dev,
+            ..Span::default()
+        });
+        // Who waits through two commits comes back for every second one.
+        if late && number % 2 == 1 {
+            continue;
+        }
+        for thread in 0..threads {
+            let (asked_ns, done_tid) = if late {
+                (begin_ns - 4 * MS, number - 2)
+            } else {
+                (begin_ns - MS / 2, number - 1)
+            };
+            put(Span {
+                kind: SpanKind::Fsync,
+                begin_ns: asked_ns,
+                end_ns: end_ns + u64::from(thread) * 10_000,
+                pid: 100 + thread,
+                tgid: 100,
+                object: 12,
+                tid: number,
+                done_tid,
+                dev,
+                ..Span::default()
+            });
+        }
+    }
+    writer.finish().expect("temporary file");
+}
+
+#[test]
+fn recordings_become_tables() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    fsyncs(&dir.path().join("run"), 2, false);
+    let export = |format: &str| {
+        let mut command = luc();
+        command.args(["trace", "export", "--format", format, "run"]);
+        command.current_dir(dir.path());
+        command
+    };
+    let text = run(&mut export("csv"));
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("fsync,"))
+            .count(),
+        40
+    );
+    assert_eq!(run(export("parquet").args(["-o", "spans"])), "[exit 0]\n");
+    let file = fs::read(dir.path().join("spans")).expect("the file is there");
+    assert_eq!(
+        (&file[..4], &file[file.len() - 4..]),
+        (&b"PAR1"[..], &b"PAR1"[..])
+    );
+    // The same to standard output, which is no terminal here.
+    let output = export("parquet").output().expect("the program runs");
+    assert_eq!(output.stdout, file);
+    let nowhere = run(export("parquet").args(["-o", "no/such/folder"]));
+    assert!(
+        nowhere.starts_with("luc: trace no/such/folder: "),
+        "{nowhere}"
+    );
+}
+
+#[test]
+fn recordings_are_ranked() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let runs = [
+        (1, false),
+        (2, true),
+        (2, false),
+        (4, true),
+        (4, false),
+        (8, false),
+    ];
+    for (number, (threads, late)) in runs.into_iter().enumerate() {
+        fsyncs(&dir.path().join(format!("run{number}")), threads, late);
+    }
+    let rank = |words: &[&str]| {
+        let mut command = luc();
+        command
+            .args(["trace", "rank"])
+            .args(words)
+            .current_dir(dir.path());
+        command
+    };
+    let all = ["run0", "run1", "run2", "run3", "run4", "run5"];
+    assert_snapshot!(run(&mut rank(&all)));
+    let few = run(&mut rank(&all[..2]));
+    let same = run(&mut rank(&["run0", "run0", "run0"]));
+    let other = run(rank(&all).args(["--device", "8:1"]));
+    let unknown = run(rank(&all).args(["--device", "sda1"]));
+    assert_snapshot!(few + &same + &other + &unknown);
+    let output = rank(&all).arg("--json").output().expect("the program runs");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["throughput"], "syncs/s");
+    assert_eq!(json["recordings"][5]["values"]["threads"], 8.0);
+    let first = &json["ranking"]["causes"][0];
+    assert_eq!(first["name"], "sync_events_per_commit");
+    assert_eq!(first["sign"], "helps");
 }

@@ -5,6 +5,8 @@ pub mod completions;
 pub mod control;
 pub mod demo;
 pub mod disks;
+pub mod doctor;
+pub mod exporter;
 pub mod lab;
 pub mod lab_torture;
 pub mod man;
@@ -14,6 +16,7 @@ pub mod probe;
 pub mod replay;
 pub mod set;
 pub mod status;
+pub mod top;
 pub mod torture;
 pub mod trace;
 
@@ -32,9 +35,12 @@ use crate::system::System;
 pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
     match verb {
         Verb::Probe(args) => probe::run(args, context),
+        Verb::Doctor(args) => doctor::run(args, context),
         Verb::On(args) => on::run(args, context),
         Verb::Off(args) => off::run(args, context),
         Verb::Status(args) => status::run(args, context),
+        Verb::Top(args) => top::run(args, context),
+        Verb::Exporter(args) => exporter::run(args, context),
         Verb::Set(args) => set::run(args, context),
         Verb::Demo(args) => demo::run(args, context),
         Verb::Bench(args) => bench::run(args, context),

@@ -1,13 +1,13 @@
 //! `luc replay`
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::BufRead;
 use std::path::PathBuf;
 
 use luc_control::replay::{Replay, Summary};
-use luc_trace::Reader;
+use luc_trace::{Entry, Reader};
 use serde_json::json;
 
+use super::trace::read;
 use crate::Context;
 use crate::exit::Failure;
 use crate::units::{count, counted};
@@ -30,21 +30,15 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let shown = args.file.display().to_string();
-    let unreadable = |why: String| Failure::Trace {
-        what: shown.clone(),
-        why,
-    };
-    let source: Box<dyn BufRead> = if shown == "-" {
-        Box::new(BufReader::new(io::stdin()))
-    } else {
-        let file = File::open(&args.file).map_err(|error| unreadable(super::plain(&error)))?;
-        Box::new(BufReader::new(file))
-    };
+    let unreadable = |why: String| read::unreadable(&args.file, why);
+    let source = read::open(&args.file)?;
     let mut reader = Reader::new(source).map_err(|error| unreadable(error.to_string()))?;
     let mut replay = Replay::default();
-    for record in reader.by_ref() {
-        let record = record.map_err(|error| unreadable(error.to_string()))?;
-        if let Some(item) = record.to_replay() {
+    for entry in reader.by_ref() {
+        let entry = entry.map_err(|error| unreadable(error.to_string()))?;
+        if let Entry::Line(record) = entry
+            && let Some(item) = record.to_replay()
+        {
             replay.feed(&item);
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::Context;
 use crate::exit::Failure;
 use crate::sysfs::Attached;
+use crate::system::System;
 use crate::{cli, sysfs, units};
 
 /// Show or change the knobs of a file system
@@ -104,10 +105,28 @@ fn change(
     knob: &'static Knob,
     value: i64,
 ) -> Result<(), Failure> {
-    let system = context.system;
     let path = args.path.display().to_string();
+    let said = apply(context.system, &path, attached, knob, value)?;
+    if args.json {
+        return super::print_json(context, &[as_json(knob, value)]);
+    }
+    writeln!(context.out, "{said}")?;
+    Ok(())
+}
+
+/// Sets a knob, looks whether it is set, and says what it was before.
+///
+/// # Errors
+/// The module refuses it, or somebody else set it at the same time.
+pub(super) fn apply(
+    system: &dyn System,
+    path: &str,
+    attached: &Attached,
+    knob: &Knob,
+    value: i64,
+) -> Result<String, Failure> {
     let before = sysfs::knob_value(system, attached, knob)?;
-    sysfs::set_knob(system, &path, attached, knob, value)?;
+    sysfs::set_knob(system, path, attached, knob, value)?;
     let after = sysfs::knob_value(system, attached, knob)?;
     if after != value {
         return Err(Failure::Unexpected(anyhow::anyhow!(
@@ -117,15 +136,10 @@ fn change(
             knob.format(after)
         )));
     }
-    if args.json {
-        return super::print_json(context, &[as_json(knob, after)]);
-    }
-    writeln!(
-        context.out,
+    Ok(format!(
         "{path}: {} {} (was {})",
         knob.name,
         knob.format(after),
         knob.format(before)
-    )?;
-    Ok(())
+    ))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use luc_control::{counters, knobs};
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::sample::{Sampler, Snapshot};
 use crate::sysfs::Attached;
 use crate::units::{count, counted, duration, ratio, share};
 use crate::{cli, journal, sysfs};
@@ -25,6 +27,17 @@ pub struct Args {
     /// Print JSON: every knob and counter by its own name
     #[arg(long)]
     json: bool,
+    /// Add what happens in an interval of this many seconds [default: 1]: what `luc top` shows, traced
+    /// with BPF where that can be had
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = super::top::interval
+    )]
+    live: Option<Duration>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +47,9 @@ struct Report {
     /// Functions that the module hooks, and how it stands with each.
     hooks: BTreeMap<String, String>,
     file_systems: Vec<Status>,
+    /// Of one interval, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<Snapshot>,
 }
 
 /// Everything about one file system.
@@ -105,6 +121,8 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     if let Some(path) = &args.path {
         attached = vec![super::attached_at(system, path, &attached)?];
     }
+    let interval = args.live.map(|interval| live(args, interval, context));
+    let interval = interval.transpose()?.flatten();
     let journals = journal::journals(system)?;
     let mut statuses = Vec::new();
     for one in &attached {
@@ -129,6 +147,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
                 .map(|hook| (hook.function, hook.state))
                 .collect(),
             file_systems: statuses,
+            live: interval,
         };
         return super::print_json(context, &report);
     }
@@ -146,7 +165,28 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         }
         print(context, status)?;
     }
+    if let Some(live) = interval {
+        writeln!(context.out)?;
+        super::top::text::print(&live, context.out)?;
+    }
     Ok(())
+}
+
+/// The numbers of one interval. Where there are none, the rest of the status is as good as ever.
+fn live(
+    args: &Args,
+    interval: Duration,
+    context: &mut Context,
+) -> Result<Option<Snapshot>, Failure> {
+    let path = args.path.as_ref();
+    let only = path.map(|path| journal::device_of(context.system, path));
+    match Sampler::new("status", only.transpose()?, context.system) {
+        Ok(sampler) => super::top::one_interval(sampler, interval, context).map(Some),
+        Err(failure) => {
+            writeln!(context.err, "luc: note: no live numbers: {failure}")?;
+            Ok(None)
+        }
+    }
 }
 
 fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {

@@ -15,6 +15,17 @@ use rustix::io::Errno;
 
 pub const RELEASE: &str = "6.12.95+deb12-cloud-amd64";
 
+/// What a terminal would show, and the exit code.
+pub fn terminal(command: &mut assert_cmd::Command) -> String {
+    let output = command.output().expect("the program runs");
+    format!(
+        "{}{}[exit {}]\n",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+        output.status.code().expect("no signal")
+    )
+}
+
 /// A file system of the pretended machine.
 pub struct Disk {
     pub device: &'static str,

@@ -4,6 +4,7 @@
 //! example first, so that no rule can pass by looking at nothing.
 
 mod c_code;
+mod licences;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,16 +20,19 @@ const LINES_MAX: usize = 600;
 const LINES_OF_OLD: [(&str, usize); 0] = [];
 
 /// What each crate may use of the project.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 14] = [
     ("luc-cc", &[]),
     ("luc-control", &["luc-cc"]),
     ("luc-disk", &["luc-cc"]),
     ("luc-wml", &[]),
+    ("luc-words", &[]),
     ("luc-test", &[]),
     ("luc-torture", &["luc-test"]),
     ("luc-workload", &["luc-test", "luc-wml"]),
     ("luc-lab", &["luc-disk", "luc-test"]),
-    ("luc-trace", &["luc-control"]),
+    ("luc-trace", &["luc-cc", "luc-control"]),
+    ("luc-model", &["luc-control", "luc-trace", "luc-words"]),
+    ("luc-bpf", &["luc-cc", "luc-control", "luc-trace"]),
     (
         "luc-report",
         &[
@@ -42,14 +46,18 @@ const CRATES: [(&str, &[&str]); 11] = [
     (
         "luc",
         &[
+            "luc-bpf",
+            "luc-cc",
             "luc-control",
             "luc-disk",
             "luc-lab",
+            "luc-model",
             "luc-report",
             "luc-test",
             "luc-torture",
             "luc-trace",
             "luc-wml",
+            "luc-words",
             "luc-workload",
         ],
     ),

@@ -122,13 +122,17 @@ fn print(
                 "  {}/{}: {} x {}, {}",
                 process.name,
                 thread.name,
-                plural(process.instances, "process", "processes"),
-                plural(thread.instances, "thread", "threads"),
-                plural(steps(&thread.flowops), "flowop", "flowops"),
+                counted(process.instances, "process", "processes"),
+                counted(thread.instances, "thread", "threads"),
+                counted(steps(&thread.flowops), "flowop", "flowops"),
             )?;
         }
     }
-    writeln!(out, "  {} in all", plural(threads_sum, "thread", "threads"))?;
+    writeln!(
+        out,
+        "  {} in all",
+        counted(threads_sum, "thread", "threads")
+    )?;
     writeln!(out, "run")?;
     for line in runs(plan) {
         writeln!(out, "  {line}")?;
@@ -138,10 +142,6 @@ fn print(
         writeln!(out, "note: {place}{message}")?;
     }
     Ok(())
-}
-
-fn plural(number: u64, one: &str, many: &str) -> String {
-    counted(i64::try_from(number).unwrap_or(i64::MAX), one, many)
 }
 
 fn steps(flowops: &[Flowop]) -> u64 {
@@ -180,7 +180,7 @@ fn files(fileset: &Fileset, plan: &Plan) -> String {
 
 fn shown_count(value: Value, [one, many]: [&str; 2], plan: &Plan) -> String {
     match value {
-        Value::Fixed(number) => plural(number, one, many),
+        Value::Fixed(number) => counted(number, one, many),
         random @ Value::Random(_) => format!("a number {} of {many}", shown(random, plan)),
     }
 }

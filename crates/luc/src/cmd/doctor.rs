@@ -1,0 +1,239 @@
+//! `luc doctor`
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+use luc_bpf::{Mode, Settings};
+use luc_control::{Dev, knob};
+use luc_model::diagnosis::{Diagnosis, Facts, Luc, diagnose, render};
+use luc_trace::Trace;
+use serde::Serialize;
+
+use super::trace::read::recording;
+use crate::Context;
+use crate::exit::Failure;
+use crate::journal::{self, Journal};
+use crate::system::System;
+use crate::{sysfs, tracer};
+
+/// Tell whether journal commits cost time, which kind, and what would help
+///
+/// Watches a file system for a while, with BPF, and changes nothing; LUC's module is not needed. Books
+/// the time of syncs and writes to its causes: commits of others (synchronisation delays), commits that
+/// block writers (write delays), the data flush, the device, a journal that is too small. Says with
+/// numbers which it is, who causes it and who suffers, what LUC would give, and what to type next.
+///
+/// Exits with 26 if there is something to do about it, and with 0 if not. Ctrl-C ends the watching
+/// early; what was seen until then is judged.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A path on the file system, or its block device
+    #[arg(
+        value_name = "PATH|DEVICE",
+        value_hint = ValueHint::AnyPath,
+        required_unless_present_any = ["all", "from"],
+        conflicts_with_all = ["all", "from"]
+    )]
+    path: Option<PathBuf>,
+    /// All ext4 and ext3 file systems that have a journal and are not read-only
+    #[arg(long, conflicts_with = "from")]
+    all: bool,
+    /// Watch for this long; less than 5 s misses what the journal's own timer does
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Judge a recording of `luc trace record` instead, or - for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    from: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    /// Whether there is something to do.
+    advised: bool,
+    /// Spans that the tracer lost.
+    spans_lost: u64,
+    /// Where reading a recording ended early, and why.
+    damage: Option<&'a str>,
+    file_systems: &'a [Examined],
+}
+
+/// One file system, judged.
+#[derive(Serialize)]
+struct Examined {
+    device: String,
+    facts: Facts,
+    #[serde(flatten)]
+    diagnosis: Diagnosis,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let (trace, patients) = match &args.from {
+        Some(file) => {
+            let trace = recording(file, context)?;
+            let patients = recorded(&trace, context.system);
+            if patients.is_empty() {
+                return Err(Failure::Trace {
+                    what: file.display().to_string(),
+                    why: "holds decisions of LUC, but no span; record one with BPF at hand".into(),
+                });
+            }
+            (trace, patients)
+        }
+        None => watched(args, context)?,
+    };
+    let examined: Vec<Examined> = patients
+        .into_iter()
+        .map(|(dev, facts)| Examined {
+            device: dev.to_string(),
+            diagnosis: diagnose(&trace, dev, &facts),
+            facts,
+        })
+        .collect();
+    tell(args, &trace, &examined, context)
+}
+
+fn tell(
+    args: &Args,
+    trace: &Trace,
+    examined: &[Examined],
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let sick = examined.iter().filter(|one| one.diagnosis.advises());
+    let sick = sick.count();
+    if args.json {
+        let report = Report {
+            schema: 1,
+            advised: sick > 0,
+            spans_lost: trace.spans_lost,
+            damage: trace.damage.as_deref(),
+            file_systems: examined,
+        };
+        super::print_json(context, &report)?;
+    } else {
+        for (at, one) in examined.iter().enumerate() {
+            if at > 0 {
+                writeln!(context.out)?;
+            }
+            context.out.write_all(render(&one.diagnosis).as_bytes())?;
+        }
+    }
+    if sick == 0 {
+        return Ok(());
+    }
+    Err(Failure::Advised {
+        sick,
+        all: examined.len(),
+    })
+}
+
+/// Traces the file systems asked for, and finds out about them.
+fn watched(args: &Args, context: &mut Context) -> Result<(Trace, Vec<(Dev, Facts)>), Failure> {
+    let system = context.system;
+    let journals = match &args.path {
+        Some(path) => vec![journal::steerable(system, path)?],
+        None => with_journal(system)?,
+    };
+    let devs = journals.iter().map(|journal| tracer::dev(journal.device));
+    let settings = Settings::new(devs.collect(), Mode::Timeline);
+    let attached = tracer::attach(&settings, context)?;
+    let tracer = attached.map_err(|error| tracer::untraceable("doctor", error))?;
+    let lacks = tracer.attached().lacks.iter();
+    let unseen: Vec<String> = lacks.map(|lack| lack.hook.what.to_owned()).collect();
+    // It may be switched on or off meanwhile: what matters is whether it acted at all.
+    let before: Vec<Luc> = journals.iter().map(|one| luc_of(system, one)).collect();
+    let limit = Duration::from_secs(args.seconds);
+    let (trace, watched_ns) = tracer::watch(tracer, limit, context)?;
+    let patients = journals.iter().zip(before).map(|(journal, before)| {
+        let mut facts = facts(system, journal);
+        facts.luc = facts.luc.max(Some(before));
+        facts.watched_ns = Some(watched_ns);
+        facts.unseen.clone_from(&unseen);
+        if let Some(path) = &args.path {
+            facts.path = Some(path.display().to_string());
+        }
+        (tracer::dev(journal.device), facts)
+    });
+    let patients = patients.collect();
+    Ok((trace, patients))
+}
+
+fn with_journal(system: &dyn System) -> Result<Vec<Journal>, Failure> {
+    let mut journals = journal::journals(system)?;
+    journals.retain(|journal| journal.obstacle().is_none());
+    if journals.is_empty() {
+        return Err(Failure::NotJournaled {
+            path: "anything".into(),
+            why: "no ext4 file system with a journal is mounted read-write".into(),
+        });
+    }
+    Ok(journals)
+}
+
+/// The file systems of a recording. What this machine says of a device number
+/// is about the same one only if the recording was made here and since the last boot.
+fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
+    let boot = system.read("/proc/sys/kernel/random/boot_id").ok();
+    let boot = boot.as_deref().map(str::trim);
+    let of_trace = trace.header.pairs.get("boot").map(String::as_str);
+    let here = boot.is_some() && boot == of_trace;
+    let journals = journal::journals(system).unwrap_or_default();
+    let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+    let known = |dev: Dev| {
+        let found = journals.iter().find(|one| tracer::dev(one.device) == dev)?;
+        let mut facts = facts(system, found);
+        // What LUC did then the recording says; what it does now is another matter.
+        facts.luc = None;
+        Some(facts)
+    };
+    devs.into_iter()
+        .map(|dev| (dev, known(dev).filter(|_| here).unwrap_or_default()))
+        .collect()
+}
+
+fn facts(system: &dyn System, journal: &Journal) -> Facts {
+    let point = journal.mount_points.first();
+    Facts {
+        path: point.map(|point| point.display().to_string()),
+        device: Some(journal.node()),
+        journal_bytes: journal.journal_bytes,
+        block_bytes: journal.block_bytes,
+        mount_options: Some(journal.options.clone()),
+        watched_ns: None,
+        luc: Some(luc_of(system, journal)),
+        fast_commit: journal.fast_commit,
+        rotational: rotational(system, journal),
+        unseen: Vec::new(),
+    }
+}
+
+fn luc_of(system: &dyn System, journal: &Journal) -> Luc {
+    let attached = sysfs::attached(system).unwrap_or_default();
+    let Some(attached) = attached.iter().find(|one| one.device == journal.device) else {
+        return Luc::Off;
+    };
+    let mode = knob("mode").ok().and_then(|knob| {
+        let value = sysfs::knob_value(system, attached, knob).ok()?;
+        Some(knob.format(value))
+    });
+    match mode.as_deref() {
+        Some("observe") => Luc::Observing,
+        // One that cannot be read may well steer.
+        _ => Luc::Steering,
+    }
+}
+
+/// A partition has no queue of its own, but its disk has.
+fn rotational(system: &dyn System, journal: &Journal) -> Option<bool> {
+    let block = format!("/sys/dev/block/{}", journal.device);
+    ["queue/rotational", "../queue/rotational"]
+        .iter()
+        .find_map(|file| system.read(&format!("{block}/{file}")).ok())
+        .map(|text| text.trim() == "1")
+}

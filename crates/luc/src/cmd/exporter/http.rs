@@ -1,0 +1,212 @@
+//! As much of HTTP/1.1 as a scrape needs: one request per connection, one
+//! connection at a time. A client may be slow, rude or gone; it costs the
+//! others [`PATIENCE`] at most.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::text::MEDIA_TYPE;
+use crate::cmd::plain;
+use crate::exit::Failure;
+
+/// Longest request; a scraper's has a few hundred bytes.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
+/// Time for a request to arrive, and then for an answer to leave.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A socket that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is taken, not ours, or forbidden.
+    pub fn new(address: SocketAddr) -> Result<Self, Failure> {
+        let listener = TcpListener::bind(address).and_then(|listener| {
+            // Whoever waited may have gone before we take the connection.
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        let listener = listener.map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => Failure::NotPermitted {
+                what: format!("listen on {address}"),
+                fix: "take a port above 1023".into(),
+            },
+            ErrorKind::AddrInUse => Failure::Busy {
+                what: address.to_string(),
+                why: "somebody else listens there".into(),
+                fix: "name another port with --listen".into(),
+            },
+            _ => Failure::Usage {
+                verb: "exporter",
+                why: format!("cannot listen on {address}: {}", plain(&error)),
+            },
+        })?;
+        Ok(Server { listener })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers one request, if one comes in time.
+    ///
+    /// # Errors
+    /// The socket that listens is broken; what clients do is no error.
+    pub fn serve(
+        &self,
+        limit: Duration,
+        page: impl FnOnce() -> Result<String, String>,
+    ) -> io::Result<()> {
+        let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+        let mut waiting = [PollFd::new(&self.listener, PollFlags::IN)];
+        match poll(&mut waiting, Some(&limit)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match self.listener.accept() {
+            Ok((client, _)) => {
+                // It went away, or did not want the answer.
+                let _ = answer(client, page);
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {
+                    Ok(())
+                }
+                _ => {
+                    // Out of descriptors, say: it passes, and is no reason to spin.
+                    std::thread::sleep(Duration::from_millis(100));
+                    Ok(())
+                }
+            },
+        }
+    }
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The page; without its text for HEAD.
+    Page {
+        /// Whether the text is wanted.
+        body: bool,
+    },
+    /// Another page.
+    Unknown,
+    /// Another method.
+    BadMethod,
+    /// No request at all.
+    Nonsense,
+}
+
+/// What the head of a request asks for.
+pub fn asked(head: &[u8]) -> Asked {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or(head);
+    let Ok(line) = std::str::from_utf8(line) else {
+        return Asked::Nonsense;
+    };
+    let mut words = line.trim_end_matches('\r').split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Asked::Nonsense;
+    };
+    let is_token = !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase());
+    if !is_token || !target.starts_with('/') || !version.starts_with("HTTP/1.") {
+        return Asked::Nonsense;
+    }
+    let path = target.split('?').next();
+    match (method, path) {
+        ("GET", Some("/metrics")) => Asked::Page { body: true },
+        ("HEAD", Some("/metrics")) => Asked::Page { body: false },
+        ("GET" | "HEAD", _) => Asked::Unknown,
+        _ => Asked::BadMethod,
+    }
+}
+
+fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) -> io::Result<()> {
+    client.set_nonblocking(false)?;
+    let head = request(&mut client)?;
+    let asked = head.map_or(Asked::Nonsense, |head| asked(&head));
+    let (status, kind, text) = match asked {
+        Asked::Page { .. } => match page() {
+            Ok(page) => ("200 OK", MEDIA_TYPE, page),
+            Err(why) => ("500 Internal Server Error", PLAIN, why + "\n"),
+        },
+        Asked::Unknown => ("404 Not Found", PLAIN, "the page is /metrics\n".into()),
+        Asked::BadMethod => ("405 Method Not Allowed", PLAIN, "GET only\n".into()),
+        Asked::Nonsense => ("400 Bad Request", PLAIN, "no HTTP request\n".into()),
+    };
+    let allow = if asked == Asked::BadMethod {
+        "Allow: GET, HEAD\r\n"
+    } else {
+        ""
+    };
+    let mut whole = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
+        text.len()
+    );
+    if asked != (Asked::Page { body: false }) {
+        whole += &text;
+    }
+    send(&mut client, whole.as_bytes())
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Lets at most `PATIENCE` pass in all, not for each piece.
+fn left(begin: Instant) -> io::Result<Duration> {
+    PATIENCE
+        .checked_sub(begin.elapsed())
+        .filter(|left| !left.is_zero())
+        .ok_or_else(|| ErrorKind::TimedOut.into())
+}
+
+/// The head of a request; None if it is too long or not finished.
+fn request(client: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+    let begin = Instant::now();
+    let mut head = Vec::new();
+    let mut piece = [0; 1024];
+    loop {
+        client.set_read_timeout(Some(left(begin)?))?;
+        match client.read(&mut piece) {
+            Ok(0) => return Ok(None),
+            Ok(length) => head.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if head.windows(4).any(|end| end == b"\r\n\r\n") {
+            return Ok(Some(head));
+        }
+        if head.len() > REQUEST_BYTES_MAX {
+            return Ok(None);
+        }
+    }
+}
+
+fn send(client: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    let begin = Instant::now();
+    while !bytes.is_empty() {
+        client.set_write_timeout(Some(left(begin)?))?;
+        match client.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    client.shutdown(std::net::Shutdown::Write)
+}

@@ -1,0 +1,125 @@
+//! `luc exporter`
+
+mod families;
+mod http;
+mod text;
+mod textfile;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::ValueHint;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::sample::Sampler;
+use crate::system::System;
+
+/// Serve the numbers of `luc top` to Prometheus
+///
+/// Answers GET /metrics, or keeps a file up to date that `node_exporter`'s textfile collector reads. With
+/// BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start on; of journals
+/// with LUC on it shows each counter of `luc status`, too. docs/grafana-dashboard.json draws them.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Serve GET /metrics here; anyone who can connect can read it
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:9797",
+        conflicts_with_all = ["textfile", "once"]
+    )]
+    listen: SocketAddr,
+    /// Write this file instead; `node_exporter` wants a name that ends in .prom. It is removed at the end,
+    /// so that nobody takes old numbers for new ones
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    textfile: Option<PathBuf>,
+    /// How often the file is written, 0.2 to 3600
+    #[arg(long, value_name = "SECONDS", default_value = "15", requires = "textfile", value_parser = interval)]
+    interval: Duration,
+    /// Write once and end: to the file, which stays, or to standard output. What the tracer counts is 0
+    /// then, for it begins with the program
+    #[arg(long)]
+    once: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("write seconds from 0.2 to 3600".into()),
+    }
+}
+
+/// How often somebody looks whether the end was asked for.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let mut sampler = Sampler::new("exporter", None, context.system)?.without_processes();
+    for lack in sampler.read(context.system)?.lacks {
+        writeln!(context.err, "luc: note: {lack}")?;
+    }
+    if let Some(file) = &args.textfile {
+        return keep(file, args, &mut sampler, context);
+    }
+    if args.once {
+        let page = page(&mut sampler, context.system)?;
+        return Ok(context.out.write_all(page.as_bytes())?);
+    }
+    let server = http::Server::new(args.listen)?;
+    let at = server.address()?;
+    writeln!(context.out, "serving http://{at}/metrics")?;
+    context.out.flush()?;
+    while !context.stopped() {
+        let system = context.system;
+        server.serve(PAUSE, || {
+            page(&mut sampler, system).map_err(|failure| failure.to_string())
+        })?;
+    }
+    Ok(())
+}
+
+/// The numbers of this moment.
+fn page(sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
+    let reading = sampler.read(system)?;
+    Ok(text::render(&families::families(&reading)))
+}
+
+/// Writes the file again and again.
+fn keep(
+    file: &Path,
+    args: &Args,
+    sampler: &mut Sampler,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    if file.extension().is_none_or(|ending| ending != "prom") {
+        let shown = file.display();
+        writeln!(
+            context.err,
+            "luc: note: node_exporter reads only files whose names end in .prom, which {shown} does not"
+        )?;
+    }
+    textfile::replace(file, &page(sampler, context.system)?)?;
+    if args.once {
+        return Ok(());
+    }
+    let kept = loop {
+        let begin = Instant::now();
+        while begin.elapsed() < args.interval && !context.stopped() {
+            std::thread::sleep(PAUSE.min(args.interval.saturating_sub(begin.elapsed())));
+        }
+        if context.stopped() {
+            break Ok(());
+        }
+        let written = page(sampler, context.system).and_then(|page| textfile::replace(file, &page));
+        if written.is_err() {
+            break written;
+        }
+    };
+    textfile::remove(file);
+    kept
+}
+
+#[cfg(test)]
+mod tests;

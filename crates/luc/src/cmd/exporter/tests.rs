@@ -1,0 +1,266 @@
+//! Pages, garbage at the door, and the dashboard that goes with them.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::time::Duration;
+
+use super::families::families;
+use super::http::{Asked, Server, asked};
+use super::text::{Family, Kind, Value, render};
+use super::textfile;
+use crate::sample::{Reading, reading};
+
+fn page() -> String {
+    render(&families(&reading(2)))
+}
+
+/// A reading with every counter that there is.
+fn full() -> Reading {
+    let mut reading = reading(2);
+    let module = reading.journals[0].module.as_mut().expect("on");
+    for counter in luc_control::counters() {
+        module.counters.entry(counter.name).or_insert(1);
+    }
+    reading
+}
+
+fn names(page: &str) -> BTreeSet<&str> {
+    page.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split(['{', ' ']).next())
+        .collect()
+}
+
+#[test]
+fn totals_have_names_units_and_labels() {
+    let page = page();
+    for line in [
+        "# TYPE luc_syncs_total counter",
+        "luc_syncs_total{device=\"vdb\",mountpoint=\"/srv/data\"} 160",
+        "luc_syncs_late_total{device=\"vdb\",mountpoint=\"/srv/data\"} 8",
+        "luc_journal_commits_total{device=\"vda1\",mountpoint=\"/\"} 0",
+        "luc_waits_total{device=\"vdb\",mountpoint=\"/srv/data\",kind=\"wait-buffer\"} 10",
+        "luc_wait_seconds_total{device=\"vdb\",mountpoint=\"/srv/data\",kind=\"wait-buffer\"} 0.03",
+        "luc_held_seconds_total{device=\"vdb\",mountpoint=\"/srv/data\"} 0.0036",
+        "luc_hold_seconds{device=\"vdb\",mountpoint=\"/srv/data\"} 0.00025",
+        "luc_setpoint_events{device=\"vdb\",mountpoint=\"/srv/data\"} 8",
+        "# HELP luc_commits_held_total commits that were held back for more sync events",
+        "luc_tracer_lost_total 6",
+        "luc_sync_duration_seconds_count{device=\"vdb\",mountpoint=\"/srv/data\"} 160",
+        "luc_sync_duration_seconds_bucket{device=\"vdb\",mountpoint=\"/srv/data\",le=\"+Inf\"} 160",
+    ] {
+        assert!(page.lines().any(|one| one == line), "{line}\n{page}");
+    }
+}
+
+#[test]
+fn a_page_is_well_formed() {
+    let page = render(&families(&full()));
+    let mut typed = BTreeSet::new();
+    let mut series = BTreeSet::new();
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let name = rest.split(' ').next().expect("a name");
+            assert!(typed.insert(name.to_owned()), "{name} twice");
+        } else if !line.starts_with('#') {
+            let (key, value) = line.rsplit_once(' ').expect("a value");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            assert!(series.insert(key.to_owned()), "{key} twice");
+            let name = key.split('{').next().expect("a name");
+            let plain = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end).filter(|name| typed.contains(*name)));
+            assert!(typed.contains(plain.unwrap_or(name)), "{name} has a type");
+        }
+    }
+    for counter in luc_control::counters() {
+        let stem = counter.name.trim_end_matches("_ns");
+        let start = format!("luc_{stem}");
+        assert!(
+            names(&page).iter().any(|name| name.starts_with(&start)),
+            "{start}"
+        );
+    }
+}
+
+#[test]
+fn buckets_grow_and_are_always_the_same() {
+    let bounds = |page: &str| {
+        let mut counts = Vec::new();
+        for line in page
+            .lines()
+            .filter(|line| line.starts_with("luc_sync_duration_seconds_bucket{device=\"vdb\""))
+        {
+            counts.push(
+                line.rsplit_once(' ')
+                    .and_then(|(_, n)| n.parse::<u64>().ok()),
+            );
+        }
+        assert!(counts.is_sorted(), "{counts:?}");
+        counts.len()
+    };
+    let empty = Reading {
+        journals: vec![crate::sample::JournalReading {
+            counts: Some(luc_bpf::Counts::default()),
+            ..reading(1).journals[0].clone()
+        }],
+        ..Reading::default()
+    };
+    assert_eq!(bounds(&page()), bounds(&render(&families(&empty))));
+}
+
+#[test]
+fn nothing_to_say_is_said_with_few_lines() {
+    let page = render(&families(&Reading::default()));
+    assert_eq!(
+        names(&page),
+        BTreeSet::from(["luc_build_info", "luc_tracer_attached"])
+    );
+}
+
+#[test]
+fn labels_and_help_are_escaped() {
+    let family = Family {
+        name: "x".into(),
+        kind: Kind::Gauge,
+        help: "a\\b\n\"c\"".into(),
+        series: vec![(
+            vec![("mountpoint", "/a \"b\"\\c\nd".to_owned())],
+            Value::Number(1.5),
+        )],
+    };
+    assert_eq!(
+        render(&[family]),
+        "# HELP x a\\\\b\\n\"c\"\n# TYPE x gauge\nx{mountpoint=\"/a \\\"b\\\"\\\\c\\nd\"} 1.5\n"
+    );
+}
+
+#[test]
+fn requests_are_told_apart() {
+    let page = Asked::Page { body: true };
+    for (head, expected) in [
+        (&b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"[..], page),
+        (b"GET /metrics?a=b HTTP/1.0\r\n\r\n", page),
+        (
+            b"HEAD /metrics HTTP/1.1\r\n\r\n",
+            Asked::Page { body: false },
+        ),
+        (b"GET / HTTP/1.1\r\n\r\n", Asked::Unknown),
+        (b"GET /metrics/../x HTTP/1.1\r\n\r\n", Asked::Unknown),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", Asked::BadMethod),
+        (b"GET metrics HTTP/1.1\r\n\r\n", Asked::Nonsense),
+        (b"GET /metrics HTTP/2\r\n\r\n", Asked::Nonsense),
+        (b"GET  /metrics HTTP/1.1\r\n\r\n", Asked::Nonsense),
+        (b"\xff\xfe\r\n\r\n", Asked::Nonsense),
+        (b"\r\n\r\n", Asked::Nonsense),
+        (b"", Asked::Nonsense),
+    ] {
+        assert_eq!(asked(head), expected, "{}", String::from_utf8_lossy(head));
+    }
+}
+
+/// What a client gets for its bytes.
+fn exchange(bytes: &[u8], close: bool) -> String {
+    let server = Server::new((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    let mut client = TcpStream::connect(server.address().expect("an address")).expect("connected");
+    client.write_all(bytes).expect("sent");
+    if close {
+        client.shutdown(Shutdown::Write).expect("closed");
+    }
+    let page = || Ok("x 1\n".to_owned());
+    server.serve(Duration::from_secs(5), page).expect("served");
+    let mut answer = String::new();
+    // What was not read before the close may reset the connection.
+    let _ = client.read_to_string(&mut answer);
+    answer
+}
+
+#[test]
+fn clients_get_an_answer_or_are_let_go() {
+    let page = exchange(b"GET /metrics HTTP/1.1\r\n\r\n", false);
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    assert!(page.contains("Content-Length: 4\r\n") && page.ends_with("\r\n\r\nx 1\n"));
+    let head = exchange(b"HEAD /metrics HTTP/1.1\r\n\r\n", false);
+    assert!(head.contains("Content-Length: 4\r\n") && head.ends_with("\r\n\r\n"));
+    assert!(exchange(b"GET /x HTTP/1.1\r\n\r\n", false).starts_with("HTTP/1.1 404"));
+    assert!(exchange(b"PUT /metrics HTTP/1.1\r\n\r\n", false).contains("Allow: GET"));
+    assert!(exchange(b"\x16\x03\x01 garbage", true).starts_with("HTTP/1.1 400"));
+    assert!(exchange(b"", true).starts_with("HTTP/1.1 400"));
+    // What was not read any more may cut the answer off.
+    let long = exchange(&[b'a'; 9000], false);
+    assert!(
+        long.is_empty() || long.starts_with("HTTP/1.1 400"),
+        "{long}"
+    );
+    // Says nothing and does not go away.
+    assert_eq!(exchange(b"GET /met", false), "");
+    let server = Server::new((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    let never = || -> Result<String, String> { panic!("nobody asked") };
+    server
+        .serve(Duration::from_millis(1), never)
+        .expect("nobody came");
+    let taken = Server::new(server.address().expect("an address"));
+    assert_eq!(taken.expect_err("taken").exit_code(), 11);
+}
+
+#[test]
+fn the_file_is_whole_or_not_there() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("luc.prom");
+    textfile::replace(&file, "x 1\n").expect("written");
+    textfile::replace(&file, "x 2\n").expect("written again");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "x 2\n");
+    let files = std::fs::read_dir(dir.path()).expect("there").count();
+    assert_eq!(files, 1, "nothing is left beside it");
+    let nowhere = dir.path().join("none/luc.prom");
+    assert_eq!(
+        textfile::replace(&nowhere, "")
+            .expect_err("no folder")
+            .exit_code(),
+        5
+    );
+    // A folder cannot be replaced, and what was written for it goes.
+    let folder = dir.path().join("folder.prom");
+    std::fs::create_dir(&folder).expect("made");
+    textfile::replace(&folder, "").expect_err("a folder");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 2);
+    textfile::remove(&file);
+    assert!(!file.exists());
+}
+
+/// Words of a query that look like metrics of ours.
+fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
+    query
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.starts_with("luc_"))
+}
+
+#[test]
+fn the_dashboard_uses_what_there_is() {
+    let text = include_str!("../../../../../docs/grafana-dashboard.json");
+    let dashboard: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let page = render(&families(&full()));
+    let known = names(&page);
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let mut used = 0;
+    for panel in panels {
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
+        for target in panel["targets"].as_array().expect("targets") {
+            let query = target["expr"].as_str().expect("a query");
+            for metric in metrics_of(query) {
+                assert!(known.contains(metric), "{metric} of {query}");
+                used += 1;
+            }
+        }
+    }
+    for variable in dashboard["templating"]["list"]
+        .as_array()
+        .expect("variables")
+    {
+        for metric in metrics_of(variable["query"].as_str().unwrap_or_default()) {
+            assert!(known.contains(metric), "{metric}");
+        }
+    }
+    assert!(used > 12, "{used}");
+}

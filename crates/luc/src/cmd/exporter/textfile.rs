@@ -1,0 +1,66 @@
+//! A file that is whole at any moment.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::cmd::plain;
+use crate::exit::Failure;
+
+/// Puts `text` in the place of the file.
+///
+/// It is not synced: after a crash an old page, or none, is as good, and a tool
+/// that measures journal commits had better not ask for some.
+///
+/// # Errors
+/// The file, or one beside it, cannot be written.
+pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let written = beside(file).and_then(|new| {
+        let outcome = write(&new, text).and_then(|()| fs::rename(&new, file));
+        if outcome.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        outcome
+    });
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => Failure::NotPermitted {
+            what: format!("write {}", file.display()),
+            fix: "run it as somebody who may, or name another file".into(),
+        },
+        _ => Failure::NotFound {
+            path: file.display().to_string(),
+            why: format!("cannot be written: {}", plain(&error)),
+            fix: "name a file in a folder that is there and has room".into(),
+        },
+    })
+}
+
+/// Where the next page grows: in the same folder, under a name that no
+/// collector reads.
+fn beside(file: &Path) -> io::Result<PathBuf> {
+    let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let mut new = std::ffi::OsString::from(".");
+    new.push(name);
+    new.push(format!(".{}", std::process::id()));
+    Ok(file.with_file_name(new))
+}
+
+fn write(new: &Path, text: &str) -> io::Result<()> {
+    // One of that name was left by a process that had our number.
+    match fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(new)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Takes the file away; it may have been taken away by others.
+pub fn remove(file: &Path) {
+    let _ = fs::remove_file(file);
+}

@@ -1,0 +1,315 @@
+//! The screen: [`draw`] makes it from the [`State`] and from nothing else.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Clear, Paragraph, Row, Sparkline, Table, TableState, Wrap};
+
+use super::state::{Point, Sort, State};
+use super::text::{self, JOURNAL_HEADS, PROCESS_HEADS};
+use crate::units::{duration, number};
+
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+
+/// Least widths of the journals' columns, and which of them a narrow screen keeps first. A number is
+/// shown whole or not at all.
+const JOURNAL_WIDTHS: [u16; 8] = [11, 9, 10, 7, 7, 4, 9, 15];
+const JOURNAL_ORDER: [usize; 8] = [0, 1, 2, 4, 7, 3, 5, 6];
+/// The same of the processes' columns.
+const PROCESS_WIDTHS: [u16; 6] = [7, 9, 9, 8, 10, 8];
+const PROCESS_ORDER: [usize; 6] = [1, 2, 5, 0, 4, 3];
+/// The column of their names, which takes what is left.
+const NAME: usize = 1;
+/// Rows of the sparklines with their title.
+const SPARK_ROWS: u16 = 4;
+/// From this height on there is room for them.
+const SPARK_FROM: u16 = 16;
+/// The journals get no more than this share of a screen, as one part in so many.
+const JOURNALS_SHARE: u16 = 3;
+
+/// What keys do.
+const HELP: [&str; 20] = [
+    "q          quit",
+    "arrows/jk  choose a journal",
+    "tab/s      sort processes by fsyncs or by time lost",
+    "p          next policy of the chosen journal (as `luc set PATH policy`)",
+    "o          observe or steer",
+    "space      stand still, go on",
+    "+ -        longer, shorter interval",
+    "h          hide this",
+    "",
+    "commits/s  journal commits",
+    "per/set    fsyncs that a commit served, and how many LUC aims for",
+    "p50 p99    half, and 99 of 100, fsyncs took no longer",
+    "late       share of fsyncs that waited for two commits or more",
+    "delayed/s  writes that slept because a commit was writing their block",
+    "LUC        policy, in () if it only observes, and why most commits started:",
+    "           set point met; no more fsyncs came; time up; at once: nothing",
+    "           to wait for; urgent: something could not wait",
+    "in fsync/s time in fsync, of all threads, per second",
+    "lost/s     time in waits inside operations, likewise",
+    "-          not known",
+];
+
+/// Draws the whole screen.
+pub fn draw(frame: &mut Frame, state: &State) {
+    let area = frame.area();
+    let lacks = state
+        .snapshot
+        .as_ref()
+        .map_or(0, |snapshot| snapshot.lacks.len());
+    let lacks = rows(lacks).min(if area.height >= SPARK_FROM { 2 } else { 0 });
+    let (detail, sparks) = match area.height {
+        _ if state.journals().is_empty() => (0, 0),
+        ..SPARK_FROM => (0, 0),
+        SPARK_FROM..30 => (2, SPARK_ROWS),
+        _ => (3, SPARK_ROWS),
+    };
+    // The head and every journal, but never so many that nothing else is left.
+    let most = if area.height >= SPARK_FROM {
+        area.height / JOURNALS_SHARE
+    } else {
+        area.height.saturating_sub(2).max(2)
+    };
+    let journals = rows(state.journals().len().max(1)).saturating_add(1);
+    let [head, notes, journals, detail, sparks, processes, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(lacks),
+        Constraint::Length(journals.min(most)),
+        Constraint::Length(detail),
+        Constraint::Length(sparks),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    draw_head(frame, head, state);
+    draw_notes(frame, notes, state);
+    draw_journals(frame, journals, state);
+    draw_detail(frame, detail, state);
+    draw_sparks(frame, sparks, state);
+    if processes.height > 1 {
+        draw_processes(frame, processes, state);
+    }
+    draw_foot(frame, foot, state);
+    if state.help {
+        draw_help(frame, area);
+    }
+}
+
+fn rows(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
+fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
+    let interval = state.interval.as_secs_f64();
+    let mut parts = vec!["luc top".to_owned()];
+    if let Some(snapshot) = &state.snapshot {
+        parts.push(format!("Linux {}", snapshot.kernel));
+        parts.push(text::luc_state(snapshot));
+    }
+    parts.push(format!("every {interval} s"));
+    if state.paused {
+        // What cannot be overlooked comes first where there is little room.
+        parts.insert(1, "PAUSED".into());
+    }
+    if let Some(lost @ 1..) = state.snapshot.as_ref().and_then(|one| one.events_lost) {
+        parts.push(format!("{lost} events lost"));
+    }
+    frame.render_widget(Paragraph::new(parts.join("  ")).style(HEAD), area);
+}
+
+fn draw_notes(frame: &mut Frame, area: Rect, state: &State) {
+    let lacks = state.snapshot.iter().flat_map(|snapshot| &snapshot.lacks);
+    let lines: Vec<Line> = lacks.map(|lack| Line::raw(lack.as_str())).collect();
+    frame.render_widget(Paragraph::new(lines).style(DIM), area);
+}
+
+/// The end of a long name tells more than its begin.
+fn end_of(name: &str, width: u16) -> String {
+    let (length, width) = (name.chars().count(), usize::from(width));
+    if length <= width {
+        return name.to_owned();
+    }
+    let rest = name
+        .chars()
+        .skip(length.saturating_sub(width.saturating_sub(1)));
+    std::iter::once('…').chain(rest).collect()
+}
+
+/// A number in its column. One that is too long would lose its first digits.
+fn number_cell(text: String, width: u16) -> Cell<'static> {
+    let width = usize::from(width);
+    let text = if text.chars().count() > width {
+        "#".repeat(width)
+    } else {
+        text
+    };
+    Cell::from(Line::from(text).alignment(Alignment::Right))
+}
+
+/// The columns that fit, in their order on the screen.
+fn columns(widths: &[u16], order: &[usize], width: u16) -> Vec<usize> {
+    let mut taken = Vec::new();
+    let mut used = 0;
+    for at in order {
+        let gap = u16::from(!taken.is_empty());
+        if used + gap + widths[*at] <= width || taken.is_empty() {
+            used += gap + widths[*at];
+            taken.push(*at);
+        }
+    }
+    taken.sort_unstable();
+    taken
+}
+
+fn draw_journals(frame: &mut Frame, area: Rect, state: &State) {
+    if state.journals().is_empty() {
+        let text = if state.snapshot.is_some() {
+            "no ext4 journal is mounted read-write"
+        } else {
+            "waiting for the first interval"
+        };
+        return frame.render_widget(Paragraph::new(text), area);
+    }
+    let shown = columns(&JOURNAL_WIDTHS, &JOURNAL_ORDER, area.width);
+    let (first, last) = (0, JOURNAL_WIDTHS.len() - 1);
+    let used = shown.iter().map(|at| JOURNAL_WIDTHS[*at]).sum::<u16>() + rows(shown.len()) - 1;
+    let spare = area.width.saturating_sub(used);
+    let longest = state
+        .journals()
+        .iter()
+        .map(|one| text::place(one).chars().count());
+    let longest = rows(longest.max().unwrap_or(0));
+    // What is left goes to the names first, and to LUC's words then.
+    let name = JOURNAL_WIDTHS[first].min(area.width)
+        + spare.min(longest.saturating_sub(JOURNAL_WIDTHS[first]));
+    let widths = shown.iter().map(|at| match *at {
+        at if at == first => Constraint::Length(name),
+        at if at == last => Constraint::Fill(1),
+        at => Constraint::Length(JOURNAL_WIDTHS[at]),
+    });
+    let row = |cells: [String; 8]| {
+        Row::new(shown.iter().map(|at| match *at {
+            at if at == first => Cell::from(end_of(&cells[at], name)),
+            at if at == last => Cell::from(cells[at].clone()),
+            at => number_cell(cells[at].clone(), JOURNAL_WIDTHS[at]),
+        }))
+    };
+    let journals = state.journals().iter().map(text::journal_cells);
+    let table = Table::new(journals.map(row), widths)
+        .header(row(JOURNAL_HEADS.map(str::to_owned)).style(BOLD))
+        .row_highlight_style(HEAD);
+    let mut chosen = TableState::default().with_selected(state.chosen_at());
+    frame.render_stateful_widget(table, area, &mut chosen);
+}
+
+fn draw_detail(frame: &mut Frame, area: Rect, state: &State) {
+    let Some(journal) = state.chosen() else {
+        return;
+    };
+    let place = end_of(&text::place(journal), area.width / 2);
+    let parts = std::iter::once(text::luc_line(journal)).chain(text::waits_line(journal));
+    let line = format!("{place}: {}", parts.collect::<Vec<_>>().join("; "));
+    let paragraph = Paragraph::new(line).wrap(Wrap { trim: true });
+    frame.render_widget(paragraph, area);
+}
+
+fn draw_sparks(frame: &mut Frame, area: Rect, state: &State) {
+    let [left, _, right] = Layout::horizontal([
+        Constraint::Fill(1),
+        Constraint::Length(2),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    let syncs = |point: &Point| point.syncs_per_s;
+    let p99 = |point: &Point| point.p99_us;
+    let per_s = |most: u64| format!("fsyncs/s, at most {}", text::rate(most as f64));
+    let time = |most_us: u64| {
+        let most = duration(number(most_us.saturating_mul(1000)));
+        format!("fsync p99, at most {most}")
+    };
+    draw_spark(frame, left, state, syncs, per_s);
+    draw_spark(frame, right, state, p99, time);
+}
+
+/// The latest samples, the newest at the right.
+fn draw_spark(
+    frame: &mut Frame,
+    area: Rect,
+    state: &State,
+    value: impl Fn(&Point) -> u64,
+    title: impl Fn(u64) -> String,
+) {
+    let [head, bars] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    let width = usize::from(bars.width);
+    let points = state.history();
+    let skipped = points.len().saturating_sub(width);
+    let shown: Vec<u64> = points.skip(skipped).map(value).collect();
+    let most = shown.iter().copied().max().unwrap_or(0);
+    let mut data = vec![0; width.saturating_sub(shown.len())];
+    data.extend(shown);
+    frame.render_widget(Paragraph::new(title(most)).style(DIM), head);
+    frame.render_widget(Sparkline::default().max(most.max(1)).data(data), bars);
+}
+
+fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
+    let traced = state
+        .snapshot
+        .as_ref()
+        .is_some_and(|snapshot| snapshot.tracing);
+    if !traced {
+        return;
+    }
+    let shown = columns(&PROCESS_WIDTHS, &PROCESS_ORDER, area.width);
+    let widths = shown.iter().map(|at| match *at {
+        NAME => Constraint::Fill(1),
+        at => Constraint::Length(PROCESS_WIDTHS[at]),
+    });
+    let row = |cells: [String; 6]| {
+        Row::new(shown.iter().map(|at| match *at {
+            NAME => Cell::from(cells[NAME].clone()),
+            at => number_cell(cells[at].clone(), PROCESS_WIDTHS[at]),
+        }))
+    };
+    let mut heads = PROCESS_HEADS.map(str::to_owned);
+    let sorted_by = match state.sort {
+        Sort::Syncs => 2,
+        Sort::Lost => 5,
+    };
+    heads[sorted_by].insert(0, '▾');
+    let processes = state.processes().into_iter().take(area.height.into());
+    let table = Table::new(processes.map(text::process_cells).map(row), widths)
+        .header(row(heads).style(BOLD));
+    frame.render_widget(table, area);
+}
+
+fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
+    let keys = "q quit  jk journal  s sort  p policy  o observe  space pause  +- pace  h help";
+    // On a narrow screen the keys to more help come first.
+    let few = "q quit  h help  s sort  p policy";
+    let (text, style) = match &state.message {
+        Some(message) if message.bad => (message.text.as_str(), BOLD.fg(Color::Red)),
+        Some(message) => (message.text.as_str(), BOLD),
+        None if keys.len() <= usize::from(area.width) => (keys, DIM),
+        None => (few, DIM),
+    };
+    frame.render_widget(Paragraph::new(text).style(style), area);
+}
+
+fn draw_help(frame: &mut Frame, area: Rect) {
+    let lines: Vec<Line> = HELP.iter().copied().map(Line::raw).collect();
+    // The line with the way out stays, however small the screen is.
+    let inner = Rect {
+        y: area.y + u16::from(area.height > 2),
+        height: area
+            .height
+            .saturating_sub(2 * u16::from(area.height > 2))
+            .min(rows(lines.len())),
+        ..area
+    };
+    frame.render_widget(Clear, inner);
+    frame.render_widget(Paragraph::new(lines), inner);
+}

@@ -1,0 +1,165 @@
+//! `luc top`
+//!
+//! What happens to the view is decided by two pure functions:
+//! [`State::step`] takes what happened, [`draw`] makes the screen. Only this
+//! file and [`terminal`] touch the world.
+
+mod draw;
+mod state;
+mod terminal;
+#[cfg(test)]
+mod tests;
+pub(super) mod text;
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use luc_control::knob;
+
+use self::draw::draw;
+use self::state::{Action, Event, State};
+use self::terminal::{Input, Screen};
+use crate::Context;
+use crate::exit::Failure;
+use crate::sample::{Sampler, Snapshot};
+use crate::sysfs;
+use crate::system::{Device, System};
+
+/// Watch journals and the processes that wait for them, live
+///
+/// Shows for each ext4 and ext3 journal its commits, how many fsyncs each of them serves, how long
+/// fsyncs take, how many came too late for a commit, which writes were delayed and what LUC does about
+/// it; for the chosen one how that went lately; and which processes sync most or lose most time. With
+/// BPF it needs no module; without BPF it shows what the module counts. Watching changes nothing; the
+/// keys p and o do what `luc set` does.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Length of an interval, 0.2 to 60
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    interval: Duration,
+    /// Print the numbers of one interval as text, and end
+    #[arg(long)]
+    once: bool,
+    /// With --once: print JSON
+    #[arg(long, requires = "once")]
+    json: bool,
+}
+
+/// Seconds of an interval.
+///
+/// # Errors
+/// No number, or one that makes no sense.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("write seconds from 0.2 to 60".into()),
+    }
+}
+
+/// How often somebody looks whether the end was asked for.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    if args.once {
+        return once(args, context);
+    }
+    if !std::io::stdout().is_terminal() {
+        return Err(Failure::Usage {
+            verb: "top",
+            why: "standard output is no terminal; `luc top --once`, `luc status` and `luc trace count` print numbers"
+                .into(),
+        });
+    }
+    let sampler = Sampler::new("top", None, context.system)?;
+    watch(args, sampler, context)
+}
+
+fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let sampler = Sampler::new("top", None, context.system)?;
+    let snapshot = one_interval(sampler, args.interval, context)?;
+    if args.json {
+        return super::print_json(context, &snapshot);
+    }
+    Ok(text::print(&snapshot, context.out)?)
+}
+
+/// The numbers of one interval; it ends early if somebody asks for that.
+pub(super) fn one_interval(
+    mut sampler: Sampler,
+    interval: Duration,
+    context: &Context,
+) -> Result<Snapshot, Failure> {
+    sampler.sample(context.system)?;
+    let begin = Instant::now();
+    while begin.elapsed() < interval && !context.stopped() {
+        std::thread::sleep(PAUSE.min(interval.saturating_sub(begin.elapsed())));
+    }
+    sampler.sample(context.system)
+}
+
+fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(), Failure> {
+    let system = context.system;
+    sampler.sample(system)?;
+    let begin = Instant::now();
+    let mut state = State::new(args.interval);
+    let mut latest = begin.elapsed();
+    let mut screen = Screen::new()?;
+    let mut changed = true;
+    while !context.stopped() {
+        if changed {
+            screen.show(|frame| draw(frame, &state))?;
+        }
+        let due = (latest + state.interval).saturating_sub(begin.elapsed());
+        let input = terminal::input(PAUSE.min(due))?;
+        let now = begin.elapsed();
+        let event = match input {
+            Some(Input::Key(key)) => Event::Key(key),
+            _ if now >= latest + state.interval => {
+                latest = now;
+                match sampler.sample(system) {
+                    Ok(snapshot) => Event::Sample(snapshot),
+                    Err(failure) => Event::Failed(failure.to_string()),
+                }
+            }
+            _ => Event::Tick,
+        };
+        let had_message = state.message.is_some();
+        let quiet = matches!(event, Event::Tick);
+        let (next, action) = state.step(event, now);
+        state = next;
+        changed = !quiet || input.is_some() || had_message != state.message.is_some();
+        match action {
+            Some(Action::Quit) => break,
+            Some(Action::Set {
+                device,
+                shown,
+                knob,
+                value,
+            }) => {
+                let event = match set(system, device, &shown, knob, value) {
+                    Ok(said) => Event::Done(said),
+                    Err(failure) => Event::Failed(failure.to_string()),
+                };
+                state = state.step(event, now).0;
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What `luc set` does.
+fn set(
+    system: &dyn System,
+    device: Device,
+    shown: &str,
+    name: &str,
+    value: i64,
+) -> Result<String, Failure> {
+    let attached = sysfs::attached(system)?;
+    let attached = attached.iter().find(|one| one.device == device);
+    let attached = attached.ok_or_else(|| Failure::NotOn { path: shown.into() })?;
+    let knob = knob(name).map_err(anyhow::Error::from)?;
+    super::set::apply(system, shown, attached, knob, value)
+}

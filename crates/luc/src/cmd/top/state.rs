@@ -1,0 +1,332 @@
+//! What the view knows, and what changes it: [`State::step`] takes an event
+//! and gives back what is to be done. It reads no clock and touches no file.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use luc_control::{KnobKind, knob};
+
+use crate::sample::{JournalSample, ProcessSample, Snapshot};
+use crate::system::Device;
+
+/// Intervals that can be chosen with + and -, s.
+const INTERVALS: [f64; 9] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0];
+
+/// Samples of a journal that are kept: as many as the widest terminal shows.
+const HISTORY: usize = 512;
+
+/// How long a message stays.
+const SHOWN: Duration = Duration::from_secs(5);
+
+/// A key, by what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// End the view.
+    Quit,
+    /// Choose the journal above.
+    Up,
+    /// Choose the journal below.
+    Down,
+    /// Sort processes by the other column.
+    Sort,
+    /// The next policy.
+    Policy,
+    /// Observe or steer.
+    Mode,
+    /// Stand still, or go on.
+    Pause,
+    /// A longer interval.
+    Slower,
+    /// A shorter interval.
+    Faster,
+    /// Show or hide what keys do.
+    Help,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A key was pressed.
+    Key(Key),
+    /// An interval is over.
+    Sample(Snapshot),
+    /// An action succeeded, and how.
+    Done(String),
+    /// Something failed, and why.
+    Failed(String),
+    /// Time passed.
+    Tick,
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// End the view.
+    Quit,
+    /// Set a knob of a journal that LUC is on for.
+    Set {
+        /// The journal.
+        device: Device,
+        /// What people call it.
+        shown: String,
+        /// Name of the knob.
+        knob: &'static str,
+        /// Its new value.
+        value: i64,
+    },
+}
+
+/// Order of the processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Most fsyncs first.
+    Syncs,
+    /// Most time lost in waits first.
+    Lost,
+}
+
+/// One line for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it says.
+    pub text: String,
+    /// Whether something went wrong.
+    pub bad: bool,
+    /// When it goes.
+    until: Duration,
+}
+
+/// A sample of a journal for the sparklines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Syncs per second.
+    pub syncs_per_s: u64,
+    /// 99 of 100 syncs took no longer, us.
+    pub p99_us: u64,
+}
+
+/// Everything that is drawn.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The latest sample; None before the first interval is over.
+    pub snapshot: Option<Snapshot>,
+    /// Length of an interval.
+    pub interval: Duration,
+    /// Whether samples are ignored.
+    pub paused: bool,
+    /// Whether the keys are explained.
+    pub help: bool,
+    /// Order of the processes.
+    pub sort: Sort,
+    /// One line for a while.
+    pub message: Option<Message>,
+    /// The chosen journal: it stays chosen when others come and go.
+    chosen: Option<Device>,
+    history: HashMap<Device, VecDeque<Point>>,
+}
+
+impl State {
+    /// A view without samples.
+    pub fn new(interval: Duration) -> Self {
+        State {
+            snapshot: None,
+            interval,
+            paused: false,
+            help: false,
+            sort: Sort::Syncs,
+            message: None,
+            chosen: None,
+            history: HashMap::new(),
+        }
+    }
+
+    /// The journals.
+    pub fn journals(&self) -> &[JournalSample] {
+        self.snapshot
+            .as_ref()
+            .map_or(&[], |snapshot| &snapshot.journals)
+    }
+
+    /// Place of the chosen journal; the first one if none was chosen.
+    pub fn chosen_at(&self) -> usize {
+        let found = self
+            .journals()
+            .iter()
+            .position(|one| Some(one.device) == self.chosen);
+        found.unwrap_or(0)
+    }
+
+    /// The chosen journal.
+    pub fn chosen(&self) -> Option<&JournalSample> {
+        self.journals().get(self.chosen_at())
+    }
+
+    /// What the chosen journal did lately, oldest first.
+    pub fn history(&self) -> impl DoubleEndedIterator<Item = &Point> + ExactSizeIterator {
+        static NOTHING: VecDeque<Point> = VecDeque::new();
+        let device = self.chosen().map(|one| one.device);
+        device
+            .and_then(|device| self.history.get(&device))
+            .unwrap_or(&NOTHING)
+            .iter()
+    }
+
+    /// The processes in their order.
+    pub fn processes(&self) -> Vec<&ProcessSample> {
+        let all = self
+            .snapshot
+            .as_ref()
+            .map(|snapshot| snapshot.processes.iter());
+        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        let key = |process: &ProcessSample| match self.sort {
+            Sort::Syncs => [process.syncs_per_s, process.lost_ns_per_s],
+            Sort::Lost => [process.lost_ns_per_s, process.syncs_per_s],
+        };
+        all.sort_by(|one, other| {
+            let [a, b] = [key(one), key(other)];
+            let by = b[0].total_cmp(&a[0]).then(b[1].total_cmp(&a[1]));
+            by.then(one.pid.cmp(&other.pid))
+        });
+        all
+    }
+
+    /// What an event at a moment makes of the state.
+    #[must_use]
+    pub fn step(mut self, event: Event, now: Duration) -> (Self, Option<Action>) {
+        if self
+            .message
+            .as_ref()
+            .is_some_and(|message| message.until <= now)
+        {
+            self.message = None;
+        }
+        let action = match event {
+            Event::Key(key) => self.press(key, now),
+            Event::Sample(snapshot) if !self.paused => {
+                self.take(snapshot);
+                None
+            }
+            Event::Sample(_) | Event::Tick => None,
+            Event::Done(text) => self.say(text, false, now),
+            Event::Failed(text) => self.say(text, true, now),
+        };
+        (self, action)
+    }
+
+    fn say(&mut self, text: String, bad: bool, now: Duration) -> Option<Action> {
+        self.message = Some(Message {
+            text,
+            bad,
+            until: now + SHOWN,
+        });
+        None
+    }
+
+    fn press(&mut self, key: Key, now: Duration) -> Option<Action> {
+        match key {
+            Key::Quit => return Some(Action::Quit),
+            Key::Up => self.choose(self.chosen_at().saturating_sub(1)),
+            Key::Down => self.choose(self.chosen_at() + 1),
+            Key::Sort => {
+                self.sort = match self.sort {
+                    Sort::Syncs => Sort::Lost,
+                    Sort::Lost => Sort::Syncs,
+                }
+            }
+            Key::Policy => return self.cycle("policy", now),
+            Key::Mode => return self.cycle("mode", now),
+            Key::Pause => self.paused = !self.paused,
+            Key::Slower => {
+                let longer = |s: &&f64| **s > self.interval.as_secs_f64() + 1e-6;
+                self.pace(INTERVALS.iter().find(longer));
+            }
+            Key::Faster => {
+                let shorter = |s: &&f64| **s < self.interval.as_secs_f64() - 1e-6;
+                self.pace(INTERVALS.iter().rev().find(shorter));
+            }
+            Key::Help => self.help = !self.help,
+        }
+        None
+    }
+
+    fn pace(&mut self, interval_s: Option<&f64>) {
+        if let Some(interval_s) = interval_s {
+            self.interval = Duration::from_secs_f64(*interval_s);
+        }
+    }
+
+    fn choose(&mut self, at: usize) {
+        let last = self.journals().len().saturating_sub(1);
+        let device = self.journals().get(at.min(last)).map(|one| one.device);
+        self.chosen = device.or(self.chosen);
+    }
+
+    /// The next word of a knob of the chosen journal.
+    fn cycle(&mut self, name: &'static str, now: Duration) -> Option<Action> {
+        let Some(journal) = self.chosen() else {
+            return self.say("there is no journal to set it for".into(), true, now);
+        };
+        let shown = super::text::place(journal);
+        let device = journal.device;
+        let Some(luc) = &journal.luc else {
+            let text = format!("LUC is not on for {shown}; switch it on with `luc on {shown}`");
+            return self.say(text, true, now);
+        };
+        let word = if name == "policy" {
+            &luc.policy
+        } else {
+            &luc.mode
+        };
+        let knob = knob(name).ok()?;
+        let KnobKind::Enum(words) = knob.kind else {
+            return None;
+        };
+        // A word of a newer module: begin with the first that this build knows.
+        let next = words.iter().position(|one| one.text == word);
+        let next = next.map_or(0, |at| (at + 1) % words.len());
+        Some(Action::Set {
+            device,
+            shown,
+            knob: knob.name,
+            value: i64::try_from(next).ok()?,
+        })
+    }
+
+    fn take(&mut self, snapshot: Snapshot) {
+        let here = |device: &Device| snapshot.journals.iter().any(|one| one.device == *device);
+        self.history.retain(|device, _| here(device));
+        for journal in &snapshot.journals {
+            let points = self.history.entry(journal.device).or_default();
+            if points.len() >= HISTORY {
+                points.pop_front();
+            }
+            points.push_back(point(journal));
+        }
+        self.snapshot = Some(snapshot);
+        self.choose(self.chosen_at());
+    }
+}
+
+/// The tracer's word; without it the module's, which knows no durations of syncs.
+fn point(journal: &JournalSample) -> Point {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate of events, never below nothing"
+    )]
+    let whole = |rate: f64| rate.round() as u64;
+    match (&journal.traced, &journal.luc) {
+        (Some(traced), _) => Point {
+            syncs_per_s: whole(traced.syncs_per_s),
+            p99_us: traced.sync_p99_ns.unwrap_or(0) / 1000,
+        },
+        (None, Some(luc)) => Point {
+            syncs_per_s: luc
+                .rates
+                .as_ref()
+                .map_or(0, |rates| whole(rates.sync_events_per_s)),
+            p99_us: 0,
+        },
+        (None, None) => Point::default(),
+    }
+}

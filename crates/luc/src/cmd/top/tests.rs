@@ -1,0 +1,259 @@
+//! The view without a terminal: states step by step, screens of all sizes.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::draw::draw;
+use super::state::{Action, Event, Key, Sort, State};
+use super::{terminal, text};
+use crate::sample::{ProcessSample, Snapshot, sample_of};
+
+const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (40, 10), (20, 5)];
+
+fn screen(state: &State, (width, height): (u16, u16)) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen");
+    terminal.draw(|frame| draw(frame, state)).expect("drawn");
+    terminal
+}
+
+fn after(events: impl IntoIterator<Item = Event>) -> State {
+    let begin = State::new(Duration::from_secs(1));
+    let step = |state: State, event| state.step(event, Duration::ZERO).0;
+    events.into_iter().fold(begin, step)
+}
+
+fn sample() -> Event {
+    Event::Sample(sample_of())
+}
+
+/// Many journals with long names, many processes.
+fn crowd() -> Snapshot {
+    let mut snapshot = sample_of();
+    let journal = snapshot.journals[0].clone();
+    snapshot.journals = (0..40)
+        .map(|minor| {
+            let mut journal = journal.clone();
+            journal.device.minor = minor;
+            journal.mount_points = vec![
+                format!(
+                    "/srv/Ünterlagen/{}/volume-{minor}",
+                    "deep/".repeat(minor as usize)
+                )
+                .into(),
+            ];
+            journal
+        })
+        .collect();
+    snapshot.processes = (0..1000)
+        .map(|pid| ProcessSample {
+            pid,
+            name: format!("a process with a long name {pid}"),
+            syncs_per_s: 1e9 / f64::from(pid + 1),
+            lost_ns_per_s: f64::from(pid) * 1e6,
+            ..ProcessSample::default()
+        })
+        .collect();
+    snapshot.lacks = vec!["a long line about something that could not be had, ".repeat(5); 9];
+    snapshot
+}
+
+fn states() -> Vec<(&'static str, State)> {
+    let mut empty = sample_of();
+    empty.journals.clear();
+    empty.processes.clear();
+    let many = || (0..600).map(|_| sample());
+    let press = |key| [sample(), Event::Key(key)];
+    let failed =
+        Event::Failed("cannot set policy of /srv/data: not permitted; run it as root".into());
+    vec![
+        ("nothing yet", after([])),
+        ("no journals", after([Event::Sample(empty)])),
+        ("work", after(many())),
+        (
+            "crowd",
+            after([Event::Sample(crowd()), Event::Key(Key::Down)]),
+        ),
+        ("paused", after(press(Key::Pause))),
+        ("help", after(press(Key::Help))),
+        ("failed", after([sample(), failed])),
+    ]
+}
+
+#[test]
+fn every_state_fits_every_screen() {
+    for (name, state) in states() {
+        for size in SIZES
+            .into_iter()
+            .chain([(1, 1), (3, 2), (80, 1), (1, 24), (300, 100)])
+        {
+            let shown = screen(&state, size).backend().to_string();
+            assert_eq!(
+                shown.lines().count(),
+                usize::from(size.1),
+                "{name} {size:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn screens_look_as_they_should() {
+    for (name, state) in states() {
+        for size in [(80, 24), (40, 10)] {
+            let shown = screen(&state, size);
+            let name = format!("{name} {}x{}", size.0, size.1).replace(' ', "_");
+            assert_snapshot!(name, shown.backend());
+        }
+    }
+}
+
+#[test]
+fn plain_text_says_the_same() {
+    let mut out = Vec::new();
+    text::print(&sample_of(), &mut out).expect("written");
+    assert_snapshot!("plain", String::from_utf8(out).expect("text"));
+}
+
+#[test]
+fn the_chosen_journal_stays_chosen_when_others_go() {
+    let mut state = after([Event::Sample(crowd())]);
+    for _ in 0..50 {
+        state = state.step(Event::Key(Key::Down), Duration::ZERO).0;
+    }
+    assert_eq!(state.chosen_at(), 39);
+    state = state.step(Event::Key(Key::Up), Duration::ZERO).0;
+    let mut fewer = crowd();
+    fewer.journals.drain(..30);
+    state = state.step(Event::Sample(fewer.clone()), Duration::ZERO).0;
+    assert_eq!(state.chosen_at(), 8);
+    fewer.journals.truncate(3);
+    state = state.step(Event::Sample(fewer), Duration::ZERO).0;
+    assert_eq!(state.chosen_at(), 0, "it is gone itself");
+    assert_eq!(state.history().len(), 3);
+}
+
+#[test]
+fn keys_that_set_ask_for_it_where_luc_is_on() {
+    let step = |state: State, key| state.step(Event::Key(key), Duration::ZERO);
+    let (state, action) = step(after([sample()]), Key::Policy);
+    let Some(Action::Set {
+        shown, knob, value, ..
+    }) = action
+    else {
+        panic!("{action:?}");
+    };
+    // luc is the last policy, stock the first.
+    assert_eq!((shown.as_str(), knob, value), ("/srv/data", "policy", 0));
+    let (state, action) = step(state, Key::Mode);
+    assert!(matches!(action, Some(Action::Set { knob: "mode", .. })));
+    // LUC is off for the second journal.
+    let (state, _) = step(state, Key::Down);
+    let (state, action) = step(state, Key::Policy);
+    assert_eq!(action, None);
+    let message = state.message.expect("a word about it");
+    assert!(
+        message.bad && message.text.contains("luc on /"),
+        "{message:?}"
+    );
+    let (_, action) = step(after([]), Key::Mode);
+    assert_eq!(action, None);
+    assert_eq!(step(after([]), Key::Quit).1, Some(Action::Quit));
+}
+
+#[test]
+fn messages_go_and_paused_views_stand_still() {
+    let state = after([sample(), Event::Failed("no".into())]);
+    let (state, _) = state.step(Event::Tick, Duration::from_secs(4));
+    assert!(state.message.is_some());
+    let (state, _) = state.step(Event::Tick, Duration::from_secs(5));
+    assert!(state.message.is_none());
+    let (state, _) = state.step(Event::Key(Key::Pause), Duration::ZERO);
+    let (state, _) = state.step(Event::Sample(crowd()), Duration::ZERO);
+    assert_eq!(state.journals().len(), 2);
+    let (state, _) = state.step(Event::Key(Key::Pause), Duration::ZERO);
+    let (state, _) = state.step(Event::Sample(crowd()), Duration::ZERO);
+    assert_eq!(state.journals().len(), 40);
+}
+
+#[test]
+fn intervals_have_steps_and_ends() {
+    let mut state = State::new(Duration::from_millis(700));
+    let mut seen = Vec::new();
+    for key in [Key::Slower, Key::Faster, Key::Faster, Key::Faster] {
+        state = state.step(Event::Key(key), Duration::ZERO).0;
+        seen.push(state.interval.as_millis());
+    }
+    assert_eq!(seen, [1000, 500, 200, 200]);
+    for _ in 0..20 {
+        state = state.step(Event::Key(Key::Slower), Duration::ZERO).0;
+    }
+    assert_eq!(state.interval, Duration::from_secs(60));
+    for bad in ["0.1", "61", "NaN", "-1", "x", ""] {
+        assert!(super::interval(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn processes_are_sorted_as_asked() {
+    let state = after([sample()]);
+    let first = |state: &State| state.processes()[0].name.clone();
+    assert_eq!(first(&state), "mailer");
+    let (state, _) = state.step(Event::Key(Key::Sort), Duration::ZERO);
+    assert_eq!(state.sort, Sort::Lost);
+    assert_eq!(first(&state), "database");
+}
+
+#[test]
+fn keys_of_a_keyboard() {
+    let key = |code, modifiers| terminal::key(KeyEvent::new(code, modifiers));
+    let none = KeyModifiers::NONE;
+    assert_eq!(key(KeyCode::Char('q'), none), Some(Key::Quit));
+    assert_eq!(
+        key(KeyCode::Char('c'), KeyModifiers::CONTROL),
+        Some(Key::Quit)
+    );
+    assert_eq!(key(KeyCode::Char('p'), KeyModifiers::CONTROL), None);
+    assert_eq!(key(KeyCode::Tab, none), Some(Key::Sort));
+    assert_eq!(
+        key(KeyCode::Char('+'), KeyModifiers::SHIFT),
+        Some(Key::Slower)
+    );
+    assert_eq!(key(KeyCode::F(1), none), None);
+}
+
+#[test]
+fn small_rates_are_not_shown_as_nothing() {
+    let shown = [0.0, 0.001, 0.5, 9.99, 12.34, 123.4, 9_999.6, 1e6, 1e12].map(text::rate);
+    assert_eq!(
+        shown,
+        [
+            "0", "<0.01", "0.50", "9.99", "12.3", "123", "10.0k", "1.0M", "lots"
+        ]
+    );
+}
+
+/// On every width that somebody may have, a number is whole or not there.
+#[test]
+fn no_number_is_cut() {
+    let mut snapshot = sample_of();
+    let luc = snapshot.journals[0].luc.as_mut().expect("on");
+    luc.setpoint_events = Some(1_000_000);
+    let state = after([Event::Sample(snapshot)]);
+    for width in 30..200 {
+        let shown = screen(&state, (width, 24)).backend().to_string();
+        let row = shown.lines().nth(2).expect("a row");
+        // commits/s, which every such width has room for, and then the ratio.
+        let words: Vec<_> = row.trim_matches('"').split_whitespace().collect();
+        assert_eq!(words[1], "10.0", "{width}: {row}");
+        assert!(
+            words
+                .get(2)
+                .is_none_or(|word| ["##########", "15.7"].contains(word)),
+            "{row}"
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! Numbers as the view writes them, and a snapshot as plain text.
+
+use std::io::{self, Write};
+
+use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
+use crate::units::{duration, number, table};
+
+/// What is not known.
+pub const UNKNOWN: &str = "-";
+
+/// A rate or a ratio, three digits that matter.
+pub fn rate(value: f64) -> String {
+    match value {
+        // Six characters at most: columns are narrow.
+        value if value >= 999_950_000.0 => "lots".into(),
+        value if value >= 999_950.0 => format!("{:.1}M", value / 1e6),
+        value if value >= 9_999.5 => format!("{:.1}k", value / 1e3),
+        value if value >= 99.95 => format!("{value:.0}"),
+        value if value >= 9.995 => format!("{value:.1}"),
+        // What is not nothing is not shown as nothing.
+        value if value > 0.0 && value < 0.005 => "<0.01".into(),
+        value if value > 0.0 => format!("{value:.2}"),
+        _ => "0".into(),
+    }
+}
+
+fn known(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), rate)
+}
+
+fn time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| UNKNOWN.into(), |ns| duration(number(ns)))
+}
+
+/// Time per second of time.
+pub fn time_per_s(ns_per_s: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "three digits are shown")]
+    let ns = ns_per_s.round() as i64;
+    if ns == 0 { "0".into() } else { duration(ns) }
+}
+
+/// What people call a journal: where it is mounted first.
+pub fn place(journal: &JournalSample) -> String {
+    let point = journal.mount_points.first();
+    let shown = point.map_or_else(|| journal.name.clone(), |point| point.display().to_string());
+    // Mount points may hold anything, and this is for a terminal.
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    shown.chars().map(plain).collect()
+}
+
+/// Heads of the columns of [`journal_cells`].
+pub const JOURNAL_HEADS: [&str; 8] = [
+    "journal",
+    "commits/s",
+    "per/set",
+    "p50",
+    "p99",
+    "late",
+    "delayed/s",
+    "LUC",
+];
+
+/// One row about a journal.
+pub fn journal_cells(journal: &JournalSample) -> [String; 8] {
+    let traced = journal.traced.as_ref();
+    let luc = journal.luc.as_ref();
+    let rates = luc.and_then(|luc| luc.rates.as_ref());
+    let commits = traced.map(|traced| traced.commits_per_s);
+    let commits = commits.or(rates.map(|rates| rates.commits_per_s));
+    let each = match (traced, rates) {
+        (Some(traced), _) => traced.syncs_per_commit,
+        (None, Some(rates)) => rates.sync_events_per_commit,
+        (None, None) => None,
+    };
+    let set = luc.and_then(|luc| luc.setpoint_events);
+    let set = set.map_or_else(|| UNKNOWN.into(), |events| events.to_string());
+    // Without LUC the tracer knows of delayed writes, too.
+    let buffer = traced.and_then(|traced| traced.waits.first());
+    let delayed = rates.map(|rates| rates.writes_delayed_per_s);
+    let delayed = delayed.or(buffer.map(|wait| wait.per_s));
+    let late = traced.and_then(|traced| traced.late_share);
+    [
+        place(journal),
+        known(commits),
+        format!("{}/{set}", known(each)),
+        time(traced.and_then(|traced| traced.sync_p50_ns)),
+        time(traced.and_then(|traced| traced.sync_p99_ns)),
+        late.map_or_else(|| UNKNOWN.into(), |late| format!("{:.0}%", late * 100.0)),
+        known(delayed),
+        luc.map_or_else(|| "off".into(), luc_cell),
+    ]
+}
+
+/// `luc: set point`, in parentheses while it only observes.
+fn luc_cell(luc: &LucSample) -> String {
+    let policy = if luc.mode == "observe" {
+        format!("({})", luc.policy)
+    } else {
+        luc.policy.clone()
+    };
+    let reasons = luc.rates.as_ref().map(|rates| &rates.reasons);
+    match reasons.and_then(|reasons| reasons.first()) {
+        Some(reason) => format!("{policy}: {}", reason_text(reason.name)),
+        None => policy,
+    }
+}
+
+/// What LUC does for a journal, in one line.
+pub fn luc_line(journal: &JournalSample) -> String {
+    let Some(luc) = &journal.luc else {
+        return "LUC off".into();
+    };
+    let mode = match luc.mode.as_str() {
+        "steer" => "steering",
+        "observe" => "observing only",
+        other => other,
+    };
+    let set = luc.setpoint_events.map(|events| events.to_string());
+    let set = match (luc.setpoint_automatic, set) {
+        (true, Some(set)) => format!("set point {set} (automatic)"),
+        (_, Some(set)) => format!("set point {set}"),
+        (_, None) => "set point automatic".into(),
+    };
+    let mut parts = vec![format!("policy {}, {mode}", luc.policy), set];
+    if let Some(rates) = &luc.rates {
+        let held = rate(rates.held_per_s);
+        parts.push(match rates.held_mean_ns {
+            Some(mean) => format!("held {held}/s for {}", duration(number(mean))),
+            None => format!("held {held}/s"),
+        });
+        parts.push(format!("copies {}/s", rate(rates.copies_per_s)));
+        let all: u64 = rates.reasons.iter().map(|reason| reason.commits).sum();
+        let shown: Vec<_> = rates
+            .reasons
+            .iter()
+            .map(|reason| {
+                let percent = reason.commits as f64 * 100.0 / all.max(1) as f64;
+                format!("{} {percent:.0}%", reason_text(reason.name))
+            })
+            .collect();
+        if !shown.is_empty() {
+            parts.push(format!("started: {}", shown.join(", ")));
+        }
+    }
+    parts.join("; ")
+}
+
+/// Heads of the columns of [`process_cells`].
+pub const PROCESS_HEADS: [&str; 6] = [
+    "pid",
+    "process",
+    "fsyncs/s",
+    "late/s",
+    "in fsync/s",
+    "lost/s",
+];
+
+/// One row about a process.
+pub fn process_cells(process: &ProcessSample) -> [String; 6] {
+    [
+        process.pid.to_string(),
+        process.name.clone(),
+        rate(process.syncs_per_s),
+        rate(process.late_per_s),
+        time_per_s(process.sync_ns_per_s),
+        time_per_s(process.lost_ns_per_s),
+    ]
+}
+
+/// What LUC does on this machine, in few words.
+pub fn luc_state(snapshot: &Snapshot) -> String {
+    let on = snapshot.journals.iter().filter(|one| one.luc.is_some());
+    match (snapshot.module_loaded, on.count()) {
+        (false, _) => "LUC not loaded".into(),
+        (true, 0) => "LUC off".into(),
+        (true, on) => format!("LUC on for {on} of {}", snapshot.journals.len()),
+    }
+}
+
+/// Processes that are printed at most.
+const PROCESSES_MAX: usize = 20;
+
+/// One interval as plain text.
+pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
+    let state = luc_state(snapshot);
+    let (kernel, interval_s) = (&snapshot.kernel, snapshot.interval_s);
+    writeln!(out, "Linux {kernel}, {interval_s:.1} s, {state}")?;
+    for lack in &snapshot.lacks {
+        writeln!(out, "note: {lack}")?;
+    }
+    if let Some(lost @ 1..) = snapshot.events_lost {
+        writeln!(out, "note: {lost} events were lost; sums are lower bounds")?;
+    }
+    if snapshot.journals.is_empty() {
+        writeln!(out, "no ext4 journal is mounted read-write")?;
+        return Ok(());
+    }
+    writeln!(out)?;
+    let rows: Vec<_> = snapshot.journals.iter().map(journal_cells).collect();
+    table(out, JOURNAL_HEADS, &rows)?;
+    for journal in &snapshot.journals {
+        print_details(journal, out)?;
+    }
+    let mut processes: Vec<_> = snapshot.processes.iter().collect();
+    processes.sort_by(|a, b| b.syncs_per_s.total_cmp(&a.syncs_per_s));
+    if !processes.is_empty() {
+        writeln!(out)?;
+        let rows: Vec<_> = processes
+            .into_iter()
+            .take(PROCESSES_MAX)
+            .map(process_cells)
+            .collect();
+        table(out, PROCESS_HEADS, &rows)?;
+    }
+    Ok(())
+}
+
+fn print_details(journal: &JournalSample, out: &mut dyn Write) -> io::Result<()> {
+    if journal.luc.is_some() {
+        writeln!(out, "{}: {}", place(journal), luc_line(journal))?;
+    }
+    match waits_line(journal) {
+        Some(waits) => writeln!(out, "{}: {waits}", place(journal)),
+        None => Ok(()),
+    }
+}
+
+/// Which waits there were inside operations, in one line; None if there were none.
+pub fn waits_line(journal: &JournalSample) -> Option<String> {
+    let waits = journal.traced.iter().flat_map(|traced| &traced.waits);
+    let shown: Vec<_> = waits
+        .filter(|wait| wait.per_s > 0.0)
+        .map(|wait| {
+            let mean = time(wait.mean_ns);
+            format!("{} {}/s, mean {mean}", wait.kind, rate(wait.per_s))
+        })
+        .collect();
+    (!shown.is_empty()).then(|| shown.join("; "))
+}

@@ -1,0 +1,213 @@
+//! `luc trace count`
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::ValueHint;
+use luc_bpf::{Counts, Histogram, Mode, ProcessCounts, Tracer, WAITS};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::during::{during, hand_on};
+use super::failed;
+use super::watch::{Watch, attach};
+use crate::Context;
+use crate::cmd::print_json;
+use crate::exit::Failure;
+use crate::tracer::untraceable;
+use crate::units::{count, counted, duration, number};
+
+/// Arguments of `luc trace count`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    watch: Watch,
+    /// Count for this long
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Where to put the answer [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Count while this command runs; its exit status becomes luc's
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// How often somebody looks whether it is over.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What was counted on a file system.
+struct Answer {
+    device: String,
+    time: Duration,
+    counts: Counts,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let tracer = attach(&args.watch, Mode::Counts, 0, context)?.map_err(failed_to_trace)?;
+    let begin = Instant::now();
+    let limit = args.seconds.map(Duration::from_secs);
+    let status = during(&args.command, limit, PAUSE, context, || Ok(()))?;
+    let time = begin.elapsed();
+    let lost = tracer.lost().map_err(failed_to_trace)?;
+    let answers = answers(&tracer, time).map_err(failed_to_trace)?;
+    let processes = tracer.processes().map_err(failed_to_trace)?;
+    drop(tracer);
+    tell(args, &answers, &processes, lost, context)?;
+    hand_on(&args.command, status)
+}
+
+fn failed_to_trace(error: luc_bpf::TracerError) -> Failure {
+    untraceable("trace count", error)
+}
+
+fn answers(tracer: &Tracer, time: Duration) -> Result<Vec<Answer>, luc_bpf::TracerError> {
+    let mut answers = Vec::new();
+    for dev in tracer.devs() {
+        let counts = tracer.counts(*dev)?.unwrap_or_default();
+        answers.push(Answer {
+            device: dev.to_string(),
+            time,
+            counts,
+        });
+    }
+    Ok(answers)
+}
+
+fn tell(
+    args: &Args,
+    answers: &[Answer],
+    processes: &[(u32, ProcessCounts)],
+    lost: u64,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let mut file;
+    let mut to = Context {
+        system: context.system,
+        out: match &args.output {
+            None => &mut *context.out,
+            Some(path) => {
+                let shown = path.display().to_string();
+                let made = File::create(path).map_err(|error| failed(shown, &error))?;
+                file = BufWriter::new(made);
+                &mut file
+            }
+        },
+        err: &mut *context.err,
+        stop: context.stop.clone(),
+    };
+    if args.json {
+        let report = json!({
+            "schema": 1,
+            "events_lost": lost,
+            "file_systems": answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
+            "processes": processes.iter().map(process_json).collect::<Vec<_>>(),
+        });
+        print_json(&mut to, &report)?;
+    } else {
+        for answer in answers {
+            answer.print(to.out)?;
+        }
+        if lost > 0 {
+            let lost = counted(number(lost), "event was", "events were");
+            writeln!(to.err, "luc: note: {lost} lost; sums are lower bounds")?;
+        }
+    }
+    Ok(to.out.flush()?)
+}
+
+fn process_json((process, counts): &(u32, ProcessCounts)) -> Value {
+    json!({
+        "pid": process,
+        "syncs": counts.syncs,
+        "sync_ns": counts.sync_ns,
+        "syncs_late": counts.syncs_late,
+        "wait_ns": counts.wait_ns,
+    })
+}
+
+#[derive(Serialize)]
+struct Quantiles {
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+}
+
+impl Quantiles {
+    fn of(hist: &Histogram) -> Self {
+        Self {
+            p50_ns: hist.quantile_ns(0.5),
+            p99_ns: hist.quantile_ns(0.99),
+        }
+    }
+}
+
+impl Answer {
+    fn to_json(&self) -> Value {
+        let c = &self.counts;
+        let waits = WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns));
+        let waits: serde_json::Map<String, Value> = waits
+            .map(|(kind, (waits, ns))| (kind.to_string(), json!({"count": waits, "time_ns": ns})))
+            .collect();
+        json!({
+            "device": self.device,
+            "time_s": self.time.as_secs_f64(),
+            "syncs": c.syncs,
+            "sync_ns": c.sync_ns,
+            "syncs_by_commits": c.syncs_by_commits,
+            "sync": Quantiles::of(&c.sync_hist),
+            "commits": c.commits,
+            "commit_ns": c.commit_ns,
+            "syncs_per_commit": c.syncs_per_commit(),
+            "waits": waits,
+            "wait_buffer": Quantiles::of(&c.wait_hist),
+        })
+    }
+
+    fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let c = &self.counts;
+        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(number(ns)));
+        let mean = |sum: u64, n: u64| time(sum.checked_div(n));
+        let per_s = |n: u64| format!("{:.1}/s", n as f64 / self.time.as_secs_f64().max(1e-9));
+        writeln!(out, "{}, {:.1} s", self.device, self.time.as_secs_f64())?;
+        let sync = Quantiles::of(&c.sync_hist);
+        writeln!(
+            out,
+            "  syncs    {} ({}), mean {}, p50 {}, p99 {}",
+            count(number(c.syncs)),
+            per_s(c.syncs),
+            mean(c.sync_ns, c.syncs),
+            time(sync.p50_ns),
+            time(sync.p99_ns)
+        )?;
+        let [none, one, two, more] = c.syncs_by_commits.map(|n| count(number(n)));
+        writeln!(
+            out,
+            "           waited for no commit {none}, for one {one}, for two {two}, for more {more}"
+        )?;
+        let each = c.syncs_per_commit();
+        writeln!(
+            out,
+            "  commits  {} ({}), mean {}, {} syncs each",
+            count(number(c.commits)),
+            per_s(c.commits),
+            mean(c.commit_ns, c.commits),
+            each.map_or_else(|| "-".to_owned(), |each| format!("{each:.2}"))
+        )?;
+        for (kind, (waits, ns)) in WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns)) {
+            writeln!(
+                out,
+                "  {:<11} {}, mean {}",
+                kind.text(),
+                count(number(*waits)),
+                mean(*ns, *waits)
+            )?;
+        }
+        Ok(())
+    }
+}

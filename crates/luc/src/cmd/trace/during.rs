@@ -1,0 +1,82 @@
+//! For how long: a time, a command, or until somebody stops it.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use super::failed;
+use crate::Context;
+use crate::exit::Failure;
+
+/// Does `each` again and again, `pause` apart, until the time is over, the command has ended,
+/// or somebody stops it. Gives the command's status unless it was ended because time was over.
+pub fn during(
+    command: &[String],
+    limit: Option<Duration>,
+    pause: Duration,
+    context: &Context,
+    mut each: impl FnMut() -> io::Result<()>,
+) -> Result<Option<ExitStatus>, Failure> {
+    let begin = Instant::now();
+    let mut child = start(command)?;
+    let mut ending = false;
+    loop {
+        if let Err(error) = each() {
+            // The disk is full, say: what the command does is no longer seen.
+            if let Some(child) = &mut child {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            return Err(failed("recording", &error));
+        }
+        let late = limit.is_some_and(|limit| begin.elapsed() >= limit);
+        let over = late || context.stopped();
+        let Some(running) = &mut child else {
+            if over {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            continue;
+        };
+        if let Some(status) = running.try_wait()? {
+            // A command that was ended as asked has not failed.
+            return Ok((!late).then_some(status));
+        }
+        if over && !ending {
+            // Politely, so that it can clean up; what it still does is seen.
+            let id = rustix::process::Pid::from_child(running);
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            ending = true;
+        }
+        std::thread::sleep(pause);
+    }
+}
+
+fn start(command: &[String]) -> Result<Option<Child>, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(None);
+    };
+    let child = Command::new(program).args(arguments).spawn();
+    child.map(Some).map_err(|error| Failure::Command {
+        command: program.clone(),
+        how: format!("cannot be started: {}", crate::cmd::plain(&error)),
+        status: None,
+    })
+}
+
+/// Makes the command's status that of the verb.
+pub fn hand_on(command: &[String], status: Option<ExitStatus>) -> Result<(), Failure> {
+    let Some(status) = status.filter(|status| !status.success()) else {
+        return Ok(());
+    };
+    Err(Failure::Command {
+        command: command.first().cloned().unwrap_or_default(),
+        how: status.to_string(),
+        // As a shell reports it: 128 and the number of the signal.
+        status: status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal))
+            .and_then(|code| u8::try_from(code).ok()),
+    })
+}

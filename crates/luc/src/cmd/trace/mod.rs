@@ -1,0 +1,63 @@
+//! `luc trace`
+
+mod count;
+mod during;
+mod export;
+mod module_events;
+mod rank;
+pub mod read;
+mod record;
+mod spans;
+mod summary;
+mod tape;
+mod watch;
+
+use crate::Context;
+use crate::exit::Failure;
+
+/// Record what file systems, their journals and LUC do
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Write operations, commits, waits and LUC's decisions to a file
+    ///
+    /// Watches opens, writes, syncs and closes on ext4 file systems, their journal commits, and who
+    /// waits for those, with BPF: neither LUC's module nor a change of any program is needed. Where the
+    /// module is loaded, its decisions are in the recording too. Ends with the command, after the
+    /// given time, or with Ctrl-C. What the kernel had to drop is counted in the file and here.
+    Record(record::Args),
+    /// Count syncs, commits and waits, and print sums and quantiles
+    ///
+    /// The kernel's side adds them up, so that it costs little enough to be left on. Ends as `record` does.
+    Count(count::Args),
+    /// Say what a recording shows: operations, commits, and who waited for what
+    Summary(summary::Args),
+    /// Compare recordings: which of the measured quantities go with throughput
+    ///
+    /// Each recording is one run of a workload, with something varied between them: threads, processor
+    /// speed, disk, LUC off and on. At least three are needed, ten or more say something.
+    Rank(rank::Args),
+    /// Turn a recording into another program's format
+    Export(export::Args),
+}
+
+/// Runs the verb.
+pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
+    match verb {
+        Verb::Record(args) => record::run(args, context),
+        Verb::Count(args) => count::run(args, context),
+        Verb::Summary(args) => summary::run(args, context),
+        Verb::Rank(args) => rank::run(args, context),
+        Verb::Export(args) => export::run(args, context),
+    }
+}
+
+/// What the system refused while a trace was made.
+fn failed(what: impl Into<String>, error: &std::io::Error) -> Failure {
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        return crate::sysfs::denied("record a trace");
+    }
+    Failure::Trace {
+        what: what.into(),
+        why: super::plain(error),
+    }
+}

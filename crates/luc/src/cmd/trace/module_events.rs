@@ -1,0 +1,78 @@
+//! The module's tracepoints as a source of a recording.
+
+use std::io;
+
+use super::failed;
+use super::tape::Tape;
+use crate::exit::Failure;
+use crate::system::System;
+use crate::tracefs::{self, Instance};
+use crate::{module, sysfs};
+
+/// A tracefs instance that is being read line by line.
+pub struct ModuleEvents {
+    instance: Instance,
+    buffer: Vec<u8>,
+    /// Begin of a line whose end has not come yet.
+    rest: Vec<u8>,
+}
+
+impl ModuleEvents {
+    /// Why the module's tracepoints cannot be recorded, if so.
+    pub fn obstacle(system: &dyn System) -> Option<Failure> {
+        if !sysfs::loaded(system) {
+            return Some(Failure::ModuleUnavailable {
+                why: "not loaded, so there is nothing of it to record".into(),
+                fix: "switch LUC on first".into(),
+            });
+        }
+        if tracefs::root(system).is_some() {
+            return None;
+        }
+        Some(if module::capable(system, module::Capability::SysAdmin) {
+            Failure::Trace {
+                what: "recording".into(),
+                why: "tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing".into(),
+            }
+        } else {
+            sysfs::denied("record a trace")
+        })
+    }
+
+    /// Switches the tracepoints on.
+    pub fn new(system: &dyn System, buffer_kib: u32) -> Result<Self, Failure> {
+        let root = tracefs::root(system).unwrap_or_default();
+        let instance = Instance::new(system, root, buffer_kib)
+            .map_err(|error| failed("instance of tracefs", &error))?;
+        Ok(Self {
+            instance,
+            buffer: vec![0; 1 << 16],
+            rest: Vec::new(),
+        })
+    }
+
+    /// Puts on the tape what is there.
+    pub fn drain(&mut self, tape: &mut Tape) -> io::Result<()> {
+        loop {
+            let got = self.instance.read(&mut self.buffer)?;
+            if got == 0 {
+                return Ok(());
+            }
+            self.rest.extend_from_slice(&self.buffer[..got]);
+            let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+                continue;
+            };
+            let whole: Vec<u8> = self.rest.drain(..=end).collect();
+            for line in whole.split_inclusive(|byte| *byte == b'\n') {
+                tape.line(line)?;
+            }
+        }
+    }
+
+    /// Switches the tracepoints off and takes the rest and what was lost.
+    pub fn finish(mut self, tape: &mut Tape) -> io::Result<()> {
+        self.instance.stop()?;
+        self.drain(tape)?;
+        tape.lines_lost(&self.instance.losses()?)
+    }
+}

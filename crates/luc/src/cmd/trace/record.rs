@@ -1,0 +1,156 @@
+//! `luc trace record`
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use luc_bpf::Mode;
+use luc_trace::Header;
+
+use super::during::{during, hand_on};
+use super::failed;
+use super::module_events::ModuleEvents;
+use super::spans::Spans;
+use super::tape::Tape;
+use super::watch::{Watch, attach};
+use crate::Context;
+use crate::exit::Failure;
+use crate::tracer::{PAUSE, untraceable};
+use crate::{module, sysfs};
+
+/// Largest buffer, KiB.
+pub const BUFFER_KIB_MAX: u32 = 1 << 20;
+
+/// Where a recording comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Origin {
+    /// Whatever is there
+    Both,
+    /// BPF programs: operations, commits, waits
+    Tracer,
+    /// The module's tracepoints: decisions
+    Module,
+}
+
+/// Arguments of `luc trace record`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to put the recording
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    watch: Watch,
+    /// Record for this long
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
+    /// Buffers between kernel and program, KiB: that of spans, and that of each CPU's tracepoints; larger
+    /// ones lose less
+    #[arg(long, value_name = "KIB", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(16..=i64::from(BUFFER_KIB_MAX)))]
+    buffer_kib: u32,
+    /// What to record
+    #[arg(long, value_enum, default_value = "both")]
+    from: Origin,
+    /// Record while this command runs; its exit status becomes luc's
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let mut sources = Sources::new(args, context)?;
+    let shown = args.output.display().to_string();
+    let file = File::create(&args.output).map_err(|error| failed(&shown, &error))?;
+    let header = header(&sources, context);
+    let mut tape = Tape::new(file, &header).map_err(|error| failed(&shown, &error))?;
+    let limit = args.seconds.map(Duration::from_secs);
+    let status = during(&args.command, limit, PAUSE, context, || {
+        sources.drain(&mut tape)
+    })?;
+    sources
+        .finish(&mut tape)
+        .map_err(|error| failed(&shown, &error))?;
+    let summary = tape.finish().map_err(|error| failed(&shown, &error))?;
+    summary.tell(context, &args.output, args.buffer_kib)?;
+    hand_on(&args.command, status)
+}
+
+fn header(sources: &Sources, context: &Context) -> Header {
+    let system = context.system;
+    // Both kinds of time stamps are of the monotonic clock, which begins anew with each boot.
+    let mut header = Header::default()
+        .with("luc", env!("CARGO_PKG_VERSION"))
+        .with("clock", "monotonic");
+    if let Ok(boot) = system.read("/proc/sys/kernel/random/boot_id") {
+        header = header.with("boot", boot.trim());
+    }
+    if let Ok(release) = module::release(system) {
+        header = header.with("kernel", &release);
+    }
+    if let Some(version) = sysfs::version(system) {
+        header = header.with("module", &version);
+    }
+    if let Some(spans) = &sources.spans {
+        header = header.with("tracer", &spans.means());
+    }
+    header
+}
+
+/// What is being recorded.
+struct Sources {
+    spans: Option<Spans>,
+    events: Option<ModuleEvents>,
+}
+
+impl Sources {
+    /// Takes what there is of what was asked for; with nothing of it, says why.
+    fn new(args: &Args, context: &mut Context) -> Result<Self, Failure> {
+        let obstacle = ModuleEvents::obstacle(context.system);
+        let events = match (args.from, obstacle) {
+            (Origin::Module, Some(failure)) => return Err(failure),
+            (Origin::Tracer, _) | (Origin::Both, Some(_)) => None,
+            (Origin::Both | Origin::Module, None) => {
+                Some(ModuleEvents::new(context.system, args.buffer_kib)?)
+            }
+        };
+        if args.from == Origin::Module {
+            return Ok(Self {
+                spans: None,
+                events,
+            });
+        }
+        let spans = match attach(&args.watch, Mode::Timeline, args.buffer_kib, context)? {
+            Ok(tracer) => Some(Spans(tracer)),
+            Err(error) if events.is_some() && args.from == Origin::Both => {
+                writeln!(
+                    context.err,
+                    "luc: note: only what the module tells is recorded: {error}"
+                )?;
+                None
+            }
+            Err(error) => {
+                return Err(untraceable("trace record", error));
+            }
+        };
+        Ok(Self { spans, events })
+    }
+
+    fn drain(&mut self, tape: &mut Tape) -> std::io::Result<()> {
+        if let Some(spans) = &mut self.spans {
+            spans.drain(tape)?;
+        }
+        if let Some(events) = &mut self.events {
+            events.drain(tape)?;
+        }
+        tape.flush()
+    }
+
+    fn finish(self, tape: &mut Tape) -> std::io::Result<()> {
+        if let Some(spans) = self.spans {
+            spans.finish(tape)?;
+        }
+        if let Some(events) = self.events {
+            events.finish(tape)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! The recording that is being written.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use luc_trace::{Event, Header, SPAN_BYTES, SpanKind, Writer, parse_line};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::units::{count, counted, number};
+
+/// A recording and what it holds so far.
+pub struct Tape {
+    writer: Writer<BufWriter<File>>,
+    totals: Totals,
+}
+
+#[derive(Default)]
+struct Totals {
+    decisions: i64,
+    commits: i64,
+    write_delays: i64,
+    lines_lost: u64,
+    /// By number of their kind.
+    spans: [i64; SpanKind::ALL.len()],
+    spans_lost: u64,
+}
+
+impl Tape {
+    /// Begins a file.
+    pub fn new(file: File, header: &Header) -> io::Result<Self> {
+        Ok(Tape {
+            writer: Writer::new(BufWriter::new(file), header)?,
+            totals: Totals::default(),
+        })
+    }
+
+    /// Takes a line of ftrace. One that cannot be read is kept as it is; who reads the recording
+    /// will name it.
+    pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
+            match record.event {
+                Event::Decision { .. } => self.totals.decisions += 1,
+                Event::Commit { .. } => self.totals.commits += 1,
+                Event::WriteDelay { .. } => self.totals.write_delays += 1,
+                Event::Lost { events } => self.totals.lines_lost += events.unwrap_or(1),
+            }
+        }
+        self.writer.raw_line(line)
+    }
+
+    /// Takes a span.
+    pub fn span(&mut self, span: &[u8; SPAN_BYTES]) -> io::Result<()> {
+        let kind = usize::from(u16::from_le_bytes([span[80], span[81]]));
+        if let Some(total) = self.totals.spans.get_mut(kind) {
+            *total += 1;
+        }
+        self.writer.raw_span(span)
+    }
+
+    /// Notes spans that were lost.
+    pub fn spans_lost(&mut self, spans: u64) -> io::Result<()> {
+        if spans == 0 {
+            return Ok(());
+        }
+        self.totals.spans_lost += spans;
+        self.writer.spans_lost(spans)
+    }
+
+    /// Notes what ftrace lost, by processor, as far as no line told of it.
+    pub fn lines_lost(&mut self, losses: &[(u32, u64)]) -> io::Result<()> {
+        let all: u64 = losses.iter().map(|(_, lost)| lost).sum();
+        let told = self.totals.lines_lost;
+        if let Some(silent) = all.checked_sub(told).filter(|lost| *lost > 0) {
+            let cpu = losses.iter().max_by_key(|(_, lost)| *lost);
+            self.writer
+                .lost(cpu.map_or(0, |(cpu, _)| *cpu), Some(silent))?;
+            self.totals.lines_lost = all;
+        }
+        Ok(())
+    }
+
+    /// Hands over to the system what was gathered.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    /// Ends the recording in order.
+    pub fn finish(self) -> io::Result<Summary> {
+        self.writer.finish()?;
+        Ok(Summary(self.totals))
+    }
+}
+
+/// What a finished recording holds.
+pub struct Summary(Totals);
+
+impl Summary {
+    /// A line about it, and what to do where something is missing.
+    pub fn tell(&self, context: &mut Context, path: &Path, buffer_kib: u32) -> Result<(), Failure> {
+        let totals = &self.0;
+        let mut parts = Vec::new();
+        let mut part = |n: i64, one: &str, many: &str| {
+            if n > 0 {
+                parts.push(counted(n, one, many));
+            }
+        };
+        let of = |kinds: &[SpanKind]| -> i64 {
+            let kinds = kinds.iter();
+            kinds
+                .map(|kind| totals.spans[usize::from(kind.number())])
+                .sum()
+        };
+        part(of(&[SpanKind::Open]), "open", "opens");
+        part(of(&[SpanKind::Write]), "write", "writes");
+        let syncs = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
+        part(of(&syncs), "sync", "syncs");
+        part(of(&[SpanKind::Close]), "close", "closes");
+        part(of(&[SpanKind::Commit]), "journal commit", "journal commits");
+        let waits = [
+            SpanKind::WaitBuffer,
+            SpanKind::WaitLocked,
+            SpanKind::WaitSpace,
+        ];
+        part(of(&waits), "wait", "waits");
+        part(totals.decisions, "decision", "decisions");
+        part(totals.commits, "commit of LUC", "commits of LUC");
+        part(totals.write_delays, "delayed write", "delayed writes");
+        if parts.is_empty() {
+            parts.push("nothing happened".to_owned());
+        }
+        let lost = totals.lines_lost.saturating_add(totals.spans_lost);
+        writeln!(
+            context.err,
+            "luc: {}: {}; {} lost",
+            path.display(),
+            parts.join(", "),
+            count(number(lost)),
+        )?;
+        if lost > 0 {
+            writeln!(
+                context.err,
+                "luc: note: the buffer was full; a larger one loses less: --buffer-kib {}",
+                buffer_kib
+                    .saturating_mul(4)
+                    .min(super::record::BUFFER_KIB_MAX)
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! What to watch: arguments that the verbs share, and attaching the tracer.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use luc_bpf::{Mode, Settings, Tracer, TracerError};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::tracer;
+
+/// Ways to look at a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Means {
+    /// Trampolines at entry and exit
+    Fentry,
+    /// Kernel probes
+    Kprobe,
+}
+
+impl From<Means> for luc_bpf::Means {
+    fn from(means: Means) -> Self {
+        match means {
+            Means::Fentry => Self::Fentry,
+            Means::Kprobe => Self::Kprobe,
+        }
+    }
+}
+
+/// Whom to watch, and how.
+#[derive(Debug, Default, clap::Args)]
+pub struct Watch {
+    /// Watch the file system of this path or block device; may be given several times [default: all
+    /// that are ext4]
+    #[arg(long = "on", value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Only operations of this process; may be given several times. Commits are always seen
+    #[arg(long = "pid", value_name = "PID")]
+    pub processes: Vec<u32>,
+    /// Only operations of tasks in this control group or below it; may be given several times
+    #[arg(long = "cgroup", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cgroups: Vec<PathBuf>,
+    /// How to look at functions of the kernel [default: fentry, and kprobes where that cannot be had]
+    #[arg(long, value_enum, value_name = "MEANS")]
+    pub means: Option<Means>,
+}
+
+/// Attaches the tracer to what was asked for; see [`tracer::attach`].
+pub fn attach(
+    watch: &Watch,
+    mode: Mode,
+    ring_kib: u32,
+    context: &mut Context,
+) -> Result<Result<Tracer, TracerError>, Failure> {
+    let devs = tracer::devs(&watch.paths, context.system)?;
+    let mut settings = Settings::new(devs, mode);
+    settings.processes.clone_from(&watch.processes);
+    settings.cgroups.clone_from(&watch.cgroups);
+    settings.ring_kib = ring_kib;
+    if let Some(means) = watch.means {
+        settings.means = vec![means.into()];
+    }
+    tracer::attach(&settings, context)
+}

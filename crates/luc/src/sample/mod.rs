@@ -1,0 +1,259 @@
+//! What journals and processes do, sampled: the one source of the numbers of
+//! `luc top`, `luc exporter` and `luc status --live`.
+//!
+//! A [`Sampler`] takes [`Reading`]s, which are totals; a [`Snapshot`] is what
+//! two of them say together. There are two sources: the tracer, which needs
+//! rights but not the module, and the module's counters, which anybody may
+//! read. One that cannot be had is a line in the snapshot.
+
+mod reading;
+mod snapshot;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use luc_bpf::{Mode, Settings, Tracer, TracerError};
+
+use crate::exit::Failure;
+use crate::journal::{self, Journal};
+use crate::system::{Device, System};
+use crate::{module, sysfs, tracer};
+
+pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
+#[cfg(test)]
+pub(crate) use snapshot::tests::{reading, sample_of};
+pub use snapshot::{JournalSample, LucRates, LucSample, ProcessSample, Reason, Snapshot};
+pub use snapshot::{Traced, Wait, reason_text};
+
+/// The tracer, if it can be had, and what it does not see.
+struct Tracing {
+    tracer: Result<Tracer, TracerError>,
+    /// Counts which tracer it is: another one begins from nothing.
+    generation: u32,
+    /// The file systems that it was attached for, whether it watches them all or not.
+    asked: Vec<Device>,
+    lacks: Vec<String>,
+}
+
+/// Takes readings.
+pub struct Sampler {
+    verb: &'static str,
+    /// Whether processes are read, too.
+    processes: bool,
+    begin: Instant,
+    kernel: String,
+    only: Option<Device>,
+    /// The mount table as it was last read; the same one needs no second look
+    /// at the superblocks.
+    mounts: String,
+    journals: Vec<Journal>,
+    tracing: Tracing,
+    names: BTreeMap<u32, String>,
+    before: Option<Reading>,
+}
+
+impl Sampler {
+    /// Attaches to every ext4 and ext3 journal that can commit, or to one.
+    ///
+    /// # Errors
+    /// There is neither the tracer nor the module to ask, and why.
+    pub fn new(
+        verb: &'static str,
+        only: Option<Device>,
+        system: &dyn System,
+    ) -> Result<Self, Failure> {
+        let mut sampler = Sampler {
+            verb,
+            processes: true,
+            begin: Instant::now(),
+            kernel: module::release(system).unwrap_or_default(),
+            only,
+            mounts: String::new(),
+            journals: Vec::new(),
+            tracing: Tracing {
+                tracer: Err(pretended()),
+                generation: 0,
+                asked: Vec::new(),
+                lacks: Vec::new(),
+            },
+            names: BTreeMap::new(),
+            before: None,
+        };
+        sampler.look(system)?;
+        sampler.attach(system);
+        if sysfs::loaded(system) {
+            return Ok(sampler);
+        }
+        match std::mem::replace(&mut sampler.tracing.tracer, Err(pretended())) {
+            Ok(tracer) => sampler.tracing.tracer = Ok(tracer),
+            Err(error) => return Err(tracer::untraceable(verb, error)),
+        }
+        Ok(sampler)
+    }
+
+    /// Leaves processes out, for who wants totals of journals only.
+    #[must_use]
+    pub fn without_processes(self) -> Self {
+        Sampler {
+            processes: false,
+            ..self
+        }
+    }
+
+    /// Finds the journals, if the mount table changed.
+    fn look(&mut self, system: &dyn System) -> Result<(), Failure> {
+        let mounts = system.read("/proc/self/mountinfo")?;
+        if mounts == self.mounts {
+            return Ok(());
+        }
+        let mut journals = journal::journals(system)?;
+        journals.retain(|one| one.obstacle().is_none());
+        journals.retain(|one| self.only.is_none_or(|only| one.device == only));
+        self.mounts = mounts;
+        self.journals = journals;
+        Ok(())
+    }
+
+    fn attach(&mut self, system: &dyn System) {
+        let devices: Vec<Device> = self.journals.iter().map(|one| one.device).collect();
+        let mut lacks = Vec::new();
+        let tracer = attach(&devices, system, &mut lacks);
+        if let Err(error) = &tracer {
+            lacks.push(format!("nothing is traced: {error}"));
+        }
+        self.tracing = Tracing {
+            tracer,
+            generation: self.tracing.generation + 1,
+            asked: devices,
+            lacks,
+        };
+    }
+
+    /// The totals of this moment.
+    ///
+    /// # Errors
+    /// The mount table or what was traced cannot be read.
+    pub fn read(&mut self, system: &dyn System) -> Result<Reading, Failure> {
+        self.look(system)?;
+        // One that was unmounted costs nothing; one that is new needs another tracer.
+        let new = |one: &Journal| !self.tracing.asked.contains(&one.device);
+        // Rights do not come back; asking again at each mount would be noise.
+        let refused = matches!(self.tracing.tracer, Err(TracerError::Denied { .. }));
+        if !refused && self.journals.iter().any(new) {
+            self.attach(system);
+        }
+        let mut reading = Reading {
+            at: self.begin.elapsed(),
+            module_version: sysfs::version(system),
+            module_loaded: sysfs::loaded(system),
+            lacks: self.tracing.lacks.clone(),
+            ..Reading::default()
+        };
+        let attached = sysfs::attached(system).unwrap_or_default();
+        for journal in &self.journals {
+            let one = attached.iter().find(|one| one.device == journal.device);
+            reading.journals.push(JournalReading {
+                device: journal.device,
+                name: snapshot::printable(&journal.name.replace('!', "/")),
+                kind: journal.kind.clone(),
+                mount_points: journal.mount_points.clone(),
+                counts: None,
+                module: one.and_then(|one| ModuleReading::read(system, one)),
+            });
+        }
+        self.read_tracer(system, &mut reading)
+            .map_err(|error| tracer::untraceable(self.verb, error))?;
+        if !reading.module_loaded {
+            let line = "the module is not loaded: nothing is known of set points, holds and copies";
+            reading.lacks.push(line.into());
+        }
+        Ok(reading)
+    }
+
+    fn read_tracer(
+        &mut self,
+        system: &dyn System,
+        reading: &mut Reading,
+    ) -> Result<(), TracerError> {
+        let Ok(tracer) = &self.tracing.tracer else {
+            return Ok(());
+        };
+        reading.generation = Some(self.tracing.generation);
+        reading.lost = Some(tracer.lost()?);
+        for journal in &mut reading.journals {
+            journal.counts = tracer.counts(tracer::dev(journal.device))?;
+        }
+        if !self.processes {
+            return Ok(());
+        }
+        let known = self.before.as_ref().map(|before| &before.processes);
+        let mut names = BTreeMap::new();
+        for (pid, counts) in tracer.processes()? {
+            let same = known
+                .and_then(|known| known.get(&pid))
+                .is_some_and(|before| before.counts == counts);
+            // A number may be somebody else's by now: whoever did something is asked again.
+            let asked = if same { None } else { comm(system, pid) };
+            let name = asked
+                .or_else(|| self.names.get(&pid).cloned())
+                .unwrap_or_else(|| "(ended)".into());
+            names.insert(pid, name.clone());
+            reading
+                .processes
+                .insert(pid, ProcessReading { name, counts });
+        }
+        self.names = names;
+        Ok(())
+    }
+
+    /// What happened since the last call; rates are unknown at the first.
+    ///
+    /// # Errors
+    /// As [`Sampler::read`].
+    pub fn sample(&mut self, system: &dyn System) -> Result<Snapshot, Failure> {
+        let now = self.read(system)?;
+        let snapshot = Snapshot::between(&self.kernel, self.before.as_ref(), &now);
+        self.before = Some(now);
+        Ok(snapshot)
+    }
+}
+
+/// A tree of files has no kernel that could be traced, and the one below it is
+/// none of its business.
+fn pretended() -> TracerError {
+    TracerError::Unfit {
+        what: "--sysroot".into(),
+        why: "no kernel behind a pretended tree".into(),
+    }
+}
+
+fn attach(
+    devices: &[Device],
+    system: &dyn System,
+    lacks: &mut Vec<String>,
+) -> Result<Tracer, TracerError> {
+    if system.path("/") != std::path::Path::new("/") {
+        return Err(pretended());
+    }
+    let devs: Vec<_> = devices.iter().copied().map(tracer::dev).collect();
+    let tracer = match Tracer::attach(&Settings::new(devs.clone(), Mode::Counts)) {
+        Err(TracerError::TooMany { most, .. }) => {
+            lacks.push(format!(
+                "of {} file systems only the {most} mounted first are traced",
+                devs.len()
+            ));
+            let first = devs.into_iter().take(most).collect();
+            Tracer::attach(&Settings::new(first, Mode::Counts))?
+        }
+        other => other?,
+    };
+    let missing = tracer.attached().lacks.iter();
+    lacks.extend(missing.map(|lack| format!("nothing is known of {lack}")));
+    Ok(tracer)
+}
+
+/// Name of a process, which it may have chosen to confuse.
+fn comm(system: &dyn System, pid: u32) -> Option<String> {
+    let text = system.read(&format!("/proc/{pid}/comm")).ok()?;
+    Some(snapshot::printable(text.trim_end_matches('\n')))
+}

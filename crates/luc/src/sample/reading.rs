@@ -1,0 +1,104 @@
+//! Totals at one moment.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use luc_bpf::{Counts, ProcessCounts};
+use luc_control::{counters, knob};
+
+use crate::sysfs::{self, Attached};
+use crate::system::{Device, System};
+
+/// Everything that could be read at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// When, since the sampler began.
+    pub at: Duration,
+    /// Version of the loaded module.
+    pub module_version: Option<String>,
+    /// Whether the module is loaded.
+    pub module_loaded: bool,
+    /// What could not be had, a line each.
+    pub lacks: Vec<String>,
+    /// Which tracer counted; totals of two tracers have nothing in common.
+    pub generation: Option<u32>,
+    /// Events that the tracer lost.
+    pub lost: Option<u64>,
+    /// The journals, in the order of their mounts.
+    pub journals: Vec<JournalReading>,
+    /// What processes did, by their number.
+    pub processes: BTreeMap<u32, ProcessReading>,
+}
+
+/// One journal.
+#[derive(Clone, Debug)]
+pub struct JournalReading {
+    /// Number of the block device.
+    pub device: Device,
+    /// The kernel's name of it.
+    pub name: String,
+    /// `ext4` or `ext3`.
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_points: Vec<PathBuf>,
+    /// What the tracer counted.
+    pub counts: Option<Counts>,
+    /// What the module says, if LUC is on.
+    pub module: Option<ModuleReading>,
+}
+
+/// One process.
+#[derive(Clone, Debug)]
+pub struct ProcessReading {
+    /// Its name.
+    pub name: String,
+    /// What it did.
+    pub counts: ProcessCounts,
+}
+
+/// What the module shows of a file system.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleReading {
+    /// The policy, as `luc set` spells it.
+    pub policy: String,
+    /// `steer` or `observe`.
+    pub mode: String,
+    /// The set point that was asked for; 0 is automatic.
+    pub setpoint_asked: Option<i64>,
+    /// Counters by their names.
+    pub counters: BTreeMap<&'static str, i64>,
+}
+
+impl ModuleReading {
+    /// None if LUC is switched off while we look.
+    pub(super) fn read(system: &dyn System, attached: &Attached) -> Option<Self> {
+        let value = |name: &str| {
+            let knob = knob(name).ok()?;
+            Some((knob, sysfs::knob_value(system, attached, knob).ok()?))
+        };
+        let word = |name: &str| value(name).map(|(knob, value)| knob.format(value));
+        let counters: BTreeMap<_, _> = counters()
+            .iter()
+            .filter_map(|counter| {
+                let value = sysfs::counter_value(system, attached, counter)?;
+                Some((counter.name, value))
+            })
+            .collect();
+        if counters.is_empty() {
+            return None;
+        }
+        Some(ModuleReading {
+            // A word that this build does not know is of a newer module.
+            policy: word("policy").unwrap_or_else(|| "?".into()),
+            mode: word("mode").unwrap_or_else(|| "?".into()),
+            setpoint_asked: value("setpoint_events").map(|(_, value)| value),
+            counters,
+        })
+    }
+
+    /// A counter; 0 if the module does not have it.
+    pub fn get(&self, name: &str) -> i64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+}

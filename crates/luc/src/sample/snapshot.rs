@@ -1,0 +1,352 @@
+//! What two readings say together.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use luc_bpf::{Counts, ProcessCounts, WAITS};
+use luc_control::{CounterKind, counters};
+use serde::Serialize;
+
+use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
+use crate::system::Device;
+
+/// What happened between two readings.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Snapshot {
+    /// Version of this form.
+    pub schema: u32,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Time between the readings, s; 0 if there was only one.
+    pub interval_s: f64,
+    /// Whether the tracer counted.
+    pub tracing: bool,
+    /// Version of the loaded module.
+    pub module_version: Option<String>,
+    /// Whether the module is loaded.
+    pub module_loaded: bool,
+    /// Events that the tracer lost in the interval: sums are lower bounds.
+    pub events_lost: Option<u64>,
+    /// What could not be had, a line each.
+    pub lacks: Vec<String>,
+    /// The journals, in the order of their mounts.
+    pub journals: Vec<JournalSample>,
+    /// Processes that did something.
+    pub processes: Vec<ProcessSample>,
+}
+
+/// One journal.
+#[derive(Clone, Debug, Serialize)]
+pub struct JournalSample {
+    /// Number of the block device.
+    pub device: Device,
+    /// The kernel's name of it.
+    pub name: String,
+    /// `ext4` or `ext3`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_points: Vec<PathBuf>,
+    /// What the tracer saw; None if it did not watch for the whole interval.
+    pub traced: Option<Traced>,
+    /// What LUC does, if it is on.
+    pub luc: Option<LucSample>,
+}
+
+/// What the tracer saw of a journal.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Traced {
+    /// fsync and fdatasync calls per second.
+    pub syncs_per_s: f64,
+    /// Journal commits per second.
+    pub commits_per_s: f64,
+    /// Calls that a commit served, per commit.
+    pub syncs_per_commit: Option<f64>,
+    /// Time that half of the calls did not exceed.
+    pub sync_p50_ns: Option<u64>,
+    /// Time that 99 of 100 calls did not exceed.
+    pub sync_p99_ns: Option<u64>,
+    /// Share of the calls that waited for two commits or more, of those that waited.
+    pub late_share: Option<f64>,
+    /// Average time that a commit ran.
+    pub commit_mean_ns: Option<u64>,
+    /// Waits by kind.
+    pub waits: Vec<Wait>,
+}
+
+/// Waits of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Wait {
+    /// Kind, as trace exports name it.
+    pub kind: &'static str,
+    /// Waits per second.
+    pub per_s: f64,
+    /// Their average time.
+    pub mean_ns: Option<u64>,
+}
+
+/// What LUC does for a journal.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LucSample {
+    /// The policy.
+    pub policy: String,
+    /// `steer` or `observe`.
+    pub mode: String,
+    /// Whether LUC finds the set point by itself.
+    pub setpoint_automatic: bool,
+    /// Sync events per commit aimed for; None before the first commit.
+    pub setpoint_events: Option<i64>,
+    /// Sync events that the last commit served.
+    pub batch_events: i64,
+    /// Time that the next commit may be held.
+    pub hold_ns: i64,
+    /// Whether metadata is copied out now.
+    pub copyout_active: bool,
+    /// What its counters gained; None if they began anew in the interval.
+    pub rates: Option<LucRates>,
+}
+
+/// What LUC's counters of a journal gained.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LucRates {
+    /// Commits per second.
+    pub commits_per_s: f64,
+    /// Sync events per second.
+    pub sync_events_per_s: f64,
+    /// Sync events per commit.
+    pub sync_events_per_commit: Option<f64>,
+    /// Commits held back, per second.
+    pub held_per_s: f64,
+    /// Average time that they were held.
+    pub held_mean_ns: Option<u64>,
+    /// Writes that a commit delayed, per second.
+    pub writes_delayed_per_s: f64,
+    /// Average time that they were delayed.
+    pub write_delay_mean_ns: Option<u64>,
+    /// Buffers copied out, per second.
+    pub copies_per_s: f64,
+    /// Why commits started, the commonest reason first.
+    pub reasons: Vec<Reason>,
+}
+
+/// Commits that started for one reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reason {
+    /// The reason, as the counters name it: `setpoint` of `closed_setpoint`.
+    pub name: &'static str,
+    /// How many.
+    pub commits: u64,
+}
+
+/// A process that did something.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ProcessSample {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// fsync and fdatasync calls per second.
+    pub syncs_per_s: f64,
+    /// Calls per second that waited for two commits or more.
+    pub late_per_s: f64,
+    /// Time in such calls, of all its threads, per second.
+    pub sync_ns_per_s: f64,
+    /// Time in waits inside operations, of all its threads, per second.
+    pub lost_ns_per_s: f64,
+}
+
+/// A reason in words.
+pub fn reason_text(name: &str) -> &str {
+    match name {
+        "now" => "at once",
+        "setpoint" => "set point",
+        "idle" => "no more",
+        "limit" => "time up",
+        other => other,
+    }
+}
+
+/// Text that does nothing to a terminal.
+pub(super) fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(shown).collect()
+}
+
+impl Snapshot {
+    /// What happened from one reading to the next.
+    pub fn between(kernel: &str, before: Option<&Reading>, now: &Reading) -> Self {
+        let time = before.map_or(Duration::ZERO, |before| now.at.saturating_sub(before.at));
+        // Totals of another tracer, and of none, say nothing about this one.
+        let traced = before.filter(|b| now.generation.is_some() && b.generation == now.generation);
+        let journals = now.journals.iter().map(|journal| {
+            let find = |reading: &Reading| {
+                let mut all = reading.journals.iter();
+                all.find(|one| one.device == journal.device).cloned()
+            };
+            sample(
+                journal,
+                before.and_then(find).as_ref(),
+                traced.is_some(),
+                time,
+            )
+        });
+        let processes = traced.map_or_else(Vec::new, |before| {
+            let all = now.processes.iter();
+            let known = |pid| before.processes.get(pid);
+            all.filter_map(|(pid, process)| process_sample(*pid, known(pid), process, time))
+                .collect()
+        });
+        Snapshot {
+            schema: 1,
+            kernel: kernel.to_owned(),
+            interval_s: time.as_secs_f64(),
+            tracing: now.generation.is_some(),
+            module_version: now.module_version.clone(),
+            module_loaded: now.module_loaded,
+            events_lost: traced.and_then(|before| Some(now.lost?.saturating_sub(before.lost?))),
+            lacks: now.lacks.clone(),
+            journals: journals.collect(),
+            processes,
+        }
+    }
+}
+
+/// A rate; no time, no rate.
+fn per_s(count: u64, time: Duration) -> f64 {
+    let time_s = time.as_secs_f64();
+    if time_s > 0.0 {
+        count as f64 / time_s
+    } else {
+        0.0
+    }
+}
+
+fn sample(
+    now: &JournalReading,
+    before: Option<&JournalReading>,
+    same_tracer: bool,
+    time: Duration,
+) -> JournalSample {
+    let counts = before.filter(|_| same_tracer);
+    let counts = counts.and_then(|before| Some((before.counts.as_ref()?, now.counts.as_ref()?)));
+    let earlier = before.and_then(|before| before.module.as_ref());
+    JournalSample {
+        device: now.device,
+        name: now.name.clone(),
+        kind: now.kind.clone(),
+        mount_points: now.mount_points.clone(),
+        traced: counts.map(|(before, now)| traced(&now.since(before), time)),
+        luc: now
+            .module
+            .as_ref()
+            .map(|module| luc_sample(module, earlier, time)),
+    }
+}
+
+fn traced(counts: &Counts, time: Duration) -> Traced {
+    let waits = WAITS.iter().zip(counts.waits.iter().zip(&counts.wait_ns));
+    Traced {
+        syncs_per_s: per_s(counts.syncs, time),
+        commits_per_s: per_s(counts.commits, time),
+        syncs_per_commit: counts.syncs_per_commit(),
+        sync_p50_ns: counts.sync_hist.quantile_ns(0.5),
+        sync_p99_ns: counts.sync_hist.quantile_ns(0.99),
+        late_share: counts.late_share(),
+        commit_mean_ns: counts.commit_ns.checked_div(counts.commits),
+        waits: waits
+            .map(|(kind, (waits, ns))| Wait {
+                kind: kind.text(),
+                per_s: per_s(*waits, time),
+                mean_ns: ns.checked_div(*waits),
+            })
+            .collect(),
+    }
+}
+
+fn luc_sample(now: &ModuleReading, before: Option<&ModuleReading>, time: Duration) -> LucSample {
+    let asked = now.setpoint_asked.unwrap_or(0);
+    let aimed = Some(now.get("setpoint_events")).filter(|aimed| *aimed > 0);
+    LucSample {
+        policy: now.policy.clone(),
+        mode: now.mode.clone(),
+        setpoint_automatic: asked == 0,
+        setpoint_events: if asked == 0 { aimed } else { Some(asked) },
+        batch_events: now.get("batch_events"),
+        hold_ns: now.get("hold_ns"),
+        copyout_active: now.get("copyout_active") != 0,
+        rates: before
+            .filter(|before| !restarted(before, now))
+            .map(|before| luc_rates(now, before, time)),
+    }
+}
+
+/// Whether LUC was switched off and on again meanwhile, or the module loaded
+/// anew: totals never shrink.
+fn restarted(before: &ModuleReading, now: &ModuleReading) -> bool {
+    counters()
+        .iter()
+        .filter(|counter| counter.kind == CounterKind::Total)
+        .any(|counter| now.get(counter.name) < before.get(counter.name))
+}
+
+fn luc_rates(now: &ModuleReading, before: &ModuleReading, time: Duration) -> LucRates {
+    let gained = |name: &str| {
+        let gained = now.get(name).saturating_sub(before.get(name));
+        u64::try_from(gained).unwrap_or(0)
+    };
+    let rate = |name| per_s(gained(name), time);
+    let commits = gained("commits");
+    let mut reasons: Vec<Reason> = ["now", "setpoint", "idle", "limit", "urgent"]
+        .into_iter()
+        .map(|name| Reason {
+            name,
+            commits: gained(&format!("closed_{name}")),
+        })
+        .filter(|reason| reason.commits > 0)
+        .collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.commits));
+    LucRates {
+        commits_per_s: rate("commits"),
+        sync_events_per_s: rate("sync_events"),
+        sync_events_per_commit: (commits > 0)
+            .then(|| gained("sync_events") as f64 / commits as f64),
+        held_per_s: rate("commits_held"),
+        held_mean_ns: gained("held_ns").checked_div(gained("commits_held")),
+        writes_delayed_per_s: rate("writes_delayed"),
+        write_delay_mean_ns: gained("write_delay_ns").checked_div(gained("writes_delayed")),
+        copies_per_s: rate("copies"),
+        reasons,
+    }
+}
+
+/// What a process did, if it did anything. One that is new did all of it in
+/// the interval; so did one whose counts shrank, for it is another one with
+/// the same number.
+fn process_sample(
+    pid: u32,
+    before: Option<&ProcessReading>,
+    now: &ProcessReading,
+    time: Duration,
+) -> Option<ProcessSample> {
+    let then = before.map_or_else(ProcessCounts::default, |before| before.counts);
+    let c = now.counts;
+    let shrank = c.syncs < then.syncs || c.sync_ns < then.sync_ns || c.wait_ns < then.wait_ns;
+    let then = if shrank {
+        ProcessCounts::default()
+    } else {
+        then
+    };
+    let rate = |now: u64, then: u64| per_s(now.saturating_sub(then), time);
+    (c != then).then(|| ProcessSample {
+        pid,
+        name: now.name.clone(),
+        syncs_per_s: rate(c.syncs, then.syncs),
+        late_per_s: rate(c.syncs_late, then.syncs_late),
+        sync_ns_per_s: rate(c.sync_ns, then.sync_ns),
+        lost_ns_per_s: rate(c.wait_ns, then.wait_ns),
+    })
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+pub(crate) mod tests;

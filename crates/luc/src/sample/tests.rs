@@ -1,0 +1,175 @@
+//! Snapshots of pretended readings; other modules' tests borrow the readings.
+
+use super::*;
+use std::collections::BTreeMap;
+
+const MS: u64 = 1_000_000;
+
+/// A machine with two journals and two processes after so many rounds of the
+/// same work, one a second; LUC is on for the first.
+pub(crate) fn reading(rounds: u64) -> Reading {
+    let mut counts = Counts {
+        syncs: 80 * rounds,
+        sync_ns: 80 * rounds * 8 * MS,
+        syncs_by_commits: [0, 76 * rounds, 4 * rounds, 0],
+        commits: 10 * rounds,
+        commit_ns: 10 * rounds * 7 * MS,
+        waits: [5 * rounds, rounds, 0],
+        wait_ns: [5 * rounds * 3 * MS, rounds * MS, 0],
+        ..Counts::default()
+    };
+    for _ in 0..rounds {
+        (0..76).for_each(|_| counts.sync_hist.record(8 * MS));
+        (0..4).for_each(|_| counts.sync_hist.record(15 * MS));
+    }
+    let n = |each: i64| each * i64::try_from(rounds).unwrap_or(0);
+    let module = ModuleReading {
+        policy: "luc".into(),
+        mode: "steer".into(),
+        setpoint_asked: Some(0),
+        counters: BTreeMap::from([
+            ("commits", n(10)),
+            ("sync_events", n(80)),
+            ("commits_held", n(6)),
+            ("held_ns", n(6 * 300_000)),
+            ("closed_now", n(2)),
+            ("closed_setpoint", n(8)),
+            ("writes_delayed", n(5)),
+            ("write_delay_ns", n(5 * 3_000_000)),
+            ("copies", n(20)),
+            ("setpoint_events", 8),
+            ("batch_events", 7),
+            ("hold_ns", 250_000),
+        ]),
+    };
+    let journal = |name: &str, minor, point: &str, counts, module| JournalReading {
+        device: Device { major: 254, minor },
+        name: name.into(),
+        kind: "ext4".into(),
+        mount_points: vec![point.into()],
+        counts: Some(counts),
+        module,
+    };
+    let process = |name: &str, syncs, wait_ns| ProcessReading {
+        name: name.into(),
+        counts: ProcessCounts {
+            syncs: syncs * rounds,
+            sync_ns: syncs * rounds * 8 * MS,
+            syncs_late: 2 * rounds,
+            wait_ns: wait_ns * rounds,
+        },
+    };
+    Reading {
+        at: Duration::from_secs(rounds),
+        module_version: Some("0.1.0".into()),
+        module_loaded: true,
+        generation: Some(1),
+        lost: Some(3 * rounds),
+        journals: vec![
+            journal("vdb", 16, "/srv/data", counts, Some(module)),
+            journal("vda1", 1, "/", Counts::default(), None),
+        ],
+        processes: BTreeMap::from([
+            (40, process("mailer", 60, MS)),
+            (50, process("database", 20, 15 * MS)),
+        ]),
+        ..Reading::default()
+    }
+}
+
+/// One second of that work.
+pub(crate) fn sample_of() -> Snapshot {
+    Snapshot::between("6.12.95", Some(&reading(1)), &reading(2))
+}
+
+#[test]
+fn two_readings_make_rates() {
+    let snapshot = sample_of();
+    assert!((snapshot.interval_s - 1.0).abs() < 1e-9);
+    assert_eq!(snapshot.events_lost, Some(3));
+    let journal = &snapshot.journals[0];
+    let traced = journal.traced.as_ref().expect("traced");
+    assert!((traced.syncs_per_s - 80.0).abs() < 1e-9);
+    assert_eq!(traced.syncs_per_commit, Some(8.0));
+    assert_eq!(traced.late_share, Some(0.05));
+    assert_eq!(traced.commit_mean_ns, Some(7 * MS));
+    assert!(traced.sync_p50_ns < traced.sync_p99_ns);
+    assert_eq!(traced.waits[0].mean_ns, Some(3 * MS));
+    assert_eq!(traced.waits[2].mean_ns, None);
+    let luc = journal.luc.as_ref().expect("on");
+    assert_eq!(luc.setpoint_events, Some(8));
+    let rates = luc.rates.as_ref().expect("counted through");
+    assert_eq!(rates.held_mean_ns, Some(300_000));
+    let first = rates
+        .reasons
+        .first()
+        .map(|reason| (reason.name, reason.commits));
+    assert_eq!(first, Some(("setpoint", 8)));
+    assert!(snapshot.journals[1].luc.is_none());
+    assert_eq!(snapshot.processes.len(), 2);
+    assert!((snapshot.processes[1].lost_ns_per_s - 15e6).abs() < 1.0);
+}
+
+#[test]
+fn the_first_reading_has_no_rates() {
+    let snapshot = Snapshot::between("", None, &reading(5));
+    assert!(snapshot.journals[0].traced.is_none());
+    let luc = snapshot.journals[0].luc.as_ref().expect("on");
+    assert!(luc.rates.is_none());
+    assert!(snapshot.processes.is_empty());
+    assert_eq!(snapshot.events_lost, None);
+}
+
+/// Switched off and on, loaded anew, unmounted and mounted, another tracer: never a jump.
+#[test]
+fn counters_that_begin_anew_are_not_taken_for_rates() {
+    let (before, now) = (reading(9), reading(10));
+    let mut anew = now.clone();
+    anew.journals[0].module = reading(1).journals[0].module.clone();
+    let luc = |snapshot: &Snapshot| snapshot.journals[0].luc.clone().and_then(|luc| luc.rates);
+    assert!(luc(&Snapshot::between("", Some(&before), &anew)).is_none());
+
+    let mut off = before.clone();
+    off.journals[0].module = None;
+    assert!(luc(&Snapshot::between("", Some(&off), &now)).is_none());
+    let snapshot = Snapshot::between("", Some(&now), &off);
+    assert!(snapshot.journals[0].luc.is_none());
+
+    let mut other = now.clone();
+    other.generation = Some(2);
+    let snapshot = Snapshot::between("", Some(&before), &other);
+    assert!(snapshot.journals[0].traced.is_none() && snapshot.processes.is_empty());
+
+    let mut gone = before.clone();
+    gone.journals.remove(0);
+    let snapshot = Snapshot::between("", Some(&gone), &now);
+    assert!(snapshot.journals[0].traced.is_none());
+    assert_eq!(
+        Snapshot::between("", Some(&now), &gone).journals.len(),
+        1,
+        "an unmounted one is left out"
+    );
+    // Two readings at one moment are no division by nothing.
+    let snapshot = Snapshot::between("", Some(&now), &now);
+    let traced = snapshot.journals[0].traced.as_ref().expect("traced");
+    assert!(traced.syncs_per_s.abs() < 1e-9);
+}
+
+#[test]
+fn a_reused_process_number_begins_from_nothing() {
+    let (before, mut now) = (reading(9), reading(10));
+    let process = now.processes.get_mut(&40).expect("there");
+    process.counts = ProcessCounts {
+        syncs: 7,
+        ..ProcessCounts::default()
+    };
+    now.processes.remove(&50);
+    let snapshot = Snapshot::between("", Some(&before), &now);
+    assert_eq!(snapshot.processes.len(), 1);
+    assert!((snapshot.processes[0].syncs_per_s - 7.0).abs() < 1e-9);
+}
+
+#[test]
+fn names_do_nothing_to_a_terminal() {
+    assert_eq!(printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
+}

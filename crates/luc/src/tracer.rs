@@ -1,0 +1,149 @@
+//! The tracer as verbs use it: which file systems it watches, what it lacks,
+//! and why it cannot be had.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use luc_bpf::{Settings, Tracer, TracerError};
+use luc_control::Dev;
+use luc_trace::{SPAN_BYTES, Span, Trace};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::journal;
+use crate::system::{Device, System};
+
+/// How often the buffers are emptied: often enough to keep them from filling,
+/// seldom enough to disturb nothing.
+pub const PAUSE: Duration = Duration::from_millis(50);
+
+/// Spans that are kept in memory at most, about 1 GiB of them.
+const SPANS_MAX: usize = 8_000_000;
+
+/// A device number as the trace has it.
+pub fn dev(device: Device) -> Dev {
+    Dev {
+        major: device.major,
+        minor: device.minor,
+    }
+}
+
+/// The file systems of these paths, each once; all that are ext4 without any.
+///
+/// # Errors
+/// No such path, another kind of file system, or none is mounted.
+pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, Failure> {
+    let mut devices = Vec::new();
+    if paths.is_empty() {
+        let journals = journal::journals(system)?;
+        devices.extend(journals.into_iter().map(|journal| journal.device));
+    }
+    for path in paths {
+        let device = journal::ext_device_of(system, path)?;
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    if devices.is_empty() {
+        return Err(Failure::NotJournaled {
+            path: "anything".into(),
+            why: "no ext4 file system is mounted".into(),
+        });
+    }
+    Ok(devices.into_iter().map(dev).collect())
+}
+
+/// Attaches, and says what it has to do without. The inner error is the
+/// tracer's: there may be another source.
+///
+/// # Errors
+/// The remark cannot be written.
+pub fn attach(
+    settings: &Settings,
+    context: &mut Context,
+) -> Result<Result<Tracer, TracerError>, Failure> {
+    // With --sysroot the kernel is not the one that is talked about.
+    if context.system.path("/sys") != Path::new("/sys") {
+        return Ok(Err(TracerError::Elsewhere));
+    }
+    let tracer = match Tracer::attach(settings) {
+        Ok(tracer) => tracer,
+        Err(error) => return Ok(Err(error)),
+    };
+    for lack in &tracer.attached().lacks {
+        writeln!(context.err, "luc: note: nothing will be known of {lack}")?;
+    }
+    Ok(Ok(tracer))
+}
+
+/// The failure of a verb that cannot do without the tracer.
+pub fn untraceable(verb: &'static str, error: TracerError) -> Failure {
+    match error {
+        TracerError::Denied { why } => Failure::NotPermitted {
+            what: format!("trace with BPF ({why})"),
+            fix: "run it as root, or with CAP_BPF and CAP_PERFMON, on a kernel that is not locked down"
+                .into(),
+        },
+        TracerError::NoCgroup { .. } | TracerError::TooMany { .. } => Failure::Usage {
+            verb,
+            why: error.to_string(),
+        },
+        other => Failure::Trace {
+            what: "recording".into(),
+            why: other.to_string(),
+        },
+    }
+}
+
+/// Traces into memory for as long as asked, until somebody stops it, or until
+/// no more is kept. With it come begin and end, ns of the monotonic clock.
+///
+/// # Errors
+/// The ring cannot be read.
+pub fn watch(
+    mut tracer: Tracer,
+    limit: Duration,
+    context: &mut Context,
+) -> Result<(Trace, (u64, u64)), Failure> {
+    let begin_ns = now_ns();
+    let begin = Instant::now();
+    let mut spans = Vec::new();
+    let mut unknown = 0;
+    let mut take = |bytes: &[u8; SPAN_BYTES], spans: &mut Vec<Span>| match Span::from_bytes(bytes) {
+        Some(span) => spans.push(span),
+        None => unknown += 1,
+    };
+    let failed = |error: TracerError| untraceable("doctor", error);
+    while begin.elapsed() < limit && !context.stopped() && spans.len() < SPANS_MAX {
+        std::thread::sleep(PAUSE.min(limit));
+        let taken = tracer.poll(|bytes| take(bytes, &mut spans));
+        taken.map_err(failed)?;
+    }
+    let end_ns = now_ns();
+    tracer.detach();
+    let taken = tracer.poll(|bytes| take(bytes, &mut spans));
+    taken.map_err(failed)?;
+    if spans.len() >= SPANS_MAX {
+        told_early(context, begin.elapsed())?;
+    }
+    let mut trace = Trace::of(spans);
+    trace.spans_lost = tracer.lost().map_err(failed)?.saturating_add(unknown);
+    Ok((trace, (begin_ns, end_ns)))
+}
+
+/// The monotonic clock, which the tracer goes by.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // It begins with the boot, and its nanoseconds are below a second.
+    let whole = |part: i64| u64::try_from(part).unwrap_or(0);
+    whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
+}
+
+fn told_early(context: &mut Context, after: Duration) -> io::Result<()> {
+    writeln!(
+        context.err,
+        "luc: note: so much happens that memory for it was full after {:.1} s; judged is what was seen until then",
+        after.as_secs_f64()
+    )
+}

@@ -1,0 +1,155 @@
+//! `luc doctor` on recordings, on a pretended machine.
+
+mod common;
+
+use common::Pretended;
+use luc_trace::{Header, Span, SpanKind, Writer};
+use std::fs::File;
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+/// Of /srv/data in the pretended machine.
+const DEV: luc_control::Dev = luc_control::Dev {
+    major: 254,
+    minor: 16,
+};
+
+/// Two pairs of threads take turns: each asks while the others' commit runs.
+fn convoys() -> Vec<Span> {
+    let mut spans = Vec::new();
+    let task = Span {
+        pid: 40,
+        tgid: 40,
+        ..Span::default()
+    };
+    spans.push(task.with_name("mailer"));
+    for tid in 2..2000_u32 {
+        let begin_ns = u64::from(tid) * 4 * MS;
+        let end_ns = begin_ns + 4 * MS - 10 * US;
+        spans.push(Span {
+            kind: SpanKind::Commit,
+            begin_ns,
+            end_ns,
+            tid,
+            marks_ns: [begin_ns + 2 * US; 3],
+            pid: 1,
+            dev: DEV,
+            ..Span::default()
+        });
+        for thread in 0..2 {
+            spans.push(Span {
+                kind: SpanKind::Fsync,
+                begin_ns: begin_ns - 4 * MS + 100 * US,
+                end_ns: end_ns + 5 * US,
+                tid,
+                done_tid: tid - 2,
+                pid: 41 + tid % 2 * 2 + thread,
+                tgid: 40,
+                dev: DEV,
+                ..Span::default()
+            });
+        }
+    }
+    spans
+}
+
+/// A lone thread: nothing that LUC could do.
+fn alone() -> Vec<Span> {
+    let mut spans = convoys();
+    spans.retain(|span| span.kind != SpanKind::Fsync || span.pid == 41);
+    for span in spans.iter_mut().filter(|s| s.kind == SpanKind::Fsync) {
+        span.begin_ns += 4 * MS - 150 * US;
+        span.done_tid += 1;
+    }
+    spans
+}
+
+fn record(machine: &Pretended, name: &str, boot: &str, spans: &[Span]) -> String {
+    let path = machine.dir.path().join(name);
+    let file = File::create(&path).expect("temporary file");
+    let header = Header::default().with("boot", boot);
+    let mut writer = Writer::new(file, &header).expect("temporary file");
+    for span in spans {
+        writer.span(span).expect("temporary file");
+    }
+    writer.finish().expect("temporary file");
+    path.display().to_string()
+}
+
+fn machine() -> Pretended {
+    let machine = Pretended::new();
+    machine.put("/proc/sys/kernel/random/boot_id", "this-boot\n");
+    machine
+}
+
+#[test]
+fn convoys_are_recognised_in_a_recording() {
+    let machine = machine();
+    let file = record(&machine, "here", "this-boot", &convoys());
+    let said = machine.run(&["doctor", "--from", &file]);
+    assert!(
+        said.starts_with("/srv/data: syncs wait for the commits of others: "),
+        "{said}"
+    );
+    assert!(said.contains("\n  next: luc on /srv/data\n"), "{said}");
+    assert!(said.contains("\n    mailer "), "{said}");
+    assert!(said.ends_with("[exit 26]\n"), "{said}");
+}
+
+/// Device numbers of another machine say nothing about this one's.
+#[test]
+fn a_recording_from_elsewhere_is_of_no_path_here() {
+    let machine = machine();
+    let file = record(&machine, "elsewhere", "another-boot", &convoys());
+    let said = machine.run(&["doctor", "--from", &file]);
+    assert!(said.starts_with("254:16: syncs wait"), "{said}");
+    assert!(said.contains("\n  next: luc on PATH\n"), "{said}");
+}
+
+#[test]
+fn programs_get_names_and_numbers() {
+    let machine = machine();
+    let file = record(&machine, "here", "this-boot", &convoys());
+    let said = machine.run(&["doctor", "--json", "--from", &file]);
+    let json = said.split("\nluc: ").next().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(json["advised"], true);
+    let found = &json["file_systems"][0];
+    assert_eq!(found["device"], "254:16");
+    assert_eq!(found["verdicts"][0]["kind"], "sync_delays");
+    assert_eq!(found["gain"]["trusted"], true);
+    assert_eq!(found["facts"]["device"], "/dev/vdb");
+    assert_eq!(found["confidence"]["level"], "high");
+}
+
+#[test]
+fn what_luc_cannot_help_against() {
+    let machine = machine();
+    let file = record(&machine, "alone", "this-boot", &alone());
+    let said = machine.run(&["doctor", "--from", &file]);
+    assert!(
+        said.starts_with("/srv/data: syncs wait for the disk"),
+        "{said}"
+    );
+    assert!(
+        said.contains("\n  next: nothing to type for LUC; see what else would help\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_it_refuses() {
+    let machine = machine();
+    for (path, code) in [
+        ("/srv/xfs", "[exit 6]"),
+        ("/srv/plain", "[exit 6]"),
+        ("/srv/frozen", "[exit 7]"),
+        ("/no/such/folder", "[exit 5]"),
+    ] {
+        let said = machine.run(&["doctor", path]);
+        assert!(said.trim_end().ends_with(code), "{path}: {said}");
+    }
+    let said = machine.run(&["doctor", "--from", "/no/such/file"]);
+    assert!(said.ends_with("[exit 24]\n"), "{said}");
+}

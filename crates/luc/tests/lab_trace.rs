@@ -1,0 +1,133 @@
+//! The tracer on every kernel of the lab: on a workload of known counts it holds
+//! exactly those, by either means; whom it was not asked to watch it does not
+//! see; what it loses it counts; and it leaves nothing behind.
+
+mod lab_support;
+
+use std::process::ExitCode;
+
+use lab_support::{
+    Answer, Job, Outcome, Test, Trouble, check, guest, guest_source, run_jobs, test,
+};
+use luc_lab::{Content, GuestFile};
+use serde_json::Value;
+
+/// Kernels that get every check, by fentry and by kprobes.
+const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
+/// ext4 as a module, and the newest; fentry alone.
+const MORE_KERNELS: [&str; 2] = ["6.12-full", "7.3"];
+
+fn main() -> ExitCode {
+    let mut tests: Vec<Test> = Vec::new();
+    for kernel in KERNELS.into_iter().chain(MORE_KERNELS) {
+        tests.push(test(format!("fentry_on_{kernel}"), move || {
+            traces(kernel, "--means fentry")
+        }));
+    }
+    for kernel in KERNELS {
+        tests.push(test(format!("kprobes_on_{kernel}"), move || {
+            traces(kernel, "--means kprobe")
+        }));
+    }
+    lab_support::main("lab_trace", &tests)
+}
+
+fn traces(kernel: &str, means: &str) -> Outcome {
+    let jobs = [Job::new("trace", &["1ms:8", "1ms:8"])?.env("MEANS", means)];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.files.push(GuestFile {
+        guest_path: "/t/trace_lib.sh".into(),
+        content: Content::Host(guest_source("trace_lib.sh")),
+    });
+    let answer = run_jobs(&spec, &jobs)?;
+    let trace = Trace(&answer);
+
+    trace.counts(
+        "counts",
+        &[
+            ("open", 100),
+            ("write", 500),
+            ("fsync", 100),
+            ("close", 100),
+        ],
+    )?;
+    let counts = trace.summary("counts")?;
+    check(
+        counts["file_systems"].as_array().map(Vec::len) == Some(1),
+        "a file system was traced that nobody asked for",
+    )?;
+    let fs = &counts["file_systems"][0];
+    check(
+        fs["bytes_written"] == 100 * 5 * 4096,
+        format!("{} bytes written", fs["bytes_written"]),
+    )?;
+    let journal = answer.json("trace", "journal")?;
+    check(
+        fs["counts"]["commit"] == journal["commits"],
+        format!(
+            "{} commits traced, the journal made {}",
+            fs["counts"]["commit"], journal["commits"]
+        ),
+    )?;
+    let table = &fs["table"];
+    check(
+        table["syncs_unserved"] == 0 && table["sync_events"] == 100,
+        format!("syncs and their commits: {table}"),
+    )?;
+
+    trace.counts(
+        "syncs",
+        &[("write", 10), ("fdatasync", 7), ("fsync", 7), ("sync", 3)],
+    )?;
+    trace.counts(
+        "process",
+        &[("open", 1), ("write", 5), ("fsync", 1), ("close", 1)],
+    )?;
+    trace.counts(
+        "group",
+        &[("open", 6), ("write", 30), ("fsync", 6), ("close", 6)],
+    )?;
+    trace.counts("gone", &[("write", 15), ("fsync", 3)])?;
+    let lost = trace.summary("lost")?;
+    check(
+        lost["spans_lost"].as_u64() > Some(0),
+        "a ring of 16 KiB lost nothing",
+    )?;
+
+    let both = trace.summary("both")?;
+    check(
+        both["spans_lost"] == 0 && both["lines_lost"] == 0,
+        "lost something beside the module",
+    )?;
+    let replay = answer.json("trace", "replay")?;
+    check(
+        replay["passed"] == true && replay["records"].as_u64() > Some(50),
+        format!("{replay}"),
+    )
+}
+
+struct Trace<'a>(&'a Answer);
+
+impl Trace<'_> {
+    fn summary(&self, name: &str) -> Result<Value, Trouble> {
+        self.0.json("trace", name)
+    }
+
+    /// The recording holds exactly so many spans of these kinds, and lost none.
+    fn counts(&self, name: &str, expected: &[(&str, u64)]) -> Outcome {
+        let summary = self.summary(name)?;
+        check(summary["spans_lost"] == 0, format!("{name}: spans lost"))?;
+        check(
+            summary["damage"].is_null(),
+            format!("{name}: {}", summary["damage"]),
+        )?;
+        let counts = &summary["file_systems"][0]["counts"];
+        for (kind, count) in expected {
+            check(
+                counts[kind] == *count,
+                format!("{name}: {} spans of {kind}, expected {count}", counts[kind]),
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! `luc top --once`, `luc exporter --once` and `luc status --live` against a
+//! pretended kernel, which has a module but nothing to trace.
+
+mod common;
+
+use common::Pretended;
+
+/// A machine with LUC on for /srv/data.
+fn working() -> Pretended {
+    let machine = Pretended::new();
+    machine.run(&["on", "/srv/data"]);
+    machine.count(
+        "vdb",
+        &[("commits", 10), ("sync_events", 80), ("held_ns", 5_000_000)],
+    );
+    machine
+}
+
+#[test]
+fn without_tracer_the_module_is_asked() {
+    let said = working().run(&["top", "--once", "--interval", "0.2"]);
+    assert!(said.contains("note: nothing is traced: "), "{said}");
+    assert!(said.contains("LUC on for 1 of 3"), "{said}");
+    let row = said.lines().find(|line| line.starts_with("/srv/data "));
+    assert!(row.is_some_and(|row| row.ends_with("luc")), "{said}");
+    // What has no journal, or one that never commits, is left out.
+    assert!(
+        !said.contains("/srv/plain") && !said.contains("/srv/frozen"),
+        "{said}"
+    );
+}
+
+#[test]
+fn without_both_there_is_a_failure() {
+    let said = Pretended::new().run(&["top", "--once"]);
+    assert!(said.contains("no kernel behind a pretended tree"), "{said}");
+    assert!(said.ends_with("[exit 24]\n"), "{said}");
+}
+
+#[test]
+fn snapshots_are_for_programs_too() {
+    let said = working().run(&["top", "--once", "--json", "--interval", "0.2"]);
+    let snapshot: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(snapshot["tracing"], false);
+    let journals = snapshot["journals"].as_array().expect("journals");
+    let data = journals.iter().find(|one| one["name"] == "vdb");
+    let data = data.expect("/srv/data");
+    assert_eq!(data["luc"]["policy"], "luc");
+    assert_eq!(data["luc"]["rates"]["commits_per_s"], 0.0);
+    assert!(data["traced"].is_null());
+}
+
+#[test]
+fn a_page_is_printed_or_written() {
+    let machine = working();
+    let said = machine.run(&["exporter", "--once"]);
+    for line in [
+        "luc_tracer_attached 0",
+        "luc_commits_total{device=\"vdb\",mountpoint=\"/srv/data\"} 10",
+        "luc_held_seconds_total{device=\"vdb\",mountpoint=\"/srv/data\"} 0.005",
+    ] {
+        assert!(said.lines().any(|one| one == line), "{line}\n{said}");
+    }
+    let file = machine.dir.path().join("luc.prom");
+    let shown = file.to_str().expect("a name");
+    let said = machine.run(&["exporter", "--once", "--textfile", shown]);
+    assert!(!said.contains("[exit"), "{said}");
+    let page = std::fs::read_to_string(&file).expect("the file stays");
+    assert!(page.contains("luc_sync_events_total"), "{page}");
+    // Somebody who asks for the end gets it, and no old numbers stay.
+    let stop = luc_workload::Stop::new();
+    stop.set();
+    machine.run_until(&["exporter", "--textfile", shown], stop);
+    assert!(!file.exists());
+}
+
+#[test]
+fn status_adds_an_interval_where_it_is_asked_for() {
+    let machine = working();
+    let plain = machine.run(&["status"]);
+    let live = machine.run(&["status", "--live=0.2", "/srv/data"]);
+    assert!(live.starts_with(plain.trim_end()), "{live}");
+    assert!(live.contains("commits/s"), "{live}");
+    let json = machine.run(&["status", "--json", "--live=0.2"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["live"]["schema"], 1);
+    let off = Pretended::new().run(&["status", "--live"]);
+    assert!(
+        off.contains("no live numbers: ") && !off.contains("[exit"),
+        "{off}"
+    );
+}
+
+#[test]
+fn a_view_needs_a_terminal() {
+    let mut luc = assert_cmd::Command::cargo_bin("luc").expect("the program is built");
+    let output = luc.arg("top").output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("luc status") && said.contains("luc trace count"),
+        "{said}"
+    );
+}

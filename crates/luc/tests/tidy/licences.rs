@@ -1,0 +1,77 @@
+//! What may be linked into the program: crates whose licences go with GPL-2.0-only.
+
+use std::process::Command;
+
+use crate::ROOT;
+
+/// Licences that a work under GPL-2.0-only may hold parts of. Apache-2.0 alone is not among them.
+const GO_WITH_OURS: [&str; 12] = [
+    "GPL-2.0-only",
+    "LGPL-2.1-only",
+    "MIT",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "0BSD",
+    "ISC",
+    "Zlib",
+    "BSL-1.0",
+    "Unlicense",
+    "CC0-1.0",
+    "Unicode-3.0",
+];
+
+/// Whether some choice of an SPDX expression goes with ours: of each part that is demanded, one of
+/// those that it offers.
+fn goes(expression: &str) -> bool {
+    let offered = expression.replace('/', " OR ");
+    offered.split(" AND ").all(|part| {
+        let mut choices = part.trim_matches(['(', ')', ' ']).split(" OR ");
+        choices.any(|licence| GO_WITH_OURS.contains(&licence.trim()))
+    })
+}
+
+/// Lines of `cargo tree` of crates that do not go.
+fn objections(tree: &str) -> Vec<&str> {
+    let goes = |line: &&str| {
+        let licence = line.split_once(" | ").map_or("", |(_, licence)| licence);
+        goes(licence.trim_end_matches(" (*)"))
+    };
+    tree.lines().filter(|line| !goes(line)).collect()
+}
+
+#[test]
+fn what_is_linked_in_may_be() {
+    let bad = [
+        "parquet v60.1.0 | Apache-2.0",
+        "a v1.0.0 | Apache-2.0 WITH LLVM-exception (*)",
+        "a v1.0.0 | MIT AND Apache-2.0",
+        "a v1.0.0 | ",
+        "a v1.0.0",
+    ];
+    for line in bad {
+        assert_eq!(objections(line), [line]);
+    }
+    let good = "a v1.0.0 | MIT/Apache-2.0 (*)\nb v1.0.0 | (MIT OR Apache-2.0) AND Unicode-3.0\n";
+    assert!(objections(good).is_empty());
+
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // What tests and build scripts use is not handed on.
+    let output = Command::new(cargo)
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "-p",
+            "luc",
+            "--all-features",
+        ])
+        .args(["-e", "normal", "--prefix", "none", "--format", "{p} | {l}"])
+        .current_dir(ROOT)
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo tree: {said}");
+    let tree = String::from_utf8_lossy(&output.stdout);
+    assert!(tree.lines().count() > 50, "{tree}");
+    assert_eq!(objections(&tree), Vec::<&str>::new());
+}
