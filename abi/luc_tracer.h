@@ -15,6 +15,7 @@
 #define LUC_COUNTS_SLOTS 64	/* file systems watched at once */
 #define LUC_COUNTS_PROCESSES 8192
 #define LUC_CGROUPS_MAX 16
+#define LUC_TEXT_BYTES 512	/* read at once of the kernel's text */
 
 #define LUC_HIST_STEPS_LOG2 2
 #define LUC_HIST_STEPS (1 << LUC_HIST_STEPS_LOG2)

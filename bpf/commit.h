@@ -19,8 +19,8 @@ int BPF_PROG(commit_start, struct journal_s *journal, struct transaction_s *tran
 		return 0;
 	fs->journal = (__u64)journal;
 	fs->queue = fs->journal + bpf_core_field_offset(struct journal_s, j_wait_transaction_locked);
-	fs->committer = bpf_get_current_task();
-	__builtin_memset(fs->marks_ns, 0, sizeof(fs->marks_ns));
+	if (settings.timeline)
+		__builtin_memset(fs->marks_ns, 0, sizeof(fs->marks_ns));
 	fs->begin_ns = bpf_ktime_get_ns();
 	return 0;
 }

@@ -23,7 +23,7 @@ static __always_inline int open_begin(const struct open_flags *op, bool direct)
 	if (!state)
 		return 0;
 	state->open_flags = READ(direct, op, open_flag);
-	state->open_ns = bpf_ktime_get_ns();
+	begun(&state->open_ns);
 	return 0;
 }
 
@@ -69,7 +69,7 @@ static __always_inline int write_begin(struct kiocb *iocb, bool direct)
 		return 0;
 	state->write_dev = dev;
 	state->write_inode = READ(direct, inode, i_ino);
-	state->write_ns = bpf_ktime_get_ns();
+	begun(&state->write_ns);
 	introduce(state, state->write_ns, false);
 	return 0;
 }
@@ -101,7 +101,7 @@ static __always_inline int close_begin(struct inode *inode, bool direct)
 		return 0;
 	state->close_dev = dev;
 	state->close_inode = READ(direct, inode, i_ino);
-	state->close_ns = bpf_ktime_get_ns();
+	begun(&state->close_ns);
 	return 0;
 }
 

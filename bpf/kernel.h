@@ -58,15 +58,6 @@ struct wait_queue_head {
 	int luc_unused;
 };
 
-struct wait_queue_entry {
-	void *func;
-};
-
-struct wait_bit_queue_entry {
-	struct wait_bit_key key;
-	struct wait_queue_entry wq_entry;
-};
-
 struct transaction_s {
 	unsigned int t_tid;
 };
@@ -101,8 +92,5 @@ enum jbd_state_bits { BH_Shadow = 24 };
 #define S_IFDIR 0040000
 #define O_CREAT 00000100
 #define MAX_ERRNO 4095
-
-/* How a task is woken that waits for a bit, such as that of a buffer being written. */
-extern const void wake_bit_function __attribute__((section(".ksyms"), weak));
 
 #endif

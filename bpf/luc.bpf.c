@@ -21,3 +21,4 @@ char LICENSE[] SEC("license") = "GPL";
 #include "commit.h"
 #include "files.h"
 #include "waits.h"
+#include "text.h"

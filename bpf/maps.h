@@ -21,7 +21,6 @@ const volatile struct luc_tracer_settings settings;
 struct fs_state {
 	__u64 journal;	/* struct journal_s; 0 until it is known */
 	__u64 queue;	/* where tasks wait for a locked transaction */
-	__u64 committer;	/* task of the journal */
 	__u64 begin_ns;	/* of the commit that runs, 0: none does */
 	__u64 marks_ns[LUC_SPAN_MARKS];
 	__u32 done_tid;	/* last transaction committed */

@@ -57,6 +57,17 @@ static __always_inline void count_lost(void)
 		*nr += 1;
 }
 
+/*
+ * Something begins. Where it had begun already its end was not seen: there are only so
+ * many returns that kretprobes can wait for.
+ */
+static __always_inline void begun(__u64 *since_ns)
+{
+	if (*since_ns)
+		count_lost();
+	*since_ns = bpf_ktime_get_ns();
+}
+
 /* A place in the ring with what all spans of this task have; NULL: lost. */
 static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns,
 						   __u64 end_ns, __u32 dev)
@@ -143,12 +154,13 @@ static __always_inline __u16 operation(const struct task_state *state)
 /* Adds what the thread did to its process now and then: a map costs more than it. */
 static __always_inline void hand_in(struct task_state *state, __u64 now_ns)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct luc_process_counts *p;
+	__u32 tgid;
 
 	if (now_ns - state->pending_ns < PENDING_NS)
 		return;
 	state->pending_ns = now_ns;
+	tgid = bpf_get_current_pid_tgid() >> 32;
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (!p) {
 		bpf_map_update_elem(&processes, &tgid, &state->pending, BPF_NOEXIST);

@@ -183,7 +183,7 @@ static __always_inline int syncfs_begin(struct super_block *sb, int wait)
 
 	if (!state)
 		return 0;
-	state->syncfs_ns = bpf_ktime_get_ns();
+	begun(&state->syncfs_ns);
 	state->syncfs_dev = dev;
 	introduce(state, state->syncfs_ns, false);
 	return 0;

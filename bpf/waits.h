@@ -3,13 +3,14 @@
  * Waits: seen where a task goes to sleep, so that who need not wait pays
  * nothing.
  *
- * locked: wait_transaction_locked() puts the task on a wait queue inside the
- *   journal, so the queue's address tells.
- * buffer: who waits for a bit has an entry that says which; the shadow bit of
- *   a buffer is set while a commit writes it.
+ * buffer, locked: kprobes on the very calls, inside the functions that wait,
+ *   whose places the loader finds in the kernel's text (text.h). Where it
+ *   cannot, the functions called stand in, whoever calls them:
+ *   buffer: bit_wait_io() is told which bit is waited for; the shadow bit of a
+ *     buffer is set while a commit writes it.
+ *   locked: the task is put on a wait queue inside the journal, so the queue's
+ *     address tells.
  * space: __jbd2_log_wait_for_space() is called only where space is lacking.
- *
- * The commit's own thread waits for each of its blocks, and is passed over.
  */
 #ifndef LUC_BPF_WAITS_H
 #define LUC_BPF_WAITS_H
@@ -46,82 +47,70 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	return 0;
 }
 
-static __always_inline void locked_begin(__u32 dev)
-{
-	struct task_state *state = chosen() ? task() : NULL;
-
-	if (!state || state->locked_ns)
-		return;
-	state->locked_dev = dev;
-	state->locked_ns = bpf_ktime_get_ns();
-	__sync_fetch_and_add(&waiting, 1);
-}
-
-static __always_inline void buffer_begin(struct wait_queue_entry *entry)
-{
-	struct wait_bit_queue_entry *wait =
-		(void *)entry - bpf_core_field_offset(struct wait_bit_queue_entry, wq_entry);
-	struct task_state *state;
-	struct buffer_head *bh;
-	__u32 dev;
-
-	if (BPF_CORE_READ(wait, key.bit_nr) !=
-	    (int)bpf_core_enum_value(enum jbd_state_bits, BH_Shadow))
-		return;
-	bh = (void *)BPF_CORE_READ(wait, key.flags) -
-	     bpf_core_field_offset(struct buffer_head, b_state);
-	dev = BPF_CORE_READ(bh, b_bdev, bd_dev);
-	state = task_on(dev);
-	/* Woken and not yet let through, it waits on. */
-	if (!state || state->buffer_ns)
-		return;
-	state->buffer_dev = dev;
-	state->buffer_ns = bpf_ktime_get_ns();
-	__sync_fetch_and_add(&waiting, 1);
-}
-
-static __always_inline int wait_begin(struct wait_queue_head *queue,
-				      struct wait_queue_entry *entry, bool direct)
-{
-	__u64 current = bpf_get_current_task();
-
-	for (__u32 i = 0; i < LUC_COUNTS_SLOTS && i < settings.filesystems; i++) {
-		if (filesystems[i].queue == (__u64)queue) {
-			locked_begin(settings.devs[i]);
-			return 0;
-		}
-		if (filesystems[i].committer == current)
-			return 0;
-	}
-	if (&wake_bit_function && READ(direct, entry, func) == &wake_bit_function)
-		buffer_begin(entry);
-	return 0;
-}
-
-/* A wait that was counted among those going on, and is over. */
+/* A wait that is over, if there was one. */
 static __always_inline int over(__u16 kind, struct task_state *state, __u64 *since_ns, __u32 dev)
 {
 	__u64 begin_ns = *since_ns;
 
+	if (!begin_ns)
+		return 0;
 	*since_ns = 0;
-	__sync_fetch_and_add(&waiting, -1);
 	return waited(kind, state, begin_ns, dev);
 }
 
-static __always_inline int wait_end(void)
+/* Of a buffer's state `word` one bit is waited for. */
+static __always_inline int buffer_begin(unsigned long *word, int bit)
+{
+	struct task_state *state;
+	struct buffer_head *bh;
+	__u32 dev;
+
+	if (bit != (int)bpf_core_enum_value(enum jbd_state_bits, BH_Shadow))
+		return 0;
+	bh = (void *)word - bpf_core_field_offset(struct buffer_head, b_state);
+	dev = BPF_CORE_READ(bh, b_bdev, bd_dev);
+	state = task_on(dev);
+	if (!state)
+		return 0;
+	state->buffer_dev = dev;
+	begun(&state->buffer_ns);
+	return 0;
+}
+
+static __always_inline int buffer_end(void)
+{
+	struct task_state *state = task_if_known();
+
+	return state ? over(LUC_SPAN_WAIT_BUFFER, state, &state->buffer_ns, state->buffer_dev) : 0;
+}
+
+static __always_inline int locked_begin(struct wait_queue_head *queue)
 {
 	struct task_state *state;
 
-	if (!waiting)
+	for (__u32 i = 0; i < LUC_COUNTS_SLOTS && i < settings.filesystems; i++) {
+		if (filesystems[i].queue != (__u64)queue)
+			continue;
+		state = chosen() ? task() : NULL;
+		/* Woken and not yet let through, it waits on. */
+		if (!state || state->locked_ns)
+			return 0;
+		state->locked_dev = settings.devs[i];
+		state->locked_ns = bpf_ktime_get_ns();
+		__sync_fetch_and_add(&waiting, 1);
 		return 0;
-	state = task_if_known();
-	if (!state)
-		return 0;
-	if (state->buffer_ns)
-		return over(LUC_SPAN_WAIT_BUFFER, state, &state->buffer_ns, state->buffer_dev);
-	if (state->locked_ns)
-		return over(LUC_SPAN_WAIT_LOCKED, state, &state->locked_ns, state->locked_dev);
+	}
 	return 0;
+}
+
+static __always_inline int locked_end(void)
+{
+	struct task_state *state = waiting ? task_if_known() : NULL;
+
+	if (!state || !state->locked_ns)
+		return 0;
+	__sync_fetch_and_add(&waiting, -1);
+	return over(LUC_SPAN_WAIT_LOCKED, state, &state->locked_ns, state->locked_dev);
 }
 
 static __always_inline int space_begin(struct journal_s *journal)
@@ -132,7 +121,7 @@ static __always_inline int space_begin(struct journal_s *journal)
 	if (!state)
 		return 0;
 	state->space_dev = dev;
-	state->space_ns = bpf_ktime_get_ns();
+	begun(&state->space_ns);
 	return 0;
 }
 
@@ -148,32 +137,47 @@ static __always_inline int space_end(void)
 	return waited(LUC_SPAN_WAIT_SPACE, state, begin_ns, state->space_dev);
 }
 
+/* At the calls, and behind that which waits for a bit. */
+SEC("kprobe")
+int BPF_KPROBE(call_buffer, unsigned long *word, int bit) { return buffer_begin(word, bit); }
+SEC("kprobe")
+int BPF_KPROBE(called_buffer) { return buffer_end(); }
+SEC("kprobe")
+int BPF_KPROBE(call_locked, struct wait_queue_head *queue) { return locked_begin(queue); }
+SEC("kprobe")
+int BPF_KPROBE(called_locked) { return locked_end(); }
+
+SEC("fentry/bit_wait_io")
+int BPF_PROG(fentry_bit_wait, struct wait_bit_key *key)
+{
+	return buffer_begin(key->flags, key->bit_nr);
+}
+SEC("fexit/bit_wait_io")
+int BPF_PROG(fexit_bit_wait) { return buffer_end(); }
+SEC("kprobe/bit_wait_io")
+int BPF_KPROBE(kprobe_bit_wait, struct wait_bit_key *key)
+{
+	return buffer_begin(BPF_CORE_READ(key, flags), BPF_CORE_READ(key, bit_nr));
+}
+SEC("kretprobe/bit_wait_io")
+int BPF_KRETPROBE(kretprobe_bit_wait) { return buffer_end(); }
+
 /* Which of the two wait_transaction_locked() calls depends on the kernel. */
 SEC("fentry/prepare_to_wait")
-int BPF_PROG(fentry_wait, struct wait_queue_head *queue, struct wait_queue_entry *entry)
-{
-	return wait_begin(queue, entry, true);
-}
+int BPF_PROG(fentry_wait, struct wait_queue_head *queue) { return locked_begin(queue); }
 SEC("kprobe/prepare_to_wait")
-int BPF_KPROBE(kprobe_wait, struct wait_queue_head *queue, struct wait_queue_entry *entry)
-{
-	return wait_begin(queue, entry, false);
-}
+int BPF_KPROBE(kprobe_wait, struct wait_queue_head *queue) { return locked_begin(queue); }
 SEC("fentry/prepare_to_wait_exclusive")
-int BPF_PROG(fentry_wait_exclusive, struct wait_queue_head *queue, struct wait_queue_entry *entry)
-{
-	return wait_begin(queue, entry, true);
-}
+int BPF_PROG(fentry_wait_exclusive, struct wait_queue_head *queue) { return locked_begin(queue); }
 SEC("kprobe/prepare_to_wait_exclusive")
-int BPF_KPROBE(kprobe_wait_exclusive, struct wait_queue_head *queue,
-	       struct wait_queue_entry *entry)
+int BPF_KPROBE(kprobe_wait_exclusive, struct wait_queue_head *queue)
 {
-	return wait_begin(queue, entry, false);
+	return locked_begin(queue);
 }
 SEC("fentry/finish_wait")
-int BPF_PROG(fentry_waited) { return wait_end(); }
+int BPF_PROG(fentry_waited) { return locked_end(); }
 SEC("kprobe/finish_wait")
-int BPF_KPROBE(kprobe_waited) { return wait_end(); }
+int BPF_KPROBE(kprobe_waited) { return locked_end(); }
 
 SEC("fentry/__jbd2_log_wait_for_space")
 int BPF_PROG(fentry_space, struct journal_s *journal) { return space_begin(journal); }

@@ -5,6 +5,7 @@
 //! function that the module hooks is never among them, for its entry has one
 //! owner.
 
+use crate::host::Extent;
 use std::fmt;
 
 /// A tracepoint and the program for it.
@@ -47,13 +48,24 @@ pub struct Hook {
     pub timeline_only: bool,
     /// What a recording lacks without it.
     pub what: &'static str,
+    /// Not needed where the calls that begin and end these waits can be had.
+    pub stands_in: Option<Wait>,
 }
 
-/// What the functions around a sleep show.
-const WAITS: &str = "waits for a locked transaction and for metadata that a commit writes";
+/// A kind of waits that is seen at calls, or else at the functions called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For metadata that a commit writes.
+    Buffer,
+    /// For a locked transaction.
+    Locked,
+}
+
+/// What a recording lacks without [`Wait::Locked`].
+const LOCKED: &str = "waits for a locked transaction";
 
 /// All functions.
-pub const HOOKS: [Hook; 9] = [
+pub const HOOKS: [Hook; 10] = [
     hook(
         &["do_filp_open", "do_file_open"],
         "open",
@@ -71,15 +83,19 @@ pub const HOOKS: [Hook; 9] = [
         "the data flush of syncs",
     ),
     hook(&["ext4_sync_fs"], "syncfs", true, true, "sync and syncfs"),
-    hook(&["prepare_to_wait"], "wait", false, false, WAITS),
-    hook(
-        &["prepare_to_wait_exclusive"],
-        "wait_exclusive",
-        false,
-        false,
-        WAITS,
-    ),
-    hook(&["finish_wait"], "waited", false, false, WAITS),
+    Hook {
+        stands_in: Some(Wait::Buffer),
+        ..hook(
+            &["bit_wait_io"],
+            "bit_wait",
+            true,
+            false,
+            "waits for metadata that a commit writes",
+        )
+    },
+    locked(&["prepare_to_wait"], "wait"),
+    locked(&["prepare_to_wait_exclusive"], "wait_exclusive"),
+    locked(&["finish_wait"], "waited"),
     hook(
         &["__jbd2_log_wait_for_space"],
         "space",
@@ -102,6 +118,14 @@ const fn hook(
         end,
         timeline_only,
         what,
+        stands_in: None,
+    }
+}
+
+const fn locked(functions: &'static [&'static str], suffix: &'static str) -> Hook {
+    Hook {
+        stands_in: Some(Wait::Locked),
+        ..hook(functions, suffix, false, false, LOCKED)
     }
 }
 
@@ -153,9 +177,19 @@ pub struct Offer {
     pub typed: Vec<String>,
     /// Functions that are symbols.
     pub symbols: Vec<String>,
+    /// Where functions lie that calls are looked for in, or that are called there.
+    pub extents: Vec<(String, Extent)>,
 }
 
 impl Offer {
+    /// Where a function lies.
+    pub fn extent(&self, function: &str) -> Option<Extent> {
+        let mut named = self.extents.iter().filter(|(name, _)| name == function);
+        let found = named.next().map(|(_, extent)| *extent);
+        // Of two with one name nobody knows which.
+        found.filter(|_| named.next().is_none())
+    }
+
     /// The means to try for a function with its name here, best first; `allowed`
     /// leaves out what is not wanted.
     pub fn means(&self, hook: &Hook, allowed: &[Means]) -> Vec<(Means, &'static str)> {
@@ -203,6 +237,7 @@ mod tests {
             kprobes: true,
             typed: vec![(*usual).to_owned()],
             symbols: vec![(*other).to_owned(), (*usual).to_owned()],
+            extents: Vec::new(),
         };
         let (fentry, kprobe) = ((Means::Fentry, *usual), (Means::Kprobe, *usual));
         assert_eq!(offer.means(hook, &both), [fentry, kprobe]);
@@ -224,7 +259,7 @@ mod tests {
         let open = &HOOKS[0];
         assert_eq!(Means::Fentry.begin(open), "fentry_open");
         assert_eq!(Means::Kprobe.end(open).unwrap(), "kretprobe_open");
-        let wait = &HOOKS[5];
+        let wait = &HOOKS[6];
         assert_eq!(Means::Fentry.end(wait), None);
     }
 }

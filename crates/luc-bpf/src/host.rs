@@ -1,8 +1,10 @@
 //! What this host offers to a tracer.
 
 use crate::hooks::{HOOKS, Offer};
+use crate::sites::{SITES, Site};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,53 +14,103 @@ const SYMBOLS: &str = "/proc/kallsyms";
 /// There where perf can make kprobes.
 const KPROBES: &str = "/sys/bus/event_source/devices/kprobe/type";
 
+/// Where a function lies in the kernel's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its begin.
+    pub address: u64,
+    /// Bytes up to the next one.
+    pub bytes: u64,
+}
+
 /// Looks what there is. What cannot be read counts as not there.
 pub fn offer() -> Offer {
     let btf = Path::new(BTF).join("vmlinux").exists();
-    let symbols = symbols();
-    let names = |list: &[Symbol]| list.iter().map(|symbol| symbol.name.clone()).collect();
+    let Symbols { named, mut places } = symbols();
+    let hooked = |symbol: &&Symbol| {
+        let mut functions = HOOKS.iter().flat_map(|hook| hook.functions);
+        functions.any(|function| *function == symbol.name)
+    };
+    let symbols: Vec<&Symbol> = named.iter().filter(hooked).collect();
+    places.sort_unstable();
+    let extents = named.iter().filter_map(|symbol| {
+        let next = places.partition_point(|place| *place <= symbol.address);
+        let bytes = places.get(next)?.checked_sub(symbol.address)?;
+        let address = symbol.address;
+        Some((symbol.name.clone(), Extent { address, bytes }))
+    });
     Offer {
         btf,
         kprobes: Path::new(KPROBES).exists(),
+        extents: extents.collect(),
         typed: if btf { typed(&symbols) } else { Vec::new() },
-        symbols: names(&symbols),
+        symbols: symbols.iter().map(|symbol| symbol.name.clone()).collect(),
     }
 }
 
+#[derive(Debug, PartialEq, Eq)]
 struct Symbol {
     name: String,
+    /// 0 where the kernel does not tell.
+    address: u64,
     /// The module that it belongs to, if it is none of the kernel itself.
     module: Option<String>,
 }
 
-/// Those functions of ours that are symbols.
-fn symbols() -> Vec<Symbol> {
-    let Ok(file) = File::open(SYMBOLS) else {
-        return Vec::new();
-    };
-    let lines = BufReader::new(file).lines().map_while(Result::ok);
-    lines.filter_map(|line| symbol(&line)).collect()
+#[derive(Default)]
+struct Symbols {
+    /// Functions of ours: hooked, or called where a task goes to sleep.
+    named: Vec<Symbol>,
+    /// Where any function begins.
+    places: Vec<u64>,
 }
 
-/// `ffffffff81234560 T finish_wait` or `... t ext4_sync_fs\t[ext4]`.
-fn symbol(line: &str) -> Option<Symbol> {
-    let mut words = line.split_ascii_whitespace().skip(2);
+fn symbols() -> Symbols {
+    let mut symbols = Symbols::default();
+    let Ok(file) = File::open(SYMBOLS) else {
+        return symbols;
+    };
+    let ours: HashSet<&str> = HOOKS
+        .iter()
+        .flat_map(|hook| hook.functions.iter().copied())
+        .chain(SITES.iter().flat_map(Site::names))
+        .collect();
+    let mut lines = BufReader::new(file);
+    let mut line = String::new();
+    // One string for all: there are some hundred thousand.
+    while lines.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        if let Some((address, name, module)) = symbol(&line) {
+            symbols.places.push(address);
+            if ours.contains(name) {
+                symbols.named.push(Symbol {
+                    name: name.to_owned(),
+                    address,
+                    module: module.map(str::to_owned),
+                });
+            }
+        }
+        line.clear();
+    }
+    symbols
+}
+
+/// `ffffffff81234560 T finish_wait` or `... t ext4_sync_fs\t[ext4]`; None of what is no function.
+fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let ("T" | "t" | "W" | "w") = words.next()? else {
+        return None;
+    };
     let name = words.next()?;
-    HOOKS.iter().find(|hook| hook.functions.contains(&name))?;
-    let module = words
-        .next()
-        .map(|word| word.trim_matches(['[', ']']).to_owned());
-    Some(Symbol {
-        name: name.to_owned(),
-        module,
-    })
+    let module = words.next().map(|word| word.trim_matches(['[', ']']));
+    Some((address, name, module))
 }
 
 /// Those whose types are known. Of a module's functions only the file of its
 /// types is looked at: where it lacks one, loading fails and kprobes are taken.
-fn typed(symbols: &[Symbol]) -> Vec<String> {
+fn typed(symbols: &[&Symbol]) -> Vec<String> {
     let vmlinux = Btf::from_vmlinux().ok();
-    let has = |symbol: &&Symbol| match &symbol.module {
+    let has = |symbol: &&&Symbol| match &symbol.module {
         None => vmlinux
             .as_ref()
             .is_some_and(|btf| btf.type_by_name::<Func<'_>>(&symbol.name).is_some()),
@@ -74,12 +126,12 @@ mod tests {
 
     #[test]
     fn lines_of_kallsyms() {
-        let found = symbol("ffffffff9a4f0d60 T finish_wait").unwrap();
-        assert_eq!((found.name.as_str(), found.module), ("finish_wait", None));
-        let found = symbol("0000000000000000 t ext4_sync_fs\t[ext4]").unwrap();
-        assert_eq!(found.module.as_deref(), Some("ext4"));
-        for line in ["", "x", "0 T finish", "0 T finish_wait_queue", "0 T"] {
-            assert!(symbol(line).is_none(), "{line}");
+        let found = symbol("ffffffff9a4f0d60 T finish_wait\n");
+        assert_eq!(found, Some((0xffff_ffff_9a4f_0d60, "finish_wait", None)));
+        let found = symbol("0000000000000000 t ext4_sync_fs\t[ext4]\n");
+        assert_eq!(found, Some((0, "ext4_sync_fs", Some("ext4"))));
+        for line in ["", "x", "0 T", "0 D finish_wait", "x T finish_wait", "0"] {
+            assert_eq!(symbol(line), None, "{line}");
         }
     }
 }

@@ -18,10 +18,13 @@ mod hooks;
 mod host;
 mod misses;
 mod said;
+mod sites;
+mod text;
 mod tracer;
 
 pub use counts::{Counts, Histogram, ProcessCounts, WAITS};
 pub use error::TracerError;
-pub use hooks::{HOOKS, Hook, Means, Offer, TRACEPOINTS, Tracepoint};
-pub use host::offer;
+pub use hooks::{HOOKS, Hook, Means, Offer, TRACEPOINTS, Tracepoint, Wait};
+pub use host::{Extent, offer};
+pub use sites::{Place, SITES, Site};
 pub use tracer::{Attached, Lack, Mode, Settings, Tracer};

@@ -3,7 +3,8 @@
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
 use crate::hooks::{HOOKS, Hook, Means, Offer, TRACEPOINTS};
-use crate::{host, misses, said};
+use crate::sites::{Place, SITES, Site};
+use crate::{host, misses, said, text};
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut, RingBuffer,
     RingBufferBuilder,
@@ -24,6 +25,9 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
 const SLOTS: usize = 64;
 const CGROUPS_MAX: usize = 16;
 const PROCESSES_MAX: usize = 1024;
+/// The program that reads the kernel's text.
+const READER: &str = "read_text";
+
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -85,6 +89,8 @@ impl fmt::Display for Lack {
 pub struct Attached {
     /// Functions and by which means.
     pub hooks: Vec<(Hook, Means)>,
+    /// Calls inside of functions, by kprobes.
+    pub sites: Vec<Site>,
     /// Those that are missing.
     pub lacks: Vec<Lack>,
 }
@@ -172,9 +178,22 @@ impl Tracer {
 
     fn attach_all(&mut self, settings: &Settings, offer: &Offer) -> Result<(), TracerError> {
         let timeline = settings.mode == Mode::Timeline;
+        if sites_wanted(settings, offer) {
+            // What cannot be had has a stand-in among the functions.
+            for site in &SITES {
+                if let Ok(links) = self.attach_site(site, offer) {
+                    self.links.extend(links);
+                    self.attached.sites.push(*site);
+                }
+            }
+        }
         // Functions first: an operation seen at its end only would have no begin, but one
         // whose waits were missed would be wrong.
         for hook in HOOKS.iter().filter(|hook| timeline || !hook.timeline_only) {
+            let by_calls = |site: &Site| Some(site.wait) == hook.stands_in;
+            if self.attached.sites.iter().any(by_calls) {
+                continue;
+            }
             let mut why = "this kernel has no such function to attach to".to_owned();
             let mut by = None;
             for (means, function) in offer.means(hook, &settings.means) {
@@ -212,6 +231,22 @@ impl Tracer {
                 .lacks
                 .retain(|lack| !["wait", "wait_exclusive"].contains(&lack.hook.suffix));
         }
+    }
+
+    fn attach_site(&self, site: &Site, offer: &Offer) -> Result<Vec<Link>, String> {
+        let reader = self.program(READER)?;
+        let pieces = self.map("text").map_err(|error| error.to_string())?;
+        let extent = |name: &str| offer.extent(name);
+        let places = site.places(&extent, &|extent| text::read(&reader, &pieces, extent));
+        let (begin, end) = places.ok_or("its calls are not where they are looked for")?;
+        let attach = |program: &str, places: &[Place]| -> Result<Vec<Link>, String> {
+            let program = self.program(program)?;
+            let places = places.iter();
+            places.map(|place| text::attach(&program, *place)).collect()
+        };
+        let mut links = attach(site.at_end, &end)?;
+        links.extend(attach(site.at_begin, &begin)?);
+        Ok(links)
     }
 
     fn attach_hook(&mut self, hook: &Hook, means: Means, function: &str) -> Result<(), String> {
@@ -337,6 +372,11 @@ impl Tracer {
     }
 }
 
+/// Whether calls inside of functions are to be looked for.
+fn sites_wanted(settings: &Settings, offer: &Offer) -> bool {
+    settings.means.contains(&Means::Kprobe) && offer.kprobes
+}
+
 fn only(means: &[Means], one: Means) -> Vec<Means> {
     means.iter().copied().filter(|m| *m == one).collect()
 }
@@ -356,6 +396,13 @@ fn load(settings: &Settings, offer: &Offer, means: &[Means]) -> Result<Object, T
             wanted.push((means.begin(hook), target));
             wanted.extend(means.end(hook).map(|program| (program, target)));
         }
+    }
+    if sites_wanted(settings, offer) {
+        let programs = SITES
+            .iter()
+            .flat_map(|site| [site.at_begin, site.at_end])
+            .chain([READER]);
+        wanted.extend(programs.map(|program| (program.to_owned(), None)));
     }
     let mut builder = ObjectBuilder::default();
     let open = builder

@@ -14,17 +14,20 @@ use serde_json::Value;
 
 /// Kernels that get every check, by fentry and by kprobes.
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-/// ext4 as a module, and the newest; fentry alone.
+/// ext4 as a module, and the newest: whatever they offer, as anybody would have it.
 const MORE_KERNELS: [&str; 2] = ["6.12-full", "7.3"];
 
 fn main() -> ExitCode {
     let mut tests: Vec<Test> = Vec::new();
-    for kernel in KERNELS.into_iter().chain(MORE_KERNELS) {
-        tests.push(test(format!("fentry_on_{kernel}"), move || {
-            traces(kernel, "--means fentry")
+    for kernel in MORE_KERNELS {
+        tests.push(test(format!("both_on_{kernel}"), move || {
+            traces(kernel, "")
         }));
     }
     for kernel in KERNELS {
+        tests.push(test(format!("fentry_on_{kernel}"), move || {
+            traces(kernel, "--means fentry")
+        }));
         tests.push(test(format!("kprobes_on_{kernel}"), move || {
             traces(kernel, "--means kprobe")
         }));
@@ -87,6 +90,13 @@ fn traces(kernel: &str, means: &str) -> Outcome {
         "group",
         &[("open", 6), ("write", 30), ("fsync", 6), ("close", 6)],
     )?;
+    let waits = &trace.summary("waits")?["file_systems"][0]["counts"];
+    let by_functions = means.contains("fentry");
+    let waits = [&waits["wait-buffer"], &waits["wait-locked"]];
+    trace.waits("waited", waits, by_functions)?;
+    let waits = &trace.summary("counted")?["file_systems"][0]["waits"];
+    let waits = ["wait-buffer", "wait-locked"].map(|kind| &waits[kind]["count"]);
+    trace.waits("waited_counted", waits, by_functions)?;
     trace.counts("gone", &[("write", 15), ("fsync", 3)])?;
     let lost = trace.summary("lost")?;
     check(
@@ -111,6 +121,27 @@ struct Trace<'a>(&'a Answer);
 impl Trace<'_> {
     fn summary(&self, name: &str) -> Result<Value, Trouble> {
         self.0.json("trace", name)
+    }
+
+    /// Waits for buffers and for locked transactions are as many as the kernel's own probes
+    /// counted meanwhile, and many. Where calls cannot be looked at, the few who ask to wait
+    /// and then need not sleep are not seen.
+    fn waits(&self, probed: &str, seen: [&Value; 2], sleepless: bool) -> Outcome {
+        let probed = self.0.json("trace", probed)?;
+        for (seen, what, least) in [(seen[0], "buffer", 50), (seen[1], "locked", 1)] {
+            let number = |value: &Value| value.as_u64().unwrap_or(0);
+            let (seen, probed) = (number(seen), number(&probed[what]));
+            let fewest = if sleepless {
+                probed - probed / 50
+            } else {
+                probed
+            };
+            check(
+                (fewest..=probed).contains(&seen) && probed >= least,
+                format!("{what}: {seen} waits seen, {probed} probed"),
+            )?;
+        }
+        Ok(())
     }
 
     /// The recording holds exactly so many spans of these kinds, and lost none.

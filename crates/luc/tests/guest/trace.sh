@@ -64,6 +64,27 @@ recorded group $MEANS --on /mnt/0 --cgroup /tmp/cgroup/chosen --seconds 2
 wait
 check 2 "*is no control group*" luc trace record -o /tmp/x --cgroup /tmp --seconds 1 -- true
 
+# Writers that wait: as many as the kernel itself sees call and sleep.
+waited() { # EVENT: how often since `asked`
+	grep -c "$1" /sys/kernel/tracing/trace
+}
+asked() {
+	echo > /sys/kernel/tracing/trace
+}
+echo 16384 > /sys/kernel/tracing/buffer_size_kb
+echo 'p:lab/buffer out_of_line_wait_on_bit caller=+0($stack):symbol' > /sys/kernel/tracing/kprobe_events
+echo 'p:lab/locked wait_transaction_locked' >> /sys/kernel/tracing/kprobe_events
+echo 1 > /sys/kernel/tracing/events/lab/enable
+writers=". /t/trace_lib.sh; blocked_writers /mnt/0"
+asked
+recorded waits $MEANS --on /mnt/0 -- sh -c "$writers"
+echo "{\"buffer\": $(waited do_get_write_access), \"locked\": $(waited 'locked:')}" > "$LUC_OUT/waited.json"
+asked
+luc trace count $MEANS --json -o "$LUC_OUT/counted.json" --on /mnt/0 -- sh -c "$writers" > /dev/null || bad "count"
+echo "{\"buffer\": $(waited do_get_write_access), \"locked\": $(waited 'locked:')}" > "$LUC_OUT/waited_counted.json"
+echo 0 > /sys/kernel/tracing/events/lab/enable
+echo > /sys/kernel/tracing/kprobe_events
+
 # A ring that is too small: what is lost is counted, and the reader says so.
 recorded lost $MEANS --on /mnt/0 --buffer-kib 16 -- luc bench write-delay --writers 32 \
 	--fsync-streams 1 --seconds 0.5 --warmup-s 0 /mnt/0

@@ -17,3 +17,24 @@ four_writers() {
 	files /mnt/1 other 10 &
 	wait
 }
+
+# blocked_writers DIRECTORY: writers whom commits block, many of them on metadata. Others wait
+# because an operation that must read from the disk keeps a transaction from being locked,
+# which is chance: until the kernel has seen one.
+blocked_writers() {
+	luc bench write-delay --writers 16 --seconds 0.3 --warmup-s 0 "$1"
+	mkdir -p "$1/many"
+	(cd "$1/many" && touch $(seq 400))
+	sync
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 "$1" &
+		load=$!
+		while kill -0 $load 2> /dev/null; do
+			echo 3 > /proc/sys/vm/drop_caches
+			chmod 600 "$1"/many/* &
+			chmod 640 "$1"/many/*
+		done
+		wait
+		grep -q locked: /sys/kernel/tracing/trace && return
+	done
+}

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use luc_bpf::Tracer;
+use luc_bpf::{Means, Tracer};
 
 use super::tape::Tape;
 
@@ -12,7 +12,9 @@ pub struct Spans(pub Tracer);
 impl Spans {
     /// Which means it uses, for the header.
     pub fn means(&self) -> String {
-        let mut means: Vec<_> = self.0.attached().hooks.iter().map(|(_, m)| *m).collect();
+        let attached = self.0.attached();
+        let mut means: Vec<_> = attached.hooks.iter().map(|(_, means)| *means).collect();
+        means.extend(attached.sites.iter().map(|_| Means::Kprobe));
         means.sort_unstable();
         means.dedup();
         let names: Vec<_> = means.iter().map(ToString::to_string).collect();

@@ -1,0 +1,208 @@
+//! Calls inside of functions: where tasks go to sleep.
+//!
+//! A hook on a function that puts tasks to sleep runs for every task of the
+//! machine that sleeps on anything. A kprobe on the one call that matters runs
+//! for nobody else. Where that call lies depends on the kernel's build, so it
+//! is looked for in the text of the functions that may hold it.
+
+use crate::hooks::Wait;
+use crate::host::Extent;
+
+/// A kind of waits and the calls that it is seen at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Which waits.
+    pub wait: Wait,
+    /// Functions that may hold the calls; the compiler makes some part of others.
+    pub inside: &'static [&'static str],
+    /// What they call when a wait begins, one of these.
+    pub begin: &'static [&'static str],
+    /// Its program.
+    pub at_begin: &'static str,
+    /// What they call when it ends; the same as `begin`: it ends when that returns.
+    pub end: &'static [&'static str],
+    /// Its program.
+    pub at_end: &'static str,
+}
+
+/// All of them.
+pub const SITES: [Site; 2] = [
+    Site {
+        wait: Wait::Buffer,
+        inside: &["do_get_write_access"],
+        begin: &["out_of_line_wait_on_bit"],
+        at_begin: "call_buffer",
+        end: &["out_of_line_wait_on_bit"],
+        at_end: "called_buffer",
+    },
+    Site {
+        wait: Wait::Locked,
+        inside: &[
+            "wait_transaction_locked",
+            "wait_transaction_switching",
+            "start_this_handle",
+        ],
+        begin: &["prepare_to_wait", "prepare_to_wait_exclusive"],
+        at_begin: "call_locked",
+        end: &["finish_wait"],
+        at_end: "called_locked",
+    },
+];
+
+/// Opcode of a call to an address relative to the next instruction (x86-64).
+const CALL: u8 = 0xe8;
+/// Bytes of that instruction.
+const CALL_BYTES: usize = 5;
+
+/// A place for a kprobe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function that it lies in.
+    pub function: &'static str,
+    /// How far behind its begin, bytes.
+    pub offset: u64,
+}
+
+impl Site {
+    /// Names of all functions that must be known to find the calls.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let lists = [self.inside, self.begin, self.end];
+        lists.into_iter().flatten().copied()
+    }
+
+    /// Where waits begin and where they end. None if one of the two is nowhere, as then
+    /// waits could not be told.
+    ///
+    /// `extent` tells where a function lies, `text` what is there.
+    pub fn places(
+        &self,
+        extent: &dyn Fn(&str) -> Option<Extent>,
+        text: &dyn Fn(Extent) -> Option<Vec<u8>>,
+    ) -> Option<(Vec<Place>, Vec<Place>)> {
+        if !cfg!(target_arch = "x86_64") {
+            return None;
+        }
+        let targets = |names: &[&'static str]| -> Vec<u64> {
+            let found = names.iter().filter_map(|name| extent(name));
+            found.map(|extent| extent.address).collect()
+        };
+        let (begins, ends) = (targets(self.begin), targets(self.end));
+        let (mut at_begin, mut at_end) = (Vec::new(), Vec::new());
+        let behind = if self.begin == self.end {
+            CALL_BYTES
+        } else {
+            0
+        };
+        for &function in self.inside {
+            let Some(place) = extent(function) else {
+                continue;
+            };
+            let bytes = text(place)?;
+            let put = |list: &mut Vec<Place>, targets: &[u64], behind: usize| {
+                for offset in calls(&bytes, place.address, targets) {
+                    let offset = (offset + behind) as u64;
+                    list.push(Place { function, offset });
+                }
+            };
+            put(&mut at_begin, &begins, 0);
+            put(&mut at_end, &ends, behind);
+        }
+        (!at_begin.is_empty() && !at_end.is_empty()).then_some((at_begin, at_end))
+    }
+}
+
+/// Offsets of calls to one of these addresses in text that begins at `address`.
+///
+/// Bytes are looked at everywhere, not from instruction to instruction: that five of them
+/// are such a call by chance is unlikely, and the kernel refuses kprobes within instructions.
+fn calls(text: &[u8], address: u64, targets: &[u64]) -> Vec<usize> {
+    let target = |(offset, bytes): (usize, &[u8])| {
+        let (&CALL, relative) = bytes.split_first()? else {
+            return None;
+        };
+        let relative = i32::from_le_bytes(relative.try_into().ok()?);
+        let next = address.wrapping_add((offset + CALL_BYTES) as u64);
+        let target = next.wrapping_add_signed(i64::from(relative));
+        targets.contains(&target).then_some(offset)
+    };
+    let windows = text.windows(CALL_BYTES).enumerate();
+    windows.filter_map(target).collect()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    const BEGIN: u64 = 0xffff_ffff_8100_0000;
+    const WAIT_ON_BIT: u64 = 0xffff_ffff_8100_4000;
+
+    fn call(text: &mut Vec<u8>, target: u64) {
+        let next = BEGIN + text.len() as u64 + CALL_BYTES as u64;
+        let relative = i32::try_from(target.cast_signed() - next.cast_signed()).unwrap();
+        text.push(CALL);
+        text.extend(relative.to_le_bytes());
+    }
+
+    fn extent(name: &str) -> Option<Extent> {
+        let address = match name {
+            "do_get_write_access" => BEGIN,
+            "out_of_line_wait_on_bit" => WAIT_ON_BIT,
+            // Lies before its caller.
+            "prepare_to_wait" => BEGIN - 0x800,
+            _ => return None,
+        };
+        Some(Extent {
+            address,
+            bytes: 0x100,
+        })
+    }
+
+    #[test]
+    fn calls_are_found_by_what_they_call() {
+        let mut text = vec![0x90, CALL, 0x90];
+        call(&mut text, WAIT_ON_BIT);
+        text.extend([CALL, 1, 2]);
+        call(&mut text, WAIT_ON_BIT + 1);
+        call(&mut text, BEGIN - 0x800);
+        call(&mut text, WAIT_ON_BIT);
+        assert_eq!(calls(&text, BEGIN, &[WAIT_ON_BIT]), [3, 21]);
+        assert_eq!(calls(&text, BEGIN, &[BEGIN - 0x800]), [16]);
+        assert!(calls(&text[..4], BEGIN, &[WAIT_ON_BIT]).is_empty());
+        assert!(calls(&text, BEGIN, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_wait_that_ends_with_its_call_ends_behind_it() {
+        let mut text = vec![0x90];
+        call(&mut text, WAIT_ON_BIT);
+        let (begin, end) = SITES[0]
+            .places(&extent, &|_| Some(text.clone()))
+            .expect("both are there");
+        let function = "do_get_write_access";
+        assert_eq!(
+            begin,
+            [Place {
+                function,
+                offset: 1
+            }]
+        );
+        assert_eq!(
+            end,
+            [Place {
+                function,
+                offset: 6
+            }]
+        );
+    }
+
+    #[test]
+    fn without_begin_or_end_there_is_no_site() {
+        assert!(
+            SITES[0]
+                .places(&extent, &|_| Some(vec![0x90; 64]))
+                .is_none()
+        );
+        assert!(SITES[0].places(&extent, &|_| None).is_none());
+        assert!(SITES[1].places(&extent, &|_| Some(vec![])).is_none());
+    }
+}
