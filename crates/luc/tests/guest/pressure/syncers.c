@@ -8,7 +8,7 @@
  *		fsync said yes. SIGNAL_US: how often each thread gets a SIGALRM.
  *		Two more threads change the folder, whose inode is in every
  *		commit: they are the writers whom commits delay. A thread whose
- *		files fail one after the other gives up.
+ *		files fail one after the other gives up; SIGTERM ends them all.
  *	syncers verify DIR ACKS [BEFORE_US]
  *		are they all there, byte for byte? What was acknowledged after
  *		that moment and is not there is counted apart, as late.
@@ -70,7 +70,7 @@ struct thread {
 };
 
 static const char *dir;
-static int64_t until_us;
+static volatile int64_t until_us;
 static long signal_us;
 static volatile bool over;
 static volatile sig_atomic_t signals;
@@ -149,6 +149,12 @@ static void on_signal(int signal)
 {
 	(void)signal;
 	signals = signals + 1;
+}
+
+static void on_end(int signal)
+{
+	(void)signal;
+	until_us = 0;
 }
 
 static void storm(void)
@@ -265,13 +271,13 @@ static void tell(const struct thread *threads, unsigned int n)
 
 static void load(unsigned int n, double seconds, const char *acks)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_signal }, end = { .sa_handler = on_end };
 	struct thread *threads = calloc(n, sizeof(*threads));
 	pthread_t writers[WRITERS];
 
-	if (!threads || sigaction(SIGALRM, &action, NULL))
-		die("load");
 	until_us = now_us() + (int64_t)(seconds * 1e6);
+	if (!threads || sigaction(SIGALRM, &action, NULL) || sigaction(SIGTERM, &end, NULL))
+		die("load");
 	for (unsigned int i = 0; i < n; i++) {
 		threads[i].number = i;
 		if (pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]))
