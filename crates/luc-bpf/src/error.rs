@@ -61,6 +61,12 @@ impl TracerError {
     /// Tells a refusal from a misfit. The verifier, which refuses programs, says
     /// EACCES; EPERM is for who may not load any.
     pub(crate) fn of(what: &str, error: &libbpf_rs::Error) -> Self {
+        // Programs are refused one helper then, which looks like a misfit.
+        if crate::host::locked_down() {
+            return Self::Denied {
+                why: "the kernel is locked down for confidentiality".to_owned(),
+            };
+        }
         let why = format!("{error}{}", crate::said::last());
         let denied = error.kind() == libbpf_rs::ErrorKind::PermissionDenied;
         if denied && !why.contains(&format!("(os error {EACCES})")) {

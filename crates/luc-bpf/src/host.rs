@@ -11,8 +11,14 @@ use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf";
 const SYMBOLS: &str = "/proc/kallsyms";
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 /// There where perf can make kprobes.
 const KPROBES: &str = "/sys/bus/event_source/devices/kprobe/type";
+
+/// Whether the kernel keeps what it holds from everybody, root too.
+pub(crate) fn locked_down() -> bool {
+    std::fs::read_to_string(LOCKDOWN).is_ok_and(|levels| levels.contains("[confidentiality]"))
+}
 
 /// Where a function lies in the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

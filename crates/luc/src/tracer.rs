@@ -16,7 +16,7 @@ use crate::system::{Device, System};
 
 /// How often the buffers are emptied: often enough to keep them from filling,
 /// seldom enough to disturb nothing.
-pub const PAUSE: Duration = Duration::from_millis(50);
+pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Spans that are kept in memory at most, about 1 GiB of them.
 const SPANS_MAX: usize = 8_000_000;

@@ -32,6 +32,11 @@ fn main() -> ExitCode {
             traces(kernel, "--means kprobe")
         }));
     }
+    for kernel in ["6.12", "7.2"] {
+        tests.push(test(format!("bad_conditions_on_{kernel}"), move || {
+            bad_conditions(kernel)
+        }));
+    }
     lab_support::main("lab_trace", &tests)
 }
 
@@ -113,6 +118,28 @@ fn traces(kernel: &str, means: &str) -> Outcome {
     check(
         replay["passed"] == true && replay["records"].as_u64() > Some(50),
         format!("{replay}"),
+    )
+}
+
+/// What the script says is checked there; here, what recordings hold.
+fn bad_conditions(kernel: &str) -> Outcome {
+    let jobs = [Job::new("trace_bad", &["1ms:8", "1ms:8"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.files.push(GuestFile {
+        guest_path: "/t/trace_lib.sh".into(),
+        content: Content::Host(guest_source("trace_lib.sh")),
+    });
+    let answer = run_jobs(&spec, &jobs)?;
+    let many = answer.json("trace_bad", "many")?;
+    let fs = &many["file_systems"][0];
+    check(
+        many["spans_lost"] == 0 && fs["counts"]["fsync"].as_u64() >= Some(1000),
+        format!("of a thousand threads: {many}"),
+    )?;
+    let plain = answer.json("trace_bad", "plain")?;
+    check(
+        plain["file_systems"][0]["counts"]["fsync"] == 3,
+        format!("without a journal: {plain}"),
     )
 }
 

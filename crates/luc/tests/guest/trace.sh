@@ -25,7 +25,7 @@ recorded() { # name, arguments of record...
 }
 
 mkdir -p /sys/kernel/tracing
-mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
 before=$(hooked)
 
 # What happened, and how often.

@@ -38,8 +38,8 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How often somebody looks whether it is over.
-const PAUSE: Duration = Duration::from_millis(20);
+/// How often somebody looks whether it is over, if nothing wakes him.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// What was counted on a file system.
 struct Answer {

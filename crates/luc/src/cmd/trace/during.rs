@@ -1,13 +1,19 @@
 //! For how long: a time, a command, or until somebody stops it.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+
 use super::failed;
 use crate::Context;
 use crate::exit::Failure;
+
+/// How often the end of a command is looked for that cannot be waited for.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Does `each` again and again, `pause` apart, until the time is over, the command has ended,
 /// or somebody stops it. Gives the command's status unless it was ended because time was over.
@@ -20,6 +26,7 @@ pub fn during(
 ) -> Result<Option<ExitStatus>, Failure> {
     let begin = Instant::now();
     let mut child = start(command)?;
+    let end = child.as_ref().and_then(end_of);
     let mut ending = false;
     loop {
         if let Err(error) = each() {
@@ -32,11 +39,12 @@ pub fn during(
         }
         let late = limit.is_some_and(|limit| begin.elapsed() >= limit);
         let over = late || context.stopped();
+        let left = limit.map_or(pause, |limit| limit.saturating_sub(begin.elapsed()));
         let Some(running) = &mut child else {
             if over {
                 return Ok(None);
             }
-            std::thread::sleep(pause);
+            rest(None, pause.min(left));
             continue;
         };
         if let Some(status) = running.try_wait()? {
@@ -49,8 +57,32 @@ pub fn during(
             let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
             ending = true;
         }
-        std::thread::sleep(pause);
+        // Where its end cannot be waited for it is looked for, often.
+        let pause = if end.is_some() {
+            pause
+        } else {
+            pause.min(LOOK)
+        };
+        rest(end.as_ref(), if late { pause } else { pause.min(left) });
     }
+}
+
+/// A file that can be read once the command has ended.
+fn end_of(child: &Child) -> Option<OwnedFd> {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()).ok()
+}
+
+/// Waits for so long, or until the command ends or a signal comes, so that whoever only watches
+/// is woken seldom.
+fn rest(end: Option<&OwnedFd>, pause: Duration) {
+    let mut ends: Vec<_> = end
+        .map(|end| PollFd::new(end, PollFlags::IN))
+        .into_iter()
+        .collect();
+    let pause = Timespec::try_from(pause).ok();
+    // The caller looks what it was.
+    let _ = rustix::event::poll(&mut ends, pause.as_ref());
 }
 
 fn start(command: &[String]) -> Result<Option<Child>, Failure> {

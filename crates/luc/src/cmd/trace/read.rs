@@ -50,6 +50,14 @@ pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
         }
         (None, false) => {}
     }
+    let clock = trace.header.pairs.get("clock");
+    if let Some(clock) = clock.filter(|clock| *clock != "monotonic") {
+        writeln!(
+            context.err,
+            "luc: note: {shown} has times of the clock '{clock}': spans and decisions may not fit together, nor \
+             times with those of other recordings"
+        )?;
+    }
     let lost = trace.spans_lost.saturating_add(trace.lines_lost.events);
     if lost > 0 {
         writeln!(
