@@ -3,14 +3,20 @@
 //!
 //! The algorithm gets when each sync asked and when each commit began and
 //! ended. The time before asking, which is the data flush, is no part of it and
-//! is added as measured. What is left out: the way from the end of a commit to
-//! the thread's own processor, and syncs that joined their transaction long
+//! is added as measured. What is left out: syncs that joined their transaction long
 //! before they asked. Those are served by a commit that ran already, where the
 //! algorithm gives them the next.
+//!
+//! Left out of the published algorithm is the way from the end of a commit to the thread's own
+//! processor, too: who shares a commit is released together, and of those that asked
+//! before it as many as there are processors go first, each until it waits again. Where the
+//! recording says how many processors there were, that line is predicted beside it
+//! ([`SyncPrediction::in_line_ns`]).
 
-use crate::grouping::{Commit, SyncRequest, group};
+use crate::grouping::{self, Commit, SyncRequest, group};
 use crate::observed::{Observed, Service};
-use crate::stats::{mean, quantile, share};
+use crate::stats::{mean, quantile, share, whole_ns};
+use crate::whatif::released;
 use luc_trace::{CREATED, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,6 +30,9 @@ pub struct SyncPrediction {
     pub pid: u32,
     /// Data flush as measured plus equation 4 or 5, ns.
     pub predicted_ns: u64,
+    /// Predicted time from the end of the commit to the end of the sync, ns; 0 if the recording
+    /// does not tell the number of processors.
+    pub in_line_ns: u64,
     /// `T_fsync`, ns.
     pub measured_ns: u64,
     /// Commits waited for: 1 by equation 4, 2 by equation 5.
@@ -61,6 +70,10 @@ pub struct FsyncModel {
     pub error_median_share: f64,
     /// 9 of 10 are off by at most this share.
     pub error_p90_share: f64,
+    /// The same with the line for a processor: half of the syncs.
+    pub in_line_error_median_share: f64,
+    /// The same: 9 of 10.
+    pub in_line_error_p90_share: f64,
     /// Share of syncs for which the algorithm chose the commit that served them.
     pub right_commit_share: f64,
     /// Equations 3 and 8.
@@ -90,36 +103,76 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
         .collect();
 
     let services = group(&requests, &commits).services;
-    let predictions = waited.iter().zip(services).filter_map(|(&place, service)| {
-        let (sync, service) = (&observed.syncs[place], service?);
-        let before_ns = sync.asked_ns - sync.begin_ns;
-        Some(SyncPrediction {
-            sync: place,
-            pid: sync.pid,
-            predicted_ns: before_ns.saturating_add(service.predicted_ns),
-            measured_ns: sync.duration_ns(),
-            commits_predicted: service.commits,
-            commits_measured: sync.commits_waited,
-            right_commit: sync.service == Service::Commit(service.commit),
-        })
-    });
+    let in_line_ns = in_line_ns(trace, observed, &requests, &services);
+    let services = services.into_iter().zip(in_line_ns);
+    let predictions = waited
+        .iter()
+        .zip(services)
+        .filter_map(|(&place, (service, in_line_ns))| {
+            let (sync, service) = (&observed.syncs[place], service?);
+            let before_ns = sync.asked_ns - sync.begin_ns;
+            Some(SyncPrediction {
+                sync: place,
+                pid: sync.pid,
+                predicted_ns: before_ns.saturating_add(service.predicted_ns),
+                in_line_ns,
+                measured_ns: sync.duration_ns(),
+                commits_predicted: service.commits,
+                commits_measured: sync.commits_waited,
+                right_commit: sync.service == Service::Commit(service.commit),
+            })
+        });
     let syncs: Vec<SyncPrediction> = predictions.collect();
 
-    // A sync that took no time at all has no relative error.
-    let mut errors: Vec<f64> = syncs
-        .iter()
-        .filter(|sync| sync.measured_ns > 0)
-        .map(|sync| sync.predicted_ns.abs_diff(sync.measured_ns) as f64 / sync.measured_ns as f64)
-        .collect();
+    let mut published = errors(&syncs, |sync| sync.predicted_ns);
+    let in_line_ns = |sync: &SyncPrediction| sync.predicted_ns.saturating_add(sync.in_line_ns);
+    let mut in_line = errors(&syncs, in_line_ns);
     let right = syncs.iter().filter(|sync| sync.right_commit).count();
     FsyncModel {
         unpredicted: (waited.len() - syncs.len()) as u64,
-        error_median_share: quantile(&mut errors, 50),
-        error_p90_share: quantile(&mut errors, 90),
+        error_median_share: quantile(&mut published, 50),
+        error_p90_share: quantile(&mut published, 90),
+        in_line_error_median_share: quantile(&mut in_line, 50),
+        in_line_error_p90_share: quantile(&mut in_line, 90),
         right_commit_share: share(right as f64, syncs.len() as f64),
         creation: creation_rate(trace, observed, &syncs),
         syncs,
     }
+}
+
+/// Errors as shares of what was measured. A sync that took no time at all has none.
+fn errors(syncs: &[SyncPrediction], predicted_ns: impl Fn(&SyncPrediction) -> u64) -> Vec<f64> {
+    let lasted = syncs.iter().filter(|sync| sync.measured_ns > 0);
+    let error = |sync: &SyncPrediction| predicted_ns(sync).abs_diff(sync.measured_ns) as f64;
+    lasted
+        .map(|sync| error(sync) / sync.measured_ns as f64)
+        .collect()
+}
+
+/// For each request the predicted time from the end of its commit to the end of its sync, ns.
+fn in_line_ns(
+    trace: &Trace,
+    observed: &Observed,
+    requests: &[SyncRequest],
+    services: &[Option<grouping::Service>],
+) -> Vec<u64> {
+    let mut in_line_ns = vec![0; requests.len()];
+    let Some(released) = released(trace, observed) else {
+        return in_line_ns;
+    };
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by_key(|place| requests[*place].begin_ns);
+    let mut before: BTreeMap<usize, u64> = BTreeMap::new();
+    for place in order {
+        let Some(service) = services[place] else {
+            continue;
+        };
+        let before = before.entry(service.commit).or_default();
+        let turns = *before / u64::from(released.cpus);
+        in_line_ns[place] = whole_ns(turns as f64 * released.turn_ns + released.sync_ns);
+        *before += 1;
+    }
+    in_line_ns
 }
 
 /// A thread's times, ns.

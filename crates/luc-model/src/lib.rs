@@ -45,7 +45,8 @@
 //! - *Algorithm 4.2 takes a commit to block every writer from its begin to its
 //!   end.* In fact a block is held only while it is written, and writers of
 //!   other blocks pass. The measured waits stand beside the prediction.
-//! - *The processor is free.* Waiting for it looks like thinking here.
+//! - *The processor is free.* Waiting for it is part of an operation's time here; the
+//!   replay knows how many processors there are.
 //! - *One file system.* Several on one disk slow each other down unseen.
 //!
 //! The assumptions of the replay are listed in [`whatif`].

@@ -5,7 +5,7 @@ mod common;
 use common::{DEV, Little, MS};
 use luc_model::observed::{Service, Waits};
 use luc_model::{Observed, fsync_model};
-use luc_trace::{CREATED, Span, SpanKind, Trace};
+use luc_trace::{CREATED, Header, Span, SpanKind, Trace};
 
 fn span(kind: SpanKind, pid: u32, begin_ns: u64, end_ns: u64) -> Span {
     Span {
@@ -312,4 +312,30 @@ fn algorithm_4_1_is_wrong_about_flushes() {
         "{}",
         model.right_commit_share
     );
+}
+
+/// Three ask at 100, 110 and 120 for the commit from 200 to 1000. On one processor they are let go one after the
+/// other: each works for 10 to the end of its sync, and for 10 to close the file, before it is idle.
+#[test]
+fn who_is_released_together_stands_in_line() {
+    let mut spans = vec![commit(7, 50, 60), commit(8, 200, 1000)];
+    for (place, pid) in [(0, 31), (1, 32), (2, 33)] {
+        let end_ns = 1010 + 20 * place;
+        spans.push(sync(pid, 100 + 10 * place, end_ns, 8, 7));
+        spans.push(span(SpanKind::Close, pid, end_ns, end_ns + 10));
+    }
+    let model = |header: Header| {
+        let trace = Trace {
+            header,
+            ..Trace::of(spans.clone())
+        };
+        fsync_model(&trace, &Observed::of(&trace, DEV))
+    };
+    let got = model(Header::default().with("cpus", "1"));
+    let in_line_ns: Vec<u64> = got.syncs.iter().map(|sync| sync.in_line_ns).collect();
+    assert_eq!(in_line_ns, [10, 30, 50]);
+    assert!(got.error_p90_share > 0.05 && got.in_line_error_p90_share < 1e-9);
+    // Without their number there is no line.
+    let unknown = model(Header::default());
+    assert!((unknown.in_line_error_p90_share - got.error_p90_share).abs() < 1e-9);
 }

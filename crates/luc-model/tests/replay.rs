@@ -4,7 +4,7 @@ mod common;
 
 use common::{DEV, Little, MS, Start, US, operations_per_s};
 use luc_model::{Observed, Rule, WhatIf, WhatIfError, what_if};
-use luc_trace::Trace;
+use luc_trace::{Header, Span, SpanKind, Trace};
 
 fn ask(trace: &Trace, rules: &[Rule]) -> WhatIf {
     what_if(trace, &Observed::of(trace, DEV), rules).unwrap()
@@ -222,6 +222,56 @@ fn a_lockstep_by_hand() {
     assert_eq!((batching.sync.p50_ns, batching.sync.p99_ns), (1010, 1010));
 }
 
+/// Two threads write in turns: while one works for 50 us, the other sleeps for a buffer.
+fn turns(header: Header) -> Trace {
+    let mut spans = Vec::new();
+    for turn in 0..200 {
+        let begin_ns = turn * 100 * US;
+        for (pid, work_ns) in [(10, 0), (11, 50 * US)] {
+            let span = |kind, begin_ns, end_ns| Span {
+                kind,
+                begin_ns,
+                end_ns,
+                pid,
+                dev: DEV,
+                within: SpanKind::Write,
+                ..Span::default()
+            };
+            let sleep_ns = begin_ns + 50 * US - work_ns;
+            spans.push(span(SpanKind::Write, begin_ns, begin_ns + 100 * US));
+            spans.push(span(SpanKind::WaitBuffer, sleep_ns, sleep_ns + 50 * US));
+        }
+    }
+    spans.push(Span {
+        kind: SpanKind::Commit,
+        begin_ns: 10 * US,
+        end_ns: 90 * US,
+        dev: DEV,
+        ..Span::default()
+    });
+    Trace {
+        header,
+        ..Trace::of(spans)
+    }
+}
+
+/// Where nobody sleeps, a second processor is what makes it twice as fast; one is busy already.
+#[test]
+fn who_does_not_sleep_needs_a_processor() {
+    let gain = |header| {
+        let got = ask(&turns(header), &[Rule::NoBlockedWrites]);
+        assert!(got.stock_error_share < 0.01, "{got:?}");
+        got.predictions[0].gain
+    };
+    let cpus = |count| Header::default().with("cpus", count);
+    assert!(off(gain(cpus("1")), 1.0) < 0.02);
+    assert!(off(gain(cpus("2")), 2.0) < 0.02);
+    // As many as needed, where the recording does not say.
+    for unknown in [Header::default(), cpus("0"), cpus("some")] {
+        assert!(off(gain(unknown), 2.0) < 0.02);
+    }
+}
+
 #[test]
 fn traces_that_cannot_be_walked() {
     let refused = |trace: &Trace| what_if(trace, &Observed::of(trace, DEV), &[]).unwrap_err();
@@ -234,7 +284,7 @@ fn traces_that_cannot_be_walked() {
         ..Little::default()
     };
     let mut spans = little.spans();
-    spans.retain(|span| span.kind != luc_trace::SpanKind::Commit);
+    spans.retain(|span| span.kind != SpanKind::Commit);
     let error = refused(&Trace::of(spans));
     assert_eq!(error, WhatIfError::NoCommits { dev: DEV });
     assert_eq!(

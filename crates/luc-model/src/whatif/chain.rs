@@ -2,12 +2,15 @@
 //!
 //! Its time line runs from the begin to the end of the trace. What it spent
 //! waiting for a commit inside a sync, or for a buffer that a commit was
-//! writing, becomes a step of its own; all else is time that passes as it did:
-//! thinking, computing, writing data, other waits, being woken. Idle time at
-//! both ends of the trace is thinking too, so that a chain is as long as the
-//! trace and can be walked again from its start.
+//! writing, becomes a step of its own. The rest of an operation is work for a
+//! processor, and time in line for one. All else is time that passes as it
+//! did: thinking, writing data, other waits. Idle time at both ends of the
+//! trace is thinking too, so that a chain is as long as the trace and can be
+//! walked again from its start.
 
+use super::processor::work_ns;
 use crate::observed::{Observed, ObservedSync, Service, end_of, is_sync};
+use crate::stats::{share, whole_ns};
 use luc_trace::{SpanKind, Trace};
 use std::collections::BTreeMap;
 
@@ -15,18 +18,20 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Time passes, ns.
-    Run(u64),
+    Pass(u64),
+    /// It works, for so many ns of a processor.
+    Work(u64),
     /// A wait for a buffer that a commit is writing, ns.
     Stall(u64),
     /// It takes part in the transaction that is open now; its next sync wants
     /// that one.
     Join,
-    /// It asks for its transaction and waits until that is committed. The
-    /// rest of the sync took this many ns.
-    Sync(u64),
-    /// A sync ends that waited for no commit, or nobody knows for which; it
-    /// took this many ns.
-    Synced(u64),
+    /// A sync begins.
+    Begin,
+    /// It asks for its transaction and waits until that is committed.
+    Ask,
+    /// A sync ends.
+    Synced,
     /// An operation ends; a write or not.
     Done { write: bool },
 }
@@ -38,8 +43,12 @@ struct Piece {
     step: Step,
 }
 
-/// The chain of every thread that did something, by thread. O(n log n).
-pub(super) fn chains(trace: &Trace, observed: &Observed) -> Vec<Vec<Step>> {
+/// A stretch of time, begin and end, ns.
+type Stretch = (u64, u64);
+
+/// The chain of every thread that did something, by thread; with the number of processors, the
+/// work in it is told from time that passes. O(n log n).
+pub(super) fn chains(trace: &Trace, observed: &Observed, cpus: Option<u32>) -> Vec<Vec<Step>> {
     let Some(bounds_ns) = observed.bounds_ns else {
         return Vec::new();
     };
@@ -48,6 +57,7 @@ pub(super) fn chains(trace: &Trace, observed: &Observed) -> Vec<Vec<Step>> {
         let of_thread = pieces.entry(sync.pid).or_default();
         sync_pieces(sync, observed, of_thread);
     }
+    let ready = cpus.map_or_else(BTreeMap::new, |cpus| ready(trace, observed, cpus));
     for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
         let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
         let step = match span.kind {
@@ -70,10 +80,180 @@ pub(super) fn chains(trace: &Trace, observed: &Observed) -> Vec<Vec<Step>> {
             step,
         });
     }
+    let chain = |(pid, pieces)| {
+        let ready = ready.get(&pid).map_or(&[][..], Vec::as_slice);
+        chain(pieces, bounds_ns, ready)
+    };
+    pieces.into_iter().map(chain).collect()
+}
+
+/// What threads do once a commit has released them, before they wait again: means over all releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Released {
+    /// Processors.
+    pub cpus: u32,
+    /// Work until the end of the sync, ns.
+    pub sync_ns: f64,
+    /// Work until the thread waits again, ns: so long the processor is taken.
+    pub turn_ns: f64,
+}
+
+/// None if the recording does not tell how many processors there were, or none was released.
+pub(crate) fn released(trace: &Trace, observed: &Observed) -> Option<Released> {
+    let cpus = cpus(trace)?;
+    let (mut releases, mut sync_ns, mut turn_ns) = (0_u64, 0.0, 0.0);
+    for chain in chains(trace, observed, Some(cpus)) {
+        for (at, _) in chain
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| **step == Step::Ask)
+        {
+            releases += 1;
+            let mut in_sync = true;
+            for step in &chain[at + 1..] {
+                match step {
+                    Step::Work(ns) => {
+                        turn_ns += *ns as f64;
+                        sync_ns += if in_sync { *ns as f64 } else { 0.0 };
+                    }
+                    Step::Synced => in_sync = false,
+                    Step::Begin | Step::Done { .. } => {}
+                    Step::Pass(_) | Step::Stall(_) | Step::Join | Step::Ask => break,
+                }
+            }
+        }
+    }
+    let releases = (releases > 0).then_some(releases as f64)?;
+    Some(Released {
+        cpus,
+        sync_ns: sync_ns / releases,
+        turn_ns: turn_ns / releases,
+    })
+}
+
+/// How many processors the recording says there were.
+pub(super) fn cpus(trace: &Trace) -> Option<u32> {
+    let cpus = trace.header.pairs.get("cpus")?;
+    cpus.parse().ok().filter(|cpus| *cpus > 0)
+}
+
+/// How long a thread may be between two operations and still be taken to compute there, ns. Who
+/// sleeps for a time sleeps longer: the kernel lets timers be late by this much.
+const COMPUTES_NS: u64 = 50_000;
+
+/// A stretch in which a thread was ready to work, and for how much of it it had a processor, ns.
+#[derive(Clone, Copy)]
+struct Ready {
+    stretch: Stretch,
+    work_ns: u64,
+}
+
+impl Ready {
+    /// The part of the work that falls into a part of the stretch, ns.
+    fn work_within_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let (begin_ns, end_ns) = self.stretch;
+        let part = to_ns.saturating_sub(from_ns) as f64;
+        whole_ns(self.work_ns as f64 * share(part, (end_ns - begin_ns) as f64))
+    }
+}
+
+/// When each thread was ready: inside of operations, but for what they waited for, and between
+/// operations that follow each other at once. In order, and apart from each other.
+fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> BTreeMap<u32, Vec<Ready>> {
+    let mut inside: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
+    let mut waiting: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
+    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+        let stretch = (span.begin_ns, end_of(span));
+        if span.kind.is_wait() {
+            waiting.entry(span.pid).or_default().push(stretch);
+        } else if span.kind != SpanKind::Commit {
+            inside.entry(span.pid).or_default().push(stretch);
+        }
+    }
+    for sync in &observed.syncs {
+        let of_thread = waiting.entry(sync.pid).or_default();
+        of_thread.push((sync.flush_begin_ns, sync.asked_ns));
+        let until_ns = match sync.service {
+            Service::Commit(place) => released_ns(sync, observed.commits[place].end_ns),
+            Service::Unneeded | Service::Overtaken(_) => sync.asked_ns,
+            // What it waited for is not known, so all of it may have been a wait.
+            Service::Unserved => sync.end_ns,
+        };
+        of_thread.push((sync.asked_ns, until_ns));
+    }
+    let (mut stretches, mut pids) = (Vec::new(), Vec::new());
+    for (pid, inside) in inside {
+        let mut cuts_ns: Vec<u64> = inside.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        cuts_ns.sort_unstable();
+        let waits = waiting.remove(&pid).unwrap_or_default();
+        let left = without(joined(inside, COMPUTES_NS), &joined(waits, 0));
+        stretches.extend(cut(left, &cuts_ns));
+        pids.resize(stretches.len(), pid);
+    }
+    let mut ready: BTreeMap<u32, Vec<Ready>> = BTreeMap::new();
+    let all = stretches.iter().zip(work_ns(&stretches, cpus));
+    for (pid, (&stretch, work_ns)) in pids.into_iter().zip(all) {
+        let of_thread = ready.entry(pid).or_default();
+        of_thread.push(Ready { stretch, work_ns });
+    }
+    ready
+}
+
+/// In order, those made one that overlap or are no farther apart than this.
+fn joined(mut stretches: Vec<Stretch>, apart_ns: u64) -> Vec<Stretch> {
+    stretches.sort_unstable();
+    let mut all: Vec<Stretch> = Vec::with_capacity(stretches.len());
+    for (begin_ns, end_ns) in stretches {
+        match all.last_mut() {
+            Some((_, last_ns)) if begin_ns <= last_ns.saturating_add(apart_ns) => {
+                *last_ns = end_ns.max(*last_ns);
+            }
+            _ => all.push((begin_ns, end_ns)),
+        }
+    }
+    all
+}
+
+/// What is left of the one without the other; both in order and apart.
+fn without(stretches: Vec<Stretch>, holes: &[Stretch]) -> Vec<Stretch> {
+    let mut left = Vec::with_capacity(stretches.len() + holes.len());
+    for (mut begin_ns, end_ns) in stretches {
+        let first = holes.partition_point(|(_, hole_end_ns)| *hole_end_ns <= begin_ns);
+        for &(hole_ns, hole_end_ns) in &holes[first..] {
+            if hole_ns >= end_ns {
+                break;
+            }
+            if hole_ns > begin_ns {
+                left.push((begin_ns, hole_ns));
+            }
+            begin_ns = begin_ns.max(hole_end_ns);
+        }
+        if begin_ns < end_ns {
+            left.push((begin_ns, end_ns));
+        }
+    }
+    left
+}
+
+/// The same in pieces, which end where a cut is. Cuts in order.
+fn cut(stretches: Vec<Stretch>, cuts_ns: &[u64]) -> Vec<Stretch> {
+    let mut pieces = Vec::with_capacity(stretches.len() + cuts_ns.len());
+    for (mut begin_ns, end_ns) in stretches {
+        let first = cuts_ns.partition_point(|at_ns| *at_ns <= begin_ns);
+        for &at_ns in cuts_ns[first..].iter().take_while(|at_ns| **at_ns < end_ns) {
+            if at_ns > begin_ns {
+                pieces.push((begin_ns, at_ns));
+            }
+            begin_ns = at_ns;
+        }
+        pieces.push((begin_ns, end_ns));
+    }
     pieces
-        .into_values()
-        .map(|pieces| chain(pieces, bounds_ns))
-        .collect()
+}
+
+/// When a commit let go of a sync, ns.
+fn released_ns(sync: &ObservedSync, commit_end_ns: u64) -> u64 {
+    commit_end_ns.clamp(sync.asked_ns, sync.end_ns)
 }
 
 fn sync_pieces(sync: &ObservedSync, observed: &Observed, pieces: &mut Vec<Piece>) {
@@ -82,22 +262,21 @@ fn sync_pieces(sync: &ObservedSync, observed: &Observed, pieces: &mut Vec<Piece>
         end_ns,
         step,
     };
+    pieces.push(at(sync.begin_ns, sync.begin_ns, Step::Begin));
     let (place, served) = match sync.service {
         Service::Commit(place) => (place, true),
         Service::Overtaken(place) => (place, false),
         Service::Unneeded | Service::Unserved => {
-            let (end_ns, step) = (sync.end_ns, Step::Synced(sync.duration_ns()));
-            pieces.push(at(end_ns, end_ns, step));
+            pieces.push(at(sync.end_ns, sync.end_ns, Step::Synced));
             return;
         }
     };
     let commit = &observed.commits[place];
     let until_ns = if served {
-        commit.end_ns.clamp(sync.asked_ns, sync.end_ns)
+        released_ns(sync, commit.end_ns)
     } else {
         sync.asked_ns
     };
-    let rest_ns = sync.duration_ns() - (until_ns - sync.asked_ns);
     // Data is given its place, and the transaction its member, when the flush
     // begins. The transaction that it turned out to be bounds that moment: it
     // was open since the one before was locked, and until it was locked itself.
@@ -111,20 +290,26 @@ fn sync_pieces(sync: &ObservedSync, observed: &Observed, pieces: &mut Vec<Piece>
     if joined_ns < sync.asked_ns {
         pieces.push(at(joined_ns, joined_ns, Step::Join));
     }
-    pieces.push(at(sync.asked_ns, until_ns, Step::Sync(rest_ns)));
+    pieces.push(at(sync.asked_ns, until_ns, Step::Ask));
+    pieces.push(at(sync.end_ns, sync.end_ns, Step::Synced));
 }
 
 /// Steps in the order of time. Where pieces overlap, as no thread's can but
 /// for a clock that went back, the later one has what the earlier left.
-fn chain(mut pieces: Vec<Piece>, (first_ns, last_ns): (u64, u64)) -> Vec<Step> {
+fn chain(mut pieces: Vec<Piece>, (first_ns, last_ns): Stretch, ready: &[Ready]) -> Vec<Step> {
     // Of those that begin together the shorter first: what ends there happened before what begins.
     pieces.sort_by_key(|piece| (piece.begin_ns, piece.end_ns));
     let mut steps = Vec::with_capacity(2 * pieces.len() + 1);
     let mut now_ns = first_ns;
-    let run = |steps: &mut Vec<Step>, from_ns: u64, to_ns: u64| {
-        if to_ns > from_ns {
-            steps.push(Step::Run(to_ns - from_ns));
+    let run = |steps: &mut Vec<Step>, mut from_ns: u64, to_ns: u64| {
+        let first = ready.partition_point(|it| it.stretch.1 <= from_ns);
+        for it in ready[first..].iter().take_while(|it| it.stretch.0 < to_ns) {
+            let (begin_ns, end_ns) = (it.stretch.0.max(from_ns), it.stretch.1.min(to_ns));
+            pass(steps, from_ns, begin_ns);
+            steps.push(Step::Work(it.work_within_ns(begin_ns, end_ns)));
+            from_ns = end_ns;
         }
+        pass(steps, from_ns, to_ns);
     };
     for piece in pieces {
         run(&mut steps, now_ns, piece.begin_ns);
@@ -138,6 +323,12 @@ fn chain(mut pieces: Vec<Piece>, (first_ns, last_ns): (u64, u64)) -> Vec<Step> {
     }
     run(&mut steps, now_ns, last_ns);
     steps
+}
+
+fn pass(steps: &mut Vec<Step>, from_ns: u64, to_ns: u64) {
+    if to_ns > from_ns {
+        steps.push(Step::Pass(to_ns - from_ns));
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +349,7 @@ mod tests {
 
     fn of(spans: &[Span]) -> Vec<Vec<Step>> {
         let trace = Trace::of(spans.iter().copied());
-        chains(&trace, &Observed::of(&trace, Dev::default()))
+        chains(&trace, &Observed::of(&trace, Dev::default()), None)
     }
 
     /// Open 100 to 110; fsync 115 to 190, served by the commit 120 to 180;
@@ -188,19 +379,20 @@ mod tests {
             wait,
             commit(240, 250, 6),
         ]);
-        // The fsync but for its wait from 115 to 180: 75 - 65 = 10.
         let steps = [
-            Step::Run(20),
+            Step::Pass(20),
             Step::Done { write: false },
-            Step::Run(5),
-            Step::Sync(10),
-            Step::Run(10),
+            Step::Pass(5),
+            Step::Begin,
+            Step::Ask,
+            Step::Pass(10),
+            Step::Synced,
             Step::Done { write: false },
-            Step::Run(15),
+            Step::Pass(15),
             Step::Stall(20),
-            Step::Run(5),
+            Step::Pass(5),
             Step::Done { write: true },
-            Step::Run(20),
+            Step::Pass(20),
         ];
         assert_eq!(got, [steps]);
     }
@@ -226,11 +418,14 @@ mod tests {
             ..span(SpanKind::Commit, 50, 60)
         };
         let steps = [
-            Step::Run(50),
+            Step::Pass(40),
+            Step::Begin,
+            Step::Pass(10),
             Step::Join,
-            Step::Run(30),
-            Step::Sync(41),
-            Step::Run(1),
+            Step::Pass(30),
+            Step::Ask,
+            Step::Pass(1),
+            Step::Synced,
             Step::Done { write: false },
         ];
         assert_eq!(of(&[before, sync, commit]), [steps]);
@@ -255,7 +450,7 @@ mod tests {
             let steps = of(&[commit(4, 50, 60), commit(5, 120, 180), sync]).remove(0);
             let before = steps.iter().take_while(|step| **step != Step::Join);
             let run_ns = before.map(|step| match step {
-                Step::Run(ns) => *ns,
+                Step::Pass(ns) => *ns,
                 _ => 0,
             });
             let joins = steps.contains(&Step::Join);
@@ -281,8 +476,68 @@ mod tests {
             done_tid: 5,
             ..span(SpanKind::Fsync, 10, 14)
         };
-        let steps = [Step::Run(4), Step::Synced(4), Step::Done { write: false }];
+        let steps = [
+            Step::Begin,
+            Step::Pass(4),
+            Step::Synced,
+            Step::Done { write: false },
+        ];
         assert_eq!(of(&[sync]), [steps]);
         assert!(of(&[]).is_empty());
+    }
+
+    /// One processor. Thread 7 writes from 100 to 200 and waits for a buffer from 120 to 160;
+    /// thread 8 opens from 150 to 180. So that one has the processor until 180, and then the writer, which
+    /// closes another file at once.
+    #[test]
+    fn work_is_what_is_neither_waited_nor_in_line() {
+        let wait = Span {
+            within: SpanKind::Write,
+            ..span(SpanKind::WaitBuffer, 120, 160)
+        };
+        let open = Span {
+            pid: 8,
+            ..span(SpanKind::Open, 150, 180)
+        };
+        let last = span(SpanKind::Close, 230, 240);
+        let trace = Trace::of([span(SpanKind::Write, 100, 200), wait, open, last]);
+        let of = |cpus| chains(&trace, &Observed::of(&trace, Dev::default()), Some(cpus));
+        let writer = |behind_ns: u64| {
+            vec![
+                Step::Work(20),
+                Step::Stall(40),
+                Step::Work(40 - behind_ns),
+                Step::Done { write: true },
+                Step::Work(30),
+                Step::Work(10),
+                Step::Done { write: false },
+            ]
+        };
+        let opener = vec![
+            Step::Pass(50),
+            Step::Work(30),
+            Step::Done { write: false },
+            Step::Pass(60),
+        ];
+        assert_eq!(of(1), [writer(20), opener.clone()]);
+        assert_eq!(of(2), [writer(0), opener]);
+    }
+
+    #[test]
+    fn stretches_without_others() {
+        let left = |holes: &[Stretch]| without(vec![(10, 20), (30, 40)], holes);
+        assert_eq!(left(&[]), [(10, 20), (30, 40)]);
+        assert_eq!(left(&[(0, 10), (20, 30)]), [(10, 20), (30, 40)]);
+        assert_eq!(
+            left(&[(5, 12), (14, 15), (18, 35)]),
+            [(12, 14), (15, 18), (35, 40)]
+        );
+        assert_eq!(left(&[(0, 99)]), []);
+        let all = || vec![(5, 9), (1, 3), (3, 4), (6, 7)];
+        assert_eq!(joined(all(), 0), [(1, 4), (5, 9)]);
+        assert_eq!(joined(all(), 1), [(1, 9)]);
+        let cut = |cuts_ns: &[u64]| cut(vec![(10, 20), (30, 40)], cuts_ns);
+        assert_eq!(cut(&[10, 20, 25, 40]), [(10, 20), (30, 40)]);
+        assert_eq!(cut(&[12, 12, 35]), [(10, 12), (12, 20), (30, 35), (35, 40)]);
     }
 }

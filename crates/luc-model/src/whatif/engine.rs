@@ -5,6 +5,7 @@
 //! of a lock is too late for it, as in Algorithm 4.1.
 
 use super::chain::Step;
+use super::processor::{Line, SLICE_NS};
 use super::{CommitTime, REPEATS_MAX, Rule};
 use crate::stats::whole_ns;
 use std::cmp::Reverse;
@@ -25,6 +26,8 @@ pub(super) struct Outcome {
 enum Event {
     /// The journal's timer of this number; older ones are void.
     Journal(u64),
+    /// A thread has worked as long as it was to, or could at once.
+    Worked(usize),
     /// A thread goes on.
     Thread(usize),
 }
@@ -35,7 +38,14 @@ struct Thread<'a> {
     at: usize,
     walks: u32,
     now_ns: u64,
-    asked_ns: u64,
+    /// When its sync began.
+    begun_ns: u64,
+    /// Whether it is at such a step, or waits for a processor.
+    works: bool,
+    /// Work of its step that is still to be done, ns.
+    work_ns: u64,
+    /// What is left of its turn on a processor, ns; None: it has none.
+    turn_ns: Option<u64>,
     /// Transaction that its next sync wants; None: the one open when it asks.
     joined: Option<u64>,
     /// The commit that released it, while it is expected back.
@@ -60,6 +70,7 @@ pub(super) struct Engine<'a> {
     rule: Rule,
     commit_time: CommitTime,
     end_ns: u64,
+    line: Line,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     threads: Vec<Thread<'a>>,
     phase: Phase,
@@ -81,13 +92,17 @@ impl<'a> Engine<'a> {
         chains: &'a [Vec<Step>],
         commit_time: CommitTime,
         duration_ns: u64,
+        cpus: u32,
     ) -> Self {
         let thread = |steps: &'a Vec<Step>| Thread {
             steps,
             at: 0,
             walks: 0,
             now_ns: 0,
-            asked_ns: 0,
+            begun_ns: 0,
+            works: false,
+            work_ns: 0,
+            turn_ns: None,
             joined: None,
             released_by: None,
         };
@@ -96,6 +111,7 @@ impl<'a> Engine<'a> {
             rule,
             commit_time,
             end_ns: duration_ns,
+            line: Line::new(cpus),
             events: begins.collect(),
             threads: chains.iter().map(thread).collect(),
             phase: Phase::Idle,
@@ -117,6 +133,7 @@ impl<'a> Engine<'a> {
             match event {
                 Event::Journal(timer) if timer == self.timer => self.journal(now_ns),
                 Event::Journal(_) => {}
+                Event::Worked(thread) => self.worked(thread, now_ns),
                 Event::Thread(thread) => {
                     self.threads[thread].now_ns = now_ns;
                     self.walk(thread, now_ns);
@@ -146,7 +163,7 @@ impl<'a> Engine<'a> {
                 }
                 continue;
             };
-            let concerns_others = matches!(step, Step::Join | Step::Sync(_));
+            let concerns_others = matches!(step, Step::Join | Step::Ask | Step::Work(_));
             if concerns_others && thread.now_ns > now_ns {
                 self.events
                     .push(Reverse((thread.now_ns, Event::Thread(number))));
@@ -159,18 +176,79 @@ impl<'a> Engine<'a> {
                     self.outcome.operations += 1;
                     self.outcome.writes += u64::from(write);
                 }
-                Step::Synced(ns) => self.outcome.sync_times_ns.push(ns),
+                Step::Begin => thread.begun_ns = thread.now_ns,
+                Step::Synced => {
+                    let time_ns = thread.now_ns - thread.begun_ns;
+                    self.outcome.sync_times_ns.push(time_ns);
+                }
                 Step::Stall(_) if self.rule.frees_writers() => {}
-                Step::Run(ns) | Step::Stall(ns) => {
+                Step::Pass(ns) | Step::Stall(ns) => {
                     thread.now_ns = thread.now_ns.saturating_add(ns);
                 }
-                Step::Sync(rest_ns) => {
+                Step::Work(ns) => {
+                    thread.work_ns = ns;
+                    thread.works = true;
+                    if thread.turn_ns.is_some() {
+                        self.work(number, now_ns);
+                    } else if self.line.enter(number) {
+                        self.begin_turn(number, now_ns);
+                    }
+                    return;
+                }
+                Step::Ask => {
                     if self.ask(number, now_ns) {
                         return;
                     }
-                    self.outcome.sync_times_ns.push(rest_ns);
                 }
             }
+        }
+    }
+
+    fn begin_turn(&mut self, number: usize, now_ns: u64) {
+        self.threads[number].turn_ns = Some(SLICE_NS);
+        self.work(number, now_ns);
+    }
+
+    /// A thread that has a processor works until its step is done or its turn is over.
+    fn work(&mut self, number: usize, now_ns: u64) {
+        let thread = &mut self.threads[number];
+        let turn_ns = thread.turn_ns.unwrap_or(SLICE_NS);
+        let ns = thread.work_ns.min(turn_ns);
+        thread.work_ns -= ns;
+        thread.turn_ns = Some(turn_ns - ns);
+        self.events
+            .push(Reverse((now_ns.saturating_add(ns), Event::Worked(number))));
+    }
+
+    fn worked(&mut self, number: usize, now_ns: u64) {
+        let thread = &mut self.threads[number];
+        if thread.work_ns > 0 {
+            thread.turn_ns = None;
+            if self.line.is_empty() {
+                self.begin_turn(number, now_ns);
+                return;
+            }
+            self.hand_on(now_ns);
+            // There was somebody, who has the processor now.
+            if self.line.enter(number) {
+                self.begin_turn(number, now_ns);
+            }
+            return;
+        }
+        thread.now_ns = now_ns;
+        thread.works = false;
+        self.walk(number, now_ns);
+        // It keeps its processor from one piece of work to the next.
+        let thread = &mut self.threads[number];
+        if !thread.works && thread.turn_ns.take().is_some() {
+            self.hand_on(now_ns);
+        }
+    }
+
+    /// A processor goes to the next in line.
+    fn hand_on(&mut self, now_ns: u64) {
+        if let Some(next) = self.line.leave() {
+            self.begin_turn(next, now_ns);
         }
     }
 
@@ -178,7 +256,6 @@ impl<'a> Engine<'a> {
     fn ask(&mut self, number: usize, now_ns: u64) -> bool {
         self.expect_no_more(number);
         let thread = &mut self.threads[number];
-        thread.asked_ns = now_ns;
         let wanted = thread.joined.take().unwrap_or(self.open);
         if wanted == self.open {
             self.waiting.push(number);
@@ -267,15 +344,6 @@ impl<'a> Engine<'a> {
         for number in released {
             let thread = &mut self.threads[number];
             thread.released_by = Some(self.outcome.commits);
-            // Back to the step that it waited in, for its own part of the time.
-            let rest_ns = match thread.at.checked_sub(1).map(|at| thread.steps[at]) {
-                Some(Step::Sync(rest_ns)) => rest_ns,
-                _ => 0,
-            };
-            let waited_ns = now_ns - thread.asked_ns;
-            self.outcome
-                .sync_times_ns
-                .push(waited_ns.saturating_add(rest_ns));
             self.events.push(Reverse((now_ns, Event::Thread(number))));
         }
         self.consider(now_ns);

@@ -3,9 +3,14 @@
 //! Every thread is a chain of steps (`chain.rs`); the journal is a small
 //! discrete-event model (`engine.rs`). What is assumed, all of it:
 //!
-//! - A thread does the same again whatever it waited: its thinking, computing,
-//!   data flushes and wake-ups take as long as in the trace. Batches of other
-//!   sizes change how long threads queue for a processor; that is not seen.
+//! - A thread does the same again whatever it waited: its thinking and its data
+//!   flushes take as long as in the trace.
+//! - Inside operations, where it waits for nothing else, a thread works or stands
+//!   in line for a processor: first come, first served, in turns of some ms
+//!   (`processor.rs`). Without the number of processors, which recordings of old do
+//!   not tell, that time passes as it did. Between operations it computes if they
+//!   follow each other at once; what longer pauses are is unknown, and they pass as they did.
+//!   The journal's own work is part of its commits' time.
 //! - A commit takes as long as the trace's commits did, by a line over its sync
 //!   events ([`CommitTime`]), and never longer than the longest seen. A batch
 //!   larger than any in the trace is therefore predicted a little too fast.
@@ -33,7 +38,9 @@
 mod chain;
 mod commit_time;
 mod engine;
+mod processor;
 
+pub(crate) use chain::released;
 pub use commit_time::CommitTime;
 
 use crate::observed::{Observed, is_sync};
@@ -104,8 +111,12 @@ pub struct Prediction {
     pub rule: Rule,
     /// What comes out.
     pub rates: Rates,
-    /// Operations per second over those of the simulated stock rule.
+    /// Operations per second over those of the simulated stock rule; 0 if that has none.
     pub gain: f64,
+    /// The same of syncs.
+    pub syncs_gain: f64,
+    /// The same of writes.
+    pub writes_gain: f64,
     /// Threads that walked their chain [`REPEATS_MAX`] times: the rates are
     /// lower bounds unless this is 0.
     pub threads_cut: u64,
@@ -124,6 +135,16 @@ pub struct WhatIf {
     pub predictions: Vec<Prediction>,
     /// How long commits were taken to last.
     pub commit_time: CommitTime,
+}
+
+impl WhatIf {
+    /// What LUC would do of the rules that were asked for. It copies out wherever
+    /// that frees writers, but holds commits only where its trial finds that to pay.
+    pub fn luc(&self) -> Option<&Prediction> {
+        let own = |it: &&Prediction| matches!(it.rule, Rule::Luc | Rule::NoBlockedWrites);
+        let faster = |a: &&Prediction, b: &&Prediction| a.gain.total_cmp(&b.gain);
+        self.predictions.iter().filter(own).max_by(faster)
+    }
 }
 
 /// A trace that cannot be walked again.
@@ -156,23 +177,26 @@ pub fn what_if(trace: &Trace, observed: &Observed, rules: &[Rule]) -> Result<Wha
         return Err(WhatIfError::Nothing { dev });
     }
     let commit_time = CommitTime::of(observed).ok_or(WhatIfError::NoCommits { dev })?;
-    let chains = chains(trace, observed);
-    let simulate = |rule| Engine::new(rule, &chains, commit_time, duration_ns).run();
+    let cpus = chain::cpus(trace);
+    let chains = chains(trace, observed, cpus);
+    let simulate =
+        |rule| Engine::new(rule, &chains, commit_time, duration_ns, cpus.unwrap_or(1)).run();
 
     let measured = measured(trace, observed);
     let outcome = simulate(Rule::Stock);
-    let base_per_s = per_s(outcome.operations as f64, duration_ns);
-    let predict = |rule, outcome: Outcome| {
-        let threads_cut = outcome.threads_cut;
+    let base = rates(&outcome, duration_ns);
+    let predict = |rule, outcome: &Outcome| {
         let rates = rates(outcome, duration_ns);
         Prediction {
             rule,
             rates,
-            gain: share(rates.operations_per_s, base_per_s),
-            threads_cut,
+            gain: share(rates.operations_per_s, base.operations_per_s),
+            syncs_gain: share(rates.syncs_per_s, base.syncs_per_s),
+            writes_gain: share(rates.writes_per_s, base.writes_per_s),
+            threads_cut: outcome.threads_cut,
         }
     };
-    let stock = predict(Rule::Stock, outcome);
+    let stock = predict(Rule::Stock, &outcome);
     let off = (stock.rates.operations_per_s - measured.operations_per_s).abs();
     Ok(WhatIf {
         measured,
@@ -180,20 +204,20 @@ pub fn what_if(trace: &Trace, observed: &Observed, rules: &[Rule]) -> Result<Wha
         stock_error_share: share(off, measured.operations_per_s),
         predictions: rules
             .iter()
-            .map(|rule| predict(*rule, simulate(*rule)))
+            .map(|rule| predict(*rule, &simulate(*rule)))
             .collect(),
         commit_time,
     })
 }
 
-fn rates(outcome: Outcome, duration_ns: u64) -> Rates {
+fn rates(outcome: &Outcome, duration_ns: u64) -> Rates {
     let rate = |count: u64| per_s(count as f64, duration_ns);
     Rates {
         operations_per_s: rate(outcome.operations),
         syncs_per_s: rate(outcome.sync_times_ns.len() as u64),
         writes_per_s: rate(outcome.writes),
         commits_per_s: rate(outcome.commits),
-        sync: Times::of(outcome.sync_times_ns),
+        sync: Times::of(outcome.sync_times_ns.iter().copied()),
     }
 }
 
@@ -215,5 +239,5 @@ fn measured(trace: &Trace, observed: &Observed) -> Rates {
         sync_times_ns: times_ns.collect(),
         threads_cut: 0,
     };
-    rates(outcome, observed.duration_ns())
+    rates(&outcome, observed.duration_ns())
 }

@@ -86,6 +86,9 @@ fn header(sources: &Sources, context: &Context) -> Header {
     if let Ok(release) = module::release(system) {
         header = header.with("kernel", &release);
     }
+    if let Ok(stat) = system.read("/proc/stat") {
+        header = header.with("cpus", &cpus(&stat).to_string());
+    }
     if let Some(version) = sysfs::version(system) {
         header = header.with("module", &version);
     }
@@ -93,6 +96,15 @@ fn header(sources: &Sources, context: &Context) -> Header {
         header = header.with("tracer", &spans.means());
     }
     header
+}
+
+/// Processors that are online: lines of their own, after that of all together.
+fn cpus(stat: &str) -> usize {
+    let of_one = |line: &&str| {
+        let number = line.strip_prefix("cpu");
+        number.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    stat.lines().filter(of_one).count()
 }
 
 /// What is being recorded.
@@ -152,5 +164,15 @@ impl Sources {
             events.finish(tape)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn processors_are_counted() {
+        let stat = "cpu  3 0 4\ncpu0 1 0 2\ncpu11 2 0 2\nintr 9\nctxt 5\n";
+        assert_eq!(super::cpus(stat), 2);
+        assert_eq!(super::cpus(""), 0);
     }
 }
