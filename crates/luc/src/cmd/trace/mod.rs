@@ -3,6 +3,7 @@
 mod count;
 mod during;
 mod export;
+mod model;
 mod module_events;
 mod rank;
 pub mod read;
@@ -31,6 +32,13 @@ pub enum Verb {
     Count(count::Args),
     /// Say what a recording shows: operations, commits, and who waited for what
     Summary(summary::Args),
+    /// Set the analytical model beside a recording, and say what other rules would give
+    ///
+    /// Fsync times, file creation rate and write delays as the model has them and as they were
+    /// measured; then the same threads again under other rules: commits held for whoever is about to come, no
+    /// write blocked, a fixed delay, LUC. How far to believe that shows in the first of them, which
+    /// repeats what was recorded.
+    Model(model::Args),
     /// Compare recordings: which of the measured quantities go with throughput
     ///
     /// Each recording is one run of a workload, with something varied between them: threads, processor
@@ -46,6 +54,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
         Verb::Record(args) => record::run(args, context),
         Verb::Count(args) => count::run(args, context),
         Verb::Summary(args) => summary::run(args, context),
+        Verb::Model(args) => model::run(args, context),
         Verb::Rank(args) => rank::run(args, context),
         Verb::Export(args) => export::run(args, context),
     }
