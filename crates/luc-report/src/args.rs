@@ -51,11 +51,13 @@ pub enum Part {
     Disks,
     /// What `luc trace` costs, counting and recording
     Tracing,
+    /// What `luc trace model` says of a recording, beside what LUC gives
+    Model,
 }
 
 impl Part {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::CreateFsync,
         Self::WriteDelay,
         Self::Burst,
@@ -64,6 +66,7 @@ impl Part {
         Self::Workloads,
         Self::Disks,
         Self::Tracing,
+        Self::Model,
     ];
 }
 

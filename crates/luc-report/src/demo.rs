@@ -2,7 +2,7 @@
 
 use crate::args::DemoArgs;
 use crate::document::{Cell, Chart, Document, Line, Section, Table, Tone, number};
-use crate::load::{Job, Load, Measurement, Mode};
+use crate::load::{Job, Load, Measurement, Mode, Purpose};
 use crate::record::{Filter, Record, Records};
 
 /// Format of the kept results.
@@ -51,6 +51,7 @@ pub fn write_burst() -> Load {
 pub fn plan(args: &DemoArgs) -> Vec<Job> {
     let mut jobs = Vec::new();
     let cell = |disk: &str, load: Load, mode: Mode| Measurement {
+        purpose: Purpose::Figures,
         disk: disk.to_owned(),
         load,
         mode,

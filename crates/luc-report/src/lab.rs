@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use luc_lab::{Cell, CellResult, RunResult, RunSpec, Step};
 
 use crate::error::{ReportError, Result};
-use crate::load::{Job, Measurement};
+use crate::load::{Job, Measurement, Mode};
+use crate::modelled::Modelled;
 use crate::record::Record;
 
 /// Measures all cells of a job.
@@ -159,6 +160,11 @@ pub fn record(
         )));
     }
     let report = serde_json::from_str(&cell.steps[bench].stdout).map_err(|e| bad(e.to_string()))?;
+    let model = if measurement.mode == Mode::Modelled {
+        Some(Modelled::read(&cell.steps[bench + 1].stdout).map_err(bad)?)
+    } else {
+        None
+    };
     let mut counters = BTreeMap::new();
     if measurement.mode.attached() {
         for line in cell.steps[bench + 1].stdout.lines() {
@@ -174,6 +180,7 @@ pub fn record(
         cpu_mips: job.cpu_mips,
         cell: measurement.clone(),
         report,
+        model,
         counters,
     })
 }

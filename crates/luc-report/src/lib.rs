@@ -17,6 +17,8 @@ pub mod html;
 pub mod lab;
 pub mod load;
 pub mod matrix;
+pub mod mode;
+pub mod modelled;
 mod pool;
 pub mod record;
 pub mod run;

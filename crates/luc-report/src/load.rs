@@ -3,110 +3,7 @@
 use luc_lab::{DiskSpec, FsType};
 use serde::{Deserialize, Serialize};
 
-/// How far LUC is involved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// The module is not loaded.
-    Stock,
-    /// The module is loaded but attached to nothing.
-    Loaded,
-    /// Attached; decides and records but changes nothing.
-    Observe,
-    /// Stock, while `luc trace count` counts.
-    Counted,
-    /// Stock, while `luc trace record` records.
-    Traced,
-    /// Policy `static`.
-    Static,
-    /// Policy `pid`.
-    Pid,
-    /// Policy `copyout`.
-    Copyout,
-    /// As `luc on` leaves it: policy `luc`, automatic set point, no knob touched.
-    Luc,
-    /// Stock without fsync and synchronous writes. UNSAFE: nothing is durable.
-    Nofsync,
-    /// Stock on ext4 without a journal. UNSAFE: a crash damages the file system.
-    Nojc,
-    /// Stock with the kernel's own batching, see [`Mode::mount_options`].
-    #[serde(rename = "kernel-batching")]
-    KernelBatching,
-}
-
-/// Policies that can be measured beside stock and LUC, in the order of their columns.
-pub const POLICIES: [Mode; 6] = [
-    Mode::Static,
-    Mode::Pid,
-    Mode::Copyout,
-    Mode::KernelBatching,
-    Mode::Nofsync,
-    Mode::Nojc,
-];
-
-impl Mode {
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Stock => "stock",
-            Self::Loaded => "loaded",
-            Self::Observe => "observe",
-            Self::Counted => "counted",
-            Self::Traced => "traced",
-            Self::Static => "static",
-            Self::Pid => "pid",
-            Self::Copyout => "copyout",
-            Self::Luc => "LUC",
-            Self::Nofsync => "nofsync",
-            Self::Nojc => "nojc",
-            Self::KernelBatching => "kernel-batching",
-        }
-    }
-
-    /// Its name where it must not be mistaken for something to use.
-    pub fn warning_name(self) -> String {
-        if matches!(self, Self::Nofsync | Self::Nojc) {
-            format!("{} (UNSAFE)", self.name())
-        } else {
-            self.name().to_owned()
-        }
-    }
-
-    /// Whether it is only there to show what is at stake.
-    pub fn is_bound(self) -> bool {
-        matches!(self, Self::Nofsync | Self::Nojc | Self::KernelBatching)
-    }
-
-    /// Whether LUC is attached to the file system.
-    pub fn attached(self) -> bool {
-        matches!(
-            self,
-            Self::Observe | Self::Static | Self::Pid | Self::Copyout | Self::Luc
-        )
-    }
-
-    /// Mount options, empty for the defaults.
-    ///
-    /// jbd2 batches by itself only where a handle is synchronous: its owner then sleeps for the
-    /// mean duration of a commit, within the bounds `min_batch_time` and `max_batch_time`, before
-    /// it asks for the commit. ext4 makes such handles for changes of a directory that is
-    /// `dirsync`: creating and removing a file wait for their commit, batched. They hold the
-    /// directory's lock meanwhile, so that only files of different directories share a commit. An
-    /// fsync never batches; that of a file just created finds everything durable and returns.
-    pub fn mount_options(self) -> &'static str {
-        if self == Self::KernelBatching {
-            // The kernel's own bounds, said aloud: 0 and 15 ms.
-            "dirsync,min_batch_time=0,max_batch_time=15000"
-        } else {
-            ""
-        }
-    }
-
-    /// Whether a workload can be measured in this mode: only some can leave their fsyncs out.
-    pub fn suits(self, load: &Load) -> bool {
-        self != Self::Nofsync || load.can_leave_fsync_out()
-    }
-}
+pub use crate::mode::{Mode, POLICIES};
 
 /// A workload and its arguments. Times are virtual.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -331,6 +228,17 @@ impl Load {
         }
     }
 
+    /// Length of the measurement, where it has one.
+    fn measure_ms(&self) -> Option<u32> {
+        match self {
+            Self::CreateFsync { measure_ms, .. }
+            | Self::WriteDelay { measure_ms, .. }
+            | Self::Varmail { measure_ms, .. }
+            | Self::Oltp { measure_ms, .. } => Some(*measure_ms),
+            _ => None,
+        }
+    }
+
     /// Whether its directory comes as an option.
     fn names_dir(&self) -> bool {
         matches!(
@@ -339,7 +247,7 @@ impl Load {
         )
     }
 
-    fn can_leave_fsync_out(&self) -> bool {
+    pub(crate) fn can_leave_fsync_out(&self) -> bool {
         matches!(
             self,
             Self::Varmail { .. } | Self::Oltp { .. } | Self::Metarates { .. }
@@ -375,6 +283,17 @@ impl Load {
     }
 }
 
+/// What a cell is measured for. Tables of one purpose show nothing of another's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// To know what LUC gives.
+    #[default]
+    Figures,
+    /// To know how well the model foretells that.
+    Model,
+}
+
 /// One cell: measured once, on a file system of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Measurement {
@@ -387,6 +306,9 @@ pub struct Measurement {
     pub mode: Mode,
     /// Which repetition, from 1; also the seed of what the workload draws.
     pub repeat: u32,
+    /// What it is measured for.
+    #[serde(default)]
+    pub purpose: Purpose,
 }
 
 /// Where the cell's file system is mounted in the guest.
@@ -453,6 +375,14 @@ impl Measurement {
             }
             Mode::Counted => return (vec![while_watching("count")], 0),
             Mode::Traced => return (vec![while_watching("record")], 0),
+            Mode::Modelled => {
+                let mut model = words("luc trace model --json /tmp/watched");
+                // What came before the measurement is no part of the figures either.
+                if let Some(ms) = self.load.measure_ms() {
+                    model.extend(["--last-s".to_owned(), seconds(ms)]);
+                }
+                return (vec![while_watching("record"), model], 0);
+            }
             Mode::Loaded => {
                 let load = words(&format!("insmod {MODULE}"));
                 return (vec![load, bench, words("rmmod luc")], 1);
@@ -483,7 +413,7 @@ pub struct Job {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Measurement, Mode, POLICIES};
+    use super::{Load, Measurement, Mode, POLICIES, Purpose};
 
     #[test]
     fn commands_of_a_steered_cell() {
@@ -496,6 +426,7 @@ mod tests {
             },
             mode: Mode::Pid,
             repeat: 2,
+            purpose: Purpose::Figures,
         };
         assert_eq!(cell.name(), "create-fsync-4-4msx1-pid-r2");
         let (steps, bench) = cell.steps();
@@ -519,6 +450,7 @@ mod tests {
             },
             mode: Mode::Stock,
             repeat: 3,
+            purpose: Purpose::Figures,
         };
         let (steps, bench) = cell.steps();
         assert_eq!((steps.len(), bench), (1, 0));
@@ -533,6 +465,7 @@ mod tests {
                 load,
                 mode,
                 repeat: 1,
+                purpose: Purpose::Figures,
             };
             let (steps, bench) = cell.steps();
             (cell.name(), steps[bench].join(" "))
@@ -574,6 +507,7 @@ mod tests {
             load: Load::Iozone { threads: 4 },
             mode,
             repeat: 1,
+            purpose: Purpose::Figures,
         };
         for mode in POLICIES {
             let spec = cell(mode).disk_spec().expect("a disk");

@@ -6,6 +6,7 @@ use luc_workload::{BenchReport, Latency, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Measurement, Mode};
+use crate::modelled::Modelled;
 
 /// One measured cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Record {
     pub cell: Measurement,
     /// What the workload found.
     pub report: BenchReport,
+    /// What the model says of its recording, where one was made for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Modelled>,
     /// LUC's counters from its attach to the end of the workload, warm-up included; empty when
     /// it was not attached.
     pub counters: BTreeMap<String, i64>,
@@ -224,6 +228,16 @@ impl Record {
         };
         let busy_ns = self.report.cpu_busy_ns? as f64;
         (result.ops > 0).then(|| busy_ns * f64::from(self.cpu_mips) / 1000.0 / result.ops as f64)
+    }
+
+    /// The gain of the main figure that the model foretells for LUC.
+    pub fn gain_foretold(&self) -> Option<f64> {
+        let model = self.model.as_ref()?;
+        let gain = match self.cell.load {
+            Load::WriteDelay { .. } => model.writes_gain,
+            _ => model.gain,
+        };
+        (gain > 0.0).then_some(gain)
     }
 
     /// Share of the operations that changed metadata and were delayed, by LUC's own count.

@@ -111,6 +111,11 @@ pub const COUNTED: Target = Target::AtMost(400.0);
 /// Instructions of the tracer for each fsync where it records everything.
 pub const TRACED: Target = Target::AtMost(1500.0);
 
+/// Median error of the model's fsync times, as a share of those measured.
+pub const MODEL_ERROR: Target = Target::AtMost(0.05);
+/// By how much the model's gain of LUC is off the measured one, as a share of that.
+pub const MODEL_GAIN: Target = Target::AtMost(0.15);
+
 /// Ratio of any rate with LUC to stock: never slower, within what chance does.
 pub const NEVER_SLOWER: Target = Target::AtLeast(0.98);
 /// Ratio of the cell of varmail that gains most.

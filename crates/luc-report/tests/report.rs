@@ -94,6 +94,27 @@ fn the_workloads_table_reads_well() {
 }
 
 #[test]
+fn the_model_stands_beside_what_was_measured() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--kernels 6.12 --only model --repeats 1";
+    let args = matrix_args(dir.path(), words);
+    let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
+    insta::assert_snapshot!("model", tidy(&outcome));
+    // Seven loads on three disks, two figures each; of writers too much is foretold.
+    assert_eq!((outcome.reached, outcome.missed), (39, 3));
+    // With cells of other parts beside them both show what they show alone.
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let args = matrix_args(
+        dir.path(),
+        "--kernels 6.12 --only model,write-delay --repeats 1",
+    );
+    let both = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
+    let sections = |outcome: &Outcome| outcome.document.sections.clone();
+    assert_eq!(sections(&both).last(), sections(&outcome).last());
+    assert_eq!((both.reached, both.missed), (41, 3));
+}
+
+#[test]
 fn real_disks_stand_beside_flat_ones() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let words = "--kernels 6.12 --only disks,write-delay --repeats 1";
@@ -296,6 +317,13 @@ fn damaged_answers_name_the_cell() {
     no_json.steps[1].stdout = "luc: cannot".to_owned();
     let mut short = good.clone();
     short.steps.pop();
+    let modelled = Measurement {
+        mode: Mode::Modelled,
+        ..cell.clone()
+    };
+    let mut no_model = lab.cell(job, &modelled);
+    no_model.steps[1].stdout = "{}".to_owned();
+    record(job, &modelled, &no_model, "x").expect_err("no model");
     let mut counter = good.clone();
     counter.steps[2].stdout = "commits many\n".to_owned();
     for bad in [no_json, short, counter] {

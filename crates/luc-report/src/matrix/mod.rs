@@ -3,7 +3,7 @@
 use crate::args::{MatrixArgs, Part};
 use crate::demo::{SPEEDS, burst, write_burst};
 use crate::document::{Cell, Document, Section, Table, number};
-use crate::load::{Job, Load, Measurement, Mode};
+use crate::load::{Job, Load, Measurement, Mode, Purpose};
 use crate::record::{Filter, Record, Records, Spread};
 use crate::targets::{CREATE_FSYNC, THREADS, Tally, Target};
 
@@ -11,6 +11,7 @@ mod bursts;
 mod costs;
 mod disks;
 mod loops;
+mod model;
 mod tracing;
 mod workloads;
 
@@ -100,6 +101,9 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
         if has(Part::Tracing) {
             jobs.push(tracing::job(kernel, args.repeats));
         }
+        if has(Part::Model) {
+            jobs.extend(model::jobs(kernel, args.repeats));
+        }
         if !kernel.starts_with(SPEED_KERNEL) {
             continue;
         }
@@ -129,6 +133,7 @@ fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Mea
         for repeat in 1..=repeats {
             let modes = modes.iter().filter(|mode| mode.suits(load));
             cells.extend(modes.map(|&mode| Measurement {
+                purpose: Purpose::Figures,
                 disk: disk.to_owned(),
                 load: load.clone(),
                 mode,
@@ -167,6 +172,8 @@ fn policies_note(policies: &[Mode]) -> String {
 pub fn document(records: &Records) -> (Document, Tally) {
     let mut tally = Tally::default();
     let kernels = kernels(records);
+    let all = records;
+    let (records, modelled) = (&of(all, Purpose::Figures), &of(all, Purpose::Model));
     let sections: Vec<Section> = [
         loops::create_fsync_section(records, &kernels, &mut tally),
         loops::policies_section(records, &kernels),
@@ -179,12 +186,13 @@ pub fn document(records: &Records) -> (Document, Tally) {
         workloads::policies_section(records, &kernels),
         disks::section(records, &kernels, &mut tally),
         tracing::section_of(records, &kernels, &mut tally),
+        model::section_of(modelled, &kernels, &mut tally),
     ]
     .into_iter()
     .filter(|section| !section.table.groups.is_empty())
     .collect();
     let iozone = |record: &&Record| matches!(record.cell.load, Load::Iozone { .. });
-    let (iozone, others): (Vec<_>, Vec<_>) = records.records.iter().partition(iozone);
+    let (iozone, others): (Vec<_>, Vec<_>) = all.records.iter().partition(iozone);
     let runs = |of: &[&Record]| of.iter().map(|record| record.cell.repeat).max();
     let runs = match (runs(&others), runs(&iozone)) {
         (Some(runs), Some(many)) => format!("{runs}, of iozone {many}"),
@@ -193,10 +201,8 @@ pub fn document(records: &Records) -> (Document, Tally) {
     let releases: Vec<String> = kernels
         .iter()
         .filter_map(|kernel| {
-            let record = records
-                .records
-                .iter()
-                .find(|record| record.kernel == *kernel)?;
+            let mut of_all = all.records.iter();
+            let record = of_all.find(|record| record.kernel == *kernel)?;
             Some(format!("{kernel} ({})", record.kernel_release))
         })
         .collect();
@@ -222,6 +228,15 @@ pub fn document(records: &Records) -> (Document, Tally) {
         },
     };
     (document, tally)
+}
+
+/// What was measured for one purpose.
+fn of(records: &Records, purpose: Purpose) -> Records {
+    let mut records = records.clone();
+    records
+        .records
+        .retain(|record| record.cell.purpose == purpose);
+    records
 }
 
 /// Kernels in the order they were measured.
