@@ -8,7 +8,7 @@
 
 #![allow(dead_code)] // each test program uses a part of this
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -255,8 +255,10 @@ pub fn broken_sources(dir: &Path, changes: &[Replacement]) -> Result<(), String>
 /// A cell that runs `tests/guest/SCRIPT.sh`, and what may be in its kernel log.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
-    /// Name of the cell and of its script.
+    /// Name of the cell.
     pub name: &'static str,
+    /// Name of its script.
+    pub script: &'static str,
     /// Its disks.
     pub disks: Vec<DiskSpec>,
     /// Added to the environment of the script.
@@ -270,6 +272,7 @@ impl Job {
     pub fn new(name: &'static str, disks: &[&str]) -> Result<Self, Trouble> {
         Ok(Self {
             name,
+            script: name,
             disks: disks.iter().map(|d| d.parse()).collect::<Result<_, _>>()?,
             ..Self::default()
         })
@@ -278,6 +281,12 @@ impl Job {
     /// Kernel log lines with one of these texts belong to the fault.
     pub fn allow(mut self, texts: &'static [&'static str]) -> Self {
         self.allow = texts;
+        self
+    }
+
+    /// Takes the script of another name: cells that differ in their disks and environment.
+    pub fn script(mut self, script: &'static str) -> Self {
+        self.script = script;
         self
     }
 
@@ -297,7 +306,7 @@ impl Job {
 
     fn cell(&self) -> Cell {
         let mark = format!("echo '<5>{MARK}{}' > /dev/kmsg", self.name);
-        let script = format!("/t/{}.sh", self.name);
+        let script = format!("/t/{}.sh", self.script);
         let mut step = Step::new(["sh", "-c", &format!("{mark}; exec sh {script}")]);
         // A script that fails has said why on its own output.
         step.allow_failure = true;
@@ -331,7 +340,8 @@ pub fn guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
     spec.binary = Some(luc_binary());
     spec.luc_module = Some(module(kernel, root())?);
     spec.timeout_host_s = 900;
-    for name in std::iter::once("lib").chain(jobs.iter().map(|job| job.name)) {
+    let scripts: BTreeSet<_> = jobs.iter().map(|job| job.script).collect();
+    for name in std::iter::once("lib").chain(scripts) {
         spec.files.push(GuestFile {
             guest_path: format!("/t/{name}.sh"),
             content: Content::Host(guest_source(&format!("{name}.sh"))),

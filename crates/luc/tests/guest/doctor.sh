@@ -1,0 +1,30 @@
+# One case of the doctor: a load, and what is said of the file system meanwhile.
+. /t/lib.sh
+
+# In a process group of its own, to end all of it at once.
+setsid sh -c "$LOAD" > /tmp/load.out 2>&1 &
+load=$!
+# Past what it does first, as making its files.
+sleep "$SETTLE_S"
+luc doctor --json --seconds "$SECONDS_S" /mnt/0 > "$LUC_OUT/doctor.json" 2> /tmp/doctor.err
+said=$?
+case $said in
+0 | 26) ok "the doctor says something" ;;
+*) bad "luc doctor: exit $said: $(cat /tmp/doctor.err)" ;;
+esac
+if kill -0 $load 2> /dev/null; then
+	ok "the load went on until the end"
+else
+	bad "the load ended too early: $(tail -n 3 /tmp/load.out)"
+fi
+kill -KILL -$load
+wait $load
+
+# What was predicted, tried: the same load without LUC, and with it.
+if [ -n "$MEASURE" ]; then
+	sh -c "$MEASURE" > "$LUC_OUT/stock.json" || bad "$MEASURE: $?"
+	luc on /mnt/0 > /dev/null || bad "luc on: $?"
+	sh -c "$MEASURE" > "$LUC_OUT/luc.json" || bad "$MEASURE with LUC: $?"
+	luc off --all --unload > /dev/null || bad "luc off: $?"
+fi
+finish

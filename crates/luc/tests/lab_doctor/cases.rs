@@ -1,0 +1,320 @@
+//! The cases: what is made to happen, and what it must be called. The answer is
+//! argued from how the case is built, not from what the doctor measures.
+//!
+//! On disks as `4ms:1` each request takes so long, so many at once, and there is no cache to be
+//! flushed; a commit is two requests one after the other, its blocks and its
+//! commit record. The others are presets of `luc lab disks`.
+
+/// What the doctor may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    SyncDelays,
+    WriteDelays,
+    DataFlush,
+    Device,
+    JournalTooSmall,
+    NoPressure,
+    Unclear,
+}
+
+use Answer::{DataFlush, Device, JournalTooSmall, NoPressure, SyncDelays, WriteDelays};
+
+impl Answer {
+    const ALL: [Self; 7] = [
+        SyncDelays,
+        WriteDelays,
+        DataFlush,
+        Device,
+        JournalTooSmall,
+        NoPressure,
+        Self::Unclear,
+    ];
+
+    /// As in `luc doctor --json`.
+    pub fn word(self) -> &'static str {
+        match self {
+            SyncDelays => "sync_delays",
+            WriteDelays => "write_delays",
+            DataFlush => "data_flush",
+            Device => "device",
+            JournalTooSmall => "journal_too_small",
+            NoPressure => "no_pressure",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|answer| answer.word() == word)
+    }
+
+    /// Whether it sends somebody the other way: something where nothing is or the reverse,
+    /// or LUC where every commit serves whom it can, or the reverse.
+    pub fn opposite_of(self, other: Self) -> bool {
+        let quiet = |answer: Self| answer == NoPressure;
+        let pair = [self, other];
+        quiet(self) != quiet(other) || pair == [SyncDelays, Device] || pair == [Device, SyncDelays]
+    }
+}
+
+/// One case.
+pub struct Case {
+    pub name: &'static str,
+    pub kernel: &'static str,
+    pub disk: &'static str,
+    pub mkfs: &'static [&'static str],
+    /// What runs in the guest until it is killed.
+    pub load: &'static str,
+    pub expected: Answer,
+    /// Why that is the answer.
+    pub why: &'static str,
+    /// The load for a limited time, to be tried without LUC and with it; empty: not tried.
+    pub measure: &'static str,
+}
+
+const fn case(
+    kernel: &'static str,
+    name: &'static str,
+    disk: &'static str,
+    expected: Answer,
+    load: &'static str,
+    why: &'static str,
+) -> Case {
+    Case {
+        name,
+        kernel,
+        disk,
+        mkfs: &[],
+        load,
+        expected,
+        why,
+        measure: "",
+    }
+}
+
+/// 4 MiB is the smallest journal that mke2fs makes of 4 KiB blocks.
+const TINY_JOURNAL: &[&str] = &["-J", "size=4"];
+
+/// Fewer files than a disk of 1 GiB has inodes.
+const CREATE_STORM: &str = "while :; do luc bench metarates --procs 8 --files 4000 --unique-dirs --no-fsync --dir /mnt/0; done";
+
+pub const CASES: &[Case] = &[
+    // Debian 12's kernel.
+    case(
+        "6.1",
+        "sync_16_threads",
+        "1ms:8",
+        SyncDelays,
+        "luc bench create-fsync --threads 16 --seconds 99 /mnt/0",
+        "16 threads that sync nothing but metadata, and whoever comes back early asks while the others' commit runs",
+    ),
+    Case {
+        measure: "luc bench write-delay --seconds 2 --json /mnt/0",
+        ..case(
+            "6.1",
+            "writes_48_writers",
+            "4ms:1",
+            WriteDelays,
+            "luc bench write-delay --seconds 99 /mnt/0",
+            "48 writers append, sharing bitmaps and inode blocks with one stream of commits of 8 ms",
+        )
+    },
+    case(
+        "6.1",
+        "writes_slow_disk",
+        "hdd-7200",
+        WriteDelays,
+        "luc bench write-delay --writers 16 --think-us 500 --seconds 99 /mnt/0",
+        "16 writers who seldom wait share their metadata with a stream of commits on a disk that turns",
+    ),
+    case(
+        "6.1",
+        "data_8_mib",
+        "cloud-volume",
+        DataFlush,
+        "while :; do dd if=/dev/zero of=/mnt/0/f bs=1M count=8 conv=fsync 2> /dev/null; done",
+        "8 MiB at 131 MB/s are 64 ms of data before a commit of 2 ms",
+    ),
+    case(
+        "6.1",
+        "device_one_thread",
+        "4ms:1",
+        Device,
+        "luc bench create-fsync --threads 1 --seconds 99 /mnt/0",
+        "one thread: no commit but its own, and that is two requests of 4 ms",
+    ),
+    case(
+        "6.1",
+        "journal_create_storm",
+        "1ms:8",
+        JournalTooSmall,
+        CREATE_STORM,
+        "8 processes make files without syncs, which a journal of 4 MiB takes faster than 8 requests of 1 ms empty it",
+    )
+    .tiny_journal(),
+    case(
+        "6.1",
+        "quiet_idle",
+        "hdd-7200",
+        NoPressure,
+        "sleep 99",
+        "nothing happens",
+    ),
+    case(
+        "6.1",
+        "quiet_editor",
+        "hdd-7200",
+        NoPressure,
+        "while :; do echo x >> /mnt/0/f; sync /mnt/0/f; sleep 1; done",
+        "one sync of some 20 ms each second",
+    ),
+    // Debian 13's kernel.
+    Case {
+        measure: "luc bench create-fsync --threads 4 --seconds 2 --json /mnt/0",
+        ..case(
+            "6.12",
+            "sync_4_threads",
+            "4ms:1",
+            SyncDelays,
+            "luc bench create-fsync --threads 4 --seconds 99 /mnt/0",
+            "4 threads that sync nothing but metadata: two convoys that take turns",
+        )
+    },
+    case(
+        "6.12",
+        "sync_hdd",
+        "hdd-7200",
+        SyncDelays,
+        "luc bench create-fsync --threads 8 --seconds 99 /mnt/0",
+        "8 threads that sync nothing but metadata, on a disk that turns",
+    ),
+    case(
+        "6.12",
+        "sync_random_arrivals",
+        "4ms:1",
+        SyncDelays,
+        "luc bench fsync-storm --rate-per-s 150 --seconds 99 --dir /mnt/0",
+        "syncs at random moments, 150 per second: commits of 8 ms run nearly always, so most come while one runs",
+    ),
+    case(
+        "6.12",
+        "data_4_writers",
+        "cloud-volume",
+        DataFlush,
+        "luc bench create-fsync --threads 4 --bytes 1048576 --seconds 99 /mnt/0",
+        "4 threads share 131 MB/s for 1 MiB each: 32 ms of data before a commit of 2 ms",
+    ),
+    case(
+        "6.12",
+        "device_hdd_appends",
+        "hdd-7200",
+        Device,
+        "luc bench fsync-storm --threads 1 --burst 1 --period-ms 1 --spread-us 0 --op append --bytes 100 --seconds 99 --drain-s 0 --dir /mnt/0",
+        "one thread appends 100 bytes and syncs, over and over: no commit but its own",
+    ),
+    case(
+        "6.12",
+        "device_overwrites",
+        "sata-ssd",
+        Device,
+        "dd if=/dev/zero of=/mnt/0/f bs=64k count=4; while :; do dd if=/dev/zero of=/mnt/0/f bs=4k count=1 conv=notrunc,fsync 2> /dev/null; done",
+        "one program after the other overwrites 4 KiB and syncs: 25 us for the data, 1.5 ms for each flush of the disk's cache",
+    ),
+    case(
+        "6.12",
+        "journal_slow_disk",
+        "4ms:1",
+        JournalTooSmall,
+        CREATE_STORM,
+        "as on 6.1, with a disk that writes one block at a time",
+    )
+    .tiny_journal(),
+    case(
+        "6.12",
+        "quiet_buffered_writes",
+        "nvme",
+        NoPressure,
+        "while :; do dd if=/dev/zero of=/mnt/0/f bs=64k count=16 2> /dev/null; usleep 20000; done",
+        "files are written and nobody syncs them",
+    ),
+    case(
+        "6.12",
+        "quiet_reads",
+        "1ms:8",
+        NoPressure,
+        "dd if=/dev/zero of=/mnt/0/f bs=64k count=16 conv=fsync; while :; do cat /mnt/0/f > /dev/null; usleep 1000; done",
+        "files are read, from the page cache",
+    ),
+    // The newest that Debian has.
+    case(
+        "7.2",
+        "sync_metarates",
+        "hdd-7200",
+        SyncDelays,
+        "luc bench metarates --procs 8 --files 100000 --dir /mnt/0",
+        "8 processes make and sync files, on a disk that turns",
+    ),
+    case(
+        "7.2",
+        "sync_varmail",
+        "sata-ssd",
+        SyncDelays,
+        "luc bench run varmail --seconds 99 --dir /mnt/0",
+        "16 threads of a mail server sync small files on a disk whose flush takes most of a commit",
+    ),
+    case(
+        "7.2",
+        "writes_touch_shared",
+        "1ms:8",
+        WriteDelays,
+        "luc bench write-delay --writers 32 --seconds 99 /mnt/0",
+        "32 writers append, sharing bitmaps and inode blocks with one stream of commits of 2 ms",
+    ),
+    case(
+        "7.2",
+        "data_iozone",
+        "sata-ssd",
+        DataFlush,
+        "while :; do luc bench iozone --threads 4 --size 4m --record 256k --fsync --no-stonewall --dir /mnt/0; done",
+        "4 files of 4 MiB at 534 MB/s are 32 ms of data, and commits of 2 ms",
+    ),
+    case(
+        "7.2",
+        "device_beside_a_reader",
+        "1ms:8",
+        Device,
+        "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts); while :; do dd if=$d of=/dev/null bs=1M iflag=direct 2> /dev/null; done & luc bench create-fsync --threads 1 --seconds 99 /mnt/0",
+        "one thread syncs, no commit but its own, and others read the disk as fast as it gives",
+    ),
+    case(
+        "7.2",
+        "journal_hdd",
+        "hdd-7200",
+        JournalTooSmall,
+        CREATE_STORM,
+        "as on 6.1, with a disk that turns",
+    )
+    .tiny_journal(),
+    case(
+        "7.2",
+        "quiet_logger",
+        "nvme-plp",
+        NoPressure,
+        "luc bench fsync-storm --threads 2 --rate-per-s 50 --op append --seconds 99 --dir /mnt/0",
+        "50 syncs per second of 0.1 ms each, on a disk that need not flush",
+    ),
+    case(
+        "7.2",
+        "quiet_metadata",
+        "sata-ssd",
+        NoPressure,
+        "while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; usleep 10000; done",
+        "directories come and go, and nobody syncs: commits are the timer's, every 5 s",
+    ),
+];
+
+impl Case {
+    const fn tiny_journal(mut self) -> Self {
+        self.mkfs = TINY_JOURNAL;
+        self
+    }
+}

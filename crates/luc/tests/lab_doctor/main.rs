@@ -1,0 +1,163 @@
+//! `luc doctor` on file systems that were made to have a known trouble: what it
+//! says first must be that, in at least 19 of 20 cases, and what it says surely
+//! must never be the opposite. Where it predicts what LUC would give, LUC is
+//! switched on and both numbers are printed.
+
+#[path = "../lab_support/mod.rs"]
+mod lab_support;
+
+mod cases;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use cases::{Answer as Said, CASES, Case};
+use lab_support::{Answer, Job, Outcome, Test, Trouble, check, fail, guest, run_jobs, test};
+use luc_lab::RunSpec;
+use serde_json::Value;
+
+/// Kernels, each one guest with its cases on fresh disks.
+const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
+
+/// Cases judged, right ones, and what is wrong with each of the others.
+#[derive(Default)]
+struct Tally {
+    judged: usize,
+    right: usize,
+    wrong: Vec<String>,
+    opposite: usize,
+}
+
+static TALLY: Mutex<Tally> = Mutex::new(Tally {
+    judged: 0,
+    right: 0,
+    wrong: Vec::new(),
+    opposite: 0,
+});
+
+fn main() -> ExitCode {
+    let tests: Vec<Test> = KERNELS
+        .into_iter()
+        .map(|kernel| test(format!("doctor_on_{kernel}"), move || on(kernel)))
+        .collect();
+    let code = lab_support::main("lab_doctor", &tests);
+    if well() { code } else { ExitCode::FAILURE }
+}
+
+/// Prints the tally; whether it is good enough: 19 of 20, and nothing upside down.
+fn well() -> bool {
+    let Ok(tally) = TALLY.lock() else {
+        return false;
+    };
+    if tally.judged == 0 {
+        return true;
+    }
+    println!(
+        "lab_doctor: {} of {} cases right",
+        tally.right, tally.judged
+    );
+    for wrong in &tally.wrong {
+        println!("  wrong: {wrong}");
+    }
+    if tally.opposite > 0 {
+        println!("  {} of these surely and opposite", tally.opposite);
+    }
+    tally.right * 20 >= tally.judged * 19 && tally.opposite == 0
+}
+
+fn on(kernel: &'static str) -> Outcome {
+    let cases: Vec<&Case> = CASES.iter().filter(|case| case.kernel == kernel).collect();
+    let jobs = cases
+        .iter()
+        .map(|case| job(case))
+        .collect::<Result<Vec<_>, _>>()?;
+    let spec: RunSpec = guest(kernel, &jobs)?;
+    let answer = run_jobs(&spec, &jobs)?;
+    for case in cases {
+        judge(case, &answer)?;
+    }
+    Ok(())
+}
+
+fn job(case: &Case) -> Result<Job, Trouble> {
+    Ok(Job::new(case.name, &[case.disk])?
+        .script("doctor")
+        .mkfs(case.mkfs)
+        .env("LOAD", case.load)
+        .env("MEASURE", case.measure)
+        .env("SETTLE_S", SETTLE_S)
+        .env("SECONDS_S", SECONDS_S))
+}
+
+/// Virtual time before the watching begins, and of it. With less than 5 s the
+/// doctor would never be sure of anything.
+const SETTLE_S: &str = "0.5";
+const SECONDS_S: &str = "5";
+
+/// Prints a case's line and counts it.
+fn judge(case: &Case, answer: &Answer) -> Outcome {
+    let report = answer.json(case.name, "doctor")?;
+    let found = &report["file_systems"][0];
+    let word = found["verdicts"][0]["kind"].as_str().unwrap_or("nothing");
+    let sure = found["confidence"]["level"].as_str().unwrap_or("none");
+    let Some(said) = Said::of(word) else {
+        return fail(format!("{}: no such answer: {word}", case.name));
+    };
+    let right = said == case.expected;
+    let line = format!(
+        "{:5} {:24} expected {:18} said {:18} confidence {sure:7} {}",
+        case.kernel,
+        case.name,
+        case.expected.word(),
+        word,
+        if right { "right" } else { "WRONG" },
+    );
+    println!("{line}");
+    let Ok(mut tally) = TALLY.lock() else {
+        return fail("the tally is lost");
+    };
+    tally.judged += 1;
+    if right {
+        tally.right += 1;
+    } else {
+        tally
+            .wrong
+            .push(format!("{}: {}", line.trim_end(), case.why));
+        tally.opposite += usize::from(sure != "low" && said.opposite_of(case.expected));
+    }
+    drop(tally);
+    if case.measure.is_empty() {
+        return Ok(());
+    }
+    gain(case, found, answer)
+}
+
+/// Prints what was predicted beside what was measured. Both are of a closed loop, so
+/// more operations per second are shorter operations.
+fn gain(case: &Case, found: &Value, answer: &Answer) -> Outcome {
+    let predicted = &found["gain"];
+    let Some(ratio) = predicted["ratio"].as_f64() else {
+        return fail(format!("{}: no gain was predicted", case.name));
+    };
+    let rate = |file: &str| -> Result<f64, Trouble> {
+        let result = answer.json(case.name, file)?;
+        let of = |name: &str| result[name].as_f64().unwrap_or(0.0);
+        // create-fsync calls them ops, write-delay has both kinds.
+        Ok(of("ops_per_s") + of("writes_per_s") + of("fsyncs_per_s"))
+    };
+    let (stock, with_luc) = (rate("stock")?, rate("luc")?);
+    check(
+        stock > 0.0,
+        format!("{}: nothing ran without LUC", case.name),
+    )?;
+    let end = |name: &str| predicted[name].as_f64().unwrap_or(f64::NAN);
+    println!(
+        "{:5} {:24} gain of LUC: predicted {ratio:.2} times ({:.2} to {:.2}), measured {:.2}: {stock:.0} to {with_luc:.0} per s",
+        case.kernel,
+        case.name,
+        end("low"),
+        end("high"),
+        with_luc / stock,
+    );
+    Ok(())
+}
