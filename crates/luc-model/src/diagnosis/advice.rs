@@ -153,7 +153,7 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
 }
 
 /// As a shell takes it for one word.
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
         return path.to_owned();

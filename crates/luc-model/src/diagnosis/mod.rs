@@ -22,6 +22,7 @@ mod confidence;
 mod evidence;
 mod facts;
 mod gain;
+mod glimpse;
 mod processes;
 mod slices;
 mod text;
@@ -32,6 +33,7 @@ pub use account::Account;
 pub use confidence::{Confidence, Level};
 pub use facts::{Facts, Luc};
 pub use gain::{Gain, Gains};
+pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
 pub use processes::{Cause, Processes, Sufferer};
 pub use slices::Estimate;
 pub use text::render;
@@ -39,7 +41,7 @@ pub use verdicts::{Evidence, Verdict, VerdictKind};
 
 use crate::observed::{Observed, Table};
 use luc_control::Dev;
-use luc_trace::{Event, Trace};
+use luc_trace::{Event, Record, Trace};
 use serde::Serialize;
 use slices::Slices;
 
@@ -119,8 +121,13 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
 
 /// A recording knows better than the machine that reads it.
 fn luc_state(trace: &Trace, dev: Dev, facts: &Facts) -> Luc {
+    luc_in(&trace.lines, dev).max(facts.luc).unwrap_or_default()
+}
+
+/// What the module's lines say of it; None without any.
+fn luc_in(lines: &[Record], dev: Dev) -> Option<Luc> {
     let mut state = None;
-    for line in &trace.lines {
+    for line in lines {
         if let Event::Commit { dev: of, steer, .. } = line.event
             && of == dev
         {
@@ -128,5 +135,5 @@ fn luc_state(trace: &Trace, dev: Dev, facts: &Facts) -> Luc {
             state = state.max(Some(now));
         }
     }
-    state.max(facts.luc).unwrap_or_default()
+    state
 }

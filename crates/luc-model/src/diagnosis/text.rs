@@ -173,13 +173,13 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
 }
 
 #[derive(Default)]
-struct Page {
+pub(super) struct Page {
     text: String,
 }
 
 impl Page {
     /// Text, broken between words; what follows a break stands two columns further in.
-    fn line(&mut self, indent: &str, text: &str) {
+    pub(super) fn line(&mut self, indent: &str, text: &str) {
         let mut width = 0;
         for word in text.split_whitespace() {
             let length = word.chars().count();
@@ -209,8 +209,12 @@ impl Page {
     }
 
     /// Something to type.
-    fn command(&mut self, indent: &str, text: &str) {
+    pub(super) fn command(&mut self, indent: &str, text: &str) {
         self.row(indent, text);
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
     }
 }
 

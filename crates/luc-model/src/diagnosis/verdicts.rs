@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const BUSY_SHARE_MIN: f64 = 0.05;
 /// Fewer syncs than this and a lower share than that of the time: an editor
 /// that saves, a logger that flushes. They hardly ever meet.
-const RARE_SYNCS_PER_S: f64 = 2.0;
+pub(super) const RARE_SYNCS_PER_S: f64 = 2.0;
 const RARE_BUSY_SHARE_MAX: f64 = 0.20;
 /// Syncs that take less than a millisecond, in threads that spend less than a
 /// tenth of their time in them, are noticed by nobody.
@@ -25,9 +25,9 @@ const CHEAP_THREAD_SHARE_MAX: f64 = 0.10;
 
 /// A cause is named if it takes a tenth of the time of the operations that it
 /// hits, for with less of it they vary by more than it costs,
-const PART_MIN: f64 = 0.10;
+pub(super) const PART_MIN: f64 = 0.10;
 /// and 20 ms of all threads' time per second: less is nothing to a machine.
-const LOST_PER_S_MIN_NS: f64 = 20e6;
+pub(super) const LOST_PER_S_MIN_NS: f64 = 20e6;
 /// Bound by data or by the disk is what spends most of its time there.
 const BOUND_SHARE_MIN: f64 = 0.50;
 /// Bound by the disk are syncs of which at most one in five waits behind others.

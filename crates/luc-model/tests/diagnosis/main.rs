@@ -4,6 +4,7 @@
 mod common;
 
 mod cases;
+mod glimpse;
 mod help;
 mod known;
 mod text;

@@ -36,10 +36,11 @@ static TALLY: Mutex<Tally> = Mutex::new(Tally {
 });
 
 fn main() -> ExitCode {
-    let tests: Vec<Test> = KERNELS
+    let mut tests: Vec<Test> = KERNELS
         .into_iter()
         .map(|kernel| test(format!("doctor_on_{kernel}"), move || on(kernel)))
         .collect();
+    tests.push(test("module_on_6.12", || without_tracing("6.12")));
     let code = lab_support::main("lab_doctor", &tests);
     if well() { code } else { ExitCode::FAILURE }
 }
@@ -159,5 +160,35 @@ fn gain(case: &Case, found: &Value, answer: &Answer) -> Outcome {
         end("high"),
         with_luc / stock,
     );
+    Ok(())
+}
+
+/// Where nothing can be traced the module's tracepoints and counters must tell the same of
+/// what they can tell, and own up to the rest.
+fn without_tracing(kernel: &str) -> Outcome {
+    let jobs = [Job::new("doctor_module", &["4ms:1"])?];
+    let answer = run_jobs(&guest(kernel, &jobs)?, &jobs)?;
+    for line in answer.told() {
+        println!("  {kernel} {line}");
+    }
+    for (file, kind, next) in [
+        ("convoys", "sync_delays", Some("luc set /mnt/0 mode steer")),
+        ("alone", "device", None),
+        ("writers", "write_delays", Some("luc set /mnt/0 mode steer")),
+        ("idle", "no_pressure", None),
+        ("recorded", "sync_delays", Some("luc set PATH mode steer")),
+        ("counters", "unclear", None),
+    ] {
+        let report = answer.json("doctor_module", file)?;
+        let found = &report["file_systems"][0];
+        check(report["source"] == "module", format!("{file}: {report}"))?;
+        check(found["kinds"][0] == kind, format!("{file}: {found}"))?;
+        check(
+            found["next_command"].as_str() == next,
+            format!("{file}: {found}"),
+        )?;
+        let unknown = found["unknown"].as_array().map_or(0, Vec::len);
+        check(unknown >= 3, format!("{file}: {found}"))?;
+    }
     Ok(())
 }

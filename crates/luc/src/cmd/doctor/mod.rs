@@ -1,11 +1,13 @@
 //! `luc doctor`
 
+mod by_module;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_bpf::{Mode, Settings};
+use luc_bpf::{Mode, Settings, Tracer};
 use luc_control::{Dev, knob};
 use luc_model::diagnosis::{Diagnosis, Facts, Luc, diagnose, render};
 use luc_trace::Trace;
@@ -24,6 +26,9 @@ use crate::{sysfs, tracer};
 /// the time of syncs and writes to its causes: commits of others (synchronisation delays), commits that
 /// block writers (write delays), the data flush, the device, a journal that is too small. Says with
 /// numbers which it is, who causes it and who suffers, what LUC would give, and what to type next.
+///
+/// Without BPF it asks LUC's module, where that is loaded and on (`luc on --observe`), and says what that
+/// cannot tell.
 ///
 /// Exits with 26 if there is something to do about it, and with 0 if not. Ctrl-C ends the watching
 /// early; what was seen until then is judged.
@@ -54,6 +59,8 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
+    /// `tracer`; `module` where nothing could be traced.
+    source: &'static str,
     /// Whether there is something to do.
     advised: bool,
     /// Spans that the tracer lost.
@@ -77,16 +84,21 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let (trace, patients) = match &args.from {
         Some(file) => {
             let trace = recording(file, context)?;
-            let patients = recorded(&trace, context.system);
-            if patients.is_empty() {
-                return Err(Failure::Trace {
-                    what: file.display().to_string(),
-                    why: "holds decisions of LUC, but no span; record one with BPF at hand".into(),
-                });
+            if trace.spans.is_empty() {
+                return by_module::recorded(args, &trace, context);
             }
+            let patients = recorded(&trace, context.system);
             (trace, patients)
         }
-        None => watched(args, context)?,
+        None => {
+            let journals = chosen(args, context.system)?;
+            let devs = journals.iter().map(|journal| tracer::dev(journal.device));
+            let settings = Settings::new(devs.collect(), Mode::Timeline);
+            match tracer::attach(&settings, context)? {
+                Ok(tracer) => watched(args, &journals, tracer, context)?,
+                Err(error) => return by_module::run(args, &journals, error, context),
+            }
+        }
     };
     let examined: Vec<Examined> = patients
         .into_iter()
@@ -110,6 +122,7 @@ fn tell(
     if args.json {
         let report = Report {
             schema: 1,
+            source: "tracer",
             advised: sick > 0,
             spans_lost: trace.spans_lost,
             damage: trace.damage.as_deref(),
@@ -133,17 +146,22 @@ fn tell(
     })
 }
 
-/// Traces the file systems asked for, and finds out about them.
-fn watched(args: &Args, context: &mut Context) -> Result<(Trace, Vec<(Dev, Facts)>), Failure> {
+/// The file systems asked for.
+fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, Failure> {
+    match &args.path {
+        Some(path) => Ok(vec![journal::steerable(system, path)?]),
+        None => with_journal(system),
+    }
+}
+
+/// Traces file systems, and finds out about them.
+fn watched(
+    args: &Args,
+    journals: &[Journal],
+    tracer: Tracer,
+    context: &mut Context,
+) -> Result<(Trace, Vec<(Dev, Facts)>), Failure> {
     let system = context.system;
-    let journals = match &args.path {
-        Some(path) => vec![journal::steerable(system, path)?],
-        None => with_journal(system)?,
-    };
-    let devs = journals.iter().map(|journal| tracer::dev(journal.device));
-    let settings = Settings::new(devs.collect(), Mode::Timeline);
-    let attached = tracer::attach(&settings, context)?;
-    let tracer = attached.map_err(|error| tracer::untraceable("doctor", error))?;
     let lacks = tracer.attached().lacks.iter();
     let unseen: Vec<String> = lacks.map(|lack| lack.hook.what.to_owned()).collect();
     // It may be switched on or off meanwhile: what matters is whether it acted at all.

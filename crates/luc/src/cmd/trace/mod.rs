@@ -4,7 +4,7 @@ mod count;
 mod during;
 mod export;
 mod model;
-mod module_events;
+pub(crate) mod module_events;
 mod rank;
 pub mod read;
 mod record;

@@ -51,8 +51,8 @@ impl ModuleEvents {
         })
     }
 
-    /// Puts on the tape what is there.
-    pub fn drain(&mut self, tape: &mut Tape) -> io::Result<()> {
+    /// Hands out the lines that are there.
+    pub fn lines(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         loop {
             let got = self.instance.read(&mut self.buffer)?;
             if got == 0 {
@@ -64,15 +64,26 @@ impl ModuleEvents {
             };
             let whole: Vec<u8> = self.rest.drain(..=end).collect();
             for line in whole.split_inclusive(|byte| *byte == b'\n') {
-                tape.line(line)?;
+                each(line)?;
             }
         }
     }
 
-    /// Switches the tracepoints off and takes the rest and what was lost.
-    pub fn finish(mut self, tape: &mut Tape) -> io::Result<()> {
+    /// Puts on the tape what is there.
+    pub fn drain(&mut self, tape: &mut Tape) -> io::Result<()> {
+        self.lines(|line| tape.line(line))
+    }
+
+    /// Switches the tracepoints off and hands out the rest; gives what each CPU lost.
+    pub fn end(mut self, each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Vec<(u32, u64)>> {
         self.instance.stop()?;
-        self.drain(tape)?;
-        tape.lines_lost(&self.instance.losses()?)
+        self.lines(each)?;
+        self.instance.losses()
+    }
+
+    /// Switches the tracepoints off and takes the rest and what was lost.
+    pub fn finish(self, tape: &mut Tape) -> io::Result<()> {
+        let lost = self.end(|line| tape.line(line))?;
+        tape.lines_lost(&lost)
     }
 }

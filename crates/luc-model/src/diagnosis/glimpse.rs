@@ -1,0 +1,370 @@
+//! What LUC's module can tell where nothing can be traced.
+//!
+//! Its counters say how many syncs waited for commits, how long commits take and
+//! how long writers slept for metadata that a commit was writing. Its records of
+//! decisions say more: who waits for a commit when it opens asked no later than the
+//! latest of them, and no earlier than the commit before was closed, for until
+//! then they would have joined that one. So the time that syncs spend behind
+//! others' commits lies between two bounds, and a verdict is given only where
+//! both agree. How long a sync writes its data, waits for space in the journal,
+//! and whose it is, nothing here says.
+
+use super::facts::{Facts, Luc};
+use super::slices::Estimate;
+use super::verdicts::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
+use super::{advice, luc_in, words};
+use crate::stats::share;
+use luc_control::{Dev, Step};
+use luc_trace::{Event, Record};
+use serde::Serialize;
+
+/// Fewer commits that somebody waited for say nothing of a share.
+const COMMITS_MIN: u64 = 20;
+/// If all syncs together wait for commits for less than this share of the time,
+/// it does not matter how; the same threshold as with traced operations.
+const BUSY_SHARE_MIN: f64 = 0.05;
+
+/// What nothing of the module tells.
+const UNKNOWN: [&str; 3] = [
+    "how long syncs write their data before they wait for a commit",
+    "waits for space in the journal, or for a locked transaction",
+    "whose syncs and writes these are, and what LUC would give",
+];
+
+/// What the module counted while it was watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ModuleCounts {
+    /// For how long, ns.
+    pub duration_ns: u64,
+    /// Journal commits.
+    pub commits: u64,
+    /// Syncs that waited for one.
+    pub sync_events: u64,
+    /// Operations that changed metadata.
+    pub writes: u64,
+    /// Those that slept because a commit was writing their metadata.
+    pub writes_delayed: u64,
+    /// For how long, ns.
+    pub write_delay_ns: u64,
+    /// Average duration of a commit, ns, as jbd2 measures it.
+    pub commit_avg_ns: u64,
+}
+
+impl ModuleCounts {
+    /// From a recording, which holds no counters.
+    pub fn of(lines: &[Record], dev: Dev) -> Self {
+        let mut counts = Self::default();
+        let mut bounds_ns: Option<(u64, u64)> = None;
+        let number = |value: i64| u64::try_from(value).unwrap_or(0);
+        for line in lines {
+            match &line.event {
+                Event::Commit {
+                    dev: of, events, ..
+                } if *of == dev => {
+                    counts.commits += 1;
+                    counts.sync_events += number(*events);
+                }
+                Event::WriteDelay {
+                    dev: of, delay_ns, ..
+                } if *of == dev => {
+                    counts.writes_delayed += 1;
+                    counts.write_delay_ns += number(*delay_ns);
+                }
+                Event::Decision {
+                    dev: of, decision, ..
+                } if *of == dev => {
+                    if decision.step == Step::Copyout.value() {
+                        counts.writes += number(decision.input.writes);
+                    } else {
+                        counts.commit_avg_ns = number(decision.input.commit_avg_ns);
+                    }
+                }
+                _ => continue,
+            }
+            let (first_ns, last_ns) = bounds_ns.unwrap_or((line.time_ns, line.time_ns));
+            bounds_ns = Some((first_ns.min(line.time_ns), last_ns.max(line.time_ns)));
+        }
+        let (first_ns, last_ns) = bounds_ns.unwrap_or_default();
+        counts.duration_ns = last_ns - first_ns;
+        counts
+    }
+}
+
+/// Bounds of the time that syncs waited before their own commit was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Behind {
+    /// Commits that somebody waited for, and the commit before them is known.
+    pub commits: u64,
+    /// Syncs that waited for these when they opened.
+    pub events: u64,
+    /// At least so long, ns of all of them.
+    pub low_ns: f64,
+    /// At most so long.
+    pub high_ns: f64,
+    /// Duration of their own commits, ns of all of them, by jbd2's average.
+    pub own_ns: f64,
+}
+
+impl Behind {
+    /// From the records of decisions about one file system, in the order of time.
+    fn of(lines: &[Record], dev: Dev) -> Self {
+        let mut behind = Self::default();
+        let mut closed_ns = None;
+        for line in lines {
+            let Event::Decision {
+                dev: of, decision, ..
+            } = &line.event
+            else {
+                if matches!(line.event, Event::Lost { .. }) {
+                    // Whichever commit was closed last, nobody knows it.
+                    closed_ns = None;
+                }
+                continue;
+            };
+            if *of != dev {
+                continue;
+            }
+            let input = &decision.input;
+            if decision.step == Step::Open.value() && input.events > 0 {
+                if let Some(closed_ns) = closed_ns {
+                    behind.add(input, closed_ns);
+                }
+            } else if decision.step == Step::Close.value() {
+                closed_ns = Some(input.now_ns);
+            }
+        }
+        behind
+    }
+
+    fn add(&mut self, input: &luc_control::Input, closed_ns: i64) {
+        let positive = |ns: i64| ns.max(0) as f64;
+        let events = input.events as f64;
+        let commit_ns = positive(input.commit_avg_ns);
+        // Before the commit before began, nothing was waited for behind it; it may have
+        // ended long ago, and then its waiters were let go long ago.
+        let since_ns = positive(input.now_ns.saturating_sub(closed_ns));
+        let latest_ns = positive(input.now_ns.saturating_sub(input.last_event_ns));
+        let low_ns = latest_ns.min(since_ns);
+        // One who asks while no commit runs starts one at once: what lies between is
+        // at most as long as a commit.
+        let high_ns = since_ns.min(commit_ns).max(low_ns);
+        self.commits += 1;
+        self.events += u64::try_from(input.events).unwrap_or(0);
+        // Only the latest one's moment is known; the others came before.
+        self.low_ns += low_ns * events;
+        self.high_ns += low_ns + high_ns * (events - 1.0);
+        self.own_ns += commit_ns * events;
+    }
+
+    fn low_share(&self) -> f64 {
+        share(self.low_ns, self.low_ns + self.own_ns)
+    }
+
+    fn high_share(&self) -> f64 {
+        share(self.high_ns, self.high_ns + self.own_ns)
+    }
+}
+
+/// What can be said without a trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Glimpse {
+    /// The file system, as the user named it; its device number otherwise.
+    pub file_system: String,
+    /// The answer, the most certain first; never empty.
+    pub kinds: Vec<VerdictKind>,
+    /// How it is known.
+    pub evidence: Vec<Evidence>,
+    /// What cannot be told.
+    pub unknown: Vec<String>,
+    /// What to type next; None: nothing.
+    pub next_command: Option<String>,
+    /// What LUC did meanwhile.
+    pub luc: Luc,
+    /// What was counted.
+    pub counts: ModuleCounts,
+    /// Bounds of sync delays; None without records of decisions.
+    pub behind: Option<Behind>,
+}
+
+impl Glimpse {
+    /// Whether there is something to do.
+    pub fn advises(&self) -> bool {
+        self.next_command.is_some()
+    }
+}
+
+/// Judges what the module counted and, where they could be had, its records.
+pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: &Facts) -> Glimpse {
+    let behind = lines.map(|lines| Behind::of(lines, dev));
+    let luc = luc_in(lines.unwrap_or_default(), dev)
+        .max(facts.luc)
+        .unwrap_or_default();
+    let mut evidence = vec![syncs(&counts)];
+    let mut unknown: Vec<String> = UNKNOWN.iter().map(|what| (*what).to_owned()).collect();
+    let mut kinds = Vec::new();
+
+    let per_s = |ns: f64| share(ns * 1e9, counts.duration_ns as f64);
+    if counts.writes_delayed > 0 {
+        evidence.push(writes(&counts));
+    }
+    if per_s(counts.write_delay_ns as f64) >= LOST_PER_S_MIN_NS {
+        kinds.push(VerdictKind::WriteDelays);
+    }
+    // No sync waits for more than the rest of one commit and its own.
+    let waits_ns = counts.sync_events as f64 * 2.0 * counts.commit_avg_ns as f64;
+    let quiet = share(waits_ns, counts.duration_ns as f64) < BUSY_SHARE_MIN
+        || share(counts.sync_events as f64 * 1e9, counts.duration_ns as f64) < RARE_SYNCS_PER_S;
+    match behind {
+        _ if quiet => {}
+        Some(behind) if behind.commits >= COMMITS_MIN => {
+            evidence.push(delays(&behind));
+            let low = behind.low_share() >= PART_MIN && per_s(behind.low_ns) >= LOST_PER_S_MIN_NS;
+            if low {
+                kinds.push(VerdictKind::SyncDelays);
+            } else if behind.high_share() < PART_MIN {
+                kinds.push(VerdictKind::Device);
+            } else {
+                unknown.push("whether syncs wait for the commits of others: it may be".into());
+            }
+        }
+        _ => unknown.push("whether syncs wait for the commits of others".into()),
+    }
+    if kinds.is_empty() {
+        kinds.push(if quiet {
+            VerdictKind::NoPressure
+        } else {
+            VerdictKind::Unclear
+        });
+    }
+    let delays =
+        kinds.contains(&VerdictKind::SyncDelays) || kinds.contains(&VerdictKind::WriteDelays);
+    let path = facts
+        .path
+        .as_deref()
+        .map_or_else(|| "PATH".into(), advice::quoted);
+    let next_command = delays.then(|| match luc {
+        Luc::Observing => format!("luc set {path} mode steer"),
+        Luc::Steering => format!("luc status {path}"),
+        Luc::Off => format!("luc on {path}"),
+    });
+    Glimpse {
+        file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
+        kinds,
+        evidence,
+        unknown,
+        next_command,
+        luc,
+        counts,
+        behind,
+    }
+}
+
+fn evidence<const N: usize>(text: String, numbers: [(&'static str, f64); N]) -> Evidence {
+    let numbers = numbers.map(|(name, value)| (name, Estimate::exact(value)));
+    Evidence {
+        text,
+        numbers: numbers.into(),
+    }
+}
+
+fn syncs(counts: &ModuleCounts) -> Evidence {
+    let rate = share(counts.sync_events as f64 * 1e9, counts.duration_ns as f64);
+    let each = share(counts.sync_events as f64, counts.commits as f64);
+    let commit_ns = counts.commit_avg_ns as f64;
+    evidence(
+        format!(
+            "{} syncs per second wait for commits, {} to a commit, which takes {} on average.",
+            words::three(rate),
+            words::three(each),
+            words::time(commit_ns)
+        ),
+        [
+            ("syncs_per_s", rate),
+            ("sync_events_per_commit_events", each),
+            ("commit_mean_ns", commit_ns),
+        ],
+    )
+}
+
+fn writes(counts: &ModuleCounts) -> Evidence {
+    let delayed = share(counts.writes_delayed as f64, counts.writes as f64).min(1.0);
+    let each_ns = share(counts.write_delay_ns as f64, counts.writes_delayed as f64);
+    let lost_ns = share(
+        counts.write_delay_ns as f64 * 1e9,
+        counts.duration_ns as f64,
+    );
+    evidence(
+        format!(
+            "{} of the changes of metadata wait for a commit that writes it, {} each: {} per second, all together.",
+            words::share(delayed),
+            words::time(each_ns),
+            words::time(lost_ns)
+        ),
+        [
+            ("writes_delayed_share", delayed),
+            ("write_delay_mean_ns", each_ns),
+            ("blocked_per_s_ns", lost_ns),
+        ],
+    )
+}
+
+fn delays(behind: &Behind) -> Evidence {
+    let (low, high) = (behind.low_share(), behind.high_share());
+    evidence(
+        format!(
+            "Of the time from asking for a commit to its end, between {} and {} pass before it begins.",
+            words::share(low),
+            words::share(high)
+        ),
+        [("behind_share_min", low), ("behind_share_max", high)],
+    )
+}
+
+/// It as plain text: the answer in the first line, a newline at the end.
+pub fn render_glimpse(glimpse: &Glimpse) -> String {
+    let what = |kind: &VerdictKind| match kind {
+        VerdictKind::SyncDelays => "syncs wait for the commits of others",
+        VerdictKind::WriteDelays => "writes wait for commits",
+        VerdictKind::NoPressure => "no fsync pressure on the journal",
+        VerdictKind::Device => "syncs wait for the disk, each for its own commit",
+        _ => "there are syncs, and what they wait for cannot be told",
+    };
+    let answer: Vec<&str> = glimpse.kinds.iter().map(what).collect();
+    let mut page = super::text::Page::default();
+    page.line(
+        "",
+        &format!(
+            "{}: {}, as far as LUC's module can tell",
+            glimpse.file_system,
+            answer.join("; ")
+        ),
+    );
+    page.line(
+        "  ",
+        match glimpse.luc {
+            Luc::Steering => "LUC steers: this is what is left.",
+            Luc::Observing => "LUC observes and changes nothing.",
+            Luc::Off => "LUC is off by now.",
+        },
+    );
+    match &glimpse.next_command {
+        Some(command) => page.command("  next: ", command),
+        None => page.line("  ", "next: nothing that the module could name"),
+    }
+    for evidence in &glimpse.evidence {
+        page.line("  ", &evidence.text);
+    }
+    page.line("  ", "not known without tracing:");
+    for unknown in &glimpse.unknown {
+        page.line("    ", unknown);
+    }
+    page.line(
+        "  ",
+        &format!(
+            "from {} with {} commits",
+            words::time(glimpse.counts.duration_ns as f64),
+            words::count(glimpse.counts.commits)
+        ),
+    );
+    page.into_text()
+}

@@ -1,0 +1,175 @@
+//! What the module alone can tell.
+
+use crate::common::{DEV, MS};
+use crate::{SECOND, facts};
+use luc_control::{Decision, Dev, Input, Reason, Step};
+use luc_model::diagnosis::{
+    Facts, Glimpse, Luc, ModuleCounts, VerdictKind, glimpse, render_glimpse,
+};
+use luc_trace::{Event, Record};
+
+/// Commits of 4 ms, one after the other, for which so many syncs wait; the latest asked that
+/// long before it was opened.
+fn commits(number: i64, events: i64, asked_before_ns: i64) -> Vec<Record> {
+    let commit_ns = 4 * i64::try_from(MS).expect("small");
+    let mut lines = Vec::new();
+    for at in 1..=number {
+        let now_ns = at * commit_ns;
+        let input = Input {
+            now_ns,
+            events,
+            last_event_ns: now_ns - asked_before_ns,
+            commit_avg_ns: commit_ns,
+            ..Input::default()
+        };
+        for step in [Step::Open, Step::Close] {
+            let decision = Decision {
+                step: step.value(),
+                input,
+                ..Decision::default()
+            };
+            lines.push(line(
+                now_ns,
+                Event::Decision {
+                    dev: DEV,
+                    tid: 1,
+                    decision: Box::new(decision),
+                },
+            ));
+        }
+        lines.push(line(
+            now_ns,
+            Event::Commit {
+                dev: DEV,
+                tid: 1,
+                events,
+                target: 1,
+                waited_ns: 0,
+                reason: Reason::Now,
+                steer: false,
+            },
+        ));
+    }
+    lines
+}
+
+fn line(time_ns: i64, event: Event) -> Record {
+    Record {
+        task: "jbd2".into(),
+        pid: 1,
+        cpu: 0,
+        time_ns: u64::try_from(time_ns).expect("after the boot"),
+        event,
+    }
+}
+
+fn judged(lines: &[Record]) -> Glimpse {
+    glimpse(ModuleCounts::of(lines, DEV), Some(lines), DEV, &facts())
+}
+
+/// Who asked 4 ms before its commit of 4 ms was opened has waited for half of the time.
+#[test]
+fn convoys_are_bounded_from_both_sides() {
+    let got = judged(&commits(500, 2, 4_000_000 - 10_000));
+    let text = render_glimpse(&got);
+    assert_eq!(got.kinds, [VerdictKind::SyncDelays], "{text}");
+    let behind = got.behind.expect("there are records");
+    assert_eq!((behind.commits, behind.events), (499, 998), "{text}");
+    assert!(behind.low_ns <= behind.high_ns, "{behind:?}");
+    let share = behind.low_ns / (behind.low_ns + behind.own_ns);
+    assert!((0.49..0.50).contains(&share), "{text}");
+    assert_eq!(got.luc, Luc::Observing, "{text}");
+    assert_eq!(
+        got.next_command.as_deref(),
+        Some("luc set /srv/data mode steer")
+    );
+    for part in [
+        "/srv/data: syncs wait for the commits of others, as far as LUC's module can tell\n",
+        "between 50% and 50% pass",
+        "not known without tracing:\n    how long syncs write their data",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+}
+
+/// One at a time, each of which starts its commit at once: the moment is known exactly.
+#[test]
+fn a_lone_thread_waits_for_its_own_commit() {
+    let got = judged(&commits(500, 1, 20_000));
+    let text = render_glimpse(&got);
+    assert_eq!(got.kinds, [VerdictKind::Device], "{text}");
+    assert_eq!(got.next_command, None, "{text}");
+}
+
+/// Of several only the latest one's moment is known: it may be either.
+#[test]
+fn what_is_not_known_is_not_guessed() {
+    let lines = commits(500, 4, 20_000);
+    let got = judged(&lines);
+    let text = render_glimpse(&got);
+    assert_eq!(got.kinds, [VerdictKind::Unclear], "{text}");
+    assert!(text.contains("it may be"), "{text}");
+    assert!(!got.advises());
+    // Without the records not even that.
+    let got = glimpse(ModuleCounts::of(&lines, DEV), None, DEV, &facts());
+    assert_eq!(got.kinds, [VerdictKind::Unclear]);
+    assert_eq!(got.behind, None);
+}
+
+#[test]
+fn writes_that_are_delayed_and_quiet_journals() {
+    let counts = ModuleCounts {
+        duration_ns: 5 * SECOND,
+        commits: 600,
+        sync_events: 600,
+        writes: 10_000,
+        writes_delayed: 2000,
+        write_delay_ns: 8 * SECOND,
+        commit_avg_ns: 8 * MS,
+    };
+    let steering = Facts {
+        luc: Some(Luc::Steering),
+        ..facts()
+    };
+    let got = glimpse(counts, Some(&commits(600, 1, 10_000)), DEV, &steering);
+    let text = render_glimpse(&got);
+    assert_eq!(got.kinds[0], VerdictKind::WriteDelays, "{text}");
+    assert!(
+        text.contains("20% of the changes of metadata wait"),
+        "{text}"
+    );
+    assert_eq!(got.next_command.as_deref(), Some("luc status /srv/data"));
+
+    let quiet = ModuleCounts {
+        commits: 3,
+        sync_events: 2,
+        writes_delayed: 0,
+        write_delay_ns: 0,
+        ..counts
+    };
+    let got = glimpse(quiet, Some(&[]), DEV, &facts());
+    assert_eq!(got.kinds, [VerdictKind::NoPressure]);
+    assert!(!got.advises());
+}
+
+/// Lines of another file system, lost ones, and clocks that run backwards.
+#[test]
+fn nonsense_is_taken() {
+    let other = Dev { major: 1, minor: 2 };
+    let lines = commits(100, 1, 10_000);
+    let got = glimpse(
+        ModuleCounts::of(&lines, other),
+        Some(&lines),
+        other,
+        &facts(),
+    );
+    assert_eq!(got.kinds, [VerdictKind::NoPressure]);
+    assert_eq!(got.counts.commits, 0);
+    let mut lines = commits(100, 3, -10_000);
+    lines.insert(150, Record::lost(0, None));
+    lines.reverse();
+    let got = judged(&lines);
+    let behind = got.behind.expect("there are records");
+    assert!(behind.low_ns >= 0.0 && behind.low_ns <= behind.high_ns);
+    render_glimpse(&got);
+}

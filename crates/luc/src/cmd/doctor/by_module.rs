@@ -1,0 +1,263 @@
+//! What the doctor does where nothing can be traced: it asks LUC's module, if
+//! that is loaded and on for the file system.
+
+use std::time::{Duration, Instant};
+
+use luc_bpf::TracerError;
+use luc_control::{Dev, counter};
+use luc_model::diagnosis::{Facts, Glimpse, ModuleCounts, glimpse, render_glimpse};
+use luc_trace::{Event, Record, Trace, parse_line};
+use serde::Serialize;
+
+use super::{Args, facts, luc_of};
+use crate::cmd::trace::module_events::ModuleEvents;
+use crate::exit::Failure;
+use crate::journal::Journal;
+use crate::sysfs::{self, Attached};
+use crate::system::System;
+use crate::{Context, tracer};
+
+/// Buffer of each processor between the module and us, KiB.
+const BUFFER_KIB: u32 = 16_384;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    source: &'static str,
+    /// Why nothing was traced.
+    untraced: &'a str,
+    /// Whether there is something to do.
+    advised: bool,
+    /// Records of decisions that were lost.
+    lines_lost: u64,
+    file_systems: &'a [Glimpsed],
+}
+
+/// One file system, as far as the module tells.
+#[derive(Serialize)]
+struct Glimpsed {
+    device: String,
+    facts: Facts,
+    #[serde(flatten)]
+    glimpse: Glimpse,
+}
+
+/// Watches the file systems that LUC is on for, and says what that tells.
+///
+/// # Errors
+/// LUC is on for none of them: then that nothing can be traced is the answer.
+pub fn run(
+    args: &Args,
+    journals: &[Journal],
+    error: TracerError,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let system = context.system;
+    // What tells of no host, but of the call, has no other way.
+    let host_lacks = matches!(
+        error,
+        TracerError::NoBtf | TracerError::Denied { .. } | TracerError::Unfit { .. }
+    );
+    let patients = if host_lacks {
+        on(journals, system)
+    } else {
+        Vec::new()
+    };
+    if patients.is_empty() {
+        if host_lacks {
+            writeln!(
+                context.err,
+                "luc: note: without tracing LUC's module could tell a part of it, and change nothing: luc on --observe PATH"
+            )?;
+        }
+        return Err(tracer::untraceable("doctor", error));
+    }
+    let untraced = error.to_string();
+    writeln!(
+        context.err,
+        "luc: note: judged is only what LUC's module tells: {untraced}"
+    )?;
+    let left_out = journals.len() - patients.len();
+    if left_out > 0 {
+        writeln!(
+            context.err,
+            "luc: note: left out: {left_out} file systems that LUC is not on for"
+        )?;
+    }
+    let mut before = Vec::new();
+    for (journal, attached) in &patients {
+        before.push((luc_of(system, journal), counts(system, attached)));
+    }
+    let begin = Instant::now();
+    let (lines, lines_lost) = listen(Duration::from_secs(args.seconds), context)?;
+    let duration_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut examined = Vec::new();
+    for ((journal, attached), (luc, before)) in patients.iter().zip(before) {
+        let dev = tracer::dev(journal.device);
+        let mut facts = facts(system, journal);
+        facts.luc = facts.luc.max(Some(luc));
+        if let Some(path) = &args.path {
+            facts.path = Some(path.display().to_string());
+        }
+        let counts = since(before, counts(system, attached), duration_ns);
+        examined.push(Glimpsed {
+            device: dev.to_string(),
+            glimpse: glimpse(counts, lines.as_deref(), dev, &facts),
+            facts,
+        });
+    }
+    tell(args, &untraced, lines_lost, &examined, context)
+}
+
+/// The same for a recording that holds what the module told and nothing else.
+pub fn recorded(args: &Args, trace: &Trace, context: &mut Context) -> Result<(), Failure> {
+    let devs = devs(&trace.lines);
+    if devs.is_empty() {
+        return Err(Failure::Trace {
+            what: "the recording".into(),
+            why: "holds neither a span nor a decision".into(),
+        });
+    }
+    let mut examined = Vec::new();
+    for dev in devs {
+        let counts = ModuleCounts::of(&trace.lines, dev);
+        let facts = Facts::default();
+        examined.push(Glimpsed {
+            device: dev.to_string(),
+            glimpse: glimpse(counts, Some(&trace.lines), dev, &facts),
+            facts,
+        });
+    }
+    let why = "the recording holds no span";
+    tell(args, why, trace.lines_lost.events, &examined, context)
+}
+
+fn devs(lines: &[Record]) -> Vec<Dev> {
+    let dev = |line: &Record| match line.event {
+        Event::Commit { dev, .. } | Event::WriteDelay { dev, .. } | Event::Decision { dev, .. } => {
+            Some(dev)
+        }
+        Event::Lost { .. } => None,
+    };
+    let mut devs: Vec<Dev> = lines.iter().filter_map(dev).collect();
+    devs.sort_unstable();
+    devs.dedup();
+    devs
+}
+
+fn on<'a>(journals: &'a [Journal], system: &dyn System) -> Vec<(&'a Journal, Attached)> {
+    let attached = sysfs::attached(system).unwrap_or_default();
+    let find = |journal: &'a Journal| {
+        let found = attached.iter().find(|one| one.device == journal.device)?;
+        Some((journal, found.clone()))
+    };
+    journals.iter().filter_map(find).collect()
+}
+
+/// The counters; 0 for one that the module does not have, or of a file system that is gone.
+fn counts(system: &dyn System, attached: &Attached) -> ModuleCounts {
+    let value = |name| {
+        let counter = counter(name)?;
+        let value = sysfs::counter_value(system, attached, counter)?;
+        u64::try_from(value).ok()
+    };
+    let number = |name| value(name).unwrap_or(0);
+    ModuleCounts {
+        duration_ns: 0,
+        commits: number("commits"),
+        sync_events: number("sync_events"),
+        writes: number("writes"),
+        writes_delayed: number("writes_delayed"),
+        write_delay_ns: number("write_delay_ns"),
+        commit_avg_ns: number("commit_avg_ns"),
+    }
+}
+
+fn since(before: ModuleCounts, now: ModuleCounts, duration_ns: u64) -> ModuleCounts {
+    ModuleCounts {
+        duration_ns,
+        commits: now.commits.saturating_sub(before.commits),
+        sync_events: now.sync_events.saturating_sub(before.sync_events),
+        writes: now.writes.saturating_sub(before.writes),
+        writes_delayed: now.writes_delayed.saturating_sub(before.writes_delayed),
+        write_delay_ns: now.write_delay_ns.saturating_sub(before.write_delay_ns),
+        commit_avg_ns: now.commit_avg_ns,
+    }
+}
+
+/// Waits, and takes the module's records meanwhile; None if they cannot be had.
+fn listen(limit: Duration, context: &mut Context) -> Result<(Option<Vec<Record>>, u64), Failure> {
+    let mut events = match ModuleEvents::obstacle(context.system) {
+        None => Some(ModuleEvents::new(context.system, BUFFER_KIB)?),
+        Some(failure) => {
+            writeln!(
+                context.err,
+                "luc: note: only the module's counters are read: {failure}"
+            )?;
+            None
+        }
+    };
+    let mut lines = Vec::new();
+    let mut take = |line: &[u8]| {
+        let text = String::from_utf8_lossy(line);
+        if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
+            lines.push(record);
+        }
+        Ok(())
+    };
+    let begin = Instant::now();
+    while begin.elapsed() < limit && !context.stopped() {
+        std::thread::sleep(tracer::PAUSE.min(limit));
+        if let Some(events) = &mut events {
+            events.lines(&mut take)?;
+        }
+    }
+    let Some(events) = events else {
+        return Ok((None, 0));
+    };
+    let lost = events.end(&mut take)?;
+    Ok((Some(lines), lost.iter().map(|(_, lost)| lost).sum()))
+}
+
+fn tell(
+    args: &Args,
+    untraced: &str,
+    lines_lost: u64,
+    examined: &[Glimpsed],
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let sick = examined.iter().filter(|one| one.glimpse.advises()).count();
+    if args.json {
+        let report = Report {
+            schema: 1,
+            source: "module",
+            untraced,
+            advised: sick > 0,
+            lines_lost,
+            file_systems: examined,
+        };
+        crate::cmd::print_json(context, &report)?;
+    } else {
+        for (at, one) in examined.iter().enumerate() {
+            if at > 0 {
+                writeln!(context.out)?;
+            }
+            context
+                .out
+                .write_all(render_glimpse(&one.glimpse).as_bytes())?;
+        }
+        if lines_lost > 0 {
+            writeln!(
+                context.err,
+                "luc: note: {lines_lost} records of the module were lost meanwhile"
+            )?;
+        }
+    }
+    if sick == 0 {
+        return Ok(());
+    }
+    Err(Failure::Advised {
+        sick,
+        all: examined.len(),
+    })
+}
