@@ -81,23 +81,20 @@ struct Examined {
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let (trace, patients) = match &args.from {
-        Some(file) => {
-            let trace = recording(file, context)?;
-            if trace.spans.is_empty() {
-                return by_module::recorded(args, &trace, context);
-            }
-            let patients = recorded(&trace, context.system);
-            (trace, patients)
+    let (trace, patients) = if let Some(file) = &args.from {
+        let trace = recording(file, context)?;
+        if trace.spans.is_empty() {
+            return by_module::recorded(args, &trace, context);
         }
-        None => {
-            let journals = chosen(args, context.system)?;
-            let devs = journals.iter().map(|journal| tracer::dev(journal.device));
-            let settings = Settings::new(devs.collect(), Mode::Timeline);
-            match tracer::attach(&settings, context)? {
-                Ok(tracer) => watched(args, &journals, tracer, context)?,
-                Err(error) => return by_module::run(args, &journals, error, context),
-            }
+        let patients = recorded(&trace, context.system);
+        (trace, patients)
+    } else {
+        let journals = chosen(args, context.system)?;
+        let devs = journals.iter().map(|journal| tracer::dev(journal.device));
+        let settings = Settings::new(devs.collect(), Mode::Timeline);
+        match tracer::attach(&settings, context)? {
+            Ok(tracer) => watched(args, &journals, tracer, context)?,
+            Err(error) => return by_module::run(args, &journals, error, context),
         }
     };
     let examined: Vec<Examined> = patients
