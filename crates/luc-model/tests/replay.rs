@@ -119,6 +119,45 @@ fn stock_reproduces_its_trace() {
     }
 }
 
+/// Who watches begins before the load and ends after it.
+#[test]
+fn idle_ends_change_no_gain() {
+    let trace = Little::default().trace();
+    let (Some(first), Some(last)) = (
+        trace.spans.iter().map(|span| span.begin_ns).min(),
+        trace.spans.iter().map(|span| span.end_ns).max(),
+    ) else {
+        panic!("nothing happened");
+    };
+    let length_ns = last - first;
+    let shifted = trace.spans.iter().map(|span| {
+        let mut span = span.clone();
+        span.begin_ns += length_ns;
+        span.end_ns += length_ns;
+        for mark_ns in &mut span.marks_ns {
+            *mark_ns += if *mark_ns > 0 { length_ns } else { 0 };
+        }
+        span
+    });
+    // The journal's timer, long before and long behind.
+    let commit = |at_ns, tid| Span {
+        kind: SpanKind::Commit,
+        dev: DEV,
+        begin_ns: at_ns,
+        end_ns: at_ns + MS,
+        tid,
+        ..Span::default()
+    };
+    let alone = [commit(first, 0), commit(last + 2 * length_ns, u32::MAX / 2)];
+    let idle = Trace::of(shifted.chain(alone));
+    let gain = |trace: &Trace| ask(trace, &[Rule::BestBatching]).predictions[0].gain;
+    let (with, without) = (gain(&idle), gain(&trace));
+    assert!(
+        without > 1.3 && off(with, without) < 0.05,
+        "{with}, {without} without"
+    );
+}
+
 #[test]
 fn batching_is_predicted_from_a_stock_trace() {
     for (name, little) in workloads() {

@@ -36,6 +36,7 @@ enum Event {
 struct Thread<'a> {
     steps: &'a [Step],
     at: usize,
+    again: Again,
     walks: u32,
     now_ns: u64,
     /// When its sync began.
@@ -50,6 +51,42 @@ struct Thread<'a> {
     joined: Option<u64>,
     /// The commit that released it, while it is expected back.
     released_by: Option<u64>,
+}
+
+/// How a chain is walked again: what happens in it, without the idle time at both ends of the trace.
+#[derive(Clone, Copy, Default)]
+struct Again {
+    /// The steps from first to last thing that happens.
+    from: usize,
+    to: usize,
+    /// When the last of them ended in the trace, ns: nothing is begun behind that.
+    until_ns: u64,
+    /// From the last one to the first of the next walk, ns. Of the time at both ends no more than the
+    /// thread ever paused in between.
+    pause_ns: u64,
+}
+
+impl Again {
+    fn of(steps: &[Step], duration_ns: u64) -> Self {
+        let passing = |step: Option<&Step>| match step {
+            Some(Step::Pass(ns)) => Some(*ns),
+            _ => None,
+        };
+        let (head, tail) = (passing(steps.first()), passing(steps.last()));
+        let from = usize::from(head.is_some());
+        let to = (steps.len() - usize::from(tail.is_some())).max(from);
+        let pauses = steps[from..to]
+            .iter()
+            .filter_map(|step| passing(Some(step)));
+        let longest_ns = pauses.max().unwrap_or(0);
+        let (head_ns, tail_ns) = (head.unwrap_or(0), tail.unwrap_or(0));
+        Self {
+            from,
+            to,
+            until_ns: duration_ns.saturating_sub(tail_ns),
+            pause_ns: longest_ns.min(head_ns.saturating_add(tail_ns)),
+        }
+    }
 }
 
 /// What the journal does.
@@ -97,6 +134,7 @@ impl<'a> Engine<'a> {
         let thread = |steps: &'a Vec<Step>| Thread {
             steps,
             at: 0,
+            again: Again::of(steps, duration_ns),
             walks: 0,
             now_ns: 0,
             begun_ns: 0,
@@ -148,14 +186,22 @@ impl<'a> Engine<'a> {
     fn walk(&mut self, number: usize, now_ns: u64) {
         loop {
             let thread = &mut self.threads[number];
-            if thread.now_ns > self.end_ns {
+            let until_ns = thread.again.until_ns;
+            let limit_ns = if thread.walks == 0 {
+                self.end_ns
+            } else {
+                until_ns
+            };
+            if thread.now_ns > limit_ns {
                 return;
             }
-            let Some(&step) = thread.steps.get(thread.at) else {
-                if thread.now_ns == self.end_ns {
+            let left = &thread.steps[..thread.again.to];
+            let Some(&step) = left.get(thread.at) else {
+                if thread.now_ns >= until_ns {
                     return;
                 }
-                thread.at = 0;
+                thread.at = thread.again.from;
+                thread.now_ns = thread.now_ns.saturating_add(thread.again.pause_ns);
                 thread.walks += 1;
                 if thread.walks >= REPEATS_MAX {
                     self.outcome.threads_cut += 1;

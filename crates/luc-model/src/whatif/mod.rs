@@ -23,10 +23,9 @@
 //!   Fewer commits would mean fewer of them.
 //! - The trace shows stock behaviour. One that was recorded while LUC steered
 //!   contains its holds, and `stock` would repeat them in part.
-//! - Threads are closed loops: faster syncs mean more of them. A chain that
-//!   ends before the trace's time is over begins again, at most
-//!   [`REPEATS_MAX`] times. Threads that live for one operation cannot be told
-//!   from idle ones, and are predicted to gain less than they would.
+//! - Threads are closed loops: faster syncs mean more of them. A chain whose last operation
+//!   ends sooner than in the trace begins again with its first, at most
+//!   [`REPEATS_MAX`] times, up to the moment at which it ended there.
 //! - What began before the trace or was not over at its end is not in it, and
 //!   counts as thinking.
 //!
