@@ -131,7 +131,7 @@ fn idle_ends_change_no_gain() {
     };
     let length_ns = last - first;
     let shifted = trace.spans.iter().map(|span| {
-        let mut span = span.clone();
+        let mut span = *span;
         span.begin_ns += length_ns;
         span.end_ns += length_ns;
         for mark_ns in &mut span.marks_ns {

@@ -35,7 +35,7 @@ pub enum Event {
         target: i64,
         /// Time it was held, or would have been in mode observe.
         waited_ns: i64,
-        /// Why it was not held longer; never [`Reason::Hold`].
+        /// Why it was not held longer. [`Reason::Hold`]: it would have been, had LUC not only observed.
         reason: Reason,
         /// Whether the decision was carried out.
         steer: bool,

@@ -135,14 +135,23 @@ impl<'a> Cursor<'a> {
     }
 
     fn commit(&mut self) -> Result<Event, TraceError> {
+        let (dev, tid) = (self.value("dev")?, self.value("tid")?);
+        let (events, target) = (self.value("events")?, self.value("target")?);
+        let waited_ns = self.value("waited_ns")?;
+        let (reason, column) = self.reason()?;
+        let steer = self.value::<u8>("steer")? != 0;
+        // A commit that starts while it is held does so because LUC only observes.
+        if reason == Reason::Hold && steer {
+            return Err(self.error_at(column, "'hold' is no reason to start a commit"));
+        }
         let event = Event::Commit {
-            dev: self.value("dev")?,
-            tid: self.value("tid")?,
-            events: self.value("events")?,
-            target: self.value("target")?,
-            waited_ns: self.value("waited_ns")?,
-            reason: self.reason()?,
-            steer: self.value::<u8>("steer")? != 0,
+            dev,
+            tid,
+            events,
+            target,
+            waited_ns,
+            reason,
+            steer,
         };
         self.end().map(|()| event)
     }
@@ -188,13 +197,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn reason(&mut self) -> Result<Reason, TraceError> {
+    /// The reason, and where it stands.
+    fn reason(&mut self) -> Result<(Reason, usize), TraceError> {
         let start = self.at;
         let text: String = self.value("reason")?;
-        match Reason::from_text(&text) {
-            Some(reason) if reason != Reason::Hold => Ok(reason),
-            _ => Err(self.error_at(start, &format!("'{text}' is no reason to start a commit"))),
-        }
+        let reason = Reason::from_text(&text).map(|reason| (reason, start));
+        reason.ok_or_else(|| {
+            self.error_at(start, &format!("'{text}' is no reason to start a commit"))
+        })
     }
 
     /// The next `name=value`, whose name must be this.
@@ -379,6 +389,18 @@ mod tests {
             )),
             "line 7, column 104: 'hold' is no reason to start a commit"
         );
+        // As LUC says it that only observes.
+        let observed = parsed(&format!(
+            "{head}luc_commit: dev=8:1 tid=1 events=1 target=1 waited_ns=0 reason=hold steer=0"
+        ));
+        assert!(matches!(
+            observed.event,
+            Event::Commit {
+                reason: Reason::Hold,
+                steer: false,
+                ..
+            }
+        ));
         assert!(
             error(&format!("{head}luc_decision: dev=8:1 tid=1 step=0"))
                 .contains("lacks the field policy")

@@ -121,10 +121,10 @@ pub const CASES: &[Case] = &[
     case(
         "6.1",
         "writes_slow_disk",
-        "hdd-7200",
+        "hdd-7200-wc-off",
         WriteDelays,
         "luc bench write-delay --writers 16 --think-us 500 --seconds 99 /mnt/0",
-        "16 writers who seldom wait share their metadata with a stream of commits on a disk that turns",
+        "16 writers who seldom wait share their metadata with a stream of commits on a disk that turns and has no write cache: each block that a commit writes takes milliseconds",
     ),
     case(
         "6.1",
