@@ -170,7 +170,7 @@ impl Behind {
 pub struct Glimpse {
     /// The file system, as the user named it; its device number otherwise.
     pub file_system: String,
-    /// The answer, the most certain first; never empty.
+    /// The answer, what costs most first; never empty.
     pub kinds: Vec<VerdictKind>,
     /// How it is known.
     pub evidence: Vec<Evidence>,
@@ -220,7 +220,9 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
             evidence.push(delays(&behind));
             let low = behind.low_share() >= PART_MIN && per_s(behind.low_ns) >= LOST_PER_S_MIN_NS;
             if low {
-                kinds.push(VerdictKind::SyncDelays);
+                // What costs more, surely, comes first.
+                let first = behind.low_ns > counts.write_delay_ns as f64;
+                kinds.insert(if first { 0 } else { kinds.len() }, VerdictKind::SyncDelays);
             } else if behind.high_share() < PART_MIN {
                 kinds.push(VerdictKind::Device);
             } else {

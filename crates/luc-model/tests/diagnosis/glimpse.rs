@@ -67,6 +67,24 @@ fn judged(lines: &[Record]) -> Glimpse {
     glimpse(ModuleCounts::of(lines, DEV), Some(lines), DEV, &facts())
 }
 
+/// Both are there: what costs more comes first.
+#[test]
+fn writers_delayed_beside_convoys() {
+    let lines = commits(500, 2, 4_000_000 - 10_000);
+    let of = |write_delay_ns: u64| {
+        let counts = ModuleCounts {
+            writes: 1000,
+            writes_delayed: 300,
+            write_delay_ns,
+            ..ModuleCounts::of(&lines, DEV)
+        };
+        glimpse(counts, Some(&lines), DEV, &facts()).kinds
+    };
+    let both = [VerdictKind::SyncDelays, VerdictKind::WriteDelays];
+    assert_eq!(of(SECOND), both);
+    assert_eq!(of(100 * SECOND), [both[1], both[0]]);
+}
+
 /// Who asked 4 ms before its commit of 4 ms was opened has waited for half of the time.
 #[test]
 fn convoys_are_bounded_from_both_sides() {

@@ -19,6 +19,10 @@ else
 fi
 kill -KILL -$load
 wait $load
+# Who is killed in an fsync dies when that is done.
+while kill -0 -$load 2> /dev/null; do
+	usleep 50000
+done
 
 # What was predicted, tried: the same load without LUC, and with it.
 if [ -n "$MEASURE" ]; then
