@@ -197,6 +197,14 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "6.12",
+        "writes_beside_syncs",
+        "4ms:1",
+        WriteDelays,
+        "luc bench write-delay --seconds 99 /mnt/0",
+        "as on 6.1, where writers sleep in another function",
+    ),
+    case(
+        "6.12",
         "data_4_writers",
         "cloud-volume",
         DataFlush,
