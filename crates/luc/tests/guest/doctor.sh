@@ -19,8 +19,12 @@ else
 fi
 kill -KILL -$load
 wait $load
-# Who is killed in an fsync dies when that is done.
-while kill -0 -$load 2> /dev/null; do
+# Who is killed in an fsync dies when that is done. Those that nobody has reaped are dead.
+living() {
+	awk -v group="$load" '$5 == group && $3 != "Z" { n++ } END { exit !n }' /proc/[0-9]*/stat 2> /dev/null
+}
+for _ in $(seq 100); do
+	living || break
 	usleep 50000
 done
 
