@@ -20,13 +20,10 @@ fi
 kill -KILL -$load
 wait $load
 # Who is killed in an fsync dies when that is done. Those that nobody has reaped are dead.
-living() {
-	awk -v group="$load" '$5 == group && $3 != "Z" { n++ } END { exit !n }' /proc/[0-9]*/stat 2> /dev/null
+dead() {
+	awk -v group="$load" '$5 == group && $3 != "Z" { n++ } END { exit n > 0 }' /proc/[0-9]*/stat 2> /dev/null
 }
-for _ in $(seq 100); do
-	living || break
-	usleep 50000
-done
+within 100 "the load is gone" dead
 
 # What was predicted, tried: the same load without LUC, and with it.
 if [ -n "$MEASURE" ]; then

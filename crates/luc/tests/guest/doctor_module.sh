@@ -18,8 +18,6 @@ said() {
 	sed 's/^/tell /' /tmp/text
 }
 
-mkdir -p /sys/kernel/tracing
-mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
 # As on a kernel without CONFIG_DEBUG_INFO_BTF.
 mount -t tmpfs none /sys/kernel/btf || bad "cannot hide the kernel's types"
 

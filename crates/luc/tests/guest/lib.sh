@@ -49,15 +49,20 @@ yes() {
 	fi
 }
 
-# eventually WHAT COMMAND...: it succeeds within a second.
-eventually() {
-	what=$1
-	shift
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+# within TRIES WHAT COMMAND...: it succeeds in one of so many tries, 50 ms apart.
+within() {
+	tries=$1 what=$2
+	shift 2
+	for _ in $(seq "$tries"); do
 		"$@" > /dev/null 2>&1 && { ok "$what"; return; }
 		usleep 50000
 	done
-	bad "$what: not within a second"
+	bad "$what: not in $tries tries"
+}
+
+# eventually WHAT COMMAND...: it succeeds within a second.
+eventually() {
+	within 20 "$@"
 }
 
 gone() {

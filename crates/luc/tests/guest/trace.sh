@@ -24,8 +24,6 @@ recorded() { # name, arguments of record...
 	luc trace summary --json "/tmp/$name" > "$LUC_OUT/$name.json" || bad "summary of $name"
 }
 
-mkdir -p /sys/kernel/tracing
-mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
 before=$(hooked)
 
 # What happened, and how often.

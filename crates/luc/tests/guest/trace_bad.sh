@@ -18,8 +18,6 @@ without() {
 	check "$1" "luc: *$2*" luc doctor /mnt/0 --seconds 1
 }
 
-mkdir -p /sys/kernel/tracing
-mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
 hooked=$(wc -l < /sys/kernel/tracing/enabled_functions)
 
 # A thousand threads, each with a file.
