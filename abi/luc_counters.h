@@ -31,6 +31,7 @@
 	LUC_COUNTER(write_delay_max_ns, MAX, "longest such sleep") \
 	LUC_COUNTER(writes_saved, TOTAL, "metadata buffers that were changed while only their copy was being written") \
 	LUC_COUNTER(copies, TOTAL, "metadata buffers copied out") \
+	LUC_COUNTER(copy_ns, TOTAL, "time that commits spent copying out") \
 	LUC_COUNTER(copies_failed, TOTAL, "metadata buffers not copied out because memory was short") \
 	LUC_COUNTER(setpoint_events, GAUGE, "sync events per commit aimed for at the last commit") \
 	LUC_COUNTER(batch_events, GAUGE, "sync events that the last commit served") \

@@ -56,6 +56,7 @@ enum luc_trial_phase {
 #define LUC_INPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(now_ns, "monotonic time of the step") \
 	LUC_FIELD(events, "sync events that wait for this commit so far (d)") \
+	LUC_FIELD(events_wait_ns, "how long these have waited, summed up") \
 	LUC_FIELD(expected_events, "tasks that may still come: released by recent commits and not back, or syncing") \
 	LUC_FIELD(syncing_events, "of these, tasks inside a sync call that have not asked for a commit yet") \
 	LUC_FIELD(calls, "sync calls begun since the attach, 0 if they are not seen") \
@@ -64,7 +65,10 @@ enum luc_trial_phase {
 	LUC_FIELD(urgent, "1 if something cannot wait") \
 	LUC_FIELD(writes, "journal handles of the finished transaction") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
-	LUC_FIELD(writes_saved, "buffers that would have delayed an operation but for copy-out")
+	LUC_FIELD(writes_delay_ns, "how long these slept, summed up") \
+	LUC_FIELD(writes_saved, "buffers that would have delayed an operation but for copy-out") \
+	LUC_FIELD(copy_ns, "time that commit spent copying out") \
+	LUC_FIELD(commit_events, "sync events that waited for it")
 
 /* What it remembers between steps. */
 #define LUC_STATE_FIELDS(LUC_FIELD) \
@@ -92,7 +96,11 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_calls, "sync calls of this window; sync events where calls are not seen") \
 	LUC_FIELD(seen_calls, "sync calls at the last close") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
-	LUC_FIELD(trial_free_milli, "the same per second without holding, thousandths") \
+	LUC_FIELD(trial_wait_ns, "how long these waited for a commit to start and end, summed up") \
+	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
+	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
+	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
+	LUC_FIELD(trial_free_bursts, "1 if there was a pause in the window without holding") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
 	LUC_FIELD(trial_stay, "commits that the last verdict holds for") \
 	LUC_FIELD(integral_milli, "sum of errors") \
@@ -100,6 +108,8 @@ enum luc_trial_phase {
 	LUC_FIELD(error_known, "1 once error_milli means something") \
 	LUC_FIELD(copy_active, "enum luc_copy_phase: off, on, or stopped not long ago") \
 	LUC_FIELD(copy_clean, "commits in a row without a delayed write") \
+	LUC_FIELD(copy_delay_ns, "sleep that a commit without copies costs operations, on average") \
+	LUC_FIELD(copy_cost_ns, "what copying costs those who wait for a commit, on average; 0 if unknown") \
 	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled") \
 	LUC_FIELD(copy_pause, "commits left that do not copy out because one was urgent")
 

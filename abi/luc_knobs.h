@@ -63,7 +63,7 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(copyout_clean_runs, INT, 1, 1000000, 4, \
 		 "copy-out stops after this many commits in a row without a delayed write") \
 	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 1, \
-		 "double the clean runs asked for each time copy-out proves to have stopped too early")
+		 "stop copy-out where copies cost more than they save; double the clean runs asked for each time it proves to have stopped too early")
 
 #define LUC_KNOB_FIELD(name, kind, min, max, dflt, help) luc_s64 name;
 /* Every knob is an luc_s64, so the struct is also an array in table order. */

@@ -327,12 +327,19 @@ static void step_close(const struct luc_params *p, struct luc_state *s,
 {
 	luc_s64 came = luc_sub(in->events, s->opened_events);
 	luc_s64 waited_ns = luc_sub(in->now_ns, s->open_ns);
+	const struct luc_closed closed = {
+		.now_ns = in->now_ns,
+		.done = progress(s, in),
+		.events = in->events,
+		.events_wait_ns = in->events_wait_ns,
+		.commit_ns = in->commit_avg_ns,
+	};
 
 	out->reason = LUC_REASON_NOW;
 	if (!batches_by_pid(p) || step_close_lone(s, in))
 		return;
 	out->limit_ns = bound_of(p, s);
-	luc_trial_closed(s, progress(s, in), in->now_ns, in->commit_avg_ns);
+	luc_trial_closed(s, &closed);
 	s->seen_calls = in->calls;
 	out->dt_milli = step_length(s, in->now_ns);
 	learn_gap(s, in);

@@ -18,7 +18,17 @@
  * workload's, so the workload teaches it. They come down again one doubling
  * at a time, each time a stop proves right for as long as it took to decide.
  *
- * One case where copies hurt: a journal that is short of space. Writers that
+ * Copying makes the commit longer, for everybody who waits for it. Where disks
+ * are fast and commits small that can be far more than the delays: saves are
+ * counted by buffer, and a writer that is let through often goes on to wait for
+ * the next commit anyway. So the sleep that commits without copies cost their
+ * operations, on average, is held against the time spent copying, times the sync
+ * events that waited for it: copy-out is on only while the former is larger
+ * (knob copyout_adapt). What copying costs is known once it was tried; each
+ * further delay makes that knowledge a little less, so that a load that has
+ * changed is tried again.
+ *
+ * Another case where copies hurt: a journal that is short of space. Writers that
  * pass by a copy make the same blocks part of the next transaction, so that a
  * checkpoint cannot free them and has to force more commits. An urgent commit
  * therefore pauses copy-out for PAUSE commits.
@@ -29,6 +39,9 @@
 #define BACKOFF_MAX 12LL
 #define PERMILLE 1000LL
 #define PAUSE 32LL
+#define DELAY_SHIFT 5		/* a commit's delays count for a thirty-second */
+#define COST_SHIFT 2		/* a commit's copying for a quarter */
+#define FORGET_SHIFT 8		/* by so little fades what copying cost */
 
 static luc_s64 clean_runs_wanted(const struct luc_params *p,
 				 const struct luc_state *s)
@@ -44,6 +57,36 @@ static int above_threshold(const struct luc_params *p, luc_s64 hurt, luc_s64 wri
 	/* hurt / writes > threshold, without the division */
 	return hurt > 0 && luc_mul(hurt, PERMILLE) >
 	       luc_mul(luc_max(writes, 1), p->copyout_threshold_permille);
+}
+
+/* From nothing, and back to nothing: a load without delays is at rest. */
+static luc_s64 fading_average(luc_s64 average, luc_s64 sample)
+{
+	luc_s64 less = luc_add(average, (1LL << DELAY_SHIFT) - 1) >> DELAY_SHIFT;
+
+	return luc_add(luc_sub(average, less), sample >> DELAY_SHIFT);
+}
+
+/* What the commit that ended cost, by its copies or for lack of them. */
+static void weigh(struct luc_state *s, const struct luc_input *in)
+{
+	luc_s64 copy_ns = luc_max(in->copy_ns, 0);
+	luc_s64 delay_ns = luc_max(in->writes_delay_ns, 0);
+
+	if (copy_ns) {
+		copy_ns = luc_mul(copy_ns, luc_max(in->commit_events, 1));
+		s->copy_cost_ns = luc_average(s->copy_cost_ns, copy_ns, COST_SHIFT);
+	} else if (s->copy_active != LUC_COPY_ON) {
+		s->copy_delay_ns = fading_average(s->copy_delay_ns, delay_ns);
+		if (delay_ns)
+			s->copy_cost_ns -= s->copy_cost_ns >> FORGET_SHIFT;
+	}
+}
+
+static int pays(const struct luc_params *p, const struct luc_state *s)
+{
+	return !p->copyout_adapt || !s->copy_cost_ns ||
+	       s->copy_delay_ns > s->copy_cost_ns;
 }
 
 static void start(const struct luc_params *p, struct luc_state *s, int too_early)
@@ -63,13 +106,18 @@ void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
 	int stopped_before = state->copy_active == LUC_COPY_STOPPED;
 
 	*out = (struct luc_output){ 0 };
-	if (state->copy_active == LUC_COPY_ON) {
+	weigh(state, in);
+	if (state->copy_active == LUC_COPY_ON && !pays(params, state)) {
+		state->copy_active = LUC_COPY_OFF;
+		state->copy_clean = 0;
+		state->copy_backoff = 0;
+	} else if (state->copy_active == LUC_COPY_ON) {
 		state->copy_clean = hurt ? 0 : luc_add(state->copy_clean, 1);
 		if (state->copy_clean >= wanted) {
 			state->copy_active = LUC_COPY_STOPPED;
 			state->copy_clean = 0;
 		}
-	} else if (above_threshold(params, hurt, in->writes)) {
+	} else if (above_threshold(params, hurt, in->writes) && pays(params, state)) {
 		start(params, state, stopped_before);
 	} else if (stopped_before) {
 		state->copy_clean = luc_add(state->copy_clean, 1);

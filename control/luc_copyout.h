@@ -5,8 +5,9 @@
 #include "../abi/luc_decision.h"
 
 /*
- * One step per commit: in->writes, in->writes_delayed and in->writes_saved of
- * the commit that ended; out->copy tells whether the next one copies out.
+ * One step per commit: in->writes, in->writes_delayed, in->writes_delay_ns,
+ * in->writes_saved, in->copy_ns and in->commit_events of the commit that ended;
+ * out->copy tells whether the next one copies out.
  */
 void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
 		      const struct luc_input *in, struct luc_output *out);
@@ -16,7 +17,9 @@ static inline int luc_copyout_idle(const struct luc_state *state,
 				   const struct luc_input *in)
 {
 	return state->copy_active == LUC_COPY_OFF && state->copy_pause <= 0 &&
-	       !in->urgent && in->writes_delayed <= 0 && in->writes_saved <= 0;
+	       !state->copy_delay_ns && !in->urgent &&
+	       in->writes_delayed <= 0 && in->writes_delay_ns <= 0 &&
+	       in->writes_saved <= 0 && in->copy_ns <= 0;
 }
 
 #endif

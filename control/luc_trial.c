@@ -20,8 +20,16 @@
  * arrivals do not depend on us, and then fewer commits are cheaper. The verdict
  * holds for STAY_MIN commits, twice as long each time it is confirmed, up to
  * STAY_MAX: being wrong costs at most two windows in so many commits, so LUC
- * converges to the better of itself and stock. A pause in the middle of a
- * window says nothing about either side and starts the window again.
+ * converges to the better of itself and stock.
+ *
+ * Work that comes in bursts has pauses, which are nobody's doing, and which the
+ * rate would be a measure of. A window with a pause in it is therefore counted
+ * from pause to pause, whole bursts, and what is compared is the time that sync
+ * events waited for their commit to start and end, per sync call. Per call, as a
+ * commit that is not held may be over before a call needs it.
+ *
+ * Holding that shows to be HOPELESS_PERMILLE slower is given up before its window
+ * is over.
  *
  * A wait for which nobody came at all needs no trial: the next batches of its
  * kind pass unheld, one, then two, four, up to SKIP_MAX, until a wait brings
@@ -41,11 +49,14 @@
 #define WARM 6LL
 #define WINDOW 12LL
 #define MARGIN_PERMILLE 1010LL
-#define STAY_MIN 256LL
+#define HOPELESS_PERMILLE 2000LL
+#define HOPELESS_WINDOW 3LL
+#define STAY_MIN 64LL
 #define STAY_MAX 16384LL
 #define SKIP_MAX 64LL
 #define URGED_SKIP 4LL
-#define PAUSES 8LL		/* commit times without a commit are a pause */
+#define PAUSES 8LL		/* commit times without a request are a pause */
+#define BURSTS_MAX 48LL		/* commits until a window ends without a pause */
 
 static int in_trial(const struct luc_state *s)
 {
@@ -53,12 +64,22 @@ static int in_trial(const struct luc_state *s)
 	       s->trial_phase == LUC_TRIAL_HELD;
 }
 
+static void begin_counting(struct luc_state *s, luc_s64 now_ns)
+{
+	s->trial_calls = 0;
+	s->trial_begin_ns = now_ns;
+	s->trial_wait_ns = 0;
+}
+
 static void begin_window(struct luc_state *s, enum luc_trial_phase phase)
 {
 	s->trial_phase = phase;
 	s->trial_left = WARM + WINDOW;
-	s->trial_calls = 0;
-	s->trial_begin_ns = 0;
+	s->trial_bursts = 0;
+	begin_counting(s, 0);
+	/* As it would be without a doubt, so that this is what is measured. */
+	s->fresh_skip = 0;
+	s->stale_skip = 0;
 }
 
 static void begin_stay(struct luc_state *s, enum luc_trial_phase phase)
@@ -92,8 +113,6 @@ int luc_trial_allows(struct luc_state *s)
 
 	if (s->trial_phase == LUC_TRIAL_FREE || s->trial_phase == LUC_TRIAL_STAY_FREE)
 		return 0;
-	if (s->trial_phase == LUC_TRIAL_HELD)
-		return 1;
 	if (*skip <= 0)
 		return 1;
 	(*skip)--;
@@ -146,47 +165,94 @@ static luc_s64 window_rate(const struct luc_state *s, luc_s64 now_ns)
 	return luc_mul(s->trial_calls, 1000 * LUC_NS_PER_S) / ns;
 }
 
+/* How long a sync call waited for its commit, on average. */
+static luc_s64 window_wait_ns(const struct luc_state *s)
+{
+	return s->trial_wait_ns / luc_max(s->trial_calls, 1);
+}
+
+/* Was not holding faster than this window, by more than the margin? */
+static int free_wins(const struct luc_state *s, luc_s64 now_ns, luc_s64 margin_permille)
+{
+	if (s->trial_bursts || s->trial_free_bursts)
+		return luc_mul(window_wait_ns(s), 1000) >
+		       luc_mul(s->trial_free_wait_ns, margin_permille);
+	return luc_mul(s->trial_free_milli, 1000) >
+	       luc_mul(window_rate(s, now_ns), margin_permille);
+}
+
 static void end_window(struct luc_state *s, luc_s64 now_ns)
 {
-	luc_s64 rate = window_rate(s, now_ns);
-
 	if (s->trial_phase == LUC_TRIAL_FREE) {
-		s->trial_free_milli = rate;
+		s->trial_free_milli = window_rate(s, now_ns);
+		s->trial_free_wait_ns = window_wait_ns(s);
+		s->trial_free_bursts = s->trial_bursts;
 		begin_window(s, LUC_TRIAL_HELD);
-	} else if (luc_mul(s->trial_free_milli, 1000) >
-		   luc_mul(rate, MARGIN_PERMILLE)) {
+	} else if (free_wins(s, now_ns, MARGIN_PERMILLE)) {
 		begin_stay(s, LUC_TRIAL_STAY_FREE);
 	} else {
 		begin_stay(s, LUC_TRIAL_STAY_HELD);
 	}
 }
 
-static void window_closed(struct luc_state *s, luc_s64 done, luc_s64 now_ns)
+static int hopeless(const struct luc_state *s, luc_s64 now_ns)
 {
-	s->trial_left = luc_sub(s->trial_left, 1);
-	if (s->trial_left >= WINDOW) {
-		/* Still forming; counting begins with the close after this. */
-		s->trial_begin_ns = now_ns;
-		return;
-	}
-	s->trial_calls = luc_add(s->trial_calls, luc_max(done, 0));
-	if (s->trial_left <= 0)
-		end_window(s, now_ns);
+	luc_s64 full = s->trial_bursts ? BURSTS_MAX : WINDOW;
+
+	return s->trial_phase == LUC_TRIAL_HELD &&
+	       s->trial_left <= full - HOPELESS_WINDOW &&
+	       free_wins(s, now_ns, HOPELESS_PERMILLE);
 }
 
-void luc_trial_closed(struct luc_state *s, luc_s64 done, luc_s64 now_ns,
-		      luc_s64 commit_ns)
+static int window_full(const struct luc_state *s, int paused)
 {
-	luc_s64 since = luc_sub(now_ns, s->closed_ns);
-	luc_s64 pause = luc_mul(luc_max(commit_ns, 1), PAUSES);
+	if (s->trial_bursts && !paused)
+		return s->trial_left <= 0;
+	return s->trial_left <= (s->trial_bursts ? BURSTS_MAX - WINDOW : 0);
+}
+
+/* How long the events of a batch wait, until it was closed and for its commit. */
+static luc_s64 waited_for(const struct luc_closed *c)
+{
+	return luc_add(luc_max(c->events_wait_ns, 0),
+		       luc_mul(luc_max(c->events, 0), luc_max(c->commit_ns, 0)));
+}
+
+static void window_closed(struct luc_state *s, const struct luc_closed *c, int paused)
+{
+	if (paused && !s->trial_bursts) {
+		/* Nothing stays formed over a pause: no need to warm up. */
+		s->trial_bursts = 1;
+		s->trial_left = BURSTS_MAX;
+		begin_counting(s, c->now_ns);
+		return;
+	}
+	s->trial_left = luc_sub(s->trial_left, 1);
+	if (!s->trial_bursts && s->trial_left >= WINDOW) {
+		/* Still forming; counting begins with the close after this. */
+		begin_counting(s, c->now_ns);
+		return;
+	}
+	s->trial_calls = luc_add(s->trial_calls, luc_max(c->done, 0));
+	s->trial_wait_ns = luc_add(s->trial_wait_ns, waited_for(c));
+	if (window_full(s, paused))
+		end_window(s, c->now_ns);
+	else if (hopeless(s, c->now_ns))
+		begin_stay(s, LUC_TRIAL_STAY_FREE);
+}
+
+void luc_trial_closed(struct luc_state *s, const struct luc_closed *c)
+{
+	luc_s64 quiet_ns = luc_sub(s->open_ns, s->closed_ns);
+	luc_s64 pause_ns = luc_mul(luc_max(c->commit_ns, 1), PAUSES);
 
 	if (s->trial_phase == LUC_TRIAL_OFF)
 		return;
 	if (in_trial(s)) {
-		if (!s->closed_ns || since > pause || since < 0)
+		if (!s->closed_ns || c->now_ns < s->closed_ns)
 			begin_window(s, (enum luc_trial_phase)s->trial_phase);
 		else
-			window_closed(s, done, now_ns);
+			window_closed(s, c, quiet_ns > pause_ns);
 		return;
 	}
 	s->trial_left = luc_sub(s->trial_left, 1);

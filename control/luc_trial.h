@@ -18,8 +18,16 @@ void luc_trial_urged(struct luc_state *state);
 void luc_trial_waited(struct luc_state *state, luc_s64 opened, luc_s64 came,
 		      luc_s64 late, luc_s64 waited_ns, luc_s64 commit_ns);
 
-/* A batch closed at now_ns; done is what was served since the one before. */
-void luc_trial_closed(struct luc_state *state, luc_s64 done, luc_s64 now_ns,
-		      luc_s64 commit_ns);
+/* A batch that closed. */
+struct luc_closed {
+	luc_s64 now_ns;
+	luc_s64 done;			/* calls served since the one before */
+	luc_s64 events;			/* sync events that it got ... */
+	luc_s64 events_wait_ns;		/* ... and how long they waited, summed up */
+	luc_s64 commit_ns;		/* how long a commit takes */
+};
+
+/* Any values. */
+void luc_trial_closed(struct luc_state *state, const struct luc_closed *closed);
 
 #endif

@@ -12,6 +12,7 @@
  *
  * Both run twice and must do the same twice.
  */
+#include "../control/luc_math.h"
 #include "../control/luc_returns.h"
 #include "control_check.h"
 
@@ -33,10 +34,11 @@ struct module {
 	struct luc_input sensed;
 	luc_u32 tid, batch_tid;
 	luc_u32 waits[TASKS];
-	luc_s64 batch_events, last_event_ns, calls;
+	luc_s64 batch_events, batch_wait_ns, last_event_ns, calls;
 	luc_s64 arrivals, entries;	/* ever */
 	luc_s64 commit_avg_ns;
-	luc_s64 writes, writes_delayed, writes_saved;
+	luc_s64 writes, writes_delayed, writes_delay_ns, writes_saved;
+	luc_s64 copy_ns, commit_events;
 	int urgent;
 	luc_s64 begin_ns;
 	/* Under a steady load: rounds so far, tasks yet to come, how far apart. */
@@ -52,8 +54,10 @@ static luc_s64 since_begin(const struct module *m, luc_s64 time_ns)
 
 static void pass_time(struct module *m, luc_s64 ns)
 {
-	if (m->now_ns < TIME_MAX_NS)
+	if (m->now_ns < TIME_MAX_NS) {
 		m->now_ns += ns;
+		m->batch_wait_ns = luc_add(m->batch_wait_ns, luc_mul(m->batch_events, ns));
+	}
 }
 
 /* The transaction that a task waits for; others than the first are not noted. */
@@ -84,6 +88,7 @@ static void arrive(struct module *m, luc_u32 task, luc_u32 tid)
 	if (m->batch_tid != tid && (int)(tid - m->batch_tid) > 0) {
 		m->batch_tid = tid;
 		m->batch_events = 0;
+		m->batch_wait_ns = 0;
 	}
 	if (m->batch_tid == tid) {
 		m->batch_events++;
@@ -110,6 +115,7 @@ static void sense(struct module *m)
 	m->params_now = m->params;
 	in->now_ns = m->now_ns;
 	in->events = m->batch_tid == m->tid ? m->batch_events : 0;
+	in->events_wait_ns = m->batch_tid == m->tid ? m->batch_wait_ns : 0;
 	in->calls = m->calls;
 	in->last_event_ns = in->events ? m->last_event_ns : 0;
 	in->expected_events = luc_returns_expected(r, m->tid, &in->syncing_events);
@@ -197,11 +203,15 @@ static void one_event(struct module *m, uint8_t op)
 		break;
 	case 10:
 		m->writes += take(&m->in);
-		m->writes_delayed += take(&m->in) % 8;
+		n = take(&m->in) % 8;
+		m->writes_delayed += n;
+		m->writes_delay_ns += n * (m->commit_avg_ns / 4);
 		break;
 	default:
 		m->writes += take(&m->in);
-		m->writes_saved += take(&m->in) % 8;
+		n = take(&m->in) % 8;
+		m->writes_saved += n;
+		m->copy_ns += n * (m->commit_avg_ns / 16);
 	}
 }
 
@@ -278,11 +288,16 @@ static void copyout(struct module *m)
 		.urgent = m->sensed.urgent,
 		.writes = m->writes,
 		.writes_delayed = m->writes_delayed,
+		.writes_delay_ns = m->writes_delay_ns,
 		.writes_saved = m->writes_saved,
+		.copy_ns = m->copy_ns,
+		.commit_events = m->commit_events,
 	};
 	struct luc_output out;
 
 	m->writes = m->writes_delayed = m->writes_saved = 0;
+	m->writes_delay_ns = m->copy_ns = 0;
+	m->commit_events = m->sensed.events;
 	/* The module leaves idle steps out; check_answer() shows that it may. */
 	step(m, LUC_STEP_COPYOUT, &in, &out);
 	must(!out.copy || !in.urgent);

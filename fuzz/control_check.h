@@ -100,12 +100,16 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 
 		same.copy_active = before->copy_active;
 		same.copy_clean = before->copy_clean;
+		same.copy_delay_ns = before->copy_delay_ns;
+		same.copy_cost_ns = before->copy_cost_ns;
 		same.copy_backoff = before->copy_backoff;
 		same.copy_pause = before->copy_pause;
 		must(!memcmp(before, &same, sizeof(same)));
 	} else {
 		must(after->copy_active == before->copy_active &&
 		     after->copy_clean == before->copy_clean &&
+		     after->copy_delay_ns == before->copy_delay_ns &&
+		     after->copy_cost_ns == before->copy_cost_ns &&
 		     after->copy_backoff == before->copy_backoff &&
 		     after->copy_pause == before->copy_pause);
 	}
@@ -126,9 +130,11 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->trial_left, 0, 16384) && s->trial_calls >= 0);
 	must(s->trial_phase == LUC_TRIAL_OFF || s->trial_left > 0);
 	must(s->trial_phase == LUC_TRIAL_STAY_FREE || s->trial_phase == LUC_TRIAL_STAY_HELD ||
-	     within(s->trial_left, 0, 18));
-	must(s->trial_free_milli >= 0);
-	must(s->trial_winner ? within(s->trial_stay, 256, 16384) : !s->trial_stay);
+	     within(s->trial_left, 0, s->trial_bursts ? 48 : 18));
+	must(within(s->trial_bursts, 0, 1) && within(s->trial_free_bursts, 0, 1));
+	must(s->trial_wait_ns >= 0);
+	must(s->trial_free_milli >= 0 && s->trial_free_wait_ns >= 0);
+	must(s->trial_winner ? within(s->trial_stay, 64, 16384) : !s->trial_stay);
 	must(s->trial_winner == LUC_TRIAL_OFF || s->trial_winner == LUC_TRIAL_STAY_FREE ||
 	     s->trial_winner == LUC_TRIAL_STAY_HELD);
 	must(within(s->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
@@ -136,6 +142,7 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->error_known, 0, 1));
 	must(within(s->copy_active, LUC_COPY_OFF, LUC_COPY_STOPPED));
 	must(within(s->copy_clean, 0, (wide)1000000 << 12));
+	must(s->copy_delay_ns >= 0 && s->copy_cost_ns >= 0);
 	must(within(s->copy_backoff, 0, 12) && within(s->copy_pause, 0, 32));
 }
 

@@ -83,18 +83,20 @@ static void luc_commit_sense(struct luc_commit *c)
 	struct luc_fs *fs = c->fs;
 
 	spin_lock(&fs->lock);
+	/* Behind the lock: no event of this batch is later. */
+	c->in.now_ns = ktime_get_ns();
 	if (fs->params_new) {
 		fs->params_now = fs->params;
 		fs->params_new = false;
 	}
 	c->in.events = luc_events_of(fs, c->tid);
+	c->in.events_wait_ns = luc_wait_of(fs, c->tid, c->in.now_ns);
 	c->in.calls = fs->calls;
 	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
 	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid,
 						     &c->in.syncing_events);
 	urgent |= luc_is_urgent(fs, c->tid);
 	spin_unlock(&fs->lock);
-	c->in.now_ns = ktime_get_ns();
 	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
 	c->in.urgent = urgent || READ_ONCE(fs->gone);
 }
@@ -239,17 +241,24 @@ static void luc_commit_copyout(struct luc_commit *c)
 	const transaction_t *t = c->journal->j_running_transaction;
 	struct luc_fs *fs = c->fs;
 	s64 delayed = luc_counted(fs, writes_delayed);
+	s64 delay_ns = luc_counted(fs, write_delay_ns);
 	s64 saved = luc_counted(fs, writes_saved);
+	s64 copy_ns = luc_counted(fs, copy_ns);
 	const struct luc_input in = {
 		.now_ns = c->in.now_ns,
 		.urgent = c->in.urgent,
 		.writes = atomic_read(&t->t_handle_count),
 		.writes_delayed = delayed - fs->writes_delayed_seen,
+		.writes_delay_ns = delay_ns - fs->write_delay_ns_seen,
 		.writes_saved = saved - fs->writes_saved_seen,
+		.copy_ns = copy_ns - fs->copy_ns_seen,
+		.commit_events = fs->closed_events,
 	};
 
 	fs->writes_delayed_seen = delayed;
+	fs->write_delay_ns_seen = delay_ns;
 	fs->writes_saved_seen = saved;
+	fs->copy_ns_seen = copy_ns;
 	luc_count(fs, writes, in.writes);
 	if (luc_copies(&fs->params_now) && !luc_copyout_idle(&fs->state, &in)) {
 		luc_copyout_decide(c, &in);
@@ -309,6 +318,7 @@ static void luc_commit_batch(struct luc_commit *c)
 		waited_ns = ktime_get_ns() - begin;
 	}
 	luc_step(c, LUC_STEP_CLOSE, &c->in, &out);
+	c->fs->closed_events = c->in.events;
 	luc_commit_account(c, reason, waited_ns);
 	trace_luc_commit(c->fs->dev, c->tid, c->in.events,
 			 c->fs->state.target_events, waited_ns, reason, steers);

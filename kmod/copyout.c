@@ -127,6 +127,7 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 			 struct journal_head *jh)
 {
 	size_t size = jh2bh(jh)->b_size;
+	u64 begin = ktime_get_ns();
 	bool used = false;
 	char *copy;
 
@@ -146,6 +147,7 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 		luc_count(fs, copies, 1);
 	else
 		luc_copy_free(copy, size);
+	luc_count(fs, copy_ns, ktime_get_ns() - begin);
 }
 
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)

@@ -54,7 +54,9 @@ struct luc_fs {
 	struct luc_returns returns;
 	u32 batch_tid;			/* transaction that events belong to */
 	s64 batch_events;
+	s64 first_event_ns;
 	s64 last_event_ns;
+	s64 after_first_ns;		/* how long after it all came, summed up */
 	s64 calls;			/* sync calls begun */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
@@ -72,7 +74,10 @@ struct luc_fs {
 	struct luc_params params_now;
 	struct luc_state state;
 	s64 writes_delayed_seen;
+	s64 write_delay_ns_seen;
 	s64 writes_saved_seen;
+	s64 copy_ns_seen;
+	s64 closed_events;		/* of the last commit */
 
 	bool copy_now;			/* the commit under way copies out */
 	atomic64_t counters[LUC_COUNTER_NR];
@@ -97,6 +102,15 @@ void luc_fs_exit(void);
 static inline s64 luc_events_of(const struct luc_fs *fs, tid_t tid)
 {
 	return fs->batch_tid == tid ? fs->batch_events : 0;
+}
+
+/* Under fs->lock: how long all of these have waited. */
+static inline s64 luc_wait_of(const struct luc_fs *fs, tid_t tid, s64 now_ns)
+{
+	s64 events = luc_events_of(fs, tid);
+
+	return events ? events * (now_ns - fs->first_event_ns) -
+			fs->after_first_ns : 0;
 }
 
 static inline bool luc_is_urgent(const struct luc_fs *fs, tid_t tid)

@@ -77,10 +77,13 @@ static void luc_arrive(struct luc_fs *fs, tid_t tid)
 		if (fs->batch_tid != tid && tid_gt(tid, fs->batch_tid)) {
 			fs->batch_tid = tid;
 			fs->batch_events = 0;
+			fs->first_event_ns = now;
+			fs->after_first_ns = 0;
 		}
 		if (fs->batch_tid == tid) {
 			fs->batch_events++;
 			fs->last_event_ns = now;
+			fs->after_first_ns += now - fs->first_event_ns;
 			complete = luc_completes_batch(fs, tid);
 		}
 	}

@@ -232,7 +232,7 @@ fn walk(bytes: &[u8], mut params: Params) {
     let mut open_limit_ns = None;
     for pair in bytes.chunks_exact(2) {
         let amount = 1_i64 << (pair[1] & 63);
-        match pair[0] >> 2 & 15 {
+        match (pair[0] >> 2) % 19 {
             0 => input.now_ns = input.now_ns.saturating_add(amount),
             1 => input.events = i64::from(pair[1]),
             2 => input.events = input.events.saturating_add(amount),
@@ -251,6 +251,9 @@ fn walk(bytes: &[u8], mut params: Params) {
             12 => input.writes = amount,
             13 => input.writes_delayed = i64::from(pair[1]),
             14 => input.writes_saved = i64::from(pair[1]),
+            15 => input.writes_delay_ns = amount,
+            16 => input.copy_ns = amount,
+            17 => input.commit_events = i64::from(pair[1]),
             _ => input.now_ns = input.now_ns.wrapping_sub(amount),
         }
         let step = Step::ALL[usize::from(pair[0] & 3)];

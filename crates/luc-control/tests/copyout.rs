@@ -155,3 +155,69 @@ fn an_urgent_commit_pauses_it() {
         .count();
     assert_eq!(pause, 31);
 }
+
+/// A load whose commits delay operations for `delay_ns` in all where they are not copying out, and
+/// take `copy_ns` longer for each of two who wait where they are. Tells which of them were.
+fn load(state: &mut State, params: &Params, delay_ns: i64, copy_ns: i64, commits: usize) -> usize {
+    let mut copying = false;
+    let mut copies = 0;
+    for _ in 0..commits {
+        let input = if copying {
+            Input {
+                copy_ns,
+                ..commit(4, 0, 4)
+            }
+        } else {
+            Input {
+                writes_delay_ns: delay_ns,
+                ..commit(4, i64::from(delay_ns > 0), 0)
+            }
+        };
+        let input = Input {
+            commit_events: 2,
+            ..input
+        };
+        copying = copyout_step(params, state, &input).copy == 1;
+        copies += usize::from(copying);
+    }
+    copies
+}
+
+#[test]
+fn copies_that_cost_more_than_they_save_are_given_up() {
+    let params = Params::default();
+    let mut state = State::default();
+    let copies = load(&mut state, &params, 10_000, 40_000, 10_000);
+    assert!((1..100).contains(&copies), "{copies} of 10000");
+    // The published heuristic knows no cost.
+    let copies = load(&mut State::default(), &fixed(), 10_000, 40_000, 1_000);
+    assert_eq!(copies, 1_000);
+}
+
+#[test]
+fn copies_that_save_more_than_they_cost_stay() {
+    let mut state = State::default();
+    let copies = load(&mut state, &Params::default(), 1_000_000, 40_000, 1_000);
+    assert!(copies > 980, "{copies} of 1000");
+}
+
+#[test]
+fn what_copying_cost_is_forgotten_where_delays_go_on() {
+    let params = Params::default();
+    let mut state = State::default();
+    load(&mut state, &params, 10_000, 40_000, 100);
+    // Copies have become cheap, which only shows where they are tried.
+    let copies = load(&mut state, &params, 10_000, 1_000, 2_000);
+    assert!(copies > 1_000, "{copies} of 2000");
+}
+
+#[test]
+fn a_load_without_delays_comes_to_rest() {
+    let mut state = State::default();
+    load(&mut state, &Params::default(), 1_000, 40_000, 100);
+    load(&mut state, &Params::default(), 0, 40_000, 200);
+    assert_eq!(state.copy_delay_ns, 0);
+    let before = state;
+    load(&mut state, &Params::default(), 0, 40_000, 10);
+    assert_eq!(state, before);
+}

@@ -112,6 +112,8 @@ pub struct Sim {
     tid: u32,
     events: i64,
     last_event_ns: i64,
+    /// When these came, summed up.
+    came_ns: i64,
     commit_avg_ns: i64,
 }
 
@@ -139,6 +141,7 @@ impl Sim {
             tid: u32::MAX - 5,
             events: 0,
             last_event_ns: 0,
+            came_ns: 0,
             commit_avg_ns: workload.commit_avg_ns,
             workload,
         }
@@ -197,6 +200,7 @@ impl Sim {
         self.returns.arrive(task, self.tid);
         self.events += 1;
         self.last_event_ns = now_ns;
+        self.came_ns += now_ns;
         self.threads[at] = Thread::Waiting {
             tid: self.tid,
             since_ns: now_ns,
@@ -242,6 +246,7 @@ impl Sim {
         self.tid = self.tid.wrapping_add(1);
         self.events = 0;
         self.last_event_ns = 0;
+        self.came_ns = 0;
     }
 
     fn end_commit(&mut self, ended: u32) {
@@ -280,11 +285,14 @@ impl Sim {
             let delayed = self.rng.below(self.workload.delayed + 1);
             if self.state.copy_active == 1 {
                 input.writes_saved = delayed;
+                input.copy_ns = 5_000;
             } else {
                 input.writes_delayed = delayed;
+                input.writes_delay_ns = delayed * 100_000;
             }
         } else {
             input.events = self.events;
+            input.events_wait_ns = self.events * self.now_ns - self.came_ns;
             input.expected_events = self.returns.expected(self.tid);
             input.last_event_ns = self.last_event_ns;
             input.commit_avg_ns = self.commit_avg_ns;
