@@ -31,7 +31,15 @@ struct luc_tracer_settings {
 	luc_u32 only_processes;	/* those of a list */
 	luc_u32 only_cgroups;	/* this many, those of a list */
 	luc_u32 filesystems;	/* how many are watched */
+	luc_u32 ring_spans;	/* places of the ring, a power of two */
 	luc_u32 devs[LUC_COUNTS_SLOTS];	/* which */
+};
+
+/* Spans ever put into the ring, and taken out; who writes one does not disturb the other. */
+struct luc_ring {
+	luc_u64 head;
+	luc_u64 apart[7];
+	luc_u64 tail;
 };
 
 /* An array of luc_u64; the reader goes by their order. */

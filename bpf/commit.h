@@ -10,33 +10,60 @@
 
 #include "spans.h"
 
-SEC("tp_btf/jbd2_start_commit")
-int BPF_PROG(commit_start, struct journal_s *journal, struct transaction_s *transaction)
+/*
+ * A commit begins when it locks its transaction: between jbd2_start_commit and
+ * this lies the taking of a lock, and a program would run for nothing else.
+ */
+SEC("tp_btf/jbd2_commit_locking")
+int BPF_PROG(commit_locking, struct journal_s *journal)
 {
-	struct fs_state *fs = journal ? watched(journal->j_fs_dev->bd_dev) : NULL;
+	struct fs_state *fs;
+	__u64 now_ns;
+	__u32 dev;
 
+	if (!journal)
+		return 0;
+	dev = journal->j_fs_dev->bd_dev;
+	fs = watched(dev);
 	if (!fs)
 		return 0;
+	now_ns = bpf_ktime_get_ns();
 	fs->journal = (__u64)journal;
 	fs->queue = fs->journal + bpf_core_field_offset(struct journal_s, j_wait_transaction_locked);
-	if (settings.timeline)
-		__builtin_memset(fs->marks_ns, 0, sizeof(fs->marks_ns));
-	fs->begin_ns = bpf_ktime_get_ns();
+	fs->begin_ns = now_ns;
+	if (settings.timeline) {
+		fs->dev = dev;
+		fs->marks_ns[0] = now_ns;
+		fs->marks_ns[1] = 0;
+		fs->marks_ns[2] = 0;
+	}
 	return 0;
 }
 
-/* Locked, flushing the data of ordered files, writing the log. */
+/*
+ * The file system whose commit runs on this journal, if its begin was seen. That
+ * left the journal's address, so what lies behind it need not be read: an address
+ * that is another journal's by now has no commit running.
+ */
+static __always_inline struct fs_state *committing(const struct journal_s *journal)
+{
+	for (__u32 i = 0; i < LUC_COUNTS_SLOTS && i < settings.filesystems; i++) {
+		if (filesystems[i].journal == (__u64)journal && filesystems[i].begin_ns)
+			return &filesystems[i];
+	}
+	return NULL;
+}
+
+/* Flushing the data of ordered files, writing the log. */
 static __always_inline int mark(struct journal_s *journal, __u32 number)
 {
-	struct fs_state *fs = journal ? watched(journal->j_fs_dev->bd_dev) : NULL;
+	struct fs_state *fs = committing(journal);
 
 	if (fs)
 		fs->marks_ns[number] = bpf_ktime_get_ns();
 	return 0;
 }
 
-SEC("tp_btf/jbd2_commit_locking")
-int BPF_PROG(commit_locking, struct journal_s *journal) { return mark(journal, 0); }
 SEC("tp_btf/jbd2_commit_flushing")
 int BPF_PROG(commit_flushing, struct journal_s *journal) { return mark(journal, 1); }
 SEC("tp_btf/jbd2_commit_logging")
@@ -49,12 +76,12 @@ int BPF_PROG(commit_end, struct journal_s *journal, struct transaction_s *transa
 	struct luc_counts *c;
 	struct fs_state *fs;
 	__u64 begin_ns, now_ns;
-	__u32 dev;
 
 	if (!journal || !transaction)
 		return 0;
-	dev = journal->j_fs_dev->bd_dev;
-	fs = watched(dev);
+	fs = committing(journal);
+	if (!fs)
+		fs = watched(journal->j_fs_dev->bd_dev);
 	if (!fs)
 		return 0;
 	fs->done_tid = transaction->t_tid;
@@ -74,14 +101,14 @@ int BPF_PROG(commit_end, struct journal_s *journal, struct transaction_s *transa
 		}
 		return 0;
 	}
-	span = begin_span(LUC_SPAN_COMMIT, begin_ns, now_ns, dev);
+	span = begin_span(LUC_SPAN_COMMIT, begin_ns, fs->dev);
 	if (!span)
 		return 0;
 	span->tid = transaction->t_tid;
 	span->marks_ns[0] = fs->marks_ns[0];
 	span->marks_ns[1] = fs->marks_ns[1];
 	span->marks_ns[2] = fs->marks_ns[2];
-	end_span(span);
+	end_span(span, now_ns);
 	return 0;
 }
 

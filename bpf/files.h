@@ -32,7 +32,7 @@ static __always_inline int open_end(struct file *file, bool direct)
 	struct task_state *state = task_if_known();
 	struct luc_span *span;
 	struct inode *inode;
-	__u64 begin_ns;
+	__u64 begin_ns, now_ns;
 	__u32 dev;
 
 	if (!state || !state->open_ns)
@@ -45,8 +45,9 @@ static __always_inline int open_end(struct file *file, bool direct)
 	dev = device(inode, direct);
 	if (!watched(dev))
 		return 0;
+	now_ns = bpf_ktime_get_ns();
 	introduce(state, begin_ns, true);
-	span = begin_span(LUC_SPAN_OPEN, begin_ns, bpf_ktime_get_ns(), dev);
+	span = begin_span(LUC_SPAN_OPEN, begin_ns, dev);
 	if (!span)
 		return 0;
 	span->object = READ(direct, inode, i_ino);
@@ -54,7 +55,7 @@ static __always_inline int open_end(struct file *file, bool direct)
 		span->flags |= LUC_SPAN_DIRECTORY;
 	if (state->open_flags & O_CREAT)
 		span->flags |= LUC_SPAN_CREATED;
-	end_span(span);
+	end_span(span, now_ns);
 	return 0;
 }
 
@@ -78,17 +79,19 @@ static __always_inline int write_end(long ret)
 {
 	struct task_state *state = task_if_known();
 	struct luc_span *span;
+	__u64 now_ns;
 
 	if (!state || !state->write_ns)
 		return 0;
-	span = begin_span(LUC_SPAN_WRITE, state->write_ns, bpf_ktime_get_ns(), state->write_dev);
+	now_ns = bpf_ktime_get_ns();
+	span = begin_span(LUC_SPAN_WRITE, state->write_ns, state->write_dev);
 	state->write_ns = 0;
 	if (!span)
 		return 0;
 	span->object = state->write_inode;
 	span->amount = ret > 0 ? ret : 0;
 	span->result = ret < 0 ? ret : 0;
-	end_span(span);
+	end_span(span, now_ns);
 	return 0;
 }
 
@@ -109,15 +112,17 @@ static __always_inline int close_end(void)
 {
 	struct task_state *state = task_if_known();
 	struct luc_span *span;
+	__u64 now_ns;
 
 	if (!state || !state->close_ns)
 		return 0;
-	span = begin_span(LUC_SPAN_CLOSE, state->close_ns, bpf_ktime_get_ns(), state->close_dev);
+	now_ns = bpf_ktime_get_ns();
+	span = begin_span(LUC_SPAN_CLOSE, state->close_ns, state->close_dev);
 	state->close_ns = 0;
 	if (!span)
 		return 0;
 	span->object = state->close_inode;
-	end_span(span);
+	end_span(span, now_ns);
 	return 0;
 }
 

@@ -17,6 +17,11 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct task_struct {
+	int pid, tgid;
+	char comm[16];
+};
+
 struct super_block {
 	__u32 s_dev;
 	void *s_fs_info;

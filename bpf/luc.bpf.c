@@ -5,7 +5,7 @@
  *
  * Tracepoints and functions of a stock kernel; none of the functions that the
  * module hooks, as a function has one owner of its entry. What a program
- * needs of a function's begin at its end waits in the task's storage, so one
+ * needs of a function's begin at its end waits in a table of tasks, so one
  * body serves fentry/fexit and kprobe/kretprobe, of which a host may have
  * only one kind.
  *

@@ -26,6 +26,7 @@ struct fs_state {
 	__u32 done_tid;	/* last transaction committed */
 	__u32 ended;	/* commits that ended */
 	bool done_known;
+	__u32 dev;	/* of the commit that runs */
 };
 
 struct fs_state filesystems[LUC_COUNTS_SLOTS];
@@ -63,23 +64,42 @@ struct {
 
 /* What a task is in the middle of; a begin of 0: not in that. */
 struct task_state {
-	__u64 open_ns;
-	__u64 write_ns, write_inode;
-	__u64 close_ns, close_inode;
-	__u64 sync_ns, sync_inode, flush_ns[2];
-	__u64 syncfs_ns;
-	__u64 buffer_ns, locked_ns, space_ns;
-	__u64 name[LUC_SPAN_NAME_BYTES / 8];
-	__u32 open_flags;
-	__u32 write_dev, close_dev, sync_dev, syncfs_dev;
-	__u32 buffer_dev, locked_dev, space_dev;
+	__u64 owner;	/* the task that has this place, 0: nobody has */
+	__u64 sync_ns;
+	__u32 sync_slot, ended;	/* where it syncs; commits when that began */
 	__u32 sync_tid, done_tid;
-	__u32 ended;	/* commits when the sync began */
 	bool datasync, directory;
 	/* Not yet added to the process's. */
 	struct luc_process_counts pending;
 	__u64 pending_ns;	/* since when */
-};
+	__u64 buffer_ns, locked_ns, space_ns;
+	__u32 buffer_dev, locked_dev, space_dev;
+	__u32 open_flags;
+	__u64 open_ns;
+	__u64 write_ns, write_inode;
+	__u64 close_ns, close_inode;
+	__u64 sync_inode, asked_ns;
+	__u64 syncfs_ns;
+	__u64 name[LUC_SPAN_NAME_BYTES / 8];
+	__u32 write_dev, close_dev, syncfs_dev;
+} __attribute__((aligned(256)));
+
+/*
+ * A task's place is that of its number. Numbers follow one another, so they
+ * seldom meet, and the way there is an addition; a look-up in the task's
+ * storage is 120 instructions, in most of the programs. Who finds his place
+ * taken goes there all the same. A place is its task's until the kernel frees
+ * the task: no address means another task before that, whatever its number.
+ *
+ * (A thread that replaces its process by execve() gets another number. What it
+ * leaves behind has no begin in it and costs a place.)
+ */
+#define TASK_PLACES 4096
+
+struct task_state places[TASK_PLACES];
+
+/* Somebody's state is in the task's storage. */
+bool crowded;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -88,10 +108,21 @@ struct {
 	__type(value, struct task_state);
 } tasks SEC(".maps");
 
+/*
+ * The ring of spans, an array that the reader sees as memory. A program takes
+ * the place at `head`; the span in it is whole once its end is not 0, which is
+ * written last, and the reader makes it 0 again before `tail` gives the place
+ * back. (The kernel's own ring takes a spin lock and five times as long.)
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24);	/* the loader changes it */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);	/* the loader changes it */
+	__type(key, __u32);
+	__type(value, struct luc_span);
 } spans SEC(".maps");
+
+struct luc_ring ring SEC(".data.ring");
 
 /* Spans that found no room. */
 struct {

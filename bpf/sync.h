@@ -41,6 +41,12 @@ static __always_inline __u32 wanted_tid(const struct fs_state *fs, struct inode 
 	return datasync ? BPF_CORE_READ(info, i_datasync_tid) : BPF_CORE_READ(info, i_sync_tid);
 }
 
+/* The file system that a task syncs on. */
+static __always_inline struct fs_state *syncing_on(const struct task_state *state)
+{
+	return &filesystems[state->sync_slot & (LUC_COUNTS_SLOTS - 1)];
+}
+
 SEC("tp_btf/ext4_sync_file_enter")
 int BPF_PROG(sync_enter, struct file *file, int datasync)
 {
@@ -63,14 +69,13 @@ int BPF_PROG(sync_enter, struct file *file, int datasync)
 		learn_journal(fs, sb);
 	state->datasync = datasync;
 	state->done_tid = fs->done_tid;
+	state->sync_slot = fs - filesystems;
 	if (settings.timeline) {
 		struct inode *inode = file->f_inode;
 
 		state->directory = (inode->i_mode & S_IFMT) == S_IFDIR;
 		state->sync_inode = (__u64)inode;
-		state->sync_dev = dev;
-		state->flush_ns[0] = 0;
-		state->flush_ns[1] = 0;
+		state->asked_ns = 0;
 	}
 	state->sync_ns = bpf_ktime_get_ns();
 	state->ended = fs->ended;
@@ -101,7 +106,7 @@ static __always_inline void count_sync(struct fs_state *fs, struct task_state *s
 	state->pending.sync_ns += ns;
 	if (commits > 1)
 		state->pending.syncs_late += 1;
-	hand_in(state, now_ns);
+	hand_in_at(state, now_ns);
 }
 
 SEC("tp_btf/ext4_sync_file_exit")
@@ -112,66 +117,57 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 	struct fs_state *fs;
 	bool directory;
 	__u64 begin_ns, now_ns;
-	__u32 dev, tid;
+	__u32 tid;
 
 	if (!inode || !state || !state->sync_ns)
 		return 0;
 	begin_ns = state->sync_ns;
 	state->sync_ns = 0;
-	dev = inode->i_sb->s_dev;
-	fs = watched(dev);
-	if (!fs)
-		return 0;
+	fs = syncing_on(state);
 	now_ns = bpf_ktime_get_ns();
 	if (!settings.timeline) {
 		count_sync(fs, state, now_ns, now_ns - begin_ns);
 		return 0;
 	}
 	directory = (inode->i_mode & S_IFMT) == S_IFDIR;
-	/* Where data was written first, the transaction was read behind that. */
-	tid = state->flush_ns[1] ? state->sync_tid
-				 : wanted_tid(fs, inode, state->datasync, directory);
-	span = begin_span(state->datasync ? LUC_SPAN_FDATASYNC : LUC_SPAN_FSYNC, begin_ns, now_ns,
-			  dev);
+	/* One that did not ask, as its data could not be written, say, would have asked for this. */
+	tid = state->asked_ns ? state->sync_tid
+			      : wanted_tid(fs, inode, state->datasync, directory);
+	span = begin_span(state->datasync ? LUC_SPAN_FDATASYNC : LUC_SPAN_FSYNC, begin_ns,
+			  settings.devs[state->sync_slot & (LUC_COUNTS_SLOTS - 1)]);
 	if (!span)
 		return 0;
 	span->object = inode->i_ino;
 	span->result = ret;
 	span->tid = tid;
 	span->done_tid = state->done_tid;
-	span->marks_ns[0] = state->flush_ns[0];
-	span->marks_ns[1] = state->flush_ns[1];
+	/* Data is written from the begin of the sync until it asks. */
+	span->marks_ns[0] = state->asked_ns ? begin_ns : 0;
+	span->marks_ns[1] = state->asked_ns;
 	if (directory)
 		span->flags = LUC_SPAN_DIRECTORY;
-	end_span(span);
+	end_span(span, now_ns);
 	return 0;
 }
 
-/* The data flush: only inside of a sync. */
-static __always_inline int flush_begin(void)
-{
-	struct task_state *state = task_if_known();
-
-	if (state && state->sync_ns)
-		state->flush_ns[0] = bpf_ktime_get_ns();
-	return 0;
-}
-
-static __always_inline int flush_end(void)
+/*
+ * A sync has written its data, which it begins with, and asks for a transaction:
+ * by its number, or, of directories and journaled data, for the one that runs.
+ */
+static __always_inline int asked(bool forced, __u32 tid)
 {
 	struct task_state *state = task_if_known();
 	struct fs_state *fs;
 
-	if (!state || !state->sync_ns || !state->flush_ns[0])
+	/* Not only syncs force commits. */
+	if (!state || !state->sync_ns)
 		return 0;
-	fs = watched(state->sync_dev);
-	if (!fs)
-		return 0;
-	/* What ext4 does next is to read the inode's transaction. */
-	state->sync_tid = wanted_tid(fs, (void *)state->sync_inode, state->datasync,
-				     state->directory);
+	fs = syncing_on(state);
+	state->sync_tid = forced ? wanted_tid(fs, (void *)state->sync_inode, state->datasync,
+					      state->directory)
+				 : tid;
 	state->done_tid = fs->done_tid;
-	state->flush_ns[1] = bpf_ktime_get_ns();
+	state->asked_ns = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -193,26 +189,29 @@ static __always_inline int syncfs_end(int ret)
 {
 	struct task_state *state = task_if_known();
 	struct luc_span *span;
+	__u64 now_ns;
 
 	if (!state || !state->syncfs_ns)
 		return 0;
-	span = begin_span(LUC_SPAN_SYNC, state->syncfs_ns, bpf_ktime_get_ns(), state->syncfs_dev);
+	now_ns = bpf_ktime_get_ns();
+	span = begin_span(LUC_SPAN_SYNC, state->syncfs_ns, state->syncfs_dev);
 	state->syncfs_ns = 0;
 	if (!span)
 		return 0;
 	span->result = ret;
-	end_span(span);
+	end_span(span, now_ns);
 	return 0;
 }
 
-SEC("fentry/file_write_and_wait_range")
-int BPF_PROG(fentry_flush) { return flush_begin(); }
-SEC("fexit/file_write_and_wait_range")
-int BPF_PROG(fexit_flush) { return flush_end(); }
-SEC("kprobe/file_write_and_wait_range")
-int BPF_KPROBE(kprobe_flush) { return flush_begin(); }
-SEC("kretprobe/file_write_and_wait_range")
-int BPF_KRETPROBE(kretprobe_flush) { return flush_end(); }
+SEC("fentry/ext4_fc_commit")
+int BPF_PROG(fentry_asked, struct journal_s *journal, __u32 tid) { return asked(false, tid); }
+SEC("kprobe/ext4_fc_commit")
+int BPF_KPROBE(kprobe_asked, struct journal_s *journal, __u32 tid) { return asked(false, tid); }
+
+SEC("fentry/jbd2_journal_force_commit")
+int BPF_PROG(fentry_forced) { return asked(true, 0); }
+SEC("kprobe/jbd2_journal_force_commit")
+int BPF_KPROBE(kprobe_forced) { return asked(true, 0); }
 
 SEC("fentry/ext4_sync_fs")
 int BPF_PROG(fentry_syncfs, struct super_block *sb, int wait) { return syncfs_begin(sb, wait); }

@@ -26,11 +26,11 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	__u32 which;
 
 	if (settings.timeline) {
-		span = begin_span(kind, begin_ns, now_ns, dev);
+		span = begin_span(kind, begin_ns, dev);
 		if (!span)
 			return 0;
 		span->within = operation(state);
-		end_span(span);
+		end_span(span, now_ns);
 		return 0;
 	}
 	fs = watched(dev);
@@ -43,7 +43,7 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	if (kind == LUC_SPAN_WAIT_BUFFER)
 		count_duration(c->wait_hist, now_ns - begin_ns);
 	state->pending.wait_ns += now_ns - begin_ns;
-	hand_in(state, now_ns);
+	hand_in_at(state, now_ns);
 	return 0;
 }
 

@@ -19,11 +19,11 @@ pub struct Tracepoint {
 
 /// All tracepoints; without one of them there is no tracing.
 pub const TRACEPOINTS: [Tracepoint; 7] = [
+    tracepoint("task_gone", false),
     tracepoint("sync_enter", false),
     tracepoint("sync_exit", false),
-    tracepoint("commit_start", false),
+    tracepoint("commit_locking", false),
     tracepoint("commit_end", false),
-    tracepoint("commit_locking", true),
     tracepoint("commit_flushing", true),
     tracepoint("commit_logging", true),
 ];
@@ -61,11 +61,13 @@ pub enum Wait {
     Locked,
 }
 
+/// What a recording lacks where nobody sees syncs ask for a transaction.
+const FLUSH: &str = "the data flush of syncs";
 /// What a recording lacks without [`Wait::Locked`].
 const LOCKED: &str = "waits for a locked transaction";
 
 /// All functions.
-pub const HOOKS: [Hook; 10] = [
+pub const HOOKS: [Hook; 11] = [
     hook(
         &["do_filp_open", "do_file_open"],
         "open",
@@ -75,13 +77,8 @@ pub const HOOKS: [Hook; 10] = [
     ),
     hook(&["ext4_file_write_iter"], "write", true, true, "writes"),
     hook(&["ext4_release_file"], "close", true, true, "closes"),
-    hook(
-        &["file_write_and_wait_range"],
-        "flush",
-        true,
-        true,
-        "the data flush of syncs",
-    ),
+    hook(&["ext4_fc_commit"], "asked", false, true, FLUSH),
+    hook(&["jbd2_journal_force_commit"], "forced", false, true, FLUSH),
     hook(&["ext4_sync_fs"], "syncfs", true, true, "sync and syncfs"),
     Hook {
         stands_in: Some(Wait::Buffer),
@@ -259,7 +256,7 @@ mod tests {
         let open = &HOOKS[0];
         assert_eq!(Means::Fentry.begin(open), "fentry_open");
         assert_eq!(Means::Kprobe.end(open).unwrap(), "kretprobe_open");
-        let wait = &HOOKS[6];
+        let wait = &HOOKS[7];
         assert_eq!(Means::Fentry.end(wait), None);
     }
 }

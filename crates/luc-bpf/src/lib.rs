@@ -17,6 +17,7 @@ mod error;
 mod hooks;
 mod host;
 mod misses;
+mod ring;
 mod said;
 mod sites;
 mod text;

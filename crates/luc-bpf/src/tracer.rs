@@ -3,20 +3,17 @@
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
 use crate::hooks::{HOOKS, Hook, Means, Offer, TRACEPOINTS};
+use crate::ring::{self, Ring};
 use crate::sites::{Place, SITES, Site};
 use crate::{host, misses, said, text};
-use libbpf_rs::{
-    Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut, RingBuffer,
-    RingBufferBuilder,
-};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
 use luc_control::Dev;
 use luc_trace::SPAN_BYTES;
-use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::time::Duration;
 
 /// The compiled programs.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
@@ -27,6 +24,9 @@ const CGROUPS_MAX: usize = 16;
 const PROCESSES_MAX: usize = 1024;
 /// The program that reads the kernel's text.
 const READER: &str = "read_text";
+/// How long a program may be held up between a span's begin and its end, when all are leaving.
+const STRAGGLERS: u32 = 20;
+const STRAGGLER_PAUSE: Duration = Duration::from_millis(5);
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Settings {
     pub processes: Vec<u32>,
     /// Only operations of tasks in these control groups, or below them; empty: of all.
     pub cgroups: Vec<PathBuf>,
-    /// Size of the ring of spans, KiB; rounded up to a power of two.
+    /// Size of the ring of spans, KiB; rounded up to a power of two of spans.
     pub ring_kib: u32,
     /// Means that may be taken, for tests and for hosts with trouble.
     pub means: Vec<Means>,
@@ -99,9 +99,8 @@ pub struct Attached {
 pub struct Tracer {
     attached: Attached,
     devs: Vec<Dev>,
-    /// Spans taken from the ring and not handed out yet.
-    taken: Rc<RefCell<Vec<u8>>>,
-    ring: RingBuffer<'static>,
+    /// None where only counts are wanted.
+    ring: Option<Ring>,
     // Links go before the programs that they lead to.
     links: Vec<Link>,
     object: Object,
@@ -152,12 +151,13 @@ impl Tracer {
             other => other?,
         };
         fill(&object, settings)?;
-        let taken = Rc::new(RefCell::new(Vec::new()));
-        let ring = ring(&object, Rc::clone(&taken))?;
+        let ring = match settings.mode {
+            Mode::Timeline => Some(ring(&object, settings)?),
+            Mode::Counts => None,
+        };
         let mut tracer = Self {
             attached: Attached::default(),
             devs: settings.devs.clone(),
-            taken,
             ring,
             links: Vec::new(),
             object,
@@ -279,22 +279,24 @@ impl Tracer {
         program.attach().map_err(|error| error.to_string())
     }
 
-    /// Hands out the spans that came since the last call.
-    ///
-    /// # Errors
-    /// The ring cannot be read.
-    pub fn poll(&self, mut each: impl FnMut(&[u8; SPAN_BYTES])) -> Result<(), TracerError> {
-        self.ring.consume().map_err(|error| TracerError::Read {
-            what: "spans",
-            why: error.to_string(),
-        })?;
-        let mut taken = self.taken.borrow_mut();
-        let (spans, _) = taken.as_chunks::<SPAN_BYTES>();
-        for span in spans {
-            each(span);
+    /// Hands out the spans that came since the last call, some at a time, where they lie.
+    pub fn poll(&self, mut each: impl FnMut(&[[u8; SPAN_BYTES]])) {
+        let Some(ring) = &self.ring else { return };
+        ring.take(&mut each);
+        if !self.links.is_empty() {
+            return;
         }
-        taken.clear();
-        Ok(())
+        // These are the last. A program that was preempted while it wrote one goes on.
+        for _ in 0..STRAGGLERS {
+            if ring.is_empty() {
+                return;
+            }
+            std::thread::sleep(STRAGGLER_PAUSE);
+            ring.take(&mut each);
+        }
+        while ring.give_up_one() {
+            ring.take(&mut each);
+        }
     }
 
     /// Ends tracing; what is in the ring can still be polled.
@@ -316,7 +318,13 @@ impl Tracer {
         let no_room: u64 = lost.map(|bytes| u64::from_ne_bytes(*bytes)).sum();
         let loaded = self.object.progs().filter(libbpf_rs::Program::autoload);
         let missed: u64 = loaded.map(|program| misses::of(program.as_fd())).sum();
-        Ok(no_room + missed)
+        let given_up = self.ring.as_ref().map_or(0, Ring::given_up);
+        Ok(no_room + missed + given_up)
+    }
+
+    /// Whether spans found the ring full, as far as it was emptied.
+    pub fn ring_was_full(&self) -> bool {
+        self.ring.as_ref().is_some_and(Ring::was_full)
     }
 
     /// What was counted on a file system; None if it is not watched.
@@ -426,10 +434,7 @@ fn load(settings: &Settings, offer: &Offer, means: &[Means]) -> Result<Object, T
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name == "spans" {
-            let bytes = (settings.ring_kib.clamp(4, 1 << 21) * 1024).next_power_of_two();
-            // Where nothing is written a page will do.
-            let bytes = if timeline { bytes } else { 4096 };
-            let set = map.set_max_entries(bytes);
+            let set = map.set_max_entries(ring_places(settings));
             set.map_err(|error| TracerError::of("the ring's size", &error))?;
         } else if name.ends_with(".rodata") {
             let bytes: Vec<u8> = constants(settings)
@@ -458,6 +463,7 @@ fn constants(settings: &Settings) -> Vec<u32> {
         u32::from(!settings.processes.is_empty()),
         count(settings.cgroups.len()),
         count(settings.devs.len()),
+        ring_places(settings),
     ];
     let heads = values.len();
     values.extend(settings.devs.iter().map(|dev| luc_trace::encode(*dev)));
@@ -498,19 +504,15 @@ fn map(object: &Object, name: &'static str) -> Result<MapHandle, TracerError> {
     MapHandle::try_from(&found).map_err(|error| TracerError::of(name, &error))
 }
 
-fn ring(object: &Object, taken: Rc<RefCell<Vec<u8>>>) -> Result<RingBuffer<'static>, TracerError> {
-    let spans = map(object, "spans")?;
-    let mut builder = RingBufferBuilder::new();
-    let take = move |bytes: &[u8]| {
-        if let Some(span) = bytes.first_chunk::<SPAN_BYTES>() {
-            taken.borrow_mut().extend_from_slice(span);
-        }
-        0
-    };
-    builder
-        .add(&spans, take)
-        .map_err(|error| TracerError::of("the ring", &error))?;
-    builder
-        .build()
-        .map_err(|error| TracerError::of("the ring", &error))
+/// Where no span is written one place will do.
+fn ring_places(settings: &Settings) -> u32 {
+    match settings.mode {
+        Mode::Timeline => ring::places(settings.ring_kib),
+        Mode::Counts => 1,
+    }
+}
+
+fn ring(object: &Object, settings: &Settings) -> Result<Ring, TracerError> {
+    let (control, spans) = (map(object, ".data.ring")?, map(object, "spans")?);
+    Ring::new(control.as_fd(), spans.as_fd(), ring_places(settings))
 }

@@ -63,17 +63,21 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// The sink's.
     pub fn span(&mut self, span: &Span) -> io::Result<()> {
-        self.raw_span(&span.to_bytes())
+        self.spans.extend_from_slice(&span.to_bytes());
+        if self.spans.len() >= SPANS_MAX * SPAN_BYTES {
+            self.flush_spans()?;
+        }
+        Ok(())
     }
 
-    /// Writes a span as the tracer delivered it.
+    /// Writes spans as the tracer delivered them, at once and from where they are.
     ///
     /// # Errors
     /// The sink's.
-    pub fn raw_span(&mut self, span: &[u8; SPAN_BYTES]) -> io::Result<()> {
-        self.spans.extend_from_slice(span);
-        if self.spans.len() >= SPANS_MAX * SPAN_BYTES {
-            self.flush_spans()?;
+    pub fn raw_spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
+        self.flush_spans()?;
+        for some in spans.chunks(SPANS_MAX) {
+            island(&mut self.sink, some.as_flattened())?;
         }
         Ok(())
     }
@@ -100,10 +104,7 @@ impl<W: Write> Writer<W> {
         if self.spans.is_empty() {
             return Ok(());
         }
-        let announced = island::announce(&self.spans);
-        self.sink.write_all(announced.as_bytes())?;
-        self.sink.write_all(&self.spans)?;
-        self.sink.write_all(b"\n")?;
+        island(&mut self.sink, &self.spans)?;
         self.spans.clear();
         Ok(())
     }
@@ -118,4 +119,10 @@ impl<W: Write> Writer<W> {
         self.sink.flush()?;
         Ok(self.sink)
     }
+}
+
+fn island(sink: &mut impl Write, records: &[u8]) -> io::Result<()> {
+    sink.write_all(island::announce(records).as_bytes())?;
+    sink.write_all(records)?;
+    sink.write_all(b"\n")
 }

@@ -120,7 +120,7 @@ fn spans_of_a_later_kind_are_skipped() {
     let mut later = some(1)[0].to_bytes();
     later[80] = 200;
     let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
-    writer.raw_span(&later).unwrap();
+    writer.raw_spans(&[later]).unwrap();
     writer.span(&some(1)[0]).unwrap();
     let bytes = writer.finish().unwrap();
     let mut reader = Reader::new(&bytes[..]).unwrap();

@@ -12,7 +12,9 @@ use luc_trace::{SPAN_BYTES, Span, Trace};
 use crate::Context;
 use crate::exit::Failure;
 use crate::journal;
+use crate::losses::Causes;
 use crate::system::{Device, System};
+use crate::units::{counted, number};
 
 /// How often the buffers are emptied: often enough to keep them from filling,
 /// seldom enough to disturb nothing.
@@ -97,12 +99,13 @@ pub fn untraceable(verb: &'static str, error: TracerError) -> Failure {
 }
 
 /// Traces into memory for as long as asked, until somebody stops it, or until
-/// no more is kept. With it come begin and end, ns of the monotonic clock.
+/// no more is kept; `ring_kib` is the size of its ring. With it come begin and end, ns of the monotonic clock.
 ///
 /// # Errors
 /// The ring cannot be read.
 pub fn watch(
     mut tracer: Tracer,
+    ring_kib: u32,
     limit: Duration,
     context: &mut Context,
 ) -> Result<(Trace, (u64, u64)), Failure> {
@@ -110,25 +113,36 @@ pub fn watch(
     let begin = Instant::now();
     let mut spans = Vec::new();
     let mut unknown = 0;
-    let mut take = |bytes: &[u8; SPAN_BYTES], spans: &mut Vec<Span>| match Span::from_bytes(bytes) {
-        Some(span) => spans.push(span),
-        None => unknown += 1,
+    let mut take = |taken: &[[u8; SPAN_BYTES]], spans: &mut Vec<Span>| {
+        for bytes in taken {
+            match Span::from_bytes(bytes) {
+                Some(span) => spans.push(span),
+                None => unknown += 1,
+            }
+        }
     };
     let failed = |error: TracerError| untraceable("doctor", error);
     while begin.elapsed() < limit && !context.stopped() && spans.len() < SPANS_MAX {
         std::thread::sleep(PAUSE.min(limit));
-        let taken = tracer.poll(|bytes| take(bytes, &mut spans));
-        taken.map_err(failed)?;
+        tracer.poll(|taken| take(taken, &mut spans));
     }
     let end_ns = now_ns();
     tracer.detach();
-    let taken = tracer.poll(|bytes| take(bytes, &mut spans));
-    taken.map_err(failed)?;
+    tracer.poll(|taken| take(taken, &mut spans));
     if spans.len() >= SPANS_MAX {
         told_early(context, begin.elapsed())?;
     }
     let mut trace = Trace::of(spans);
     trace.spans_lost = tracer.lost().map_err(failed)?.saturating_add(unknown);
+    if trace.spans_lost > 0 {
+        let lost = counted(number(trace.spans_lost), "event was", "events were");
+        let causes = Causes::of(&tracer, false);
+        // The doctor's own ring has one size; what is recorded can be judged as well.
+        let larger_kib = ring_kib.saturating_mul(4);
+        let larger = format!("luc trace record --buffer-kib {larger_kib}, then luc doctor --from");
+        let why = causes.advice(&larger);
+        writeln!(context.err, "luc: note: {lost} lost: {why}")?;
+    }
     Ok((trace, (begin_ns, end_ns)))
 }
 
