@@ -3,18 +3,18 @@
 //!
 //! The algorithm gets when each sync asked and when each commit began and
 //! ended. The time before asking, which is the data flush, is no part of it and
-//! is added as measured. What is left out: syncs that joined their transaction long
-//! before they asked. Those are served by a commit that ran already, where the
-//! algorithm gives them the next.
+//! is added as measured.
 //!
-//! Left out of the published algorithm is the way from the end of a commit to the thread's own
-//! processor, too: who shares a commit is released together, and of those that asked
-//! before it as many as there are processors go first, each until it waits again. Where the
-//! recording says how many processors there were, that line is predicted beside it
-//! ([`SyncPrediction::in_line_ns`]).
+//! Beside it stands an amended one ([`SyncPrediction::amended_ns`]), with what the published algorithm leaves out:
+//!
+//! - A sync that flushes data joins its transaction when the flush begins, and asks when it is over. By then its
+//!   commit may run, or be over, where the algorithm gives it the next.
+//! - The way from the end of a commit to the thread's own processor: who shares a commit is released
+//!   together, and of those that asked before it as many as there are processors go first, each
+//!   until it waits again. That is told only where the recording says how many processors there were.
 
 use crate::grouping::{self, Commit, SyncRequest, group};
-use crate::observed::{Observed, Service};
+use crate::observed::{Observed, ObservedSync, Service};
 use crate::stats::{mean, quantile, share, whole_ns};
 use crate::whatif::released;
 use luc_trace::{CREATED, SpanKind, Trace};
@@ -30,9 +30,8 @@ pub struct SyncPrediction {
     pub pid: u32,
     /// Data flush as measured plus equation 4 or 5, ns.
     pub predicted_ns: u64,
-    /// Predicted time from the end of the commit to the end of the sync, ns; 0 if the recording
-    /// does not tell the number of processors.
-    pub in_line_ns: u64,
+    /// What the amended algorithm predicts, ns.
+    pub amended_ns: u64,
     /// `T_fsync`, ns.
     pub measured_ns: u64,
     /// Commits waited for: 1 by equation 4, 2 by equation 5.
@@ -41,6 +40,8 @@ pub struct SyncPrediction {
     pub commits_measured: u32,
     /// Whether Algorithm 4.1 chose the commit that served it.
     pub right_commit: bool,
+    /// Whether the amended one did.
+    pub amended_right_commit: bool,
 }
 
 /// Creations of files per second, all threads together.
@@ -70,12 +71,14 @@ pub struct FsyncModel {
     pub error_median_share: f64,
     /// 9 of 10 are off by at most this share.
     pub error_p90_share: f64,
-    /// The same with the line for a processor: half of the syncs.
-    pub in_line_error_median_share: f64,
+    /// The same of the amended algorithm: half of the syncs.
+    pub amended_error_median_share: f64,
     /// The same: 9 of 10.
-    pub in_line_error_p90_share: f64,
+    pub amended_error_p90_share: f64,
     /// Share of syncs for which the algorithm chose the commit that served them.
     pub right_commit_share: f64,
+    /// The same of the amended one.
+    pub amended_right_commit_share: f64,
     /// Equations 3 and 8.
     pub creation: CreationRate,
 }
@@ -85,14 +88,16 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
     let waited: Vec<usize> = (0..observed.syncs.len())
         .filter(|place| matches!(observed.syncs[*place].service, Service::Commit(_)))
         .collect();
-    let requests: Vec<SyncRequest> = waited
-        .iter()
-        .map(|place| &observed.syncs[*place])
-        .map(|sync| SyncRequest {
-            begin_ns: sync.asked_ns,
+    let requests = |begin_ns: fn(&ObservedSync) -> u64| -> Vec<SyncRequest> {
+        let syncs = waited.iter().map(|place| &observed.syncs[*place]);
+        let request = |sync: &ObservedSync| SyncRequest {
+            begin_ns: begin_ns(sync),
             thread: sync.pid,
-        })
-        .collect();
+        };
+        syncs.map(request).collect()
+    };
+    let asking = requests(|sync| sync.asked_ns);
+    let joining = requests(|sync| sync.flush_begin_ns.min(sync.asked_ns));
     let commits: Vec<Commit> = observed
         .commits
         .iter()
@@ -102,39 +107,50 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
         })
         .collect();
 
-    let services = group(&requests, &commits).services;
-    let in_line_ns = in_line_ns(trace, observed, &requests, &services);
-    let services = services.into_iter().zip(in_line_ns);
-    let predictions = waited
-        .iter()
-        .zip(services)
-        .filter_map(|(&place, (service, in_line_ns))| {
-            let (sync, service) = (&observed.syncs[place], service?);
+    let services = group(&asking, &commits).services;
+    let joined = group(&joining, &commits).services;
+    let in_line_ns = in_line_ns(trace, observed, &asking, &joined);
+    let amended = joined.into_iter().zip(in_line_ns);
+    let predictions = waited.iter().zip(services).zip(amended).filter_map(
+        |((&place, service), (joined, in_line_ns))| {
+            let (sync, service, joined) = (&observed.syncs[place], service?, joined?);
             let before_ns = sync.asked_ns - sync.begin_ns;
+            let commit_end_ns = commits[joined.commit].end_ns;
+            // Whose commit is over when he asks need not wait, and stands in no line.
+            let waits_ns = if commit_end_ns > sync.asked_ns {
+                commit_end_ns.saturating_add(in_line_ns) - sync.asked_ns
+            } else {
+                0
+            };
             Some(SyncPrediction {
                 sync: place,
                 pid: sync.pid,
                 predicted_ns: before_ns.saturating_add(service.predicted_ns),
-                in_line_ns,
+                amended_ns: before_ns.saturating_add(waits_ns),
                 measured_ns: sync.duration_ns(),
                 commits_predicted: service.commits,
                 commits_measured: sync.commits_waited,
                 right_commit: sync.service == Service::Commit(service.commit),
+                amended_right_commit: sync.service == Service::Commit(joined.commit),
             })
-        });
+        },
+    );
     let syncs: Vec<SyncPrediction> = predictions.collect();
 
     let mut published = errors(&syncs, |sync| sync.predicted_ns);
-    let in_line_ns = |sync: &SyncPrediction| sync.predicted_ns.saturating_add(sync.in_line_ns);
-    let mut in_line = errors(&syncs, in_line_ns);
-    let right = syncs.iter().filter(|sync| sync.right_commit).count();
+    let mut amended = errors(&syncs, |sync| sync.amended_ns);
+    let right = |it: fn(&SyncPrediction) -> bool| {
+        let right = syncs.iter().filter(|sync| it(sync)).count();
+        share(right as f64, syncs.len() as f64)
+    };
     FsyncModel {
         unpredicted: (waited.len() - syncs.len()) as u64,
         error_median_share: quantile(&mut published, 50),
         error_p90_share: quantile(&mut published, 90),
-        in_line_error_median_share: quantile(&mut in_line, 50),
-        in_line_error_p90_share: quantile(&mut in_line, 90),
-        right_commit_share: share(right as f64, syncs.len() as f64),
+        amended_error_median_share: quantile(&mut amended, 50),
+        amended_error_p90_share: quantile(&mut amended, 90),
+        right_commit_share: right(|sync| sync.right_commit),
+        amended_right_commit_share: right(|sync| sync.amended_right_commit),
         creation: creation_rate(trace, observed, &syncs),
         syncs,
     }

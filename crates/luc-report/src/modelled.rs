@@ -9,8 +9,8 @@ pub struct Modelled {
     pub syncs: u64,
     /// Half of their times are foretold to within this share.
     pub error_median_share: f64,
-    /// The same with the line for a processor.
-    pub in_line_error_median_share: f64,
+    /// The same of the amended algorithm.
+    pub amended_error_median_share: f64,
     /// Share of them that the model gives the commit which served them.
     pub right_commit_share: f64,
     /// By how much the simulation of what was recorded is off, as a share.
@@ -42,7 +42,7 @@ struct FileSystem {
 struct Fsync {
     measured: Times,
     error_median_share: f64,
-    in_line_error_median_share: f64,
+    amended_error_median_share: f64,
     right_commit_share: f64,
 }
 
@@ -81,7 +81,7 @@ impl Modelled {
         Ok(Self {
             syncs: fs.fsync.measured.count,
             error_median_share: fs.fsync.error_median_share,
-            in_line_error_median_share: fs.fsync.in_line_error_median_share,
+            amended_error_median_share: fs.fsync.amended_error_median_share,
             right_commit_share: fs.fsync.right_commit_share,
             stock_error_share: rules.stock_error_share,
             gain: luc.gain,
@@ -105,7 +105,7 @@ mod tests {
         assert!(refused("luc: cannot").contains("expected value"));
         let none = r#"{"spans_lost": 0, "file_systems": []}"#;
         assert_eq!(refused(none), "a recording of 0 file systems");
-        let fsync = r#"{"measured": {"count": 0}, "error_median_share": 0, "in_line_error_median_share": 0, "right_commit_share": 0}"#;
+        let fsync = r#"{"measured": {"count": 0}, "error_median_share": 0, "amended_error_median_share": 0, "right_commit_share": 0}"#;
         let fs = |rest: &str| {
             format!(r#"{{"spans_lost": 0, "file_systems": [{{"fsync": {fsync}, {rest}}}]}}"#)
         };

@@ -72,9 +72,12 @@ impl Confidence {
             } else {
                 Level::Medium
             };
-            let shown = words::time(duration_ns);
-            let why =
-                format!("It was watched for {shown} only; the journal's own timer takes 5 s.");
+            let why = if duration_ns > 0.0 {
+                let shown = words::time(duration_ns);
+                format!("It was watched for {shown} only; the journal's own timer takes 5 s.")
+            } else {
+                "Nothing was seen of it, and it is not known for how long nothing.".into()
+            };
             confidence.lower(level, why);
         }
         let events = table.sync.count + table.writes;
@@ -83,8 +86,8 @@ impl Confidence {
             .iter()
             .any(|verdict| verdict.kind != VerdictKind::NoPressure);
         if shares_matter && events < EVENTS_MIN {
-            let shown = words::count(events);
-            let why = format!("It holds {shown} syncs and writes, too few for shares of them.");
+            let shown = words::counted(events, "sync or write", "syncs and writes");
+            let why = format!("It holds {shown}, too few for shares of them.");
             confidence.lower(Level::Medium, why);
         }
         let spans = trace.spans.len() as f64;

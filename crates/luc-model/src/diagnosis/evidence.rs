@@ -165,7 +165,7 @@ impl Judge<'_> {
         }
         if let Some(bytes) = facts.journal_bytes {
             let blocks = facts.block_bytes.filter(|of| *of > 0).map(|of| bytes / of);
-            let blocks = blocks.map(|number| format!(", {} blocks", words::count(number)));
+            let blocks = blocks.map(|n| format!(", {}", words::counted(n, "block", "blocks")));
             verdict = verdict.with(
                 format!(
                     "The journal has {}{}.",
@@ -195,7 +195,14 @@ impl Judge<'_> {
                 [("flush_sync_share", flush), ("flush_mean_ns", each)],
             )
             .with(
-                format!("{} of it is the commit.", words::share_range(own)),
+                if own.value > 0.0 {
+                    format!(
+                        "The commit is {} of the sync time.",
+                        words::share_range(own)
+                    )
+                } else {
+                    "Next to none of the sync time is a commit's.".into()
+                },
                 [("own_sync_share", own)],
             )
     }
@@ -232,27 +239,29 @@ impl Judge<'_> {
         let rate = self
             .slices
             .estimate(|slice| Some(syncs_per_s(&slice.account, &slice.table)));
-        let verdict = self
-            .verdict(VerdictKind::NoPressure, |_| 0.0)
-            .with(
+        let verdict = self.verdict(VerdictKind::NoPressure, |_| 0.0).with(
+            if busy.value > 0.0 {
                 format!(
                     "Somebody syncs or waits for the journal for {} of the time.",
                     words::share_range(busy)
-                ),
-                [("busy_share", busy)],
-            )
-            .with(
-                format!("There are {} syncs per second.", words::number_range(rate)),
-                [("syncs_per_s", rate)],
-            );
+                )
+            } else {
+                "Nobody waits for the journal.".into()
+            },
+            [("busy_share", busy)],
+        );
         if table.sync.count == 0 {
-            return verdict;
+            return verdict.with("Nobody syncs.".into(), [("syncs_per_s", rate)]);
         }
+        let verdict = verdict.with(
+            format!("There are {} syncs per second.", words::number_range(rate)),
+            [("syncs_per_s", rate)],
+        );
         let mean = Estimate::exact(table.sync.mean_ns);
         let thread = Estimate::exact(account.busiest_thread_share);
         verdict.with(
             format!(
-                "One takes {}; no thread spends more than {} of its time in them.",
+                "A sync takes {}; no thread spends more than {} of its time in syncs.",
                 words::time(mean.value),
                 words::share(thread.value)
             ),
@@ -266,22 +275,24 @@ impl Judge<'_> {
             (account.operations_ns > 0.0).then(|| account.of_operations(account.write_ns))
         });
         let sync = self.slices.whole.table.sync;
-        self.verdict(VerdictKind::Unclear, |_| 0.0)
-            .with(
-                format!(
-                    "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
-                    words::share_range(writing)
-                ),
-                [("write_share", writing)],
-            )
-            .with(
+        let mut verdict = self.verdict(VerdictKind::Unclear, |_| 0.0).with(
+            format!(
+                "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
+                words::share_range(writing)
+            ),
+            [("write_share", writing)],
+        );
+        if sync.count > 0 {
+            verdict = verdict.with(
                 format!(
                     "A sync takes {} on average, {} at most.",
                     words::time(sync.mean_ns),
                     words::time(sync.max_ns as f64)
                 ),
                 [("sync_mean_ns", Estimate::exact(sync.mean_ns))],
-            )
+            );
+        }
+        verdict
     }
 }
 

@@ -273,13 +273,18 @@ fn syncs(counts: &ModuleCounts) -> Evidence {
     let rate = share(counts.sync_events as f64 * 1e9, counts.duration_ns as f64);
     let each = share(counts.sync_events as f64, counts.commits as f64);
     let commit_ns = counts.commit_avg_ns as f64;
-    evidence(
-        format!(
-            "{} syncs per second wait for commits, {} to a commit, which takes {} on average.",
+    let takes = format!("takes {} on average", words::time(commit_ns));
+    let text = match (counts.sync_events, counts.commits) {
+        (0, 0) => "No sync waits for a commit.".into(),
+        (0, _) => format!("No sync waits for a commit; a commit {takes}."),
+        _ => format!(
+            "{} syncs per second wait for commits, {} to a commit, which {takes}.",
             words::three(rate),
-            words::three(each),
-            words::time(commit_ns)
+            words::three(each)
         ),
+    };
+    evidence(
+        text,
         [
             ("syncs_per_s", rate),
             ("sync_events_per_commit_events", each),
@@ -295,10 +300,16 @@ fn writes(counts: &ModuleCounts) -> Evidence {
         counts.write_delay_ns as f64 * 1e9,
         counts.duration_ns as f64,
     );
+    // A recording without copy-outs does not tell how many there were of all.
+    let who = if counts.writes > 0 {
+        format!("{} of the changes of metadata wait", words::share(delayed))
+    } else {
+        let (one, many) = ("change of metadata waits", "changes of metadata wait");
+        words::counted(counts.writes_delayed, one, many)
+    };
     evidence(
         format!(
-            "{} of the changes of metadata wait for a commit that writes it, {} each: {} per second, all together.",
-            words::share(delayed),
+            "{who} for a commit that writes it, {} each: {} per second, all together.",
             words::time(each_ns),
             words::time(lost_ns)
         ),
@@ -312,11 +323,15 @@ fn writes(counts: &ModuleCounts) -> Evidence {
 
 fn delays(behind: &Behind) -> Evidence {
     let (low, high) = (behind.low_share(), behind.high_share());
+    let (least, most) = (words::share(low), words::share(high));
+    let passes = if least == most {
+        format!("{least} passes")
+    } else {
+        format!("between {least} and {most} pass")
+    };
     evidence(
         format!(
-            "Of the time from asking for a commit to its end, between {} and {} pass before it begins.",
-            words::share(low),
-            words::share(high)
+            "Of the time from asking for a commit to its end, {passes} before the commit begins."
         ),
         [("behind_share_min", low), ("behind_share_max", high)],
     )
@@ -363,9 +378,9 @@ pub fn render_glimpse(glimpse: &Glimpse) -> String {
     page.line(
         "  ",
         &format!(
-            "from {} with {} commits",
+            "from {} with {}",
             words::time(glimpse.counts.duration_ns as f64),
-            words::count(glimpse.counts.commits)
+            words::counted(glimpse.counts.commits, "commit", "commits")
         ),
     );
     page.into_text()

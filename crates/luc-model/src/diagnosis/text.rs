@@ -3,7 +3,7 @@
 use super::advice::luc_helps;
 use super::facts::Luc;
 use super::slices::Estimate;
-use super::{Diagnosis, Level, Processes, Verdict, VerdictKind, words};
+use super::{Diagnosis, Level, Processes, Sufferer, Verdict, VerdictKind, words};
 
 /// Columns of text; commands and paths are never broken.
 const COLUMNS: usize = 98;
@@ -41,14 +41,12 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         }
     }
     let confidence = &diagnosis.confidence;
+    let level = confidence.level.text();
     let shown = words::time(diagnosis.account.duration_ns);
+    let commits = words::counted(diagnosis.table.commits, "commit", "commits");
     page.line(
         "  ",
-        &format!(
-            "confidence: {}, from {shown} with {} commits; ranges are 95% intervals",
-            confidence.level.text(),
-            words::count(diagnosis.table.commits)
-        ),
+        &format!("confidence: {level}, from {shown} with {commits}; ranges are 95% intervals"),
     );
     for reason in &confidence.reasons {
         page.line("    ", reason);
@@ -67,6 +65,9 @@ fn answer(verdict: &Verdict) -> String {
         VerdictKind::JournalTooSmall => "the journal is too small",
         VerdictKind::NoPressure => {
             let busy = number(verdict, "busy_share");
+            if busy == 0.0 {
+                return "no fsync pressure; nobody syncs, and nobody waits for commits".into();
+            }
             return format!(
                 "no fsync pressure; somebody waits {} of the time",
                 words::share(busy)
@@ -108,7 +109,12 @@ fn luc(diagnosis: &Diagnosis) -> String {
         return "LUC steers it already.".into();
     }
     let Some(gain) = &diagnosis.gain else {
-        return "What LUC would give cannot be said: no commit was seen.".into();
+        let why = if diagnosis.table.commits == 0 {
+            "no commit was seen"
+        } else {
+            "nothing was seen that it could change"
+        };
+        return format!("What LUC would give cannot be said: {why}.");
     };
     let times = words::times_range(Estimate {
         value: gain.ratio,
@@ -140,12 +146,17 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         page.line("  ", "who syncs:");
     }
     for cause in causes {
+        let first = if cause.commits_asked > 0 {
+            let commits = words::counted(cause.commits_asked, "commit", "commits");
+            format!(", first to ask for {commits}")
+        } else {
+            String::new()
+        };
         let text = format!(
-            "{:<16} {} syncs ({}), first to ask for {} commits",
+            "{:<16} {} ({}){first}",
             cause.name,
-            words::count(cause.syncs),
-            words::share(cause.syncs_share),
-            words::count(cause.commits_asked)
+            words::counted(cause.syncs, "sync", "syncs"),
+            words::share(cause.syncs_share)
         );
         page.row("    ", &text);
     }
@@ -162,13 +173,30 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
     }
     for sufferer in sufferers {
         let text = format!(
-            "{:<16} {} ({}), {} of it in syncs",
+            "{:<16} {} ({}){}",
             sufferer.name,
             words::time(sufferer.lost_ns),
             words::share(sufferer.lost_share),
-            words::time(sufferer.sync_delay_ns)
+            in_syncs(sufferer)
         );
         page.row("    ", &text);
+    }
+}
+
+/// Where it was lost. Both sums are of the same numbers, in the same order: all of it is
+/// exactly all of it.
+fn in_syncs(sufferer: &Sufferer) -> String {
+    let Sufferer {
+        lost_ns,
+        sync_delay_ns,
+        ..
+    } = *sufferer;
+    if sync_delay_ns <= 0.0 {
+        String::new()
+    } else if sync_delay_ns >= lost_ns {
+        ", all of it in syncs".into()
+    } else {
+        format!(", {} of it in syncs", words::time(sync_delay_ns))
     }
 }
 

@@ -3,7 +3,17 @@
 use super::slices::Estimate;
 use luc_words::time_unit;
 
-pub(super) use luc_words::{bytes, count, three, time};
+pub(super) use luc_words::{bytes, counted, three};
+
+/// `3.81 ms`. What took none has no unit to show: `no time`.
+pub(super) fn time(ns: f64) -> String {
+    let shown = luc_words::time(ns);
+    if shown == "0.00 ns" {
+        "no time".into()
+    } else {
+        shown
+    }
+}
 
 /// `67%`; small shares keep the digits that tell them from nothing.
 pub(super) fn share(share: f64) -> String {
@@ -19,12 +29,8 @@ pub(super) fn share(share: f64) -> String {
 
 /// `3.81 ms (3.70 to 3.92)`.
 pub(super) fn time_range(estimate: Estimate) -> String {
-    let (unit, scale) = time_unit(estimate.value);
-    format!(
-        "{} {unit}{}",
-        three(estimate.value / scale),
-        range(estimate, |end| three(end / scale))
-    )
+    let (_, scale) = time_unit(estimate.value);
+    time(estimate.value) + &range(estimate, |end| three(end / scale))
 }
 
 /// `1.95 (1.93 to 1.97)`.
@@ -35,9 +41,11 @@ pub(super) fn number_range(estimate: Estimate) -> String {
 /// `44.1% (41.0% to 47.2%)`: a digit more, or the ends of a good interval are the same.
 pub(super) fn share_range(estimate: Estimate) -> String {
     let show = |share: f64| format!("{:.1}%", share * 100.0);
-    match estimate.low {
-        Some(_) => show(estimate.value) + &range(estimate, show),
-        None => share(estimate.value),
+    let range = range(estimate, show);
+    if range.is_empty() {
+        share(estimate.value)
+    } else {
+        show(estimate.value) + &range
     }
 }
 
@@ -46,10 +54,16 @@ pub(super) fn times_range(estimate: Estimate) -> String {
     format!("{} times{}", three(estimate.value), range(estimate, three))
 }
 
+/// Nothing where both ends are, as shown, the value itself.
 fn range(estimate: Estimate, show: impl Fn(f64) -> String) -> String {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!(" ({} to {})", show(low), show(high)),
-        _ => String::new(),
+    let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
+        return String::new();
+    };
+    let [low, value, high] = [low, estimate.value, high].map(show);
+    if low == value && high == value {
+        String::new()
+    } else {
+        format!(" ({low} to {high})")
     }
 }
 
@@ -69,5 +83,24 @@ mod tests {
         };
         assert_eq!(time_range(estimate), "3.80 ms (3.70 to 3.90)");
         assert_eq!(number_range(Estimate::exact(2.0)), "2.00");
+        assert_eq!(time_range(Estimate::exact(0.0)), "no time");
+    }
+
+    #[test]
+    fn an_interval_without_width_is_not_shown() {
+        let narrow = |value: f64| Estimate {
+            value,
+            low: Some(value * 0.9999),
+            high: Some(value * 1.0001),
+        };
+        assert_eq!(number_range(narrow(2.0)), "2.00");
+        assert_eq!(time_range(narrow(4e6)), "4.00 ms");
+        assert_eq!(share_range(narrow(1.0)), "100%");
+        assert_eq!(times_range(narrow(1.5)), "1.50 times");
+        let wide = Estimate {
+            high: Some(2.1),
+            ..narrow(2.0)
+        };
+        assert_eq!(number_range(wide), "2.00 (2.00 to 2.10)");
     }
 }

@@ -44,11 +44,11 @@ struct Piece {
 }
 
 /// A stretch of time, begin and end, ns.
-type Stretch = (u64, u64);
+pub(super) type Stretch = (u64, u64);
 
-/// The chain of every thread that did something, by thread; with the number of processors, the
+/// The chain of every thread that did something, by thread; where it is known when they were ready, the
 /// work in it is told from time that passes. O(n log n).
-pub(super) fn chains(trace: &Trace, observed: &Observed, cpus: Option<u32>) -> Vec<Vec<Step>> {
+pub(super) fn chains(trace: &Trace, observed: &Observed, ready: &ReadyTimes) -> Vec<Vec<Step>> {
     let Some(bounds_ns) = observed.bounds_ns else {
         return Vec::new();
     };
@@ -57,7 +57,6 @@ pub(super) fn chains(trace: &Trace, observed: &Observed, cpus: Option<u32>) -> V
         let of_thread = pieces.entry(sync.pid).or_default();
         sync_pieces(sync, observed, of_thread);
     }
-    let ready = cpus.map_or_else(BTreeMap::new, |cpus| ready(trace, observed, cpus));
     for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
         let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
         let step = match span.kind {
@@ -102,7 +101,7 @@ pub(crate) struct Released {
 pub(crate) fn released(trace: &Trace, observed: &Observed) -> Option<Released> {
     let cpus = cpus(trace)?;
     let (mut releases, mut sync_ns, mut turn_ns) = (0_u64, 0.0, 0.0);
-    for chain in chains(trace, observed, Some(cpus)) {
+    for chain in chains(trace, observed, &ready(trace, observed, cpus)) {
         for (at, _) in chain
             .iter()
             .enumerate()
@@ -143,10 +142,13 @@ const COMPUTES_NS: u64 = 50_000;
 
 /// A stretch in which a thread was ready to work, and for how much of it it had a processor, ns.
 #[derive(Clone, Copy)]
-struct Ready {
+pub(super) struct Ready {
     stretch: Stretch,
     work_ns: u64,
 }
+
+/// By thread; empty where the number of processors is not known.
+pub(super) type ReadyTimes = BTreeMap<u32, Vec<Ready>>;
 
 impl Ready {
     /// The part of the work that falls into a part of the stretch, ns.
@@ -159,7 +161,7 @@ impl Ready {
 
 /// When each thread was ready: inside of operations, but for what they waited for, and between
 /// operations that follow each other at once. In order, and apart from each other.
-fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> BTreeMap<u32, Vec<Ready>> {
+pub(super) fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> ReadyTimes {
     let mut inside: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
     let mut waiting: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
     for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
@@ -190,13 +192,38 @@ fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> BTreeMap<u32, Vec<Rea
         stretches.extend(cut(left, &cuts_ns));
         pids.resize(stretches.len(), pid);
     }
-    let mut ready: BTreeMap<u32, Vec<Ready>> = BTreeMap::new();
+    let mut ready = ReadyTimes::new();
     let all = stretches.iter().zip(work_ns(&stretches, cpus));
     for (pid, (&stretch, work_ns)) in pids.into_iter().zip(all) {
         let of_thread = ready.entry(pid).or_default();
         of_thread.push(Ready { stretch, work_ns });
     }
     ready
+}
+
+/// When all processors were taken by threads at work; in order and apart.
+pub(super) fn taken(ready: &ReadyTimes, cpus: u32) -> Vec<Stretch> {
+    let mut edges: Vec<(u64, i64)> = Vec::new();
+    for it in ready.values().flatten() {
+        if it.work_ns > 0 {
+            // Who stood in line did so first.
+            edges.push((it.stretch.1 - it.work_ns, 1));
+            edges.push((it.stretch.1, -1));
+        }
+    }
+    edges.sort_unstable();
+    let (mut stretches, mut at_work, mut since_ns) = (Vec::new(), 0, 0);
+    for (at_ns, change) in edges {
+        let before = at_work >= i64::from(cpus);
+        at_work += change;
+        let now = at_work >= i64::from(cpus);
+        if now && !before {
+            since_ns = at_ns;
+        } else if before && !now {
+            stretches.push((since_ns, at_ns));
+        }
+    }
+    joined(stretches, 0)
 }
 
 /// In order, those made one that overlap or are no farther apart than this.
@@ -349,7 +376,11 @@ mod tests {
 
     fn of(spans: &[Span]) -> Vec<Vec<Step>> {
         let trace = Trace::of(spans.iter().copied());
-        chains(&trace, &Observed::of(&trace, Dev::default()), None)
+        chains(
+            &trace,
+            &Observed::of(&trace, Dev::default()),
+            &ReadyTimes::new(),
+        )
     }
 
     /// Open 100 to 110; fsync 115 to 190, served by the commit 120 to 180;
@@ -501,7 +532,8 @@ mod tests {
         };
         let last = span(SpanKind::Close, 230, 240);
         let trace = Trace::of([span(SpanKind::Write, 100, 200), wait, open, last]);
-        let of = |cpus| chains(&trace, &Observed::of(&trace, Dev::default()), Some(cpus));
+        let observed = Observed::of(&trace, Dev::default());
+        let of = |cpus| chains(&trace, &observed, &ready(&trace, &observed, cpus));
         let writer = |behind_ns: u64| {
             vec![
                 Step::Work(20),

@@ -1,5 +1,11 @@
 //! How long a commit takes, learnt from the commits of a trace.
+//!
+//! The journal's thread needs a processor as well, and where all are taken it stands in line: a
+//! commit takes longer the more others work beside it. Under another rule other threads work at
+//! other times, so the two are learnt apart: the time of a commit that has a processor whenever it wants
+//! one, by its sync events, and how much of the time in which all are taken is added to that.
 
+use super::chain::Stretch;
 use crate::observed::{Observed, Service};
 use crate::stats::{mean, whole_ns};
 use serde::Serialize;
@@ -9,21 +15,23 @@ use std::ops::RangeInclusive;
 const COMMITS_MIN: usize = 8;
 
 /// Time from the locking of a transaction to the end of its commit, as a
-/// function of the sync events it serves.
+/// function of the sync events it serves and of the time in which all processors were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CommitTime {
     /// Commits that it was learnt from.
     pub commits: u64,
     /// The mean, ns.
     pub mean_ns: f64,
-    /// The line's value at no sync event, ns; the mean if there is no line.
+    /// The line's value at no sync event and with a free processor, ns; the mean if there is no line.
     pub base_ns: f64,
     /// By how much one more sync event lengthens a commit, ns; 0 if the trace
     /// shows no such thing.
     pub per_sync_event_ns: f64,
-    /// The shortest seen, ns.
+    /// How much of the time in which all processors are taken lengthens a commit, 0 to 1.
+    pub per_taken: f64,
+    /// The shortest seen, ns, without what that added.
     pub min_ns: u64,
-    /// The longest seen, ns: nothing beyond is ever predicted.
+    /// The longest seen, ns, without what that added: nothing beyond is ever predicted.
     pub max_ns: u64,
     /// Median time from the moment a commit could start to its lock, ns: until
     /// then a sync can still join.
@@ -31,35 +39,39 @@ pub struct CommitTime {
 }
 
 impl CommitTime {
-    /// Least squares over the commits that served a sync; over all if none did.
-    /// None without commits.
-    pub(super) fn of(observed: &Observed) -> Option<Self> {
+    /// Least squares over the commits that served a sync; over all if none did. All processors
+    /// were `taken` then, stretches in order and apart. None without commits.
+    pub(super) fn of(observed: &Observed, taken: &[Stretch]) -> Option<Self> {
         let serving = |all: bool| {
             let served = observed.commits.iter();
             served.filter(move |commit| all || commit.sync_events > 0)
         };
         let all = serving(false).next().is_none();
-        let points: Vec<(f64, u64)> = serving(all)
-            .map(|commit| {
-                let events = f64::from(commit.sync_events);
-                (events, commit.end_ns - commit.locked_ns)
+        let points: Vec<Point> = serving(all)
+            .map(|commit| Point {
+                events: f64::from(commit.sync_events),
+                taken_ns: within_ns(taken, (commit.locked_ns, commit.end_ns)) as f64,
+                ns: (commit.end_ns - commit.locked_ns) as f64,
             })
             .collect();
-        let mean_ns = mean(points.iter().map(|(_, ns)| *ns as f64));
-        let slope_ns = slope(&points).unwrap_or(0.0);
-        let mean_events = mean(points.iter().map(|(events, _)| *events));
+        let slopes = Slopes::of(&points);
+        let free_ns = |point: &Point| point.ns - slopes.per_taken * point.taken_ns;
+        let mean_events = mean(points.iter().map(|point| point.events));
+        let mean_free_ns = mean(points.iter().map(free_ns));
+        let frees = || points.iter().map(|point| whole_ns(free_ns(point)));
         Some(Self {
             commits: points.len() as u64,
-            mean_ns,
-            base_ns: mean_ns - slope_ns * mean_events,
-            per_sync_event_ns: slope_ns,
-            min_ns: points.iter().map(|(_, ns)| *ns).min()?,
-            max_ns: points.iter().map(|(_, ns)| *ns).max()?,
+            mean_ns: mean(points.iter().map(|point| point.ns)),
+            base_ns: mean_free_ns - slopes.per_event_ns * mean_events,
+            per_sync_event_ns: slopes.per_event_ns,
+            per_taken: slopes.per_taken,
+            min_ns: frees().min()?,
+            max_ns: frees().max()?,
             lag_ns: lag_ns(observed),
         })
     }
 
-    /// Predicted, ns.
+    /// Predicted, ns, with a free processor all the while.
     pub fn at(&self, sync_events: usize) -> u64 {
         let line_ns = self.base_ns + self.per_sync_event_ns * sync_events as f64;
         let seen: RangeInclusive<u64> = self.min_ns..=self.max_ns;
@@ -67,20 +79,82 @@ impl CommitTime {
     }
 }
 
-/// None: too few commits, all of one size, or larger ones are no slower, which
-/// is noise and not worth a line.
-fn slope(points: &[(f64, u64)]) -> Option<f64> {
-    if points.len() < COMMITS_MIN {
-        return None;
+/// A commit.
+struct Point {
+    events: f64,
+    taken_ns: f64,
+    ns: f64,
+}
+
+/// What makes commits longer; 0 where the trace shows no such thing, or the opposite, which is
+/// noise and not worth a line.
+#[derive(Clone, Copy, Default)]
+struct Slopes {
+    per_event_ns: f64,
+    per_taken: f64,
+}
+
+impl Slopes {
+    /// Of at least [`COMMITS_MIN`] commits.
+    fn of(points: &[Point]) -> Self {
+        if points.len() < COMMITS_MIN {
+            return Self::default();
+        }
+        let (events, taken) = (|it: &Point| it.events, |it: &Point| it.taken_ns);
+        let together = |a: fn(&Point) -> f64, b: fn(&Point) -> f64| {
+            let (mean_a, mean_b) = (mean(points.iter().map(a)), mean(points.iter().map(b)));
+            let products = points.iter().map(|it| (a(it) - mean_a) * (b(it) - mean_b));
+            products.sum::<f64>()
+        };
+        let (ee, tt, et) = (
+            together(events, events),
+            together(taken, taken),
+            together(events, taken),
+        );
+        let (en, tn) = (together(events, |it| it.ns), together(taken, |it| it.ns));
+        let apart = ee * tt - et * et;
+        // Where the one goes with the other there is no telling them apart.
+        if apart > ee * tt / 1e6 {
+            let both = Self {
+                per_event_ns: (en * tt - tn * et) / apart,
+                per_taken: (tn * ee - en * et) / apart,
+            };
+            if both.per_event_ns >= 0.0 && (0.0..=1.0).contains(&both.per_taken) {
+                return both;
+            }
+        }
+        // The one that explains more.
+        let explained = |with: f64, spread: f64| {
+            if with > 0.0 && spread > 0.0 {
+                with * with / spread
+            } else {
+                0.0
+            }
+        };
+        let (by_events, by_taken) = (explained(en, ee), explained(tn, tt));
+        if by_taken > by_events {
+            Self {
+                per_event_ns: 0.0,
+                per_taken: (tn / tt).min(1.0),
+            }
+        } else if by_events > 0.0 {
+            Self {
+                per_event_ns: en / ee,
+                per_taken: 0.0,
+            }
+        } else {
+            Self::default()
+        }
     }
-    let mean_events = mean(points.iter().map(|(events, _)| *events));
-    let mean_ns = mean(points.iter().map(|(_, ns)| *ns as f64));
-    let (mut along, mut spread) = (0.0, 0.0);
-    for (events, ns) in points {
-        along += (events - mean_events) * (*ns as f64 - mean_ns);
-        spread += (events - mean_events).powi(2);
-    }
-    (spread > 0.0 && along > 0.0).then(|| along / spread)
+}
+
+/// How much of a stretch lies in others, which are in order and apart, ns.
+fn within_ns(stretches: &[Stretch], (from_ns, to_ns): Stretch) -> u64 {
+    let first = stretches.partition_point(|(_, end_ns)| *end_ns <= from_ns);
+    let inside = stretches[first..].iter();
+    let inside = inside.take_while(|(begin_ns, _)| *begin_ns < to_ns);
+    let parts = inside.map(|(begin_ns, end_ns)| end_ns.min(&to_ns) - begin_ns.max(&from_ns));
+    parts.sum()
 }
 
 /// A commit can start once a sync asked and the one before has ended.
@@ -122,10 +196,15 @@ mod tests {
     }
 
     fn learnt(commits: Vec<ObservedCommit>) -> Option<CommitTime> {
-        CommitTime::of(&Observed {
+        beside(commits, &[])
+    }
+
+    fn beside(commits: Vec<ObservedCommit>, taken: &[Stretch]) -> Option<CommitTime> {
+        let observed = Observed {
             commits,
             ..Observed::default()
-        })
+        };
+        CommitTime::of(&observed, taken)
     }
 
     #[test]
@@ -161,6 +240,46 @@ mod tests {
         assert_eq!(learnt(commits).unwrap().min_ns, 40);
         assert_eq!(learnt(vec![commit(0, 7, 0)]).unwrap().at(1), 7);
         assert_eq!(learnt(Vec::new()), None);
+    }
+
+    /// 1000, 50 for each of 1 to 4 events and 0.8 of the time that the processor was taken in it.
+    #[test]
+    fn the_time_that_processors_are_taken_is_told_apart() {
+        let taken_ns = |n: u64| n * n % 7 * 40;
+        let begin_ns = |n: u64| n * 10_000;
+        let events = |n: u64| 1 + u32::try_from(n % 4).unwrap();
+        let commits = (1..=40).map(|n| {
+            let length_ns = 1000 + 50 * u64::from(events(n)) + taken_ns(n) * 4 / 5;
+            commit(begin_ns(n), length_ns, events(n))
+        });
+        // From before it began.
+        let taken = (1..=40).map(|n| (begin_ns(n) - 500, begin_ns(n) + taken_ns(n)));
+        let taken: Vec<Stretch> = taken.collect();
+        let time = beside(commits.collect(), &taken).unwrap();
+        assert!((time.per_taken - 0.8).abs() < 1e-3, "{time:?}");
+        assert!((time.per_sync_event_ns - 50.0).abs() < 1.0, "{time:?}");
+        assert_eq!((time.at(2), time.at(9)), (1100, 1200));
+    }
+
+    /// Two convoys: the larger the batch, the fewer others work beside its commit.
+    #[test]
+    fn large_batches_are_not_what_makes_commits_short() {
+        let events = |n: u64| if n.is_multiple_of(2) { 15 } else { 1 };
+        let taken_ns = |n: u64| if events(n) == 1 { 600 } else { 50 };
+        let commits = (1..=20).map(|n| commit(n * 10_000, 2000 + taken_ns(n), events(n)));
+        let taken = (1..=20).map(|n| (n * 10_000, n * 10_000 + taken_ns(n)));
+        let taken: Vec<Stretch> = taken.collect();
+        let time = beside(commits.collect(), &taken).unwrap();
+        assert!((time.per_taken - 1.0).abs() < 1e-6, "{time:?}");
+        assert_eq!((time.at(1), time.at(16)), (2000, 2000));
+    }
+
+    #[test]
+    fn parts_of_stretches() {
+        let all = [(10, 20), (30, 40)];
+        let within = |from_ns, to_ns| within_ns(&all, (from_ns, to_ns));
+        assert_eq!((within(0, 50), within(15, 35), within(20, 30)), (20, 10, 0));
+        assert_eq!((within(12, 14), within(40, 50), within(9, 9)), (2, 0, 0));
     }
 
     #[test]

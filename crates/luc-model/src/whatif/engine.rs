@@ -8,8 +8,17 @@ use super::chain::Step;
 use super::processor::{Line, SLICE_NS};
 use super::{CommitTime, REPEATS_MAX, Rule};
 use crate::stats::whole_ns;
+use luc_control::Params;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// However many want a processor, the journal's thread has this share of one.
+const SPEED_MIN: f64 = 0.05;
+
+/// Syncs of late from which LUC knows how many need not wait.
+const NEEDLESS_CALLS: f64 = 16.0;
+/// However many are inside a sync, no commit is held longer than so many average commits.
+const SURE_LIMITS: u64 = 4;
 
 /// What a simulation counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,8 +48,9 @@ struct Thread<'a> {
     again: Again,
     walks: u32,
     now_ns: u64,
-    /// When its sync began.
+    /// When its sync began, and whether it has not asked yet.
     begun_ns: u64,
+    syncing: bool,
     /// Whether it is at such a step, or waits for a processor.
     works: bool,
     /// Work of its step that is still to be done, ns.
@@ -118,6 +128,15 @@ pub(super) struct Engine<'a> {
     waiting: Vec<usize>,
     served: Vec<usize>,
     last_asked_ns: u64,
+    /// What is left to do of the commit that is being written, ns with a free processor, and since when.
+    left_ns: f64,
+    paced_ns: u64,
+    /// Average duration of a commit as jbd2 keeps it, and when the last one was locked, ns.
+    commit_avg_ns: u64,
+    locked_ns: u64,
+    /// Threads inside a sync that have not asked yet, and the share of those who then need not wait.
+    syncing: u32,
+    needless: f64,
     /// Threads expected back, of the last commit and of the one before.
     expected: [usize; 2],
     outcome: Outcome,
@@ -138,6 +157,7 @@ impl<'a> Engine<'a> {
             walks: 0,
             now_ns: 0,
             begun_ns: 0,
+            syncing: false,
             works: false,
             work_ns: 0,
             turn_ns: None,
@@ -158,6 +178,12 @@ impl<'a> Engine<'a> {
             waiting: Vec::new(),
             served: Vec::new(),
             last_asked_ns: 0,
+            left_ns: 0.0,
+            paced_ns: 0,
+            commit_avg_ns: whole_ns(commit_time.mean_ns),
+            locked_ns: 0,
+            syncing: 0,
+            needless: 0.0,
             expected: [0; 2],
             outcome: Outcome::default(),
         }
@@ -222,10 +248,15 @@ impl<'a> Engine<'a> {
                     self.outcome.operations += 1;
                     self.outcome.writes += u64::from(write);
                 }
-                Step::Begin => thread.begun_ns = thread.now_ns,
+                Step::Begin => {
+                    thread.begun_ns = thread.now_ns;
+                    self.syncing += u32::from(!thread.syncing);
+                    thread.syncing = true;
+                }
                 Step::Synced => {
                     let time_ns = thread.now_ns - thread.begun_ns;
                     self.outcome.sync_times_ns.push(time_ns);
+                    self.asked(number, false);
                 }
                 Step::Stall(_) if self.rule.frees_writers() => {}
                 Step::Pass(ns) | Step::Stall(ns) => {
@@ -236,7 +267,7 @@ impl<'a> Engine<'a> {
                     thread.works = true;
                     if thread.turn_ns.is_some() {
                         self.work(number, now_ns);
-                    } else if self.line.enter(number) {
+                    } else if self.enter(number, now_ns) {
                         self.begin_turn(number, now_ns);
                     }
                     return;
@@ -276,7 +307,7 @@ impl<'a> Engine<'a> {
             }
             self.hand_on(now_ns);
             // There was somebody, who has the processor now.
-            if self.line.enter(number) {
+            if self.enter(number, now_ns) {
                 self.begin_turn(number, now_ns);
             }
             return;
@@ -293,8 +324,44 @@ impl<'a> Engine<'a> {
 
     /// A processor goes to the next in line.
     fn hand_on(&mut self, now_ns: u64) {
+        self.pace(now_ns);
         if let Some(next) = self.line.leave() {
             self.begin_turn(next, now_ns);
+        } else {
+            self.set_commit_timer(now_ns);
+        }
+    }
+
+    /// Whether a thread has a processor at once.
+    fn enter(&mut self, number: usize, now_ns: u64) -> bool {
+        self.pace(now_ns);
+        let has_one = self.line.enter(number);
+        self.set_commit_timer(now_ns);
+        has_one
+    }
+
+    /// How fast the commit goes on, of what it would with a free processor.
+    fn speed(&self) -> f64 {
+        if self.line.is_full() {
+            (1.0 - self.commit_time.per_taken).max(SPEED_MIN)
+        } else {
+            1.0
+        }
+    }
+
+    /// Takes note of how far the commit has come; before the processors are taken or left.
+    fn pace(&mut self, now_ns: u64) {
+        if self.phase == Phase::Writing {
+            self.left_ns -= (now_ns - self.paced_ns) as f64 * self.speed();
+            self.paced_ns = now_ns;
+        }
+    }
+
+    /// When it will be through if all stays as it is.
+    fn set_commit_timer(&mut self, now_ns: u64) {
+        if self.phase == Phase::Writing {
+            let ns = whole_ns(self.left_ns.max(0.0) / self.speed());
+            self.set_timer(now_ns.saturating_add(ns));
         }
     }
 
@@ -303,19 +370,30 @@ impl<'a> Engine<'a> {
         self.expect_no_more(number);
         let thread = &mut self.threads[number];
         let wanted = thread.joined.take().unwrap_or(self.open);
+        let being_written = self.phase == Phase::Writing && wanted + 1 == self.open;
+        self.asked(number, wanted == self.open || being_written);
         if wanted == self.open {
             self.waiting.push(number);
             self.last_asked_ns = now_ns;
             self.consider(now_ns);
             return true;
         }
-        if self.phase == Phase::Writing && wanted + 1 == self.open {
+        if being_written {
             self.served.push(number);
             return true;
         }
         // Who waits may have been held for this thread alone.
         self.consider(now_ns);
         false
+    }
+
+    /// A thread is no longer on its way to asking: it waits for a commit, or need not.
+    fn asked(&mut self, number: usize, waits: bool) {
+        if std::mem::take(&mut self.threads[number].syncing) {
+            self.syncing -= 1;
+            let needless = if waits { 0.0 } else { 1.0 };
+            self.needless += (needless - self.needless) / NEEDLESS_CALLS;
+        }
     }
 
     fn expect_no_more(&mut self, number: usize) {
@@ -343,8 +421,9 @@ impl<'a> Engine<'a> {
         }
         let start_ns = match self.rule {
             Rule::Delay { idle_ns } => self.last_asked_ns.saturating_add(idle_ns),
-            rule if rule.batches() && self.expected != [0, 0] => {
-                since_ns.saturating_add(whole_ns(self.commit_time.mean_ns))
+            Rule::Luc => self.luc_holds_until_ns(since_ns).unwrap_or(now_ns),
+            Rule::BestBatching if self.expected != [0, 0] => {
+                since_ns.saturating_add(self.commit_avg_ns)
             }
             _ => now_ns,
         };
@@ -355,6 +434,28 @@ impl<'a> Engine<'a> {
             self.phase = Phase::Starting;
             self.set_timer(now_ns.saturating_add(self.commit_time.lag_ns));
         }
+    }
+
+    /// As LUC's controller bounds it (`control/luc_batch.c`): for one average commit, longer while
+    /// some are inside a sync, and while nobody is, not beyond the idle timeout. None: for nobody.
+    fn luc_holds_until_ns(&self, since_ns: u64) -> Option<u64> {
+        let knobs = Params::default();
+        let ns = |us: i64| u64::try_from(us).unwrap_or(0) * 1_000;
+        let sure = whole_ns((1.0 - self.needless) * f64::from(self.syncing));
+        if self.expected == [0, 0] && sure == 0 {
+            return None;
+        }
+        let here = self.waiting.len().max(1) as u64;
+        let avg_ns = self.commit_avg_ns;
+        let more_ns =
+            (avg_ns.saturating_mul(sure) / here).min(avg_ns.saturating_mul(SURE_LIMITS - 1));
+        let limit_ns = avg_ns.saturating_add(more_ns).min(ns(knobs.delay_limit_us));
+        let until_ns = since_ns.saturating_add(limit_ns);
+        if sure > 0 {
+            return Some(until_ns);
+        }
+        let idle_from_ns = self.last_asked_ns.max(since_ns);
+        Some(until_ns.min(idle_from_ns.saturating_add(ns(knobs.idle_timeout_us))))
     }
 
     fn set_timer(&mut self, at_ns: u64) {
@@ -375,8 +476,10 @@ impl<'a> Engine<'a> {
                 self.phase = Phase::Writing;
                 self.open += 1;
                 self.served = std::mem::take(&mut self.waiting);
-                let time_ns = self.commit_time.at(self.served.len());
-                self.set_timer(now_ns.saturating_add(time_ns));
+                self.left_ns = self.commit_time.at(self.served.len()) as f64;
+                self.paced_ns = now_ns;
+                self.locked_ns = now_ns;
+                self.set_commit_timer(now_ns);
             }
             Phase::Writing => self.end_commit(now_ns),
         }
@@ -384,6 +487,8 @@ impl<'a> Engine<'a> {
 
     fn end_commit(&mut self, now_ns: u64) {
         self.phase = Phase::Idle;
+        self.commit_avg_ns -= self.commit_avg_ns / 4;
+        self.commit_avg_ns += (now_ns - self.locked_ns) / 4;
         self.outcome.commits += 1;
         let released = std::mem::take(&mut self.served);
         self.expected = [released.len(), self.expected[0]];

@@ -10,9 +10,9 @@
 //!   (`processor.rs`). Without the number of processors, which recordings of old do
 //!   not tell, that time passes as it did. Between operations it computes if they
 //!   follow each other at once; what longer pauses are is unknown, and they pass as they did.
-//!   The journal's own work is part of its commits' time.
 //! - A commit takes as long as the trace's commits did, by a line over its sync
-//!   events ([`CommitTime`]), and never longer than the longest seen. A batch
+//!   events, and never longer than the longest seen; while all processors are taken it goes on as
+//!   much more slowly as in the trace ([`CommitTime`]). A batch
 //!   larger than any in the trace is therefore predicted a little too fast.
 //! - One commit at a time. A sync belongs to the transaction that is open when
 //!   it asks, or when its data flush began; it joins the open one until that is
@@ -44,7 +44,7 @@ pub use commit_time::CommitTime;
 
 use crate::observed::{Observed, is_sync};
 use crate::stats::{Times, per_s, share};
-use chain::chains;
+use chain::{ReadyTimes, chains};
 use engine::{Engine, Outcome};
 use luc_control::Dev;
 use luc_trace::{SpanKind, Trace};
@@ -74,15 +74,12 @@ pub enum Rule {
     },
     /// Stock, but nobody waits for a buffer that a commit is writing.
     NoBlockedWrites,
-    /// [`Rule::BestBatching`] and [`Rule::NoBlockedWrites`] together.
+    /// [`Rule::BestBatching`] within LUC's bounds, for those inside a sync as well, and
+    /// [`Rule::NoBlockedWrites`].
     Luc,
 }
 
 impl Rule {
-    fn batches(self) -> bool {
-        matches!(self, Self::BestBatching | Self::Luc)
-    }
-
     fn frees_writers(self) -> bool {
         matches!(self, Self::NoBlockedWrites | Self::Luc)
     }
@@ -175,9 +172,11 @@ pub fn what_if(trace: &Trace, observed: &Observed, rules: &[Rule]) -> Result<Wha
     if duration_ns == 0 {
         return Err(WhatIfError::Nothing { dev });
     }
-    let commit_time = CommitTime::of(observed).ok_or(WhatIfError::NoCommits { dev })?;
     let cpus = chain::cpus(trace);
-    let chains = chains(trace, observed, cpus);
+    let ready = cpus.map_or_else(ReadyTimes::new, |cpus| chain::ready(trace, observed, cpus));
+    let taken = cpus.map_or_else(Vec::new, |cpus| chain::taken(&ready, cpus));
+    let commit_time = CommitTime::of(observed, &taken).ok_or(WhatIfError::NoCommits { dev })?;
+    let chains = chains(trace, observed, &ready);
     let simulate =
         |rule| Engine::new(rule, &chains, commit_time, duration_ns, cpus.unwrap_or(1)).run();
 

@@ -68,6 +68,11 @@ impl Line {
         next
     }
 
+    /// Whether all processors are taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.free == 0
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -103,7 +103,7 @@ fn convoys_are_bounded_from_both_sides() {
     );
     for part in [
         "/srv/data: syncs wait for the commits of others, as far as LUC's module can tell\n",
-        "between 50% and 50% pass",
+        "to its end, 50% passes before the commit begins.",
         "not known without tracing:\n    how long syncs write their data",
     ] {
         assert!(text.contains(part), "{part}:\n{text}");
@@ -127,6 +127,8 @@ fn what_is_not_known_is_not_guessed() {
     let text = render_glimpse(&got);
     assert_eq!(got.kinds, [VerdictKind::Unclear], "{text}");
     assert!(text.contains("it may be"), "{text}");
+    let bounds = "between 0.5% and 43% pass before";
+    assert!(text.contains(bounds), "{text}");
     assert!(!got.advises());
     // Without the records not even that.
     let got = glimpse(ModuleCounts::of(&lines, DEV), None, DEV, &facts());
@@ -168,6 +170,41 @@ fn writes_that_are_delayed_and_quiet_journals() {
     let got = glimpse(quiet, Some(&[]), DEV, &facts());
     assert_eq!(got.kinds, [VerdictKind::NoPressure]);
     assert!(!got.advises());
+    assert!(render_glimpse(&got).ends_with("from 5.00 s with 3 commits\n"));
+}
+
+/// What did not happen is not given a number, and of one thing there is one.
+#[test]
+fn little_is_said_of_little() {
+    let of = |counts: ModuleCounts| {
+        let text = render_glimpse(&glimpse(counts, Some(&[]), DEV, &facts()));
+        crate::text::check_words(&text);
+        text
+    };
+    let nothing = ModuleCounts {
+        duration_ns: SECOND,
+        ..ModuleCounts::default()
+    };
+    let text = of(nothing);
+    assert!(text.contains("\n  No sync waits for a commit.\n"), "{text}");
+    let of_timer = ModuleCounts {
+        commits: 1,
+        commit_avg_ns: MS,
+        ..nothing
+    };
+    let text = of(of_timer);
+    let said = "No sync waits for a commit; a commit takes 1.00 ms on average.";
+    assert!(text.contains(said), "{text}");
+    assert!(text.ends_with("from 1.00 s with 1 commit\n"), "{text}");
+    // As a recording tells it in which nothing was copied out.
+    let delayed = ModuleCounts {
+        writes_delayed: 1,
+        write_delay_ns: 30 * MS,
+        ..of_timer
+    };
+    let text = of(delayed);
+    let said = "1 change of metadata waits for a commit that writes it, 30.0 ms each";
+    assert!(text.contains(said), "{text}");
 }
 
 /// Lines of another file system, lost ones, and clocks that run backwards.

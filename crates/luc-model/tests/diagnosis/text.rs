@@ -27,12 +27,31 @@ fn has_unit(line: &str) -> bool {
         "TiB",
         "blocks",
         "per second",
+        // None of it has no unit.
+        "no time",
+        "Nobody",
+        "nobody",
+        "Next to none",
     ];
     units.iter().any(|unit| line.contains(unit))
 }
 
+/// One of a thing is not several, and what was not at all is not measured. Numbers are read up to
+/// their last digit, so that neither `21 syncs` nor `1.00 syncs` is taken for one.
+pub fn check_words(text: &str) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for pair in words.windows(2) {
+        let things = ["syncs", "commits", "blocks", "file", "records", "changes"];
+        let what = pair[1].trim_end_matches(|c: char| c.is_ascii_punctuation());
+        assert!(pair[0] != "1" || !things.contains(&what), "{text}");
+    }
+    assert!(!text.contains(" 0.00 ns"), "{text}");
+    assert!(!text.contains("for 0 commits"), "{text}");
+}
+
 pub fn check_text(diagnosis: &Diagnosis) {
     let text = render(diagnosis);
+    check_words(&text);
     assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{text}");
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");

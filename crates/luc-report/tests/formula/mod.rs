@@ -266,7 +266,7 @@ fn model(cell: &Measurement) -> String {
     let times = json!({"count": 900, "mean_ns": 1.0, "p50_ns": 1, "p99_ns": 1, "max_ns": 1});
     let luc = json!({"gain": gain, "syncs_gain": gain, "writes_gain": 1.36 * 1.2});
     json!({"schema": 1, "spans_lost": 0, "damage": null, "file_systems": [{"device": "254:0",
-        "fsync": {"measured": times, "predicted": times, "unpredicted": 0, "error_median_share": 0.031, "in_line_error_median_share": 0.021,
+        "fsync": {"measured": times, "predicted": times, "unpredicted": 0, "error_median_share": 0.031, "amended_error_median_share": 0.021,
             "error_p90_share": 0.2, "right_commit_share": 0.98},
         "what_if": {"stock_error_share": 0.012, "luc": luc}, "what_if_refused": null}]})
     .to_string()

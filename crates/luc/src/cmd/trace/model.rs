@@ -15,11 +15,11 @@ use luc_trace::Trace;
 use luc_words::{count, three, time};
 use serde::Serialize;
 
-use super::read::{recording, unreadable};
+use super::read::{self, recording, unreadable};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{duration, number, table};
+use crate::units::{counted, duration, number, table};
 
 /// Arguments of `luc trace model`.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Look at what began in the last seconds of the recording only
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
     last_s: Option<f64>,
     /// The fixed delay of one of the rules: a commit starts when no sync came for this long
     #[arg(long, value_name = "US", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
@@ -36,15 +36,6 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if value > 0.0 && value.is_finite() {
-        Ok(value)
-    } else {
-        Err("more than 0 are needed".to_owned())
-    }
 }
 
 #[derive(Serialize)]
@@ -67,10 +58,20 @@ struct FileSystem {
     creation: CreationRate,
     /// Algorithm 4.2.
     writes: WriteModel,
+    write_delays: WriteDelays,
     /// None: see `what_if_refused`.
     what_if: Option<Rules>,
     /// Why there is none.
     what_if_refused: Option<String>,
+}
+
+/// What commits cost all writes, those as well that no sync follows and Algorithm 4.2 so knows
+/// nothing of.
+#[derive(Serialize)]
+struct WriteDelays {
+    writes: u64,
+    delayed: u64,
+    delay_mean_ns: f64,
 }
 
 /// Times of the syncs that waited for a commit.
@@ -82,11 +83,12 @@ struct Fsync {
     unpredicted: u64,
     error_median_share: f64,
     error_p90_share: f64,
-    /// The same with the line for a processor behind the commit; equal where the recording does not
-    /// tell how many there were.
-    in_line_error_median_share: f64,
-    in_line_error_p90_share: f64,
+    /// The same of the amended algorithm: with the moment of joining, and with the line for a
+    /// processor where the recording tells how many there were.
+    amended_error_median_share: f64,
+    amended_error_p90_share: f64,
     right_commit_share: f64,
+    amended_right_commit_share: f64,
 }
 
 impl Fsync {
@@ -97,9 +99,10 @@ impl Fsync {
             unpredicted: model.unpredicted,
             error_median_share: model.error_median_share,
             error_p90_share: model.error_p90_share,
-            in_line_error_median_share: model.in_line_error_median_share,
-            in_line_error_p90_share: model.in_line_error_p90_share,
+            amended_error_median_share: model.amended_error_median_share,
+            amended_error_p90_share: model.amended_error_p90_share,
             right_commit_share: model.right_commit_share,
+            amended_right_commit_share: model.amended_right_commit_share,
         }
     }
 }
@@ -154,35 +157,30 @@ impl FileSystem {
             Ok(answer) => (Some(Rules::of(&answer)), None),
             Err(why) => (None, Some(why.to_string())),
         };
+        let table = observed.table();
         Self {
             device: dev.to_string(),
             duration_ns: observed.duration_ns(),
-            threads: observed.table().threads,
+            threads: table.threads,
             fsync: Fsync::of(&model),
             creation: model.creation,
             writes: write_model(trace, &observed),
+            write_delays: WriteDelays {
+                writes: table.writes,
+                delayed: table.writes_delayed,
+                delay_mean_ns: table.write_delay_mean_ns,
+            },
             what_if,
             what_if_refused,
         }
     }
 }
 
-/// Leaves what began in the last `seconds`.
-fn keep_last(trace: &mut Trace, seconds: f64) {
-    let last_ns = trace.spans.iter().map(|span| span.end_ns).max();
-    // A cast of a float saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let from_ns = last_ns
-        .unwrap_or(0)
-        .saturating_sub((seconds * 1e9).round() as u64);
-    trace.spans.retain(|span| span.begin_ns >= from_ns);
-}
-
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let mut trace = recording(&args.file, context)?;
     if let Some(seconds) = args.last_s {
-        keep_last(&mut trace, seconds);
+        read::keep_last(&mut trace, seconds, &args.file)?;
     }
     if trace.spans.is_empty() {
         let why = "holds no operation and no commit: the model needs a recording of the tracer";
@@ -223,9 +221,10 @@ fn whole(rate_per_s: f64) -> String {
 
 fn print(fs: &FileSystem, delay_us: u32, context: &mut Context) -> Result<(), Failure> {
     let span = duration(number(fs.duration_ns));
-    writeln!(context.out, "{}, {span}, {} threads", fs.device, fs.threads)?;
+    let threads = counted(number(fs.threads), "thread", "threads");
+    writeln!(context.out, "{}, {span}, {threads}", fs.device)?;
     print_model(fs, context)?;
-    print_writers(&fs.writes, context)?;
+    print_writers(fs, context)?;
     match (&fs.what_if, &fs.what_if_refused) {
         (Some(rules), _) => print_rules(rules, delay_us, context),
         (None, Some(why)) => Ok(writeln!(context.out, "\nno what-if: {why}")?),
@@ -269,9 +268,10 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
         let Fsync {
             error_median_share,
             error_p90_share,
-            in_line_error_median_share,
-            in_line_error_p90_share,
+            amended_error_median_share,
+            amended_error_p90_share,
             right_commit_share,
+            amended_right_commit_share,
             ..
         } = fs.fsync;
         writeln!(
@@ -284,15 +284,17 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
         )?;
         writeln!(
             context.out,
-            "with the line for a processor: median error {}, 9 of 10 within {}",
-            percent(in_line_error_median_share),
-            percent(in_line_error_p90_share)
+            "amended: median error {}, 9 of 10 within {}; the right commit for {}",
+            percent(amended_error_median_share),
+            percent(amended_error_p90_share),
+            percent(amended_right_commit_share)
         )?;
     }
     Ok(())
 }
 
-fn print_writers(writes: &WriteModel, context: &mut Context) -> Result<(), Failure> {
+fn print_writers(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
+    let writes = &fs.writes;
     let row = |name: &str, set: &SetSummary| {
         [
             name.to_owned(),
@@ -308,11 +310,35 @@ fn print_writers(writes: &WriteModel, context: &mut Context) -> Result<(), Failu
         row("Z, partially blocked", &writes.z),
     ];
     if writes.x.writers + writes.y.writers + writes.z.writers == 0 {
-        return Ok(());
+        return print_unsynced(&fs.write_delays, context);
     }
     writeln!(context.out)?;
     let heads = ["writers", "number", "measured", "predicted", "blocked"];
     Ok(table(context.out, heads, &rows)?)
+}
+
+/// Writes that nobody syncs have no place in the algorithm's sets, but may well be delayed.
+fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Failure> {
+    if delays.writes == 0 {
+        return Ok(());
+    }
+    let waited = if delays.delayed == 0 {
+        "none of them waited for a commit".to_owned()
+    } else {
+        let share = delays.delayed as f64 / delays.writes as f64;
+        let waited = count(number(delays.delayed));
+        let mean = time(delays.delay_mean_ns);
+        format!(
+            "{waited} ({}) waited for a commit, {mean} each",
+            percent(share)
+        )
+    };
+    writeln!(
+        context.out,
+        "\nno table of writers, for nobody synced a file that he wrote; of {}, {waited}",
+        counted(number(delays.writes), "write", "writes")
+    )?;
+    Ok(())
 }
 
 fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<(), Failure> {

@@ -1,0 +1,214 @@
+//! Recordings and the model: `luc trace model`, and `luc trace summary` of a part of one.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use common::terminal as run;
+
+/// Twelve rounds of 10 ms: two threads create a file, write 8 KiB and sync it, the second late, so that it
+/// has to wait for the rest of one commit; a third only writes, and sleeps for a buffer until the
+/// commit that began before it has written that. Without `synced` nobody syncs what he writes: two create and
+/// sync empty files, the third never syncs.
+fn writers(file: &Path, synced: bool) {
+    use luc_control::Dev;
+    use luc_trace::{CREATED, Header, Span, SpanKind, Writer};
+    const US: u64 = 1_000;
+    let made = fs::File::create(file).expect("temporary file");
+    let header = Header::default().with("kernel", "6.12");
+    let mut writer = Writer::new(made, &header).expect("temporary file");
+    let mut put = |pid: u32, kind: SpanKind, (begin_us, end_us): (u64, u64), more: Span| {
+        let span = Span {
+            kind,
+            begin_ns: begin_us * US,
+            end_ns: end_us * US,
+            pid,
+            tgid: 100,
+            object: u64::from(pid),
+            dev: Dev {
+                major: 254,
+                minor: 16,
+            },
+            ..more
+        };
+        writer.span(&span).expect("temporary file");
+    };
+    let none = Span::default;
+    let write = || Span {
+        amount: 8192,
+        ..none()
+    };
+    for round in 1..=12_u32 {
+        let at_us = u64::from(round) * 10_000;
+        let tid = 2 * round;
+        let commit = |tid| Span { tid, ..none() };
+        put(
+            1,
+            SpanKind::Commit,
+            (at_us + 100, at_us + 4100),
+            commit(tid),
+        );
+        put(
+            1,
+            SpanKind::Commit,
+            (at_us + 4100, at_us + 8100),
+            commit(tid + 1),
+        );
+        // Whose sync begins before the first commit does, and whose begins after.
+        for (pid, late_us, end_us) in [(101, 0, 4110), (102, 1000, 8110)] {
+            let at_us = at_us + late_us;
+            let created = Span {
+                flags: CREATED,
+                ..none()
+            };
+            put(pid, SpanKind::Open, (at_us, at_us + 20), created);
+            if synced {
+                put(pid, SpanKind::Write, (at_us + 30, at_us + 40), write());
+            }
+            let sync = Span {
+                tid: tid + u32::from(late_us > 0),
+                done_tid: tid - 1,
+                ..none()
+            };
+            let end_us = at_us - late_us + end_us;
+            put(pid, SpanKind::Fsync, (at_us + 50, end_us), sync);
+            put(pid, SpanKind::Close, (end_us, end_us + 5), none());
+        }
+        let slept = Span {
+            within: SpanKind::Write,
+            ..none()
+        };
+        put(
+            103,
+            SpanKind::WaitBuffer,
+            (at_us + 2010, at_us + 4000),
+            slept,
+        );
+        put(103, SpanKind::Write, (at_us + 2000, at_us + 4010), write());
+        let sync = Span {
+            tid: tid + 1,
+            done_tid: tid - 1,
+            ..none()
+        };
+        if synced {
+            put(103, SpanKind::Fsync, (at_us + 4050, at_us + 8120), sync);
+        }
+    }
+    writer.finish().expect("temporary file");
+}
+
+fn luc_trace(dir: &Path, verb: &str, words: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("luc").expect("the program is built");
+    command
+        .env_remove("LUC_SYSROOT")
+        .args(["trace", verb])
+        .args(words)
+        .current_dir(dir);
+    command
+}
+
+#[test]
+fn recordings_meet_the_model() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    writers(&dir.path().join("run"), true);
+    let model = |words: &[&str]| luc_trace(dir.path(), "model", words);
+    let text = run(&mut model(&["run"]));
+    for line in [
+        "254:16, 118 ms, 3 threads",
+        "fsync time, p50              4.07 ms   4.05 ms",
+        "of 36 fsyncs: median error 0.2%, 9 of 10 within 0.5%; the right commit for 100.0%",
+        "amended: median error 0.2%, 9 of 10 within 0.5%; the right commit for 100.0%",
+        "X, not affected       12      10.0 us   10.0 us    0.00 ns",
+        "Z, partially blocked  24      1.01 ms   2.60 ms    995 us",
+        "[exit 0]",
+    ] {
+        assert!(text.lines().any(|it| it == line), "no {line:?} in {text}");
+    }
+    for rule in ["as it is, simulated  ", "after 1.00 ms of quiet  ", "LUC  "] {
+        assert!(text.lines().any(|it| it.starts_with(rule)), "{text}");
+    }
+    let json = |words: &[&str]| -> serde_json::Value {
+        let output = model(words).output().expect("the program runs");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let whole = json(&["run", "--json", "--delay-us", "50"]);
+    let fs = &whole["file_systems"][0];
+    assert_eq!(fs["device"], "254:16");
+    assert_eq!(fs["fsync"]["measured"]["count"], 36);
+    assert_eq!(fs["writes"]["z"]["writers"], 12 + 12);
+    assert_eq!(fs["writes"]["z"]["blocked_mean_ns"], 995_000.0);
+    assert_eq!(fs["what_if"]["delay"]["rule"]["delay"]["idle_ns"], 50_000);
+    let gain = |rule: &str| fs["what_if"][rule]["gain"].as_f64().expect("a number");
+    assert!(gain("luc") >= gain("no_blocked_writes") && gain("luc") >= gain("best_batching"));
+    // The last three rounds, begun in the last 28.2 ms.
+    let last = json(&["run", "--json", "--last-s", "0.0282"]);
+    assert_eq!(last["file_systems"][0]["fsync"]["measured"]["count"], 9);
+    // A close alone, and nothing.
+    let few = json(&["run", "--json", "--last-s", "0.000015"]);
+    assert!(few["file_systems"][0]["what_if"].is_null());
+    let why = few["file_systems"][0]["what_if_refused"].as_str();
+    assert!(
+        why.is_some_and(|why| why.contains("no journal commit")),
+        "{few}"
+    );
+    for (words, why, code) in [
+        (&["absent"][..], "luc: trace absent: ", 24),
+        (
+            &["run", "--last-s", "1e-9"],
+            "luc: trace run: nothing in it began in its last 0.000000001 s",
+            24,
+        ),
+        (&["run", "--last-s", "0"], "more than 0 are needed", 2),
+        (&["run", "--delay-us", "2000000"], "2000000 is not in", 2),
+    ] {
+        let said = run(&mut model(words));
+        assert!(said.contains(why), "{said}");
+        assert!(said.ends_with(&format!("[exit {code}]\n")), "{said}");
+    }
+}
+
+/// Algorithm 4.2 knows writers by their syncs; that there are none is no reason to say nothing of
+/// writes that are delayed.
+#[test]
+fn writers_that_never_sync_are_told_of() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    writers(&dir.path().join("run"), false);
+    let model = |words: &[&str]| run(&mut luc_trace(dir.path(), "model", words));
+    let said = "\nno table of writers, for nobody synced a file that he wrote; of 12 writes, \
+                12 (100.0%) waited for a commit, 1.99 ms each\n";
+    let text = model(&["run"]);
+    assert!(text.contains(said), "{text}");
+    let text = model(&["run", "--last-s", "0.0282"]);
+    assert!(text.contains("of 3 writes, 3 (100.0%) waited"), "{text}");
+    let json = model(&["run", "--json"]);
+    assert!(json.contains("\"delayed\": 12,"), "{json}");
+    // Who syncs what he writes is in the table instead.
+    writers(&dir.path().join("run"), true);
+    let text = model(&["run"]);
+    assert!(!text.contains("no table of writers"), "{text}");
+}
+
+#[test]
+fn a_summary_of_the_end() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    writers(&dir.path().join("run"), true);
+    let summary = |words: &[&str]| run(&mut luc_trace(dir.path(), "summary", words));
+    let text = summary(&["run"]);
+    assert!(
+        text.contains("24 opens, 36 writes, 36 syncs, 24 closes\n"),
+        "{text}"
+    );
+    let text = summary(&["run", "--last-s", "0.0282"]);
+    assert!(
+        text.contains("6 opens, 9 writes, 9 syncs, 6 closes\n"),
+        "{text}"
+    );
+    let text = summary(&["run", "--last-s", "1e-9"]);
+    assert!(
+        text.starts_with("luc: trace run: nothing in it began"),
+        "{text}"
+    );
+    assert!(text.ends_with("[exit 24]\n"), "{text}");
+}
