@@ -80,6 +80,11 @@ impl Verb {
             _ => false,
         }
     }
+
+    /// Whether it changes the terminal, which must be given back whatever ends it.
+    pub fn takes_the_terminal(&self) -> bool {
+        matches!(self, Verb::Top(args) if args.takes_the_terminal())
+    }
 }
 
 /// The command line as clap sees it.

@@ -246,7 +246,7 @@ pub enum Failure {
         first: String,
     },
     /// See [`Code::Advised`].
-    #[error("{sick} of {all} file systems examined lose time; each says above what to do about it")]
+    #[error("{}", advised(*sick, *all))]
     Advised { sick: usize, all: usize },
     /// See [`Code::Usage`].
     #[error("{why}; see `luc {verb} --help`")]
@@ -313,6 +313,19 @@ impl Failure {
             }),
             _ => false,
         }
+    }
+}
+
+/// One file system is not counted.
+fn advised(sick: usize, all: usize) -> String {
+    match (sick, all) {
+        (_, 1) => "the file system loses time; above stands what to do about it".into(),
+        (1, _) => {
+            format!("1 of {all} file systems examined loses time; above stands what to do about it")
+        }
+        _ => format!(
+            "{sick} of {all} file systems examined lose time; each says above what to do about it"
+        ),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod cmd;
 pub mod exit;
 pub mod journal;
+mod losses;
 pub mod module;
 pub mod mounts;
 pub mod preconditions;
@@ -96,7 +97,9 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// Verbs that have nothing to put in order end at once, as is usual.
 fn watched(verb: &cli::Verb) -> Result<Stop, Failure> {
-    if verb.minds_interrupts() {
+    if verb.takes_the_terminal() {
+        Ok(Stop::on_interrupt_after(cmd::top::give_back_at_once)?)
+    } else if verb.minds_interrupts() {
         Ok(Stop::on_interrupt()?)
     } else {
         Ok(Stop::new())

@@ -65,6 +65,38 @@ fn alone() -> Vec<Span> {
     spans
 }
 
+/// The lone thread, and another process that never syncs but waits for each commit's metadata.
+fn writers() -> Vec<Span> {
+    let mut spans = alone();
+    let task = Span {
+        pid: 70,
+        tgid: 70,
+        ..Span::default()
+    };
+    spans.push(task.with_name("unpacker"));
+    let commits = spans.clone();
+    let commits = commits.iter().filter(|span| span.kind == SpanKind::Commit);
+    for commit in commits {
+        let write = Span {
+            kind: SpanKind::Write,
+            begin_ns: commit.begin_ns + 100 * US,
+            end_ns: commit.end_ns,
+            pid: 70,
+            tgid: 70,
+            dev: DEV,
+            ..Span::default()
+        };
+        spans.push(write);
+        spans.push(Span {
+            kind: SpanKind::WaitBuffer,
+            within: SpanKind::Write,
+            begin_ns: write.begin_ns + 5 * US,
+            ..write
+        });
+    }
+    spans
+}
+
 fn record(machine: &Pretended, name: &str, boot: &str, spans: &[Span]) -> String {
     let path = machine.dir.path().join(name);
     let file = File::create(&path).expect("temporary file");
@@ -152,4 +184,23 @@ fn what_it_refuses() {
     }
     let said = machine.run(&["doctor", "--from", "/no/such/file"]);
     assert!(said.ends_with("[exit 24]\n"), "{said}");
+}
+
+/// What is read by people, whole: each of it must read well.
+#[test]
+fn what_people_read() {
+    let machine = machine();
+    let read = |name, spans: &[Span]| {
+        let file = record(&machine, name, "this-boot", spans);
+        machine.run(&["doctor", "--from", &file])
+    };
+    insta::assert_snapshot!(read("convoys", &convoys()));
+    insta::assert_snapshot!(read("alone", &alone()));
+    // One of everything.
+    let mut once = alone();
+    once.retain(|span| span.tid == 2);
+    insta::assert_snapshot!(read("once", &once));
+    once.retain(|span| span.kind == SpanKind::Commit);
+    insta::assert_snapshot!(read("commit", &once));
+    insta::assert_snapshot!(read("writers", &writers()));
 }

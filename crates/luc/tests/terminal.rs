@@ -5,18 +5,22 @@ mod common;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use common::Pretended;
-use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// Longest wait for anything; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const STEP: Duration = Duration::from_millis(50);
 
 /// Back to the screen that was there before.
 const LEAVE: &str = "\x1b[?1049l";
@@ -35,6 +39,16 @@ struct View {
 
 impl View {
     fn new() -> Self {
+        Self::of(|machine| {
+            let mut luc = Command::new(assert_cmd::cargo::cargo_bin("luc"));
+            luc.args(["top", "--interval", "0.2", "--sysroot"])
+                .arg(machine.dir.path());
+            luc
+        })
+    }
+
+    /// Of a command that shows it.
+    fn of(command: impl FnOnce(&Pretended) -> Command) -> Self {
         let machine = Pretended::new();
         machine.run(&["on", "/srv/data"]);
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -53,9 +67,7 @@ impl View {
         tcsetwinsize(&terminal, size).expect("a size");
         let before = tcgetattr(&terminal).expect("settings");
         let end = || terminal.try_clone().expect("another end");
-        let child = Command::new(assert_cmd::cargo::cargo_bin("luc"))
-            .args(["top", "--interval", "0.2", "--sysroot"])
-            .arg(machine.dir.path())
+        let child = command(&machine)
             .stdin(end())
             .stdout(end())
             .stderr(end())
@@ -104,9 +116,40 @@ impl View {
         std::fs::read_to_string(knob).expect("a knob")
     }
 
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("sent");
+    }
+
+    /// Lets it read for ever: the mount table is a pipe, whose other end this is.
+    fn hang(&self) -> File {
+        let table = self.machine.at("/proc/self/mountinfo");
+        let pipe = table.with_extension("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, &pipe, FileType::Fifo, mode, 0).expect("a pipe");
+        std::fs::rename(&pipe, &table).expect("renamed");
+        let begin = Instant::now();
+        loop {
+            // That works once somebody reads it.
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+            if let Ok(end) = rustix::fs::open(&table, flags, Mode::empty()) {
+                return end.into();
+            }
+            assert!(begin.elapsed() < PATIENCE, "nobody reads the mount table");
+            std::thread::sleep(STEP);
+        }
+    }
+
     /// It ends, and everything is as it was.
-    fn end(mut self) -> ExitStatus {
+    fn end(self) -> ExitStatus {
+        self.end_with("")
+    }
+
+    /// The same, and this is left to read.
+    fn end_with(mut self, text: &str) -> ExitStatus {
         self.wait_for(LEAVE);
+        let (_, left) = self.shown.split_once(LEAVE).expect("it left");
+        self.shown = left.to_owned();
+        self.wait_for(text);
         let status = self.child.wait().expect("it ended");
         let now = tcgetattr(&self.terminal).expect("settings");
         assert_eq!(now.local_modes, self.before.local_modes);
@@ -146,8 +189,69 @@ fn signals_and_control_c_give_the_terminal_back() {
     assert!(view.end().success());
     for signal in [Signal::TERM, Signal::INT] {
         let view = View::new();
-        let id = Pid::from_child(&view.child);
-        kill_process(id, signal).expect("sent");
+        view.send(signal);
         assert!(view.end().success());
     }
+}
+
+/// While it cannot come to its end by itself, whatever it is stuck in.
+#[test]
+fn a_second_signal_ends_it_and_gives_the_terminal_back() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut view = View::new();
+        let _pipe = view.hang();
+        view.send(signal);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(view.child.try_wait().expect("a child").is_none());
+        // Two that come at once are one: who is in need presses again.
+        let begin = Instant::now();
+        while view.child.try_wait().expect("a child").is_none() {
+            assert!(begin.elapsed() < PATIENCE, "{signal:?} does not end it");
+            view.send(signal);
+            std::thread::sleep(STEP);
+        }
+        assert_eq!(view.end().code(), Some(130));
+    }
+}
+
+/// Signals that nobody thought of, stuck or not.
+#[test]
+fn other_signals_give_the_terminal_back() {
+    // Nobody wants the core of it.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none).expect("a limit");
+    for signal in [Signal::HUP, Signal::QUIT, Signal::USR1, Signal::ALARM] {
+        let view = View::new();
+        let _pipe = view.hang();
+        view.send(signal);
+        assert_eq!(view.end().signal(), Some(signal.as_raw()));
+    }
+}
+
+/// Where the child of the next test finds the file at which it panics.
+const PANIC_AT: &str = "LUC_TEST_PANIC_AT";
+
+/// Its message must be there to read: on the screen of before, not on the one that goes.
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    if let Some(file) = std::env::var_os(PANIC_AT) {
+        // This is the child.
+        let mut machine = Pretended::new();
+        machine.run(&["on", "/srv/data"]);
+        machine.panic_at = Some(file.into());
+        machine.run(&["top", "--interval", "0.2"]);
+        return;
+    }
+    let file = |machine: &Pretended| machine.dir.path().join("panic");
+    let view = View::of(|machine| {
+        let mut test = Command::new(std::env::current_exe().expect("this program"));
+        test.args(["--exact", "a_panic_gives_the_terminal_back", "--nocapture"])
+            .env(PANIC_AT, file(machine));
+        test
+    });
+    std::fs::write(file(&view.machine), "").expect("a file");
+    view.end_with("as was asked for");
 }

@@ -73,6 +73,8 @@ pub struct Pretended {
     pub load_error: Option<Errno>,
     /// Set when the module is loaded: somebody presses Ctrl-C at that moment.
     pub interrupt_at_load: Option<Stop>,
+    /// Reading panics while this file is there.
+    pub panic_at: Option<PathBuf>,
     /// The module refuses to go.
     pub pinned: bool,
     /// Every write and load, in order.
@@ -89,6 +91,7 @@ impl Pretended {
             attach_error: None,
             load_error: None,
             interrupt_at_load: None,
+            panic_at: None,
             pinned: false,
             acts: std::cell::RefCell::default(),
         };
@@ -289,6 +292,8 @@ impl Pretended {
 
 impl System for Pretended {
     fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        let panics = self.panic_at.as_ref().is_some_and(|file| file.exists());
+        assert!(!panics, "as was asked for");
         self.machine.read_bytes(path)
     }
 

@@ -15,6 +15,7 @@ use crate::exit::Failure;
 use crate::journal::Journal;
 use crate::sysfs::{self, Attached};
 use crate::system::System;
+use crate::units::{counted, number};
 use crate::{Context, tracer};
 
 /// Buffer of each processor between the module and us, KiB.
@@ -79,9 +80,10 @@ pub fn run(
     )?;
     let left_out = journals.len() - patients.len();
     if left_out > 0 {
+        let left_out = counted(number(left_out as u64), "file system", "file systems");
         writeln!(
             context.err,
-            "luc: note: left out: {left_out} file systems that LUC is not on for"
+            "luc: note: left out: {left_out} that LUC is not on for"
         )?;
     }
     let mut before = Vec::new();
@@ -247,10 +249,9 @@ fn tell(
                 .write_all(render_glimpse(&one.glimpse).as_bytes())?;
         }
         if lines_lost > 0 {
-            writeln!(
-                context.err,
-                "luc: note: {lines_lost} records of the module were lost meanwhile"
-            )?;
+            let (one, many) = ("record of the module was", "records of the module were");
+            let lost = counted(number(lines_lost), one, many);
+            writeln!(context.err, "luc: note: {lost} lost meanwhile")?;
         }
     }
     if sick == 0 {

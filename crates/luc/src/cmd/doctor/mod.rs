@@ -93,7 +93,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         let devs = journals.iter().map(|journal| tracer::dev(journal.device));
         let settings = Settings::new(devs.collect(), Mode::Timeline);
         match tracer::attach(&settings, context)? {
-            Ok(tracer) => watched(args, &journals, tracer, context)?,
+            Ok(tracer) => watched(args, &journals, (tracer, settings.ring_kib), context)?,
             Err(error) => return by_module::run(args, &journals, error, context),
         }
     };
@@ -155,7 +155,7 @@ fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, Failure> {
 fn watched(
     args: &Args,
     journals: &[Journal],
-    tracer: Tracer,
+    (tracer, ring_kib): (Tracer, u32),
     context: &mut Context,
 ) -> Result<(Trace, Vec<(Dev, Facts)>), Failure> {
     let system = context.system;
@@ -164,7 +164,7 @@ fn watched(
     // It may be switched on or off meanwhile: what matters is whether it acted at all.
     let before: Vec<Luc> = journals.iter().map(|one| luc_of(system, one)).collect();
     let limit = Duration::from_secs(args.seconds);
-    let (trace, watched_ns) = tracer::watch(tracer, limit, context)?;
+    let (trace, watched_ns) = tracer::watch(tracer, ring_kib, limit, context)?;
     let patients = journals.iter().zip(before).map(|(journal, before)| {
         let mut facts = facts(system, journal);
         facts.luc = facts.luc.max(Some(before));

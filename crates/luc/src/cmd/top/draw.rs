@@ -8,7 +8,7 @@ use ratatui::widgets::{Cell, Clear, Paragraph, Row, Sparkline, Table, TableState
 
 use super::state::{Point, Sort, State};
 use super::text::{self, JOURNAL_HEADS, PROCESS_HEADS};
-use crate::units::{duration, number};
+use crate::units::{counted, duration, number};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -116,7 +116,7 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
         parts.insert(1, "PAUSED".into());
     }
     if let Some(lost @ 1..) = state.snapshot.as_ref().and_then(|one| one.events_lost) {
-        parts.push(format!("{lost} events lost"));
+        parts.push(counted(number(lost), "event lost", "events lost"));
     }
     frame.render_widget(Paragraph::new(parts.join("  ")).style(HEAD), area);
 }

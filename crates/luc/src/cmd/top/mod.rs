@@ -18,6 +18,7 @@ use luc_control::knob;
 
 use self::draw::draw;
 use self::state::{Action, Event, State};
+pub use self::terminal::give_back_at_once;
 use self::terminal::{Input, Screen};
 use crate::Context;
 use crate::exit::Failure;
@@ -43,6 +44,13 @@ pub struct Args {
     /// With --once: print JSON
     #[arg(long, requires = "once")]
     json: bool,
+}
+
+impl Args {
+    /// Whether it is the view that is wanted, and not numbers.
+    pub fn takes_the_terminal(&self) -> bool {
+        !self.once
+    }
 }
 
 /// Seconds of an interval.

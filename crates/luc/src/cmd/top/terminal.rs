@@ -3,10 +3,11 @@
 
 use std::io::{self, Stdout};
 use std::panic;
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::Command as _;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
@@ -14,8 +15,13 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Frame, Terminal};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::state::Key;
+
+/// The terminal's settings before it was ours; None while it is not.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// The terminal while it is ours.
 pub struct Screen {
@@ -35,6 +41,8 @@ impl Screen {
                 before(info);
             }));
         });
+        let before = tcgetattr(io::stdin()).ok();
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = before;
         enable_raw_mode()?;
         let made = execute!(io::stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
@@ -64,6 +72,26 @@ impl Drop for Screen {
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// The same for a process that is about to end while another thread may be drawing, or be stuck in
+/// it: takes no lock but our own, and does not wait for a terminal that stands still (Ctrl-S).
+pub fn give_back_at_once() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(before) = &*before else {
+        return;
+    };
+    let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+    let stdout = io::stdout();
+    let mut ready = [PollFd::new(&stdout, PollFlags::OUT)];
+    let at_once = Timespec::default();
+    if rustix::event::poll(&mut ready, Some(&at_once)).is_ok_and(|ready| ready > 0) {
+        let mut sequences = String::new();
+        let _ = LeaveAlternateScreen.write_ansi(&mut sequences);
+        let _ = Show.write_ansi(&mut sequences);
+        let _ = rustix::io::write(&stdout, sequences.as_bytes());
+    }
 }
 
 /// What came from the terminal.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
-use crate::units::{duration, number, table};
+use crate::units::{counted, duration, number, table};
 
 /// What is not known.
 pub const UNKNOWN: &str = "-";
@@ -189,7 +189,8 @@ pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "note: {lack}")?;
     }
     if let Some(lost @ 1..) = snapshot.events_lost {
-        writeln!(out, "note: {lost} events were lost; sums are lower bounds")?;
+        let lost = counted(number(lost), "event was", "events were");
+        writeln!(out, "note: {lost} lost; sums are lower bounds")?;
     }
     if snapshot.journals.is_empty() {
         writeln!(out, "no ext4 journal is mounted read-write")?;

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::during::{during, hand_on};
 use super::failed;
-use super::watch::{Watch, attach};
+use super::watch::{self, Watch, attach};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
+use crate::losses::Causes;
 use crate::tracer::untraceable;
 use crate::units::{count, counted, duration, number};
 
@@ -56,10 +57,21 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let status = during(&args.command, limit, PAUSE, context, || Ok(()))?;
     let time = begin.elapsed();
     let lost = tracer.lost().map_err(failed_to_trace)?;
+    // Counting needs no ring.
+    let kprobes = args.watch.means == Some(watch::Means::Kprobe);
+    let causes = Causes::of(&tracer, kprobes);
     let answers = answers(&tracer, time).map_err(failed_to_trace)?;
     let processes = tracer.processes().map_err(failed_to_trace)?;
     drop(tracer);
     tell(args, &answers, &processes, lost, context)?;
+    if lost > 0 {
+        let lost = counted(number(lost), "event was", "events were");
+        let why = causes.advice("");
+        writeln!(
+            context.err,
+            "luc: note: {lost} lost; sums are lower bounds: {why}"
+        )?;
+    }
     hand_on(&args.command, status)
 }
 
@@ -113,10 +125,6 @@ fn tell(
     } else {
         for answer in answers {
             answer.print(to.out)?;
-        }
-        if lost > 0 {
-            let lost = counted(number(lost), "event was", "events were");
-            writeln!(to.err, "luc: note: {lost} lost; sums are lower bounds")?;
         }
     }
     Ok(to.out.flush()?)

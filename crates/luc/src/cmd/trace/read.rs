@@ -8,6 +8,7 @@ use luc_trace::Trace;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::units::{counted, number};
 
 /// A recording's file, or standard input for `-`.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
@@ -25,6 +26,39 @@ pub fn unreadable(path: &Path, why: String) -> Failure {
         what: path.display().to_string(),
         why,
     }
+}
+
+/// Seconds that say how much of a recording's end is looked at.
+///
+/// # Errors
+/// No number, or none of a time.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err("more than 0 are needed".to_owned())
+    }
+}
+
+/// Leaves what began in the last `seconds`; without any span, before the last decision.
+///
+/// # Errors
+/// Nothing did.
+pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
+    let ends_ns = trace.spans.iter().map(|span| span.end_ns);
+    let lines_ns = trace.lines.iter().map(|line| line.time_ns);
+    let last_ns = ends_ns.max().or(lines_ns.max()).unwrap_or(0);
+    // A cast of a float saturates.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let from_ns = last_ns.saturating_sub((seconds * 1e9).round() as u64);
+    trace.spans.retain(|span| span.begin_ns >= from_ns);
+    trace.lines.retain(|line| line.time_ns >= from_ns);
+    if trace.spans.is_empty() && trace.lines.is_empty() {
+        let why = format!("nothing in it began in its last {seconds} s: take more of it");
+        return Err(unreadable(path, why));
+    }
+    Ok(())
 }
 
 /// Reads a recording, or standard input for `-`, as far as it can be read; says
@@ -62,7 +96,8 @@ pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
     if lost > 0 {
         writeln!(
             context.err,
-            "luc: note: {lost} records of {shown} were lost while it was made; sums are lower bounds"
+            "luc: note: while {shown} was made {} lost; sums are lower bounds",
+            counted(number(lost), "record was", "records were")
         )?;
     }
     Ok(trace)

@@ -131,7 +131,7 @@ impl Sources {
             });
         }
         let spans = match attach(&args.watch, Mode::Timeline, args.buffer_kib, context)? {
-            Ok(tracer) => Some(Spans(tracer)),
+            Ok(tracer) => Some(Spans::new(tracer, args.watch.means)),
             Err(error) if events.is_some() && args.from == Origin::Both => {
                 writeln!(
                     context.err,

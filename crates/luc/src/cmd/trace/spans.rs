@@ -5,14 +5,28 @@ use std::io;
 use luc_bpf::{Means, Tracer};
 
 use super::tape::Tape;
+use super::watch;
+use crate::losses::Causes;
 
 /// The tracer, being read.
-pub struct Spans(pub Tracer);
+pub struct Spans {
+    tracer: Tracer,
+    /// Kprobes were asked for.
+    kprobes: bool,
+}
 
 impl Spans {
+    /// What was attached.
+    pub fn new(tracer: Tracer, asked: Option<watch::Means>) -> Self {
+        Self {
+            tracer,
+            kprobes: asked == Some(watch::Means::Kprobe),
+        }
+    }
+
     /// Which means it uses, for the header.
     pub fn means(&self) -> String {
-        let attached = self.0.attached();
+        let attached = self.tracer.attached();
         let mut means: Vec<_> = attached.hooks.iter().map(|(_, means)| *means).collect();
         means.extend(attached.sites.iter().map(|_| Means::Kprobe));
         means.sort_unstable();
@@ -24,19 +38,19 @@ impl Spans {
     /// Puts on the tape what is there.
     pub fn drain(&mut self, tape: &mut Tape) -> io::Result<()> {
         let mut result = Ok(());
-        let polled = self.0.poll(|span| {
+        self.tracer.poll(|spans| {
             if result.is_ok() {
-                result = tape.span(span);
+                result = tape.spans(spans);
             }
         });
-        polled.map_err(io::Error::other)?;
         result
     }
 
     /// Detaches and takes the rest and what was lost.
     pub fn finish(mut self, tape: &mut Tape) -> io::Result<()> {
-        self.0.detach();
+        self.tracer.detach();
         self.drain(tape)?;
-        tape.spans_lost(self.0.lost().map_err(io::Error::other)?)
+        let lost = self.tracer.lost().map_err(io::Error::other)?;
+        tape.spans_lost(lost, Causes::of(&self.tracer, self.kprobes))
     }
 }

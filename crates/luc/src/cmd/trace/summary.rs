@@ -9,7 +9,7 @@ use luc_model::{CreationRate, Observed, Table, Times, fsync_model};
 use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 
-use super::read::recording;
+use super::read::{self, recording};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
@@ -21,6 +21,9 @@ pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
+    /// Look at what began in the last seconds of the recording only
+    #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
+    last_s: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -107,7 +110,10 @@ impl FileSystem {
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let trace = recording(&args.file, context)?;
+    let mut trace = recording(&args.file, context)?;
+    if let Some(seconds) = args.last_s {
+        read::keep_last(&mut trace, seconds, &args.file)?;
+    }
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let summary = Summary {
         schema: 1,
@@ -166,7 +172,8 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     };
     let out = &mut context.out;
     let seconds = duration(number(table.duration_ns));
-    writeln!(out, "{device}, {seconds}, {} threads", table.threads)?;
+    let threads = counted(number(table.threads), "thread", "threads");
+    writeln!(out, "{device}, {seconds}, {threads}")?;
     writeln!(
         out,
         "  operations     {}, {}, {}, {}",
@@ -198,12 +205,12 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     writeln!(out, "  data flushes   mean {}", ns(table.flush_mean_ns))?;
     writeln!(
         out,
-        "  writes         {}; {} ({}) waited for metadata that a commit wrote, {} each; {} threads",
+        "  writes         {}; {} ({}) waited for metadata that a commit wrote, {} each; {}",
         times(&table.write),
         table.writes_delayed,
         percent(table.writes_delayed_share),
         ns(table.write_delay_mean_ns),
-        table.threads_blocked
+        counted(number(table.threads_blocked), "thread", "threads")
     )?;
     for (kind, what) in [
         (SpanKind::WaitLocked, "for a locked transaction"),

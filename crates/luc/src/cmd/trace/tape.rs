@@ -6,8 +6,10 @@ use std::path::Path;
 
 use luc_trace::{Event, Header, SPAN_BYTES, SpanKind, Writer, parse_line};
 
+use super::record::BUFFER_KIB_MAX;
 use crate::Context;
 use crate::exit::Failure;
+use crate::losses::Causes;
 use crate::units::{count, counted, number};
 
 /// A recording and what it holds so far.
@@ -25,6 +27,8 @@ struct Totals {
     /// By number of their kind.
     spans: [i64; SpanKind::ALL.len()],
     spans_lost: u64,
+    /// Why spans were.
+    causes: Causes,
 }
 
 impl Tape {
@@ -51,21 +55,24 @@ impl Tape {
         self.writer.raw_line(line)
     }
 
-    /// Takes a span.
-    pub fn span(&mut self, span: &[u8; SPAN_BYTES]) -> io::Result<()> {
-        let kind = usize::from(u16::from_le_bytes([span[80], span[81]]));
-        if let Some(total) = self.totals.spans.get_mut(kind) {
-            *total += 1;
+    /// Takes spans.
+    pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
+        for span in spans {
+            let kind = usize::from(u16::from_le_bytes([span[80], span[81]]));
+            if let Some(total) = self.totals.spans.get_mut(kind) {
+                *total += 1;
+            }
         }
-        self.writer.raw_span(span)
+        self.writer.raw_spans(spans)
     }
 
-    /// Notes spans that were lost.
-    pub fn spans_lost(&mut self, spans: u64) -> io::Result<()> {
+    /// Notes spans that were lost, and what may have lost them.
+    pub fn spans_lost(&mut self, spans: u64, causes: Causes) -> io::Result<()> {
         if spans == 0 {
             return Ok(());
         }
         self.totals.spans_lost += spans;
+        self.totals.causes = causes;
         self.writer.spans_lost(spans)
     }
 
@@ -140,13 +147,12 @@ impl Summary {
             count(number(lost)),
         )?;
         if lost > 0 {
-            writeln!(
-                context.err,
-                "luc: note: the buffer was full; a larger one loses less: --buffer-kib {}",
-                buffer_kib
-                    .saturating_mul(4)
-                    .min(super::record::BUFFER_KIB_MAX)
-            )?;
+            let mut causes = totals.causes;
+            // Lines are lost for want of room alone.
+            causes.ring |= totals.lines_lost > 0;
+            let larger_kib = buffer_kib.saturating_mul(4).min(BUFFER_KIB_MAX);
+            let larger = format!("--buffer-kib {larger_kib}");
+            writeln!(context.err, "luc: note: {}", causes.advice(&larger))?;
         }
         Ok(())
     }

@@ -1,0 +1,125 @@
+//! Why events were lost, as far as it can be told, and what to do about it.
+//!
+//! The tracer counts spans without room in its ring and returns that kretprobes did not wait for
+//! together; apart from both stands nothing but what the kernel passed over. Which it was can be told all the
+//! same: a ring that was full is still full when it is emptied next, which its reader sees. And where no end of a
+//! function is seen by a kretprobe, none was missed by one.
+
+use luc_bpf::{Attached, Means, Tracer};
+
+/// What may have lost events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Causes {
+    /// The ring of spans was full at some time.
+    pub ring: bool,
+    /// Ends of functions are seen by kretprobes, which wait for so many tasks and no more.
+    pub returns: bool,
+    /// That is so because somebody asked for kprobes.
+    pub chosen: bool,
+}
+
+impl Causes {
+    /// Of a tracer; `chosen`: kprobes were asked for.
+    pub fn of(tracer: &Tracer, chosen: bool) -> Self {
+        Self {
+            ring: tracer.ring_was_full(),
+            returns: returns(tracer.attached()),
+            chosen,
+        }
+    }
+
+    /// What was the matter, and what to do about it; `larger` is how to have a larger ring.
+    pub fn advice(self, larger: &str) -> String {
+        let fewer = if self.chosen {
+            "without --means kprobe there is no such limit where the kernel has fentry"
+        } else {
+            "fewer threads at once are all that helps"
+        };
+        let returns = "of so many tasks at once kprobes do not wait for the returns";
+        match (self.ring, self.returns) {
+            (true, false) => format!("the buffer was full; a larger one loses less: {larger}"),
+            (true, true) => format!(
+                "the buffer was full, and it may be that {returns}; against the first, a larger one: {larger}; against the second, {fewer}"
+            ),
+            (false, true) => format!(
+                "the buffer had room, but {returns}, or events were passed over while a program was running; {fewer}"
+            ),
+            (false, false) => {
+                "events were passed over because a program was running on that processor; a larger buffer does not help"
+                    .into()
+            }
+        }
+    }
+}
+
+/// Whether any end is seen by a kretprobe.
+fn returns(attached: &Attached) -> bool {
+    let mut hooks = attached.hooks.iter();
+    hooks.any(|(hook, means)| *means == Means::Kprobe && hook.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use luc_bpf::{HOOKS, Hook};
+
+    use super::*;
+
+    fn hook(suffix: &str) -> Hook {
+        let found = HOOKS.into_iter().find(|hook| hook.suffix == suffix);
+        found.expect("a hook")
+    }
+
+    #[test]
+    fn only_ends_by_kprobes_are_waited_for() {
+        let of = |hooks: &[(&str, Means)]| {
+            let hooks = hooks.iter().map(|(suffix, means)| (hook(suffix), *means));
+            returns(&Attached {
+                hooks: hooks.collect(),
+                ..Attached::default()
+            })
+        };
+        assert!(!of(&[("open", Means::Fentry), ("write", Means::Fentry)]));
+        // It has no end to look at.
+        assert!(!of(&[("open", Means::Fentry), ("waited", Means::Kprobe)]));
+        assert!(of(&[("open", Means::Fentry), ("write", Means::Kprobe)]));
+    }
+
+    #[test]
+    fn advice_is_for_what_was_lost() {
+        let all = [false, true].map(|ring| {
+            [false, true].map(|returns| {
+                let causes = Causes {
+                    ring,
+                    returns,
+                    chosen: true,
+                };
+                causes.advice("--buffer-kib 64")
+            })
+        });
+        for (ring, texts) in all.iter().enumerate() {
+            for (returns, text) in texts.iter().enumerate() {
+                assert_eq!(text.contains("--buffer-kib 64"), ring == 1, "{text}");
+                assert_eq!(
+                    text.contains("without --means kprobe"),
+                    returns == 1,
+                    "{text}"
+                );
+                assert_eq!(
+                    text.contains("wait for the returns"),
+                    returns == 1,
+                    "{text}"
+                );
+            }
+        }
+        // Who did not ask for kprobes has nothing to leave out.
+        let causes = Causes {
+            returns: true,
+            ..Causes::default()
+        };
+        assert!(
+            causes
+                .advice("")
+                .ends_with("fewer threads at once are all that helps")
+        );
+    }
+}
