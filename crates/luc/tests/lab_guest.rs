@@ -79,3 +79,21 @@ fn every_verb_keeps_its_word_on_6_1() {
 fn every_verb_keeps_its_word_on_6_12() {
     keeps_its_word("every_verb_keeps_its_word_on_6_12", "6.12", "6.1");
 }
+
+/// A killed process whose first thread is dead has its files open as long as another thread is
+/// in an fsync: the lab waits for that one before it unmounts.
+#[test]
+fn the_last_thread_of_the_dead_is_waited_for() {
+    const LEFT: &str = "luc bench create-fsync --threads 4 --seconds 100 /mnt/0 & \
+        sleep 4; kill -KILL $!; sleep 0.05; \
+        cat /proc/$!/stat; cat /proc/$!/task/*/stat | grep -c ' D '";
+    let words = ["lab", "run", "--kernel", "6.12", "--disk", "300ms:1"];
+    match luc(&[&words[..], &["--", "sh", "-c", LEFT]].concat()) {
+        // What the kernel says of a file system whose disk is gone has failed the run.
+        Ok(said) => assert!(
+            said.contains(" Z ") && !said.ends_with("\n0\n"),
+            "not tried: {said}"
+        ),
+        Err(why) => luc_test::skip("the_last_thread_of_the_dead_is_waited_for", &why),
+    }
+}

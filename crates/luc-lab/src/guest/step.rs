@@ -98,6 +98,11 @@ fn kill_group(child: &Child) {
     }
 }
 
+/// Whether the process at this place in /proc has more than one thread.
+fn has_threads(process: &Path) -> bool {
+    fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() > 1)
+}
+
 /// Kills and reaps everything that steps left running, so that the next cell
 /// starts clean and file systems can be unmounted.
 pub fn kill_leftovers() {
@@ -110,8 +115,10 @@ pub fn kill_leftovers() {
                 .to_str()
                 .and_then(|name| name.parse().ok())
                 .and_then(Pid::from_raw);
-            // Kernel threads have an empty command line and cannot be killed.
-            let is_user = fs::read(entry.path().join("cmdline")).is_ok_and(|c| !c.is_empty());
+            // Kernel threads have an empty command line and cannot be killed. So has a process
+            // whose first thread is dead, while the others may still be in an fsync.
+            let has_words = fs::read(entry.path().join("cmdline")).is_ok_and(|c| !c.is_empty());
+            let is_user = has_words || has_threads(&entry.path());
             if let Some(pid) = pid
                 && pid != own
                 && is_user

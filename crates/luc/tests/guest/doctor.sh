@@ -19,9 +19,12 @@ else
 fi
 kill -KILL -$load
 wait $load
-# Who is killed in an fsync dies when that is done. Those that nobody has reaped are dead.
+# Who is killed in an fsync dies when that is done, and has its files open until then. A thread
+# at a time: of a process whose first thread is dead, the others may live. Those that nobody has
+# reaped are dead.
 dead() {
-	awk -v group="$load" '$5 == group && $3 != "Z" { n++ } END { exit n > 0 }' /proc/[0-9]*/stat 2> /dev/null
+	cat /proc/[0-9]*/task/[0-9]*/stat 2> /dev/null |
+		awk -v group="$load" '{ sub(/^.*\) /, "") } $3 == group && $1 != "Z" { n++ } END { exit n > 0 }'
 }
 within 100 "the load is gone" dead
 
