@@ -171,6 +171,12 @@ impl LabError {
         )
     }
 
+    /// Whether QEMU found itself in the wrong, whatever its guest did.
+    pub fn is_qemus_own(&self) -> bool {
+        matches!(self, Self::NoResults { qemu, .. }
+            if qemu.contains("Assertion `") && qemu.contains("SIGABRT"))
+    }
+
     /// A [`LabError::BadInput`].
     pub fn bad_input(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::BadInput {
@@ -182,3 +188,32 @@ impl LabError {
 
 /// Result of the lab's operations.
 pub type Result<T> = std::result::Result<T, LabError>;
+
+#[cfg(test)]
+mod tests {
+    use super::LabError;
+
+    #[test]
+    fn only_an_assertion_of_qemu_is_its_own_fault() {
+        let said = |qemu: &str| LabError::NoResults {
+            progress: "before its first process".to_owned(),
+            qemu: qemu.to_owned(),
+            tail: String::new(),
+        };
+        let assertion = "qemu-system-x86_64: system/physmem.c:2678: iotlb_to_section: \
+            Assertion `section_index < d->map.sections_nb' failed., signal: 6 (SIGABRT)";
+        assert!(said(assertion).is_qemus_own());
+        for qemu in [
+            "qemu-system-x86_64: cannot set up guest memory, exit status: 1",
+            "terminating on signal 15, exit status: 0",
+            ", signal: 9 (SIGKILL)",
+        ] {
+            assert!(!said(qemu).is_qemus_own(), "{qemu}");
+        }
+        let panic = LabError::GuestPanic {
+            progress: String::new(),
+            tail: assertion.to_owned(),
+        };
+        assert!(!panic.is_qemus_own());
+    }
+}

@@ -228,17 +228,26 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
         seed: spec.seed,
         extra_command_line: command_line.trim(),
     };
-    progress.stage("booting");
-    let begin = Instant::now();
-    let mut vm = Vm::start(&qemu, &machine, &initramfs)?;
-    let finished = watch(&mut vm, spec, progress);
+    let mut starts = 0;
+    let (vm, finished, host_time) = loop {
+        starts += 1;
+        progress.stage("booting");
+        let begin = Instant::now();
+        let mut vm = Vm::start(&qemu, &machine, &initramfs)?;
+        let finished = watch(&mut vm, spec, progress);
+        match &finished {
+            Err(error) if starts < STARTS && !spec.virtual_time && error.is_qemus_own() => {
+                progress.note(&format!("QEMU failed, and is started again: {error}"));
+            }
+            _ => break (vm, finished, begin.elapsed()),
+        }
+    };
     let console = vm.console();
     if let Some(dir) = &spec.out_dir {
         // Evidence first: what follows may fail.
         write_atomic(&dir.join("console.log"), console.as_bytes())?;
     }
     let (head, boot_host_time) = finished?;
-    let host_time = begin.elapsed();
     let (report, files, kernel_log) = unpack(&vm.payload(head.payload_len)?)?;
     let result = RunResult {
         log_problems: log::problems(&kernel_log, &spec.allow),
@@ -396,6 +405,11 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
         payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || payload.starts_with(b"\xfd7zXZ\0");
     known.then_some(payload)
 }
+
+/// How often a machine is started at most. With several processors at the same time QEMU's own
+/// threads race: once in some hundred boots it ends with "`iotlb_to_section`: Assertion
+/// ``section_index < d->map.sections_nb' failed``" (10.0.2).
+const STARTS: u32 = 3;
 
 /// Waits for the guest's end; gives its last word and the host time of its boot.
 fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(Head, Duration)> {

@@ -1,7 +1,7 @@
 //! What a campaign of power cuts prints.
 
 use luc_report::text;
-use luc_report::torture::{Torment, Torture, Unfinished, document};
+use luc_report::torture::{Did, Torment, Torture, Unfinished, document};
 use luc_torture::{Loss, Summary};
 
 fn torment(policy: &str, losses: Vec<Loss>) -> Torment {
@@ -20,6 +20,10 @@ fn torment(policy: &str, losses: Vec<Loss>) -> Torment {
             fscks: 10,
             losses,
         },
+        did: (policy != "stock").then_some(Did {
+            held: 90,
+            copies: 12,
+        }),
         stock_loses: None,
     }
 }

@@ -97,6 +97,7 @@ pub struct Planner {
     files: Vec<OwnFile>,
     dirs: Vec<String>,
     script: VecDeque<Event>,
+    files_only: bool,
 }
 
 type Events = Option<Vec<Event>>;
@@ -113,7 +114,14 @@ impl Planner {
             files: Vec::new(),
             dirs: vec![own_dir(thread), COMMON.to_owned()],
             script: VecDeque::new(),
+            files_only: false,
         }
+    }
+
+    /// Has files synced where directories or all would be.
+    #[must_use]
+    pub fn files_only(self, files_only: bool) -> Self {
+        Self { files_only, ..self }
     }
 
     fn below(&mut self, end: u32) -> u32 {
@@ -130,15 +138,29 @@ impl Planner {
     pub fn next_event(&mut self) -> Event {
         for _ in 0..TRIES {
             if let Some(event) = self.script.pop_front() {
-                return event;
+                return self.as_asked(event);
             }
             if let Some(events) = self.draw() {
                 self.script.extend(events);
             }
         }
         // Nothing that was drawn was possible; this always is.
-        let dir = own_dir(self.thread);
-        self.script.pop_front().unwrap_or_else(|| sync_dir(dir))
+        let always = sync_dir(own_dir(self.thread));
+        let event = self.script.pop_front().unwrap_or(always);
+        self.as_asked(event)
+    }
+
+    /// The event, or the sync of a file in its place.
+    fn as_asked(&mut self, event: Event) -> Event {
+        let others =
+            matches!(&event, Event::Sync { target, .. } if !matches!(target, Target::File(_)));
+        if !self.files_only || !others {
+            return event;
+        }
+        let own = self.index(self.files.len());
+        // The shared files are always there.
+        let file = own.map_or(file_number(0, 0), |own| self.files[own].file);
+        self.sync_of(file)
     }
 
     fn draw(&mut self) -> Events {

@@ -48,6 +48,8 @@ pub struct Work {
     pub length: Length,
     /// Ends with a sync of the file system, so that everything is promised.
     pub sync_at_end: bool,
+    /// Sync files only, neither directories nor all.
+    pub files_only: bool,
 }
 
 /// What was done.
@@ -231,7 +233,7 @@ pub fn work_rank(work: &Work, rank: u32) -> Result<Done, WorkError> {
     };
     let hands: Result<Vec<_>, _> = (0..work.threads).map(|n| work.hand(first + n)).collect();
     let run = |mut hand: Hand| -> Result<Done, WorkError> {
-        let mut planner = Planner::new(work.seed, hand.thread, all);
+        let mut planner = Planner::new(work.seed, hand.thread, all).files_only(work.files_only);
         let goes_on = |done: &Done| match (work.length, deadline) {
             (Length::Operations(operations), _) => done.operations < operations,
             (Length::Time(_), deadline) => deadline.is_none_or(|end| Instant::now() < end),

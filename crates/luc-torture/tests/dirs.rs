@@ -32,6 +32,7 @@ impl Ground {
             seed,
             length: Length::Operations(operations),
             sync_at_end,
+            files_only: false,
         };
         Self { _top: top, work }
     }

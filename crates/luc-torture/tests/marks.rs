@@ -1,6 +1,7 @@
 //! Marks are read as they were written, or refused in one line.
 
 use luc_torture::mark::{Durability, Event, MARK_BYTES_MAX, Mark, MarkError, Placed, Target, read};
+use luc_torture::plan::Planner;
 use proptest::prelude::*;
 
 fn events() -> Vec<Event> {
@@ -159,4 +160,23 @@ proptest! {
         all.extend(bytes);
         prop_assert!(read(&all).is_err());
     }
+}
+
+/// Those that hurry a commit are left out where it was asked for, and syncs there are all the same.
+#[test]
+fn a_plan_for_files_only_syncs_nothing_else() {
+    let syncs = |files_only| {
+        let mut planner = Planner::new(1, 2, 6).files_only(files_only);
+        let events = (0..2000).map(|_| planner.next_event());
+        let targets = events.filter_map(|event| match event {
+            Event::Sync { target, .. } => Some(matches!(target, Target::File(_))),
+            _ => None,
+        });
+        let (files, others): (Vec<_>, Vec<_>) = targets.partition(|is_file| *is_file);
+        (files.len(), others.len())
+    };
+    let (files, others) = syncs(false);
+    assert!(files > 100 && others > 100, "{files} {others}");
+    let (more_files, others) = syncs(true);
+    assert!(more_files > files && others == 0, "{more_files} {others}");
 }

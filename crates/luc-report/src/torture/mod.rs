@@ -79,8 +79,34 @@ pub struct Torment {
     pub policy: String,
     /// What the cuts showed.
     pub summary: Summary,
+    /// What LUC did meanwhile; not known where it came and went.
+    #[serde(default)]
+    pub did: Option<Did>,
     /// Why the stock kernel loses on such file systems, where it does.
     pub stock_loses: Option<String>,
+}
+
+/// How much of what could lose something was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Did {
+    /// Commits held.
+    pub held: u64,
+    /// Blocks copied.
+    pub copies: u64,
+}
+
+impl Did {
+    /// From the file that the guest leaves.
+    fn of(files: &[(String, Vec<u8>)]) -> Option<Self> {
+        let is_it = |name: &str| name.rsplit('/').next() == Some(scenario::DID);
+        let (_, bytes) = files.iter().find(|(name, _)| is_it(name))?;
+        let text = std::str::from_utf8(bytes).ok()?;
+        let mut numbers = text.lines().map(str::parse);
+        Some(Self {
+            held: numbers.next()?.ok()?,
+            copies: numbers.next()?.ok()?,
+        })
+    }
 }
 
 /// A scenario that did not come to its end, or left something in the kernel log.
@@ -230,6 +256,7 @@ fn one(
         scenario: scenario.name().to_owned(),
         policy: scenario.policy_text(),
         summary,
+        did: Did::of(&result.files),
         stock_loses: scenario.stock_loses().map(str::to_owned),
     })
 }
@@ -248,6 +275,10 @@ fn summary(stdout: &str) -> Option<Summary> {
 /// A table of what was covered, and every loss in a line.
 pub fn document(torture: &Torture) -> Document {
     let number = |value: u64| Cell::new(value.to_string());
+    let did = |torment: &Torment, what: fn(Did) -> u64| {
+        let text = torment.did.map(|did| what(did).to_string());
+        Cell::new(text.unwrap_or_default())
+    };
     let row = |torment: &Torment| {
         let summary = &torment.summary;
         let lost = summary.losses.len();
@@ -258,6 +289,8 @@ pub fn document(torture: &Torture) -> Document {
             Cell::new(&torment.policy),
             number(summary.cuts),
             number(summary.flushes),
+            did(torment, |did| did.held),
+            did(torment, |did| did.copies),
             number(summary.syncs),
             number(summary.syncs_verified),
             number(summary.files),
@@ -266,13 +299,13 @@ pub fn document(torture: &Torture) -> Document {
         ]
     };
     let headings = [
-        "kernel", "scenario", "policy", "cuts", "flushes", "syncs", "verified", "files", "e2fsck",
-        "lost",
+        "kernel", "scenario", "policy", "cuts", "flushes", "held", "copies", "syncs", "verified",
+        "files", "e2fsck", "lost",
     ];
     let mut note = "Each scenario's disk has a volatile cache that keeps everything until it is \
 flushed. cuts: places of its record where the power was cut, around the ends of flushes and at \
-random; what was not durable there survived in none, all, or some of its sectors. syncs: calls that \
-the workload was told are done. verified: such promises checked, over all cuts. files: files read \
+random; what was not durable there survived in none, all, or some of its sectors. held, copies: \
+commits that LUC held and blocks that it copied, where it stayed. syncs: calls that the workload was told are done. verified: such promises checked, over all cuts. files: files read \
 back. lost: promises broken."
         .to_owned();
     for torment in &torture.torments {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use luc_lab::{Cell, Step};
 
+/// The file that tells what LUC did.
+pub const DID: &str = "did";
+
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
@@ -91,32 +94,51 @@ pub struct Scenario {
     pub policy: Option<&'static str>,
     /// LUC is switched off and on, and unloaded, all the time.
     pub churn: bool,
+    /// Only files are synced: nothing hurries LUC, which then copies all the time.
+    pub files_only: bool,
     kind: Kind,
 }
 
-fn scenario(kind: Kind, policy: Option<&'static str>, churn: bool) -> Scenario {
+fn scenario(kind: Kind, policy: Option<&'static str>) -> Scenario {
     Scenario {
         policy,
-        churn,
+        churn: false,
+        files_only: false,
         kind,
     }
 }
 
 /// All of them. Every kind of file system under LUC and under stock, the usual one under every
-/// policy, and with LUC coming and going.
+/// policy, and with LUC coming and going; and each with LUC copying all the time, where it does.
 pub fn scenarios() -> Vec<Scenario> {
-    let policies = ["luc", "pid", "static", "copyout"];
+    let calm = |kind, policy| Scenario {
+        files_only: true,
+        ..scenario(kind, Some(policy))
+    };
+    let policies = ["luc", "pid", "static"];
     let mut all: Vec<Scenario> = policies
         .into_iter()
-        .map(|policy| scenario(ORDERED, Some(policy), false))
+        .map(|policy| scenario(ORDERED, Some(policy)))
         .collect();
-    all.push(scenario(ORDERED, Some("luc"), true));
-    all.push(scenario(ORDERED, None, false));
+    all.push(Scenario {
+        churn: true,
+        ..scenario(ORDERED, Some("luc"))
+    });
+    all.push(scenario(ORDERED, None));
+    all.extend(["luc", "copyout"].map(|policy| calm(ORDERED, policy)));
     for kind in KINDS {
-        all.push(scenario(kind, Some("luc"), false));
-        all.push(scenario(kind, None, false));
+        all.push(scenario(kind, Some("luc")));
+        all.push(scenario(kind, None));
+        // LUC leaves fast commits alone.
+        all.extend((!kind.has_fast_commits()).then(|| calm(kind, "luc")));
     }
     all
+}
+
+impl Kind {
+    fn has_fast_commits(&self) -> bool {
+        self.mkfs.contains("fast_commit")
+    }
 }
 
 impl Scenario {
@@ -134,13 +156,17 @@ impl Scenario {
         }
     }
 
+    fn syncs(&self) -> &'static str {
+        if self.files_only { "--files-only" } else { "" }
+    }
+
     /// The policy as a table shows it.
     pub fn policy_text(&self) -> String {
         let policy = self.policy.unwrap_or("stock");
-        if self.churn {
-            format!("{policy} (on and off)")
-        } else {
-            policy.to_owned()
+        match (self.churn, self.files_only) {
+            (true, _) => format!("{policy} (on and off)"),
+            (_, true) => format!("{policy} (copying)"),
+            _ => policy.to_owned(),
         }
     }
 
@@ -156,8 +182,8 @@ impl Scenario {
 
     /// Why the stock kernel loses on such a file system, if it is known to.
     pub fn stock_loses(&self) -> Option<&'static str> {
-        let fast_commit = self.kind.mkfs.contains("fast_commit");
-        fast_commit.then_some("ext4 cannot replay some fast commits, and some it replays wrongly")
+        let fast_commits = self.kind.has_fast_commits();
+        fast_commits.then_some("ext4 cannot replay some fast commits, and some it replays wrongly")
     }
 
     /// What the kernel may say of the disks that are cut: each such cut counts as a loss.
@@ -178,6 +204,7 @@ impl Scenario {
             ("EXTERNAL", u8::from(self.kind.external_journal).to_string()),
             ("POLICY", self.policy.unwrap_or("stock").to_owned()),
             ("CHURN", u8::from(self.churn).to_string()),
+            ("SYNCS", self.syncs().to_owned()),
             ("THREADS", "6".to_owned()),
             ("PROCESSES", "2".to_owned()),
             ("OPS", ops.to_string()),
@@ -185,6 +212,7 @@ impl Scenario {
             ("FSCK_EVERY", "4".to_owned()),
             ("SEED", seed.to_string()),
             ("SIZE_MIB", self.kind.size_mib.to_string()),
+            ("DID", DID.to_owned()),
         ];
         Cell {
             name: "cuts".to_owned(),

@@ -4,7 +4,9 @@
 #   POLICY		of LUC, or stock for none
 #   EXTERNAL		1: the journal is a partition of its own
 #   CHURN		1: LUC is switched off and on, and unloaded, all the time
+#   SYNCS		what else the workload is told of syncs
 #   THREADS PROCESSES OPS CUTS FSCK_EVERY SEED SIZE_MIB
+#   DID			file for how many commits were held, and blocks copied
 # The last line is the summary as JSON.
 set -e
 disks=/sys/kernel/config/lucdisk
@@ -54,9 +56,12 @@ echo 1 > $disks/lucdisk0/record
 mkdir -p /t
 mount -t $FS -o "$MOUNT$journal_mount" $device /t
 
+# Copies are what might lose something: once a write was delayed they go on for ever, worth it or not.
+eager="--set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 --set copyout_adapt=0"
+
 churn() {
 	while :; do
-		luc on /t --policy $POLICY
+		luc on /t --policy $POLICY $eager
 		sleep 0.05
 		luc set /t policy copyout
 		sleep 0.05
@@ -68,16 +73,17 @@ churn() {
 case $POLICY:$CHURN in
 stock:*) ;;
 *:1) churn > /dev/null & churning=$! ;;
-*) luc on /t --policy $POLICY > /dev/null ;;
+*) luc on /t --policy $POLICY $eager > /dev/null ;;
 esac
 luc torture work --dir /t --acks /dev/lucdisk0-log --processes $PROCESSES \
-	--threads $THREADS --ops $OPS --seed $SEED >&2
+	--threads $THREADS --ops $OPS --seed $SEED $SYNCS >&2
 if [ "$churning" ]; then
 	kill $churning
 	wait $churning || true
 	luc off --all --unload > /dev/null 2>&1 || true
 elif [ $POLICY != stock ]; then
 	luc status >&2
+	cat /sys/fs/luc/*/counters/commits_held /sys/fs/luc/*/counters/copies > $LUC_OUT/$DID
 	luc off --all --unload > /dev/null
 fi
 echo 0 > $disks/lucdisk0/record

@@ -54,6 +54,10 @@ pub struct WorkArgs {
     /// End with a sync of the file system
     #[arg(long)]
     sync_at_end: bool,
+    /// Sync files only, neither directories nor the whole file system: these hurry commits, and where
+    /// commits are in a hurry LUC copies nothing
+    #[arg(long)]
+    files_only: bool,
     /// Do the part of this process only
     #[arg(long, hide = true)]
     rank: Option<u32>,
@@ -161,6 +165,7 @@ fn run_work(args: &WorkArgs, context: &mut Context) -> Result<(), Failure> {
             None => Length::Operations(args.ops),
         },
         sync_at_end: args.sync_at_end,
+        files_only: args.files_only,
     };
     let failed = |error: WorkError| work_failed(&args.dir, &error);
     if let Some(rank) = args.rank {
@@ -199,6 +204,9 @@ fn again(plan: &Work, rank: u32) -> Command {
         Length::Time(time) => ["--seconds".to_owned(), time.as_secs().to_string()],
     };
     command.args(length);
+    if plan.files_only {
+        command.arg("--files-only");
+    }
     for (option, value) in [
         ("--threads", u64::from(plan.threads)),
         ("--processes", u64::from(plan.processes)),

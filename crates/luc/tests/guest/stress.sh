@@ -22,6 +22,7 @@ meddle() {
 		knob setpoint_events $((turn * 7 % 20))
 		knob idle_timeout_us $((turn * 331 % 5000))
 		knob copyout_clean_runs $((1 + turn % 5))
+		knob copyout_adapt $((turn % 5 == 4))
 		knob mode "$([ $((turn % 7)) = 0 ] && echo observe || echo steer)"
 		cat $fs/counters/* $fs/knobs/* /sys/fs/luc/hooks > /dev/null
 		[ $((turn % 5)) = 0 ] && sync -f /mnt/0
@@ -37,8 +38,9 @@ reader=$!
 held=0 copies=0
 for policy in luc pid static copyout stock; do
 	knob policy $policy
-	# Most delays start copy-out; it stops and starts again.
+	# Most delays start copy-out, mostly without asking what it costs; it stops and starts again.
 	knob copyout_threshold_permille 0
+	knob copyout_adapt 0
 	touch /tmp/go
 	meddle &
 	meddler=$!
