@@ -85,9 +85,9 @@ fn every_verb_keeps_its_word_on_6_12() {
 #[test]
 fn the_last_thread_of_the_dead_is_waited_for() {
     const LEFT: &str = "luc bench create-fsync --threads 4 --seconds 100 /mnt/0 & \
-        while [ $(ls /proc/$!/task | wc -l) -le 4 ]; do sleep 0.1; done; \
-        sleep 1; kill -KILL $!; sleep 0.05; \
-        cat /proc/$!/stat; cat /proc/$!/task/*/stat | grep -c ' D '";
+        waiting() { cat /proc/$!/task/*/stat | grep -c ') D '; }; \
+        until [ $(waiting) -ge 2 ]; do sleep 0.05; done; \
+        kill -KILL $!; sleep 0.05; cat /proc/$!/stat; waiting";
     let words = ["lab", "run", "--kernel", "6.12", "--disk", "300ms:1"];
     match luc(&[&words[..], &["--", "sh", "-c", LEFT]].concat()) {
         // What the kernel says of a file system whose disk is gone has failed the run.

@@ -46,6 +46,9 @@ unmake
 # system goes first.
 away() {
 	make
+	# In memory, lest a create fail for want of a block of inodes, and end the load before an
+	# fsync could fail.
+	cat /dev/lucdisk0 > /dev/null
 	steer "$1"
 	syncers load /mnt/p 6 0.7 /tmp/acks > /tmp/load &
 	usleep 250000

@@ -370,11 +370,15 @@ pub fn run_jobs(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
         wrong.extend(cell_troubles(&result, job));
     }
     wrong.extend(log_troubles(&result.kernel_log, jobs));
+    let answer = Answer { result };
     if wrong.is_empty() {
-        Ok(Answer { result })
-    } else {
-        fail(format!("\n  {}", wrong.join("\n  ")))
+        return Ok(answer);
     }
+    // What was measured may say why.
+    for line in answer.told() {
+        println!("  {} {line}", spec.kernel);
+    }
+    fail(format!("\n  {}", wrong.join("\n  ")))
 }
 
 /// FAIL lines of a cell, or why it has none and yet did not pass.
