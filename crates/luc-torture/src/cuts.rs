@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
+use crate::kernel_log::KernelLog;
 use crate::mark::{self, MarkError, Placed};
 use crate::record::next;
 use crate::{DataMode, DirTree, History, Violation, verify};
@@ -280,12 +281,13 @@ impl Run<'_> {
         }
         self.summary.cuts += 1;
         self.summary.syncs_verified += self.history.syncs();
-        match self.mount() {
-            Ok(()) => {}
-            Err(error) => {
-                self.lost(cut, format!("does not mount: {error}"));
-                return Ok(());
-            }
+        let log = KernelLog::from_now();
+        if let Err(error) = self.mount() {
+            let said = log
+                .said()
+                .map_or_else(String::new, |said| format!(": {said}"));
+            self.lost(cut, format!("does not mount: {error}{said}"));
+            return Ok(());
         }
         let judged = verify(
             &DirTree::new(&self.cuts.at),

@@ -67,6 +67,7 @@ mod content;
 mod cuts;
 mod file_history;
 mod history;
+mod kernel_log;
 pub mod mark;
 mod moments;
 pub mod plan;
