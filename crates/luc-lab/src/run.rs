@@ -407,7 +407,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 }
 
 /// How often a machine is started at most. With several processors at the same time QEMU's own
-/// threads race: once in some hundred boots it ends with "`iotlb_to_section`: Assertion
+/// threads race: now and then it ends, at boot, with "`iotlb_to_section`: Assertion
 /// ``section_index < d->map.sections_nb' failed``" (10.0.2).
 const STARTS: u32 = 3;
 

@@ -3,6 +3,9 @@
 # Nobody keeps a file system busy by standing on it.
 cd /
 
+# For `luc on`: once a write was delayed copies go on for ever, worth it or not.
+always_copy="--set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 --set copyout_adapt=0"
+
 ok() {
 	echo "ok $*"
 }

@@ -45,8 +45,7 @@ load() { # number of the disk
 
 echo 0 > $debug/fail_page_alloc/min-order
 for disk in 0 1; do
-	luc on /mnt/$disk --policy copyout --set copyout_threshold_permille=0 \
-		--set copyout_clean_runs=1000000 --set copyout_adapt=0 > /dev/null
+	luc on /mnt/$disk --policy copyout $always_copy > /dev/null
 	enough $disk
 	copies=$(counter nullb$disk copies)
 	yes "$copies copies" test "$copies" -gt 0

@@ -11,8 +11,7 @@ stat() {
 
 is "the detector" 1 "$(stat enabled)"
 before=$(stat setup_watchpoints)
-luc on /mnt/0 --set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 \
-	--set copyout_adapt=0 > /dev/null
+luc on /mnt/0 $always_copy > /dev/null
 mkdir /mnt/0/calls
 for policy in luc static copyout pid; do
 	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"

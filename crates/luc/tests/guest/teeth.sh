@@ -7,8 +7,7 @@ for turn in 1 2 3; do
 	luc on /mnt/0 > /dev/null
 	yes "on and off in turn $turn" luc off --all --unload
 done
-luc on /mnt/0 --set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 \
-	--set copyout_adapt=0 > /dev/null
+luc on /mnt/0 $always_copy > /dev/null
 # Copies are made once a write was delayed, which a slow guest has to wait for; the
 # more so where commits are held.
 for round in 1 2 3 4 5 6 7 8; do
