@@ -33,6 +33,7 @@
 	LUC_COUNTER(copies, TOTAL, "metadata buffers copied out") \
 	LUC_COUNTER(copy_ns, TOTAL, "time that commits spent copying out") \
 	LUC_COUNTER(copies_failed, TOTAL, "metadata buffers not copied out because memory was short") \
+	LUC_COUNTER(copies_over_max, TOTAL, "metadata buffers not copied out because their commit had copied copyout_buffers_max") \
 	LUC_COUNTER(setpoint_events, GAUGE, "sync events per commit aimed for at the last commit") \
 	LUC_COUNTER(batch_events, GAUGE, "sync events that the last commit served") \
 	LUC_COUNTER(hold_ns, GAUGE, "time that the PID controller allows the next commit to be held") \

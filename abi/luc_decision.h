@@ -62,6 +62,8 @@ enum luc_trial_phase {
 	LUC_FIELD(calls, "sync calls begun since the attach, 0 if they are not seen") \
 	LUC_FIELD(last_event_ns, "time of the latest sync event, 0 if none") \
 	LUC_FIELD(commit_avg_ns, "average duration of a commit, 0 if unknown") \
+	LUC_FIELD(age_ns, "how long ago the transaction was begun") \
+	LUC_FIELD(same_task, "1 if the task that asked for this commit is the one that synced last before it") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
 	LUC_FIELD(writes, "journal handles of the finished transaction") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
@@ -73,11 +75,11 @@ enum luc_trial_phase {
 /* What it remembers between steps. */
 #define LUC_STATE_FIELDS(LUC_FIELD) \
 	LUC_FIELD(open_ns, "when the current batch was opened") \
-	LUC_FIELD(target_events, "set point r of the current batch") \
-	LUC_FIELD(bound_ns, "longest time the current batch may be held, 0 if it was complete at once") \
+	LUC_FIELD(setpoint_now_events, "set point r of the current batch") \
+	LUC_FIELD(limit_ns, "longest time the current batch may be held, 0 if it was complete at once") \
 	LUC_FIELD(wait_ns, "time the current batch may be held") \
 	LUC_FIELD(idle_ns, "idle timeout of the current batch") \
-	LUC_FIELD(resets, "policy static: restarts of the idle timer") \
+	LUC_FIELD(resets, "batching static: restarts of the idle timer") \
 	LUC_FIELD(seen_events, "sync events at the last look") \
 	LUC_FIELD(seen_event_ns, "latest sync event at the last look") \
 	LUC_FIELD(opened_events, "sync events when the batch was opened") \
@@ -117,7 +119,6 @@ enum luc_trial_phase {
 #define LUC_OUTPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(reason, "enum luc_reason; HOLD: wait until wake_ns") \
 	LUC_FIELD(wake_ns, "when to look again at the latest") \
-	LUC_FIELD(limit_ns, "longest time this commit may be held") \
 	LUC_FIELD(e_milli, "error r - d, thousandths of a sync event") \
 	LUC_FIELD(dt_milli, "length of this step in average steps, thousandths") \
 	LUC_FIELD(p_milli, "proportional term") \

@@ -14,34 +14,26 @@
 #ifndef LUC_KNOBS_H
 #define LUC_KNOBS_H
 
+#include "luc_controllers.h"
 #include "luc_types.h"
-
-/* LUC_POLICY(enumerator, text, help) in the order of their values. */
-#define LUC_POLICIES(LUC_POLICY) \
-	LUC_POLICY(STOCK, "stock", "leave the file system as the kernel runs it") \
-	LUC_POLICY(STATIC, "static", "hold each commit until sync requests pause for static_idle_us") \
-	LUC_POLICY(PID, "pid", "hold each commit under PID control of sync events per commit") \
-	LUC_POLICY(COPYOUT, "copyout", "copy metadata out while writers get blocked") \
-	LUC_POLICY(LUC, "luc", "pid and copyout together")
 
 #define LUC_MODES(LUC_MODE) \
 	LUC_MODE(OBSERVE, "observe", "decide and record, change nothing") \
 	LUC_MODE(STEER, "steer", "carry the decisions out")
 
-#define LUC_ENUMERATOR(prefix, name) LUC_##prefix##_##name
-#define LUC_POLICY_ENUMERATOR(name, text, help) LUC_ENUMERATOR(POLICY, name),
-#define LUC_MODE_ENUMERATOR(name, text, help) LUC_ENUMERATOR(MODE, name),
+#define LUC_MODE_ENUMERATOR(name, text, help) LUC_MODE_##name,
 
-enum luc_policy { LUC_POLICIES(LUC_POLICY_ENUMERATOR) LUC_POLICY_NR };
 enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 
 #define LUC_KNOBS(LUC_KNOB) \
-	LUC_KNOB(policy, ENUM, 0, LUC_POLICY_NR - 1, LUC_POLICY_LUC, \
-		 "what LUC does: stock, static, pid, copyout or luc") \
+	LUC_KNOB(batching, ENUM, 0, LUC_BATCHING_NR - 1, LUC_BATCHING_PID, \
+		 "which controller decides when a commit starts") \
+	LUC_KNOB(copyout, ENUM, 0, LUC_COPYOUT_NR - 1, LUC_COPYOUT_AUTO, \
+		 "which controller decides whether commits write copies of metadata") \
 	LUC_KNOB(mode, ENUM, 0, LUC_MODE_NR - 1, LUC_MODE_STEER, \
 		 "observe only measures, steer acts") \
 	LUC_KNOB(setpoint_events, INT, 0, 1000000, 0, \
-		 "sync events per commit to aim for; 0 finds it automatically") \
+		 "sync events per commit to aim for; 0 finds it automatically (batching published: aims at none)") \
 	LUC_KNOB(kp_milli, INT, 0, 100000, 800, \
 		 "proportional gain of the PID controller, thousandths") \
 	LUC_KNOB(ki_milli, INT, 0, 100000, 250, \
@@ -55,13 +47,17 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(delay_limit_percent, INT, 0, 1000, 100, \
 		 "longest time a commit may be held, as a share of the average commit time; more while tasks are inside a sync call") \
 	LUC_KNOB(static_idle_us, INT, 0, 1000000, 1000, \
-		 "policy static: a held commit starts when no sync event came for this long") \
+		 "batching static: a held commit starts when no sync event came for this long") \
 	LUC_KNOB(static_resets_max, INT, 0, 1000000, 1000, \
-		 "policy static: how many sync events may restart the idle timer of one commit") \
+		 "batching static: how many sync events may restart the idle timer of one commit") \
+	LUC_KNOB(age_limit_us, INT, 0, 1000000, 15000, \
+		 "batching age: average commit time counts for so long at most, as jbd2's max_batch_time") \
 	LUC_KNOB(copyout_threshold_permille, INT, 0, 1000, 50, \
 		 "copy-out starts when more than this share of a commit's writes was delayed") \
 	LUC_KNOB(copyout_clean_runs, INT, 1, 1000000, 4, \
 		 "copy-out stops after this many commits in a row without a delayed write") \
+	LUC_KNOB(copyout_buffers_max, INT, 0, 1000000, 2048, \
+		 "metadata buffers that one commit copies out at most") \
 	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 1, \
 		 "stop copy-out where copies cost more than they save; double the clean runs asked for each time it proves to have stopped too early")
 

@@ -35,6 +35,9 @@ struct module {
 	luc_u32 tid, batch_tid;
 	luc_u32 waits[TASKS];
 	luc_s64 batch_events, batch_wait_ns, last_event_ns, calls;
+	luc_s64 begun_ns;		/* the running transaction ... */
+	luc_u32 last_task;		/* ... and who synced last */
+	int same_task;
 	luc_s64 arrivals, entries;	/* ever */
 	luc_s64 commit_avg_ns;
 	luc_s64 writes, writes_delayed, writes_delay_ns, writes_saved;
@@ -89,10 +92,12 @@ static void arrive(struct module *m, luc_u32 task, luc_u32 tid)
 		m->batch_tid = tid;
 		m->batch_events = 0;
 		m->batch_wait_ns = 0;
+		m->same_task = m->last_task == task;
 	}
 	if (m->batch_tid == tid) {
 		m->batch_events++;
 		m->last_event_ns = m->now_ns;
+		m->last_task = task;
 	}
 }
 
@@ -120,6 +125,8 @@ static void sense(struct module *m)
 	in->last_event_ns = in->events ? m->last_event_ns : 0;
 	in->expected_events = luc_returns_expected(r, m->tid, &in->syncing_events);
 	in->commit_avg_ns = m->commit_avg_ns;
+	in->age_ns = m->now_ns - m->begun_ns;
+	in->same_task = in->events && m->same_task;
 	in->urgent = m->urgent;
 	must(within(in->syncing_events, 0, LUC_RETURNS_SLOTS));
 	must(in->syncing_events <= m->entries);
@@ -148,15 +155,12 @@ static void step(struct module *m, enum luc_step which, const struct luc_input *
 {
 	struct luc_state before = m->state;
 
-	if (which == LUC_STEP_COPYOUT)
-		luc_copyout_step(&m->params_now, &m->state, in, out);
-	else
-		luc_batch_step(which, &m->params_now, &m->state, in, out);
+	luc_control_step(which, &m->params_now, &m->state, in, out);
 	check_answer(which, &m->params_now, &before, &m->state, in, out);
 	check_state(&m->state);
 	mix(&m->sum, (luc_u64)out->reason << 8 | (luc_u64)which);
 	mix(&m->sum, (luc_u64)since_begin(m, out->wake_ns));
-	mix(&m->sum, (luc_u64)out->limit_ns);
+	mix(&m->sum, (luc_u64)m->state.limit_ns);
 	mix(&m->sum, (luc_u64)out->u_ns);
 	mix(&m->sum, (luc_u64)out->copy);
 }
@@ -226,7 +230,7 @@ static void check_reason(const struct module *m, luc_s64 reason)
 		must(m->now_ns - s->open_ns >= s->wait_ns);
 		break;
 	case LUC_REASON_IDLE:
-		must(m->now_ns - seen_ns >= s->idle_ns);
+		must(!by_pid(&m->params_now) || m->now_ns - seen_ns >= s->idle_ns);
 		must(!by_pid(&m->params_now) || !m->sensed.syncing_events);
 		break;
 	case LUC_REASON_URGENT:
@@ -234,7 +238,7 @@ static void check_reason(const struct module *m, luc_s64 reason)
 		break;
 	default:
 		must(reason == LUC_REASON_SETPOINT);
-		must(m->sensed.events >= s->target_events);
+		must(m->sensed.events >= luc_complete_events(&m->params_now, s));
 	}
 }
 
@@ -300,13 +304,13 @@ static void copyout(struct module *m)
 	m->commit_events = m->sensed.events;
 	/* The module leaves idle steps out; check_answer() shows that it may. */
 	step(m, LUC_STEP_COPYOUT, &in, &out);
-	must(!out.copy || !in.urgent);
+	must(m->params_now.copyout != LUC_COPYOUT_AUTO || !out.copy || !in.urgent);
 }
 
 /* As luc_on_commit(), and what the journal does then. */
 static void commit_for(struct module *m, int keeps, luc_s64 took_ns)
 {
-	int steers = m->params.mode == LUC_MODE_STEER && m->params.policy != LUC_POLICY_STOCK;
+	int steers = m->params.mode == LUC_MODE_STEER;
 	luc_s64 reason;
 	struct luc_output out;
 
@@ -329,6 +333,7 @@ static void commit_for(struct module *m, int keeps, luc_s64 took_ns)
 	pass_time(m, took_ns);
 	m->commit_avg_ns = m->commit_avg_ns ? (took_ns + 3 * m->commit_avg_ns) / 4 : took_ns;
 	m->tid++;
+	m->begun_ns = m->now_ns;
 	m->urgent = 0;
 }
 
@@ -368,7 +373,8 @@ static void steady(struct module *m, unsigned int rounds)
 
 static luc_u64 module_run(struct bytes in, luc_s64 begin_ns)
 {
-	struct module m = { .in = in, .begin_ns = begin_ns, .now_ns = begin_ns, .tid = 2 };
+	struct module m = { .in = in, .begin_ns = begin_ns, .now_ns = begin_ns,
+			    .begun_ns = begin_ns, .tid = 2 };
 	uint8_t start = take(&m.in);
 
 	luc_params_init(&m.params);
@@ -376,8 +382,10 @@ static luc_u64 module_run(struct bytes in, luc_s64 begin_ns)
 	if (start & 1)
 		m.tid = 0xfffffff0u;	/* about to wrap */
 	m.batch_tid = m.tid - 1;
-	if (start & 2)
-		m.params.policy = take(&m.in) % LUC_POLICY_NR;
+	if (start & 2) {
+		m.params.batching = take(&m.in) % LUC_BATCHING_NR;
+		m.params.copyout = take(&m.in) % LUC_COPYOUT_NR;
+	}
 	while (bytes_left(&m.in)) {
 		uint8_t op = take(&m.in);
 
@@ -460,10 +468,7 @@ static luc_u64 madman_run(struct bytes in)
 			input.expected_events = luc_returns_expected(&returns, take(&in),
 								     &input.syncing_events);
 		before = state;
-		if ((op & 3) == LUC_STEP_COPYOUT)
-			luc_copyout_step(&params, &state, &input, &out);
-		else
-			luc_batch_step(op & 3, &params, &state, &input, &out);
+		luc_control_step(op & 3, &params, &state, &input, &out);
 		check_answer(op & 3, &params, &before, &state, &input, &out);
 		mix(&sum, (luc_u64)out.reason);
 		mix(&sum, (luc_u64)out.wake_ns);

@@ -6,8 +6,7 @@
 #ifndef LUC_FUZZ_CONTROL_CHECK_H
 #define LUC_FUZZ_CONTROL_CHECK_H
 
-#include "../control/luc_batch.h"
-#include "../control/luc_copyout.h"
+#include "../control/luc_control.h"
 #include "../control/luc_pid.h"
 #include "harness.h"
 
@@ -18,7 +17,7 @@ static inline int within(luc_s64 value, wide min, wide max)
 
 static inline int by_pid(const struct luc_params *p)
 {
-	return p->policy == LUC_POLICY_PID || p->policy == LUC_POLICY_LUC;
+	return p->batching == LUC_BATCHING_PID;
 }
 
 /* The knob delay_limit_us: nothing is held for longer. */
@@ -29,14 +28,17 @@ static inline wide knob_limit_ns(const struct luc_params *p)
 	return limit > INT64_MAX ? INT64_MAX : limit;
 }
 
-/* The essay's bound on a hold: C (1 + k/n), 4 C at most, C as the knob scales it. */
+/*
+ * The longest that a commit may be held. For LUC's own controller its essay's bound:
+ * C (1 + k/n), 4 C at most, C as the knob scales it.
+ */
 static inline wide hold_limit_ns(const struct luc_params *p, const struct luc_input *in)
 {
 	wide commit = (wide)in->commit_avg_ns * p->delay_limit_percent / 100;
 	wide here = in->events > 1 ? in->events : 1;
 	wide limit = commit;
 
-	if (p->policy == LUC_POLICY_STATIC)
+	if (!by_pid(p))
 		return knob_limit_ns(p);
 	if (in->syncing_events > 0)
 		limit += commit * in->syncing_events / here;
@@ -66,32 +68,31 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 
 	must(within(out->reason, 0, LUC_REASON_NR - 1));
 	must(within(out->copy, 0, 1));
-	must(within(out->limit_ns, 0, knob_limit_ns(p)));
 	must(held || !out->wake_ns);
 	switch (step) {
 	case LUC_STEP_OPEN:
 		must(!held || (!in->urgent && out->wake_ns <= hold_end_ns(after, after->wait_ns, p)));
-		must(!held || by_pid(p) || p->policy == LUC_POLICY_STATIC);
+		must(!held || (p->batching != LUC_BATCHING_OFF &&
+			       within(p->batching, 0, LUC_BATCHING_NR - 1)));
 		must(held == (after->wait_ns != 0));
 		must(within(after->wait_ns, 0, knob_limit_ns(p)));
 		break;
 	case LUC_STEP_POLL:
 		must(!held || (!in->urgent && in->now_ns < out->wake_ns));
 		must(!held || out->wake_ns <= hold_end_ns(before, before->wait_ns, p));
-		must(in->urgent || luc_batch_met(p, after, in->events) ==
+		must(in->urgent || (in->events >= luc_complete_events(p, after)) ==
 				   (out->reason == LUC_REASON_SETPOINT));
 		break;
 	case LUC_STEP_CLOSE:
 		must(out->reason == LUC_REASON_NOW);
 		must(before->hold_ns < -1 || after->hold_ns >= -1);
-		must(!by_pid(p) || before->hold_ns > out->limit_ns ||
-		     after->hold_ns <= out->limit_ns);
+		must(before->hold_ns > knob_limit_ns(p) || after->hold_ns <= knob_limit_ns(p));
 		must(after->integral_milli == before->integral_milli ||
 		     within(after->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
 		break;
 	default:
 		must(!out->copy || after->copy_active == LUC_COPY_ON);
-		if (luc_copyout_idle(before, in))
+		if (luc_copyout_is_idle(p, before, in))
 			must(!out->copy && !memcmp(before, after, sizeof(*after)));
 	}
 	/* Two controllers in one struct: neither touches what is the other's. */
@@ -118,7 +119,7 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 /* What a state is that began as luc_state_init() made it, under knobs in bounds. */
 static inline void check_state(const struct luc_state *s)
 {
-	must(s->wait_ns >= 0 && s->bound_ns >= 0 && s->idle_ns >= 0 && s->resets >= 0);
+	must(s->wait_ns >= 0 && s->limit_ns >= 0 && s->idle_ns >= 0 && s->resets >= 0);
 	must(within(s->hold_ns, -1, 1000000 * LUC_NS_PER_US));
 	must(within(s->wait_ns, 0, 1000000 * LUC_NS_PER_US));
 	must(s->gap_ns >= 0 && s->step_ns >= 0);

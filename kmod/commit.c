@@ -30,8 +30,7 @@
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 
-#include "../control/luc_batch.h"
-#include "../control/luc_copyout.h"
+#include "../control/luc_control.h"
 #include "luc.h"
 #include "trace.h"
 
@@ -43,6 +42,7 @@ struct luc_commit {
 	bool kept;			/* by a reference, because we slept */
 	struct luc_input in;		/* what was last sensed */
 	tid_t tid;			/* 0: no transaction to commit */
+	ktime_t begun;			/* when that transaction was begun */
 };
 
 static bool luc_transaction_full(const transaction_t *t, const journal_t *journal)
@@ -65,6 +65,7 @@ static bool luc_journal_urgent(struct luc_commit *c)
 	read_lock(&journal->j_state_lock);
 	t = journal->j_running_transaction;
 	c->tid = t ? t->t_tid : 0;
+	c->begun = t ? t->t_start_time : 0;
 	urgent = (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
 		 journal->j_barrier_count > 0 ||
 		 waitqueue_active(&journal->j_wait_transaction_locked) ||
@@ -95,20 +96,15 @@ static void luc_commit_sense(struct luc_commit *c)
 	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
 	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid,
 						     &c->in.syncing_events);
-	urgent |= luc_is_urgent(fs, c->tid);
+	c->in.same_task = c->in.events && fs->batch_same_task;
+	if (luc_is_urgent(fs, c->tid))
+		urgent = true;
+	else if (c->tid)
+		fs->urgent = false;	/* long ago: its number must not come round */
 	spin_unlock(&fs->lock);
+	c->in.age_ns = c->in.now_ns - ktime_to_ns(c->begun);
 	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
 	c->in.urgent = urgent || READ_ONCE(fs->gone);
-}
-
-/* The controller that a step belongs to. */
-static void luc_law(struct luc_fs *fs, enum luc_step step,
-		    const struct luc_input *in, struct luc_output *out)
-{
-	if (step == LUC_STEP_COPYOUT)
-		luc_copyout_step(&fs->params_now, &fs->state, in, out);
-	else
-		luc_batch_step(step, &fs->params_now, &fs->state, in, out);
 }
 
 /*
@@ -126,7 +122,7 @@ static noinline void luc_step_recorded(struct luc_commit *c, enum luc_step step,
 	d.params = fs->params_now;
 	d.in = *in;
 	d.state = fs->state;
-	luc_law(fs, step, in, out);
+	luc_control_step(step, &fs->params_now, &fs->state, in, out);
 	d.out = *out;
 	trace_luc_decision(fs->dev, c->tid, &d);
 }
@@ -134,10 +130,12 @@ static noinline void luc_step_recorded(struct luc_commit *c, enum luc_step step,
 static void luc_step(struct luc_commit *c, enum luc_step step,
 		     const struct luc_input *in, struct luc_output *out)
 {
+	struct luc_fs *fs = c->fs;
+
 	if (trace_luc_decision_enabled())
 		luc_step_recorded(c, step, in, out);
 	else
-		luc_law(c->fs, step, in, out);
+		luc_control_step(step, &fs->params_now, &fs->state, in, out);
 }
 
 /* From now on an arrival that completes the batch pokes us. */
@@ -148,10 +146,9 @@ static void luc_hold_begin(struct luc_commit *c)
 	spin_lock(&fs->lock);
 	fs->held = true;
 	fs->held_tid = c->tid;
-	fs->held_target = fs->params_now.policy == LUC_POLICY_STATIC ?
-			  S64_MAX : fs->state.target_events;
-	/* Either may have come between the step and here. */
-	fs->poked = luc_events_of(fs, c->tid) >= fs->held_target ||
+	fs->held_complete = luc_complete_events(&fs->params_now, &fs->state);
+	/* Recheck: the last arrival or an urgent wait may have come since OPEN. */
+	fs->poked = luc_events_of(fs, c->tid) >= fs->held_complete ||
 		    luc_is_urgent(fs, c->tid);
 	spin_unlock(&fs->lock);
 }
@@ -219,13 +216,6 @@ static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
 	return reason;
 }
 
-/* The policies that copy out, whatever the mode. */
-static bool luc_copies(const struct luc_params *params)
-{
-	return params->policy == LUC_POLICY_COPYOUT ||
-	       params->policy == LUC_POLICY_LUC;
-}
-
 static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
 {
 	struct luc_fs *fs = c->fs;
@@ -233,6 +223,7 @@ static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
 
 	luc_step(c, LUC_STEP_COPYOUT, in, &out);
 	luc_copyout_set(fs, out.copy && luc_steers(&fs->params_now));
+	fs->copies_left = fs->params_now.copyout_buffers_max;
 	luc_gauge(fs, copyout_active, out.copy);
 }
 
@@ -260,7 +251,7 @@ static void luc_commit_copyout(struct luc_commit *c)
 	fs->writes_saved_seen = saved;
 	fs->copy_ns_seen = copy_ns;
 	luc_count(fs, writes, in.writes);
-	if (luc_copies(&fs->params_now) && !luc_copyout_idle(&fs->state, &in)) {
+	if (!luc_copyout_is_idle(&fs->params_now, &fs->state, &in)) {
 		luc_copyout_decide(c, &in);
 		return;
 	}
@@ -269,7 +260,7 @@ static void luc_commit_copyout(struct luc_commit *c)
 }
 
 static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
-			       s64 waited_ns)
+			       s64 held_ns)
 {
 	struct luc_fs *fs = c->fs;
 
@@ -290,12 +281,12 @@ static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
 	default:
 		luc_count(fs, closed_now, 1);
 	}
-	if (waited_ns) {
+	if (held_ns) {
 		luc_count(fs, commits_held, 1);
-		luc_count(fs, held_ns, waited_ns);
-		luc_count_max(&fs->counters[LUC_COUNTER_held_max_ns], waited_ns);
+		luc_count(fs, held_ns, held_ns);
+		luc_count_max(&fs->counters[LUC_COUNTER_held_max_ns], held_ns);
 	}
-	luc_gauge(fs, setpoint_events, fs->state.target_events);
+	luc_gauge(fs, setpoint_events, fs->state.setpoint_now_events);
 	luc_gauge(fs, batch_events, c->in.events);
 	luc_gauge(fs, hold_ns, max_t(s64, fs->state.hold_ns, 0));
 	luc_gauge(fs, gap_avg_ns, fs->state.gap_ns);
@@ -307,7 +298,7 @@ static void luc_commit_batch(struct luc_commit *c)
 	bool steers = luc_steers(&c->fs->params_now);
 	enum luc_reason reason;
 	struct luc_output out;
-	s64 waited_ns = 0;
+	s64 held_ns = 0;
 
 	luc_step(c, LUC_STEP_OPEN, &c->in, &out);
 	reason = out.reason;
@@ -315,13 +306,13 @@ static void luc_commit_batch(struct luc_commit *c)
 		u64 begin = ktime_get_ns();
 
 		reason = luc_hold(c, &out);
-		waited_ns = ktime_get_ns() - begin;
+		held_ns = ktime_get_ns() - begin;
 	}
 	luc_step(c, LUC_STEP_CLOSE, &c->in, &out);
 	c->fs->closed_events = c->in.events;
-	luc_commit_account(c, reason, waited_ns);
+	luc_commit_account(c, reason, held_ns);
 	trace_luc_commit(c->fs->dev, c->tid, c->in.events,
-			 c->fs->state.target_events, waited_ns, reason, steers);
+			 c->fs->state.setpoint_now_events, held_ns, reason, steers);
 }
 
 /*

@@ -34,7 +34,8 @@
 #include "luc.h"
 #include "trace.h"
 
-#define LUC_COPY_GFP (GFP_NOFS | __GFP_NORETRY | __GFP_NOWARN)
+/* No direct reclaim: everybody's fsync waits for the task that would do it. */
+#define LUC_COPY_GFP (GFP_NOWAIT | __GFP_NOWARN)
 
 #ifdef LUC_HAVE_JBD2_ALLOC
 /*
@@ -131,6 +132,12 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 	bool used = false;
 	char *copy;
 
+	/* Only the committing task is here: no lock. */
+	if (fs->copies_left <= 0) {
+		luc_count(fs, copies_over_max, 1);
+		return;
+	}
+	fs->copies_left--;
 	/* Allocate first: b_state_lock is a spinlock. */
 	copy = luc_copy_alloc(size);
 	if (!copy) {

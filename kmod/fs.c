@@ -15,7 +15,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "../control/luc_batch.h"
+#include "../control/luc_control.h"
 #include "luc.h"
 
 DEFINE_MUTEX(luc_mutex);

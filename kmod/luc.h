@@ -52,7 +52,10 @@ struct luc_fs {
 	struct luc_params params;
 	bool params_new;		/* changed since params_now was taken */
 	struct luc_returns returns;
-	u32 batch_tid;			/* transaction that events belong to */
+	u32 batch_tid;			/* transaction that events belong to ... */
+	bool batch_known;		/* ... once there was one */
+	bool batch_same_task;		/* opened by the task that synced last */
+	pid_t last_task;		/* ... which is this one */
 	s64 batch_events;
 	s64 first_event_ns;
 	s64 last_event_ns;
@@ -60,7 +63,7 @@ struct luc_fs {
 	s64 calls;			/* sync calls begun */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
-	s64 held_target;		/* its holder is poked at so many events */
+	s64 held_complete;		/* its holder is poked at so many events */
 	u32 urgent_tid;			/* newest that somebody waits for ... */
 	bool urgent;			/* ... who may not be kept waiting */
 	bool poked;			/* the holder has a reason to look */
@@ -79,7 +82,8 @@ struct luc_fs {
 	s64 copy_ns_seen;
 	s64 closed_events;		/* of the last commit */
 
-	bool copy_now;			/* the commit under way copies out */
+	bool copy_now;			/* the commit under way copies out ... */
+	s64 copies_left;		/* ... so many more buffers */
 	atomic64_t counters[LUC_COUNTER_NR];
 };
 
@@ -113,6 +117,7 @@ static inline s64 luc_wait_of(const struct luc_fs *fs, tid_t tid, s64 now_ns)
 			fs->after_first_ns : 0;
 }
 
+/* Under fs->lock. */
 static inline bool luc_is_urgent(const struct luc_fs *fs, tid_t tid)
 {
 	return fs->urgent && tid_geq(fs->urgent_tid, tid);
@@ -122,7 +127,7 @@ static inline bool luc_is_urgent(const struct luc_fs *fs, tid_t tid)
 void luc_commit_poke(struct luc_fs *fs);
 static inline bool luc_steers(const struct luc_params *params)
 {
-	return params->mode == LUC_MODE_STEER && params->policy != LUC_POLICY_STOCK;
+	return params->mode == LUC_MODE_STEER;
 }
 
 /* hooks.c */

@@ -60,7 +60,7 @@ static bool luc_counted_for(u64 mark, tid_t tid)
 static bool luc_completes_batch(struct luc_fs *fs, tid_t tid)
 {
 	if (!fs->held || fs->held_tid != tid || fs->poked ||
-	    fs->batch_events < fs->held_target)
+	    fs->batch_events < fs->held_complete)
 		return false;
 	fs->poked = true;
 	return true;
@@ -74,15 +74,19 @@ static void luc_arrive(struct luc_fs *fs, tid_t tid)
 	spin_lock(&fs->lock);
 	if (luc_returns_arrive(&fs->returns, current->pid, tid)) {
 		luc_count(fs, sync_events, 1);
-		if (fs->batch_tid != tid && tid_gt(tid, fs->batch_tid)) {
+		/* Numbers wrap: before the first one, none is older or newer. */
+		if (!fs->batch_known || tid_gt(tid, fs->batch_tid)) {
+			fs->batch_known = true;
 			fs->batch_tid = tid;
 			fs->batch_events = 0;
+			fs->batch_same_task = fs->last_task == current->pid;
 			fs->first_event_ns = now;
 			fs->after_first_ns = 0;
 		}
 		if (fs->batch_tid == tid) {
 			fs->batch_events++;
 			fs->last_event_ns = now;
+			fs->last_task = current->pid;
 			fs->after_first_ns += now - fs->first_event_ns;
 			complete = luc_completes_batch(fs, tid);
 		}

@@ -17,15 +17,17 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
-#include "../control/luc_batch.h"
+#include "../control/luc_control.h"
 #include "luc.h"
 
 struct kobject *luc_kobj;
 
 /* Values of ENUM knobs by name. */
-#define LUC_TEXT(name, text, help) text,
-static const char *const luc_policy_text[] = { LUC_POLICIES(LUC_TEXT) };
-static const char *const luc_mode_text[] = { LUC_MODES(LUC_TEXT) };
+#define LUC_CONTROLLER_TEXT(NAME, name, knobs, help) #name,
+#define LUC_MODE_TEXT(name, text, help) text,
+static const char *const luc_texts_batching[] = { LUC_BATCHINGS(LUC_CONTROLLER_TEXT) };
+static const char *const luc_texts_copyout[] = { LUC_COPYOUTS(LUC_CONTROLLER_TEXT) };
+static const char *const luc_texts_mode[] = { LUC_MODES(LUC_MODE_TEXT) };
 
 enum luc_knob_kind { LUC_KIND_ENUM, LUC_KIND_BOOL, LUC_KIND_INT };
 
@@ -33,16 +35,15 @@ struct luc_knob {
 	const char *name;
 	enum luc_knob_kind kind;
 	s64 min, max;
+	const char *const *texts;	/* of an ENUM, one for each value */
 };
 
+#define LUC_TEXTS_ENUM(name) luc_texts_##name
+#define LUC_TEXTS_BOOL(name) NULL
+#define LUC_TEXTS_INT(name) NULL
 #define LUC_KNOB_ROW(name, kind, min, max, dflt, help) \
-	{ #name, LUC_KIND_##kind, min, max },
+	{ #name, LUC_KIND_##kind, min, max, LUC_TEXTS_##kind(name) },
 static const struct luc_knob luc_knob[] = { LUC_KNOBS(LUC_KNOB_ROW) };
-
-static const char *const *luc_knob_texts(int index)
-{
-	return index == LUC_KNOB_policy ? luc_policy_text : luc_mode_text;
-}
 
 static int luc_knob_value(int index, const char *text, s64 *value)
 {
@@ -52,7 +53,7 @@ static int luc_knob_value(int index, const char *text, s64 *value)
 
 	switch (k->kind) {
 	case LUC_KIND_ENUM:
-		err = __sysfs_match_string(luc_knob_texts(index), k->max + 1, text);
+		err = __sysfs_match_string(k->texts, k->max + 1, text);
 		if (err < 0)
 			return -EINVAL;
 		*value = err;
@@ -106,7 +107,7 @@ static ssize_t luc_knob_show(struct kobject *kobj, struct kobj_attribute *attr,
 	value = *luc_knob_slot(&fs->params, index);
 	spin_unlock(&fs->lock);
 	if (luc_knob[index].kind == LUC_KIND_ENUM)
-		return sysfs_emit(buf, "%s\n", luc_knob_texts(index)[value]);
+		return sysfs_emit(buf, "%s\n", luc_knob[index].texts[value]);
 	return sysfs_emit(buf, "%lld\n", value);
 }
 

@@ -21,15 +21,15 @@ const char *luc_trace_values(struct trace_seq *p, const s64 *values);
 #endif
 
 TRACE_EVENT(luc_commit,
-	TP_PROTO(dev_t dev, u32 tid, s64 events, s64 target, s64 waited_ns,
+	TP_PROTO(dev_t dev, u32 tid, s64 events, s64 setpoint_events, s64 held_ns,
 		 int reason, bool steer),
-	TP_ARGS(dev, tid, events, target, waited_ns, reason, steer),
+	TP_ARGS(dev, tid, events, setpoint_events, held_ns, reason, steer),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, tid)
 		__field(s64, events)
-		__field(s64, target)
-		__field(s64, waited_ns)
+		__field(s64, setpoint_events)
+		__field(s64, held_ns)
 		__field(int, reason)
 		__field(bool, steer)
 	),
@@ -37,14 +37,14 @@ TRACE_EVENT(luc_commit,
 		__entry->dev = dev;
 		__entry->tid = tid;
 		__entry->events = events;
-		__entry->target = target;
-		__entry->waited_ns = waited_ns;
+		__entry->setpoint_events = setpoint_events;
+		__entry->held_ns = held_ns;
 		__entry->reason = reason;
 		__entry->steer = steer;
 	),
-	TP_printk("dev=%u:%u tid=%u events=%lld target=%lld waited_ns=%lld reason=%s steer=%d",
+	TP_printk("dev=%u:%u tid=%u events=%lld setpoint_events=%lld held_ns=%lld reason=%s steer=%d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->tid,
-		  __entry->events, __entry->target, __entry->waited_ns,
+		  __entry->events, __entry->setpoint_events, __entry->held_ns,
 		  __print_symbolic(__entry->reason, LUC_REASON_SYMBOLS),
 		  __entry->steer)
 );
@@ -109,7 +109,7 @@ TRACE_EVENT(luc_decision,
 	/* More values than the 64 arguments that a format may have. */
 	TP_printk("dev=%u:%u tid=%u step=%lld%s",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->tid,
-		  __entry->step, luc_trace_values(p, &__entry->policy))
+		  __entry->step, luc_trace_values(p, &__entry->batching))
 );
 
 #endif

@@ -21,7 +21,7 @@ cd "$(dirname "$0")/.."
 readonly seconds=${FUZZ_SECONDS:-60}
 readonly out=target/fuzz
 # As crates/luc-cc has it.
-readonly freestanding=(-std=gnu11 -ffreestanding -Wall -Wextra -Werror)
+readonly freestanding=(-std=gnu11 -ffreestanding -Wall -Wextra -Wno-unused-parameter -Werror)
 readonly hosted=(-std=gnu11 -Wall -Wextra -Werror)
 
 say() { printf 'fuzz: %s\n' "$*"; }

@@ -107,7 +107,12 @@ fn generate(rows: &[Row]) -> Result<String> {
         }
         writeln!(out, "}}")?;
     }
-    for (table, name) in [("policy", "Policy"), ("mode", "Mode"), ("reason", "Reason")] {
+    for (table, name) in [
+        ("batching", "Batching"),
+        ("copyout", "Copyout"),
+        ("mode", "Mode"),
+        ("reason", "Reason"),
+    ] {
         writeln!(out, "enumeration! {{ {name}")?;
         for row in rows.iter().filter(|row| row.table == table) {
             let [text, help] = row.strings.as_slice() else {

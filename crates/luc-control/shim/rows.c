@@ -13,7 +13,8 @@
 #define ROW_INPUT(name, help) @input name help
 #define ROW_STATE(name, help) @state name help
 #define ROW_OUTPUT(name, help) @output name help
-#define ROW_POLICY(name, text, help) @policy name text help
+#define ROW_BATCHING(NAME, name, knobs, help) @batching NAME #name help
+#define ROW_COPYOUT(NAME, name, knobs, help) @copyout NAME #name help
 #define ROW_MODE(name, text, help) @mode name text help
 #define ROW_REASON(name, text) @reason name text text
 
@@ -22,6 +23,7 @@ LUC_KNOBS(ROW_KNOB)
 LUC_INPUT_FIELDS(ROW_INPUT)
 LUC_STATE_FIELDS(ROW_STATE)
 LUC_OUTPUT_FIELDS(ROW_OUTPUT)
-LUC_POLICIES(ROW_POLICY)
+LUC_BATCHINGS(ROW_BATCHING)
+LUC_COPYOUTS(ROW_COPYOUT)
 LUC_MODES(ROW_MODE)
 LUC_REASONS(ROW_REASON)

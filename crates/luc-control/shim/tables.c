@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What Rust cannot read from C by itself: the rows of the X-macro tables as
- * arrays, sizes, an inline function. The layouts that src/ spells out by hand
+ * arrays, and sizes. The layouts that src/ spells out by hand
  * are pinned here.
  */
 #include "luc_counters.h"
 #include "luc_decision.h"
-#include "luc_batch.h"
-#include "luc_copyout.h"
+#include "luc_control.h"
 #include "luc_pid.h"
 #include "luc_returns.h"
 
 struct luc_shim_enumerator {
 	const char *text;
 	const char *help;
+	const char *more;	/* a controller's knobs, a policy's settings */
 };
 
 struct luc_shim_knob {
@@ -33,8 +33,12 @@ struct luc_shim_counter {
 	luc_s64 kind;	/* 0 total, 1 max, 2 gauge */
 };
 
-#define ENUMERATOR(name, text, help) { text, help },
-static const struct luc_shim_enumerator enumerators_policy[] = { LUC_POLICIES(ENUMERATOR) };
+#define ENUMERATOR(name, text, help) { text, help, "" },
+#define CONTROLLER(NAME, name, knobs, help) { #name, help, knobs },
+#define POLICY(text, settings, help) { text, help, settings },
+static const struct luc_shim_enumerator enumerators_batching[] = { LUC_BATCHINGS(CONTROLLER) };
+static const struct luc_shim_enumerator enumerators_copyout[] = { LUC_COPYOUTS(CONTROLLER) };
+static const struct luc_shim_enumerator policies[] = { LUC_POLICIES(POLICY) };
 static const struct luc_shim_enumerator enumerators_mode[] = { LUC_MODES(ENUMERATOR) };
 
 /* A knob of a kind that is none of these does not compile. */
@@ -67,6 +71,12 @@ const struct luc_shim_knob *luc_shim_knobs(luc_s64 *nr)
 	return knobs;
 }
 
+const struct luc_shim_enumerator *luc_shim_policies(luc_s64 *nr)
+{
+	*nr = sizeof(policies) / sizeof(policies[0]);
+	return policies;
+}
+
 const struct luc_shim_counter *luc_shim_counters(luc_s64 *nr)
 {
 	*nr = LUC_COUNTER_NR;
@@ -85,12 +95,6 @@ void luc_shim_sizes(luc_s64 *size)
 	size[6] = LUC_RETURNS_SLOTS;
 	size[7] = LUC_RETURNS_COHORTS;
 	size[8] = LUC_RETURNS_DEPTH;
-}
-
-int luc_shim_batch_met(const struct luc_params *params,
-		       const struct luc_state *state, luc_s64 events)
-{
-	return luc_batch_met(params, state, events);
 }
 
 /* The enums without a table, as src/layout.rs spells them. */

@@ -8,6 +8,7 @@ use std::ffi::{c_char, c_int, c_uint};
 pub(crate) struct CEnumerator {
     pub text: *const c_char,
     pub help: *const c_char,
+    pub more: *const c_char,
 }
 
 #[repr(C)]
@@ -50,21 +51,17 @@ unsafe extern "C" {
     pub(crate) fn luc_shim_knobs(nr: *mut i64) -> *const CKnob;
     pub(crate) fn luc_shim_counters(nr: *mut i64) -> *const CCounter;
     pub(crate) fn luc_shim_sizes(sizes: *mut Sizes);
-    pub(crate) fn luc_shim_batch_met(
+    pub(crate) fn luc_shim_policies(nr: *mut i64) -> *const CEnumerator;
+    pub(crate) fn luc_complete_events(params: *const Params, state: *const State) -> i64;
+    pub(crate) fn luc_copyout_is_idle(
         params: *const Params,
         state: *const State,
-        events: i64,
+        input: *const Input,
     ) -> c_int;
     pub(crate) fn luc_state_init(state: *mut State);
     pub(crate) fn luc_params_init(params: *mut Params);
-    pub(crate) fn luc_batch_step(
+    pub(crate) fn luc_control_step(
         step: c_uint,
-        params: *const Params,
-        state: *mut State,
-        input: *const Input,
-        out: *mut Output,
-    );
-    pub(crate) fn luc_copyout_step(
         params: *const Params,
         state: *mut State,
         input: *const Input,

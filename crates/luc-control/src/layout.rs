@@ -313,11 +313,11 @@ mod tests {
 
     #[test]
     fn enumerations_round_trip() {
-        for policy in Policy::ALL {
-            assert_eq!(Policy::from_value(policy.value()), Some(*policy));
-            assert_eq!(Policy::from_text(policy.text()), Some(*policy));
+        for batching in Batching::ALL {
+            assert_eq!(Batching::from_value(batching.value()), Some(*batching));
+            assert_eq!(Batching::from_text(batching.text()), Some(*batching));
         }
-        assert_eq!(Policy::Luc.text(), "luc");
+        assert_eq!(Copyout::Auto.text(), "auto");
         assert_eq!(Mode::from_text("observe"), Some(Mode::Observe));
         assert_eq!(Reason::from_value(-1), None);
         assert_eq!(Reason::from_value(i64::MAX), None);

@@ -14,6 +14,7 @@ mod ffi;
 mod layout;
 mod pid;
 mod poles;
+mod policy;
 pub mod replay;
 mod returns;
 mod step;
@@ -21,12 +22,13 @@ mod tables;
 
 pub use dev::{Dev, DevError};
 pub use layout::{
-    CopyPhase, Decision, Field, Input, Mode, Output, Params, Policy, Reason, State, Step,
+    Batching, CopyPhase, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
 pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles, step_response};
+pub use policy::{CUSTOM, POLICY, Policy, policies, policy, policy_of, policy_text};
 pub use returns::Returns;
-pub use step::{batch_met, batch_step, copyout_step};
+pub use step::{complete_events, control_step, copyout_is_idle};
 pub use tables::{
     Counter, CounterKind, Enumerator, Knob, KnobError, KnobKind, counter, counters, knob, knobs,
 };

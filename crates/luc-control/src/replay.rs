@@ -10,7 +10,7 @@
 
 use crate::dev::Dev;
 use crate::layout::{Decision, Output, Params, State, Step};
-use crate::step::batch_step;
+use crate::step::control_step;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -226,7 +226,7 @@ impl Replay {
 
     fn repeat(&mut self, place: Place, step: Step, decision: &Decision) -> Link {
         let mut state = decision.state;
-        let out = batch_step(step, &decision.params, &mut state, &decision.input);
+        let out = control_step(step, &decision.params, &mut state, &decision.input);
         // Step::ALL is in the order of the values.
         self.summary.by_step[step as usize] += 1;
         match first_difference(&decision.out.values(), &out.values()) {
@@ -299,7 +299,7 @@ mod tests {
         decision.input.events = 1;
         decision.input.expected_events = 3;
         decision.input.commit_avg_ns = 4_000_000;
-        decision.out = batch_step(step, &params, state, &decision.input);
+        decision.out = control_step(step, &params, state, &decision.input);
         Item::Decision {
             dev: Dev::default(),
             tid: 5,

@@ -3,33 +3,24 @@
 use crate::ffi;
 use crate::layout::{Input, Output, Params, State, Step};
 
-/// One step of the controllers on `state`, whatever the values. Times are ns.
-///
-/// [`Step::Copyout`] goes to the copy-out heuristic like [`copyout_step`], the
-/// others to the batching controller (`control/luc_batch.h`).
-pub fn batch_step(step: Step, params: &Params, state: &mut State, input: &Input) -> Output {
-    if step == Step::Copyout {
-        return copyout_step(params, state, input);
-    }
+/// One step on `state` of the controllers that `params` names, whatever the values. Times are ns.
+pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Input) -> Output {
     let mut out = Output::default();
     // SAFETY: the records have the layout of the C structs (tested against
     // their sizes), and the callee keeps no pointer.
-    unsafe { ffi::luc_batch_step(step as u32, params, state, input, &raw mut out) };
+    unsafe { ffi::luc_control_step(step as u32, params, state, input, &raw mut out) };
     out
 }
 
-/// Whether a held batch is complete, so that a POLL before its wake-up time is
-/// worth while. `events`: sync events that wait for the commit.
-pub fn batch_met(params: &Params, state: &State, events: i64) -> bool {
+/// With how many sync events a held batch is worth a POLL before its wake-up time;
+/// [`i64::MAX`]: with none.
+pub fn complete_events(params: &Params, state: &State) -> i64 {
     // SAFETY: the records have the layout of the C structs; the callee reads.
-    unsafe { ffi::luc_shim_batch_met(params, state, events) != 0 }
+    unsafe { ffi::luc_complete_events(params, state) }
 }
 
-/// One step of the copy-out heuristic: reads `writes`, `writes_delayed` and
-/// `writes_saved` of the commit that ended, answers in [`Output::copy`].
-pub fn copyout_step(params: &Params, state: &mut State, input: &Input) -> Output {
-    let mut out = Output::default();
-    // SAFETY: as in batch_step.
-    unsafe { ffi::luc_copyout_step(params, state, input, &raw mut out) };
-    out
+/// Whether a COPYOUT step would change no state and answer "do not copy".
+pub fn copyout_is_idle(params: &Params, state: &State, input: &Input) -> bool {
+    // SAFETY: as in complete_events.
+    unsafe { ffi::luc_copyout_is_idle(params, state, input) != 0 }
 }

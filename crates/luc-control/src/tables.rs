@@ -12,6 +12,8 @@ pub struct Enumerator {
     pub text: &'static str,
     /// What it means.
     pub help: &'static str,
+    /// Of a controller: the knobs that it reads beside those of all.
+    pub knobs: &'static str,
 }
 
 /// What values of a knob look like.
@@ -155,6 +157,14 @@ impl Knob {
         }
     }
 
+    /// The words it takes; none for a knob that takes numbers.
+    pub fn words(&self) -> Vec<&'static str> {
+        match self.kind {
+            KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
+            KnobKind::Bool | KnobKind::Int => Vec::new(),
+        }
+    }
+
     /// The text of a value, as sysfs shows it. A value outside an enumeration
     /// is shown as the number it is.
     pub fn format(&self, value: i64) -> String {
@@ -231,6 +241,7 @@ fn enumerators(row: &ffi::CKnob) -> &'static [Enumerator] {
         .map(|word| Enumerator {
             text: text(word.text),
             help: text(word.help),
+            knobs: text(word.more),
         })
         .collect::<Vec<_>>()
         .leak()
@@ -255,14 +266,14 @@ fn load_counters() -> Vec<Counter> {
 
 /// # Safety
 /// `first` must point at `nr` initialised rows that are never freed or written.
-unsafe fn rows<T>(first: *const T, nr: i64) -> &'static [T] {
+pub(crate) unsafe fn rows<T>(first: *const T, nr: i64) -> &'static [T] {
     let nr = usize::try_from(nr).unwrap_or(0);
     // SAFETY: promised by the caller.
     unsafe { std::slice::from_raw_parts(first, nr) }
 }
 
 /// The tables' strings are plain C literals in ASCII.
-fn text(literal: *const c_char) -> &'static str {
+pub(crate) fn text(literal: *const c_char) -> &'static str {
     // SAFETY: every string of the tables is a NUL-terminated static literal.
     let literal = unsafe { CStr::from_ptr(literal) };
     literal.to_str().unwrap_or("?")
@@ -299,11 +310,26 @@ mod tests {
     }
 
     #[test]
+    fn controllers_name_knobs_that_exist() {
+        for axis in ["batching", "copyout"] {
+            let KnobKind::Enum(controllers) = knob(axis).unwrap().kind else {
+                panic!("{axis} takes no words");
+            };
+            assert_eq!(controllers[0].text, "off");
+            for controller in controllers {
+                for name in controller.knobs.split_whitespace() {
+                    assert!(knob(name).is_ok(), "{}: {name}", controller.text);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn errors_say_what_is_allowed() {
-        let policy = knob("policy").unwrap();
+        let batching = knob("batching").unwrap();
         assert_eq!(
-            policy.parse("fast").unwrap_err().to_string(),
-            "policy cannot be 'fast'; it takes one of: stock, static, pid, copyout, luc"
+            batching.parse("fast").unwrap_err().to_string(),
+            "batching cannot be 'fast'; it takes one of: off, static, pid, published, age"
         );
         let kp = knob("kp_milli").unwrap();
         for text in ["", "x", "1.5", "0x10", "--1", "1 2", "٣"] {
@@ -325,7 +351,7 @@ mod tests {
         }
         assert_eq!(kp.parse("+007"), Ok(7));
         let error = knob("kp").unwrap_err().to_string();
-        assert!(error.starts_with("no knob is called 'kp'; there are: policy, mode,"));
+        assert!(error.starts_with("no knob is called 'kp'; there are: batching, copyout, mode,"));
     }
 
     #[test]

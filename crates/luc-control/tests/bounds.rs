@@ -5,8 +5,8 @@ mod common;
 
 use common::values::{settings, wild, wild_input, wild_params, wild_state};
 use luc_control::{
-    Gains, Input, Output, Params, PidState, Policy, Reason, Returns, Saturated, State, Step,
-    batch_met, batch_step, pid_step,
+    Batching, Gains, Input, Output, Params, PidState, Reason, Returns, Saturated, State, Step,
+    complete_events, control_step, copyout_is_idle, pid_step,
 };
 use proptest::prelude::*;
 
@@ -16,9 +16,7 @@ fn delay_limit_ns(params: &Params) -> i64 {
 }
 
 fn batches_by_pid(params: &Params) -> bool {
-    [Policy::Pid, Policy::Luc]
-        .map(Policy::value)
-        .contains(&params.policy)
+    params.batching == Batching::Pid.value()
 }
 
 /// What no answer may be, whatever the question.
@@ -26,10 +24,6 @@ fn check(step: Step, params: &Params, before: &State, after: &State, input: &Inp
     let context = format!("{step} {params:?} {before:?} {input:?} {out:?}");
     assert!(Reason::from_value(out.reason).is_some(), "{context}");
     assert!([0, 1].contains(&out.copy), "{context}");
-    assert!(
-        (0..=delay_limit_ns(params)).contains(&out.limit_ns),
-        "{context}"
-    );
     let held = out.reason == Reason::Hold.value();
     match step {
         Step::Open => {
@@ -42,10 +36,8 @@ fn check(step: Step, params: &Params, before: &State, after: &State, input: &Inp
                 let end_ns = input.now_ns.saturating_add(delay_limit_ns(params));
                 assert!(out.wake_ns <= end_ns, "{context}");
             }
-            if ![Policy::Static, Policy::Pid, Policy::Luc]
-                .map(Policy::value)
-                .contains(&params.policy)
-            {
+            let known = Batching::from_value(params.batching);
+            if known.is_none_or(|batching| batching == Batching::Off) {
                 assert!(!held, "{context}");
             }
         }
@@ -64,8 +56,8 @@ fn check(step: Step, params: &Params, before: &State, after: &State, input: &Inp
         }
         Step::Close => {
             assert!(!held, "{context}");
-            if batches_by_pid(params) && before.hold_ns <= out.limit_ns {
-                assert!(after.hold_ns <= out.limit_ns, "{context}");
+            if batches_by_pid(params) && before.hold_ns <= delay_limit_ns(params) {
+                assert!(after.hold_ns <= delay_limit_ns(params), "{context}");
             }
             if before.hold_ns >= -1 {
                 assert!(after.hold_ns >= -1, "{context}");
@@ -96,14 +88,19 @@ proptest! {
     ) {
         for step in Step::ALL {
             let mut after = state;
-            let out = batch_step(step, &params, &mut after, &input);
+            let out = control_step(step, &params, &mut after, &input);
             check(step, &params, &state, &after, &input, &out);
 
             let mut again = state;
-            prop_assert_eq!(batch_step(step, &params, &mut again, &input), out);
+            prop_assert_eq!(control_step(step, &params, &mut again, &input), out);
             prop_assert_eq!(again, after);
         }
-        batch_met(&params, &state, input.events);
+        complete_events(&params, &state);
+        if copyout_is_idle(&params, &state, &input) {
+            let mut after = state;
+            prop_assert_eq!(control_step(Step::Copyout, &params, &mut after, &input).copy, 0);
+            prop_assert_eq!(after, state);
+        }
     }
 
     #[test]
@@ -127,11 +124,11 @@ proptest! {
     fn urgent_closes_at_once(params in wild_params(), state in wild_state(), mut input in wild_input()) {
         prop_assume!(input.urgent != 0);
         for step in [Step::Open, Step::Poll] {
-            let out = batch_step(step, &params, &mut state.clone(), &input);
+            let out = control_step(step, &params, &mut state.clone(), &input);
             prop_assert_eq!(out.reason, Reason::Urgent.value());
         }
         input.urgent = 0;
-        let out = batch_step(Step::Open, &params, &mut state.clone(), &input);
+        let out = control_step(Step::Open, &params, &mut state.clone(), &input);
         prop_assert_ne!(out.reason, Reason::Urgent.value());
     }
 
@@ -158,13 +155,15 @@ proptest! {
 
         let targets = [low, high].map(|expected_events| {
             let mut state = state;
-            batch_step(Step::Open, &params, &mut state, &Input { expected_events, ..input });
-            state.target_events
+            control_step(Step::Open, &params, &mut state, &Input { expected_events, ..input });
+            state.setpoint_now_events
         });
         prop_assert!(targets[0] <= targets[1]);
 
         let limits = [low, high].map(|commit_avg_ns| {
-            batch_step(Step::Open, &params, &mut state.clone(), &Input { commit_avg_ns, ..input }).limit_ns
+            let mut state = state;
+            control_step(Step::Open, &params, &mut state, &Input { commit_avg_ns, ..input });
+            state.limit_ns
         });
         prop_assert!(limits[0] <= limits[1]);
     }
@@ -198,8 +197,8 @@ fn fewer_than_nobody_are_expected_by_nobody() {
         ..Input::default()
     };
     let mut state = State::default();
-    let out = batch_step(Step::Open, &Params::default(), &mut state, &input);
-    assert_eq!(state.target_events, 3);
+    let out = control_step(Step::Open, &Params::default(), &mut state, &input);
+    assert_eq!(state.setpoint_now_events, 3);
     assert_eq!(out.reason, Reason::Now.value());
 }
 
@@ -216,7 +215,7 @@ fn an_average_step_of_nothing_divides_nothing() {
         events: 1,
         ..Input::default()
     };
-    let out = batch_step(Step::Close, &Params::default(), &mut state, &input);
+    let out = control_step(Step::Close, &Params::default(), &mut state, &input);
     assert_eq!((state.step_ns, out.dt_milli), (0, 10_000));
 }
 
@@ -245,7 +244,11 @@ fn walk(bytes: &[u8], mut params: Params) {
                 returns.arrive(u32::from(pair[1]), u32::from(pair[0]));
                 input.expected_events = returns.expected(u32::from(pair[1]));
             }
-            9 => params.policy = i64::from(pair[1] % 5),
+            // One more than there are: an unknown one holds nothing.
+            9 => {
+                params.batching =
+                    i64::from(pair[1]) % (Batching::ALL[Batching::ALL.len() - 1].value() + 2)
+            }
             10 => params.setpoint_events = i64::from(pair[1]),
             11 => params.delay_limit_us = amount.min(1_000_000),
             12 => input.writes = amount,
@@ -258,7 +261,7 @@ fn walk(bytes: &[u8], mut params: Params) {
         }
         let step = Step::ALL[usize::from(pair[0] & 3)];
         let before = state;
-        let out = batch_step(step, &params, &mut state, &input);
+        let out = control_step(step, &params, &mut state, &input);
         check(step, &params, &before, &state, &input, &out);
         if step == Step::Open {
             open_limit_ns = Some(delay_limit_ns(&params));

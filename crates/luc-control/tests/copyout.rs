@@ -3,8 +3,12 @@
 mod common;
 
 use common::Rng;
-use luc_control::{CopyPhase, Input, Params, State, copyout_step};
+use luc_control::{CopyPhase, Input, Output, Params, State, Step, control_step};
 use proptest::prelude::*;
+
+fn copyout_step(params: &Params, state: &mut State, input: &Input) -> Output {
+    control_step(Step::Copyout, params, state, input)
+}
 
 fn commit(writes: i64, writes_delayed: i64, writes_saved: i64) -> Input {
     Input {

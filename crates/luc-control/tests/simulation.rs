@@ -4,17 +4,18 @@
 mod common;
 
 use common::{Sim, Workload, values::settings};
-use luc_control::{Input, Params, Policy, Reason, State, Step, batch_step, replay};
+use luc_control::{Batching, Input, Params, Reason, State, Step, control_step, policy, replay};
 use proptest::prelude::*;
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 
-fn with_policy(policy: Policy) -> Params {
-    Params {
-        policy: policy.value(),
-        ..Params::default()
+fn with_policy(name: &str) -> Params {
+    let mut params = Params::default();
+    for (knob, value) in &policy(name).unwrap().settings {
+        params.set(knob.name, *value);
     }
+    params
 }
 
 fn mean_sync_ns(sim: &Sim) -> i64 {
@@ -29,7 +30,7 @@ fn stock_makes_two_convoys_and_luc_merges_them() {
         workload.jitter_ns = 100 * US;
         workload.stagger_ns = 3 * MS / all;
 
-        let mut stock = Sim::new(workload.clone(), with_policy(Policy::Stock));
+        let mut stock = Sim::new(workload.clone(), with_policy("stock"));
         stock.run(200);
         let largest = stock.last_events(100).into_iter().max().unwrap();
         assert!(largest < all, "{threads} threads: no convoys to merge");
@@ -113,7 +114,7 @@ fn a_fixed_set_point_is_reached_and_not_exceeded_by_waiting() {
 
 #[test]
 fn policies_that_do_not_batch_never_hold() {
-    for policy in [Policy::Stock, Policy::Copyout] {
+    for policy in ["stock", "copyout"] {
         let workload = Workload::new(16, 50 * US, 4 * MS);
         let mut sim = Sim::new(workload, with_policy(policy));
         sim.run(100);
@@ -125,7 +126,7 @@ fn policies_that_do_not_batch_never_hold() {
 fn static_holds_until_syncs_pause() {
     let mut workload = Workload::new(8, 50 * US, 4 * MS);
     workload.stagger_ns = 900 * US;
-    let mut sim = Sim::new(workload, with_policy(Policy::Static));
+    let mut sim = Sim::new(workload, with_policy("static"));
     sim.run(1);
     // Eight arrivals 0.9 ms apart, then 1 ms of silence.
     assert_eq!(sim.commits[0].events, 8);
@@ -147,11 +148,11 @@ fn static_hold_ns(params: &Params, gap_ns: i64) -> (i64, i64) {
             ..Input::default()
         }
     };
-    let mut out = batch_step(Step::Open, params, &mut state, &arrived(now_ns));
+    let mut out = control_step(Step::Open, params, &mut state, &arrived(now_ns));
     while out.reason == Reason::Hold.value() {
         assert!(out.wake_ns > now_ns, "no progress: {out:?} {state:?}");
         now_ns = out.wake_ns;
-        out = batch_step(Step::Poll, params, &mut state, &arrived(now_ns));
+        out = control_step(Step::Poll, params, &mut state, &arrived(now_ns));
     }
     (now_ns - 1_000, out.reason)
 }
@@ -167,7 +168,7 @@ proptest! {
         gap_ns in 1_i64..6_000_000,
     ) {
         let params = Params {
-            policy: Policy::Static.value(),
+            batching: Batching::Static.value(),
             static_idle_us: idle_us,
             static_resets_max: resets,
             delay_limit_us: limit_us,
@@ -185,8 +186,8 @@ proptest! {
         }
     }
 
-    /// Whatever the knobs (but not those of policy static, which waits for
-    /// silence by definition): one thread never waits for anybody.
+    /// Whatever the knobs: one thread never waits for another one. Batching static waits for
+    /// silence by definition, batching age for time to pass before the first sync.
     #[test]
     fn a_lone_sync_stream_is_never_held(
         params in settings(),
@@ -195,7 +196,8 @@ proptest! {
         commit_ns in 1_i64..50_000_000,
         seed in any::<u64>(),
     ) {
-        prop_assume!(params.policy != Policy::Static.value());
+        let by_time = [Batching::Static, Batching::Age].map(Batching::value);
+        prop_assume!(!by_time.contains(&params.batching));
         let params = Params { setpoint_events: 0, ..params };
         let mut workload = Workload::new(1, think_ns, commit_ns);
         workload.jitter_ns = jitter_ns;
@@ -228,7 +230,7 @@ proptest! {
         sim.run(60);
         for commit in &sim.commits {
             prop_assert!(commit.held_ns <= params.delay_limit_us * US);
-            if params.policy != Policy::Static.value() {
+            if params.batching == Batching::Pid.value() {
                 prop_assert!(commit.held_ns <= commit_ns * params.delay_limit_percent / 100);
             }
         }
@@ -280,7 +282,7 @@ fn waiting_in_vain_stays_cheap() {
                     sim.run(500);
                     sim.syncs * 1_000_000_000 / (sim.now_ns / 1_000)
                 };
-                let permille = rate(Policy::Luc) * 1_000 / rate(Policy::Stock);
+                let permille = rate("luc") * 1_000 / rate("stock");
                 let what =
                     format!("{threads} threads, think {think_percent}%, jitter {jitter_percent}%");
                 worst = worst.min((permille, what));

@@ -1,6 +1,6 @@
 //! Holding against not holding: the trial finds the faster one and stays with it.
 
-use luc_control::{Input, Output, Params, State, Step, batch_step};
+use luc_control::{Input, Output, Params, State, Step, control_step};
 
 /// `enum luc_trial_phase` of the decision record.
 const OFF: i64 = 0;
@@ -48,7 +48,7 @@ impl Journal {
             commit_avg_ns: COMMIT_NS,
             ..Input::default()
         };
-        batch_step(step, &self.params, &mut self.state, &input)
+        control_step(step, &self.params, &mut self.state, &input)
     }
 
     /// One commit: four tasks are there, two of four more come while it is held, which is not
@@ -164,7 +164,7 @@ impl Bursts {
 
     fn step(&mut self, step: Step, input: Input) -> Output {
         let journal = &mut self.journal;
-        batch_step(step, &journal.params, &mut journal.state, &input)
+        control_step(step, &journal.params, &mut journal.state, &input)
     }
 
     fn commit(&mut self) -> bool {
@@ -295,7 +295,7 @@ fn an_urgent_commit_lets_the_next_ones_pass() {
         urgent: 1,
         ..Input::default()
     };
-    batch_step(Step::Open, &journal.params, &mut journal.state, &input);
+    control_step(Step::Open, &journal.params, &mut journal.state, &input);
     let held = (0..8).map(|_| journal.commit()).collect::<Vec<_>>();
     assert_eq!(held.iter().position(|&held| held), Some(4));
 }

@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Sim, Workload};
-use luc_control::{Decision, Dev, Params, Policy, replay, replay::Item};
+use luc_control::{Batching, Copyout, Decision, Dev, Params, replay, replay::Item};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -122,7 +122,8 @@ fn fixed_set_point_with_urgent_steps() {
     workload.jitter_ns = 900 * US;
     workload.urgent_every = 5;
     let params = Params {
-        policy: Policy::Pid.value(),
+        batching: Batching::Pid.value(),
+        copyout: Copyout::Off.value(),
         setpoint_events: 8,
         ..Params::default()
     };
@@ -135,7 +136,8 @@ fn static_resets() {
     workload.jitter_ns = 1_500 * US;
     workload.stagger_ns = 400 * US;
     let params = Params {
-        policy: Policy::Static.value(),
+        batching: Batching::Static.value(),
+        copyout: Copyout::Off.value(),
         static_resets_max: 5,
         ..Params::default()
     };
@@ -148,7 +150,7 @@ fn copyout_comes_and_goes() {
     workload.writes = 40;
     workload.delayed = 3;
     let params = Params {
-        policy: Policy::Copyout.value(),
+        batching: Batching::Off.value(),
         copyout_clean_runs: 2,
         ..Params::default()
     };

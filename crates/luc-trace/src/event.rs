@@ -32,9 +32,9 @@ pub enum Event {
         /// Sync events that it serves.
         events: i64,
         /// Set point it was held for, events.
-        target: i64,
+        setpoint_events: i64,
         /// Time it was held, or would have been in mode observe.
-        waited_ns: i64,
+        held_ns: i64,
         /// Why it was not held longer. [`Reason::Hold`]: it would have been, had LUC not only observed.
         reason: Reason,
         /// Whether the decision was carried out.
@@ -121,13 +121,13 @@ impl fmt::Display for Event {
                 dev,
                 tid,
                 events,
-                target,
-                waited_ns,
+                setpoint_events,
+                held_ns,
                 reason,
                 steer,
             } => write!(
                 f,
-                "luc_commit: dev={dev} tid={tid} events={events} target={target} waited_ns={waited_ns} reason={reason} steer={}",
+                "luc_commit: dev={dev} tid={tid} events={events} setpoint_events={setpoint_events} held_ns={held_ns} reason={reason} steer={}",
                 u8::from(*steer)
             ),
             Self::WriteDelay {

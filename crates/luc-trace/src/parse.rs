@@ -136,8 +136,8 @@ impl<'a> Cursor<'a> {
 
     fn commit(&mut self) -> Result<Event, TraceError> {
         let (dev, tid) = (self.value("dev")?, self.value("tid")?);
-        let (events, target) = (self.value("events")?, self.value("target")?);
-        let waited_ns = self.value("waited_ns")?;
+        let (events, setpoint_events) = (self.value("events")?, self.value("setpoint_events")?);
+        let held_ns = self.value("held_ns")?;
         let (reason, column) = self.reason()?;
         let steer = self.value::<u8>("steer")? != 0;
         // A commit that starts while it is held does so because LUC only observes.
@@ -148,8 +148,8 @@ impl<'a> Cursor<'a> {
             dev,
             tid,
             events,
-            target,
-            waited_ns,
+            setpoint_events,
+            held_ns,
             reason,
             steer,
         };
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_commit() {
         let record = parsed(
-            "     jbd2/sda1-8-214     [003] ..... 12.345678: luc_commit: dev=259:0 tid=5 events=4 target=4 waited_ns=81000 reason=setpoint steer=1",
+            "     jbd2/sda1-8-214     [003] ..... 12.345678: luc_commit: dev=259:0 tid=5 events=4 setpoint_events=4 held_ns=81000 reason=setpoint steer=1",
         );
         assert_eq!((record.task.as_str(), record.pid), ("jbd2/sda1-8", 214));
         assert_eq!((record.cpu, record.time_ns), (3, 12_345_678_000));
@@ -385,13 +385,13 @@ mod tests {
         );
         assert_eq!(
             error(&format!(
-                "{head}luc_commit: dev=8:1 tid=1 events=1 target=1 waited_ns=0 reason=hold steer=1"
+                "{head}luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold steer=1"
             )),
             "line 7, column 104: 'hold' is no reason to start a commit"
         );
         // As LUC says it that only observes.
         let observed = parsed(&format!(
-            "{head}luc_commit: dev=8:1 tid=1 events=1 target=1 waited_ns=0 reason=hold steer=0"
+            "{head}luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold steer=0"
         ));
         assert!(matches!(
             observed.event,

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Rng, Sim, Workload};
 use luc_control::replay::{Item, Summary, replay};
-use luc_control::{Decision, Dev, Field, Output, Params, Policy, Reason, State};
+use luc_control::{Batching, Decision, Dev, Field, Output, Params, Reason, State};
 use luc_trace::{Entry, Event, Header, Reader, Record, TraceError, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ fn recorded() -> Vec<Record> {
     let settings = [
         base,
         Params {
-            policy: Policy::Pid.value(),
+            batching: Batching::Pid.value(),
             setpoint_events: 5,
             ..base
         },
         Params {
-            policy: Policy::Static.value(),
+            batching: Batching::Static.value(),
             static_resets_max: 4,
             ..base
         },
@@ -37,7 +37,7 @@ fn recorded() -> Vec<Record> {
             ..base
         },
         Params {
-            policy: Policy::Copyout.value(),
+            batching: Batching::Off.value(),
             ..base
         },
     ];
@@ -322,17 +322,19 @@ fn any_event() -> impl Strategy<Value = Event> {
             reason,
             any::<bool>()
         )
-            .prop_map(|(dev, tid, [events, target, waited_ns], reason, steer)| {
-                Event::Commit {
-                    dev,
-                    tid,
-                    events,
-                    target,
-                    waited_ns,
-                    reason,
-                    steer,
+            .prop_map(
+                |(dev, tid, [events, setpoint_events, held_ns], reason, steer)| {
+                    Event::Commit {
+                        dev,
+                        tid,
+                        events,
+                        setpoint_events,
+                        held_ns,
+                        reason,
+                        steer,
+                    }
                 }
-            }),
+            ),
         (dev.clone(), any::<u64>(), any::<i64>()).prop_map(|(dev, block, delay_ns)| {
             Event::WriteDelay {
                 dev,

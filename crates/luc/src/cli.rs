@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use luc_control::{KnobKind, counters, knobs};
+use luc_control::{counters, knobs, policies};
 
 use crate::cmd;
 use crate::exit::Code;
@@ -101,21 +101,23 @@ pub fn range(min: i64, max: i64, words: &[&str]) -> String {
     }
 }
 
-/// The knobs as text, for `--help`.
+/// What `policy` means, wherever knobs are listed.
+pub const POLICY_HELP: &str = "batching and copyout by one name; custom if they have none";
+
+/// The policies and knobs as text, for `--help`.
 pub fn knob_table() -> String {
+    let named = policies()
+        .iter()
+        .map(|policy| (policy.text, policy.help.to_owned()));
     let rows = knobs().iter().map(|knob| {
-        let words: Vec<_> = match knob.kind {
-            KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
-            KnobKind::Bool | KnobKind::Int => Vec::new(),
-        };
-        let range = range(knob.min, knob.max, &words);
+        let range = range(knob.min, knob.max, &knob.words());
         let default = knob.format(knob.default);
         (
             knob.name,
             format!("{} ({range}; default {default})", knob.help),
         )
     });
-    list("Knobs:", rows)
+    format!("{}\n\n{}", list("Policies:", named), list("Knobs:", rows))
 }
 
 /// The counters as text, for `--help`.

@@ -4,7 +4,7 @@
 use std::io;
 
 use anyhow::Context as _;
-use luc_control::{Counter, Knob};
+use luc_control::{Counter, Knob, policy_text};
 use rustix::io::Errno;
 
 use crate::cmd::plain;
@@ -228,6 +228,11 @@ pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Resu
         .parse(&text)
         .with_context(|| format!("{file} (is the module of another version?)"))?;
     Ok(value)
+}
+
+/// The name of the policy that a file system's knobs amount to.
+pub fn policy(system: &dyn System, attached: &Attached) -> &'static str {
+    policy_text(|knob| knob_value(system, attached, knob).ok())
 }
 
 /// Sets a knob; the kernel keeps the old value if it refuses the new one.

@@ -171,7 +171,8 @@ impl System for Machine {
     }
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        let mut file = fs::OpenOptions::new().write(true).open(self.at(path))?;
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).truncate(true).open(self.at(path))?;
         let written = file.write(text.as_bytes())?;
         if written == text.len() {
             return Ok(());

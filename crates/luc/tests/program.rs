@@ -201,7 +201,7 @@ fn recordings_that_are_none() {
 /// does not.
 #[test]
 fn replay_believes_only_the_controller() {
-    use luc_control::{Decision, Dev, Input, Params, State, Step, batch_step};
+    use luc_control::{Decision, Dev, Input, Params, State, Step, control_step};
     use luc_trace::{Event, Header, Record, Writer};
     let dir = tempfile::tempdir().expect("temporary folder");
     let record = |name: &str, bend: i64| {
@@ -219,8 +219,8 @@ fn replay_believes_only_the_controller() {
                 commit_avg_ns: 8_000_000,
                 ..Input::default()
             };
-            let mut out = batch_step(Step::Open, &params, &mut state, &input);
-            out.limit_ns += bend;
+            let mut out = control_step(Step::Open, &params, &mut state, &input);
+            out.wake_ns += bend;
             let decision = Box::new(Decision {
                 step: Step::Open.value(),
                 params,

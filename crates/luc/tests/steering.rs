@@ -77,7 +77,7 @@ fn on_takes_a_device_knobs_and_a_module_file() {
         *machine.acts.borrow(),
         [
             "load /root/luc.ko",
-            "/sys/fs/luc/attach 253:0 policy=pid mode=observe setpoint_events=9 kp_milli=700",
+            "/sys/fs/luc/attach 253:0 batching=pid copyout=off mode=observe setpoint_events=9 kp_milli=700",
         ]
     );
 }
@@ -287,7 +287,8 @@ fn set_lists_changes_and_refuses() {
     let machine = working();
     machine.run(&["set", "/srv/data", "kp_milli", "900"]);
     let list = machine.run(&["set", "/srv/data"]);
-    assert_eq!(list.lines().count(), 1 + luc_control::knobs().len());
+    // A heading, the policy, the knobs.
+    assert_eq!(list.lines().count(), 2 + luc_control::knobs().len());
     let some = list.lines().filter(|line| {
         ["knob", "policy", "mode", "kp_milli", "copyout_adapt"]
             .contains(&line.split(' ').next().expect("a word"))

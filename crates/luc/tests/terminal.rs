@@ -111,8 +111,8 @@ impl View {
         self.keyboard.write_all(keys.as_bytes()).expect("pressed");
     }
 
-    fn policy(&self) -> String {
-        let knob = self.machine.at("/sys/fs/luc/vdb/knobs/policy");
+    fn batching(&self) -> String {
+        let knob = self.machine.at("/sys/fs/luc/vdb/knobs/batching");
         std::fs::read_to_string(knob).expect("a knob")
     }
 
@@ -169,13 +169,13 @@ impl Drop for View {
 #[test]
 fn keys_do_what_they_say() {
     let mut view = View::new();
-    assert_eq!(view.policy(), "luc\n");
+    assert_eq!(view.batching(), "pid\n");
     // The journals are those of / first; the next one is /srv/data, with LUC on.
     view.press("p");
     view.wait_for("switch");
     view.press("jp");
     view.wait_for("(was");
-    assert!(view.policy().starts_with("stock"), "{}", view.policy());
+    assert!(view.batching().starts_with("off"), "{}", view.batching());
     view.press("h");
     view.wait_for("likewise");
     view.press("q");

@@ -6,8 +6,8 @@
 pub mod values;
 
 use luc_control::{
-    Decision, Dev, Input, Output, Params, Reason, Returns, State, Step, batch_met, batch_step,
-    replay::Item,
+    Decision, Dev, Input, Output, Params, Reason, Returns, State, Step, complete_events,
+    control_step, replay::Item,
 };
 
 /// A small generator of random numbers (splitmix64): the same seed gives the
@@ -114,6 +114,11 @@ pub struct Sim {
     last_event_ns: i64,
     /// When these came, summed up.
     came_ns: i64,
+    /// When the open transaction was begun.
+    begun_ns: i64,
+    /// The task that synced last, and whether it is the one that opened the batch, too.
+    last_task: u32,
+    same_task: bool,
     commit_avg_ns: i64,
 }
 
@@ -142,6 +147,9 @@ impl Sim {
             events: 0,
             last_event_ns: 0,
             came_ns: 0,
+            begun_ns: 0,
+            last_task: 0,
+            same_task: false,
             commit_avg_ns: workload.commit_avg_ns,
             workload,
         }
@@ -198,6 +206,10 @@ impl Sim {
         self.now_ns = now_ns;
         let task = u32::try_from(at + 1).expect("few threads");
         self.returns.arrive(task, self.tid);
+        if self.events == 0 {
+            self.same_task = self.last_task == task;
+        }
+        self.last_task = task;
         self.events += 1;
         self.last_event_ns = now_ns;
         self.came_ns += now_ns;
@@ -208,7 +220,7 @@ impl Sim {
         match self.journal {
             Journal::Idle => self.look(Step::Open, now_ns),
             Journal::Held { since_ns, .. } => {
-                if batch_met(&self.params, &self.state, self.events) {
+                if self.events >= complete_events(&self.params, &self.state) {
                     self.look(Step::Poll, since_ns);
                 }
             }
@@ -247,6 +259,7 @@ impl Sim {
         self.events = 0;
         self.last_event_ns = 0;
         self.came_ns = 0;
+        self.begun_ns = self.now_ns;
     }
 
     fn end_commit(&mut self, ended: u32) {
@@ -296,6 +309,8 @@ impl Sim {
             input.expected_events = self.returns.expected(self.tid);
             input.last_event_ns = self.last_event_ns;
             input.commit_avg_ns = self.commit_avg_ns;
+            input.age_ns = self.now_ns - self.begun_ns;
+            input.same_task = i64::from(self.same_task);
             let every = self.workload.urgent_every;
             input.urgent = i64::from(every > 0 && self.rng.below(every) == 0);
         }
@@ -306,7 +321,7 @@ impl Sim {
             state: self.state,
             out: Output::default(),
         };
-        decision.out = batch_step(step, &self.params, &mut self.state, &input);
+        decision.out = control_step(step, &self.params, &mut self.state, &input);
         let out = decision.out;
         self.items.push(Item::Decision {
             dev: self.workload.dev,

@@ -436,7 +436,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// As LUC's controller bounds it (`control/luc_batch.c`): for one average commit, longer while
+    /// As LUC's controller bounds it (`control/batching_pid.c`): for one average commit, longer while
     /// some are inside a sync, and while nobody is, not beyond the idle timeout. None: for nobody.
     fn luc_holds_until_ns(&self, since_ns: u64) -> Option<u64> {
         let knobs = Params::default();

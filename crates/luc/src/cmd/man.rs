@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use luc_control::{KnobKind, counters, knobs};
+use luc_control::{counters, knobs, policies};
 
 use crate::Context;
 use crate::cli;
@@ -109,15 +109,15 @@ fn item(roff: &mut Roff, name: &str, after: &str, help: &str) {
 
 fn knob_list() -> Roff {
     let mut roff = Roff::new();
+    roff.control("SH", ["POLICIES"]);
+    for policy in policies() {
+        item(&mut roff, policy.text, "", policy.help);
+    }
     roff.control("SH", ["KNOBS"]);
     for knob in knobs() {
-        let words: Vec<_> = match knob.kind {
-            KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
-            KnobKind::Bool | KnobKind::Int => Vec::new(),
-        };
         let allowed = format!(
             " ({}; default {})",
-            cli::range(knob.min, knob.max, &words),
+            cli::range(knob.min, knob.max, &knob.words()),
             knob.format(knob.default)
         );
         item(&mut roff, knob.name, &allowed, knob.help);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_control::{Knob, KnobError, knob};
+use luc_control::{Knob, KnobError, POLICY, knob, policy};
 
 use crate::Context;
 use crate::exit::Failure;
@@ -20,7 +20,7 @@ pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
-    /// What LUC does: stock, static, pid, copyout or luc
+    /// What LUC does: luc, or one of those to compare with; see below
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Only measure; change nothing
@@ -39,7 +39,7 @@ impl Args {
     fn knobs(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
         let mut asked: Vec<(&str, &str)> = Vec::new();
         if let Some(policy) = &self.policy {
-            asked.push(("policy", policy));
+            asked.push((POLICY, policy));
         }
         if self.observe {
             asked.push(("mode", "observe"));
@@ -53,21 +53,27 @@ impl Args {
         }
         let mut knobs: Vec<(&Knob, i64)> = Vec::new();
         for (name, value) in asked {
-            let (knob, value) = parse(name, value).map_err(|error| Failure::KnobRefused {
+            let settings = parse(name, value).map_err(|error| Failure::KnobRefused {
                 why: error.to_string(),
                 kept: "nothing was switched on",
             })?;
-            // The last word on a knob counts, as with any option.
-            knobs.retain(|(earlier, _)| earlier.name != knob.name);
-            knobs.push((knob, value));
+            for (knob, value) in settings {
+                // The last word on a knob counts, as with any option.
+                knobs.retain(|(earlier, _)| earlier.name != knob.name);
+                knobs.push((knob, value));
+            }
         }
         Ok(knobs)
     }
 }
 
-fn parse(name: &str, value: &str) -> Result<(&'static Knob, i64), KnobError> {
+/// A knob with its value, or those that a policy stands for.
+fn parse(name: &str, value: &str) -> Result<Vec<(&'static Knob, i64)>, KnobError> {
+    if name == POLICY {
+        return Ok(policy(value)?.settings.clone());
+    }
     let knob = knob(name)?;
-    Ok((knob, knob.parse(value)?))
+    Ok(vec![(knob, knob.parse(value)?)])
 }
 
 /// Runs the verb.
@@ -127,6 +133,6 @@ fn summary(context: &Context, attached: &Attached) -> Result<String, Failure> {
         .unwrap_or_default();
     Ok(format!(
         "policy {}, {mode}, set point {setpoint}{without}",
-        value("policy")?
+        sysfs::policy(context.system, attached)
     ))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use luc_control::{Knob, KnobKind, knob, knobs};
+use luc_control::{Knob, POLICY, Params, Policy, knob, knobs, policies, policy, policy_text};
 use serde_json::{Value, json};
 
 use crate::Context;
@@ -31,14 +31,6 @@ pub struct Args {
     json: bool,
 }
 
-/// The words an enumerated knob takes; none for others.
-fn words(knob: &Knob) -> Vec<&'static str> {
-    match knob.kind {
-        KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
-        KnobKind::Bool | KnobKind::Int => Vec::new(),
-    }
-}
-
 fn as_json(knob: &Knob, value: i64) -> Value {
     json!({
         "knob": knob.name,
@@ -46,9 +38,28 @@ fn as_json(knob: &Knob, value: i64) -> Value {
         "default": super::knob_json(knob, knob.default),
         "min": knob.min,
         "max": knob.max,
-        "words": words(knob),
+        "words": knob.words(),
         "help": knob.help,
     })
+}
+
+fn policy_json(name: &str) -> Value {
+    json!({
+        "knob": POLICY,
+        "value": name,
+        "default": default_policy(),
+        "words": policy_words(),
+        "help": cli::POLICY_HELP,
+    })
+}
+
+fn default_policy() -> &'static str {
+    let defaults = Params::default();
+    policy_text(|knob| defaults.get(knob.name))
+}
+
+fn policy_words() -> Vec<&'static str> {
+    policies().iter().map(|policy| policy.text).collect()
 }
 
 fn refused(error: &luc_control::KnobError) -> Failure {
@@ -65,34 +76,53 @@ fn refused(error: &luc_control::KnobError) -> Failure {
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
     let all = sysfs::attached(system)?;
-    let chosen = args.knob.as_deref().map(knob).transpose();
+    let by_policy = args.knob.as_deref() == Some(POLICY);
+    let chosen = args.knob.as_deref().filter(|_| !by_policy);
+    let chosen = chosen.map(knob).transpose();
     let chosen = chosen.map_err(|error| refused(&error))?;
     let attached = super::attached_at(system, &args.path, &all)?;
+    if let (true, Some(text)) = (by_policy, &args.value) {
+        let policy = policy(text).map_err(|error| refused(&error))?;
+        return change_policy(args, context, &attached, policy);
+    }
     if let (Some(knob), Some(text)) = (chosen, &args.value) {
         let value = knob.parse(text).map_err(|error| refused(&error))?;
         return change(args, context, &attached, knob, value);
     }
-    let shown: Vec<&Knob> = chosen.map_or_else(|| knobs().iter().collect(), |knob| vec![knob]);
+    let shown: Vec<&Knob> = match chosen {
+        Some(knob) => vec![knob],
+        None if by_policy => Vec::new(),
+        None => knobs().iter().collect(),
+    };
     let mut values = Vec::new();
     for knob in shown {
         values.push((knob, sysfs::knob_value(system, &attached, knob)?));
     }
+    let policy = chosen.is_none().then(|| sysfs::policy(system, &attached));
     if args.json {
+        let first = policy.map(policy_json).into_iter();
         let rows = values.iter().map(|(knob, value)| as_json(knob, *value));
-        return super::print_json(context, &rows.collect::<Vec<_>>());
+        return super::print_json(context, &first.chain(rows).collect::<Vec<_>>());
     }
-    let cells: Vec<[String; 5]> = values
-        .iter()
-        .map(|(knob, value)| {
-            [
-                knob.name.to_owned(),
-                knob.format(*value),
-                knob.format(knob.default),
-                cli::range(knob.min, knob.max, &words(knob)),
-                knob.help.to_owned(),
-            ]
-        })
-        .collect();
+    let first = policy.map(|name| {
+        [
+            POLICY.to_owned(),
+            name.to_owned(),
+            default_policy().to_owned(),
+            format!("one of {}, see luc set --help", policies().len()),
+            cli::POLICY_HELP.to_owned(),
+        ]
+    });
+    let rows = values.iter().map(|(knob, value)| {
+        [
+            knob.name.to_owned(),
+            knob.format(*value),
+            knob.format(knob.default),
+            cli::range(knob.min, knob.max, &knob.words()),
+            knob.help.to_owned(),
+        ]
+    });
+    let cells: Vec<[String; 5]> = first.into_iter().chain(rows).collect();
     let heads = ["knob", "value", "default", "allowed", "meaning"];
     units::table(context.out, heads, &cells)?;
     Ok(())
@@ -112,6 +142,39 @@ fn change(
     }
     writeln!(context.out, "{said}")?;
     Ok(())
+}
+
+fn change_policy(
+    args: &Args,
+    context: &mut Context,
+    attached: &Attached,
+    policy: &Policy,
+) -> Result<(), Failure> {
+    let path = args.path.display().to_string();
+    let said = apply_policy(context.system, &path, attached, policy)?;
+    if args.json {
+        let name = sysfs::policy(context.system, attached);
+        return super::print_json(context, &[policy_json(name)]);
+    }
+    writeln!(context.out, "{said}")?;
+    Ok(())
+}
+
+/// Sets the knobs that a policy stands for, and says which policy it was before.
+///
+/// # Errors
+/// The module refuses one of them; those before it are set.
+pub(super) fn apply_policy(
+    system: &dyn System,
+    path: &str,
+    attached: &Attached,
+    policy: &Policy,
+) -> Result<String, Failure> {
+    let before = sysfs::policy(system, attached);
+    for (knob, value) in &policy.settings {
+        apply(system, path, attached, knob, *value)?;
+    }
+    Ok(format!("{path}: policy {} (was {before})", policy.text))
 }
 
 /// Sets a knob, looks whether it is set, and says what it was before.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_control::{counters, knobs};
+use luc_control::{CUSTOM, POLICY, counters, knobs};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -80,6 +80,7 @@ impl Status {
             let value = sysfs::knob_value(context.system, attached, knob)?;
             shown.insert(knob.name, super::knob_json(knob, value));
         }
+        shown.insert(POLICY, sysfs::policy(context.system, attached).into());
         let counters: BTreeMap<_, _> = counters()
             .iter()
             .filter_map(|counter| {
@@ -215,7 +216,7 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
         other => other,
     };
     let mut lines = vec![
-        ("policy", format!("{}, {mode}", status.word("policy"))),
+        ("policy", format!("{}, {mode}", policy_words(status))),
         ("set point", setpoint(status)),
         ("commits", commits(status)),
         ("held", held(status)),
@@ -228,6 +229,16 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     lines.push(("writes", writes(status)));
     lines.push(("copy-out", copy_out(status)));
     lines
+}
+
+/// The policy, with its two axes where they have no name together.
+fn policy_words(status: &Status) -> String {
+    let name = status.word(POLICY);
+    if name != CUSTOM {
+        return name.to_owned();
+    }
+    let (batching, copyout) = (status.word("batching"), status.word("copyout"));
+    format!("{name} (batching {batching}, copyout {copyout})")
 }
 
 fn setpoint(status: &Status) -> String {

@@ -89,8 +89,8 @@ impl ModuleReading {
             return None;
         }
         Some(ModuleReading {
+            policy: sysfs::policy(system, attached).into(),
             // A word that this build does not know is of a newer module.
-            policy: word("policy").unwrap_or_else(|| "?".into()),
             mode: word("mode").unwrap_or_else(|| "?".into()),
             setpoint_asked: value("setpoint_events").map(|(_, value)| value),
             counters,

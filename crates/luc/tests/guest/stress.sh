@@ -37,7 +37,7 @@ cat $tracing/trace_pipe > /tmp/trace 2> /dev/null &
 reader=$!
 held=0 copies=0
 for policy in luc pid static copyout stock; do
-	knob policy $policy
+	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"
 	# Most delays start copy-out, mostly without asking what it costs; it stops and starts again.
 	knob copyout_threshold_permille 0
 	knob copyout_adapt 0

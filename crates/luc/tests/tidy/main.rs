@@ -64,8 +64,9 @@ const CRATES: [(&str, &[&str]); 14] = [
 ];
 
 /// Units that names of numbers end in.
-const UNITS: [&str; 11] = [
-    "ns", "us", "ms", "s", "percent", "permille", "milli", "events", "runs", "resets", "bytes",
+const UNITS: [&str; 12] = [
+    "ns", "us", "ms", "s", "percent", "permille", "milli", "events", "runs", "resets", "buffers",
+    "bytes",
 ];
 
 struct File {

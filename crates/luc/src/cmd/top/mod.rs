@@ -14,7 +14,7 @@ pub(super) mod text;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use luc_control::knob;
+use luc_control::{POLICY, knob, policies};
 
 use self::draw::draw;
 use self::state::{Action, Event, State};
@@ -168,6 +168,11 @@ fn set(
     let attached = sysfs::attached(system)?;
     let attached = attached.iter().find(|one| one.device == device);
     let attached = attached.ok_or_else(|| Failure::NotOn { path: shown.into() })?;
+    if let (true, Ok(at)) = (name == POLICY, usize::try_from(value))
+        && let Some(policy) = policies().get(at)
+    {
+        return super::set::apply_policy(system, shown, attached, policy);
+    }
     let knob = knob(name).map_err(anyhow::Error::from)?;
     super::set::apply(system, shown, attached, knob, value)
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use luc_control::{KnobKind, knob};
+use luc_control::{POLICY, knob, policies};
 
 use crate::sample::{JournalSample, ProcessSample, Snapshot};
 use crate::system::Device;
@@ -69,7 +69,7 @@ pub enum Action {
         device: Device,
         /// What people call it.
         shown: String,
-        /// Name of the knob.
+        /// Name of the knob, or [`POLICY`] with the number of a policy.
         knob: &'static str,
         /// Its new value.
         value: i64,
@@ -233,7 +233,7 @@ impl State {
                     Sort::Lost => Sort::Syncs,
                 }
             }
-            Key::Policy => return self.cycle("policy", now),
+            Key::Policy => return self.cycle(POLICY, now),
             Key::Mode => return self.cycle("mode", now),
             Key::Pause => self.paused = !self.paused,
             Key::Slower => {
@@ -272,22 +272,19 @@ impl State {
             let text = format!("LUC is not on for {shown}; switch it on with `luc on {shown}`");
             return self.say(text, true, now);
         };
-        let word = if name == "policy" {
-            &luc.policy
+        let (word, words) = if name == POLICY {
+            let all = policies().iter().map(|policy| policy.text);
+            (&luc.policy, all.collect())
         } else {
-            &luc.mode
+            (&luc.mode, knob(name).ok()?.words())
         };
-        let knob = knob(name).ok()?;
-        let KnobKind::Enum(words) = knob.kind else {
-            return None;
-        };
-        // A word of a newer module: begin with the first that this build knows.
-        let next = words.iter().position(|one| one.text == word);
-        let next = next.map_or(0, |at| (at + 1) % words.len());
+        // A word without a name, or of a newer module: begin with the first one.
+        let next = words.iter().position(|one| one == word);
+        let next = next.map_or(0, |at| (at + 1) % words.len().max(1));
         Some(Action::Set {
             device,
             shown,
-            knob: knob.name,
+            knob: name,
             value: i64::try_from(next).ok()?,
         })
     }

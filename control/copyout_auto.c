@@ -33,11 +33,9 @@
  * checkpoint cannot free them and has to force more commits. An urgent commit
  * therefore pauses copy-out for PAUSE commits.
  */
-#include "luc_copyout.h"
-#include "luc_math.h"
+#include "luc_controllers.h"
 
 #define BACKOFF_MAX 12LL
-#define PERMILLE 1000LL
 #define PAUSE 32LL
 #define DELAY_SHIFT 5		/* a commit's delays count for a thirty-second */
 #define COST_SHIFT 2		/* a commit's copying for a quarter */
@@ -50,13 +48,6 @@ static luc_s64 clean_runs_wanted(const struct luc_params *p,
 	luc_s64 backoff = luc_clamp(s->copy_backoff, 0, BACKOFF_MAX);
 
 	return p->copyout_adapt ? luc_mul(runs, 1LL << backoff) : runs;
-}
-
-static int above_threshold(const struct luc_params *p, luc_s64 hurt, luc_s64 writes)
-{
-	/* hurt / writes > threshold, without the division */
-	return hurt > 0 && luc_mul(hurt, PERMILLE) >
-	       luc_mul(luc_max(writes, 1), p->copyout_threshold_permille);
 }
 
 /* From nothing, and back to nothing: a load without delays is at rest. */
@@ -97,15 +88,14 @@ static void start(const struct luc_params *p, struct luc_state *s, int too_early
 	s->copy_clean = 0;
 }
 
-void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
-		      const struct luc_input *in, struct luc_output *out)
+int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *state,
+			  const struct luc_input *in)
 {
 	luc_s64 hurt = luc_add(luc_max(in->writes_delayed, 0),
 			       luc_max(in->writes_saved, 0));
 	luc_s64 wanted = clean_runs_wanted(params, state);
 	int stopped_before = state->copy_active == LUC_COPY_STOPPED;
 
-	*out = (struct luc_output){ 0 };
 	weigh(state, in);
 	if (state->copy_active == LUC_COPY_ON && !pays(params, state)) {
 		state->copy_active = LUC_COPY_OFF;
@@ -117,7 +107,7 @@ void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
 			state->copy_active = LUC_COPY_STOPPED;
 			state->copy_clean = 0;
 		}
-	} else if (above_threshold(params, hurt, in->writes) && pays(params, state)) {
+	} else if (luc_copyout_over_threshold(params, hurt, in->writes) && pays(params, state)) {
 		start(params, state, stopped_before);
 	} else if (stopped_before) {
 		state->copy_clean = luc_add(state->copy_clean, 1);
@@ -132,5 +122,5 @@ void luc_copyout_step(const struct luc_params *params, struct luc_state *state,
 		state->copy_pause = PAUSE;
 	else if (state->copy_pause > 0)
 		state->copy_pause--;
-	out->copy = state->copy_active == LUC_COPY_ON && state->copy_pause <= 0;
+	return state->copy_active == LUC_COPY_ON && state->copy_pause <= 0;
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * All that the outside needs of the controllers. Which one acts is in params;
+ * nobody but luc_control.c looks there.
+ */
+#ifndef LUC_CONTROL_H
+#define LUC_CONTROL_H
+
+#include "../abi/luc_decision.h"
+
+/* Values of controllers that have seen nothing yet. */
+void luc_state_init(struct luc_state *state);
+
+/* Defaults of the knob table. */
+void luc_params_init(struct luc_params *params);
+
+/*
+ * One step. Reads params and in, updates state, fills out completely. Any values
+ * are accepted; none makes it overflow or wait beyond delay_limit_us.
+ *
+ * OPEN    a commit was requested. out->reason HOLD: wait until out->wake_ns or
+ *	   until luc_complete_events() wait for it, then POLL. Anything else: CLOSE
+ *	   and commit.
+ * POLL    the held commit is looked at again; same answers.
+ * CLOSE   the batch is closed, in->events is what it got; learn from it.
+ * COPYOUT in->writes, in->writes_delayed, in->writes_delay_ns, in->writes_saved,
+ *	   in->copy_ns and in->commit_events of the commit that ended; out->copy
+ *	   tells whether the next one copies out.
+ */
+void luc_control_step(enum luc_step step, const struct luc_params *params,
+		      struct luc_state *state, const struct luc_input *in,
+		      struct luc_output *out);
+
+/*
+ * A batch that is held: with so many sync events it is worth a POLL before
+ * wake_ns. LUC_S64_MAX: no number is.
+ */
+luc_s64 luc_complete_events(const struct luc_params *params,
+			    const struct luc_state *state);
+
+/* A COPYOUT step would change no state and answer "do not copy". */
+int luc_copyout_is_idle(const struct luc_params *params, const struct luc_state *state,
+			const struct luc_input *in);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a controller is: the functions that each row of abi/luc_controllers.h
+ * stands for. luc_control.c calls them and nobody else does.
+ *
+ * All read params and in, may get any values there and in state, and must not
+ * overflow on them. luc_control.c bounds what they answer, so that no controller
+ * can hold an urgent commit or any commit beyond delay_limit_us.
+ */
+#ifndef LUC_CONTROLLERS_H
+#define LUC_CONTROLLERS_H
+
+#include "../abi/luc_decision.h"
+#include "luc_math.h"
+
+/*
+ * A batching controller.
+ *
+ * open		a commit was requested. Sets state->wait_ns, the time that it may be
+ *		held; 0, as it was before the call, starts it at once. Sets
+ *		setpoint_now_events and limit_ns if it has them.
+ * poll		the held commit is looked at, at first right behind open. Returns when
+ *		it is to start if no further sync event comes; LUC_S64_MAX: when
+ *		wait_ns is over.
+ * close	the batch is closed with in->events; learns, and fills out's terms.
+ * complete	number of sync events that makes the held batch start at once;
+ *		LUC_S64_MAX: no number does.
+ */
+#define LUC_DECLARE_BATCHING(NAME, name, knobs, help) \
+	void luc_batching_##name##_open(const struct luc_params *params, \
+					struct luc_state *state, \
+					const struct luc_input *in); \
+	luc_s64 luc_batching_##name##_poll(const struct luc_params *params, \
+					   struct luc_state *state, \
+					   const struct luc_input *in); \
+	void luc_batching_##name##_close(const struct luc_params *params, \
+					 struct luc_state *state, \
+					 const struct luc_input *in, \
+					 struct luc_output *out); \
+	luc_s64 luc_batching_##name##_complete(const struct luc_params *params, \
+					       const struct luc_state *state);
+LUC_BATCHINGS(LUC_DECLARE_BATCHING)
+
+/*
+ * A copy-out controller: one step per commit. Reads what the commit that ended
+ * did to writers, and returns whether the next one copies out.
+ */
+#define LUC_DECLARE_COPYOUT(NAME, name, knobs, help) \
+	int luc_copyout_##name##_step(const struct luc_params *params, \
+				      struct luc_state *state, \
+				      const struct luc_input *in);
+LUC_COPYOUTS(LUC_DECLARE_COPYOUT)
+
+static inline luc_s64 luc_us_to_ns(luc_s64 us)
+{
+	return luc_mul(luc_max(us, 0), LUC_NS_PER_US);
+}
+
+/* Events that came since the last look, 0 if none. */
+static inline luc_s64 luc_came(const struct luc_state *s, const struct luc_input *in)
+{
+	return luc_max(luc_sub(in->events, s->seen_events), 0);
+}
+
+/*
+ * More than copyout_threshold_permille of the writes of the commit that ended
+ * were hurt. Writes are journal handles: operations that changed metadata, which
+ * are all that a commit's metadata can delay.
+ */
+static inline int luc_copyout_over_threshold(const struct luc_params *p, luc_s64 hurt,
+					     luc_s64 writes)
+{
+	/* hurt / writes > threshold, without the division */
+	return hurt > 0 && luc_mul(hurt, 1000) >
+	       luc_mul(luc_max(writes, 1), p->copyout_threshold_permille);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The actuator of the PID controllers: it turns sync events into time.
+ *
+ * The law's output u is by how many sync events the next batch should grow. The
+ * time that a commit may be held grows by u average arrival gaps.
+ */
+#ifndef LUC_HOLD_H
+#define LUC_HOLD_H
+
+#include "../abi/luc_decision.h"
+
+/* Learns gap_ns, the average time between sync events of a batch, at CLOSE. */
+void luc_hold_learn_gap(struct luc_state *state, const struct luc_input *in);
+
+/*
+ * One step of the law with e = setpoint_now_events - in->events, and hold_ns moved
+ * from now_hold_ns by its answer within 0..limit_ns. Fills out's terms; out->dt_milli
+ * is the length of the step. saturated: as in luc_pid_step(). gap_ns of 0: hold_ns
+ * stays as it is.
+ */
+void luc_hold_move(const struct luc_params *params, struct luc_state *state,
+		   const struct luc_input *in, struct luc_output *out,
+		   luc_s64 now_hold_ns, luc_s64 limit_ns, luc_s64 gap_ns, int saturated);
+
+#endif

@@ -1,0 +1,143 @@
+//! Policies: settings of knobs under one name, from the table of `abi/luc_controllers.h`.
+//!
+//! The module knows knobs only. What people call a policy is turned into knobs here, and back.
+
+use crate::ffi;
+use crate::tables::{Knob, KnobError, knob, rows, text};
+use std::sync::LazyLock;
+
+/// The word by which people choose a policy, beside the names of knobs.
+pub const POLICY: &str = "policy";
+/// The name of settings that no policy describes.
+pub const CUSTOM: &str = "custom";
+
+/// A named combination of controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Its name.
+    pub text: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// What it sets, in this order.
+    pub settings: Vec<(&'static Knob, i64)>,
+}
+
+/// All policies, in the order of their table.
+pub fn policies() -> &'static [Policy] {
+    static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(load);
+    &POLICIES
+}
+
+/// The policy of that name.
+///
+/// # Errors
+/// [`KnobError::NoSuchWord`] with the names there are.
+pub fn policy(name: &str) -> Result<&'static Policy, KnobError> {
+    let name = name.trim();
+    policies()
+        .iter()
+        .find(|policy| policy.text == name)
+        .ok_or_else(|| KnobError::NoSuchWord {
+            knob: POLICY,
+            text: name.to_owned(),
+            allowed: policies()
+                .iter()
+                .map(|policy| policy.text)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+}
+
+/// The first policy whose settings are the values of these knobs; None if none is, or a value is
+/// not known.
+pub fn policy_of(value: impl Fn(&Knob) -> Option<i64>) -> Option<&'static Policy> {
+    policies().iter().find(|policy| {
+        let mut settings = policy.settings.iter();
+        settings.all(|(knob, wanted)| value(knob) == Some(*wanted))
+    })
+}
+
+/// The name of that policy, [`CUSTOM`] if there is none.
+pub fn policy_text(value: impl Fn(&Knob) -> Option<i64>) -> &'static str {
+    policy_of(value).map_or(CUSTOM, |policy| policy.text)
+}
+
+fn load() -> Vec<Policy> {
+    let mut nr = 0;
+    // SAFETY: the callee writes nr and returns a static array of nr rows.
+    let rows = unsafe { rows(ffi::luc_shim_policies(&raw mut nr), nr) };
+    rows.iter()
+        .map(|row| Policy {
+            text: text(row.text),
+            help: text(row.help),
+            settings: text(row.more)
+                .split_whitespace()
+                .filter_map(setting)
+                .collect(),
+        })
+        .collect()
+}
+
+/// None for what the tests below would not let pass.
+fn setting(text: &str) -> Option<(&'static Knob, i64)> {
+    let (name, value) = text.split_once('=')?;
+    let knob = knob(name).ok()?;
+    Some((knob, knob.parse(value).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Params;
+
+    fn params_of(policy: &Policy) -> Params {
+        let mut params = Params::default();
+        for (knob, value) in &policy.settings {
+            assert!(params.set(knob.name, *value));
+        }
+        params
+    }
+
+    #[test]
+    fn every_setting_is_understood_and_both_axes_are_set() {
+        let mut nr = 0;
+        // SAFETY: as in load.
+        let rows = unsafe { rows(ffi::luc_shim_policies(&raw mut nr), nr) };
+        assert_eq!(rows.len(), policies().len());
+        for (row, policy) in rows.iter().zip(policies()) {
+            let words = text(row.more).split_whitespace().count();
+            assert_eq!(policy.settings.len(), words, "{}", policy.text);
+            for axis in ["batching", "copyout"] {
+                let sets = policy.settings.iter().any(|(knob, _)| knob.name == axis);
+                assert!(sets, "{} leaves {axis} open", policy.text);
+            }
+        }
+    }
+
+    #[test]
+    fn policies_are_recognised() {
+        let name = |params: &Params| policy_text(|knob| params.get(knob.name));
+        assert_eq!(name(&Params::default()), "luc");
+        for one in policies() {
+            // 1 ms is the default of static.
+            let want = if one.text == "static-1ms" {
+                "static"
+            } else {
+                one.text
+            };
+            assert_eq!(name(&params_of(one)), want);
+            assert_eq!(policy(one.text), Ok(one));
+        }
+        let odd = Params {
+            copyout: knob("copyout").unwrap().parse("published").unwrap(),
+            ..Params::default()
+        };
+        assert_eq!(name(&odd), CUSTOM);
+        assert_eq!(policy_of(|_| None), None);
+        assert!(
+            policy("fast").unwrap_err().to_string().starts_with(
+                "policy cannot be 'fast'; it takes one of: stock, static-16ms, static,"
+            )
+        );
+    }
+}
