@@ -246,8 +246,8 @@ fn walk(bytes: &[u8], mut params: Params) {
             }
             // One more than there are: an unknown one holds nothing.
             9 => {
-                params.batching =
-                    i64::from(pair[1]) % (Batching::ALL[Batching::ALL.len() - 1].value() + 2)
+                let last = Batching::ALL[Batching::ALL.len() - 1].value();
+                params.batching = i64::from(pair[1]) % (last + 2);
             }
             10 => params.setpoint_events = i64::from(pair[1]),
             11 => params.delay_limit_us = amount.min(1_000_000),

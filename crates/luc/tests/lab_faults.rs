@@ -29,6 +29,7 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
     jobs.extend([
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
+        Job::new("sequence", &["1ms:8:64M"])?,
         Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
     ]);
     Ok(jobs)
