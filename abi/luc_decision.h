@@ -65,6 +65,7 @@ enum luc_trial_phase {
 	LUC_FIELD(age_ns, "how long ago the transaction was begun") \
 	LUC_FIELD(same_task, "1 if the task that asked for this commit is the one that synced last before it") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
+	LUC_FIELD(space_short, "1 if the journal is short of space: nearly full, or in a checkpoint") \
 	LUC_FIELD(writes, "journal handles of the finished transaction") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
 	LUC_FIELD(writes_delay_ns, "how long these slept, summed up") \
@@ -113,7 +114,7 @@ enum luc_trial_phase {
 	LUC_FIELD(copy_delay_ns, "sleep that a commit without copies costs operations, on average") \
 	LUC_FIELD(copy_cost_ns, "what copying costs those who wait for a commit, on average; 0 if unknown") \
 	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled") \
-	LUC_FIELD(copy_pause, "commits left that do not copy out because one was urgent")
+	LUC_FIELD(copy_pause, "commits left that do not copy out because the journal was short of space")
 
 /* What it computed and answered. */
 #define LUC_OUTPUT_FIELDS(LUC_FIELD) \

@@ -30,8 +30,9 @@
  *
  * Another case where copies hurt: a journal that is short of space. Writers that
  * pass by a copy make the same blocks part of the next transaction, so that a
- * checkpoint cannot free them and has to force more commits. An urgent commit
- * therefore pauses copy-out for PAUSE commits.
+ * checkpoint cannot free them and has to force more commits. A commit that finds
+ * space short therefore pauses copy-out for PAUSE commits. An urgent wait, as of
+ * syncfs, does not: it says nothing about copies.
  */
 #include "luc_controllers.h"
 
@@ -118,7 +119,7 @@ int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *sta
 				state->copy_active = LUC_COPY_OFF;
 		}
 	}
-	if (in->urgent)
+	if (in->space_short)
 		state->copy_pause = PAUSE;
 	else if (state->copy_pause > 0)
 		state->copy_pause--;

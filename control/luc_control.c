@@ -171,7 +171,7 @@ int luc_copyout_is_idle(const struct luc_params *params, const struct luc_state 
 {
 	return params->copyout == LUC_COPYOUT_OFF ||
 	       (state->copy_active == LUC_COPY_OFF && state->copy_pause <= 0 &&
-		!state->copy_delay_ns && !in->urgent &&
+		!state->copy_delay_ns && !in->space_short &&
 		in->writes_delayed <= 0 && in->writes_delay_ns <= 0 &&
 		in->writes_saved <= 0 && in->copy_ns <= 0);
 }

@@ -128,6 +128,7 @@ static void sense(struct module *m)
 	in->age_ns = m->now_ns - m->begun_ns;
 	in->same_task = in->events && m->same_task;
 	in->urgent = m->urgent;
+	in->space_short = m->urgent > 1;
 	must(within(in->syncing_events, 0, LUC_RETURNS_SLOTS));
 	must(in->syncing_events <= m->entries);
 	must(within(in->expected_events, in->syncing_events, in->syncing_events + m->arrivals));
@@ -200,7 +201,8 @@ static void one_event(struct module *m, uint8_t op)
 		pass_time(m, 10000LL * take(&m->in));
 		break;
 	case 8:
-		m->urgent = 1;
+		/* What is short of space is urgent, too. */
+		m->urgent = op & 1 ? 1 : 2;
 		break;
 	case 9:
 		set_knob(m);
@@ -289,7 +291,7 @@ static void copyout(struct module *m)
 {
 	const struct luc_input in = {
 		.now_ns = m->sensed.now_ns,
-		.urgent = m->sensed.urgent,
+		.space_short = m->sensed.space_short,
 		.writes = m->writes,
 		.writes_delayed = m->writes_delayed,
 		.writes_delay_ns = m->writes_delay_ns,
@@ -304,7 +306,7 @@ static void copyout(struct module *m)
 	m->commit_events = m->sensed.events;
 	/* The module leaves idle steps out; check_answer() shows that it may. */
 	step(m, LUC_STEP_COPYOUT, &in, &out);
-	must(m->params_now.copyout != LUC_COPYOUT_AUTO || !out.copy || !in.urgent);
+	must(m->params_now.copyout != LUC_COPYOUT_AUTO || !out.copy || !in.space_short);
 }
 
 /* As luc_on_commit(), and what the journal does then. */

@@ -45,11 +45,15 @@ struct luc_commit {
 	ktime_t begun;			/* when that transaction was begun */
 };
 
-static bool luc_transaction_full(const transaction_t *t, const journal_t *journal)
+/* Under j_state_lock. Tasks queue behind a checkpoint, or soon will. */
+static bool luc_space_short(const transaction_t *t, journal_t *journal)
 {
+	int most = journal->j_max_transaction_buffers;
+
 	/* Leave a quarter for the handles that are about to start. */
-	return atomic_read(&t->t_outstanding_credits) >
-	       journal->j_max_transaction_buffers / 4 * 3;
+	return (t && atomic_read(&t->t_outstanding_credits) > most / 4 * 3) ||
+	       mutex_is_locked(&journal->j_checkpoint_mutex) ||
+	       jbd2_log_space_left(journal) < most;
 }
 
 /*
@@ -66,14 +70,12 @@ static bool luc_journal_urgent(struct luc_commit *c)
 	t = journal->j_running_transaction;
 	c->tid = t ? t->t_tid : 0;
 	c->begun = t ? t->t_start_time : 0;
-	urgent = (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
+	c->in.space_short = luc_space_short(t, journal);
+	urgent = c->in.space_short || !t ||
+		 (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
 		 journal->j_barrier_count > 0 ||
 		 waitqueue_active(&journal->j_wait_transaction_locked) ||
-		 mutex_is_locked(&journal->j_checkpoint_mutex) ||
-		 jbd2_has_feature_fast_commit(journal) ||
-		 !t || luc_transaction_full(t, journal) ||
-		 jbd2_log_space_left(journal) <
-			 journal->j_max_transaction_buffers;
+		 jbd2_has_feature_fast_commit(journal);
 	read_unlock(&journal->j_state_lock);
 	return urgent || freezing(current);
 }
@@ -237,7 +239,7 @@ static void luc_commit_copyout(struct luc_commit *c)
 	s64 copy_ns = luc_counted(fs, copy_ns);
 	const struct luc_input in = {
 		.now_ns = c->in.now_ns,
-		.urgent = c->in.urgent,
+		.space_short = c->in.space_short,
 		.writes = atomic_read(&t->t_handle_count),
 		.writes_delayed = delayed - fs->writes_delayed_seen,
 		.writes_delay_ns = delay_ns - fs->write_delay_ns_seen,

@@ -143,7 +143,7 @@ proptest! {
 }
 
 #[test]
-fn an_urgent_commit_pauses_it() {
+fn a_journal_short_of_space_pauses_it_and_an_urgent_wait_does_not() {
     let params = Params::default();
     let mut state = State::default();
     let hurt = Input {
@@ -153,7 +153,12 @@ fn an_urgent_commit_pauses_it() {
     };
     assert_eq!(copyout_step(&params, &mut state, &hurt).copy, 1);
     let urgent = Input { urgent: 1, ..hurt };
-    assert_eq!(copyout_step(&params, &mut state, &urgent).copy, 0);
+    assert_eq!(copyout_step(&params, &mut state, &urgent).copy, 1);
+    let short = Input {
+        space_short: 1,
+        ..urgent
+    };
+    assert_eq!(copyout_step(&params, &mut state, &short).copy, 0);
     let pause = (0..32)
         .take_while(|_| copyout_step(&params, &mut state, &hurt).copy == 0)
         .count();

@@ -54,8 +54,7 @@ pub struct WorkArgs {
     /// End with a sync of the file system
     #[arg(long)]
     sync_at_end: bool,
-    /// Sync files only, neither directories nor the whole file system: these hurry commits, and where
-    /// commits are in a hurry LUC copies nothing
+    /// Sync files only, neither directories nor the whole file system
     #[arg(long)]
     files_only: bool,
     /// Do the part of this process only

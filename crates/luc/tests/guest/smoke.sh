@@ -37,11 +37,30 @@ luc replay --json /tmp/recording > "$LUC_OUT/replay.json"
 is "replay's exit code" 0 $?
 
 # Every policy does its work.
-for policy in stock static pid copyout luc; do
+for policy in stock static-16ms age published copyout static pid luc; do
 	check 0 "/mnt/0: policy $policy (was *)" luc set /mnt/0 policy $policy
 	bench /mnt/0 4
 	yes "$policy with writers" luc bench write-delay --writers 8 --seconds 0.3 \
 		--warmup-s 0 /mnt/0
+done
+
+# syncfs cannot wait, but says nothing about copies: they go on beside it.
+for knob in copyout_threshold_permille=0 copyout_clean_runs=1000000 copyout_adapt=0; do
+	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
+done
+copies=$(counter nullb0 copies) urgent=$(counter nullb0 urgent_events)
+for _ in $(seq 20); do
+	sync -f /mnt/0
+	usleep 20000
+done &
+luc bench write-delay --writers 8 --seconds 1 --warmup-s 0 /mnt/0 > /dev/null
+wait $!
+yes "syncfs was urgent $(($(counter nullb0 urgent_events) - urgent)) times" \
+	test "$(counter nullb0 urgent_events)" -ge $((urgent + 3))
+yes "beside it $(($(counter nullb0 copies) - copies)) copies were made" \
+	test "$(counter nullb0 copies)" -gt $((copies + 50))
+for knob in copyout_threshold_permille=50 copyout_clean_runs=4 copyout_adapt=1; do
+	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
 
 # Observing decides, and changes nothing.
