@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use luc_control::{counters, knobs, policies};
+use luc_control::{Enumerator, Knob, KnobKind, counters, knobs, policies};
 
 use crate::cmd;
 use crate::exit::Code;
@@ -104,6 +104,25 @@ pub fn range(min: i64, max: i64, words: &[&str]) -> String {
 /// What `policy` means, wherever knobs are listed.
 pub const POLICY_HELP: &str = "batching and copyout by one name; custom if they have none";
 
+/// The knobs that choose a controller, with their words.
+pub fn controllers() -> impl Iterator<Item = (&'static Knob, &'static [Enumerator])> {
+    knobs().iter().filter_map(|knob| match knob.kind {
+        KnobKind::Enum(words) if words.iter().any(|word| !word.knobs.is_empty()) => {
+            Some((knob, words))
+        }
+        _ => None,
+    })
+}
+
+/// What a controller does, and the knobs that it reads beside those that all share.
+pub fn word_help(word: &Enumerator) -> String {
+    let knobs: Vec<_> = word.knobs.split_whitespace().collect();
+    if knobs.is_empty() {
+        return word.help.to_owned();
+    }
+    format!("{} (knobs: {})", word.help, knobs.join(", "))
+}
+
 /// The policies and knobs as text, for `--help`.
 pub fn knob_table() -> String {
     let named = policies()
@@ -117,7 +136,12 @@ pub fn knob_table() -> String {
             format!("{} ({range}; default {default})", knob.help),
         )
     });
-    format!("{}\n\n{}", list("Policies:", named), list("Knobs:", rows))
+    let mut lists = vec![list("Policies:", named), list("Knobs:", rows)];
+    for (knob, words) in controllers() {
+        let words = words.iter().map(|word| (word.text, word_help(word)));
+        lists.push(list(&format!("Words of {}:", knob.name), words));
+    }
+    lists.join("\n\n")
 }
 
 /// The counters as text, for `--help`.

@@ -122,6 +122,12 @@ fn knob_list() -> Roff {
         );
         item(&mut roff, knob.name, &allowed, knob.help);
     }
+    for (knob, words) in cli::controllers() {
+        roff.control("SH", [format!("WORDS OF {}", knob.name).as_str()]);
+        for word in words {
+            item(&mut roff, word.text, "", &cli::word_help(word));
+        }
+    }
     roff
 }
 
