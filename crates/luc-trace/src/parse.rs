@@ -387,7 +387,7 @@ mod tests {
             error(&format!(
                 "{head}luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold steer=1"
             )),
-            "line 7, column 104: 'hold' is no reason to start a commit"
+            "line 7, column 111: 'hold' is no reason to start a commit"
         );
         // As LUC says it that only observes.
         let observed = parsed(&format!(
@@ -403,7 +403,7 @@ mod tests {
         ));
         assert!(
             error(&format!("{head}luc_decision: dev=8:1 tid=1 step=0"))
-                .contains("lacks the field policy")
+                .contains("lacks the field batching")
         );
         assert!(
             error(&format!("{head}luc_decision: dev=8:1 tid=1 step=0 step=0")).contains("twice")
