@@ -114,7 +114,7 @@ pub struct Sim {
     last_event_ns: i64,
     /// When these came, summed up.
     came_ns: i64,
-    /// When the open transaction was begun.
+    /// When the open transaction was begun: here by the first that syncs.
     begun_ns: i64,
     /// The task that synced last, and whether it is the one that opened the batch, too.
     last_task: u32,
@@ -208,6 +208,7 @@ impl Sim {
         self.returns.arrive(task, self.tid);
         if self.events == 0 {
             self.same_task = self.last_task == task;
+            self.begun_ns = now_ns;
         }
         self.last_task = task;
         self.events += 1;
@@ -259,7 +260,6 @@ impl Sim {
         self.events = 0;
         self.last_event_ns = 0;
         self.came_ns = 0;
-        self.begun_ns = self.now_ns;
     }
 
     fn end_commit(&mut self, ended: u32) {
