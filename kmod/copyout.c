@@ -80,6 +80,13 @@ static void luc_copy_free(char *copy, size_t size)
 		static_call_cond(luc_jbd2_free)(copy, size);
 }
 #else
+/*
+ * Were the header to declare these after all, the kernel would free copies by
+ * jbd2_free(), and this would not compile.
+ */
+static void __maybe_unused *jbd2_alloc(size_t size, gfp_t flags);
+static void __maybe_unused jbd2_free(void *ptr, size_t size);
+
 void luc_copyout_init(void)
 {
 }
@@ -177,8 +184,9 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 	if (!fs)
 		return;
 	luc_copy_out(fs, transaction, jh);
-	luc_hook_leave();
 	luc_fs_put(fs);
+	/* Last: behind this the module may be freed, and the put runs its code. */
+	luc_hook_leave();
 }
 
 /*

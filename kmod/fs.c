@@ -22,6 +22,9 @@ DEFINE_MUTEX(luc_mutex);
 static DEFINE_HASHTABLE(luc_table, 6);
 static LIST_HEAD(luc_list);
 static struct workqueue_struct *luc_wq;
+/* Entries off the table whose sysfs folder may still be there; under luc_mutex. */
+static unsigned int luc_folders_left;
+static DECLARE_WAIT_QUEUE_HEAD(luc_folders_wait);
 
 struct luc_fs *luc_fs_find_dev(dev_t dev)
 {
@@ -176,15 +179,23 @@ static void luc_fs_unlink(struct luc_fs *fs)
 	if (fs->gone)
 		return;
 	fs->gone = true;
+	luc_folders_left++;
 	hash_del_rcu(&fs->node);
 	list_del(&fs->list);
 	luc_commit_poke(fs);
 }
 
-/* Without luc_mutex, for sysfs waits for users of the files it removes. */
+/*
+ * What luc_fs_unlink() leaves to do. Without luc_mutex, for sysfs waits for users
+ * of the files it removes.
+ */
 static void luc_fs_destroy(struct luc_fs *fs)
 {
 	kobject_del(&fs->kobj);
+	mutex_lock(&luc_mutex);
+	luc_folders_left--;
+	mutex_unlock(&luc_mutex);
+	wake_up_all(&luc_folders_wait);
 	synchronize_rcu();	/* hooks that found fs without a reference */
 	kobject_put(&fs->kobj);
 }
@@ -195,21 +206,31 @@ static void luc_fs_unhook_if_last(void)
 		luc_hooks_remove();
 }
 
-static void luc_fs_gone_work(struct work_struct *work)
+/*
+ * Takes this entry off the table and away; false if somebody else does. The
+ * caller has a reference. First what people see, then the hooks, which take time.
+ */
+static bool luc_fs_drop(struct luc_fs *fs)
 {
-	struct luc_fs *fs = container_of(work, struct luc_fs, gone_work);
 	bool mine;
 
 	mutex_lock(&luc_mutex);
 	mine = !fs->gone;
 	luc_fs_unlink(fs);
 	mutex_unlock(&luc_mutex);
-	/* First what people see, then the hooks, which takes its time. */
 	if (mine)
 		luc_fs_destroy(fs);
 	mutex_lock(&luc_mutex);
 	luc_fs_unhook_if_last();
 	mutex_unlock(&luc_mutex);
+	return mine;
+}
+
+static void luc_fs_gone_work(struct work_struct *work)
+{
+	struct luc_fs *fs = container_of(work, struct luc_fs, gone_work);
+
+	luc_fs_drop(fs);
 	luc_fs_put(fs);
 }
 
@@ -228,30 +249,42 @@ void luc_fs_journal_gone(const journal_t *journal)
 		luc_fs_put(fs);
 }
 
+/*
+ * luc_mutex, at a moment when no folder of a former entry is left: sysfs refuses
+ * a second one of the same name with a stack dump.
+ */
+static void luc_fs_lock_clean(void)
+{
+	for (;;) {
+		/* An unmount may have left its entry to a worker that is not done. */
+		flush_workqueue(luc_wq);
+		wait_event(luc_folders_wait, !READ_ONCE(luc_folders_left));
+		mutex_lock(&luc_mutex);
+		if (!luc_folders_left)
+			return;
+		mutex_unlock(&luc_mutex);
+	}
+}
+
 static int luc_fs_insert(struct luc_fs *fs, const char *name)
 {
-	bool first;
 	int err;
 
-	/* An unmount may have left its entry to a worker that is not done. */
-	flush_workqueue(luc_wq);
-	mutex_lock(&luc_mutex);
+	luc_fs_lock_clean();
 	if (luc_fs_find_dev(fs->dev)) {
 		err = -EEXIST;
 		goto unlock;
 	}
-	first = list_empty(&luc_list);
-	if (first) {
-		err = luc_hooks_install();
-		if (err)
-			goto unlock;
-	}
+	err = luc_hooks_install();
+	if (err)
+		goto unlock;
 	err = kobject_add(&fs->kobj, luc_kobj, "%s", name);
 	if (err) {
-		if (first)
-			luc_hooks_remove();
+		luc_fs_unhook_if_last();
 		goto unlock;
 	}
+	/* The table's reference; a detach may drop it as soon as we unlock. */
+	kobject_get(&fs->kobj);
 	list_add_tail(&fs->list, &luc_list);
 	hash_add_rcu(luc_table, &fs->node, fs->dev);
 unlock:
@@ -280,29 +313,25 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 	}
 	/* Unmounted between the look and the insertion? Then nobody told us. */
 	probe.found = false;
-	if (luc_probe_device(&probe)) {
-		luc_fs_detach(dev);
-		return -ENODEV;
-	}
-	kobject_uevent(&fs->kobj, KOBJ_ADD);
-	return 0;
+	err = luc_probe_device(&probe) ? -ENODEV : 0;
+	if (err)
+		luc_fs_drop(fs);
+	else
+		kobject_uevent(&fs->kobj, KOBJ_ADD);
+	luc_fs_put(fs);
+	return err;
 }
 
 int luc_fs_detach(dev_t dev)
 {
-	struct luc_fs *fs;
+	struct luc_fs *fs = luc_fs_get_dev(dev);
+	bool mine;
 
-	mutex_lock(&luc_mutex);
-	fs = luc_fs_find_dev(dev);
-	if (fs) {
-		luc_fs_unlink(fs);
-		luc_fs_unhook_if_last();
-	}
-	mutex_unlock(&luc_mutex);
 	if (!fs)
 		return -ENOENT;
-	luc_fs_destroy(fs);
-	return 0;
+	mine = luc_fs_drop(fs);
+	luc_fs_put(fs);
+	return mine ? 0 : -ENOENT;
 }
 
 static struct luc_fs *luc_fs_first(void)

@@ -12,12 +12,11 @@
  * returns to: ftrace then has one thing to register and to remove, and waits
  * for one grace period of tasks instead of ten.
  *
- * Only one direct call fits a function. If a BPF program or a livepatch is
- * there already, registering fails with -EBUSY: we find out which and do
- * without it or, if it is needed, step back. While ours is there, they are
- * refused in turn. Kprobes share a function with us.
- * Some kernels, 6.12 up to 6.12.58 for one, do not forget a registration that
- * failed because of a livepatch: all its functions stay busy until a reboot.
+ * Only one direct call fits a function. If a BPF program is there already,
+ * registering fails with -EBUSY: we find out which and do without it or, if it
+ * is needed, step back. While ours is there, it is refused in turn, and ftrace
+ * tells us nothing of it. Kprobes share a function with us. So do livepatches,
+ * which are often security fixes and must not be kept out: see luc_ops_func().
  *
  * Leaving. A task may sleep in one of our hooks, and synchronize_rcu_tasks()
  * takes a sleeping task for one that has left. So the parts that may sleep are
@@ -29,7 +28,8 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
-#include <linux/version.h>
+#include <linux/string.h>
+#include <linux/wait_bit.h>
 #include <asm/ibt.h>
 #include <asm/linkage.h>
 #include <asm/nospec-branch.h>
@@ -213,22 +213,33 @@ static int luc_direct_register(void)
 {
 	unsigned long trampoline = (unsigned long)luc_trampoline;
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	return register_ftrace_direct(&luc_ops, trampoline);
+	int err;
+
+#ifdef LUC_HAVE_DIRECT_MULTI
+	err = register_ftrace_direct_multi(&luc_ops, trampoline);
 #else
-	return register_ftrace_direct_multi(&luc_ops, trampoline);
+	err = register_ftrace_direct(&luc_ops, trampoline);
 #endif
+	/*
+	 * From now on kernel.ftrace_enabled cannot be cleared: that would drop
+	 * the hooks without a word, and waits of which we had seen the begin
+	 * would have no end. Registering sets the flags anew, hence afterwards.
+	 */
+	if (!err)
+		luc_ops.flags |= FTRACE_OPS_FL_PERMANENT;
+	return err;
 }
 
 static void luc_direct_unregister(void)
 {
 	unsigned long trampoline = (unsigned long)luc_trampoline;
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	unregister_ftrace_direct(&luc_ops, trampoline, true);
-#else
+	luc_ops.flags &= ~FTRACE_OPS_FL_PERMANENT;
+#ifdef LUC_HAVE_DIRECT_MULTI
 	unregister_ftrace_direct_multi(&luc_ops, trampoline);
 	ftrace_free_filter(&luc_ops);
+#else
+	unregister_ftrace_direct(&luc_ops, trampoline, true);
 #endif
 }
 
@@ -266,6 +277,21 @@ static void luc_hooks_find(void)
 	}
 }
 
+/*
+ * A livepatch may come to a function that we hook, or be there already: both
+ * share it. Ours is called first and then goes on in the livepatch's function,
+ * whose address it then returns to. luc_dispatch() does not know that address
+ * and does nothing: while a function is patched LUC does without its hook.
+ */
+static int luc_ops_func(struct ftrace_ops *ops,
+#ifdef LUC_HAVE_OPS_FUNC_IP
+			unsigned long ip,
+#endif
+			enum ftrace_ops_cmd cmd)
+{
+	return 0;
+}
+
 /* Registers the hooks from..to that can be had, all at once. */
 static int luc_hooks_register(int from, int to)
 {
@@ -273,6 +299,7 @@ static int luc_hooks_register(int from, int to)
 
 	/* A fresh ops each time: some kernels leave traces of the last use. */
 	memset(&luc_ops, 0, sizeof(luc_ops));
+	luc_ops.ops_func = luc_ops_func;
 	for (i = from; i < to && !err; i++) {
 		if (luc_hook[i].state == LUC_DETACHED)
 			err = ftrace_set_filter_ip(&luc_ops, luc_hook[i].address, 0, 0);
@@ -288,6 +315,15 @@ static int luc_hooks_register(int from, int to)
 	if (err)
 		ftrace_free_filter(&luc_ops);
 	return err;
+}
+
+static const struct luc_hook *luc_hook_of(const char *function)
+{
+	const struct luc_hook *h = luc_hook;
+
+	while (strcmp(h->function, function))
+		h++;
+	return h;
 }
 
 /* One of them is taken, but ftrace does not say which: try each alone. */
@@ -316,7 +352,7 @@ static int luc_hooks_check(void)
 		if (!h->needed || h->state == LUC_DETACHED)
 			continue;
 		if (h->state == LUC_BUSY) {
-			pr_notice("luc: %s is hooked by a BPF program or a livepatch; stop it and attach again\n",
+			pr_notice("luc: %s is hooked by a BPF program; stop it and attach again\n",
 				  h->function);
 			return -EBUSY;
 		}
@@ -327,10 +363,30 @@ static int luc_hooks_check(void)
 	return 0;
 }
 
+/*
+ * With kernel.ftrace_enabled at 0 registering succeeds and nothing is ever
+ * called. A wait for a bit that is clear returns at once and makes the hook
+ * learn the address that it came from.
+ */
+static bool luc_hooks_fire(void)
+{
+	static unsigned long nothing;
+	const struct luc_hook *h = luc_hook_of("out_of_line_wait_on_bit");
+
+	if (h->state != LUC_ATTACHED)
+		return true;	/* cannot be told */
+	out_of_line_wait_on_bit(&nothing, 0, bit_wait, TASK_UNINTERRUPTIBLE);
+	return READ_ONCE(luc_quiet_wait);
+}
+
+/* Under luc_mutex. */
 int luc_hooks_install(void)
 {
 	int i, err;
 
+	/* Still there: the last entry is gone, and its detach not yet done. */
+	if (luc_registered)
+		return 0;
 	luc_hooks_find();
 	err = luc_hooks_check();
 	if (err)
@@ -355,7 +411,11 @@ int luc_hooks_install(void)
 			luc_hook[i].state = LUC_ATTACHED;
 	}
 	luc_registered = true;
-	return 0;
+	if (luc_hooks_fire())
+		return 0;
+	luc_hooks_remove();
+	pr_notice("luc: hooks are not called; is kernel.ftrace_enabled 0?\n");
+	return -EAGAIN;
 }
 
 void luc_hooks_remove(void)

@@ -2,6 +2,7 @@
 /*
  * luc.ko in one page.
  *
+ *   layout.c	refuses kernels that this build was not made for
  *   hooks.c	installs trampolines at the entry of jbd2 and ext4 functions
  *   fs.c	which file systems are attached; found by device number
  *   sync.c	senses sync events: who waits for which transaction
@@ -145,6 +146,9 @@ extern atomic_t luc_copying;	/* file systems that copy out right now */
 /* copyout.c */
 void luc_copyout_init(void);
 void luc_copyout_set(struct luc_fs *fs, bool on);
+
+/* layout.c */
+int luc_layout_check(void);
 
 /* sysfs.c */
 extern const struct attribute_group *luc_fs_groups[];

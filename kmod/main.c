@@ -9,8 +9,10 @@
 
 static int __init luc_init(void)
 {
-	int err;
+	int err = luc_layout_check();
 
+	if (err)
+		return err;
 	luc_copyout_init();
 	err = luc_fs_init();
 	if (err)

@@ -31,7 +31,7 @@ pub mod tree;
 pub use disk::{DiskSpec, FsType};
 pub use error::LabError;
 pub use image::{Content, GuestFile};
-pub use kernels::{KernelList, KernelSpec};
+pub use kernels::{KernelList, KernelSpec, KernelStatus};
 pub use log::{AllowList, LogProblem};
 pub use module::{DISK_MODULE, ModuleSource, build_disk_module, build_module, build_module_of};
 pub use plan::{Cell, CellResult, GuestReport, Plan, Status, Step, StepResult};

@@ -322,7 +322,7 @@ fn functions(system: &dyn System) -> Check {
     )
 }
 
-/// `name (1) R   D M   tramp: ...`: D is a direct call, I a livepatch.
+/// `name (1) R   D M   tramp: ...`: D is a direct call.
 fn hooks_free(system: &dyn System) -> Check {
     let need = Need::HooksFree;
     let ours = sysfs::hooks(system);
@@ -349,10 +349,20 @@ fn hooks_free(system: &dyn System) -> Check {
         };
         // The number of users, then flags of one letter each.
         let mut flags = words.skip(1).take_while(|word| word.len() == 1);
-        if flags.any(|flag| flag == "D" || flag == "I") {
+        if flags.any(|flag| flag == "D") {
             taken.push(*name);
             needed |= !optional;
         }
+    }
+    let mut patched = sysfs::livepatched(system);
+    patched.retain(|name| FUNCTIONS.iter().any(|(function, _)| function == name));
+    if taken.is_empty() && !patched.is_empty() {
+        return Check::not(
+            need,
+            State::Note,
+            format!("{} {}", patched.join(", "), sysfs::PATCHED),
+            "nothing to do: LUC goes on with the others, and has it again without the livepatch",
+        );
     }
     if taken.is_empty() {
         return Check::ok(need, "no BPF program or livepatch on them");

@@ -79,26 +79,47 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
 }
 
 /// What has a function that LUC would hook.
-pub const OWNED: &str = "owned by a BPF program or a livepatch";
+pub const OWNED: &str = "owned by a BPF program";
+/// A livepatch shares a function, but calls a new one, which LUC does not know.
+pub const PATCHED: &str = "livepatched, and as long not LUC's";
+const LIVEPATCHES: &str = "/sys/kernel/livepatch";
 const NOT_HERE: &str = "not a function of this kernel";
 /// How to get it back.
-pub const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work, /sys/kernel/livepatch livepatches)";
+pub const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work)";
 
 /// Hooks that LUC does without, each with the reason; `None` if it has them all.
 /// They were looked for when LUC was switched on for the first file system.
 pub fn lacking(system: &dyn System) -> Option<String> {
+    let patched = livepatched(system);
     let all: Vec<_> = hooks(system)
         .into_iter()
         .filter_map(|hook| {
             let why = match hook.state.as_str() {
                 "busy" => OWNED,
                 "missing" => NOT_HERE,
+                "attached" if patched.contains(&hook.function) => PATCHED,
                 _ => return None,
             };
             Some(format!("{} ({why})", hook.function))
         })
         .collect();
     (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// Functions that livepatches have replaced.
+pub fn livepatched(system: &dyn System) -> Vec<String> {
+    // Folders of patches, objects and functions; of files none can be listed.
+    let below = |dir: &str| -> Vec<String> {
+        let names = system.list(dir).unwrap_or_default().into_iter();
+        names.map(|name| format!("{dir}/{name}")).collect()
+    };
+    let patches = below(LIVEPATCHES).into_iter();
+    let objects = patches.flat_map(|patch| below(&patch));
+    let functions = objects.flat_map(|object| system.list(&object).unwrap_or_default());
+    // `name,position`: which of several of that name. Objects have files, too.
+    functions
+        .filter_map(|name| Some(name.split_once(',')?.0.to_owned()))
+        .collect()
 }
 
 fn hooks_that_are(system: &dyn System, state: &str) -> String {
@@ -175,6 +196,11 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> Failure
             what: hooks_that_are(system, "busy"),
             why: OWNED.into(),
             fix: FREE_IT.into(),
+        },
+        Some(Errno::AGAIN) => Failure::Busy {
+            what: "kernel.ftrace_enabled".into(),
+            why: "it is 0, so no hook is ever called".into(),
+            fix: "set it to 1 with `sysctl kernel.ftrace_enabled=1`".into(),
         },
         Some(Errno::NOENT) => Failure::KernelUnsupported {
             what: hooks_that_are(system, "missing"),

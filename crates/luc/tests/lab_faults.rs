@@ -10,8 +10,8 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, c_program, check, fault_jobs, guest, guest_source, module,
-    run_jobs, test,
+    Answer, Job, Outcome, Replacement, Test, Trouble, broken_sources, c_program, check, fault_jobs,
+    guest, guest_source, module, run_jobs, test,
 };
 use luc_lab::{Content, GuestFile};
 
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     for kernel in ["6.1", "6.12", "7.2"] {
         tests.push(test(format!("faults_on_{kernel}"), move || faults(kernel)));
         tests.push(test(format!("owners_on_{kernel}"), move || owners(kernel)));
+        tests.push(test(format!("attach_on_{kernel}"), move || attach(kernel)));
     }
     lab_support::main("lab_faults", &tests)
 }
@@ -58,6 +59,33 @@ fn owners(kernel: &str) -> Outcome {
         guest_path: "/t/fentry".into(),
         content: Content::Program(c_program("owners/fentry.c")?),
     });
+    run_jobs(&spec, &jobs)?;
+    Ok(())
+}
+
+/// A module that poisons what it frees, and one that was tested on no kernel.
+fn attach(kernel: &str) -> Outcome {
+    let jobs = [Job::new("attach", &["1ms:8:64M", "200ms:1:64M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = 250.0;
+    let poisoned: Replacement = (
+        "kmod/fs.c",
+        "\tkvfree(fs);\n",
+        "\tmemset(fs, 0x6b, sizeof(*fs));\n\tkvfree(fs);\n",
+    );
+    let untested: Replacement = (
+        "kmod/layout.c",
+        "luc_tested[] = { LUC_KERNELS(LUC_SERIES) };",
+        "luc_tested[] = { { 2, 4 } };",
+    );
+    for (name, change) in [("poisoned", poisoned), ("untested", untested)] {
+        let dir = tempfile::tempdir().map_err(|error| Trouble::Fail(error.to_string()))?;
+        broken_sources(dir.path(), &[change]).map_err(Trouble::Fail)?;
+        spec.files.push(GuestFile {
+            guest_path: format!("/t/{name}.ko"),
+            content: Content::Host(module(kernel, dir.path())?),
+        });
+    }
     run_jobs(&spec, &jobs)?;
     Ok(())
 }

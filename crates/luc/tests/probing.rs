@@ -96,11 +96,16 @@ fn kernels_that_lack_something() {
              jbd2_complete_transaction (1)\n",
         );
     });
-    machine.on("an optional one taken by a livepatch", |m| {
+    machine.on("one livepatched", |m| {
         m.put(
             &format!("{tracing}/enabled_functions"),
             "ext4_sync_file (1) R I\n",
         );
+        let patch = "/sys/kernel/livepatch/livepatch_cve";
+        m.put(&format!("{patch}/enabled"), "1\n");
+        m.put(&format!("{patch}/vmlinux/patched"), "1\n");
+        m.put(&format!("{patch}/vmlinux/ext4_sync_file,1/x"), "");
+        m.put(&format!("{patch}/vmlinux/vfs_read,1/x"), "");
     });
     assert_snapshot!(machine.0);
 }

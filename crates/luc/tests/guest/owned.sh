@@ -1,10 +1,11 @@
-# A BPF program or a livepatch owns a function that LUC hooks, or wants to.
+# A BPF program owns a function that LUC hooks, or wants to; a livepatch shares it.
 . /t/lib.sh
 
 NEEDED=jbd2_journal_commit_transaction
 OPTIONAL=ext4_sync_file
 ON="on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic"
-OWNED="owned by a BPF program or a livepatch"
+OWNED="owned by a BPF program"
+PATCHED="livepatched, and as long not LUC's"
 TRACING=/sys/kernel/tracing
 LIVEPATCH=/sys/kernel/livepatch/owner_livepatch
 
@@ -52,12 +53,6 @@ livepatch_goes() {
 	echo 0 > $LIVEPATCH/enabled
 	yes "no task uses the livepatch" within_10_s gone $LIVEPATCH
 	yes "the livepatch leaves" rmmod owner_livepatch
-}
-
-livepatch_is_refused() { # function
-	check 16 "insmod: can't insert *: Device or resource busy" \
-		insmod /t/owner_livepatch.ko function="$1"
-	yes "nothing of it stays" gone $LIVEPATCH
 }
 
 # Functions of LUC's list that anybody has hooked.
@@ -154,11 +149,50 @@ kprobe_shares() {
 	check 0 "*module luc removed" luc off --all --unload
 }
 
-for owner in bpf livepatch; do
-	needed_is_owned $owner
-	optional_is_owned $owner
-	comes_second $owner
+# A livepatch may be a security fix: it comes and goes whether LUC is on or not,
+# and LUC goes on.
+livepatch_shares() { # function
+	livepatch_comes "$1"
+	check 0 "*note     hooks  *$1 $PATCHED *" luc probe
+	check 0 "$ON; without $1 ($PATCHED)" luc on /mnt/0
+	is "hooks not attached" "" "$(not_attached)"
+	bench /mnt/0 8
+	livepatch_goes
+	luc_steers
+	check 0 "*module luc removed" luc off --all --unload
+	on_and_off
+	# The other way round, and under load.
+	check 0 "$ON" luc on /mnt/0
+	luc bench create-fsync --threads 8 --seconds 3 --warmup-s 0 /mnt/0 > /dev/null &
+	load=$!
+	livepatch_comes "$1"
+	check 0 "*
+  without    $1 ($PATCHED)" luc status
+	wait $load
+	# The journal's thread may have moved to it only when the load ended.
+	bench /mnt/0 8
+	livepatch_goes
+	luc_steers
+	check 0 "*module luc removed" luc off --all --unload
+	on_and_off
+}
+
+# What LUC does without while it is patched: the other hooks still steer.
+patched_sync_file_is_steered() {
+	check 0 "$ON" luc on /mnt/0
+	livepatch_comes $OPTIONAL
+	luc_steers
+	livepatch_goes
+	check 0 "*module luc removed" luc off --all --unload
+}
+
+needed_is_owned bpf
+optional_is_owned bpf
+comes_second bpf
+for function in $NEEDED $OPTIONAL jbd2_journal_write_metadata_buffer; do
+	livepatch_shares $function
 done
+patched_sync_file_is_steered
 kprobe_shares
 bench /mnt/0 8
 finish

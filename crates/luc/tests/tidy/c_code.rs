@@ -374,3 +374,46 @@ fn every_source_is_built_everywhere() {
     let build = text("crates/luc-control/build.rs");
     assert!(build.contains("read_dir(&control)"), "see above");
 }
+
+/// Series of the kernels that are known to work, as `6.12`.
+fn series_that_work() -> BTreeSet<String> {
+    let list = luc_lab::KernelList::builtin().expect("kernels.toml");
+    let works = |kernel: &&luc_lab::KernelSpec| kernel.status == luc_lab::KernelStatus::Works;
+    let releases = list.kernels.iter().filter(works);
+    releases
+        .filter_map(|kernel| {
+            let mut numbers = kernel.release.as_deref()?.split(['.', '-']);
+            Some(format!("{}.{}", numbers.next()?, numbers.next()?))
+        })
+        .collect()
+}
+
+/// What the module loads on, what dkms builds it for, and what was tested are one list.
+#[test]
+fn kernels_are_one_list() {
+    let files = files();
+    let text = |path: &str| {
+        let file = files.iter().find(|file| file.path == path);
+        file.map(|file| file.text.clone()).unwrap_or_default()
+    };
+    let header = text("kmod/kernels.h");
+    let rows: Vec<_> = header
+        .lines()
+        .filter_map(|line| {
+            let numbers = line.trim().strip_prefix("LUC_KERNEL(")?.split_once(')')?.0;
+            let (major, minor) = numbers.split_once(", ")?;
+            // Not the row that describes the table.
+            let digits = major.chars().all(|c| c.is_ascii_digit());
+            digits.then(|| format!("{major}.{minor}"))
+        })
+        .collect();
+    let works = series_that_work();
+    assert!(works.len() > 3, "{works:?}");
+    assert_eq!(rows.iter().cloned().collect::<BTreeSet<_>>(), works);
+    let series = rows.join("|").replace('.', "\\.");
+    let pattern = format!("BUILD_EXCLUSIVE_KERNEL=\"^({series})[.-]\"");
+    assert!(
+        text("kmod/dkms.conf").contains(&pattern),
+        "kmod/dkms.conf lacks {pattern}"
+    );
+}

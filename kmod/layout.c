@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What ties this module to the jbd2 that it was built for.
+ *
+ * LUC reads journal_t, transaction_t and journal_head by the layout of the
+ * headers. Three things see to it that the running jbd2 has that layout:
+ *
+ *   - symbols of jbd2 are imported. With CONFIG_MODVERSIONS their checksums
+ *     cover all types that their prototypes lead to, journal_t and through it
+ *     transaction_t and journal_head, and the kernel refuses a module whose sums
+ *     differ. The import also keeps jbd2 loaded while we are: addresses in its
+ *     text stay good;
+ *   - the prototypes of the hooked functions are asserted where a header declares
+ *     them: a hook reads arguments from registers, by their places;
+ *   - a kernel series that nobody tested is refused, unless the administrator
+ *     says otherwise: what hooks do there was not proven.
+ */
+#include <linux/buffer_head.h>
+#include <linux/fs.h>
+#include <linux/jbd2.h>
+#include <linux/module.h>
+#include <linux/utsname.h>
+#include <linux/wait_bit.h>
+
+#include "kernels.h"
+#include "luc.h"
+
+#define LUC_IS(function, prototype) \
+	static_assert(__builtin_types_compatible_p(typeof(function), prototype))
+
+LUC_IS(jbd2_complete_transaction, int(journal_t *, tid_t));
+LUC_IS(jbd2_log_wait_commit, int(journal_t *, tid_t));
+LUC_IS(jbd2_journal_commit_transaction, void(journal_t *));
+LUC_IS(jbd2_journal_write_metadata_buffer,
+       int(transaction_t *, struct journal_head *, struct buffer_head **, sector_t));
+LUC_IS(jbd2_journal_file_buffer, void(struct journal_head *, transaction_t *, int));
+LUC_IS(jbd2_fc_end_commit, int(journal_t *));
+LUC_IS(jbd2_journal_destroy, int(journal_t *));
+/* The first parameter became unsigned long * after 6.12. */
+static_assert(__builtin_types_compatible_p(typeof(out_of_line_wait_on_bit),
+					   int(void *, int, wait_bit_action_f *, unsigned int)) ||
+	      __builtin_types_compatible_p(typeof(out_of_line_wait_on_bit),
+					   int(unsigned long *, int, wait_bit_action_f *,
+					       unsigned int)));
+
+/* Their checksums are the seal; nothing is called through here. */
+static const void *const luc_seal[] __used = {
+	jbd2_complete_transaction,
+	jbd2_log_wait_commit,
+	jbd2_journal_destroy,
+};
+
+static bool untested_kernel;
+module_param(untested_kernel, bool, 0444);
+MODULE_PARM_DESC(untested_kernel, "load on a kernel that LUC was not tested on");
+
+struct luc_series {
+	unsigned int major, minor;
+};
+
+#define LUC_SERIES(major, minor) { major, minor },
+static const struct luc_series luc_tested[] = { LUC_KERNELS(LUC_SERIES) };
+
+static bool luc_is_tested(const char *release)
+{
+	unsigned int major, minor;
+	int i;
+
+	if (sscanf(release, "%u.%u", &major, &minor) != 2)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(luc_tested); i++) {
+		if (luc_tested[i].major == major && luc_tested[i].minor == minor)
+			return true;
+	}
+	return false;
+}
+
+int luc_layout_check(void)
+{
+	const char *release = init_utsname()->release;
+
+	/*
+	 * There spinlocks sleep, and with them every hook, while only those that
+	 * may sleep elsewhere are counted: one could outlive the module.
+	 */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("luc: kernels with PREEMPT_RT are not supported\n");
+		return -EOPNOTSUPP;
+	}
+	if (untested_kernel || luc_is_tested(release))
+		return 0;
+	pr_err("luc: not tested on kernel %s; untested_kernel=1 loads it all the same\n",
+	       release);
+	return -EOPNOTSUPP;
+}
