@@ -51,13 +51,13 @@ const BROKEN: [Broken; 5] = [
         seen_as: "KASAN",
     },
     Broken {
-        name: "allocates_under_rcu",
-        what: "memory that may be waited for is asked for inside an RCU section",
+        name: "allocates_under_a_lock",
+        what: "memory that may be waited for is asked for under a spinlock",
         kernel: CHECKED,
         change: (
             "kmod/copyout.c",
-            "	luc_copy_out(fs, transaction, jh);\n",
-            "	rcu_read_lock();\n	luc_copy_out(fs, transaction, jh);\n	rcu_read_unlock();\n",
+            "	if (luc_may_freeze(jh, transaction)) {\n",
+            "	kfree(kmalloc(size, GFP_NOFS));\n	if (luc_may_freeze(jh, transaction)) {\n",
         ),
         seen_as: "sleeping function called from invalid context",
     },

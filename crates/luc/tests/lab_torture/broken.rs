@@ -23,8 +23,8 @@ const ON_LUC: &str = "ordered luc";
 /// Copies are made at every commit, not only when writers are delayed: a fault in one shows.
 const ALWAYS_COPY: Replacement = (
     COMMIT,
-    "	if (luc_copies(&fs->params_now) && !luc_copyout_idle(&fs->state, &in)) {\n",
-    "	luc_copyout_set(fs, true);\n	return;\n	if (luc_copies(&fs->params_now)) {\n",
+    "	if (!luc_copyout_is_idle(&fs->params_now, &fs->state, &in)) {\n",
+    "	fs->copies_left = S64_MAX;\n	luc_copyout_set(fs, true);\n	return;\n	if (copy_ns) {\n",
 );
 const COPY: &str = "	memcpy(copy, bh->b_data, bh->b_size);\n";
 const COPYOUT: &str = "kmod/copyout.c";
