@@ -61,10 +61,12 @@ extern void luc_trampoline(void *);
  * hooks run for every metadata buffer of a commit but matter only while some
  * file system copies out, and one sees all waits for buffers while only those
  * for one bit matter. It knows them by the addresses that luc_dispatch()
- * learned. %r11 is nobody's at the entry of a function.
+ * learned. The count has a line of its own, for journals write it. %r11 is nobody's at the entry of a function.
  */
-atomic_t luc_copying = ATOMIC_INIT(0);
-unsigned long luc_quiet_write, luc_quiet_file, luc_quiet_wait;
+atomic_t luc_copying ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
+unsigned long luc_quiet_write __read_mostly;
+unsigned long luc_quiet_file __read_mostly;
+unsigned long luc_quiet_wait __read_mostly;
 const int luc_shadow_bit = BH_Shadow;
 
 /* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
@@ -126,15 +128,15 @@ asm(".pushsection .text, \"ax\", @progbits\n"
 	HOOK("jbd2_journal_commit_transaction", true,			\
 	     luc_on_commit((void *)regs->di))				\
 	HOOK("jbd2_journal_write_metadata_buffer", true,		\
-	     WRITE_ONCE(luc_quiet_write, back);				\
+	     luc_learn(&luc_quiet_write, back);				\
 	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
 	/* copy-out ends by its clean runs alone */			\
 	HOOK("jbd2_journal_file_buffer", false,				\
-	     WRITE_ONCE(luc_quiet_file, back);				\
+	     luc_learn(&luc_quiet_file, back);				\
 	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
 	/* delayed writes are not seen: copy-out never starts */	\
 	HOOK("out_of_line_wait_on_bit", false,				\
-	     WRITE_ONCE(luc_quiet_wait, back);				\
+	     luc_learn(&luc_quiet_wait, back);				\
 	     luc_on_wait_bit((void *)regs->di, regs->si, regs->cx, caller)) \
 	/* a task that waits for a new transaction waits up to 1 ms more */ \
 	HOOK("wait_transaction_locked", false,				\
@@ -164,9 +166,16 @@ struct luc_hook {
 #define LUC_HOOK_ROW(name, need, call) { .function = name, .needed = need },
 
 /* Changed under luc_mutex while luc_ops is not registered. */
-static struct luc_hook luc_hook[] = { LUC_HOOKS(LUC_HOOK_ROW) };
+static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
 static struct ftrace_ops luc_ops;
 static bool luc_registered;
+
+/* Every processor reads these at each call: stored only when they change. */
+static void luc_learn(unsigned long *quiet, unsigned long back)
+{
+	if (READ_ONCE(*quiet) != back)
+		WRITE_ONCE(*quiet, back);
+}
 
 /* The call sits at the function's start or behind a 4-byte landing pad. */
 static bool luc_is_in(unsigned long back, const struct luc_hook *h)
@@ -189,9 +198,10 @@ void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 	LUC_HOOKS(LUC_HOOK_CALL)
 }
 
-static atomic_t luc_inflight = ATOMIC_INIT(0);
+/* A line of its own: tasks that sleep in hooks write here, all others only read. */
+static atomic_t luc_inflight ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(luc_inflight_wait);
-static bool luc_leaving;
+static bool luc_leaving __read_mostly;
 
 bool luc_hooks_leaving(void)
 {

@@ -50,6 +50,16 @@ static const void *const luc_seal[] __used = {
 	jbd2_journal_destroy,
 };
 
+/*
+ * Lines that every processor reads at each hooked call hold nothing that a sync
+ * or a commit writes.
+ */
+#define LUC_LINE(field) (offsetof(struct luc_fs, field) / SMP_CACHE_BYTES)
+static_assert(!IS_ENABLED(CONFIG_SMP) ||
+	      (LUC_LINE(node) == LUC_LINE(dev) && LUC_LINE(dev) == LUC_LINE(gone) &&
+	       LUC_LINE(dev) < LUC_LINE(lock) &&
+	       offsetof(struct luc_fs, counters) % SMP_CACHE_BYTES == 0));
+
 static bool untested_kernel;
 module_param(untested_kernel, bool, 0444);
 MODULE_PARM_DESC(untested_kernel, "load on a kernel that LUC was not tested on");

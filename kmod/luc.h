@@ -18,6 +18,7 @@
 #define LUC_KMOD_H
 
 #include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/jbd2.h>
 #include <linux/kobject.h>
 #include <linux/rculist.h>
@@ -41,18 +42,18 @@
  * only ever touched inside a hook that was handed it.
  */
 struct luc_fs {
-	struct kobject kobj;
+	/* Every hook of every processor reads this line; it hardly ever changes. */
 	struct hlist_node node;		/* luc_table, under luc_mutex and RCU */
-	struct list_head list;		/* luc_list, under luc_mutex */
-	struct work_struct gone_work;
 	dev_t dev;
 	bool gone;			/* off the table; under luc_mutex */
+	bool copy_now;			/* the commit under way copies out ... */
 
-	/* Guards the next block. Taken in task context only, never nested. */
-	spinlock_t lock;
-	struct luc_params params;
+	/*
+	 * Guards the next block, which is written at each sync call. Taken in task
+	 * context only, never nested.
+	 */
+	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool params_new;		/* changed since params_now was taken */
-	struct luc_returns returns;
 	u32 batch_tid;			/* transaction that events belong to ... */
 	bool batch_known;		/* ... once there was one */
 	bool batch_same_task;		/* opened by the task that synced last */
@@ -68,6 +69,8 @@ struct luc_fs {
 	u32 urgent_tid;			/* newest that somebody waits for ... */
 	bool urgent;			/* ... who may not be kept waiting */
 	bool poked;			/* the holder has a reason to look */
+	struct luc_params params;
+	struct luc_returns returns;
 
 	wait_queue_head_t wait;		/* where the holder sleeps */
 
@@ -83,9 +86,14 @@ struct luc_fs {
 	s64 copy_ns_seen;
 	s64 closed_events;		/* of the last commit */
 
-	bool copy_now;			/* the commit under way copies out ... */
-	s64 copies_left;		/* ... so many more buffers */
-	atomic64_t counters[LUC_COUNTER_NR];
+	s64 copies_left;		/* copy_now: so many more buffers */
+
+	/* Written by whoever counts. */
+	atomic64_t counters[LUC_COUNTER_NR] ____cacheline_aligned_in_smp;
+
+	struct kobject kobj;
+	struct list_head list;		/* luc_list, under luc_mutex */
+	struct work_struct gone_work;
 };
 
 /* fs.c */
