@@ -28,6 +28,15 @@ pub(super) fn luc_helps(diagnosis: &Diagnosis) -> bool {
 /// Sentences on what else would help.
 pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
+    // Whatever else is found: this is about files, not about time.
+    if facts.fast_commit == Some(true) {
+        let device = facts.device.as_deref().unwrap_or("DEVICE");
+        advice.push(
+            "fast_commit is on: after a power cut kernels of today lose synced files with it, or do not mount."
+                .into(),
+        );
+        advice.push(format!("Unmount, then: tune2fs -O ^fast_commit {device}"));
+    }
     if !diagnosis.found_cost() {
         return advice;
     }
