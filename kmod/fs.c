@@ -316,8 +316,6 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 	err = luc_probe_device(&probe) ? -ENODEV : 0;
 	if (err)
 		luc_fs_drop(fs);
-	else
-		kobject_uevent(&fs->kobj, KOBJ_ADD);
 	luc_fs_put(fs);
 	return err;
 }

@@ -177,6 +177,10 @@ static void luc_learn(unsigned long *quiet, unsigned long back)
 		WRITE_ONCE(*quiet, back);
 }
 
+/* What luc_hooks_fire() waits for, and whether it was seen to. */
+static unsigned long luc_nothing;
+static bool luc_fired;
+
 /* The call sits at the function's start or behind a 4-byte landing pad. */
 static bool luc_is_in(unsigned long back, const struct luc_hook *h)
 {
@@ -196,6 +200,9 @@ void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 	const struct luc_hook *h = luc_hook;
 
 	LUC_HOOKS(LUC_HOOK_CALL)
+	/* A livepatch's function: only luc_hooks_fire() wants to know. */
+	if (regs->di == (unsigned long)&luc_nothing)
+		luc_fired = true;
 }
 
 /* A line of its own: tasks that sleep in hooks write here, all others only read. */
@@ -291,7 +298,9 @@ static void luc_hooks_find(void)
  * A livepatch may come to a function that we hook, or be there already: both
  * share it. Ours is called first and then goes on in the livepatch's function,
  * whose address it then returns to. luc_dispatch() does not know that address
- * and does nothing: while a function is patched LUC does without its hook.
+ * and does nothing: while a function is patched LUC does without its hook. While
+ * that is jbd2_journal_destroy() an unmount is not seen, and its entry stays until
+ * it is switched off.
  */
 static int luc_ops_func(struct ftrace_ops *ops,
 #ifdef LUC_HAVE_OPS_FUNC_IP
@@ -380,13 +389,13 @@ static int luc_hooks_check(void)
  */
 static bool luc_hooks_fire(void)
 {
-	static unsigned long nothing;
 	const struct luc_hook *h = luc_hook_of("out_of_line_wait_on_bit");
 
 	if (h->state != LUC_ATTACHED)
 		return true;	/* cannot be told */
-	out_of_line_wait_on_bit(&nothing, 0, bit_wait, TASK_UNINTERRUPTIBLE);
-	return READ_ONCE(luc_quiet_wait);
+	luc_fired = false;
+	out_of_line_wait_on_bit(&luc_nothing, 0, bit_wait, TASK_UNINTERRUPTIBLE);
+	return luc_fired || READ_ONCE(luc_quiet_wait);
 }
 
 /* Under luc_mutex. */

@@ -130,6 +130,15 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             format!("not installed for kernel {release}"),
             "install it with `dkms install luc/VERSION`, or name a file with `--module FILE`",
         ),
+        Some(Errno::NOENT) if system.exists(&shown.to_string()) => unavailable(
+            format!("{shown} needs a symbol that this kernel does not have"),
+            "load jbd2 first (`modprobe jbd2`), or rebuild luc.ko for this kernel",
+        ),
+        // What modversions answer to checksums of types that differ, too.
+        Some(Errno::INVAL) => unavailable(
+            format!("{shown} does not fit kernel {release}"),
+            "rebuild it against this kernel's headers; the kernel's log has the reason",
+        ),
         Some(Errno::NOENT) => unavailable(
             format!("no file {shown}"),
             "give the path of the luc.ko built for this kernel",

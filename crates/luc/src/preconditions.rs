@@ -63,7 +63,7 @@ impl Need {
             Need::KernelOptions => "the hooks are ftrace direct calls from a module",
             Need::Ftrace => "the hooks are called by ftrace",
             Need::Functions => "these are what LUC hooks",
-            Need::HooksFree => "a function takes one direct call only",
+            Need::HooksFree => "LUC is called at the entry of these functions",
             Need::ModuleLoading => "LUC is a kernel module",
             Need::Module => "it does the work",
             Need::Headers => "the module is built against them",
@@ -361,7 +361,7 @@ fn hooks_free(system: &dyn System) -> Check {
             need,
             State::Note,
             format!("{} {}", patched.join(", "), sysfs::PATCHED),
-            "nothing to do: LUC goes on with the others, and has it again without the livepatch",
+            "nothing to do: LUC goes on with the others",
         );
     }
     if taken.is_empty() {

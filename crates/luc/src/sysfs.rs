@@ -81,7 +81,7 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
 /// What has a function that LUC would hook.
 pub const OWNED: &str = "owned by a BPF program";
 /// A livepatch shares a function, but calls a new one, which LUC does not know.
-pub const PATCHED: &str = "livepatched, and as long not LUC's";
+pub const PATCHED: &str = "livepatched: LUC does without it until the livepatch is removed";
 const LIVEPATCHES: &str = "/sys/kernel/livepatch";
 const NOT_HERE: &str = "not a function of this kernel";
 /// How to get it back.

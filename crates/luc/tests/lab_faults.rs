@@ -63,7 +63,7 @@ fn owners(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// A module that poisons what it frees, and one that was tested on no kernel.
+/// A module that poisons what it frees, and those for kernels that are refused.
 fn attach(kernel: &str) -> Outcome {
     let jobs = [Job::new("attach", &["1ms:8:64M", "200ms:1:64M"])?];
     let mut spec = guest(kernel, &jobs)?;
@@ -78,7 +78,12 @@ fn attach(kernel: &str) -> Outcome {
         "luc_tested[] = { LUC_KERNELS(LUC_SERIES) };",
         "luc_tested[] = { { 2, 4 } };",
     );
-    for (name, change) in [("poisoned", poisoned), ("untested", untested)] {
+    let preempt_rt: Replacement = ("kmod/layout.c", "IS_ENABLED(CONFIG_PREEMPT_RT)", "true");
+    for (name, change) in [
+        ("poisoned", poisoned),
+        ("untested", untested),
+        ("preempt_rt", preempt_rt),
+    ] {
         let dir = tempfile::tempdir().map_err(|error| Trouble::Fail(error.to_string()))?;
         broken_sources(dir.path(), &[change]).map_err(Trouble::Fail)?;
         spec.files.push(GuestFile {

@@ -161,6 +161,8 @@ fn a_module_that_will_not_load_is_explained() {
     let mut said = String::new();
     for errno in [
         Errno::NOEXEC,
+        Errno::NOENT,
+        Errno::INVAL,
         Errno::OPNOTSUPP,
         Errno::KEYREJECTED,
         Errno::PERM,

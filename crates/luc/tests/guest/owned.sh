@@ -5,7 +5,7 @@ NEEDED=jbd2_journal_commit_transaction
 OPTIONAL=ext4_sync_file
 ON="on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic"
 OWNED="owned by a BPF program"
-PATCHED="livepatched, and as long not LUC's"
+PATCHED="livepatched: LUC does without it until the livepatch is removed"
 TRACING=/sys/kernel/tracing
 LIVEPATCH=/sys/kernel/livepatch/owner_livepatch
 
@@ -189,7 +189,7 @@ patched_sync_file_is_steered() {
 needed_is_owned bpf
 optional_is_owned bpf
 comes_second bpf
-for function in $NEEDED $OPTIONAL jbd2_journal_write_metadata_buffer; do
+for function in $NEEDED $OPTIONAL jbd2_journal_write_metadata_buffer out_of_line_wait_on_bit; do
 	livepatch_shares $function
 done
 patched_sync_file_is_steered
