@@ -138,8 +138,7 @@ static luc_s64 step_length(struct luc_state *s, luc_s64 now_ns)
 static void control(const struct luc_params *p, struct luc_state *s,
 		    const struct luc_input *in, struct luc_output *out)
 {
-	/* The limit found at OPEN; an administrator may have lowered the knob since. */
-	luc_s64 limit_ns = luc_clamp(s->limit_ns, 0, luc_us_to_ns(p->delay_limit_us));
+	luc_s64 limit_ns = luc_hold_limit(p, s);
 	luc_s64 now_hold_ns = s->hold_ns < 0 ? limit_ns : luc_min(s->hold_ns, limit_ns);
 	int saturated = now_hold_ns >= limit_ns ? 1 : now_hold_ns <= 0 ? -1 : 0;
 
@@ -166,7 +165,7 @@ static int step_close_lone(struct luc_state *s, const struct luc_input *in)
 }
 
 /*
- * What got done since the last close. Calls tell more than events: one that
+ * Progress since the last close. Calls tell more than events: one that
  * finds its data committed already needs no commit, and was served as well.
  */
 static luc_s64 progress(const struct luc_state *s, const struct luc_input *in)

@@ -43,7 +43,7 @@ void luc_batching_published_close(const struct luc_params *params,
 				  struct luc_state *state, const struct luc_input *in,
 				  struct luc_output *out)
 {
-	luc_s64 limit_ns = luc_clamp(state->limit_ns, 0, luc_us_to_ns(params->delay_limit_us));
+	luc_s64 limit_ns = luc_hold_limit(params, state);
 
 	luc_hold_learn_gap(state, in);
 	out->dt_milli = STEP_MILLI;

@@ -24,7 +24,7 @@ int luc_copyout_published_step(const struct luc_params *params, struct luc_state
 		if (state->copy_clean >= luc_max(params->copyout_clean_runs, 1))
 			state->copy_active = LUC_COPY_OFF;
 	} else {
-		/* What another controller left. */
+		/* Another controller may have left it as STOPPED. */
 		state->copy_active = LUC_COPY_OFF;
 	}
 	return state->copy_active == LUC_COPY_ON;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a controller is: the functions that each row of abi/luc_controllers.h
+ * The interface of a controller: the functions that each row of abi/luc_controllers.h
  * stands for. luc_control.c calls them and nobody else does.
  *
  * All read params and in, may get any values there and in state, and must not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "luc_hold.h"
-#include "luc_math.h"
+#include "luc_controllers.h"
 #include "luc_pid.h"
 
 #define MILLI 1000LL
@@ -13,6 +13,11 @@ void luc_hold_learn_gap(struct luc_state *s, const struct luc_input *in)
 
 	if (came > 0 && span > 0)
 		s->gap_ns = luc_average(s->gap_ns, luc_max(span / came, 1), GAP_SHIFT);
+}
+
+luc_s64 luc_hold_limit(const struct luc_params *p, const struct luc_state *s)
+{
+	return luc_clamp(s->limit_ns, 0, luc_us_to_ns(p->delay_limit_us));
 }
 
 void luc_hold_move(const struct luc_params *p, struct luc_state *s,

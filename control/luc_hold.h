@@ -14,6 +14,12 @@
 void luc_hold_learn_gap(struct luc_state *state, const struct luc_input *in);
 
 /*
+ * Longest hold that the actuator may reach: the limit found at OPEN, or what an
+ * administrator has lowered the knob to since.
+ */
+luc_s64 luc_hold_limit(const struct luc_params *params, const struct luc_state *state);
+
+/*
  * One step of the law with e = setpoint_now_events - in->events, and hold_ns moved
  * from now_hold_ns by its answer within 0..limit_ns. Fills out's terms; out->dt_milli
  * is the length of the step. saturated: as in luc_pid_step(). gap_ns of 0: hold_ns

@@ -61,7 +61,8 @@ extern void luc_trampoline(void *);
  * hooks run for every metadata buffer of a commit but matter only while some
  * file system copies out, and one sees all waits for buffers while only those
  * for one bit matter. It knows them by the addresses that luc_dispatch()
- * learned. The count has a line of its own, for journals write it. %r11 is nobody's at the entry of a function.
+ * learned. %r11 is nobody's at the entry of a function. The count has a line of
+ * its own, because journals that copy write it.
  */
 atomic_t luc_copying ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
 unsigned long luc_quiet_write __read_mostly;

@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// What the C code must be content with: no libc, no compiler warnings. Each controller has all
+/// Flags of the C code: no libc, no compiler warnings. Each controller has all
 /// functions of its table, with parameters that some of them do not need.
 const FLAGS: [&str; 6] = [
     "-std=gnu11",

@@ -3,7 +3,7 @@
 //! The module knows knobs only. What people call a policy is turned into knobs here, and back.
 
 use crate::ffi;
-use crate::tables::{Knob, KnobError, knob, rows, text};
+use crate::tables::{Knob, KnobError, join, knob, rows, text};
 use std::sync::LazyLock;
 
 /// The word by which people choose a policy, beside the names of knobs.
@@ -16,9 +16,9 @@ pub const CUSTOM: &str = "custom";
 pub struct Policy {
     /// Its name.
     pub text: &'static str,
-    /// What it means.
+    /// Its meaning, for people.
     pub help: &'static str,
-    /// What it sets, in this order.
+    /// The knobs that it sets, in this order.
     pub settings: Vec<(&'static Knob, i64)>,
 }
 
@@ -26,6 +26,11 @@ pub struct Policy {
 pub fn policies() -> &'static [Policy] {
     static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(load);
     &POLICIES
+}
+
+/// Their names, in the same order.
+pub fn policy_words() -> impl Iterator<Item = &'static str> {
+    policies().iter().map(|policy| policy.text)
 }
 
 /// The policy of that name.
@@ -40,17 +45,13 @@ pub fn policy(name: &str) -> Result<&'static Policy, KnobError> {
         .ok_or_else(|| KnobError::NoSuchWord {
             knob: POLICY,
             text: name.to_owned(),
-            allowed: policies()
-                .iter()
-                .map(|policy| policy.text)
-                .collect::<Vec<_>>()
-                .join(", "),
+            allowed: join(policy_words()),
         })
 }
 
 /// The first policy whose settings are the values of these knobs; None if none is, or a value is
 /// not known.
-pub fn policy_of(value: impl Fn(&Knob) -> Option<i64>) -> Option<&'static Policy> {
+fn policy_of(value: impl Fn(&Knob) -> Option<i64>) -> Option<&'static Policy> {
     policies().iter().find(|policy| {
         let mut settings = policy.settings.iter();
         settings.all(|(knob, wanted)| value(knob) == Some(*wanted))

@@ -209,7 +209,7 @@ pub fn counter(name: &str) -> Option<&'static Counter> {
     counters().iter().find(|counter| counter.name == name)
 }
 
-fn join(words: impl Iterator<Item = &'static str>) -> String {
+pub(crate) fn join(words: impl Iterator<Item = &'static str>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 

@@ -114,7 +114,7 @@ pub fn controllers() -> impl Iterator<Item = (&'static Knob, &'static [Enumerato
     })
 }
 
-/// What a controller does, and the knobs that it reads beside those that all share.
+/// A controller's help, with the knobs that it reads beside those that all share.
 pub fn word_help(word: &Enumerator) -> String {
     let knobs: Vec<_> = word.knobs.split_whitespace().collect();
     if knobs.is_empty() {

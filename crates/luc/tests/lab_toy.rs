@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use lab_support::{Job, Outcome, Test, Trouble, fail, guest, module, root, run_jobs, test};
 
-/// What a build of the program needs, beside the files at the top.
+/// Folders that a build of the program needs, beside the files at the top.
 const FOLDERS: [&str; 9] = [
     ".cargo",
     "abi",

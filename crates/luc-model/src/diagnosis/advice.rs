@@ -28,7 +28,7 @@ pub(super) fn luc_helps(diagnosis: &Diagnosis) -> bool {
 /// Sentences on what else would help.
 pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
-    // Whatever else is found: this is about files, not about time.
+    // This is about files, not about time: it stands beside any verdict.
     if facts.fast_commit == Some(true) {
         let device = facts.device.as_deref().unwrap_or("DEVICE");
         advice.push(

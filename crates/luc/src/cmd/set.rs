@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use luc_control::{Knob, POLICY, Params, Policy, knob, knobs, policies, policy, policy_text};
+use luc_control::{Knob, POLICY, Params, Policy, knob, knobs, policy, policy_text, policy_words};
 use serde_json::{Value, json};
 
 use crate::Context;
@@ -48,7 +48,7 @@ fn policy_json(name: &str) -> Value {
         "knob": POLICY,
         "value": name,
         "default": default_policy(),
-        "words": policy_words(),
+        "words": policy_words().collect::<Vec<_>>(),
         "help": cli::POLICY_HELP,
     })
 }
@@ -56,10 +56,6 @@ fn policy_json(name: &str) -> Value {
 fn default_policy() -> &'static str {
     let defaults = Params::default();
     policy_text(|knob| defaults.get(knob.name))
-}
-
-fn policy_words() -> Vec<&'static str> {
-    policies().iter().map(|policy| policy.text).collect()
 }
 
 fn refused(error: &luc_control::KnobError) -> Failure {
@@ -109,7 +105,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
             POLICY.to_owned(),
             name.to_owned(),
             default_policy().to_owned(),
-            format!("one of {}, see luc set --help", policies().len()),
+            format!("one of {}, see luc set --help", policy_words().count()),
             cli::POLICY_HELP.to_owned(),
         ]
     });

@@ -388,7 +388,7 @@ fn series_that_work() -> BTreeSet<String> {
         .collect()
 }
 
-/// What the module loads on, what dkms builds it for, and what was tested are one list.
+/// Kernels that the module loads on, that dkms builds for and that were tested are one list.
 #[test]
 fn kernels_are_one_list() {
     let files = files();

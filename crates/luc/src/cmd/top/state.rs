@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use luc_control::{POLICY, knob, policies};
+use luc_control::{POLICY, knob, policy_words};
 
 use crate::sample::{JournalSample, ProcessSample, Snapshot};
 use crate::system::Device;
@@ -273,8 +273,7 @@ impl State {
             return self.say(text, true, now);
         };
         let (word, words) = if name == POLICY {
-            let all = policies().iter().map(|policy| policy.text);
-            (&luc.policy, all.collect())
+            (&luc.policy, policy_words().collect())
         } else {
             (&luc.mode, knob(name).ok()?.words())
         };
