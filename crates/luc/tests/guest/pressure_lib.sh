@@ -44,10 +44,10 @@ unsteer() {
 		held_us=$(($(counter lucdisk0 held_max_ns) / 1000))
 		did="held $(counter lucdisk0 commits_held) of $(counter lucdisk0 commits) commits,"
 		did="$did $held_us us at most, $(counter lucdisk0 copies) copies"
-		limit_us=$(cat $fs/knobs/delay_limit_us)
+		knob_us=$(cat $fs/knobs/delay_limit_us)
 		# The holder is woken by a timer and must get the processor.
-		[ "$held_us" -le $((limit_us + 2000)) ] ||
-			bad "a commit was held $held_us us, the limit is $limit_us"
+		[ "$held_us" -le $((knob_us + 2000)) ] ||
+			bad "a commit was held $held_us us, the limit is $knob_us"
 	fi
 	begin_us=$(now_us)
 	luc off --all --unload > /tmp/off.out 2>&1 || bad "luc off: $(cat /tmp/off.out)"
