@@ -1,13 +1,17 @@
 //! Workloads that come with the program.
 
 /// Name and text of each.
-pub const BUILTINS: [(&str, &str); 4] = [
+pub const BUILTINS: [(&str, &str); 5] = [
     ("varmail", include_str!("../../../workloads/varmail.f")),
     ("oltp", include_str!("../../../workloads/oltp.f")),
     ("webserver", include_str!("../../../workloads/webserver.f")),
     (
         "fileserver",
         include_str!("../../../workloads/fileserver.f"),
+    ),
+    (
+        "shared-files",
+        include_str!("../../../workloads/shared-files.f"),
     ),
 ];
 

@@ -48,7 +48,7 @@ pub enum LoadError {
     /// Neither a file nor the name of a workload.
     #[error(
         "there is no workload or file {name:?}; give the path of a file, or {}",
-        names()
+        builtin_names()
     )]
     Unknown {
         /// What was asked for.
@@ -59,7 +59,8 @@ pub enum LoadError {
     Refused(#[from] Diagnostics),
 }
 
-fn names() -> String {
+/// The names of [`BUILTINS`], as people list them.
+pub fn builtin_names() -> String {
     let names: Vec<&str> = BUILTINS.iter().map(|(name, _)| *name).collect();
     one_of(&names)
 }

@@ -119,6 +119,7 @@ fn all_stock_personalities_run() {
         ("varmail", vec![("nthreads", "4")]),
         ("webserver", vec![("nthreads", "8")]),
         ("fileserver", vec![("nthreads", "4"), ("nfiles", "200")]),
+        ("shared-files", vec![("nthreads", "4")]),
         (
             "oltp",
             vec![

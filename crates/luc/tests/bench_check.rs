@@ -29,7 +29,7 @@ fn workloads_that_come_with_the_program() {
         "-D",
         "runtime=10"
     ])));
-    for name in ["webserver", "fileserver"] {
+    for name in ["webserver", "fileserver", "shared-files"] {
         check().arg(name).assert().code(0);
     }
 }
@@ -50,7 +50,7 @@ fn files_that_are_not_there() {
     let dir = tempfile::tempdir().expect("temporary folder");
     let said = run(check().arg("varmial").current_dir(dir.path()));
     assert!(said.ends_with("[exit 5]\n"), "{said}");
-    assert!(said.contains("varmail, oltp"), "{said}");
+    assert!(said.contains("`varmail`, `oltp`"), "{said}");
     let said = run(check().arg(".").current_dir(dir.path()));
     assert!(said.ends_with("[exit 14]\n"), "{said}");
     assert!(said.starts_with("luc: .: cannot read it"), "{said}");

@@ -1,6 +1,6 @@
 //! Which workload file a verb is about, and what is to be different in it.
 
-use luc_wml::{Diagnostics, LoadError, PRESETS, Script, builtin_presets, load};
+use luc_wml::{Diagnostics, LoadError, PRESETS, Script, builtin_names, builtin_presets, load};
 
 use crate::Context;
 use crate::exit::Failure;
@@ -9,8 +9,11 @@ use crate::units::counted;
 /// Arguments that choose a workload file and set its variables.
 #[derive(Debug, clap::Args)]
 pub struct Chosen {
-    /// A workload file, or varmail, oltp, webserver or fileserver
-    #[arg(value_name = "FILE|NAME", value_hint = clap::ValueHint::FilePath)]
+    #[arg(
+        value_name = "FILE|NAME",
+        value_hint = clap::ValueHint::FilePath,
+        help = format!("A workload file, or {}", builtin_names())
+    )]
     pub file: String,
     /// Give a variable of the file another value, as -D nthreads=4
     #[arg(short = 'D', long = "define", value_name = "VAR=VALUE", value_parser = definition)]
@@ -63,7 +66,7 @@ pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failu
         LoadError::Unknown { ref name } => Ok(Failure::NotFound {
             path: name.clone(),
             why: "no such workload file".into(),
-            fix: "give the path of a file, or varmail, oltp, webserver or fileserver".into(),
+            fix: format!("give the path of a file, or {}", builtin_names()),
         }),
         LoadError::Read { path, source } => Ok(Failure::Workload {
             what: path.display().to_string(),
