@@ -66,7 +66,7 @@ enum luc_trial_phase {
 	LUC_FIELD(same_task, "1 if the task that asked for this commit is the one that synced last before it") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
 	LUC_FIELD(space_short, "1 if the journal is short of space: nearly full, or in a checkpoint") \
-	LUC_FIELD(writes, "journal handles of the finished transaction") \
+	LUC_FIELD(writes, "journal handles of the transaction so far: operations that change metadata") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
 	LUC_FIELD(writes_delay_ns, "how long these slept, summed up") \
 	LUC_FIELD(writes_saved, "buffers that would have delayed an operation but for copy-out") \
@@ -95,13 +95,17 @@ enum luc_trial_phase {
 	LUC_FIELD(stale_skip_next, "the same for stale batches") \
 	LUC_FIELD(doubts, "waits in a row that were estimated to cost more than they gave") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
-	LUC_FIELD(trial_left, "commits left in this phase") \
+	LUC_FIELD(trial_left, "commits left in this phase; outside of trials, waits until one begins") \
+	LUC_FIELD(trial_rounds, "rounds of this trial that are over: one window without holding, one with") \
+	LUC_FIELD(trial_gain_permille, "what holding gained in them, summed up") \
 	LUC_FIELD(trial_calls, "sync calls of this window; sync events where calls are not seen") \
 	LUC_FIELD(seen_calls, "sync calls at the last close") \
+	LUC_FIELD(trial_writes, "journal handles of this window") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
 	LUC_FIELD(trial_wait_ns, "how long these waited for a commit to start and end, summed up") \
 	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
 	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
+	LUC_FIELD(trial_free_writes_milli, "journal handles per second without holding, thousandths") \
 	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
 	LUC_FIELD(trial_free_bursts, "1 if there was a pause in the window without holding") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \

@@ -181,6 +181,7 @@ void luc_batching_pid_close(const struct luc_params *params, struct luc_state *s
 	const struct luc_closed closed = {
 		.now_ns = in->now_ns,
 		.done = progress(s, in),
+		.writes = in->writes,
 		.events = in->events,
 		.events_wait_ns = in->events_wait_ns,
 		.commit_ns = in->commit_avg_ns,

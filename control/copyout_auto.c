@@ -28,6 +28,11 @@
  * further delay makes that knowledge a little less, so that a load that has
  * changed is tried again.
  *
+ * No estimate sees what copies do to batches: tasks that sleep for the same buffer
+ * go on together, and their syncs share a commit. Where commits could be held, the
+ * trial of holding compares LUC as a whole with stock (luc_trial.c), so copies rest
+ * while it runs unheld, and where stock has won.
+ *
  * Another case where copies hurt: a journal that is short of space. Writers that
  * pass by a copy make the same blocks part of the next transaction, so that a
  * checkpoint cannot free them and has to force more commits. A commit that finds
@@ -35,6 +40,7 @@
  * syncfs, does not: it says nothing about copies.
  */
 #include "luc_controllers.h"
+#include "luc_trial.h"
 
 #define BACKOFF_MAX 12LL
 #define PAUSE 32LL
@@ -89,6 +95,12 @@ static void start(const struct luc_params *p, struct luc_state *s, int too_early
 	s->copy_clean = 0;
 }
 
+/* A batch that was complete at once is nothing that the trial is about. */
+static int trial_forbids(const struct luc_params *p, const struct luc_state *s)
+{
+	return p->copyout_adapt && s->limit_ns > 0 && luc_trial_is_free(s);
+}
+
 int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *state,
 			  const struct luc_input *in)
 {
@@ -97,6 +109,8 @@ int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *sta
 	luc_s64 wanted = clean_runs_wanted(params, state);
 	int stopped_before = state->copy_active == LUC_COPY_STOPPED;
 
+	if (trial_forbids(params, state))
+		return 0;
 	weigh(state, in);
 	if (state->copy_active == LUC_COPY_ON && !pays(params, state)) {
 		state->copy_active = LUC_COPY_OFF;

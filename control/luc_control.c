@@ -10,14 +10,12 @@
  */
 #include "luc_control.h"
 #include "luc_controllers.h"
+#include "luc_trial.h"
 
 void luc_state_init(struct luc_state *state)
 {
-	*state = (struct luc_state){
-		.hold_ns = -1,
-		.fresh_skip_next = 1,
-		.stale_skip_next = 1,
-	};
+	*state = (struct luc_state){ .hold_ns = -1 };
+	luc_trial_init(state);
 }
 
 #define KNOB_DEFAULT(name, kind, min, max, dflt, help) .name = (dflt),

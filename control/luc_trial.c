@@ -11,24 +11,35 @@
  * its gain comes back with every commit. And no estimate sees how a commit
  * gets shorter because the threads that compete with it for the CPU wait.
  *
- * The measurement. DOUBTS_MAX waits in a row that the estimate calls a loss
- * start a trial: WARM + WINDOW commits unheld, then as many held, the first
- * WARM of each not counted while the convoys re-form. What is compared is the
- * rate of sync calls (of sync events, where calls are not seen), which is the
- * throughput of threads that do one thing after the other. Holding stays unless
- * not holding was faster by more than MARGIN_PERMILLE: equal rates mean that
- * arrivals do not depend on us, and then fewer commits are cheaper. The verdict
- * holds for STAY_MIN commits, twice as long each time it is confirmed, up to
- * STAY_MAX: being wrong costs at most two windows in so many commits, so LUC
- * converges to the better of itself and stock.
+ * The measurement. A trial is rounds of WARM + WINDOW commits unheld, then as many
+ * held, the first WARM of each not counted while the convoys re-form. It begins
+ * after DOUBTS_MAX waits in a row that the estimate calls a loss, and after PROOF
+ * waits whatever the estimate says: an estimate that calls each wait a gain can be
+ * wrong, too, as where syncs that come too late find their data committed.
+ *
+ * Three figures are compared, and their mean is what LUC gains. The rates of sync
+ * calls (of sync events, where calls are not seen) and of operations that change
+ * metadata are the throughput of threads that do one thing after the other; they
+ * include what LUC does to the processor. The time that calls waited for their
+ * commit to start and end is what those lose whose rate does not depend on us. Per
+ * call, as a commit that is not held may be over before a call needs it.
+ *
+ * Unheld means stock: copy-out rests, too (copyout_auto.c). Tasks that a commit
+ * blocks leave it together, which is a batch of its own kind; copies break it up.
+ * So the two halves are not judged apart.
+ *
+ * One round is noisy: a window holds few turns of each thread. Gains of rounds are
+ * summed up until the sum is beyond SURE_PERMILLE either way, or for ROUNDS_MAX
+ * rounds: a large difference is found in one round, a small one gets many, and being
+ * unsure about a small one costs little. The verdict holds for STAY_MIN commits,
+ * STAY_CLEAR if one round was enough, twice as long each time it is confirmed, up to
+ * STAY_MAX; so LUC converges to the better of itself and stock.
  *
  * Work that comes in bursts has pauses, which are nobody's doing, and which the
  * rate would be a measure of. A window with a pause in it is therefore counted
- * from pause to pause, whole bursts, and what is compared is the time that sync
- * events waited for their commit to start and end, per sync call. Per call, as a
- * commit that is not held may be over before a call needs it.
+ * from pause to pause, whole bursts, and only the time of calls is compared.
  *
- * Holding that shows to be HOPELESS_PERMILLE slower is given up before its window
+ * Holding that shows to be slower by HOPELESS_PERMILLE is given up before its window
  * is over.
  *
  * A wait for which nobody came at all needs no trial: the next batches of its
@@ -48,15 +59,26 @@
 #define DOUBTS_MAX 3LL
 #define WARM 6LL
 #define WINDOW 12LL
-#define MARGIN_PERMILLE 1010LL
-#define HOPELESS_PERMILLE 2000LL
+#define PROOF 24LL
+#define SURE_PERMILLE 150LL
+#define ROUNDS_MAX 8LL
+#define GAIN_MAX_PERMILLE 10000LL
+#define HOPELESS_PERMILLE 1000LL
 #define HOPELESS_WINDOW 3LL
 #define STAY_MIN 64LL
+#define STAY_CLEAR 512LL
 #define STAY_MAX 16384LL
 #define SKIP_MAX 64LL
 #define URGED_SKIP 4LL
 #define PAUSES 8LL		/* commit times without a request are a pause */
 #define BURSTS_MAX 48LL		/* commits until a window ends without a pause */
+
+void luc_trial_init(struct luc_state *s)
+{
+	s->trial_left = PROOF;
+	s->fresh_skip_next = 1;
+	s->stale_skip_next = 1;
+}
 
 static int in_trial(const struct luc_state *s)
 {
@@ -67,6 +89,7 @@ static int in_trial(const struct luc_state *s)
 static void begin_counting(struct luc_state *s, luc_s64 now_ns)
 {
 	s->trial_calls = 0;
+	s->trial_writes = 0;
 	s->trial_begin_ns = now_ns;
 	s->trial_wait_ns = 0;
 }
@@ -82,13 +105,21 @@ static void begin_window(struct luc_state *s, enum luc_trial_phase phase)
 	s->stale_skip = 0;
 }
 
-static void begin_stay(struct luc_state *s, enum luc_trial_phase phase)
+static void begin_trial(struct luc_state *s)
 {
+	s->trial_rounds = 0;
+	s->trial_gain_permille = 0;
+	begin_window(s, LUC_TRIAL_FREE);
+}
+
+static void begin_stay(struct luc_state *s, enum luc_trial_phase phase, int clear)
+{
+	luc_s64 least = clear ? STAY_CLEAR : STAY_MIN;
+
 	if (s->trial_winner == phase)
-		s->trial_stay = luc_min(luc_mul(luc_max(s->trial_stay, STAY_MIN), 2),
-					STAY_MAX);
+		s->trial_stay = luc_clamp(luc_mul(s->trial_stay, 2), least, STAY_MAX);
 	else
-		s->trial_stay = STAY_MIN;
+		s->trial_stay = least;
 	s->trial_winner = phase;
 	s->trial_phase = phase;
 	s->trial_left = s->trial_stay;
@@ -107,11 +138,16 @@ static luc_s64 *skip_next_of(struct luc_state *s)
 	return s->stale ? &s->stale_skip_next : &s->fresh_skip_next;
 }
 
+int luc_trial_is_free(const struct luc_state *s)
+{
+	return s->trial_phase == LUC_TRIAL_FREE || s->trial_phase == LUC_TRIAL_STAY_FREE;
+}
+
 int luc_trial_allows(struct luc_state *s)
 {
 	luc_s64 *skip = skip_of(s);
 
-	if (s->trial_phase == LUC_TRIAL_FREE || s->trial_phase == LUC_TRIAL_STAY_FREE)
+	if (luc_trial_is_free(s))
 		return 0;
 	if (*skip <= 0)
 		return 1;
@@ -148,21 +184,18 @@ void luc_trial_waited(struct luc_state *s, luc_s64 opened, luc_s64 came,
 	*skip_next_of(s) = 1;
 	if (s->trial_phase != LUC_TRIAL_OFF)
 		return;
-	if (saved >= lost) {
-		s->doubts = 0;
-		return;
-	}
-	s->doubts = luc_add(s->doubts, 1);
-	if (s->doubts >= DOUBTS_MAX)
-		begin_window(s, LUC_TRIAL_FREE);
+	s->doubts = saved >= lost ? 0 : luc_add(s->doubts, 1);
+	s->trial_left = luc_sub(s->trial_left, 1);
+	if (s->doubts >= DOUBTS_MAX || s->trial_left <= 0)
+		begin_trial(s);
 }
 
-/* Sync calls per second, thousandths. */
-static luc_s64 window_rate(const struct luc_state *s, luc_s64 now_ns)
+/* So many of something in this window, per second, thousandths. */
+static luc_s64 window_rate(const struct luc_state *s, luc_s64 count, luc_s64 now_ns)
 {
 	luc_s64 ns = luc_max(luc_sub(now_ns, s->trial_begin_ns), 1);
 
-	return luc_mul(s->trial_calls, 1000 * LUC_NS_PER_S) / ns;
+	return luc_mul(count, 1000 * LUC_NS_PER_S) / ns;
 }
 
 /* How long a sync call waited for its commit, on average. */
@@ -171,27 +204,52 @@ static luc_s64 window_wait_ns(const struct luc_state *s)
 	return s->trial_wait_ns / luc_max(s->trial_calls, 1);
 }
 
-/* Was not holding faster than this window, by more than the margin? */
-static int free_wins(const struct luc_state *s, luc_s64 now_ns, luc_s64 margin_permille)
+/* By how much a is more than b; less is as far below 0 as more is above. */
+static luc_s64 permille_more(luc_s64 a, luc_s64 b)
 {
+	luc_s64 permille = luc_mul(luc_sub(a, b), 1000) / luc_max(luc_min(a, b), 1);
+
+	return luc_clamp(permille, -GAIN_MAX_PERMILLE, GAIN_MAX_PERMILLE);
+}
+
+/* By how much this window, held, was better than the one before it. */
+static luc_s64 gain_permille(const struct luc_state *s, luc_s64 now_ns)
+{
+	luc_s64 by_wait = permille_more(s->trial_free_wait_ns, window_wait_ns(s));
+	luc_s64 calls = window_rate(s, s->trial_calls, now_ns);
+	luc_s64 writes = window_rate(s, s->trial_writes, now_ns);
+
 	if (s->trial_bursts || s->trial_free_bursts)
-		return luc_mul(window_wait_ns(s), 1000) >
-		       luc_mul(s->trial_free_wait_ns, margin_permille);
-	return luc_mul(s->trial_free_milli, 1000) >
-	       luc_mul(window_rate(s, now_ns), margin_permille);
+		return by_wait;
+	return (permille_more(calls, s->trial_free_milli) + by_wait +
+		permille_more(writes, s->trial_free_writes_milli)) / 3;
+}
+
+/* Fewer commits are the cheaper ones: holding that gains nothing may stay. */
+static void end_round(struct luc_state *s, luc_s64 gain)
+{
+	luc_s64 sum = luc_add(s->trial_gain_permille, gain);
+	int sure = sum >= SURE_PERMILLE || sum <= -SURE_PERMILLE;
+
+	s->trial_gain_permille = sum;
+	s->trial_rounds = luc_add(s->trial_rounds, 1);
+	if (sure || s->trial_rounds >= ROUNDS_MAX)
+		begin_stay(s, sum < 0 ? LUC_TRIAL_STAY_FREE : LUC_TRIAL_STAY_HELD,
+			   sure && s->trial_rounds == 1);
+	else
+		begin_window(s, LUC_TRIAL_FREE);
 }
 
 static void end_window(struct luc_state *s, luc_s64 now_ns)
 {
 	if (s->trial_phase == LUC_TRIAL_FREE) {
-		s->trial_free_milli = window_rate(s, now_ns);
+		s->trial_free_milli = window_rate(s, s->trial_calls, now_ns);
+		s->trial_free_writes_milli = window_rate(s, s->trial_writes, now_ns);
 		s->trial_free_wait_ns = window_wait_ns(s);
 		s->trial_free_bursts = s->trial_bursts;
 		begin_window(s, LUC_TRIAL_HELD);
-	} else if (free_wins(s, now_ns, MARGIN_PERMILLE)) {
-		begin_stay(s, LUC_TRIAL_STAY_FREE);
 	} else {
-		begin_stay(s, LUC_TRIAL_STAY_HELD);
+		end_round(s, gain_permille(s, now_ns));
 	}
 }
 
@@ -201,7 +259,7 @@ static int hopeless(const struct luc_state *s, luc_s64 now_ns)
 
 	return s->trial_phase == LUC_TRIAL_HELD &&
 	       s->trial_left <= full - HOPELESS_WINDOW &&
-	       free_wins(s, now_ns, HOPELESS_PERMILLE);
+	       gain_permille(s, now_ns) <= -HOPELESS_PERMILLE;
 }
 
 static int window_full(const struct luc_state *s, int paused)
@@ -234,11 +292,12 @@ static void window_closed(struct luc_state *s, const struct luc_closed *c, int p
 		return;
 	}
 	s->trial_calls = luc_add(s->trial_calls, luc_max(c->done, 0));
+	s->trial_writes = luc_add(s->trial_writes, luc_max(c->writes, 0));
 	s->trial_wait_ns = luc_add(s->trial_wait_ns, waited_for(c));
 	if (window_full(s, paused))
 		end_window(s, c->now_ns);
 	else if (hopeless(s, c->now_ns))
-		begin_stay(s, LUC_TRIAL_STAY_FREE);
+		begin_stay(s, LUC_TRIAL_STAY_FREE, 1);
 }
 
 void luc_trial_closed(struct luc_state *s, const struct luc_closed *c)
@@ -258,9 +317,11 @@ void luc_trial_closed(struct luc_state *s, const struct luc_closed *c)
 	s->trial_left = luc_sub(s->trial_left, 1);
 	if (s->trial_left <= 0) {
 		/* The verdict is old: a new one, at once if it was against us. */
-		if (s->trial_phase == LUC_TRIAL_STAY_FREE)
-			begin_window(s, LUC_TRIAL_FREE);
-		else
+		if (s->trial_phase == LUC_TRIAL_STAY_FREE) {
+			begin_trial(s);
+		} else {
 			s->trial_phase = LUC_TRIAL_OFF;
+			s->trial_left = s->trial_stay;
+		}
 	}
 }

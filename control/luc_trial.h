@@ -5,11 +5,17 @@
 
 #include "../abi/luc_decision.h"
 
+/* As if nothing had ever been measured. */
+void luc_trial_init(struct luc_state *state);
+
 /* May this commit be held? Uses up one commit of a ban; reads state->stale. */
 int luc_trial_allows(struct luc_state *state);
 
 /* Something could not wait: the next commits of either kind pass unheld. */
 void luc_trial_urged(struct luc_state *state);
+
+/* Does the trial, or its verdict, ask for a file system as without LUC? */
+int luc_trial_is_free(const struct luc_state *state);
 
 /*
  * A wait ended: events that were there at first, that came, and that are still
@@ -22,6 +28,7 @@ void luc_trial_waited(struct luc_state *state, luc_s64 opened, luc_s64 came,
 struct luc_closed {
 	luc_s64 now_ns;
 	luc_s64 done;			/* calls served since the one before */
+	luc_s64 writes;			/* its journal handles */
 	luc_s64 events;			/* sync events that it got ... */
 	luc_s64 events_wait_ns;		/* ... and how long they waited, summed up */
 	luc_s64 commit_ns;		/* how long a commit takes */

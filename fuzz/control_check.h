@@ -128,12 +128,13 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->stale_skip, 0, 64) && within(s->stale_skip_next, 1, 64));
 	must(within(s->doubts, 0, 3));
 	must(within(s->trial_phase, LUC_TRIAL_OFF, LUC_TRIAL_STAY_HELD));
-	must(within(s->trial_left, 0, 16384) && s->trial_calls >= 0);
-	must(s->trial_phase == LUC_TRIAL_OFF || s->trial_left > 0);
-	must(s->trial_phase == LUC_TRIAL_STAY_FREE || s->trial_phase == LUC_TRIAL_STAY_HELD ||
-	     within(s->trial_left, 0, s->trial_bursts ? 48 : 18));
+	must(within(s->trial_left, 1, 16384) && s->trial_calls >= 0);
+	must(within(s->trial_rounds, 0, 8));
+	must((s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_HELD) ||
+	     s->trial_left <= (s->trial_bursts ? 48 : 18));
 	must(within(s->trial_bursts, 0, 1) && within(s->trial_free_bursts, 0, 1));
 	must(s->trial_wait_ns >= 0);
+	must(s->trial_writes >= 0 && s->trial_free_writes_milli >= 0);
 	must(s->trial_free_milli >= 0 && s->trial_free_wait_ns >= 0);
 	must(s->trial_winner ? within(s->trial_stay, 64, 16384) : !s->trial_stay);
 	must(s->trial_winner == LUC_TRIAL_OFF || s->trial_winner == LUC_TRIAL_STAY_FREE ||

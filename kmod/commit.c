@@ -71,6 +71,7 @@ static bool luc_journal_urgent(struct luc_commit *c)
 	c->tid = t ? t->t_tid : 0;
 	c->begun = t ? t->t_start_time : 0;
 	c->in.space_short = luc_space_short(t, journal);
+	c->in.writes = t ? atomic_read(&t->t_handle_count) : 0;
 	urgent = c->in.space_short || !t ||
 		 (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
 		 journal->j_barrier_count > 0 ||
@@ -231,7 +232,6 @@ static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
 
 static void luc_commit_copyout(struct luc_commit *c)
 {
-	const transaction_t *t = c->journal->j_running_transaction;
 	struct luc_fs *fs = c->fs;
 	s64 delayed = luc_counted(fs, writes_delayed);
 	s64 delay_ns = luc_counted(fs, write_delay_ns);
@@ -240,7 +240,7 @@ static void luc_commit_copyout(struct luc_commit *c)
 	const struct luc_input in = {
 		.now_ns = c->in.now_ns,
 		.space_short = c->in.space_short,
-		.writes = atomic_read(&t->t_handle_count),
+		.writes = c->in.writes,
 		.writes_delayed = delayed - fs->writes_delayed_seen,
 		.writes_delay_ns = delay_ns - fs->write_delay_ns_seen,
 		.writes_saved = saved - fs->writes_saved_seen,
