@@ -68,6 +68,12 @@ impl Part {
         Self::Tracing,
         Self::Model,
     ];
+
+    /// Whether it is measured on one virtual processor only: it counts instructions, or asks a
+    /// model of one.
+    pub fn has_one_processor(self) -> bool {
+        matches!(self, Self::Overhead | Self::Tracing | Self::Model)
+    }
 }
 
 /// Arguments of the figures table.
@@ -79,6 +85,10 @@ pub struct MatrixArgs {
     /// Kernels to measure; 6.1, 6.12 and 7.2 have figures to reach
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = ["6.1".to_owned(), "6.12".to_owned(), "7.2".to_owned()])]
     pub kernels: Vec<String>,
+    /// Virtual processors of the parts that set LUC beside stock, overhead, tracing and model
+    /// have one
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 4], value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub smp: Vec<u32>,
     /// Parts to measure [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub only: Vec<Part>,

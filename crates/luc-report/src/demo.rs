@@ -61,6 +61,7 @@ pub fn plan(args: &DemoArgs) -> Vec<Job> {
         jobs.push(Job {
             kernel: args.kernel.clone(),
             cpu_mips,
+            vcpus: 1,
             cells,
         });
     };
@@ -134,6 +135,7 @@ fn first<'a>(
     let filter = Filter {
         kernel: None,
         cpu_mips: Some(cpu_mips),
+        vcpus: None,
         disk: Some(disk),
     };
     records.select(filter, mode, is(load)).next()

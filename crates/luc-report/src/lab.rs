@@ -91,6 +91,7 @@ fn spec(job: &Job) -> luc_lab::error::Result<RunSpec> {
         .map(cell)
         .collect::<luc_lab::error::Result<_>>()?;
     let mut spec = RunSpec::new(&job.kernel, cells)?;
+    spec.vcpus = job.vcpus;
     let memory_mib = job.cells.iter().map(Measurement::memory_mib);
     spec.memory_mib = memory_mib.fold(spec.memory_mib, u32::max);
     Ok(spec)
@@ -178,6 +179,7 @@ pub fn record(
         kernel: job.kernel.clone(),
         kernel_release: kernel_release.to_owned(),
         cpu_mips: job.cpu_mips,
+        vcpus: job.vcpus,
         cell: measurement.clone(),
         report,
         model,

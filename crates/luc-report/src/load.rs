@@ -67,6 +67,15 @@ pub enum Load {
         /// Time before it, milliseconds.
         warmup_ms: u32,
     },
+    /// `luc bench run shared-files`.
+    SharedFiles {
+        /// Threads.
+        threads: u32,
+        /// Length of the measurement, milliseconds.
+        measure_ms: u32,
+        /// Time before it, milliseconds.
+        warmup_ms: u32,
+    },
     /// `luc bench metarates`.
     Metarates {
         /// Processes.
@@ -166,6 +175,7 @@ impl Load {
             ]),
             Self::Varmail { .. }
             | Self::Oltp { .. }
+            | Self::SharedFiles { .. }
             | Self::Metarates { .. }
             | Self::Iozone { .. } => self.add_real(seed, &mut add),
         }
@@ -216,6 +226,20 @@ impl Load {
                 &"--settle --seed",
                 &seed,
             ]),
+            Self::SharedFiles {
+                threads,
+                measure_ms,
+                warmup_ms,
+            } => add(&[
+                &"run shared-files -D",
+                &format!("nthreads={threads}"),
+                &"--seconds",
+                &seconds(*measure_ms),
+                &"--warmup-s",
+                &seconds(*warmup_ms),
+                &"--settle --seed",
+                &seed,
+            ]),
             Self::Metarates {
                 procs,
                 files,
@@ -234,6 +258,7 @@ impl Load {
             Self::CreateFsync { measure_ms, .. }
             | Self::WriteDelay { measure_ms, .. }
             | Self::Varmail { measure_ms, .. }
+            | Self::SharedFiles { measure_ms, .. }
             | Self::Oltp { measure_ms, .. } => Some(*measure_ms),
             _ => None,
         }
@@ -243,14 +268,21 @@ impl Load {
     fn names_dir(&self) -> bool {
         matches!(
             self,
-            Self::Varmail { .. } | Self::Oltp { .. } | Self::Metarates { .. } | Self::Iozone { .. }
+            Self::Varmail { .. }
+                | Self::Oltp { .. }
+                | Self::SharedFiles { .. }
+                | Self::Metarates { .. }
+                | Self::Iozone { .. }
         )
     }
 
     pub(crate) fn can_leave_fsync_out(&self) -> bool {
         matches!(
             self,
-            Self::Varmail { .. } | Self::Oltp { .. } | Self::Metarates { .. }
+            Self::Varmail { .. }
+                | Self::Oltp { .. }
+                | Self::SharedFiles { .. }
+                | Self::Metarates { .. }
         )
     }
 
@@ -277,6 +309,7 @@ impl Load {
                 db_writers,
                 ..
             } => format!("oltp-{readers}-{db_writers}"),
+            Self::SharedFiles { threads, .. } => format!("shared-files-{threads}"),
             Self::Metarates { procs, files, .. } => format!("metarates-{procs}x{files}"),
             Self::Iozone { threads } => format!("iozone-{threads}"),
         }
@@ -351,7 +384,10 @@ impl Measurement {
     /// Guest memory that it needs, MiB: file systems live in it.
     pub fn memory_mib(&self) -> u32 {
         match self.load {
-            Load::Varmail { .. } | Load::Oltp { .. } | Load::Iozone { .. } => 2048,
+            Load::Varmail { .. }
+            | Load::Oltp { .. }
+            | Load::SharedFiles { .. }
+            | Load::Iozone { .. } => 2048,
             _ => 1024,
         }
     }
@@ -407,6 +443,8 @@ pub struct Job {
     pub kernel: String,
     /// Million instructions per second of the virtual processor.
     pub cpu_mips: u32,
+    /// Virtual processors.
+    pub vcpus: u32,
     /// The cells.
     pub cells: Vec<Measurement>,
 }

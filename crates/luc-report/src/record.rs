@@ -17,6 +17,9 @@ pub struct Record {
     pub kernel_release: String,
     /// Million instructions per second of the virtual processor.
     pub cpu_mips: u32,
+    /// Virtual processors.
+    #[serde(default = "one")]
+    pub vcpus: u32,
     /// What was asked for.
     pub cell: Measurement,
     /// What the workload found.
@@ -27,6 +30,11 @@ pub struct Record {
     /// LUC's counters from its attach to the end of the workload, warm-up included; empty when
     /// it was not attached.
     pub counters: BTreeMap<String, i64>,
+}
+
+/// Results of versions that knew of one only do not tell.
+fn one() -> u32 {
+    1
 }
 
 /// All records of a run, as they are kept in its JSON file.
@@ -47,6 +55,8 @@ pub struct Filter<'a> {
     pub kernel: Option<&'a str>,
     /// Speed.
     pub cpu_mips: Option<u32>,
+    /// Virtual processors.
+    pub vcpus: Option<u32>,
     /// Disk.
     pub disk: Option<&'a str>,
 }
@@ -90,6 +100,7 @@ impl Records {
         self.records.iter().filter(move |record| {
             filter.kernel.is_none_or(|kernel| kernel == record.kernel)
                 && filter.cpu_mips.is_none_or(|mips| mips == record.cpu_mips)
+                && filter.vcpus.is_none_or(|vcpus| vcpus == record.vcpus)
                 && filter.disk.is_none_or(|disk| disk == record.cell.disk)
                 && record.cell.mode == mode
                 && load(&record.cell.load)

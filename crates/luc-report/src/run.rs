@@ -220,7 +220,13 @@ struct Board<'a> {
 
 impl Board<'_> {
     fn set(&self, index: usize, done: usize, job: &Job, now: &str) {
-        let now = format!("{} at {} MIPS: {now}", job.kernel, job.cpu_mips);
+        let Job {
+            kernel,
+            vcpus,
+            cpu_mips,
+            ..
+        } = job;
+        let now = format!("{kernel}, {vcpus} x {cpu_mips} MIPS: {now}");
         let mut all = lock(&self.done);
         let before = &mut all[index];
         if *before == (done, now.clone()) {

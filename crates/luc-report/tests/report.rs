@@ -72,7 +72,7 @@ fn the_figures_table_reads_well() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let args = matrix_args(
         dir.path(),
-        "--kernels 6.12,7.2 --policies static,pid --repeats 2 \
+        "--kernels 6.12,7.2 --smp 1 --policies static,pid --repeats 2 \
          --only create-fsync,write-delay,burst,write-burst,overhead",
     );
     let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
@@ -85,18 +85,18 @@ fn the_workloads_table_reads_well() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let args = matrix_args(
         dir.path(),
-        "--kernels 6.12 --only workloads --policies kernel-batching,nofsync,nojc --repeats 1",
+        "--kernels 6.12 --smp 1 --only workloads --policies kernel-batching,nofsync,nojc --repeats 1",
     );
     let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
     insta::assert_snapshot!("workloads", tidy(&outcome));
-    // Ten rows on each of five disks, and the best of varmail and oltp.
-    assert_eq!((outcome.reached, outcome.missed), (52, 0));
+    // Eleven rows on each of five disks, two figures each, and the best of varmail and oltp.
+    assert_eq!((outcome.reached, outcome.missed), (112, 0));
 }
 
 #[test]
 fn the_model_stands_beside_what_was_measured() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let words = "--kernels 6.12 --only model --repeats 1";
+    let words = "--kernels 6.12 --smp 1 --only model --repeats 1";
     let args = matrix_args(dir.path(), words);
     let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
     insta::assert_snapshot!("model", tidy(&outcome));
@@ -106,7 +106,7 @@ fn the_model_stands_beside_what_was_measured() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let args = matrix_args(
         dir.path(),
-        "--kernels 6.12 --only model,write-delay --repeats 1",
+        "--kernels 6.12 --smp 1 --only model,write-delay --repeats 1",
     );
     let both = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
     let sections = |outcome: &Outcome| outcome.document.sections.clone();
@@ -117,28 +117,60 @@ fn the_model_stands_beside_what_was_measured() {
 #[test]
 fn real_disks_stand_beside_flat_ones() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let words = "--kernels 6.12 --only disks,write-delay --repeats 1";
+    let words = "--kernels 6.12 --smp 1 --only disks,write-delay --repeats 1";
     let args = matrix_args(dir.path(), words);
     let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
     insta::assert_snapshot!("disks", tidy(&outcome));
-    // Seven disks, and two figures of write-delay.
-    assert_eq!((outcome.reached, outcome.missed), (9, 0));
+    // Seven disks, two figures each, and two figures of write-delay.
+    assert_eq!((outcome.reached, outcome.missed), (16, 0));
 }
 
 #[test]
 fn the_best_cell_is_judged_once_and_only_where_there_is_one() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let words = "--kernels 6.12 --only workloads --repeats 1";
+    let words = "--kernels 6.12 --smp 1 --only workloads --repeats 1";
     let args = matrix_args(dir.path(), words);
     // 1.26 less two hundredths is 1.235: enough for varmail, not for oltp.
     let outcome = luc_report::matrix(&args, &formula(-2.0), &Quiet).expect("rendered");
-    assert_eq!((outcome.reached, outcome.missed), (51, 1));
+    assert_eq!((outcome.reached, outcome.missed), (111, 1));
     let mut records = outcome.records.clone();
     let file = |load: &Load| matches!(load, Load::Varmail { .. } | Load::Oltp { .. });
     records.records.retain(|record| !file(&record.cell.load));
     let (document, tally) = luc_report::matrix::document(&records);
-    assert_eq!((tally.reached, tally.missed), (20, 0));
+    assert_eq!((tally.reached, tally.missed), (50, 0));
     assert!(!text::render(&document, false).contains("best varmail  "));
+}
+
+#[test]
+fn more_processors_have_rows_of_their_own() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--kernels 6.12 --smp 4,1 --only create-fsync,overhead,tracing --repeats 1";
+    let args = matrix_args(dir.path(), words);
+    let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
+    let sections = &outcome.document.sections;
+    let rows = |section: &luc_report::document::Section, host: &str| {
+        let rows = section.table.groups.iter().flatten();
+        rows.filter(|row| row[0].text == host).count()
+    };
+    for section in sections {
+        assert!(rows(section, "6.12") > 0, "{}", section.title);
+        let expected = if section.title == "create-fsync" {
+            16
+        } else {
+            0
+        };
+        assert_eq!(rows(section, "6.12, 4 CPUs"), expected, "{}", section.title);
+    }
+    // Without one processor asked for, only what needs one has it.
+    let words = "--kernels 6.12 --smp 4 --only create-fsync,tracing --repeats 1";
+    let jobs = luc_report::matrix::plan(&matrix_args(dir.path(), words));
+    let loops = |vcpus: u32| {
+        let jobs = jobs.iter().filter(|job| job.vcpus == vcpus);
+        jobs.flat_map(|job| &job.cells)
+            .filter(|cell| cell.mode == Mode::Luc)
+            .count()
+    };
+    assert_eq!((loops(1), loops(4)), (0, 16));
 }
 
 #[test]
@@ -154,14 +186,17 @@ fn unknown_policies_are_refused_with_their_names() {
 #[test]
 fn missed_figures_are_counted_and_named() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let args = matrix_args(dir.path(), "--kernels 6.12 --only create-fsync --repeats 1");
+    let args = matrix_args(
+        dir.path(),
+        "--kernels 6.12 --smp 1 --only create-fsync --repeats 1",
+    );
     let outcome = luc_report::matrix(&args, &formula(-10.0), &Quiet).expect("rendered");
-    // 1.96 less a tenth is 1.76: all single-thread figures and those above 1.76 are missed.
-    assert_eq!((outcome.reached, outcome.missed), (9, 7));
+    // 1.96 less a tenth is 1.76: all single-thread figures, with their p99, and those above 1.76 are missed.
+    assert_eq!((outcome.reached, outcome.missed), (21, 11));
     let report = tidy(&outcome);
     assert!(report.contains("MISSED"));
     assert!(
-        report.ends_with("9 of 16 figures were reached; missed: 7.\n"),
+        report.ends_with("21 of 32 figures were reached; missed: 11.\n"),
         "{report}"
     );
 }
@@ -261,7 +296,7 @@ impl Lab for Slow {
 #[test]
 fn what_was_measured_before_a_failure_is_kept() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let words = "--kernels 6.12 --only workloads --repeats 1 -j 1";
+    let words = "--kernels 6.12 --smp 1 --only workloads --repeats 1 -j 1";
     let args = matrix_args(dir.path(), words);
     luc_report::matrix(&args, &Slow(formula(0.0)), &Quiet).expect_err("1 ms is refused");
     let outcome = luc_report::render_matrix(dir.path()).expect("two disks were measured");

@@ -1,6 +1,6 @@
 //! Figures of bursts over processor speeds.
 
-use super::{BURST_THREADS, Place, entry, mean, section, target_entry};
+use super::{BURST_THREADS, Host, Place, entry, mean, section, target_entry};
 use crate::demo::{SPEEDS, burst, write_burst};
 use crate::document::{Cell, Section, number};
 use crate::load::Mode;
@@ -20,11 +20,11 @@ fn steadily(values: &[Option<f64>], rising: bool) -> Option<bool> {
     Some(known?.windows(2).all(beyond))
 }
 
-pub fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn burst_section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    for &kernel in kernels {
+    for &host in hosts {
         for threads in BURST_THREADS {
-            let place = |mips| Place::new(records, kernel, mips, "4ms:1", burst(threads));
+            let place = |mips| Place::new(records, host, mips, "4ms:1", burst(threads));
             let rates = SPEEDS.map(|mips| mean(place(mips).figure(Mode::Luc)));
             let mut rows = Vec::new();
             for cpu_mips in SPEEDS {
@@ -38,7 +38,7 @@ pub fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> 
                 let two = place.spread(Mode::Luc, Record::bad_share);
                 let two_target = Some(targets::TWO_COMMITS).filter(|_| top);
                 rows.push(vec![
-                    Cell::new(kernel),
+                    host.cell(),
                     Cell::new(threads.to_string()),
                     Cell::new(cpu_mips.to_string()),
                     entry(place.figure(Mode::Stock), number::figure),
@@ -56,7 +56,7 @@ pub fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> 
             }
             if let Some(rises) = steadily(&rates, true) {
                 rows.push(trend(
-                    kernel,
+                    host,
                     &threads.to_string(),
                     "rises with speed",
                     tally.judge(rises),
@@ -89,19 +89,19 @@ pub fn burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> 
 }
 
 /// A row that says only whether LUC's figure follows the processor's speed.
-fn trend(kernel: &str, threads: &str, text: &str, verdict: Cell, columns: usize) -> Vec<Cell> {
-    let mut row = vec![Cell::new(kernel), Cell::new(threads), Cell::new("all")];
+fn trend(host: Host<'_>, threads: &str, text: &str, verdict: Cell, columns: usize) -> Vec<Cell> {
+    let mut row = vec![host.cell(), Cell::new(threads), Cell::new("all")];
     row.resize(columns - 2, Cell::new(""));
     row.push(Cell::new(text));
     row.push(verdict);
     row
 }
 
-pub fn write_burst_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn write_burst_section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let form = |ms: f64| format!("{ms:.3}");
     let mut groups = Vec::new();
-    for &kernel in kernels {
-        let place = |mips| Place::new(records, kernel, mips, "4ms:8", write_burst());
+    for &host in hosts {
+        let place = |mips| Place::new(records, host, mips, "4ms:8", write_burst());
         let times = SPEEDS.map(|mips| mean(place(mips).figure(Mode::Luc)));
         let mut rows = Vec::new();
         for cpu_mips in SPEEDS {
@@ -115,7 +115,7 @@ pub fn write_burst_section(records: &Records, kernels: &[&str], tally: &mut Tall
             let blocked = place.spread(Mode::Luc, Record::bad_share);
             let blocked_target = Some(targets::BLOCKED).filter(|_| top);
             rows.push(vec![
-                Cell::new(kernel),
+                host.cell(),
                 Cell::new("16"),
                 Cell::new(cpu_mips.to_string()),
                 entry(place.figure(Mode::Stock), form),
@@ -132,7 +132,7 @@ pub fn write_burst_section(records: &Records, kernels: &[&str], tally: &mut Tall
         }
         if let Some(falls) = steadily(&times, false) {
             rows.push(trend(
-                kernel,
+                host,
                 "16",
                 "falls with speed",
                 tally.judge(falls),

@@ -1,24 +1,24 @@
 //! What LUC costs where it gives nothing.
 
-use super::{Place, create_fsync, entry, mean, section};
+use super::{Host, Place, create_fsync, entry, mean, section};
 use crate::document::{Cell, Section, number};
 use crate::load::Mode;
 use crate::record::{Record, Records};
 use crate::targets::{self, CREATE_FSYNC, THREADS, Tally};
 
-pub fn overhead_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn overhead_section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    for &kernel in kernels {
+    for &host in hosts {
         for (disk, _) in CREATE_FSYNC {
             let mut rows = Vec::new();
             for threads in THREADS {
-                let place = Place::new(records, kernel, 1000, disk, create_fsync(disk, threads));
+                let place = Place::new(records, host, 1000, disk, create_fsync(disk, threads));
                 let (loaded, observe) = (place.ratio(Mode::Loaded), place.ratio(Mode::Observe));
                 if loaded.or(observe).is_none() {
                     continue;
                 }
                 rows.push(vec![
-                    Cell::new(kernel),
+                    host.cell(),
                     Cell::new(disk),
                     Cell::new(threads.to_string()),
                     entry(place.figure(Mode::Stock), number::figure),
@@ -57,12 +57,12 @@ pub fn overhead_section(records: &Records, kernels: &[&str], tally: &mut Tally) 
 /// observe, a commit serves d fsyncs, and the same difference is one fsync plus 1/d commit. Two
 /// equations, two unknowns. The sync hook is the same in every mode, so its part found in observe
 /// mode holds for all; the rest of a mode's pair is its commit.
-pub fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
+pub fn instructions_section(records: &Records, hosts: &[Host<'_>]) -> Section {
     const DISK: &str = "100us:64";
     let mut groups = Vec::new();
     let whole = |value: f64| format!("{value:.0}");
-    for &kernel in kernels {
-        let place = |threads| Place::new(records, kernel, 1000, DISK, create_fsync(DISK, threads));
+    for &host in hosts {
+        let place = |threads| Place::new(records, host, 1000, DISK, create_fsync(DISK, threads));
         let per_fsync =
             |threads, mode| mean(place(threads).spread(mode, Record::instructions_per_fsync));
         let extra = |threads, mode| place(threads).extra(mode, Record::instructions_per_fsync);
@@ -90,7 +90,7 @@ pub fn instructions_section(records: &Records, kernels: &[&str]) -> Section {
             let fsync = fsync_part.filter(|_| mode.attached());
             let busy = |threads| count(per_fsync(threads, mode));
             rows.push(vec![
-                Cell::new(kernel),
+                host.cell(),
                 Cell::new(mode.name()),
                 count(per_fsync(1, Mode::Stock)),
                 Cell::new(number::spread(pair, |value| format!("{value:+.0}"))),

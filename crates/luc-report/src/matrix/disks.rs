@@ -1,13 +1,13 @@
 //! The figures on models of real disks, beside `null_blk`'s.
 
 use super::{
-    BURST_THREADS, Place, WRITERS, create_fsync, entry, headings, mean, repeated, write_delay,
+    BURST_THREADS, Host, Place, WRITERS, create_fsync, entry, headings, mean, repeated, write_delay,
 };
 use crate::demo::burst;
 use crate::document::{Cell, Section, Table, number};
 use crate::load::{Job, Load, Mode};
 use crate::record::{Record, Records};
-use crate::targets::{CREATE_FSYNC, NEVER_SLOWER, THREADS, Tally};
+use crate::targets::{CREATE_FSYNC, NEVER_SLOWER, P99, THREADS, Tally};
 
 /// Models (`luc lab disks`), and what one commit takes on them by order of magnitude, milliseconds.
 const MODELS: [(&str, f64); 7] = [
@@ -46,16 +46,15 @@ fn loads(commit_ms: f64) -> Vec<Load> {
 }
 
 /// One job per disk.
-pub fn jobs(kernel: &str, repeats: u32) -> Vec<Job> {
-    let job = |(disk, commit_ms): (&str, f64)| Job {
-        kernel: kernel.to_owned(),
-        cpu_mips: 1000,
-        cells: repeated(disk, &loads(commit_ms), &[Mode::Stock, Mode::Luc], repeats),
+pub fn jobs(host: Host<'_>, repeats: u32) -> Vec<Job> {
+    let job = |(disk, commit_ms): (&str, f64)| {
+        let modes = [Mode::Stock, Mode::Luc];
+        host.job(1000, repeated(disk, &loads(commit_ms), &modes, repeats))
     };
     MODELS.into_iter().map(job).collect()
 }
 
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 14] = [
     "kernel",
     "disk",
     "1 thread",
@@ -68,28 +67,33 @@ const HEADINGS: [&str; 12] = [
     "16",
     "lowest",
     "",
+    "p99",
+    "",
 ];
 
 const NOTE: &str = "LUC's rate as a ratio to stock's, of create-fsync with 1 to 64 threads, of write-delay (48 writers) and of bursts of 4 and \
 16 fsyncs within 800 us. delayed: share of write-delay's writes, stock -> LUC. lowest: of the row; it is to \
-reach 0.98. `luc lab disks` tells what the disks are; those with a latency and a depth are null_blk's, shown where other \
+reach 0.99. p99: of fsync, the row's highest ratio, 1.05 at most. `luc lab disks` tells what the disks are; those with a latency and a depth are null_blk's, shown where other \
 parts measured them.";
 
 /// A row of a disk; `None` where nothing was measured on it.
 fn row(
     records: &Records,
-    kernel: &str,
+    host: Host<'_>,
     disk: &str,
     loads: &[Load],
     tally: &mut Tally,
 ) -> Option<Vec<Cell>> {
-    let place = |load: &Load| Place::new(records, kernel, 1000, disk, load.clone());
-    let mut row = vec![Cell::new(kernel), Cell::new(disk)];
+    let place = |load: &Load| Place::new(records, host, 1000, disk, load.clone());
+    let mut row = vec![host.cell(), Cell::new(disk)];
     let mut lowest: Option<f64> = None;
+    let mut slowest: Option<f64> = None;
     for load in loads {
         let place = place(load);
         let ratio = place.ratio(Mode::Luc);
         lowest = lowest.into_iter().chain(mean(ratio)).reduce(f64::min);
+        let p99 = mean(place.ratio_of(Mode::Luc, Record::sync_delay_p99_ms));
+        slowest = slowest.into_iter().chain(p99).reduce(f64::max);
         row.push(entry(ratio, number::fine_ratio));
         if matches!(load, Load::WriteDelay { .. }) {
             row.push(delayed(&place));
@@ -98,6 +102,8 @@ fn row(
     let shown = lowest?;
     row.push(Cell::new(number::fine_ratio(shown)));
     row.push(tally.verdict(Some(NEVER_SLOWER), lowest));
+    row.push(slowest.map_or_else(Cell::none, |slowest| Cell::new(number::ratio(slowest))));
+    row.push(tally.verdict(Some(P99), slowest));
     Some(row)
 }
 
@@ -114,24 +120,25 @@ fn delayed(place: &Place<'_>) -> Cell {
 }
 
 /// A row for each model, below rows of `null_blk`.
-pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    let on_model = |kernel: &str| {
+    let on_model = |host: &Host<'_>| {
         let mut all = records.records.iter();
-        all.any(|r| r.kernel == kernel && MODELS.iter().any(|(disk, _)| *disk == r.cell.disk))
+        let here = |r: &Record| r.kernel == host.kernel && r.vcpus == host.vcpus;
+        all.any(|r| here(r) && MODELS.iter().any(|(disk, _)| *disk == r.cell.disk))
     };
-    for &kernel in kernels.iter().filter(|kernel| on_model(kernel)) {
+    for &host in hosts.iter().filter(|host| on_model(host)) {
         // Judged where they were measured.
         let mut judged_elsewhere = Tally::default();
         let flat = CREATE_FSYNC.into_iter().filter_map(|(disk, _)| {
             let mut loads = Vec::from(THREADS.map(|threads| create_fsync(disk, threads)));
             loads.push(write_delay());
             loads.extend(BURST_THREADS.map(burst));
-            row(records, kernel, disk, &loads, &mut judged_elsewhere)
+            row(records, host, disk, &loads, &mut judged_elsewhere)
         });
         groups.push(flat.collect());
         let models = MODELS.into_iter();
-        let models = models.filter_map(|(disk, ms)| row(records, kernel, disk, &loads(ms), tally));
+        let models = models.filter_map(|(disk, ms)| row(records, host, disk, &loads(ms), tally));
         groups.push(models.collect());
     }
     groups.retain(|group: &Vec<_>| !group.is_empty());

@@ -1,30 +1,32 @@
 //! Figures of threads that loop without a pause, and of writers beside them.
 
-use super::{Place, create_fsync, entry, mean, policies_note, section, target_entry, write_delay};
+use super::{
+    Host, Place, create_fsync, entry, mean, policies_note, section, target_entry, write_delay,
+};
 use crate::document::{Cell, Section, number};
 use crate::load::{Load, Mode, POLICIES};
 use crate::record::{Record, Records};
 use crate::targets::{self, CREATE_FSYNC, THREADS, Tally};
 
-pub fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn create_fsync_section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    for &kernel in kernels {
+    for &host in hosts {
         for (disk, _) in CREATE_FSYNC {
             let mut rows = Vec::new();
             for threads in THREADS {
-                let place = Place::new(records, kernel, 1000, disk, create_fsync(disk, threads));
+                let place = Place::new(records, host, 1000, disk, create_fsync(disk, threads));
                 let ratio = place.ratio(Mode::Luc);
                 if ratio.is_none() {
                     continue;
                 }
-                let target = targets::create_fsync(kernel, disk, threads);
+                let target = targets::create_fsync(host, disk, threads);
                 let form = if threads == 1 {
                     number::fine_ratio
                 } else {
                     number::ratio
                 };
-                rows.push(vec![
-                    Cell::new(kernel),
+                let mut row = vec![
+                    host.cell(),
                     Cell::new(disk),
                     Cell::new(threads.to_string()),
                     entry(place.figure(Mode::Stock), number::figure),
@@ -36,14 +38,16 @@ pub fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tal
                     entry(ratio, form),
                     target_entry(target, form),
                     tally.verdict(target, mean(ratio)),
-                ]);
+                ];
+                row.extend(place.p99(tally));
+                rows.push(row);
             }
             groups.push(rows);
         }
     }
     section(
         "create-fsync",
-        "Threads loop create, fsync, close. Operations per second.",
+        "Threads loop create, fsync, close. Operations per second. p99: of fsync, ratio to stock, 1.05 at most.",
         &[
             "kernel",
             "disk",
@@ -54,13 +58,15 @@ pub fn create_fsync_section(records: &Records, kernels: &[&str], tally: &mut Tal
             "ratio",
             "to reach",
             "",
+            "p99",
+            "",
         ],
         2,
         groups,
     )
 }
 
-pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
+pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
     let mut groups = Vec::new();
     let policies: Vec<Mode> = POLICIES
         .into_iter()
@@ -70,20 +76,16 @@ pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
             loops.any(|record| record.cell.mode == *mode)
         })
         .collect();
-    for &kernel in kernels {
+    for &host in hosts {
         for (disk, _) in CREATE_FSYNC {
             let mut rows = Vec::new();
             for threads in THREADS {
-                let place = Place::new(records, kernel, 1000, disk, create_fsync(disk, threads));
+                let place = Place::new(records, host, 1000, disk, create_fsync(disk, threads));
                 let ratios: Vec<_> = policies.iter().map(|&mode| place.ratio(mode)).collect();
                 if ratios.iter().all(Option::is_none) {
                     continue;
                 }
-                let mut row = vec![
-                    Cell::new(kernel),
-                    Cell::new(disk),
-                    Cell::new(threads.to_string()),
-                ];
+                let mut row = vec![host.cell(), Cell::new(disk), Cell::new(threads.to_string())];
                 row.extend(ratios.into_iter().map(|ratio| entry(ratio, number::ratio)));
                 row.push(entry(place.ratio(Mode::Luc), number::ratio));
                 rows.push(row);
@@ -104,10 +106,10 @@ pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
     )
 }
 
-pub fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn write_delay_section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    for &kernel in kernels {
-        let place = Place::new(records, kernel, 1000, "4ms:1", write_delay());
+    for &host in hosts {
+        let place = Place::new(records, host, 1000, "4ms:1", write_delay());
         let mut rows = Vec::new();
         for mode in [Mode::Luc].into_iter().chain(POLICIES) {
             let ratio = place.ratio(mode);
@@ -116,11 +118,11 @@ pub fn write_delay_section(records: &Records, kernels: &[&str], tally: &mut Tall
             }
             // Figures are asked of LUC as a whole; the others are there for comparison.
             let asked = mode == Mode::Luc;
-            let target = targets::write_delay(kernel).filter(|_| asked);
+            let target = targets::write_delay(host).filter(|_| asked);
             let delayed = place.spread(mode, Record::bad_share);
             let delayed_target = Some(targets::WRITES_DELAYED).filter(|_| asked);
             rows.push(vec![
-                Cell::new(kernel),
+                host.cell(),
                 Cell::new(mode.warning_name()),
                 entry(place.figure(Mode::Stock), number::figure),
                 entry(place.figure(mode), number::figure),

@@ -5,7 +5,7 @@ use crate::demo::{SPEEDS, burst, write_burst};
 use crate::document::{Cell, Document, Section, Table, number};
 use crate::load::{Job, Load, Measurement, Mode, Purpose};
 use crate::record::{Filter, Record, Records, Spread};
-use crate::targets::{CREATE_FSYNC, THREADS, Tally, Target};
+use crate::targets::{CREATE_FSYNC, P99, THREADS, Tally, Target};
 
 mod bursts;
 mod costs;
@@ -63,7 +63,33 @@ fn write_delay() -> Load {
 /// The cells, in jobs that can run side by side.
 pub fn plan(args: &MatrixArgs) -> Vec<Job> {
     let parts = args.parts();
-    let has = |part: Part| parts.contains(&part);
+    let mut vcpus = args.smp.clone();
+    if parts.iter().any(|part| part.has_one_processor()) {
+        vcpus.push(1);
+    }
+    vcpus.sort_unstable();
+    vcpus.dedup();
+    let mut jobs = Vec::new();
+    for kernel in &args.kernels {
+        for &vcpus in &vcpus {
+            let host = Host { kernel, vcpus };
+            let has = |part: Part| {
+                parts.contains(&part)
+                    && if part.has_one_processor() {
+                        vcpus == 1
+                    } else {
+                        args.smp.contains(&vcpus)
+                    }
+            };
+            plan_host(args, host, has, &mut jobs);
+        }
+    }
+    jobs
+}
+
+/// The parts of the plan that this host has.
+fn plan_host(args: &MatrixArgs, host: Host<'_>, has: impl Fn(Part) -> bool, jobs: &mut Vec<Job>) {
+    let repeats = args.repeats;
     // Every comparison has its stock in the same boot, right before it.
     let mut loop_modes = vec![Mode::Stock];
     if has(Part::CreateFsync) {
@@ -77,54 +103,44 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
     delay_modes.extend(&args.policies);
     let pair = [Mode::Stock, Mode::Luc];
 
-    let mut jobs = Vec::new();
-    for kernel in &args.kernels {
-        if has(Part::Workloads) {
-            jobs.extend(workloads::jobs(kernel, &args.policies, args.repeats));
-        }
-        let job = |cpu_mips: u32, cells: Vec<Measurement>| Job {
-            kernel: kernel.clone(),
-            cpu_mips,
-            cells,
-        };
-        if loop_modes.len() > 1 {
-            for (disk, _) in CREATE_FSYNC {
-                let loads = THREADS.map(|threads| create_fsync(disk, threads));
-                let cells = repeated(disk, &loads, &loop_modes, args.repeats);
-                jobs.push(job(1000, cells));
-            }
-        }
-        if has(Part::WriteDelay) {
-            let cells = repeated("4ms:1", &[write_delay()], &delay_modes, args.repeats);
-            jobs.push(job(1000, cells));
-        }
-        if has(Part::Tracing) {
-            jobs.push(tracing::job(kernel, args.repeats));
-        }
-        if has(Part::Model) {
-            jobs.extend(model::jobs(kernel, args.repeats));
-        }
-        if !kernel.starts_with(SPEED_KERNEL) {
-            continue;
-        }
-        if has(Part::Disks) {
-            jobs.extend(disks::jobs(kernel, args.repeats));
-        }
-        for cpu_mips in SPEEDS {
-            let mut cells = Vec::new();
-            if has(Part::Burst) {
-                let loads = BURST_THREADS.map(burst);
-                cells.extend(repeated("4ms:1", &loads, &pair, args.repeats));
-            }
-            if has(Part::WriteBurst) {
-                cells.extend(repeated("4ms:8", &[write_burst()], &pair, args.repeats));
-            }
-            if !cells.is_empty() {
-                jobs.push(job(cpu_mips, cells));
-            }
+    if has(Part::Workloads) {
+        jobs.extend(workloads::jobs(host, &args.policies, repeats));
+    }
+    if loop_modes.len() > 1 {
+        for (disk, _) in CREATE_FSYNC {
+            let loads = THREADS.map(|threads| create_fsync(disk, threads));
+            jobs.push(host.job(1000, repeated(disk, &loads, &loop_modes, repeats)));
         }
     }
-    jobs
+    if has(Part::WriteDelay) {
+        let cells = repeated("4ms:1", &[write_delay()], &delay_modes, repeats);
+        jobs.push(host.job(1000, cells));
+    }
+    if has(Part::Tracing) {
+        jobs.push(tracing::job(host, repeats));
+    }
+    if has(Part::Model) {
+        jobs.extend(model::jobs(host, repeats));
+    }
+    if !host.kernel.starts_with(SPEED_KERNEL) {
+        return;
+    }
+    if has(Part::Disks) {
+        jobs.extend(disks::jobs(host, repeats));
+    }
+    for cpu_mips in SPEEDS {
+        let mut cells = Vec::new();
+        if has(Part::Burst) {
+            let loads = BURST_THREADS.map(burst);
+            cells.extend(repeated("4ms:1", &loads, &pair, repeats));
+        }
+        if has(Part::WriteBurst) {
+            cells.extend(repeated("4ms:8", &[write_burst()], &pair, repeats));
+        }
+        if !cells.is_empty() {
+            jobs.push(host.job(cpu_mips, cells));
+        }
+    }
 }
 
 fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Measurement> {
@@ -171,22 +187,28 @@ fn policies_note(policies: &[Mode]) -> String {
 /// The report on kept results, and how many figures were reached.
 pub fn document(records: &Records) -> (Document, Tally) {
     let mut tally = Tally::default();
-    let kernels = kernels(records);
+    let hosts = hosts(records);
+    let hosts = hosts.as_slice();
+    let alone: Vec<Host<'_>> = hosts
+        .iter()
+        .copied()
+        .filter(|host| host.vcpus == 1)
+        .collect();
     let all = records;
     let (records, modelled) = (&of(all, Purpose::Figures), &of(all, Purpose::Model));
     let sections: Vec<Section> = [
-        loops::create_fsync_section(records, &kernels, &mut tally),
-        loops::policies_section(records, &kernels),
-        loops::write_delay_section(records, &kernels, &mut tally),
-        bursts::burst_section(records, &kernels, &mut tally),
-        bursts::write_burst_section(records, &kernels, &mut tally),
-        costs::overhead_section(records, &kernels, &mut tally),
-        costs::instructions_section(records, &kernels),
-        workloads::section(records, &kernels, &mut tally),
-        workloads::policies_section(records, &kernels),
-        disks::section(records, &kernels, &mut tally),
-        tracing::section_of(records, &kernels, &mut tally),
-        model::section_of(modelled, &kernels, &mut tally),
+        loops::create_fsync_section(records, hosts, &mut tally),
+        loops::policies_section(records, hosts),
+        loops::write_delay_section(records, hosts, &mut tally),
+        bursts::burst_section(records, hosts, &mut tally),
+        bursts::write_burst_section(records, hosts, &mut tally),
+        costs::overhead_section(records, &alone, &mut tally),
+        costs::instructions_section(records, &alone),
+        workloads::section(records, hosts, &mut tally),
+        workloads::policies_section(records, hosts),
+        disks::section(records, hosts, &mut tally),
+        tracing::section_of(records, &alone, &mut tally),
+        model::section_of(modelled, &alone, &mut tally),
     ]
     .into_iter()
     .filter(|section| !section.table.groups.is_empty())
@@ -198,20 +220,19 @@ pub fn document(records: &Records) -> (Document, Tally) {
         (Some(runs), Some(many)) => format!("{runs}, of iozone {many}"),
         (runs, many) => runs.or(many).unwrap_or(0).to_string(),
     };
-    let releases: Vec<String> = kernels
-        .iter()
-        .filter_map(|kernel| {
-            let mut of_all = all.records.iter();
-            let record = of_all.find(|record| record.kernel == *kernel)?;
-            Some(format!("{kernel} ({})", record.kernel_release))
-        })
-        .collect();
+    let mut releases: Vec<String> = Vec::new();
+    for record in &all.records {
+        let release = format!("{} ({})", record.kernel, record.kernel_release);
+        if !releases.contains(&release) {
+            releases.push(release);
+        }
+    }
     let total = tally.reached + tally.missed;
     let document = Document {
         title: "LUC: figures".to_owned(),
         intro: format!(
-            "Kernels {}. Stock and LUC in the same boot, one virtual processor, one instruction \
-             per nanosecond unless a speed is named, every cell on a new file system. LUC as \
+            "Kernels {}. Stock and LUC in the same boot, one virtual processor unless more are \
+             named, one instruction per nanosecond unless a speed is, every cell on a new file system. LUC as \
              `luc on` leaves it: no knob touched, no number of threads given. Runs of every \
              cell: {}; a figure is their mean, with the range in brackets where they differ.",
             releases.join(", "),
@@ -239,18 +260,50 @@ fn of(records: &Records, purpose: Purpose) -> Records {
     records
 }
 
-/// Kernels in the order they were measured.
-fn kernels(records: &Records) -> Vec<&str> {
-    let mut kernels: Vec<&str> = Vec::new();
+/// Hosts in the order they were measured.
+fn hosts(records: &Records) -> Vec<Host<'_>> {
+    let mut hosts = Vec::new();
     for record in &records.records {
-        if !kernels.contains(&record.kernel.as_str()) {
-            kernels.push(&record.kernel);
+        let host = Host {
+            kernel: &record.kernel,
+            vcpus: record.vcpus,
+        };
+        if !hosts.contains(&host) {
+            hosts.push(host);
         }
     }
-    kernels
+    hosts
 }
 
-/// One load on one disk, at one speed, on one kernel.
+/// A kernel on so many virtual processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host<'a> {
+    /// By its name in the list of kernels.
+    pub kernel: &'a str,
+    /// Virtual processors.
+    pub vcpus: u32,
+}
+
+impl Host<'_> {
+    fn job(self, cpu_mips: u32, cells: Vec<Measurement>) -> Job {
+        Job {
+            kernel: self.kernel.to_owned(),
+            cpu_mips,
+            vcpus: self.vcpus,
+            cells,
+        }
+    }
+
+    /// The first column of its rows.
+    fn cell(self) -> Cell {
+        match self.vcpus {
+            1 => Cell::new(self.kernel),
+            vcpus => Cell::new(format!("{}, {vcpus} CPUs", self.kernel)),
+        }
+    }
+}
+
+/// One load on one disk, at one speed, on one host.
 struct Place<'a> {
     records: &'a Records,
     filter: Filter<'a>,
@@ -258,15 +311,10 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn new(
-        records: &'a Records,
-        kernel: &'a str,
-        cpu_mips: u32,
-        disk: &'a str,
-        load: Load,
-    ) -> Self {
+    fn new(records: &'a Records, host: Host<'a>, cpu_mips: u32, disk: &'a str, load: Load) -> Self {
         let filter = Filter {
-            kernel: Some(kernel),
+            kernel: Some(host.kernel),
+            vcpus: Some(host.vcpus),
             cpu_mips: Some(cpu_mips),
             disk: Some(disk),
         };
@@ -302,9 +350,21 @@ impl<'a> Place<'a> {
     }
 
     fn ratio(&self, mode: Mode) -> Option<Spread> {
+        self.ratio_of(mode, Record::main_figure)
+    }
+
+    fn ratio_of(&self, mode: Mode, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
         let load = |load: &Load| load.alike(&self.load);
-        self.records
-            .ratio(self.filter, mode, load, Record::main_figure)
+        self.records.ratio(self.filter, mode, load, figure)
+    }
+
+    /// The p99 of fsync under LUC as a ratio to stock's, and whether that is little enough.
+    fn p99(&self, tally: &mut Tally) -> [Cell; 2] {
+        let ratio = self.ratio_of(Mode::Luc, Record::sync_delay_p99_ms);
+        [
+            entry(ratio, number::ratio),
+            tally.verdict(Some(P99), mean(ratio)),
+        ]
     }
 }
 

@@ -1,6 +1,6 @@
 //! How well the model foretells what LUC gives.
 
-use super::{Place, WRITERS, entry, mean, repeated, section};
+use super::{Host, Place, WRITERS, entry, mean, repeated, section};
 use crate::document::{Cell, Section, number};
 use crate::load::{Job, Load, Mode, Purpose};
 use crate::record::{Record, Records};
@@ -73,18 +73,14 @@ fn loads(disk: &Disk) -> Vec<Load> {
 }
 
 /// One job per disk.
-pub fn jobs(kernel: &str, repeats: u32) -> Vec<Job> {
+pub fn jobs(host: Host<'_>, repeats: u32) -> Vec<Job> {
     let modes = [Mode::Stock, Mode::Modelled, Mode::Luc];
     let job = |disk: &Disk| {
         let mut cells = repeated(disk.spec, &loads(disk), &modes, repeats);
         for cell in &mut cells {
             cell.purpose = Purpose::Model;
         }
-        Job {
-            kernel: kernel.to_owned(),
-            cpu_mips: 1000,
-            cells,
-        }
+        host.job(1000, cells)
     };
     DISKS.iter().map(job).collect()
 }
@@ -127,12 +123,12 @@ measured: ratio to stock of the main figure, which is writes of write-delay and 
 other, at most 15% wanted. fsyncs: those that the model was asked about. Stock's rate is that without a recording.";
 
 /// The model beside the measurement.
-pub fn section_of(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn section_of(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    for &kernel in kernels {
+    for &host in hosts {
         for disk in &DISKS {
             let loads = loads(disk).into_iter();
-            let row = |load| row(records, kernel, disk.spec, load, tally);
+            let row = |load| row(records, host, disk.spec, load, tally);
             groups.push(loads.filter_map(row).collect());
         }
     }
@@ -141,13 +137,13 @@ pub fn section_of(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sec
 
 fn row(
     records: &Records,
-    kernel: &str,
+    host: Host<'_>,
     disk: &str,
     load: Load,
     tally: &mut Tally,
 ) -> Option<Vec<Cell>> {
     let (name, threads) = names(&load);
-    let place = Place::new(records, kernel, 1000, disk, load);
+    let place = Place::new(records, host, 1000, disk, load);
     let of_model = |figure: fn(&Record) -> Option<f64>| place.spread(Mode::Modelled, figure);
     let asked = |record: &Record| record.model.filter(|model| model.syncs > 0);
     let published = place.spread(Mode::Modelled, |record| {
@@ -162,7 +158,7 @@ fn row(
     let off = mean(foretold)? / mean(measured)? - 1.0;
     let syncs = of_model(|record| Some(record.model?.syncs as f64));
     Some(vec![
-        Cell::new(kernel),
+        host.cell(),
         Cell::new(disk),
         Cell::new(name),
         Cell::new(threads.to_string()),

@@ -1,6 +1,6 @@
 //! What being watched costs.
 
-use super::{Place, create_fsync, entry, mean, repeated, section, target_entry};
+use super::{Host, Place, create_fsync, entry, mean, repeated, section, target_entry};
 use crate::document::{Cell, Section, number};
 use crate::load::{Job, Mode};
 use crate::record::{Record, Records};
@@ -12,25 +12,21 @@ const DISK: &str = "100us:64";
 const THREADS: [u32; 3] = [1, 4, 16];
 
 /// The cells, in one job.
-pub fn job(kernel: &str, repeats: u32) -> Job {
+pub fn job(host: Host<'_>, repeats: u32) -> Job {
     let loads = THREADS.map(|threads| create_fsync(DISK, threads));
     let modes = [Mode::Stock, Mode::Counted, Mode::Traced];
-    Job {
-        kernel: kernel.to_owned(),
-        cpu_mips: 1000,
-        cells: repeated(DISK, &loads, &modes, repeats),
-    }
+    host.job(1000, repeated(DISK, &loads, &modes, repeats))
 }
 
 /// Instructions beyond stock for each fsync, with all that belongs to it.
-pub fn section_of(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn section_of(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
     let extra = |value: f64| format!("{value:+.0}");
     let whole = |value: f64| format!("{value:.0}");
-    for &kernel in kernels {
+    for &host in hosts {
         let mut rows = Vec::new();
         for threads in THREADS {
-            let place = Place::new(records, kernel, 1000, DISK, create_fsync(DISK, threads));
+            let place = Place::new(records, host, 1000, DISK, create_fsync(DISK, threads));
             for (mode, target) in [
                 (Mode::Counted, targets::COUNTED),
                 (Mode::Traced, targets::TRACED),
@@ -41,7 +37,7 @@ pub fn section_of(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sec
                 }
                 let stock = place.spread(Mode::Stock, Record::instructions_per_fsync);
                 rows.push(vec![
-                    Cell::new(kernel),
+                    host.cell(),
                     Cell::new(mode.name()),
                     Cell::new(threads.to_string()),
                     entry(stock, whole),

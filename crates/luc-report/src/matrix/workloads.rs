@@ -1,6 +1,6 @@
 //! Figures of real workloads: varmail, oltp, metarates and iozone.
 
-use super::{Place, entry, headings, mean, repeated};
+use super::{Host, Place, entry, headings, mean, repeated};
 use crate::document::{Cell, Section, Table, number};
 use crate::load::{Job, Load, Mode, POLICIES};
 use crate::record::{Record, Records, Spread};
@@ -40,6 +40,8 @@ impl Disk {
 const THREADS: [u32; 3] = [4, 16, 64];
 /// Processes and files of each of metarates.
 const METARATES: [u32; 3] = [4, 16, 32];
+/// Threads of shared-files.
+const SHARERS: u32 = 8;
 /// Processes of iozone.
 const CHILDREN: u32 = 256;
 /// How often iozone is measured where the others are once: it is over in a moment, and a figure
@@ -87,6 +89,11 @@ fn loads(disk: &Disk) -> Vec<Load> {
     loads.extend(THREADS.map(|threads| varmail(threads, disk.varmail_ms)));
     loads.extend(THREADS.map(|threads| oltp(threads, disk.oltp_ms)));
     loads.extend(METARATES.map(|n| metarates(n, disk.spec)));
+    loads.push(Load::SharedFiles {
+        threads: SHARERS,
+        measure_ms: disk.varmail_ms,
+        warmup_ms: warmup_ms(disk.varmail_ms),
+    });
     loads.push(IOZONE);
     loads
 }
@@ -94,7 +101,7 @@ fn loads(disk: &Disk) -> Vec<Load> {
 const IOZONE: Load = Load::Iozone { threads: CHILDREN };
 
 /// Jobs of one kernel: one per disk.
-pub fn jobs(kernel: &str, policies: &[Mode], repeats: u32) -> Vec<Job> {
+pub fn jobs(host: Host<'_>, policies: &[Mode], repeats: u32) -> Vec<Job> {
     let mut modes = vec![Mode::Stock, Mode::Luc];
     modes.extend(policies);
     let cells = |disk: &Disk| {
@@ -109,12 +116,10 @@ pub fn jobs(kernel: &str, policies: &[Mode], repeats: u32) -> Vec<Job> {
         ));
         cells
     };
-    let job = |disk: &Disk| Job {
-        kernel: kernel.to_owned(),
-        cpu_mips: 1000,
-        cells: cells(disk),
-    };
-    DISKS.iter().map(job).collect()
+    DISKS
+        .iter()
+        .map(|disk| host.job(1000, cells(disk)))
+        .collect()
 }
 
 /// Name, threads and unit of a row.
@@ -135,6 +140,7 @@ fn names(load: &Load) -> (String, u32, &'static str) {
             procs,
             "files",
         ),
+        Load::SharedFiles { threads, .. } => ("shared-files".to_owned(), threads, "ops"),
         Load::Iozone { threads } => ("iozone 128K/32K".to_owned(), threads, "KiB"),
         _ => (String::new(), 0, ""),
     }
@@ -149,7 +155,7 @@ fn rate(record: &Record) -> Option<f64> {
     })
 }
 
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 14] = [
     "kernel",
     "disk",
     "workload",
@@ -162,6 +168,8 @@ const HEADINGS: [&str; 12] = [
     "fsyncs/s",
     "fsyncs/commit",
     "p99 fsync, ms",
+    "ratio",
+    "",
 ];
 /// Column of the ratio.
 const RATIO_AT: usize = 7;
@@ -183,14 +191,14 @@ impl Best {
         *best = best.iter().copied().chain(mean(ratio)).reduce(f64::max);
     }
 
-    fn rows(&self, kernel: &str, tally: &mut Tally) -> Vec<Vec<Cell>> {
+    fn rows(&self, host: Host<'_>, tally: &mut Tally) -> Vec<Vec<Cell>> {
         let bests = [
             ("best varmail", self.varmail, targets::VARMAIL_BEST),
             ("best oltp", self.oltp, targets::OLTP_BEST),
         ];
         let row = |(name, best, target): (&str, Option<f64>, Target)| {
             let best = best?;
-            let mut row = vec![Cell::new(kernel), Cell::new("all"), Cell::new(name)];
+            let mut row = vec![host.cell(), Cell::new("all"), Cell::new(name)];
             row.resize(RATIO_AT, Cell::new(""));
             row.push(Cell::new(number::fine_ratio(best)));
             row.push(tally.verdict(Some(target), Some(best)));
@@ -219,7 +227,7 @@ fn middle(spread: Option<Spread>) -> Cell {
     mean(spread).map_or_else(Cell::none, |mean| Cell::new(number::figure(mean)))
 }
 
-const NOTE: &str = "Each row is to reach 0.98 of stock, the best cell of varmail on a kernel 1.23, of oltp 1.25. Pairs are \
+const NOTE: &str = "Each row is to reach 0.99 of stock, its p99 of fsync at most 1.05, the best cell of varmail on a kernel 1.23, of oltp 1.25. Pairs are \
 stock -> LUC; fsyncs are synchronous writes in oltp.
 varmail and oltp: settings of the published measurements (--preset paper), but for the threads; of oltp's, one writes \
 the log, one of seven others writes data, the rest read. One virtual processor has to carry what the published machines \
@@ -235,14 +243,14 @@ disks of 1 ms and less the run is over in a tenth of a second: few commits decid
 early raises it far more than others that are late lower it.";
 
 /// Every workload with LUC beside stock.
-pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Section {
+pub fn section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
-    for &kernel in kernels {
+    for &host in hosts {
         let mut best = Best::default();
         for disk in &DISKS {
             let mut rows = Vec::new();
             for load in loads(disk) {
-                let place = Place::new(records, kernel, 1000, disk.spec, load.clone());
+                let place = Place::new(records, host, 1000, disk.spec, load.clone());
                 let ratio = place.ratio(Mode::Luc);
                 if ratio.is_none() {
                     continue;
@@ -251,8 +259,8 @@ pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sectio
                 // What was measured, not what would be today.
                 let (name, threads, unit) = names(place.measured().unwrap_or(&load));
                 let target = Some(targets::NEVER_SLOWER);
-                rows.push(vec![
-                    Cell::new(kernel),
+                let mut row = vec![
+                    host.cell(),
                     Cell::new(disk.spec),
                     Cell::new(name),
                     Cell::new(threads.to_string()),
@@ -264,11 +272,13 @@ pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sectio
                     both(&place, Record::syncs_per_s),
                     both(&place, Record::fsyncs_per_commit),
                     both(&place, Record::sync_delay_p99_ms),
-                ]);
+                ];
+                row.extend(place.p99(tally));
+                rows.push(row);
             }
             groups.push(rows);
         }
-        groups.push(best.rows(kernel, tally));
+        groups.push(best.rows(host, tally));
     }
     groups.retain(|group| !group.is_empty());
     Section {
@@ -284,7 +294,7 @@ pub fn section(records: &Records, kernels: &[&str], tally: &mut Tally) -> Sectio
 }
 
 /// Every workload under the other policies.
-pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
+pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
     let measured: Vec<Mode> = POLICIES
         .into_iter()
         .filter(|mode| {
@@ -296,18 +306,18 @@ pub fn policies_section(records: &Records, kernels: &[&str]) -> Section {
     names_of_columns.extend(measured.iter().map(|mode| mode.warning_name()));
     names_of_columns.push(Mode::Luc.name().to_owned());
     let mut groups = Vec::new();
-    for &kernel in kernels {
+    for &host in hosts {
         for disk in &DISKS {
             let mut rows = Vec::new();
             for load in loads(disk) {
-                let place = Place::new(records, kernel, 1000, disk.spec, load.clone());
+                let place = Place::new(records, host, 1000, disk.spec, load.clone());
                 let ratios: Vec<_> = measured.iter().map(|&mode| place.ratio(mode)).collect();
                 if ratios.iter().all(Option::is_none) {
                     continue;
                 }
                 let (name, threads, _) = names(place.measured().unwrap_or(&load));
                 let mut row = vec![
-                    Cell::new(kernel),
+                    host.cell(),
                     Cell::new(disk.spec),
                     Cell::new(name),
                     Cell::new(threads.to_string()),

@@ -27,7 +27,7 @@ struct RunFile {
     #[arg(short = 'D')]
     define: Vec<String>,
     #[arg(long)]
-    preset: String,
+    preset: Option<String>,
     #[command(flatten)]
     options: WmlOptions,
 }
@@ -41,7 +41,8 @@ pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
     let words = own.map_or(words, |at| &words[at + 1..]);
     if words[2] == "run" {
         let run = RunFile::try_parse_from(&words[2..]).expect("run takes its arguments");
-        assert_eq!(run.preset, "paper");
+        let published = !matches!(cell.load, Load::SharedFiles { .. });
+        assert_eq!(run.preset.as_deref(), published.then_some("paper"));
         assert_eq!(
             run.options.no_fsync,
             cell.mode == Mode::Nofsync,
@@ -52,6 +53,7 @@ pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
         let expected = match &cell.load {
             Load::Varmail { threads, .. } => ("varmail", format!("nthreads={threads}")),
             Load::Oltp { readers, .. } => ("oltp", format!("nshadows={readers} ")),
+            Load::SharedFiles { threads, .. } => ("shared-files", format!("nthreads={threads}")),
             other => panic!("{other:?} is no workload file"),
         };
         assert_eq!(run.file, expected.0);
@@ -104,14 +106,16 @@ fn real_workload(
                 "blocked_writes": 12, "blocked": 12, "blocked_share": 0.047});
             (body, n)
         }
-        Load::Varmail { .. } | Load::Oltp { .. } => {
+        Load::Varmail { .. } | Load::Oltp { .. } | Load::SharedFiles { .. } => {
             let (threads, oltp) = match load {
                 Load::Oltp {
                     readers,
                     db_writers,
                     ..
                 } => (readers + db_writers + 1, true),
-                Load::Varmail { threads, .. } => (*threads, false),
+                Load::Varmail { threads, .. } | Load::SharedFiles { threads, .. } => {
+                    (*threads, false)
+                }
                 _ => unreachable!("matched above"),
             };
             let n = f64::from(threads);

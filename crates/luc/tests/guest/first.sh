@@ -1,8 +1,9 @@
 # The short way through LUC: on, measured, off, gone.
 . /t/lib.sh
 
+# The warm-up holds the first trial of holding.
 measure() { # name of the result
-	luc bench create-fsync --threads 4 --seconds 0.5 --warmup-s 0.3 --json /mnt/0 \
+	luc bench create-fsync --threads 4 --seconds 0.5 --warmup-s 0.8 --json /mnt/0 \
 		> "$LUC_OUT/$1.json" || bad "bench $1"
 }
 
