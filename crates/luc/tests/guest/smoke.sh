@@ -59,6 +59,28 @@ yes "syncfs was urgent $(($(counter nullb0 urgent_events) - urgent)) times" \
 	test "$(counter nullb0 urgent_events)" -ge $((urgent + 3))
 yes "beside it $(($(counter nullb0 copies) - copies)) copies were made" \
 	test "$(counter nullb0 copies)" -gt $((copies + 50))
+
+# One commit copies so many buffers at most; the rest are written the stock way
+# and counted.
+capped() { # copyout_buffers_max
+	luc set /mnt/0 copyout_buffers_max "$1" > /dev/null || bad "set copyout_buffers_max"
+	# A commit under way has the former limit.
+	sync -f /mnt/0
+	copies=$(counter nullb0 copies) commits=$(counter nullb0 commits)
+	over=$(counter nullb0 copies_over_max)
+	luc bench write-delay --writers 8 --seconds 0.5 --warmup-s 0 /mnt/0 > /dev/null
+	copies=$(($(counter nullb0 copies) - copies))
+	commits=$(($(counter nullb0 commits) - commits))
+	over=$(($(counter nullb0 copies_over_max) - over))
+	yes "at most $1 per commit: $copies copies in $commits commits" \
+		test "$commits" -gt 5 -a "$copies" -le $(($1 * (commits + 1)))
+}
+capped 2
+yes "of two per commit some were made, $over buffers were left" \
+	test "$copies" -gt 5 -a "$over" -gt 5
+capped 0
+yes "of none per commit $over buffers were left" test "$over" -gt 5
+luc set /mnt/0 copyout_buffers_max 2048 > /dev/null || bad "set copyout_buffers_max"
 for knob in copyout_threshold_permille=50 copyout_clean_runs=4 copyout_adapt=1; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
