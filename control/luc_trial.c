@@ -14,8 +14,9 @@
  * The measurement. A trial is rounds of WARM + WINDOW commits unheld, then as many
  * held, the first WARM of each not counted while the convoys re-form. It begins
  * after DOUBTS_MAX waits in a row that the estimate calls a loss, and after PROOF
- * waits whatever the estimate says: an estimate that calls each wait a gain can be
- * wrong, too, as where syncs that come too late find their data committed.
+ * waits without a pause whatever the estimate says: one that calls each wait a gain
+ * can be wrong, too, as where syncs that come too late find their data committed. A
+ * burst begins anew after each pause, and nothing that came before misleads there.
  *
  * Three figures are compared, and their mean is what LUC gains. The rates of sync
  * calls (of sync events, where calls are not seen) and of operations that change
@@ -305,8 +306,11 @@ void luc_trial_closed(struct luc_state *s, const struct luc_closed *c)
 	luc_s64 quiet_ns = luc_sub(s->open_ns, s->closed_ns);
 	luc_s64 pause_ns = luc_mul(luc_max(c->commit_ns, 1), PAUSES);
 
-	if (s->trial_phase == LUC_TRIAL_OFF)
+	if (s->trial_phase == LUC_TRIAL_OFF) {
+		if (quiet_ns > pause_ns)
+			s->trial_left = luc_max(s->trial_left, PROOF);
 		return;
+	}
 	if (in_trial(s)) {
 		if (!s->closed_ns || c->now_ns < s->closed_ns)
 			begin_window(s, (enum luc_trial_phase)s->trial_phase);

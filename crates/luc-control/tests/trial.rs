@@ -117,6 +117,18 @@ fn holding_is_proven_even_where_the_estimate_sees_a_gain() {
     assert!(journal.commit());
 }
 
+/// The same estimate, with a pause before each commit.
+#[test]
+fn bursts_that_only_gain_are_not_tried() {
+    let mut journal = Journal::new(1_000_000, 2_000_000);
+    journal.came = 4;
+    for _ in 0..200 {
+        journal.now_ns += 20 * COMMIT_NS;
+        assert!(journal.commit());
+    }
+    assert_eq!(journal.state.trial_winner, OFF);
+}
+
 /// Times of commits that differ by up to a third, by chance: a gain or loss of 4 % is still found.
 #[test]
 fn a_small_difference_gets_more_rounds() {
