@@ -45,6 +45,8 @@ pub enum Part {
     WriteBurst,
     /// What observing, or a loaded module attached to nothing, costs
     Overhead,
+    /// Instructions that the module adds to an fsync, a commit and a buffer
+    Cost,
     /// varmail, oltp, metarates and iozone on five disks
     Workloads,
     /// create-fsync, write-delay and bursts on models of real disks; 6.12 only
@@ -57,12 +59,13 @@ pub enum Part {
 
 impl Part {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::CreateFsync,
         Self::WriteDelay,
         Self::Burst,
         Self::WriteBurst,
         Self::Overhead,
+        Self::Cost,
         Self::Workloads,
         Self::Disks,
         Self::Tracing,
@@ -72,7 +75,10 @@ impl Part {
     /// Whether it is measured on one virtual processor only: it counts instructions, or asks a
     /// model of one.
     pub fn has_one_processor(self) -> bool {
-        matches!(self, Self::Overhead | Self::Tracing | Self::Model)
+        matches!(
+            self,
+            Self::Overhead | Self::Cost | Self::Tracing | Self::Model
+        )
     }
 }
 
@@ -85,8 +91,8 @@ pub struct MatrixArgs {
     /// Kernels to measure; 6.1, 6.12 and 7.2 have figures to reach
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = ["6.1".to_owned(), "6.12".to_owned(), "7.2".to_owned()])]
     pub kernels: Vec<String>,
-    /// Virtual processors of the parts that set LUC beside stock, overhead, tracing and model
-    /// have one
+    /// Virtual processors of the parts that set LUC beside stock, overhead, cost, tracing and
+    /// model have one
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 4], value_parser = clap::value_parser!(u32).range(1..=64))]
     pub smp: Vec<u32>,
     /// Parts to measure [default: all]

@@ -116,7 +116,7 @@ impl Lab for StockLab {
 fn cell(measurement: &Measurement) -> luc_lab::error::Result<Cell> {
     Ok(Cell {
         name: measurement.name(),
-        disks: vec![measurement.disk_spec()?],
+        disks: measurement.disk_specs()?,
         env: BTreeMap::new(),
         steps: measurement
             .steps()

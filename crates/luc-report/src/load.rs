@@ -47,6 +47,13 @@ pub enum Load {
         /// Bursts measured.
         bursts: u32,
     },
+    /// `luc bench fsync-cost`.
+    FsyncCost {
+        /// Operations of each loop.
+        ops: u32,
+        /// Metadata buffers of the large commits.
+        buffers: u32,
+    },
     /// `luc bench run varmail --preset paper`.
     Varmail {
         /// Threads.
@@ -173,6 +180,9 @@ impl Load {
                 &"--seed",
                 &seed,
             ]),
+            Self::FsyncCost { ops, buffers } => {
+                add(&[&"fsync-cost", &"--ops", ops, &"--buffers", buffers]);
+            }
             Self::Varmail { .. }
             | Self::Oltp { .. }
             | Self::SharedFiles { .. }
@@ -303,6 +313,7 @@ impl Load {
             Self::WriteBurst {
                 threads, spread_us, ..
             } => format!("write-burst-{threads}-{spread_us}us"),
+            Self::FsyncCost { buffers, .. } => format!("fsync-cost-{buffers}"),
             Self::Varmail { threads, .. } => format!("varmail-{threads}"),
             Self::Oltp {
                 readers,
@@ -346,6 +357,8 @@ pub struct Measurement {
 
 /// Where the cell's file system is mounted in the guest.
 const DIR: &str = "/mnt/0";
+/// Another one, where the mode needs one.
+const ELSEWHERE: &str = "/mnt/1";
 
 /// Where the lab puts the module in the guest.
 const MODULE: &str = "/lib/luc/luc.ko";
@@ -365,11 +378,20 @@ impl Measurement {
         )
     }
 
-    /// The disk with its file system.
+    /// Its disks with their file systems: the one that is measured, and where the mode needs it
+    /// another one.
     ///
     /// # Errors
     /// When `disk` is none that the lab can make.
-    pub fn disk_spec(&self) -> luc_lab::error::Result<DiskSpec> {
+    pub fn disk_specs(&self) -> luc_lab::error::Result<Vec<DiskSpec>> {
+        let mut specs = vec![self.disk_spec()?];
+        if self.mode == Mode::Elsewhere {
+            specs.push("0ns:1:64M".parse()?);
+        }
+        Ok(specs)
+    }
+
+    fn disk_spec(&self) -> luc_lab::error::Result<DiskSpec> {
         let mut spec: DiskSpec = self.disk.parse()?;
         if self.mode == Mode::Nojc {
             spec.fs_type = FsType::Ext4NoJournal;
@@ -404,7 +426,12 @@ impl Measurement {
             argv.extend(bench.clone());
             argv
         };
-        let on = |how: &str| words(format!("luc on {DIR}{how}").as_str());
+        let dir = if self.mode == Mode::Elsewhere {
+            ELSEWHERE
+        } else {
+            DIR
+        };
+        let on = |how: &str| words(format!("luc on {dir}{how}").as_str());
         let before = match self.mode {
             Mode::Stock | Mode::Nofsync | Mode::Nojc | Mode::KernelBatching => {
                 return (vec![bench], 0);
@@ -427,11 +454,11 @@ impl Measurement {
             Mode::Static => on(" --policy static"),
             Mode::Pid => on(" --policy pid"),
             Mode::Copyout => on(" --policy copyout"),
-            Mode::Luc => on(""),
+            Mode::Luc | Mode::Elsewhere => on(""),
         };
         let counters = vec!["sh".to_owned(), "-c".to_owned(), COUNTERS.to_owned()];
         // Unloading leaves the next cell a machine as if LUC had never been there.
-        let off = words(&format!("luc off {DIR} --unload"));
+        let off = words(&format!("luc off {dir} --unload"));
         (vec![before, bench, counters, off], 1)
     }
 }

@@ -11,6 +11,8 @@ pub enum Mode {
     Stock,
     /// The module is loaded but attached to nothing.
     Loaded,
+    /// `luc on` of another file system.
+    Elsewhere,
     /// Attached; decides and records but changes nothing.
     Observe,
     /// Stock, while `luc trace count` counts.
@@ -52,6 +54,7 @@ impl Mode {
         match self {
             Self::Stock => "stock",
             Self::Loaded => "loaded",
+            Self::Elsewhere => "elsewhere",
             Self::Observe => "observe",
             Self::Counted => "counted",
             Self::Traced => "traced",
@@ -80,11 +83,11 @@ impl Mode {
         matches!(self, Self::Nofsync | Self::Nojc | Self::KernelBatching)
     }
 
-    /// Whether LUC is attached to the file system.
+    /// Whether LUC is attached to a file system.
     pub fn attached(self) -> bool {
         matches!(
             self,
-            Self::Observe | Self::Static | Self::Pid | Self::Copyout | Self::Luc
+            Self::Elsewhere | Self::Observe | Self::Static | Self::Pid | Self::Copyout | Self::Luc
         )
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use luc_workload::{BenchReport, Latency, Outcome};
+use luc_workload::{BenchReport, Latency, Outcome, Times};
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Measurement, Mode};
@@ -35,6 +35,19 @@ pub struct Record {
 /// Results of versions that knew of one only do not tell.
 fn one() -> u32 {
     1
+}
+
+/// Instructions of a lone fsync.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FsyncCost {
+    /// One that finds its data committed.
+    pub clean: f64,
+    /// One with its commit, and the change that asks for it.
+    pub committed: f64,
+    /// The journal's thread for that commit.
+    pub commit: Option<f64>,
+    /// The same for one more metadata buffer.
+    pub buffer: Option<f64>,
 }
 
 /// All records of a run, as they are kept in its JSON file.
@@ -155,10 +168,19 @@ impl Records {
     }
 }
 
+/// Where times are not those of a load.
+const NO_SYNCS: Latency = Latency {
+    count: 0,
+    mean_ns: 0.0,
+    p50_ns: 0,
+    p99_ns: 0,
+    max_ns: 0,
+};
+
 /// Figures that tables are made of.
 impl Record {
     /// What the workload is about: operations, writes, files or bytes per second; for write bursts
-    /// the mean write time in milliseconds.
+    /// the mean write time in milliseconds, for fsync-cost the time of an fsync in nanoseconds.
     pub fn main_figure(&self) -> Option<f64> {
         Some(match &self.report.outcome {
             Outcome::CreateFsync(r) => r.ops_per_s,
@@ -170,6 +192,7 @@ impl Record {
             Outcome::Iozone(r) => r.children_bytes_per_s,
             Outcome::Mdtest(r) => r.phases.first()?.total_per_s,
             Outcome::FsyncStorm(r) => r.fsyncs_per_s,
+            Outcome::FsyncCost(r) => r.committed.usual_ns,
         })
     }
 
@@ -228,6 +251,7 @@ impl Record {
             Outcome::Iozone(r) => &r.fsync,
             Outcome::Mdtest(r) => &r.fsync,
             Outcome::FsyncStorm(r) => &r.fsync,
+            Outcome::FsyncCost(_) => &NO_SYNCS,
         }
     }
 
@@ -239,6 +263,26 @@ impl Record {
         };
         let busy_ns = self.report.cpu_busy_ns? as f64;
         (result.ops > 0).then(|| busy_ns * f64::from(self.cpu_mips) / 1000.0 / result.ops as f64)
+    }
+
+    /// What the workload `fsync-cost` found, in instructions.
+    pub fn fsync_cost(&self) -> Option<FsyncCost> {
+        let Outcome::FsyncCost(result) = &self.report.outcome else {
+            return None;
+        };
+        let instructions = |ns: f64| ns * f64::from(self.cpu_mips) / 1000.0;
+        let usual = |times: &Times| instructions(times.usual_ns);
+        let commit = result.commit.as_ref().map(usual);
+        // Of so many buffers no two are alike.
+        let large = result.commit_buffers.as_ref();
+        let large = large.map(|times| instructions(times.median_ns as f64));
+        let more = f64::from(result.args.buffers.saturating_sub(1).max(1));
+        Some(FsyncCost {
+            clean: usual(&result.clean),
+            committed: usual(&result.committed),
+            commit,
+            buffer: large.zip(commit).map(|(large, one)| (large - one) / more),
+        })
     }
 
     /// The gain of the main figure that the model foretells for LUC.

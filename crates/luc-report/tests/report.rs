@@ -73,7 +73,7 @@ fn the_figures_table_reads_well() {
     let args = matrix_args(
         dir.path(),
         "--kernels 6.12,7.2 --smp 1 --policies static,pid --repeats 2 \
-         --only create-fsync,write-delay,burst,write-burst,overhead",
+         --only create-fsync,write-delay,burst,write-burst,overhead,cost",
     );
     let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
     insta::assert_snapshot!("matrix", tidy(&outcome));
@@ -387,7 +387,7 @@ fn plans_are_sound() {
             names.dedup();
             assert_eq!(names.len(), count, "a name twice in {}", job.kernel);
             for cell in &job.cells {
-                let disk = cell.disk_spec().expect("a disk");
+                let disk = cell.disk_specs().expect("disks").remove(0);
                 let journal = disk.fs_type == luc_lab::FsType::Ext4;
                 assert_eq!(journal, cell.mode != Mode::Nojc, "{}", cell.name());
                 let batching = disk.mount_opts.contains("max_batch_time");

@@ -18,6 +18,8 @@ pub enum Bench {
     Burst(Burst),
     /// Threads wake close together, then each writes a new file in pieces and fsyncs it
     WriteBurst(WriteBurst),
+    /// One thread measures the processor time of an fsync with and without its commit
+    FsyncCost(FsyncCost),
     /// Processes create, stat and touch files, phase by phase (`metarates`)
     Metarates(Metarates),
     /// Children each write a new file, and the first to finish stops the clocks (`iozone`)
@@ -181,6 +183,28 @@ pub struct WriteBurst {
     /// Seed of the random moments
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+}
+
+/// Arguments of the workload `fsync-cost`.
+///
+/// Loops, each of `ops` turns: fsync of a file that is committed; fchmod and fsync; fchmod, and a
+/// wait until the journal commits by its timer; the same with the fchmod of `buffers` files, whose
+/// inodes lie in as many blocks. Nothing else should run. Mounted with `commit=1`, the waits are short.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FsyncCost {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Operations to measure in each loop
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub ops: u32,
+    /// Operations before them
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub warmup_ops: u32,
+    /// Metadata buffers of the large commits
+    #[arg(long, value_name = "N", default_value_t = 129, value_parser = clap::value_parser!(u32).range(2..=256))]
+    pub buffers: u32,
 }
 
 pub(crate) fn threads() -> clap::builder::RangedI64ValueParser<u32> {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{major, minor, stat};
 use serde::{Deserialize, Serialize};
 
+use crate::{Result, WorkloadError};
+
 /// What a journal did between two moments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalCounts {
     /// Commits that ended.
     pub commits: u64,
@@ -48,9 +50,57 @@ impl Journal {
         })
     }
 
+    /// Blocks that it holds: four times what a transaction may have at most.
+    pub fn blocks(&self) -> Option<u64> {
+        let info = fs::read_to_string(&self.info).ok()?;
+        let (_, rest) = info.lines().next()?.split_once("each up to ")?;
+        rest.split_once(' ')?
+            .0
+            .parse()
+            .ok()
+            .map(|most: u64| 4 * most)
+    }
+
     /// Counts since the mount; `None` when the file cannot be read (it needs root).
     pub fn counts(&self) -> Option<JournalCounts> {
         parse(&fs::read_to_string(&self.info).ok()?)
+    }
+}
+
+/// Longest name of a task that the kernel keeps.
+const COMM_BYTES: usize = 15;
+
+/// The kernel thread that commits a journal.
+pub struct Thread {
+    schedstat: PathBuf,
+}
+
+impl Journal {
+    /// Its thread: the one task of its name. Long names are cut, and two may look alike then.
+    pub fn thread(&self) -> Option<Thread> {
+        let journal = self.info.parent()?.file_name()?.to_str()?;
+        let mut name = format!("jbd2/{journal}");
+        name.truncate(COMM_BYTES);
+        let is_it = |task: &fs::DirEntry| {
+            let comm = fs::read_to_string(task.path().join("comm"));
+            comm.is_ok_and(|comm| comm.trim_end() == name)
+        };
+        let mut tasks = fs::read_dir("/proc").ok()?.flatten().filter(is_it);
+        let task = tasks.next()?;
+        tasks.next().is_none().then(|| Thread {
+            schedstat: task.path().join("schedstat"),
+        })
+    }
+}
+
+impl Thread {
+    /// How long it has run, nanoseconds.
+    pub fn run_ns(&self) -> Result<u64> {
+        let text = fs::read_to_string(&self.schedstat);
+        let text = text.map_err(|e| WorkloadError::call("read", &self.schedstat, e))?;
+        // Time on a processor, time waiting for one, turns.
+        let first = text.split(' ').next().and_then(|ns| ns.parse().ok());
+        Ok(first.unwrap_or(0))
     }
 }
 

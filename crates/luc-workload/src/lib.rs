@@ -6,6 +6,7 @@
 //! | [`WriteDelay`] | how often do small writes sleep because a commit is writing their metadata |
 //! | [`Burst`] | do fsyncs that arrive close together share one commit |
 //! | [`WriteBurst`] | do writes that arrive close together block behind each other's commits |
+//! | [`FsyncCost`] | how much processor time does a lone fsync take, and how much its commit |
 //! | [`Metarates`] | how many files per second can N processes create, stat and touch |
 //! | [`Iozone`] | how fast can N children write new files while all of them write |
 //! | [`Mdtest`] | the same as Metarates in a tree of directories, and unlink |
@@ -36,6 +37,7 @@ mod crew;
 mod dir;
 mod error;
 mod file_phase;
+mod fsync_cost;
 mod fsync_storm;
 mod iozone;
 mod journal;
@@ -56,10 +58,11 @@ mod worker;
 mod write_burst;
 mod write_delay;
 
-pub use args::{Bench, Burst, Common, CreateFsync, WriteBurst, WriteDelay};
+pub use args::{Bench, Burst, Common, CreateFsync, FsyncCost, WriteBurst, WriteDelay};
 pub use burst::BurstResult;
 pub use create_fsync::CreateFsyncResult;
 pub use error::{Result, WorkloadError};
+pub use fsync_cost::{FsyncCostResult, Times};
 pub use fsync_storm::FsyncStormResult;
 pub use iozone::IozoneResult;
 pub use journal::JournalCounts;
@@ -86,6 +89,7 @@ impl Bench {
             Self::WriteDelay(args) => write_delay::run(args, stop),
             Self::Burst(args) => burst::run(args, stop),
             Self::WriteBurst(args) => write_burst::run(args, stop),
+            Self::FsyncCost(args) => fsync_cost::run(args, stop),
             Self::Metarates(args) => metarates::run(args, stop),
             Self::Iozone(args) => iozone::run(args, stop),
             Self::Mdtest(args) => mdtest::run(args, stop),
@@ -101,6 +105,7 @@ impl Bench {
             Self::WriteDelay(args) => args.common.json,
             Self::Burst(args) => args.common.json,
             Self::WriteBurst(args) => args.common.json,
+            Self::FsyncCost(args) => args.common.json,
             Self::Metarates(args) => args.target.json,
             Self::Iozone(args) => args.target.json,
             Self::Mdtest(args) => args.target.json,

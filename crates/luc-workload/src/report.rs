@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::NS_PER_S;
 use crate::crew::Observed;
+use crate::fsync_cost::Times;
 use crate::wml::WmlResult;
 use crate::{
-    BurstResult, CreateFsyncResult, FsyncStormResult, IozoneResult, JournalCounts, Latency,
-    MdtestResult, MetaratesResult, WriteBurstResult, WriteDelayResult,
+    BurstResult, CreateFsyncResult, FsyncCostResult, FsyncStormResult, IozoneResult, JournalCounts,
+    Latency, MdtestResult, MetaratesResult, WriteBurstResult, WriteDelayResult,
 };
 
 /// Name and version of the JSON form. The number grows when a field changes its meaning or goes.
@@ -48,6 +49,8 @@ pub enum Outcome {
     Burst(BurstResult),
     /// Of `write-burst`.
     WriteBurst(WriteBurstResult),
+    /// Of `fsync-cost`.
+    FsyncCost(FsyncCostResult),
     /// Of `metarates`.
     Metarates(MetaratesResult),
     /// Of `iozone`.
@@ -158,6 +161,10 @@ impl fmt::Display for BenchReport {
                 ),
                 &r.args.common.dir,
             ),
+            Outcome::FsyncCost(r) => (
+                format!("fsync-cost, {} operations each", r.args.ops),
+                &r.args.common.dir,
+            ),
             Outcome::Metarates(r) => (r.title(), &r.args.target.dir),
             Outcome::Iozone(r) => (r.title(), &r.args.target.dir),
             Outcome::Mdtest(r) => (r.title(), &r.args.target.dir),
@@ -171,6 +178,7 @@ impl fmt::Display for BenchReport {
             Outcome::WriteDelay(r) => r.lines(&mut lines)?,
             Outcome::Burst(r) => r.lines(&mut lines)?,
             Outcome::WriteBurst(r) => r.lines(&mut lines)?,
+            Outcome::FsyncCost(r) => r.lines(&mut lines)?,
             Outcome::Metarates(r) => r.lines(&mut lines)?,
             Outcome::Iozone(r) => r.lines(&mut lines)?,
             Outcome::Mdtest(r) => r.lines(&mut lines)?,
@@ -301,5 +309,23 @@ impl WriteBurstResult {
         )?;
         lines.line("create time", latency(&self.create))?;
         lines.line("sync delay", latency(&self.fsync))
+    }
+}
+
+impl FsyncCostResult {
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        let one = |times: Times| {
+            let (usual, half) = (times.usual_ns, times.median_ns);
+            format!(
+                "usually {usual:.0} ns; half of {} up to {half} ns",
+                times.count
+            )
+        };
+        let known = |times: Option<Times>| times.map_or("not known (needs root)".into(), one);
+        lines.line("fsync, no commit", one(self.clean))?;
+        lines.line("fchmod and fsync", one(self.committed))?;
+        lines.line("journal's thread", known(self.commit))?;
+        let buffers = format!("  {} buffers", self.args.buffers);
+        lines.line(&buffers, known(self.commit_buffers))
     }
 }

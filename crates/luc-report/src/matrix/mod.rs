@@ -8,6 +8,7 @@ use crate::record::{Filter, Record, Records, Spread};
 use crate::targets::{CREATE_FSYNC, P99, THREADS, Tally, Target};
 
 mod bursts;
+mod cost;
 mod costs;
 mod disks;
 mod loops;
@@ -112,6 +113,9 @@ fn plan_host(args: &MatrixArgs, host: Host<'_>, has: impl Fn(Part) -> bool, jobs
             jobs.push(host.job(1000, repeated(disk, &loads, &loop_modes, repeats)));
         }
     }
+    if has(Part::Cost) {
+        jobs.push(cost::job(host));
+    }
     if has(Part::WriteDelay) {
         let cells = repeated("4ms:1", &[write_delay()], &delay_modes, repeats);
         jobs.push(host.job(1000, cells));
@@ -204,6 +208,7 @@ pub fn document(records: &Records) -> (Document, Tally) {
         bursts::write_burst_section(records, hosts, &mut tally),
         costs::overhead_section(records, &alone, &mut tally),
         costs::instructions_section(records, &alone),
+        cost::section_of(records, &alone, &mut tally),
         workloads::section(records, hosts, &mut tally),
         workloads::policies_section(records, hosts),
         disks::section(records, hosts, &mut tally),

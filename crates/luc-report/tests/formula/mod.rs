@@ -66,6 +66,7 @@ pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
         Bench::WriteDelay(args) => ("write-delay", serde_json::to_value(args)),
         Bench::Burst(args) => ("burst", serde_json::to_value(args)),
         Bench::WriteBurst(args) => ("write-burst", serde_json::to_value(args)),
+        Bench::FsyncCost(args) => ("fsync-cost", serde_json::to_value(args)),
         Bench::Metarates(args) => ("metarates", serde_json::to_value(args)),
         Bench::Iozone(args) => ("iozone", serde_json::to_value(args)),
         other => panic!("the lab does not measure {other:?}"),
@@ -147,7 +148,7 @@ impl Formula {
         let mips = f64::from(job.cpu_mips);
         let gain = |full: f64| match cell.mode {
             Mode::Stock | Mode::Counted | Mode::Traced | Mode::Modelled => 1.0,
-            Mode::Loaded => 0.9995,
+            Mode::Loaded | Mode::Elsewhere => 0.9995,
             Mode::Observe => 0.998,
             Mode::Static => 0.9,
             Mode::Pid => full * 0.98,
@@ -206,6 +207,18 @@ impl Formula {
                 let body = json!({"bursts": 40, "write": latency(ms, 640.0), "blocked": 0, "blocked_share": share,
                     "create": latency(0.06, 640.0), "fsync": latency(20.0, 640.0)});
                 (body, 640.0)
+            }
+            Load::FsyncCost { buffers, .. } => {
+                let extra = match cell.mode {
+                    Mode::Stock => 0.0,
+                    Mode::Elsewhere => 50.0,
+                    _ => 149.0,
+                };
+                let times = |ns: f64| json!({"count": 200, "usual_ns": ns, "median_ns": whole(ns)});
+                let of_buffers = f64::from(buffers - 1) * (5000.0 + extra / 10.0);
+                let body = json!({"clean": times(1200.0 + extra), "committed": times(6e4 + extra * 4.0),
+                    "commit": times(5e4 + extra * 2.0), "commit_buffers": times(5e4 + extra * 2.0 + of_buffers)});
+                (body, 800.0)
             }
             load => real_workload(load, cell.mode, gain(1.26) * jitter, latency),
         };

@@ -79,6 +79,7 @@ fn name(bench: &Bench) -> &'static str {
         Bench::WriteDelay(_) => "write-delay",
         Bench::Burst(_) => "burst",
         Bench::WriteBurst(_) => "write-burst",
+        Bench::FsyncCost(_) => "fsync-cost",
         Bench::Metarates(_) => "metarates",
         Bench::Iozone(_) => "iozone",
         Bench::Mdtest(_) => "mdtest",

@@ -1,0 +1,274 @@
+//! Workload `fsync-cost`: the processor time of a lone fsync and of the commit that it asks for.
+//!
+//! What counts is the usual time of many equal operations: interrupts, and caches of the kernel that
+//! must be filled now and then, are left out. On a disk that completes at once, and with one
+//! processor, nothing idles: times are processor times, and on the lab's virtual clock instructions.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, fchmod, fstat};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{NS_PER_MS, now_ns, sleep_until};
+use crate::crew::Observed;
+use crate::dir::{Dir, Name};
+use crate::journal::{Journal, Thread};
+use crate::report::{BenchReport, Outcome};
+use crate::scratch::{Scratch, allow_descriptors};
+use crate::usage::Usage;
+use crate::{FsyncCost, Result, Stop, WorkloadError};
+
+/// Result of the workload `fsync-cost`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FsyncCostResult {
+    /// The arguments it ran with.
+    pub args: FsyncCost,
+    /// An fsync that finds its data committed.
+    pub clean: Times,
+    /// An fchmod and its fsync, from one to the next: all that the machine did meanwhile.
+    pub committed: Times,
+    /// Processor time of the journal's thread for one commit of one metadata buffer; `None` where
+    /// the kernel does not show it to this user.
+    pub commit: Option<Times>,
+    /// The same for a commit of `buffers` metadata buffers.
+    pub commit_buffers: Option<Times>,
+}
+
+/// How long equal operations took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Number of operations.
+    pub count: u64,
+    /// Where they are closest together: mean of the quarter that lies within the shortest span of
+    /// time, nanoseconds. On a clock that counts instructions these are mostly equal.
+    pub usual_ns: f64,
+    /// Half of them took at most this, nanoseconds.
+    pub median_ns: u64,
+}
+
+impl Times {
+    fn of(mut times_ns: Vec<u64>) -> Self {
+        times_ns.sort_unstable();
+        let quarter = times_ns.len().div_ceil(4).max(1);
+        let span_ns = |part: &&[u64]| part[part.len() - 1] - part[0];
+        let usual = times_ns.windows(quarter).min_by_key(span_ns);
+        let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
+        Self {
+            count: times_ns.len() as u64,
+            usual_ns: usual.map_or(0.0, mean),
+            median_ns: times_ns.get(times_ns.len() / 2).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// Inodes that one block of the inode table holds at most: 4096 bytes of 128 each.
+const INODES_PER_BLOCK: u64 = 32;
+
+/// How often to look whether a commit has ended.
+const LOOK_NS: u64 = 250 * NS_PER_MS;
+
+/// A journal with its thread.
+struct Watched<'a> {
+    journal: &'a Journal,
+    thread: Thread,
+}
+
+impl<'a> Watched<'a> {
+    fn new(journal: &'a Journal) -> Option<Self> {
+        journal.counts()?;
+        let thread = journal.thread()?;
+        Some(Self { journal, thread })
+    }
+
+    /// Commits so far, and how long the thread has run.
+    fn read(&self) -> Result<(u64, u64)> {
+        let counts = self.journal.counts().unwrap_or_default();
+        Ok((counts.commits, self.thread.run_ns()?))
+    }
+}
+
+struct File {
+    fd: OwnedFd,
+    number: u64,
+}
+
+/// The files, no two with their inodes in one block, and what to stop at.
+struct Loops<'a> {
+    dir: Dir,
+    files: Vec<File>,
+    args: &'a FsyncCost,
+    stop: &'a Stop,
+}
+
+pub fn run(args: &FsyncCost, stop: &Stop) -> Result<BenchReport> {
+    allow_descriptors(1, u64::from(args.buffers) + 1)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
+    let journal = Journal::below(scratch.path());
+    let watched = journal.as_ref().and_then(Watched::new);
+    let loops = Loops {
+        files: files(&scratch, args.buffers)?,
+        dir: scratch.subdir("files")?,
+        args,
+        stop,
+    };
+    loops.go_through(journal.as_ref().and_then(Journal::blocks).unwrap_or(0))?;
+    scratch.settle()?;
+
+    let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
+    let (before, begin_ns) = (read(), now_ns());
+    let result = FsyncCostResult {
+        args: args.clone(),
+        clean: loops.clean()?,
+        committed: loops.committed()?,
+        commit: watched.as_ref().map(|w| loops.commit(1, w)).transpose()?,
+        commit_buffers: watched
+            .as_ref()
+            .map(|w| loops.commit(loops.files.len(), w))
+            .transpose()?,
+    };
+    let (after, elapsed_ns) = (read(), now_ns() - begin_ns);
+    drop(loops);
+    scratch.remove()?;
+    let observed = Observed {
+        journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
+        cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
+    };
+    let commits = [result.commit, result.commit_buffers].into_iter().flatten();
+    let fsyncs = [result.clean, result.committed].into_iter().chain(commits);
+    let fsyncs = fsyncs.map(|times| times.count).sum();
+    Ok(BenchReport::new(
+        Outcome::FsyncCost(result),
+        fsyncs,
+        elapsed_ns,
+        stop.is_set(),
+        observed,
+    ))
+}
+
+/// Makes files until as many as asked for begin a block of the inode table each.
+fn files(scratch: &Scratch, wanted: u32) -> Result<Vec<File>> {
+    let dir = scratch.subdir("files")?;
+    let mut files = Vec::with_capacity(wanted as usize);
+    let mut name = Name::new();
+    // Inode numbers follow one another, in a group of thousands; twice as many cover a change of groups.
+    for number in 0..2 * INODES_PER_BLOCK * u64::from(wanted) {
+        let name = name.set(number);
+        let fd = dir.create(name)?;
+        let stat = fstat(&fd).map_err(|e| dir.error("stat", name, e))?;
+        if stat.st_ino % INODES_PER_BLOCK == 1 {
+            files.push(File { fd, number });
+        }
+        if files.len() == wanted as usize {
+            return Ok(files);
+        }
+    }
+    Err(WorkloadError::Arguments(format!(
+        "this file system does not number its files in a row: only {} of {wanted} have their inodes in blocks of \
+         their own; ask for fewer --buffers",
+        files.len()
+    )))
+}
+
+impl Loops<'_> {
+    /// Times of `one` in every turn but those of the warm-up.
+    fn times(&self, mut one: impl FnMut(u32) -> Result<u64>) -> Result<Times> {
+        let mut times_ns = Vec::with_capacity(self.args.ops as usize);
+        for turn in 0..self.args.warmup_ops + self.args.ops {
+            if self.stop.is_set() {
+                break;
+            }
+            let ns = one(turn)?;
+            if turn >= self.args.warmup_ops {
+                times_ns.push(ns);
+            }
+        }
+        Ok(Times::of(times_ns))
+    }
+
+    /// Commits until every block of the journal was written: a disk in memory makes room for each
+    /// when it first is.
+    fn go_through(&self, journal_blocks: u64) -> Result<()> {
+        let buffers = self.files.len();
+        for turn in (0..=journal_blocks / buffers as u64).zip(0..) {
+            if self.stop.is_set() {
+                break;
+            }
+            self.change(turn.1, buffers)?;
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn clean(&self) -> Result<Times> {
+        self.change(0, 1)?;
+        self.sync()?;
+        self.times(|_| {
+            let begin_ns = now_ns();
+            self.sync()?;
+            Ok(now_ns() - begin_ns)
+        })
+    }
+
+    fn committed(&self) -> Result<Times> {
+        let mut last_ns = now_ns();
+        self.times(|turn| {
+            self.change(turn, 1)?;
+            self.sync()?;
+            let (begin_ns, end_ns) = (last_ns, now_ns());
+            last_ns = end_ns;
+            Ok(end_ns - begin_ns)
+        })
+    }
+
+    /// What the journal's thread runs for a commit by its own timer. For one that a task waits for
+    /// it would depend on when the scheduler lets that task run which part is counted here.
+    fn commit(&self, buffers: usize, watched: &Watched<'_>) -> Result<Times> {
+        self.times(|turn| {
+            let (commits, begin_ns) = watched.read()?;
+            self.change(turn, buffers)?;
+            loop {
+                sleep_until(now_ns() + LOOK_NS, self.stop);
+                let (now, end_ns) = watched.read()?;
+                if now != commits || self.stop.is_set() {
+                    return Ok(end_ns.saturating_sub(begin_ns));
+                }
+            }
+        })
+    }
+
+    /// Changes the inodes of so many files, whatever the clock says: their mode alternates.
+    fn change(&self, turn: u32, buffers: usize) -> Result<()> {
+        let mode = Mode::from_raw_mode(if turn.is_multiple_of(2) { 0o600 } else { 0o640 });
+        for file in &self.files[..buffers] {
+            self.on(file, "change the mode of", |fd| fchmod(fd, mode))?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.on(&self.files[0], "fsync", |fd| rustix::fs::fsync(fd))
+    }
+
+    fn on(
+        &self,
+        file: &File,
+        call: &'static str,
+        act: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>,
+    ) -> Result<()> {
+        act(&file.fd).map_err(|e| self.dir.error(call, Name::new().set(file.number), e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Times;
+
+    #[test]
+    fn the_usual_time_is_where_most_are() {
+        let times = Times::of(vec![900, 100, 101, 500, 300, 100, 102, 700]);
+        assert!((times.usual_ns - 100.0).abs() < 1e-9, "{times:?}");
+        assert_eq!((times.count, times.median_ns), (8, 300));
+        assert_eq!(Times::of(vec![7]).median_ns, 7);
+        assert_eq!(Times::of(Vec::new()), Times::default());
+    }
+}
