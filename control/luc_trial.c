@@ -71,7 +71,7 @@
 #define STAY_MAX 16384LL
 #define SKIP_MAX 64LL
 #define URGED_SKIP 4LL
-#define PAUSES 8LL		/* commit times without a request are a pause */
+#define PAUSES 4LL		/* commit times without a request; bursts each 60 ms of commits of 8 leave 6 */
 #define BURSTS_MAX 48LL		/* commits until a window ends without a pause */
 
 void luc_trial_init(struct luc_state *s)
