@@ -24,7 +24,15 @@ fn main() -> ExitCode {
             first_steps(kernel)
         }));
     }
+    tests.push(test("refused_on_6.12-rt", refused));
     lab_support::main("lab_smoke", &tests)
+}
+
+/// PREEMPT_RT, where hooks that sleep in a lock could outlive the module.
+fn refused() -> Outcome {
+    let jobs = [Job::new("rt", &["1ms:8:64M"])?];
+    run_jobs(&guest("6.12-rt", &jobs)?, &jobs)?;
+    Ok(())
 }
 
 fn everything(kernel: &str) -> Outcome {
