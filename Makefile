@@ -8,7 +8,7 @@
 # and more for those who work on it:
 #
 #   make check   the fast part of the tests: no root, no VM, no network but crates
-#   make bench   the full table of figures (about an hour)
+#   make bench   the full table of figures (hours; `luc bench matrix` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
 #   make debug   a kernel that checks itself: builds it once and runs LUC on it
