@@ -48,8 +48,8 @@ fn create_fsync(disk: &str, threads: u32) -> Load {
     Load::CreateFsync {
         threads,
         measure_ms,
-        // Long enough for a controller to learn the slowest disk.
-        warmup_ms: if disk == "4ms:1" { 500 } else { 200 },
+        // Long enough for a controller to learn the slowest disk, and to try it once.
+        warmup_ms: if disk == "4ms:1" { 800 } else { 200 },
     }
 }
 
