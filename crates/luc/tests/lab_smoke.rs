@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     lab_support::main("lab_smoke", &tests)
 }
 
-/// PREEMPT_RT, where hooks that sleep in a lock could outlive the module.
+/// `PREEMPT_RT`, where hooks that sleep in a lock could outlive the module.
 fn refused() -> Outcome {
     let jobs = [Job::new("rt", &["1ms:8:64M"])?];
     run_jobs(&guest("6.12-rt", &jobs)?, &jobs)?;

@@ -65,10 +65,13 @@ not_attached() {
 	grep -v ' attached' /sys/fs/luc/hooks
 }
 
-# LUC's own numbers tell whether it still works.
+# LUC's own numbers tell whether it still works. Policy static holds whatever can
+# be held, where LUC's own may have found that holding loses.
 luc_steers() {
+	luc set /mnt/0 policy static > /dev/null || bad "policy static"
 	before=$(counter nullb0 commits_held)
 	bench /mnt/0 8
+	luc set /mnt/0 policy luc > /dev/null || bad "policy luc"
 	after=$(counter nullb0 commits_held)
 	yes "LUC held $((after - before)) commits meanwhile" [ "$after" -gt "$before" ]
 }
