@@ -40,3 +40,5 @@ luc_s64 luc_batching_age_complete(const struct luc_params *params,
 {
 	return LUC_S64_MAX;
 }
+
+LUC_NEVER_PASSES(luc_batching_age_pass)

@@ -24,3 +24,5 @@ luc_s64 luc_batching_off_complete(const struct luc_params *params,
 {
 	return LUC_S64_MAX;
 }
+
+LUC_NEVER_PASSES(luc_batching_off_pass)

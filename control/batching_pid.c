@@ -85,7 +85,7 @@ void luc_batching_pid_open(const struct luc_params *params, struct luc_state *s,
 	luc_s64 wait_ns;
 
 	s->setpoint_now_events = setpoint_of(params, in);
-	/* All are here that a hold could wait for: the cheap way out, and the usual one. */
+	/* All are here that a hold could wait for. */
 	if (!in->urgent && in->events >= s->setpoint_now_events)
 		return;
 	s->limit_ns = limit_of(params, in);
@@ -119,12 +119,18 @@ luc_s64 luc_batching_pid_complete(const struct luc_params *params,
 	return s->setpoint_now_events;
 }
 
+/* Neither the first close nor the first one after a pause. */
+static int is_step(const struct luc_state *s, luc_s64 dt)
+{
+	return s->closed_ns && dt > 0 && dt <= PAUSE_NS;
+}
+
 static luc_s64 step_length(struct luc_state *s, luc_s64 now_ns)
 {
 	luc_s64 dt = luc_sub(now_ns, s->closed_ns);
 	luc_s64 dt_milli = MILLI;
 
-	if (!s->closed_ns || dt <= 0 || dt > PAUSE_NS) {
+	if (!is_step(s, dt)) {
 		s->error_known = 0;
 		s->integral_milli = 0;
 	} else {
@@ -146,22 +152,47 @@ static void control(const struct luc_params *p, struct luc_state *s,
 }
 
 /*
- * A commit of a lone stream: complete when it was opened, and just as large
- * when closed. Error, change and doubt are all nothing, and such commits must
- * cost next to nothing.
+ * The close of a lone stream's commit, which was complete when it was opened, and
+ * was just as large when closed: error, change and doubt are all nothing. Returns
+ * the length of the step if it is the first one after a pause.
  */
-static int step_close_lone(struct luc_state *s, const struct luc_input *in)
+static inline luc_s64 learn_lone(struct luc_state *s, const struct luc_input *in)
 {
-	luc_s64 dt = luc_sub(in->now_ns, s->closed_ns);
+	luc_s64 now_ns = in->now_ns;
+	luc_s64 dt = luc_sub(now_ns, s->closed_ns);
+	luc_s64 dt_milli = 0;
 
-	if (s->wait_ns || s->trial_phase != LUC_TRIAL_OFF ||
-	    in->events != s->setpoint_now_events || !s->closed_ns ||
-	    dt <= 0 || dt > PAUSE_NS)
-		return 0;
-	s->step_ns = luc_average(s->step_ns, dt, STEP_SHIFT);
-	s->closed_ns = in->now_ns;
+	if (is_step(s, dt)) {
+		s->step_ns = luc_average(s->step_ns, dt, STEP_SHIFT);
+	} else {
+		dt_milli = MILLI;
+		s->integral_milli = 0;
+		s->error_known = 1;
+		s->seen_calls = in->calls;
+		luc_trial_paused(s);
+	}
+	s->closed_ns = now_ns;
 	s->error_milli = 0;
+	return dt_milli;
+}
+
+int luc_batching_pid_pass(const struct luc_params *params, struct luc_state *s,
+			  const struct luc_input *in)
+{
+	if (in->urgent || in->expected_events > 0 || params->setpoint_events > 0 ||
+	    s->trial_phase != LUC_TRIAL_OFF)
+		return 0;
+	luc_passed(s, in, in->events);
+	learn_lone(s, in);
 	return 1;
+}
+
+static int is_lone(const struct luc_state *s, const struct luc_input *in)
+{
+	return !s->wait_ns && s->trial_phase == LUC_TRIAL_OFF &&
+	       in->events == s->setpoint_now_events &&
+	       (is_step(s, luc_sub(in->now_ns, s->closed_ns)) ||
+		(s->limit_ns <= 0 && in->events == s->opened_events));
 }
 
 /*
@@ -187,8 +218,10 @@ void luc_batching_pid_close(const struct luc_params *params, struct luc_state *s
 		.commit_ns = in->commit_avg_ns,
 	};
 
-	if (step_close_lone(s, in))
+	if (is_lone(s, in)) {
+		out->dt_milli = learn_lone(s, in);
 		return;
+	}
 	luc_trial_closed(s, &closed);
 	s->seen_calls = in->calls;
 	out->dt_milli = step_length(s, in->now_ns);

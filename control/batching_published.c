@@ -56,3 +56,5 @@ luc_s64 luc_batching_published_complete(const struct luc_params *params,
 {
 	return LUC_S64_MAX;
 }
+
+LUC_NEVER_PASSES(luc_batching_published_pass)

@@ -62,6 +62,18 @@ static void close_batch(const struct luc_params *p, struct luc_state *s,
 	}
 }
 
+int luc_control_pass(const struct luc_params *params, struct luc_state *state,
+		     const struct luc_input *in)
+{
+#define PASS(NAME, name, knobs, help) \
+	case LUC_BATCHING_##NAME: \
+		return luc_batching_##name##_pass(params, state, in);
+	switch (params->batching) {
+	LUC_BATCHINGS(PASS)
+	}
+	return 0;
+}
+
 luc_s64 luc_complete_events(const struct luc_params *params,
 			    const struct luc_state *state)
 {

@@ -32,6 +32,14 @@ void luc_control_step(enum luc_step step, const struct luc_params *params,
 		      struct luc_output *out);
 
 /*
+ * A commit that nobody batches, where nobody records the steps: returns 1 if OPEN
+ * would answer NOW, having done to state what OPEN and then CLOSE with the same
+ * input do. Otherwise, or where it is not known cheaply, 0, and state is as before.
+ */
+int luc_control_pass(const struct luc_params *params, struct luc_state *state,
+		     const struct luc_input *in);
+
+/*
  * A batch that is held: with so many sync events it is worth a POLL before
  * wake_ns. LUC_S64_MAX: no number is.
  */

@@ -25,7 +25,19 @@
  * close	the batch is closed with in->events; learns, and fills out's terms.
  * complete	number of sync events that makes the held batch start at once;
  *		LUC_S64_MAX: no number does.
+ * pass		a commit was requested. If open would not hold it, and close with
+ *		the same input would then find no more to learn than a line or two,
+ *		does what both do to state, luc_passed() included, and returns 1;
+ *		else 0, and nothing else. Such commits must cost next to nothing.
+ *		LUC_NEVER_PASSES is one that leaves everything to open and close.
  */
+#define LUC_NEVER_PASSES(function) \
+	int function(const struct luc_params *params, struct luc_state *state, \
+		     const struct luc_input *in) \
+	{ \
+		return 0; \
+	}
+
 #define LUC_DECLARE_BATCHING(NAME, name, knobs, help) \
 	void luc_batching_##name##_open(const struct luc_params *params, \
 					struct luc_state *state, \
@@ -38,7 +50,10 @@
 					 const struct luc_input *in, \
 					 struct luc_output *out); \
 	luc_s64 luc_batching_##name##_complete(const struct luc_params *params, \
-					       const struct luc_state *state);
+					       const struct luc_state *state); \
+	int luc_batching_##name##_pass(const struct luc_params *params, \
+				       struct luc_state *state, \
+				       const struct luc_input *in);
 LUC_BATCHINGS(LUC_DECLARE_BATCHING)
 
 /*
@@ -50,6 +65,17 @@ LUC_BATCHINGS(LUC_DECLARE_BATCHING)
 				      struct luc_state *state, \
 				      const struct luc_input *in);
 LUC_COPYOUTS(LUC_DECLARE_COPYOUT)
+
+/* What luc_control.c does around open where that holds nothing. */
+static inline void luc_passed(struct luc_state *s, const struct luc_input *in,
+			      luc_s64 setpoint_events)
+{
+	s->open_ns = in->now_ns;
+	s->opened_events = in->events;
+	s->setpoint_now_events = setpoint_events;
+	s->limit_ns = 0;
+	s->wait_ns = 0;
+}
 
 static inline luc_s64 luc_us_to_ns(luc_s64 us)
 {

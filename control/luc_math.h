@@ -15,6 +15,9 @@
 #define LUC_S64_MAX 0x7fffffffffffffffLL
 #define LUC_S64_MIN (-LUC_S64_MAX - 1)
 
+/* Off the usual way, which then need not save registers for it. */
+#define LUC_RARE __attribute__((__noinline__))
+
 static inline luc_s64 luc_min(luc_s64 a, luc_s64 b)
 {
 	return a < b ? a : b;

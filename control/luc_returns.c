@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "luc_returns.h"
+#include "luc_math.h"
 
 /* Multiplicative hashing: task numbers come in runs, slots must not. */
 static luc_u32 slot_of(luc_u32 task)
@@ -12,12 +13,20 @@ static struct luc_returns_cohort *cohort_of(struct luc_returns *r, luc_u32 tid)
 	return &r->cohort[tid & (LUC_RETURNS_COHORTS - 1)];
 }
 
+/* What tells a cohort from none and from all others, in one comparison. */
+static luc_u64 key_of(luc_u32 tid)
+{
+	return 1ULL << 32 | tid;
+}
+
 static struct luc_returns_cohort *known_cohort(struct luc_returns *r, luc_u32 tid)
 {
 	struct luc_returns_cohort *c = cohort_of(r, tid);
 
-	if (!c->known || c->tid != tid)
-		*c = (struct luc_returns_cohort){ .known = 1, .tid = tid };
+	if (c->key != key_of(tid)) {
+		r->away -= c->out + c->syncing;
+		*c = (struct luc_returns_cohort){ .key = key_of(tid) };
+	}
 	return c;
 }
 
@@ -25,17 +34,46 @@ static void came_back(struct luc_returns *r, luc_u32 tid)
 {
 	struct luc_returns_cohort *c = cohort_of(r, tid);
 
-	if (c->known && c->tid == tid && c->out)
+	if (c->key == key_of(tid) && c->out) {
 		c->out--;
+		r->away--;
+	}
 }
 
 static void left_call(struct luc_returns *r, struct luc_returns_slot *s)
 {
 	struct luc_returns_cohort *c = cohort_of(r, s->entered);
 
-	if (c->known && c->tid == s->entered && c->syncing)
+	if (c->key == key_of(s->entered) && c->syncing) {
 		c->syncing--;
+		r->away--;
+	}
 	s->syncing = 0;
+}
+
+/* The one who is away is the owner of s, and nobody counts it any more. */
+static void begin_lone(struct luc_returns *r, struct luc_returns_slot *s, luc_u32 *count)
+{
+	if (r->away != 1)
+		return;
+	(*count)--;
+	r->away = 0;
+	r->lone = s->task;
+}
+
+/* Somebody else has come: both are counted. */
+static void end_lone(struct luc_returns *r)
+{
+	const struct luc_returns_slot *s = &r->slot[slot_of(r->lone)];
+
+	if (!r->lone)
+		return;
+	if (s->syncing)
+		known_cohort(r, s->entered)->syncing++;
+	else
+		known_cohort(r, s->tid)->out++;
+	r->away++;
+	r->lone = 0;
 }
 
 #define WHOLE 65536u		/* a share of one */
@@ -50,23 +88,12 @@ static void learn(struct luc_returns *r, int waited)
 		r->needless += (WHOLE - r->needless) >> LEARN_SHIFT;
 }
 
-static void join(struct luc_returns *r, luc_u32 tid)
-{
-	struct luc_returns_cohort *c = known_cohort(r, tid);
-
-	c->members++;
-	c->out++;
-}
-
 /* The slot of this task; *known tells whether it was its own already. */
 static struct luc_returns_slot *take_slot(struct luc_returns *r, luc_u32 task,
 					  int *known)
 {
-	struct luc_returns_slot *s;
+	struct luc_returns_slot *s = &r->slot[slot_of(task)];
 
-	if (!task)
-		task = 1;
-	s = &r->slot[slot_of(task)];
 	*known = s->task == task;
 	if (!*known && s->syncing)
 		left_call(r, s);
@@ -74,11 +101,13 @@ static struct luc_returns_slot *take_slot(struct luc_returns *r, luc_u32 task,
 	return s;
 }
 
-void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+static void LUC_RARE enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 {
+	struct luc_returns_cohort *c;
 	struct luc_returns_slot *s;
 	int known;
 
+	end_lone(r);
 	s = take_slot(r, task, &known);
 	if (s->syncing) {
 		left_call(r, s);
@@ -91,14 +120,36 @@ void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 		s->tid = tid - LUC_RETURNS_COHORTS;
 	s->entered = tid;
 	s->syncing = 1;
-	known_cohort(r, tid)->syncing++;
+	c = known_cohort(r, tid);
+	c->syncing++;
+	r->away++;
+	begin_lone(r, s, &c->syncing);
 }
 
-int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 {
+	struct luc_returns_slot *s;
+
+	if (!task)
+		task = 1;
+	if (r->lone != task) {
+		enter(r, task, tid);
+		return;
+	}
+	s = &r->slot[slot_of(task)];
+	if (s->syncing)
+		learn(r, 0);
+	s->entered = tid;
+	s->syncing = 1;
+}
+
+static int LUC_RARE arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+{
+	struct luc_returns_cohort *c;
 	struct luc_returns_slot *s;
 	int known;
 
+	end_lone(r);
 	s = take_slot(r, task, &known);
 	if (s->syncing) {
 		left_call(r, s);
@@ -111,12 +162,50 @@ int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 	if (known && s->tid == tid)
 		return 0;
 	s->tid = tid;
-	join(r, tid);
+	c = known_cohort(r, tid);
+	c->out++;
+	r->away++;
+	begin_lone(r, s, &c->out);
 	return 1;
 }
 
-luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
-			     luc_s64 *syncing)
+int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)
+{
+	struct luc_returns_slot *s;
+
+	if (!task)
+		task = 1;
+	s = &r->slot[slot_of(task)];
+	if (r->lone != task || s->tid == tid)
+		return arrive(r, task, tid);
+	if (s->syncing)
+		learn(r, 1);
+	s->syncing = 0;
+	s->tid = tid;
+	return 1;
+}
+
+enum luc_returns_seen luc_returns_seen(const struct luc_returns *r, luc_u32 task,
+				       luc_u32 tid)
+{
+	const struct luc_returns_slot *s;
+
+	if (!task)
+		task = 1;
+	s = &r->slot[slot_of(task)];
+	if (s->task != task)
+		return LUC_RETURNS_UNSEEN;
+	if (s->syncing)
+		return LUC_RETURNS_SYNCING;
+	return s->tid == tid ? LUC_RETURNS_ARRIVED : LUC_RETURNS_UNSEEN;
+}
+
+static luc_s64 weigh(const struct luc_returns *r, luc_s64 in_call)
+{
+	return (in_call * (WHOLE - r->needless) + WHOLE / 2) / WHOLE;
+}
+
+static luc_s64 LUC_RARE expected(const struct luc_returns *r, luc_u32 tid, luc_s64 *syncing)
 {
 	luc_s64 out = 0, in_call = 0;
 	luc_u32 back;
@@ -125,13 +214,29 @@ luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
 		const struct luc_returns_cohort *c =
 			&r->cohort[(tid - back) & (LUC_RETURNS_COHORTS - 1)];
 
-		if (!c->known || c->tid != tid - back)
+		if (c->key != key_of(tid - back))
 			continue;
 		in_call += c->syncing;
 		if (back)
 			out += c->out;
 	}
-	in_call = (in_call * (WHOLE - r->needless) + WHOLE / 2) / WHOLE;
-	*syncing = in_call;
-	return out + in_call;
+	*syncing = weigh(r, in_call);
+	return out + *syncing;
+}
+
+luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
+			     luc_s64 *syncing)
+{
+	const struct luc_returns_slot *s;
+
+	if (!r->lone)
+		return expected(r, tid, syncing);
+	s = &r->slot[slot_of(r->lone)];
+	*syncing = 0;
+	if (s->syncing) {
+		if (tid - s->entered <= LUC_RETURNS_DEPTH)
+			*syncing = weigh(r, 1);
+		return *syncing;
+	}
+	return tid - s->tid - 1 < LUC_RETURNS_DEPTH;
 }

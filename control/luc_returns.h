@@ -18,7 +18,10 @@
  * is forgotten after DEPTH commits.
  *
  * A fixed table remembers for each task the transaction that it last waited
- * for. Two tasks that hash alike overwrite each other; the estimate is then
+ * for. A task that nobody else's calls come between is not counted in any cohort,
+ * as its slot tells all there is to know: a lone stream must cost next to nothing.
+ *
+ * Two tasks that hash alike overwrite each other; the estimate is then
  * off by one, which costs at most one bounded wait. Memory is the caller's.
  */
 #ifndef LUC_RETURNS_H
@@ -38,17 +41,17 @@ struct luc_returns_slot {
 };
 
 struct luc_returns_cohort {
-	luc_u32 tid;
-	luc_u32 members;		/* tasks that waited for tid */
-	luc_u32 out;			/* of these, not come back since */
-	luc_u32 syncing;		/* sync calls that began when tid was newest */
-	luc_u32 known;
+	luc_u64 key;			/* of its transaction, 0 if none */
+	luc_u32 out;			/* tasks that waited for it, not come back since */
+	luc_u32 syncing;		/* sync calls that began when it was newest */
 };
 
 struct luc_returns {
+	luc_u32 needless;		/* share of sync calls without a wait, of 65536 */
+	luc_u32 away;			/* out and syncing of all cohorts together */
+	luc_u32 lone;			/* a task that no cohort counts, 0 if none */
 	struct luc_returns_cohort cohort[LUC_RETURNS_COHORTS];
 	struct luc_returns_slot slot[LUC_RETURNS_SLOTS];
-	luc_u32 needless;		/* share of sync calls without a wait, of 65536 */
 };
 
 /*
@@ -63,6 +66,16 @@ void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid);
  * valid empty estimator. Numbers may wrap; task 0 is read as task 1.
  */
 int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid);
+
+enum luc_returns_seen {
+	LUC_RETURNS_UNSEEN,
+	LUC_RETURNS_SYNCING,		/* inside a sync call that has waited for nothing */
+	LUC_RETURNS_ARRIVED,		/* arrived for tid, and for nothing later */
+};
+
+/* What is known of a task that is about to wait for tid. */
+enum luc_returns_seen luc_returns_seen(const struct luc_returns *r, luc_u32 task,
+				       luc_u32 tid);
 
 /*
  * How many tasks may still come before tid, the transaction about to commit,

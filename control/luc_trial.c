@@ -164,6 +164,11 @@ static void nobody_came(struct luc_state *s)
 	*skip_next_of(s) = luc_min(luc_mul(skip, 2), SKIP_MAX);
 }
 
+void luc_trial_paused(struct luc_state *s)
+{
+	s->trial_left = luc_max(s->trial_left, PROOF);
+}
+
 void luc_trial_urged(struct luc_state *s)
 {
 	s->fresh_skip = luc_max(s->fresh_skip, URGED_SKIP);
@@ -308,7 +313,7 @@ void luc_trial_closed(struct luc_state *s, const struct luc_closed *c)
 
 	if (s->trial_phase == LUC_TRIAL_OFF) {
 		if (quiet_ns > pause_ns)
-			s->trial_left = luc_max(s->trial_left, PROOF);
+			luc_trial_paused(s);
 		return;
 	}
 	if (in_trial(s)) {

@@ -11,6 +11,9 @@ void luc_trial_init(struct luc_state *state);
 /* May this commit be held? Uses up one commit of a ban; reads state->stale. */
 int luc_trial_allows(struct luc_state *state);
 
+/* Nobody asked for anything: what waits have shown before tells nothing now. */
+void luc_trial_paused(struct luc_state *state);
+
 /* Something could not wait: the next commits of either kind pass unheld. */
 void luc_trial_urged(struct luc_state *state);
 

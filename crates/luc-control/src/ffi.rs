@@ -53,6 +53,11 @@ unsafe extern "C" {
     pub(crate) fn luc_shim_sizes(sizes: *mut Sizes);
     pub(crate) fn luc_shim_policies(nr: *mut i64) -> *const CEnumerator;
     pub(crate) fn luc_complete_events(params: *const Params, state: *const State) -> i64;
+    pub(crate) fn luc_control_pass(
+        params: *const Params,
+        state: *mut State,
+        input: *const Input,
+    ) -> c_int;
     pub(crate) fn luc_copyout_is_idle(
         params: *const Params,
         state: *const State,

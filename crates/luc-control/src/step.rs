@@ -12,6 +12,13 @@ pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Inpu
     out
 }
 
+/// What the module does for a commit that nobody batches, where nobody records: returns whether
+/// OPEN would answer "now", and if so has done to `state` what OPEN and CLOSE with `input` do.
+pub fn control_pass(params: &Params, state: &mut State, input: &Input) -> bool {
+    // SAFETY: the records have the layout of the C structs; the callee writes `state` alone.
+    unsafe { ffi::luc_control_pass(params, state, input) != 0 }
+}
+
 /// With how many sync events a held batch is worth a POLL before its wake-up time;
 /// [`i64::MAX`]: with none.
 pub fn complete_events(params: &Params, state: &State) -> i64 {

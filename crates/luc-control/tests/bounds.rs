@@ -6,7 +6,7 @@ mod common;
 use common::values::{settings, wild, wild_input, wild_params, wild_state};
 use luc_control::{
     Batching, Gains, Input, Output, Params, PidState, Reason, Returns, Saturated, State, Step,
-    complete_events, control_step, copyout_is_idle, pid_step,
+    complete_events, control_pass, control_step, copyout_is_idle, pid_step,
 };
 use proptest::prelude::*;
 
@@ -100,6 +100,33 @@ proptest! {
             let mut after = state;
             prop_assert_eq!(control_step(Step::Copyout, &params, &mut after, &input).copy, 0);
             prop_assert_eq!(after, state);
+        }
+    }
+
+    /// Whatever passes gets to where OPEN and CLOSE get to; and a lone stream's commit passes.
+    #[test]
+    fn a_commit_that_passes_is_one_that_was_opened_and_closed(
+        settings in settings(),
+        state in wild_state(),
+        input in wild_input(),
+        lone in any::<bool>(),
+    ) {
+        let (mut params, mut before, mut input) = (settings, state, input);
+        if lone {
+            params.batching = Batching::Pid.value();
+            params.setpoint_events = 0;
+            (before.trial_phase, input.urgent, input.expected_events) = (0, 0, 0);
+        }
+        let mut passed = before;
+        if control_pass(&params, &mut passed, &input) {
+            let mut long = before;
+            let out = control_step(Step::Open, &params, &mut long, &input);
+            prop_assert_eq!(out.reason, Reason::Now.value());
+            control_step(Step::Close, &params, &mut long, &input);
+            prop_assert_eq!(passed, long);
+        } else {
+            prop_assert!(!lone, "a lone stream's commit takes the long way");
+            prop_assert_eq!(passed, before);
         }
     }
 
