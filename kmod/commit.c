@@ -36,123 +36,111 @@
 
 #define LOOK_NS (1 * NSEC_PER_MSEC)
 
-struct luc_commit {
-	journal_t *journal;
-	struct luc_fs *fs;		/* under RCU, or kept */
-	bool kept;			/* by a reference, because we slept */
-	struct luc_input in;		/* what was last sensed */
-	tid_t tid;			/* 0: no transaction to commit */
-	ktime_t begun;			/* when that transaction was begun */
-};
-
-/* Under j_state_lock. Tasks queue behind a checkpoint, or soon will. */
-static bool luc_space_short(const transaction_t *t, journal_t *journal)
+/* Tasks queue behind a checkpoint, or soon will. */
+static __always_inline bool luc_space_short(journal_t *journal, const transaction_t *t)
 {
-	int most = journal->j_max_transaction_buffers;
+	unsigned int most = journal->j_max_transaction_buffers;
 
 	/* Leave a quarter for the handles that are about to start. */
-	return (t && atomic_read(&t->t_outstanding_credits) > most / 4 * 3) ||
+	return atomic_read(&t->t_outstanding_credits) > most / 4 * 3 ||
 	       mutex_is_locked(&journal->j_checkpoint_mutex) ||
-	       jbd2_log_space_left(journal) < most;
+	       data_race(jbd2_log_space_left(journal)) < most;
 }
 
 /*
- * Everything that forbids holding this commit back, but for urgent waits. Notes
- * which transaction it is on the way, to take the lock only once.
+ * Everything that forbids holding this commit back, but for urgent waits. Without
+ * j_state_lock: all of it may change as soon as that is released, and a held
+ * commit is looked at again.
  */
-static bool luc_journal_urgent(struct luc_commit *c)
+static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_short)
 {
-	journal_t *journal = c->journal;
-	const transaction_t *t;
-	bool urgent;
-
-	read_lock(&journal->j_state_lock);
-	t = journal->j_running_transaction;
-	c->tid = t ? t->t_tid : 0;
-	c->begun = t ? t->t_start_time : 0;
-	c->in.space_short = luc_space_short(t, journal);
-	c->in.writes = t ? atomic_read(&t->t_handle_count) : 0;
-	urgent = c->in.space_short || !t ||
-		 (journal->j_flags & (JBD2_UNMOUNT | JBD2_ABORT)) ||
-		 journal->j_barrier_count > 0 ||
-		 waitqueue_active(&journal->j_wait_transaction_locked) ||
-		 jbd2_has_feature_fast_commit(journal);
-	read_unlock(&journal->j_state_lock);
-	return urgent || freezing(current);
+	return space_short ||
+	       (READ_ONCE(journal->j_flags) & (JBD2_UNMOUNT | JBD2_ABORT)) ||
+	       READ_ONCE(journal->j_barrier_count) > 0 ||
+	       waitqueue_active(&journal->j_wait_transaction_locked) ||
+	       data_race(jbd2_has_feature_fast_commit(journal)) ||
+	       freezing(current);
 }
 
-static void luc_commit_sense(struct luc_commit *c)
+static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journal,
+					     const transaction_t *t)
 {
-	bool urgent = luc_journal_urgent(c);
-	struct luc_fs *fs = c->fs;
+	bool space_short = luc_space_short(journal, t);
+	bool urgent = luc_journal_urgent(journal, space_short);
+	struct luc_input *in = &fs->in;
+	tid_t tid = t->t_tid;
 
+	in->space_short = space_short;
+	in->writes = atomic_read(&t->t_handle_count);
 	spin_lock(&fs->lock);
 	/* Behind the lock: no event of this batch is later. */
-	c->in.now_ns = ktime_get_ns();
+	in->now_ns = ktime_get_ns();
 	if (fs->params_new) {
 		fs->params_now = fs->params;
 		fs->params_new = false;
+		fs->copyout_rests = false;
 	}
-	c->in.events = luc_events_of(fs, c->tid);
-	c->in.events_wait_ns = luc_wait_of(fs, c->tid, c->in.now_ns);
-	c->in.calls = fs->calls;
-	c->in.last_event_ns = c->in.events ? fs->last_event_ns : 0;
-	c->in.expected_events = luc_returns_expected(&fs->returns, c->tid,
-						     &c->in.syncing_events);
-	c->in.same_task = c->in.events && fs->batch_same_task;
-	if (luc_is_urgent(fs, c->tid))
+	in->events = luc_events_of(fs, tid);
+	in->calls = fs->calls;
+	if (in->events) {
+		in->events_wait_ns = in->events * (in->now_ns - fs->first_event_ns) -
+				     fs->after_first_ns;
+		in->last_event_ns = fs->last_event_ns;
+		in->same_task = fs->batch_same_task;
+	} else {
+		in->events_wait_ns = 0;
+		in->last_event_ns = 0;
+		in->same_task = 0;
+	}
+	in->expected_events = luc_returns_expected(&fs->returns, tid,
+						   &in->syncing_events);
+	if (luc_is_urgent(fs, tid))
 		urgent = true;
-	else if (c->tid)
+	else
 		fs->urgent = false;	/* long ago: its number must not come round */
 	spin_unlock(&fs->lock);
-	c->in.age_ns = c->in.now_ns - ktime_to_ns(c->begun);
-	c->in.commit_avg_ns = READ_ONCE(c->journal->j_average_commit_time);
-	c->in.urgent = urgent || READ_ONCE(fs->gone);
+	in->age_ns = in->now_ns - ktime_to_ns(t->t_start_time);
+	in->commit_avg_ns = READ_ONCE(journal->j_average_commit_time);
+	in->urgent = urgent || READ_ONCE(fs->gone);
 }
 
 /*
  * A step that somebody records. Apart from the others, because kernels clear
  * what a function has on its stack, and a record is large.
  */
-static noinline void luc_step_recorded(struct luc_commit *c, enum luc_step step,
-				       const struct luc_input *in,
-				       struct luc_output *out)
+static noinline void luc_step_recorded(struct luc_fs *fs, tid_t tid, enum luc_step step,
+				       const struct luc_input *in)
 {
-	struct luc_fs *fs = c->fs;
 	struct luc_decision d;
 
 	d.step = step;
 	d.params = fs->params_now;
 	d.in = *in;
 	d.state = fs->state;
-	luc_control_step(step, &fs->params_now, &fs->state, in, out);
-	d.out = *out;
-	trace_luc_decision(fs->dev, c->tid, &d);
+	luc_control_step(step, &fs->params_now, &fs->state, in, &fs->out);
+	d.out = fs->out;
+	trace_luc_decision(fs->dev, tid, &d);
 }
 
-static void luc_step(struct luc_commit *c, enum luc_step step,
-		     const struct luc_input *in, struct luc_output *out)
+static void luc_step(struct luc_fs *fs, tid_t tid, enum luc_step step,
+		     const struct luc_input *in)
 {
-	struct luc_fs *fs = c->fs;
-
 	if (trace_luc_decision_enabled())
-		luc_step_recorded(c, step, in, out);
+		luc_step_recorded(fs, tid, step, in);
 	else
-		luc_control_step(step, &fs->params_now, &fs->state, in, out);
+		luc_control_step(step, &fs->params_now, &fs->state, in, &fs->out);
 }
 
 /* From now on an arrival that completes the batch pokes us. */
-static void luc_hold_begin(struct luc_commit *c)
+static void luc_hold_begin(struct luc_fs *fs, tid_t tid)
 {
-	struct luc_fs *fs = c->fs;
-
 	spin_lock(&fs->lock);
 	fs->held = true;
-	fs->held_tid = c->tid;
+	fs->held_tid = tid;
 	fs->held_complete = luc_complete_events(&fs->params_now, &fs->state);
 	/* Recheck: the last arrival or an urgent wait may have come since OPEN. */
-	fs->poked = luc_events_of(fs, c->tid) >= fs->held_complete ||
-		    luc_is_urgent(fs, c->tid);
+	fs->poked = luc_events_of(fs, tid) >= fs->held_complete ||
+		    luc_is_urgent(fs, tid);
 	spin_unlock(&fs->lock);
 }
 
@@ -192,81 +180,82 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 }
 
 /* Holds the commit as long as the controller says; returns why it stopped. */
-static enum luc_reason luc_hold_polling(struct luc_commit *c, struct luc_output *out)
+static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
+					const transaction_t *t)
 {
-	luc_hold_begin(c);
+	const struct luc_output *out = &fs->out;
+
+	luc_hold_begin(fs, t->t_tid);
 	do {
-		luc_hold_sleep(c->fs, out->wake_ns);
-		luc_commit_sense(c);
-		luc_step(c, LUC_STEP_POLL, &c->in, out);
+		luc_hold_sleep(fs, out->wake_ns);
+		luc_commit_sense(fs, journal, t);
+		luc_step(fs, t->t_tid, LUC_STEP_POLL, &fs->in);
 	} while (out->reason == LUC_REASON_HOLD);
-	luc_hold_end(c->fs);
+	luc_hold_end(fs);
 	return out->reason;
 }
 
-/* Sleeping ends the RCU section: a reference and a count take its place. */
-static enum luc_reason luc_hold(struct luc_commit *c, struct luc_output *out)
+/*
+ * Sleeping ends the RCU section: a reference, which the caller has taken, and a
+ * count take its place. Returns for how long the commit was held.
+ */
+static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
+			     const transaction_t *t, enum luc_reason *reason)
 {
-	enum luc_reason reason;
+	u64 begin = ktime_get_ns();
 
-	if (!luc_fs_keep(c->fs))
-		return LUC_REASON_NOW;
-	c->kept = true;
 	luc_hook_enter();
-	rcu_read_unlock();
-	reason = luc_hold_polling(c, out);
-	rcu_read_lock();
-	return reason;
+	rcu_read_unlock_sched();
+	*reason = luc_hold_polling(fs, journal, t);
+	rcu_read_lock_sched();
+	return ktime_get_ns() - begin;
 }
 
-static void luc_copyout_decide(struct luc_commit *c, const struct luc_input *in)
+/* Weighs what the commit that ended did to writers. */
+static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 {
-	struct luc_fs *fs = c->fs;
-	struct luc_output out;
+	s64 delayed, delay_ns, saved, copy_ns;
+	struct luc_input in;
 
-	luc_step(c, LUC_STEP_COPYOUT, in, &out);
-	luc_copyout_set(fs, out.copy && luc_steers(&fs->params_now));
-	fs->copies_left = fs->params_now.copyout_buffers_max;
-	luc_gauge(fs, copyout_active, out.copy);
-}
-
-static void luc_commit_copyout(struct luc_commit *c)
-{
-	struct luc_fs *fs = c->fs;
-	s64 delayed = luc_counted(fs, writes_delayed);
-	s64 delay_ns = luc_counted(fs, write_delay_ns);
-	s64 saved = luc_counted(fs, writes_saved);
-	s64 copy_ns = luc_counted(fs, copy_ns);
-	const struct luc_input in = {
-		.now_ns = c->in.now_ns,
-		.space_short = c->in.space_short,
-		.writes = c->in.writes,
+	/* First: what is counted from here on is news to the next commit. */
+	WRITE_ONCE(fs->copyout_news, false);
+	smp_mb();
+	delayed = luc_counted(fs, writes_delayed);
+	delay_ns = luc_counted(fs, write_delay_ns);
+	saved = luc_counted(fs, writes_saved);
+	copy_ns = luc_counted(fs, copy_ns);
+	in = (struct luc_input){
+		.now_ns = fs->in.now_ns,
+		.space_short = fs->in.space_short,
+		.writes = fs->in.writes,
 		.writes_delayed = delayed - fs->writes_delayed_seen,
 		.writes_delay_ns = delay_ns - fs->write_delay_ns_seen,
 		.writes_saved = saved - fs->writes_saved_seen,
 		.copy_ns = copy_ns - fs->copy_ns_seen,
 		.commit_events = fs->closed_events,
 	};
-
 	fs->writes_delayed_seen = delayed;
 	fs->write_delay_ns_seen = delay_ns;
 	fs->writes_saved_seen = saved;
 	fs->copy_ns_seen = copy_ns;
-	luc_count(fs, writes, in.writes);
-	if (!luc_copyout_is_idle(&fs->params_now, &fs->state, &in)) {
-		luc_copyout_decide(c, &in);
-		return;
-	}
-	luc_copyout_set(fs, false);
-	luc_gauge(fs, copyout_active, 0);
+	luc_step(fs, tid, LUC_STEP_COPYOUT, &in);
+	fs->copying = fs->out.copy;
+	luc_copyout_set(fs, fs->copying && luc_steers(&fs->params_now));
+	fs->copies_left = fs->params_now.copyout_buffers_max;
+	/* fs->in tells of no harm to writers: it is what a quiet commit would see. */
+	fs->copyout_rests = !fs->copying &&
+			    luc_copyout_is_idle(&fs->params_now, &fs->state, &fs->in);
 }
 
-static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
-			       s64 held_ns)
+static void luc_commit_copyout(struct luc_fs *fs, tid_t tid)
 {
-	struct luc_fs *fs = c->fs;
+	luc_count(fs, writes, fs->in.writes);
+	if (!fs->copyout_rests || fs->in.space_short || READ_ONCE(fs->copyout_news))
+		luc_copyout_decide(fs, tid);
+}
 
-	luc_count(fs, commits, 1);
+static void luc_commit_account(struct luc_fs *fs, enum luc_reason reason, s64 held_ns)
+{
 	switch (reason) {
 	case LUC_REASON_SETPOINT:
 		luc_count(fs, closed_setpoint, 1);
@@ -288,59 +277,79 @@ static void luc_commit_account(struct luc_commit *c, enum luc_reason reason,
 		luc_count(fs, held_ns, held_ns);
 		luc_count_max(&fs->counters[LUC_COUNTER_held_max_ns], held_ns);
 	}
-	luc_gauge(fs, setpoint_events, fs->state.setpoint_now_events);
-	luc_gauge(fs, batch_events, c->in.events);
-	luc_gauge(fs, hold_ns, max_t(s64, fs->state.hold_ns, 0));
-	luc_gauge(fs, gap_avg_ns, fs->state.gap_ns);
-	luc_gauge(fs, commit_avg_ns, c->journal->j_average_commit_time);
 }
 
-static void luc_commit_batch(struct luc_commit *c)
+static void luc_commit_told(const struct luc_fs *fs, const transaction_t *t,
+			    enum luc_reason reason, s64 held_ns)
 {
-	bool steers = luc_steers(&c->fs->params_now);
+	if (trace_luc_commit_enabled())
+		trace_luc_commit(fs->dev, t->t_tid, fs->in.events,
+				 fs->state.setpoint_now_events, held_ns, reason,
+				 luc_steers(&fs->params_now));
+}
+
+/* Returns whether fs was kept by a reference, because this slept. */
+static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
+				      const transaction_t *t)
+{
 	enum luc_reason reason;
-	struct luc_output out;
 	s64 held_ns = 0;
+	bool kept = false;
 
-	luc_step(c, LUC_STEP_OPEN, &c->in, &out);
-	reason = out.reason;
-	if (reason == LUC_REASON_HOLD && steers) {
-		u64 begin = ktime_get_ns();
-
-		reason = luc_hold(c, &out);
-		held_ns = ktime_get_ns() - begin;
+	luc_step(fs, t->t_tid, LUC_STEP_OPEN, &fs->in);
+	reason = fs->out.reason;
+	if (reason == LUC_REASON_HOLD && luc_steers(&fs->params_now)) {
+		kept = luc_fs_keep(fs);
+		if (kept)
+			held_ns = luc_hold(fs, journal, t, &reason);
+		else
+			reason = LUC_REASON_NOW;
 	}
-	luc_step(c, LUC_STEP_CLOSE, &c->in, &out);
-	c->fs->closed_events = c->in.events;
-	luc_commit_account(c, reason, held_ns);
-	trace_luc_commit(c->fs->dev, c->tid, c->in.events,
-			 c->fs->state.setpoint_now_events, held_ns, reason, steers);
+	luc_step(fs, t->t_tid, LUC_STEP_CLOSE, &fs->in);
+	luc_commit_account(fs, reason, held_ns);
+	luc_commit_told(fs, t, reason, held_ns);
+	return kept;
+}
+
+/* The usual commit: nobody batches it, and nobody looks how. */
+static bool luc_commit_pass(struct luc_fs *fs, const transaction_t *t)
+{
+	if (trace_luc_decision_enabled() ||
+	    !luc_control_pass(&fs->params_now, &fs->state, &fs->in))
+		return false;
+	luc_count(fs, closed_now, 1);
+	luc_commit_told(fs, t, LUC_REASON_NOW, 0);
+	return true;
 }
 
 /*
  * Most commits are neither held nor copied out, and then this is all there is:
- * no reference, no count, two short locks. Under RCU the file system stays; and
+ * no reference, no count, one short lock. Under RCU the file system stays; and
  * a task that does not sleep here is seen by synchronize_rcu_tasks().
  */
-void luc_on_commit(journal_t *journal)
+void luc_on_commit(journal_t *journal, dev_t dev)
 {
-	struct luc_commit c = { .journal = journal };
+	/* Stays while this task, the only one that commits, has not committed it. */
+	const transaction_t *t = smp_load_acquire(&journal->j_running_transaction);
+	struct luc_fs *fs;
+	bool kept = false;
 
 	/* Not the journal thread: umount's last commit. Stay out of its way. */
-	if (current != READ_ONCE(journal->j_task))
+	if (!t || current != READ_ONCE(journal->j_task))
 		return;
-	rcu_read_lock();
-	c.fs = luc_fs_find(journal);
-	if (c.fs) {
-		luc_commit_sense(&c);
-		if (c.tid) {
-			luc_commit_copyout(&c);
-			luc_commit_batch(&c);
-		}
+	rcu_read_lock_sched();
+	fs = luc_fs_find(dev);
+	if (fs) {
+		luc_commit_sense(fs, journal, t);
+		luc_commit_copyout(fs, t->t_tid);
+		luc_count(fs, commits, 1);
+		if (!luc_commit_pass(fs, t))
+			kept = luc_commit_batch(fs, journal, t);
+		fs->closed_events = fs->in.events;
 	}
-	rcu_read_unlock();
-	if (c.kept) {
-		luc_fs_put(c.fs);
+	rcu_read_unlock_sched();
+	if (kept) {
+		luc_fs_put(fs);
 		luc_hook_leave();
 	}
 }

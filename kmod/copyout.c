@@ -108,7 +108,7 @@ void luc_copyout_set(struct luc_fs *fs, bool on)
 	if (fs->copy_now == on)
 		return;
 	WRITE_ONCE(fs->copy_now, on);
-	atomic_add(on ? 1 : -1, &luc_copying);
+	luc_entry_copying(on);
 }
 
 static bool luc_may_freeze(struct journal_head *jh,
@@ -162,6 +162,7 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 	else
 		luc_copy_free(copy, size);
 	luc_count(fs, copy_ns, ktime_get_ns() - begin);
+	luc_copyout_news(fs);
 }
 
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
@@ -169,8 +170,8 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 	journal_t *journal = transaction->t_journal;
 	struct luc_fs *fs;
 
-	rcu_read_lock();
-	fs = luc_fs_find(journal);
+	rcu_read_lock_sched();
+	fs = luc_fs_find(luc_dev_of(journal));
 	/* copy_now belongs to the commit of the journal's own thread. */
 	if (fs && (!READ_ONCE(fs->copy_now) || READ_ONCE(fs->gone) ||
 		   current != READ_ONCE(journal->j_task) ||
@@ -180,7 +181,7 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 	/* Counted before the detach can go on: it waits for this RCU section. */
 	if (fs)
 		luc_hook_enter();
-	rcu_read_unlock();
+	rcu_read_unlock_sched();
 	if (!fs)
 		return;
 	luc_copy_out(fs, transaction, jh);
@@ -202,11 +203,13 @@ void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 	if (jlist != BJ_Forget || !READ_ONCE(jh->b_frozen_data) ||
 	    !READ_ONCE(jh->b_next_transaction))
 		return;
-	rcu_read_lock();
-	fs = luc_fs_find(transaction->t_journal);
-	if (fs && READ_ONCE(fs->copy_now))
+	rcu_read_lock_sched();
+	fs = luc_fs_find(luc_dev_of(transaction->t_journal));
+	if (fs && READ_ONCE(fs->copy_now)) {
 		luc_count(fs, writes_saved, 1);
-	rcu_read_unlock();
+		luc_copyout_news(fs);
+	}
+	rcu_read_unlock_sched();
 }
 
 /*
@@ -253,6 +256,7 @@ static void luc_shadow_delayed(struct luc_fs *fs, struct buffer_head *bh)
 	delay_ns = ktime_get_ns() - begin;
 	luc_count(fs, writes_delayed, 1);
 	luc_count(fs, write_delay_ns, delay_ns);
+	luc_copyout_news(fs);
 	luc_count_max(&fs->counters[LUC_COUNTER_write_delay_max_ns], delay_ns);
 	trace_luc_write_delay(fs->dev, bh->b_blocknr, delay_ns);
 }
@@ -267,12 +271,15 @@ void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 	    !luc_waits_for_shadow(caller))
 		return;
 	bh = container_of(word, struct buffer_head, b_state);
-	luc_hook_enter();
-	fs = luc_fs_get_dev(bh->b_bdev->bd_dev);
-	if (fs) {
-		if (buffer_shadow(bh))
-			luc_shadow_delayed(fs, bh);
-		luc_fs_put(fs);
-	}
+	rcu_read_lock_sched();
+	fs = luc_fs_keep(luc_fs_find(bh->b_bdev->bd_dev));
+	if (fs)
+		luc_hook_enter();
+	rcu_read_unlock_sched();
+	if (!fs)
+		return;
+	if (buffer_shadow(bh))
+		luc_shadow_delayed(fs, bh);
+	luc_fs_put(fs);
 	luc_hook_leave();
 }

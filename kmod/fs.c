@@ -10,40 +10,31 @@
 #include <linux/blkdev.h>
 #include <linux/buffer_head.h>
 #include <linux/fs.h>
-#include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "../control/luc_control.h"
+#include "entry.h"
 #include "luc.h"
 
 DEFINE_MUTEX(luc_mutex);
-static DEFINE_HASHTABLE(luc_table, 6);
+struct hlist_head luc_table[LUC_TABLE_SLOTS];
 static LIST_HEAD(luc_list);
 static struct workqueue_struct *luc_wq;
 /* Entries off the table whose sysfs folder may still be there; under luc_mutex. */
 static unsigned int luc_folders_left;
 static DECLARE_WAIT_QUEUE_HEAD(luc_folders_wait);
 
-struct luc_fs *luc_fs_find_dev(dev_t dev)
+/* After a change of the table: which slots are in use. Under luc_mutex. */
+static void luc_fs_tell_entry(void)
 {
-	struct luc_fs *fs;
+	const struct luc_fs *fs;
+	u64 devs = 0;
 
-	hash_for_each_possible_rcu(luc_table, fs, node, dev,
-				   lockdep_is_held(&luc_mutex)) {
-		if (fs->dev == dev)
-			return fs;
-	}
-	return NULL;
-}
-
-struct luc_fs *luc_fs_find(const journal_t *journal)
-{
-	/* j_fs_dev is set before the journal can run a commit. */
-	const struct block_device *bdev = READ_ONCE(journal->j_fs_dev);
-
-	return bdev ? luc_fs_find_dev(bdev->bd_dev) : NULL;
+	list_for_each_entry(fs, &luc_list, list)
+		devs |= BIT_ULL(fs->dev % LUC_TABLE_SLOTS);
+	WRITE_ONCE(luc_entry.devs, devs);
 }
 
 /* Under RCU: with a reference, or NULL if it is going away. */
@@ -52,23 +43,13 @@ struct luc_fs *luc_fs_keep(struct luc_fs *fs)
 	return fs && kobject_get_unless_zero(&fs->kobj) ? fs : NULL;
 }
 
-struct luc_fs *luc_fs_get_dev(dev_t dev)
+struct luc_fs *luc_fs_get(dev_t dev)
 {
 	struct luc_fs *fs;
 
-	rcu_read_lock();
-	fs = luc_fs_keep(luc_fs_find_dev(dev));
-	rcu_read_unlock();
-	return fs;
-}
-
-struct luc_fs *luc_fs_get(const journal_t *journal)
-{
-	struct luc_fs *fs;
-
-	rcu_read_lock();
-	fs = luc_fs_keep(luc_fs_find(journal));
-	rcu_read_unlock();
+	rcu_read_lock_sched();
+	fs = luc_fs_keep(luc_fs_find(dev));
+	rcu_read_unlock_sched();
 	return fs;
 }
 
@@ -180,8 +161,9 @@ static void luc_fs_unlink(struct luc_fs *fs)
 		return;
 	fs->gone = true;
 	luc_folders_left++;
-	hash_del_rcu(&fs->node);
+	hlist_del_init_rcu(&fs->node);
 	list_del(&fs->list);
+	luc_fs_tell_entry();
 	luc_commit_poke(fs);
 }
 
@@ -240,7 +222,7 @@ static void luc_fs_gone_work(struct work_struct *work)
  */
 void luc_fs_journal_gone(const journal_t *journal)
 {
-	struct luc_fs *fs = luc_fs_get(journal);
+	struct luc_fs *fs = luc_fs_get(luc_dev_of(journal));
 
 	if (!fs)
 		return;
@@ -271,7 +253,7 @@ static int luc_fs_insert(struct luc_fs *fs, const char *name)
 	int err;
 
 	luc_fs_lock_clean();
-	if (luc_fs_find_dev(fs->dev)) {
+	if (luc_fs_find(fs->dev)) {
 		err = -EEXIST;
 		goto unlock;
 	}
@@ -286,7 +268,8 @@ static int luc_fs_insert(struct luc_fs *fs, const char *name)
 	/* The table's reference; a detach may drop it as soon as we unlock. */
 	kobject_get(&fs->kobj);
 	list_add_tail(&fs->list, &luc_list);
-	hash_add_rcu(luc_table, &fs->node, fs->dev);
+	hlist_add_head_rcu(&fs->node, luc_fs_slot(fs->dev));
+	luc_fs_tell_entry();
 unlock:
 	mutex_unlock(&luc_mutex);
 	return err;
@@ -322,7 +305,7 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 
 int luc_fs_detach(dev_t dev)
 {
-	struct luc_fs *fs = luc_fs_get_dev(dev);
+	struct luc_fs *fs = luc_fs_get(dev);
 	bool mine;
 
 	if (!fs)

@@ -4,7 +4,7 @@
  *
  * ftrace can patch the entry pad of a function into a call to a trampoline of
  * ours. It runs in the context of the caller: unlike a kprobe or an ordinary
- * ftrace callback it may sleep and take locks. The trampoline saves the
+ * ftrace callback it may sleep and take locks. The trampoline (entry.c) saves the
  * argument registers, calls a C function with them and returns into the
  * function's body; what jbd2 does next is jbd2's own code.
  *
@@ -24,126 +24,57 @@
  * wait for the count to reach zero, and only then synchronize_rcu_tasks(),
  * which is right for those who are in the trampoline but not in a counted part.
  */
+#include <linux/fs.h>
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/wait_bit.h>
-#include <asm/ibt.h>
-#include <asm/linkage.h>
-#include <asm/nospec-branch.h>
 
+#include "entry.h"
 #include "luc.h"
 
-#ifndef CONFIG_X86_64
-#error "luc: the trampolines exist for x86-64 only"
-#endif
-
-/* Kernels that count call depth (Skylake return stuffing) want it in thunks. */
-#ifdef CALL_DEPTH_ACCOUNT
-#define LUC_DEPTH_ACCOUNT CALL_DEPTH_ACCOUNT
-#else
-#define LUC_DEPTH_ACCOUNT ""
-#endif
-
-/* The argument registers as the trampoline pushes them, last one first. */
-struct luc_regs {
-	unsigned long r9, r8, cx, dx, si, di;
-};
-
-void luc_dispatch(const struct luc_regs *regs, unsigned long back,
-		  unsigned long caller);
-extern void luc_trampoline(void *);
-
 /*
- * Calls that the trampoline returns to at once, without saving a register: two
- * hooks run for every metadata buffer of a commit but matter only while some
- * file system copies out, and one sees all waits for buffers while only those
- * for one bit matter. It knows them by the addresses that luc_dispatch()
- * learned. %r11 is nobody's at the entry of a function. The count has a line of
- * its own, because journals that copy write it.
- */
-atomic_t luc_copying ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
-unsigned long luc_quiet_write __read_mostly;
-unsigned long luc_quiet_file __read_mostly;
-unsigned long luc_quiet_wait __read_mostly;
-const int luc_shadow_bit = BH_Shadow;
-
-/* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
-asm(".pushsection .text, \"ax\", @progbits\n"
-    ".balign 16\n"
-    ".type luc_trampoline, @function\n"
-    ".globl luc_trampoline\n"
-    "luc_trampoline:\n"
-    ASM_ENDBR
-    "	movq (%rsp), %r11\n"
-    "	cmpq luc_quiet_wait(%rip), %r11\n"
-    "	jne 0f\n"
-    "	cmpl luc_shadow_bit(%rip), %esi\n"
-    "	jne 2f\n"
-    "0:	cmpl $0, luc_copying(%rip)\n"
-    "	jne 1f\n"
-    "	cmpq luc_quiet_write(%rip), %r11\n"
-    "	je 2f\n"
-    "	cmpq luc_quiet_file(%rip), %r11\n"
-    "	je 2f\n"
-    "1:	pushq %rbp\n"
-    "	movq %rsp, %rbp\n"
-    LUC_DEPTH_ACCOUNT
-    "	pushq %rdi\n"
-    "	pushq %rsi\n"
-    "	pushq %rdx\n"
-    "	pushq %rcx\n"
-    "	pushq %r8\n"
-    "	pushq %r9\n"
-    "	movq %rsp, %rdi\n"
-    "	movq 8(%rbp), %rsi\n"
-    "	movq 16(%rbp), %rdx\n"
-    "	call luc_dispatch\n"
-    "	popq %r9\n"
-    "	popq %r8\n"
-    "	popq %rcx\n"
-    "	popq %rdx\n"
-    "	popq %rsi\n"
-    "	popq %rdi\n"
-    "	leave\n"
-    "2:\n"
-    ASM_RET
-    ".size luc_trampoline, .-luc_trampoline\n"
-    ".popsection\n");
-
-/*
- * The hooks, most frequent first. A needed one that cannot be had refuses the
- * attach; without an optional one LUC sees or does a little less, as its
- * comment says. regs and caller are those of the call that was hooked.
+ * The hooks. A needed one that cannot be had refuses the attach; without an
+ * optional one LUC sees or does a little less, as its comment says. regs are those
+ * of the call that was hooked; back is where the hook returns to, which entry.c is
+ * told so that it knows the next such call itself; caller is where the function does.
  */
 #define LUC_HOOKS(HOOK)							\
 	HOOK("jbd2_complete_transaction", true,				\
-	     luc_on_complete((void *)regs->di, regs->si))		\
+	     luc_learn(&luc_entry.complete, back);			\
+	     luc_on_complete((void *)regs->di, regs->si,		\
+			     luc_dev_of((void *)regs->di)))		\
 	HOOK("jbd2_log_wait_commit", true,				\
-	     luc_on_wait_commit((void *)regs->di, regs->si))		\
+	     luc_learn(&luc_entry.wait_commit, back);			\
+	     luc_on_wait_commit((void *)regs->di, regs->si,		\
+				luc_dev_of((void *)regs->di), caller))	\
 	/* fsync of directories counts as urgent from 6.12 on */	\
 	HOOK("ext4_sync_file", false,					\
-	     luc_on_sync_file((void *)regs->di))			\
+	     luc_learn(&luc_entry.sync_file, back);			\
+	     luc_on_sync_file(file_inode((void *)regs->di)->i_sb->s_dev)) \
 	HOOK("jbd2_journal_commit_transaction", true,			\
-	     luc_on_commit((void *)regs->di))				\
+	     luc_learn(&luc_entry.commit, back);			\
+	     luc_on_commit((void *)regs->di, luc_dev_of((void *)regs->di))) \
 	HOOK("jbd2_journal_write_metadata_buffer", true,		\
-	     luc_learn(&luc_quiet_write, back);				\
+	     luc_learn_write(back);					\
 	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
 	/* copy-out ends by its clean runs alone */			\
 	HOOK("jbd2_journal_file_buffer", false,				\
-	     luc_learn(&luc_quiet_file, back);				\
+	     luc_learn_file(back);					\
 	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
 	/* delayed writes are not seen: copy-out never starts */	\
 	HOOK("out_of_line_wait_on_bit", false,				\
-	     luc_learn(&luc_quiet_wait, back);				\
+	     luc_learn(&luc_entry.wait_bit, back);			\
 	     luc_on_wait_bit((void *)regs->di, regs->si, regs->cx, caller)) \
 	/* a task that waits for a new transaction waits up to 1 ms more */ \
 	HOOK("wait_transaction_locked", false,				\
+	     luc_learn(&luc_entry.wait_locked, back);			\
 	     luc_on_wait_locked((void *)regs->di))			\
 	/* fast commits are not counted */				\
 	HOOK("jbd2_fc_end_commit", false,				\
+	     luc_learn(&luc_entry.fast_commit, back);			\
 	     luc_on_fast_commit((void *)regs->di))			\
 	HOOK("jbd2_journal_destroy", true,				\
 	     luc_on_destroy((void *)regs->di))
@@ -171,13 +102,6 @@ static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
 static struct ftrace_ops luc_ops;
 static bool luc_registered;
 
-/* Every processor reads these at each call: stored only when they change. */
-static void luc_learn(unsigned long *quiet, unsigned long back)
-{
-	if (READ_ONCE(*quiet) != back)
-		WRITE_ONCE(*quiet, back);
-}
-
 /* What luc_hooks_fire() waits for, and whether it was seen to. */
 static unsigned long luc_nothing;
 static bool luc_fired;
@@ -201,7 +125,8 @@ void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 	const struct luc_hook *h = luc_hook;
 
 	LUC_HOOKS(LUC_HOOK_CALL)
-	/* A livepatch's function: only luc_hooks_fire() wants to know. */
+	/* A livepatch's function. */
+	luc_entry_patched();
 	if (regs->di == (unsigned long)&luc_nothing)
 		luc_fired = true;
 }
@@ -230,7 +155,6 @@ void luc_hook_leave(void)
 static int luc_direct_register(void)
 {
 	unsigned long trampoline = (unsigned long)luc_trampoline;
-
 	int err;
 
 #ifdef LUC_HAVE_DIRECT_MULTI
@@ -286,9 +210,7 @@ static void luc_hooks_find(void)
 {
 	int i;
 
-	luc_quiet_write = 0;
-	luc_quiet_file = 0;
-	luc_quiet_wait = 0;
+	luc_entry_forget();
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
 		luc_hook[i].address = luc_address_of(luc_hook[i].function);
 		luc_hook[i].state = luc_hook[i].address ? LUC_DETACHED : LUC_MISSING;
@@ -396,7 +318,7 @@ static bool luc_hooks_fire(void)
 		return true;	/* cannot be told */
 	luc_fired = false;
 	out_of_line_wait_on_bit(&luc_nothing, 0, bit_wait, TASK_UNINTERRUPTIBLE);
-	return luc_fired || READ_ONCE(luc_quiet_wait);
+	return luc_fired || READ_ONCE(luc_entry.wait_bit);
 }
 
 /* Under luc_mutex. */

@@ -3,7 +3,8 @@
  * luc.ko in one page.
  *
  *   layout.c	refuses kernels that this build was not made for
- *   hooks.c	installs trampolines at the entry of jbd2 and ext4 functions
+ *   hooks.c	installs the trampoline at the entry of jbd2 and ext4 functions
+ *   entry.c	the trampoline: passes by what is not attached
  *   fs.c	which file systems are attached; found by device number
  *   sync.c	senses sync events: who waits for which transaction
  *   commit.c	acts: holds a commit back; learns from it
@@ -18,9 +19,11 @@
 #define LUC_KMOD_H
 
 #include <linux/atomic.h>
+#include <linux/blkdev.h>
 #include <linux/cache.h>
 #include <linux/jbd2.h>
 #include <linux/kobject.h>
+#include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -32,7 +35,7 @@
 #include "../control/luc_returns.h"
 
 #define LUC_VERSION "0.1.0"
-#define LUC_MARKS 256u		/* power of two */
+#define LUC_TABLE_SLOTS 64u	/* bits of luc_entry.devs */
 
 /*
  * One attached file system.
@@ -63,6 +66,7 @@ struct luc_fs {
 	s64 last_event_ns;
 	s64 after_first_ns;		/* how long after it all came, summed up */
 	s64 calls;			/* sync calls begun */
+	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
 	s64 held_complete;		/* its holder is poked at so many events */
@@ -74,22 +78,26 @@ struct luc_fs {
 
 	wait_queue_head_t wait;		/* where the holder sleeps */
 
-	/* Tasks on their way from a sync call to its wait; see sync.c. */
-	u64 marks[LUC_MARKS];
-
-	/* Only the task that commits touches these. */
-	struct luc_params params_now;
+	/*
+	 * Only the task that commits touches these. Its input and output are here
+	 * because kernels clear what a function has on its stack.
+	 */
+	struct luc_params params_now ____cacheline_aligned_in_smp;
 	struct luc_state state;
+	struct luc_input in;		/* what was last sensed */
+	struct luc_output out;
 	s64 writes_delayed_seen;
 	s64 write_delay_ns_seen;
 	s64 writes_saved_seen;
 	s64 copy_ns_seen;
-	s64 closed_events;		/* of the last commit */
-
 	s64 copies_left;		/* copy_now: so many more buffers */
+	s64 closed_events;		/* of the last commit */
+	bool copying;			/* the last COPYOUT step said so */
+	bool copyout_rests;		/* no step before there is news */
 
 	/* Written by whoever counts. */
 	atomic64_t counters[LUC_COUNTER_NR] ____cacheline_aligned_in_smp;
+	bool copyout_news;		/* something to weigh was counted */
 
 	struct kobject kobj;
 	struct list_head list;		/* luc_list, under luc_mutex */
@@ -98,11 +106,9 @@ struct luc_fs {
 
 /* fs.c */
 extern struct mutex luc_mutex;
-struct luc_fs *luc_fs_find_dev(dev_t dev);		/* under RCU */
-struct luc_fs *luc_fs_find(const journal_t *journal);	/* under RCU */
+extern struct hlist_head luc_table[LUC_TABLE_SLOTS];
 struct luc_fs *luc_fs_keep(struct luc_fs *fs);		/* under RCU */
-struct luc_fs *luc_fs_get_dev(dev_t dev);
-struct luc_fs *luc_fs_get(const journal_t *journal);
+struct luc_fs *luc_fs_get(dev_t dev);
 void luc_fs_put(struct luc_fs *fs);
 int luc_fs_attach(dev_t dev, const struct luc_params *params);
 int luc_fs_detach(dev_t dev);
@@ -111,19 +117,36 @@ void luc_fs_journal_gone(const journal_t *journal);
 int luc_fs_init(void);
 void luc_fs_exit(void);
 
+static inline struct hlist_head *luc_fs_slot(dev_t dev)
+{
+	return &luc_table[dev % LUC_TABLE_SLOTS];
+}
+
+/*
+ * Hooks look file systems up with preemption off, which is an RCU reader, too, and
+ * costs three instructions where rcu_read_lock() costs sixteen.
+ */
+static inline struct luc_fs *luc_fs_find(dev_t dev)
+{
+	struct luc_fs *fs;
+
+	hlist_for_each_entry_rcu(fs, luc_fs_slot(dev), node, lockdep_is_held(&luc_mutex)) {
+		if (fs->dev == dev)
+			return fs;
+	}
+	return NULL;
+}
+
+/* A journal has j_fs_dev from its making on. */
+static inline dev_t luc_dev_of(const journal_t *journal)
+{
+	return journal->j_fs_dev->bd_dev;
+}
+
 /* Under fs->lock: events of tid's batch so far, and whether it may be held. */
 static inline s64 luc_events_of(const struct luc_fs *fs, tid_t tid)
 {
 	return fs->batch_tid == tid ? fs->batch_events : 0;
-}
-
-/* Under fs->lock: how long all of these have waited. */
-static inline s64 luc_wait_of(const struct luc_fs *fs, tid_t tid, s64 now_ns)
-{
-	s64 events = luc_events_of(fs, tid);
-
-	return events ? events * (now_ns - fs->first_event_ns) -
-			fs->after_first_ns : 0;
 }
 
 /* Under fs->lock. */
@@ -149,7 +172,8 @@ void luc_hook_leave(void);
 ssize_t luc_hooks_show(char *buf);
 unsigned long luc_address_of(const char *symbol);
 
-extern atomic_t luc_copying;	/* file systems that copy out right now */
+/* entry.c */
+void luc_entry_copying(bool more);
 
 /* copyout.c */
 void luc_copyout_init(void);
@@ -165,13 +189,16 @@ void luc_sysfs_stop(void);
 void luc_sysfs_exit(void);
 extern struct kobject *luc_kobj;
 
-/* Called through the trampoline in hooks.c; arguments are the function's. */
-void luc_on_commit(journal_t *journal);
+/*
+ * Called by the trampoline; arguments are the function's, and what it already knows:
+ * the device number of the file system, and the address that the function returns to.
+ */
+void luc_on_commit(journal_t *journal, dev_t dev);
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh);
 void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction, int jlist);
-void luc_on_sync_file(struct file *file);
-void luc_on_complete(journal_t *journal, tid_t tid);
-void luc_on_wait_commit(journal_t *journal, tid_t tid);
+void luc_on_sync_file(dev_t dev);
+void luc_on_complete(journal_t *journal, tid_t tid, dev_t dev);
+void luc_on_wait_commit(journal_t *journal, tid_t tid, dev_t dev, unsigned long caller);
 void luc_on_wait_locked(journal_t *journal);
 void luc_on_fast_commit(journal_t *journal);
 void luc_on_destroy(journal_t *journal);
@@ -180,10 +207,16 @@ void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 
 #define luc_count(fs, name, n) \
 	atomic64_add((n), &(fs)->counters[LUC_COUNTER_##name])
-#define luc_gauge(fs, name, v) \
-	atomic64_set(&(fs)->counters[LUC_COUNTER_##name], (v))
 #define luc_counted(fs, name) \
 	atomic64_read(&(fs)->counters[LUC_COUNTER_##name])
+
+/* Counted was what copy-out is weighed by. Stores only the first time. */
+static inline void luc_copyout_news(struct luc_fs *fs)
+{
+	smp_mb();	/* the commit sees the count, or we see that it has looked */
+	if (!READ_ONCE(fs->copyout_news))
+		WRITE_ONCE(fs->copyout_news, true);
+}
 
 static inline void luc_count_max(atomic64_t *counter, s64 v)
 {

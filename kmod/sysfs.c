@@ -129,13 +129,35 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
+/* Gauges, and what is counted where a lock is held anyway, are no counters of their own. */
+static s64 luc_counter_value(struct luc_fs *fs, int index)
+{
+	switch (index) {
+	case LUC_COUNTER_sync_events:
+		return READ_ONCE(fs->sync_events);
+	case LUC_COUNTER_setpoint_events:
+		return READ_ONCE(fs->state.setpoint_now_events);
+	case LUC_COUNTER_batch_events:
+		return READ_ONCE(fs->closed_events);
+	case LUC_COUNTER_hold_ns:
+		return max_t(s64, READ_ONCE(fs->state.hold_ns), 0);
+	case LUC_COUNTER_commit_avg_ns:
+		return READ_ONCE(fs->in.commit_avg_ns);
+	case LUC_COUNTER_gap_avg_ns:
+		return READ_ONCE(fs->state.gap_ns);
+	case LUC_COUNTER_copyout_active:
+		return READ_ONCE(fs->copying);
+	default:
+		return atomic64_read(&fs->counters[index]);
+	}
+}
+
 static ssize_t luc_counter_show(struct kobject *kobj,
 				struct kobj_attribute *attr, char *buf)
 {
 	int index = attr - luc_counter_attr;
 
-	return sysfs_emit(buf, "%lld\n",
-			  (s64)atomic64_read(&luc_fs_of(kobj)->counters[index]));
+	return sysfs_emit(buf, "%lld\n", luc_counter_value(luc_fs_of(kobj), index));
 }
 
 #define LUC_KNOB_ATTR(name, kind, min, max, dflt, help) \

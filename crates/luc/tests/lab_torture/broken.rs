@@ -23,8 +23,8 @@ const ON_LUC: &str = "ordered luc";
 /// Copies are made at every commit, not only when writers are delayed: a fault in one shows.
 const ALWAYS_COPY: Replacement = (
     COMMIT,
-    "	if (!luc_copyout_is_idle(&fs->params_now, &fs->state, &in)) {\n",
-    "	fs->copies_left = S64_MAX;\n	luc_copyout_set(fs, true);\n	return;\n	if (copy_ns) {\n",
+    "	if (!fs->copyout_rests || fs->in.space_short || READ_ONCE(fs->copyout_news))\n",
+    "	fs->copies_left = S64_MAX;\n	luc_copyout_set(fs, true);\n	if (false)\n",
 );
 const COPY: &str = "	memcpy(copy, bh->b_data, bh->b_size);\n";
 const COPYOUT: &str = "kmod/copyout.c";
@@ -142,8 +142,8 @@ pub const BROKEN: [Broken; 14] = [
         ON_LUC,
         &[(
             SYNC,
-            "		mark = luc_unmark(fs);\n",
-            "		mark = luc_unmark(fs);\n		if (journal->j_committing_transaction &&\n		    journal->j_committing_transaction->t_tid == tid)\n			journal->j_commit_sequence = tid;\n",
+            "		wake = luc_arrive(fs, tid, now);\n		spin_unlock(&fs->lock);\n",
+            "		wake = luc_arrive(fs, tid, now);\n		spin_unlock(&fs->lock);\n		if (journal->j_committing_transaction &&\n		    journal->j_committing_transaction->t_tid == tid)\n			journal->j_commit_sequence = tid;\n",
         )],
     ),
     broken(
@@ -152,8 +152,8 @@ pub const BROKEN: [Broken; 14] = [
         ON_LUC,
         &[(
             COMMIT,
-            "	rcu_read_lock();\n	c.fs = luc_fs_find(journal);\n",
-            "	journal->j_flags &= ~JBD2_BARRIER;\n	rcu_read_lock();\n	c.fs = luc_fs_find(journal);\n",
+            "	rcu_read_lock_sched();\n	fs = luc_fs_find(dev);\n",
+            "	journal->j_flags &= ~JBD2_BARRIER;\n	rcu_read_lock_sched();\n	fs = luc_fs_find(dev);\n",
         )],
     ),
     broken(
@@ -162,8 +162,8 @@ pub const BROKEN: [Broken; 14] = [
         ON_LUC,
         &[(
             COMMIT,
-            "		luc_hold_sleep(c->fs, out->wake_ns);\n",
-            "		static DEFINE_SPINLOCK(held);\n\n		spin_lock(&held);\n		luc_hold_sleep(c->fs, out->wake_ns);\n		spin_unlock(&held);\n",
+            "		luc_hold_sleep(fs, out->wake_ns);\n",
+            "		static DEFINE_SPINLOCK(held);\n\n		spin_lock(&held);\n		luc_hold_sleep(fs, out->wake_ns);\n		spin_unlock(&held);\n",
         )],
     ),
     broken(
@@ -172,8 +172,8 @@ pub const BROKEN: [Broken; 14] = [
         ON_LUC,
         &[(
             COMMIT,
-            "	rcu_read_unlock();\n	reason = luc_hold_polling(c, out);\n	rcu_read_lock();\n",
-            "	reason = luc_hold_polling(c, out);\n",
+            "	rcu_read_unlock_sched();\n	*reason = luc_hold_polling(fs, journal, t);\n	rcu_read_lock_sched();\n",
+            "	*reason = luc_hold_polling(fs, journal, t);\n",
         )],
     ),
     broken(
@@ -186,7 +186,11 @@ pub const BROKEN: [Broken; 14] = [
                 "		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);\n",
                 "		schedule();\n",
             ),
-            (SYNC, "	if (complete)\n		wake_up(&fs->wait);\n", ""),
+            (
+                SYNC,
+                "	return luc_completes_batch(fs, tid);\n",
+                "	luc_completes_batch(fs, tid);\n	return false;\n",
+            ),
         ],
     ),
 ];

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The trampoline: where every hooked call arrives.
+ *
+ * It decides within a few instructions whether a call is LUC's business, and
+ * returns into the function if not, without having saved a register or stored
+ * anything: file systems that LUC is not attached to must not notice it. So it
+ * compares the address that it returns to with those that luc_dispatch() learned,
+ * follows the first argument to a device number, and looks into a bitmap of those
+ * that are attached. A hook that sync calls or commits go through is then called
+ * at once; all others, and calls from an address not yet learned, go through
+ * luc_dispatch(), which knows hooks by their addresses.
+ *
+ * An fsync goes through jbd2_complete_transaction() and jbd2_log_wait_commit(), which
+ * is the end of the former (a jump, so that both return to the same place) and has
+ * nothing to add where the former was seen: so a wait that returns to where such a
+ * one did passes, too.
+ *
+ * Two hooks run for every metadata buffer of a commit but matter only while some
+ * file system copies out: until then they are not even told apart from nothing.
+ * One sees all waits for bits while only those for one bit matter.
+ *
+ * At the entry of a function %rax, %r10 and %r11 are nobody's. The argument
+ * registers that the function does not read are nobody's, either.
+ */
+#include <linux/fs.h>
+#include <linux/spinlock.h>
+#include <asm/frame.h>
+#include <asm/ibt.h>
+#include <asm/linkage.h>
+#include <asm/nospec-branch.h>
+
+#include "entry.h"
+#include "luc.h"
+
+#ifndef CONFIG_X86_64
+#error "luc: the trampoline exists for x86-64 only"
+#endif
+
+/* Kernels that count call depth (Skylake return stuffing) want it in thunks. */
+#ifdef CALL_DEPTH_ACCOUNT
+#define LUC_DEPTH_ACCOUNT CALL_DEPTH_ACCOUNT
+#else
+#define LUC_DEPTH_ACCOUNT ""
+#endif
+
+struct luc_entry luc_entry ____cacheline_aligned_in_smp;
+
+#define LUC_FROM(hook, to)						\
+	"	cmpq luc_entry+LUC_ENTRY_" #hook "(%rip), %r11\n"	\
+	"	je " to "\n"
+
+/* In %r11: whose device? */
+#define LUC_DEV_OF_FILE							\
+	"	movq LUC_FILE_INODE(%rdi), %r11\n"			\
+	"	movq LUC_INODE_SB(%r11), %r11\n"			\
+	"	movl LUC_SB_DEV(%r11), %r11d\n"
+#define LUC_DEV_OF_JOURNAL						\
+	"	movq LUC_JOURNAL_FS_DEV(%rdi), %r11\n"			\
+	"	movl LUC_BDEV_DEV(%r11), %r11d\n"
+
+/* On to 9 if nobody of that number is attached. The number's low bits count. */
+#define LUC_IF_ATTACHED							\
+	"	movq luc_entry+LUC_ENTRY_devs(%rip), %r10\n"		\
+	"	btq %r11, %r10\n"					\
+	"	jnc 9f\n"
+
+/* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
+asm(".pushsection .text, \"ax\", @progbits\n"
+    ".balign 16\n"
+    ".type luc_trampoline, @function\n"
+    ".globl luc_trampoline\n"
+    "luc_trampoline:\n"
+    ASM_ENDBR
+    "	movq (%rsp), %r11\n"
+    LUC_FROM(write, "9f")
+    LUC_FROM(file, "9f")
+    LUC_FROM(sync_file, "1f")
+    LUC_FROM(complete, "2f")
+    LUC_FROM(wait_commit, "3f")
+    LUC_FROM(commit, "4f")
+    LUC_FROM(wait_bit, "5f")
+    LUC_FROM(fast_commit, "6f")
+    LUC_FROM(wait_locked, "6f")
+
+    "7:	pushq %rbp\n"
+    "	movq %rsp, %rbp\n"
+    LUC_DEPTH_ACCOUNT
+    "	pushq %rdi\n"
+    "	pushq %rsi\n"
+    "	pushq %rdx\n"
+    "	pushq %rcx\n"
+    "	pushq %r8\n"
+    "	pushq %r9\n"
+    "	movq %rsp, %rdi\n"
+    "	movq 8(%rbp), %rsi\n"
+    "	movq 16(%rbp), %rdx\n"
+    "	call luc_dispatch\n"
+    "	popq %r9\n"
+    "	popq %r8\n"
+    "	popq %rcx\n"
+    "	popq %rdx\n"
+    "	popq %rsi\n"
+    "	popq %rdi\n"
+    "	popq %rbp\n"
+    ASM_RET
+
+    "1:\n"
+    LUC_DEV_OF_FILE
+    LUC_IF_ATTACHED
+    FRAME_BEGIN
+    LUC_DEPTH_ACCOUNT
+    "	pushq %rdi\n"
+    "	pushq %rsi\n"
+    "	pushq %rdx\n"
+    "	pushq %rcx\n"
+    "	movl %r11d, %edi\n"
+    "	call luc_on_sync_file\n"
+    "	popq %rcx\n"
+    "	popq %rdx\n"
+    "	popq %rsi\n"
+    "	popq %rdi\n"
+    FRAME_END
+    ASM_RET
+
+    "2:\n"
+    LUC_DEV_OF_JOURNAL
+    LUC_IF_ATTACHED
+    FRAME_BEGIN
+    LUC_DEPTH_ACCOUNT
+    "	pushq %rdi\n"
+    "	pushq %rsi\n"
+    "	movl %r11d, %edx\n"
+    "	call luc_on_complete\n"
+    "	popq %rsi\n"
+    "	popq %rdi\n"
+    FRAME_END
+    ASM_RET
+
+    "3:	movq 8(%rsp), %rcx\n"
+    "	cmpq luc_entry+LUC_ENTRY_counted_from(%rip), %rcx\n"
+    "	je 9f\n"
+    LUC_DEV_OF_JOURNAL
+    LUC_IF_ATTACHED
+    FRAME_BEGIN
+    LUC_DEPTH_ACCOUNT
+    "	pushq %rdi\n"
+    "	pushq %rsi\n"
+    "	movl %r11d, %edx\n"
+    "	call luc_on_wait_commit\n"
+    "	popq %rsi\n"
+    "	popq %rdi\n"
+    FRAME_END
+    ASM_RET
+
+    "4:\n"
+    LUC_DEV_OF_JOURNAL
+    LUC_IF_ATTACHED
+    FRAME_BEGIN
+    LUC_DEPTH_ACCOUNT
+    "	pushq %rdi\n"
+    "	movl %r11d, %esi\n"
+    "	call luc_on_commit\n"
+    "	popq %rdi\n"
+    FRAME_END
+    ASM_RET
+
+    "5:	cmpl $LUC_SHADOW_BIT, %esi\n"
+    "	je 7b\n"
+    ASM_RET
+
+    "6:\n"
+    LUC_DEV_OF_JOURNAL
+    LUC_IF_ATTACHED
+    "	jmp 7b\n"
+    "9:\n"
+    ASM_RET
+    ".size luc_trampoline, .-luc_trampoline\n"
+    ".popsection\n");
+
+#define LUC_SET(name, value) \
+	asm volatile(".set " #name ", %c0" : : "i"(value))
+#define LUC_SET_ENTRY(field) \
+	LUC_SET(LUC_ENTRY_##field, offsetof(struct luc_entry, field))
+
+/* Never called: tells the assembler what the compiler knows. */
+static void __used luc_entry_layout(void)
+{
+	LUC_SET_ENTRY(write);
+	LUC_SET_ENTRY(file);
+	LUC_SET_ENTRY(sync_file);
+	LUC_SET_ENTRY(complete);
+	LUC_SET_ENTRY(wait_commit);
+	LUC_SET_ENTRY(commit);
+	LUC_SET_ENTRY(devs);
+	LUC_SET_ENTRY(counted_from);
+	LUC_SET_ENTRY(wait_bit);
+	LUC_SET_ENTRY(fast_commit);
+	LUC_SET_ENTRY(wait_locked);
+	LUC_SET(LUC_FILE_INODE, offsetof(struct file, f_inode));
+	LUC_SET(LUC_INODE_SB, offsetof(struct inode, i_sb));
+	LUC_SET(LUC_SB_DEV, offsetof(struct super_block, s_dev));
+	LUC_SET(LUC_JOURNAL_FS_DEV, offsetof(journal_t, j_fs_dev));
+	LUC_SET(LUC_BDEV_DEV, offsetof(struct block_device, bd_dev));
+	LUC_SET(LUC_SHADOW_BIT, BH_Shadow);
+	BUILD_BUG_ON(sizeof_field(struct super_block, s_dev) != 4);
+	BUILD_BUG_ON(sizeof_field(struct block_device, bd_dev) != 4);
+}
+
+/*
+ * Guards how many file systems copy out, and where the two hooks of metadata
+ * buffers are called from.
+ */
+static DEFINE_SPINLOCK(luc_quiet_lock);
+static unsigned int luc_copying;
+static unsigned long luc_quiet_write, luc_quiet_file;
+
+static void luc_quiet_set(void)
+{
+	luc_learn(&luc_entry.write, luc_copying ? 0 : luc_quiet_write);
+	luc_learn(&luc_entry.file, luc_copying ? 0 : luc_quiet_file);
+}
+
+void luc_entry_copying(bool more)
+{
+	spin_lock(&luc_quiet_lock);
+	luc_copying += more ? 1 : -1;
+	luc_quiet_set();
+	spin_unlock(&luc_quiet_lock);
+}
+
+static void luc_learn_quiet(unsigned long *quiet, unsigned long back)
+{
+	if (READ_ONCE(*quiet) == back)
+		return;
+	spin_lock(&luc_quiet_lock);
+	WRITE_ONCE(*quiet, back);
+	luc_quiet_set();
+	spin_unlock(&luc_quiet_lock);
+}
+
+void luc_learn_write(unsigned long back)
+{
+	luc_learn_quiet(&luc_quiet_write, back);
+}
+
+void luc_learn_file(unsigned long back)
+{
+	luc_learn_quiet(&luc_quiet_file, back);
+}
+
+static bool luc_patched __read_mostly;
+
+/* First come: whatever else completes transactions is rare. */
+void luc_learn_counted(unsigned long caller)
+{
+	if (!READ_ONCE(luc_entry.counted_from) && !READ_ONCE(luc_patched))
+		WRITE_ONCE(luc_entry.counted_from, caller);
+}
+
+void luc_entry_patched(void)
+{
+	if (READ_ONCE(luc_patched))
+		return;
+	WRITE_ONCE(luc_patched, true);
+	WRITE_ONCE(luc_entry.counted_from, 0);
+}
+
+/* Under luc_mutex, while no hook is registered. */
+void luc_entry_forget(void)
+{
+	const u64 devs = luc_entry.devs;
+
+	luc_entry = (struct luc_entry){ .devs = devs };
+	luc_quiet_write = 0;
+	luc_quiet_file = 0;
+	luc_patched = false;
+}

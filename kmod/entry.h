@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the trampoline compares calls with: addresses that hooked calls return to,
+ * and device numbers. Every processor reads this at each hooked call, so it is
+ * stored to only where it changes.
+ */
+#ifndef LUC_ENTRY_H
+#define LUC_ENTRY_H
+
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+struct luc_entry {
+	unsigned long write;		/* 0 while some file system copies out */
+	unsigned long file;		/* the same */
+	unsigned long sync_file;
+	unsigned long complete;
+	unsigned long wait_commit;
+	unsigned long commit;
+	u64 devs;			/* a bit for each slot of luc_table in use */
+	unsigned long counted_from;	/* waits that return here were counted */
+	/* The next line: rarely called, or by tasks that sleep. */
+	unsigned long wait_bit;
+	unsigned long fast_commit;
+	unsigned long wait_locked;
+};
+
+extern struct luc_entry luc_entry;
+extern void luc_trampoline(void *);
+
+/* The argument registers as the trampoline pushes them, last one first. */
+struct luc_regs {
+	unsigned long r9, r8, cx, dx, si, di;
+};
+
+/* In hooks.c; called by the trampoline for what it does not know. */
+void luc_dispatch(const struct luc_regs *regs, unsigned long back,
+		  unsigned long caller);
+
+static inline void luc_learn(unsigned long *from, unsigned long back)
+{
+	if (READ_ONCE(*from) != back)
+		WRITE_ONCE(*from, back);
+}
+
+void luc_learn_write(unsigned long back);
+void luc_learn_file(unsigned long back);
+
+/* A wait that was counted already returns to caller. */
+void luc_learn_counted(unsigned long caller);
+/* A livepatch has taken a hook's place: what was seen before may not be seen now. */
+void luc_entry_patched(void);
+
+void luc_entry_forget(void);
+
+#endif
