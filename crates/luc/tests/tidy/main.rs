@@ -5,6 +5,7 @@
 
 mod c_code;
 mod licences;
+mod prose;
 
 use std::collections::BTreeSet;
 use std::fs;
