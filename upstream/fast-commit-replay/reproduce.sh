@@ -50,7 +50,8 @@ for name; do
 done
 
 [ "$(id -u)" = 0 ] || die 'must run as root'
-for tool in awk cmp cp dd debugfs dmesg e2fsck fsfreeze mkfs.ext4 mktemp mount sha256sum sync truncate umount; do
+for tool in awk cmp cp dd debugfs dmesg e2fsck fsfreeze mkfs.ext4 mktemp mount sha256sum sync \
+	truncate umount; do
 	command -v "$tool" >/dev/null || die "$tool not found"
 done
 sync --help 2>&1 | grep -q FILE || die 'sync cannot sync one file; coreutils 8.24 can'
@@ -96,7 +97,7 @@ make_fs() {
 device() { awk -v dir="$work/fs" '$2 == dir { print $1 }' /proc/mounts; }
 
 # Full commit and write-back of everything.
-commit() { sync -f .; }
+commit() { sync -f . || die 'syncfs failed'; }
 
 make_files() {
 	n=0
@@ -108,20 +109,32 @@ make_files() {
 
 sum() { sha256sum <"$1" | awk '{ print $1 }'; }
 
-# fsync() of the file $1 has returned; its content is what it is now.
-promise() { promises="$promises $1=$(sum "$1")"; }
+# The file $1 is durable, with the content that it has now.
+promise() {
+	[ -e "$1" ] || die "$1 was not made"
+	promises="$promises $1=$(sum "$1")"
+}
+
+# fsync() of the file $1, which makes it durable.
+fsync() {
+	sync "$1" || die "fsync of $1 failed"
+	promise "$1"
+}
+
+finished() { wait "$1" || die 'an operation in the background failed'; }
 
 # What the disk holds now; no write is in flight.
 power_cut() { cp "$image" "$cut"; }
 
-# fsync() of $1, and the power cut just before the end of it: of the blocks that
-# it writes all are on disk but the last one. That is the fast commit's tail
-# (without fast_commit: the commit block), which is written after the others.
+# The power cut just before the end of an fsync() of $1: all blocks that it writes
+# are on disk but the last one. That is the one with the fast commit's tail
+# (without fast_commit: the commit block), written after the others.
 power_cut_within_sync() {
 	cp "$image" "$work/before"
 	sync "$1"
 	cp "$image" "$cut"
-	last=$(cmp -l "$work/before" "$cut" | awk -v block=$BLOCK '{ last = int(($1 - 1) / block) } END { print last }')
+	last=$(cmp -l "$work/before" "$cut" |
+		awk -v block=$BLOCK '{ last = int(($1 - 1) / block) } END { print last }')
 	[ -n "$last" ] || die "fsync of $1 wrote nothing"
 	dd if="$work/before" of="$cut" bs=$BLOCK skip="$last" seek="$last" count=1 conv=notrunc 2>/dev/null
 }
@@ -135,8 +148,7 @@ open_unlinked() {
 	exec 3<old
 	rm old
 	echo new >new
-	sync new
-	promise new
+	fsync new
 	power_cut
 	exec 3<&-
 }
@@ -155,16 +167,15 @@ torn_again() {
 	echo kept >kept
 	commit
 	make_files y 20
-	sync y0
+	fsync y0
 	commit
 	promise kept
-	promise y0
 	make_files x 20
 	power_cut_within_sync x0
 }
 
-# A file is made while the full commit is being written that an ineligible
-# operation asked for. The 40 files keep the two in different metadata blocks.
+# A file is made while a full commit is being written, which the rename of a
+# directory asks for. The 40 files keep the two in different metadata blocks.
 ineligible() {
 	mkdir a
 	make_files x 40
@@ -179,9 +190,9 @@ ineligible() {
 	creator=$!
 	sleep 1
 	resume
-	wait $committer $creator
-	sync d/new
-	promise d/new
+	finished $committer
+	finished $creator
+	fsync d/new
 	power_cut
 }
 
@@ -201,7 +212,8 @@ joined_write() {
 	creator=$!
 	sleep 1
 	resume
-	wait $committer $creator
+	finished $committer
+	finished $creator
 	promise d/new
 	power_cut
 }
@@ -231,7 +243,9 @@ joined_handle() {
 	committer=$!
 	sleep 1
 	resume
-	wait $writer $creator $committer
+	finished $writer
+	finished $creator
+	finished $committer
 	promise d/new
 	power_cut
 }
@@ -242,8 +256,7 @@ mkdir_and_file() {
 	commit
 	mkdir d
 	echo new >d/new
-	sync d/new
-	promise d/new
+	fsync d/new
 	power_cut
 }
 
@@ -254,8 +267,7 @@ rmdir_mkdir() {
 	rmdir d
 	mkdir e
 	echo new >e/new
-	sync e/new
-	promise e/new
+	fsync e/new
 	power_cut
 }
 
@@ -292,10 +304,10 @@ show() { head -n 60 | sed 's/^/    | /'; }
 recover() {
 	if [ -n "$repair" ]; then
 		e2fsck -p "$cut" >>"$work/said" 2>&1
-		[ $? -le 3 ] || say 'e2fsck -p gives up'
+		[ $? -lt 4 ] || say 'e2fsck -p gives up'
 	fi
-	if ! error=$(mount -t ext4 -o loop "$cut" "$work/cut" 2>&1); then
-		say "does not mount: ${error##*: }"
+	if ! mount -t ext4 -o loop "$cut" "$work/cut" 2>"$work/error"; then
+		say "does not mount: $(sed -n '1s/.*: //p' "$work/error")"
 		return
 	fi
 	for kept in $promises; do
@@ -307,7 +319,7 @@ recover() {
 		fi
 	done
 	umount "$work/cut"
-	e2fsck -fn "$cut" >>"$work/said" 2>&1 || say 'inconsistent, says e2fsck -fn'
+	e2fsck -fn "$cut" >>"$work/said" 2>&1 || say 'e2fsck -fn finds errors'
 }
 
 # $1: case, $2: features.
