@@ -97,7 +97,8 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
 	LUC_FIELD(trial_left, "commits left in this phase; outside of trials, waits until one begins") \
 	LUC_FIELD(trial_rounds, "rounds of this trial that are over: one window without holding, one with") \
-	LUC_FIELD(trial_gain_permille, "what holding gained in them, summed up") \
+	LUC_FIELD(trial_gain_permille, "throughput that holding gained in them, summed up") \
+	LUC_FIELD(trial_wait_gain_permille, "waiting that it saved in them, summed up") \
 	LUC_FIELD(trial_calls, "sync calls of this window; sync events where calls are not seen") \
 	LUC_FIELD(seen_calls, "sync calls at the last close") \
 	LUC_FIELD(trial_writes, "journal handles of this window") \
@@ -107,7 +108,6 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
 	LUC_FIELD(trial_free_writes_milli, "journal handles per second without holding, thousandths") \
 	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
-	LUC_FIELD(trial_free_bursts, "1 if there was a pause in the window without holding") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
 	LUC_FIELD(trial_stay, "commits that the last verdict holds for") \
 	LUC_FIELD(integral_milli, "sum of errors") \
