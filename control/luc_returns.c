@@ -78,6 +78,9 @@ static void end_lone(struct luc_returns *r)
 
 #define WHOLE 65536u		/* a share of one */
 #define LEARN_SHIFT 4		/* a call changes the share by a sixteenth */
+_Static_assert((WHOLE - LUC_RETURNS_ALL_NEEDLESS) >> LEARN_SHIFT == 0 &&
+	       (WHOLE - LUC_RETURNS_ALL_NEEDLESS + 1) >> LEARN_SHIFT == 1,
+	       "it is the least share that one more such call does not change");
 
 /* One more sync call ended: with a wait for a commit, or without any. */
 static void learn(struct luc_returns *r, int waited)
@@ -141,6 +144,23 @@ void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 		learn(r, 0);
 	s->entered = tid;
 	s->syncing = 1;
+}
+
+int luc_returns_repeats(const struct luc_returns *r, luc_u32 task, luc_u32 tid)
+{
+	const struct luc_returns_slot *s;
+	const struct luc_returns_cohort *c = &r->cohort[tid & (LUC_RETURNS_COHORTS - 1)];
+
+	if (!task)
+		task = 1;
+	s = &r->slot[slot_of(task)];
+	if (!luc_returns_all_needless(r) || s->task != task || !s->syncing ||
+	    s->entered != tid)
+		return 0;
+	if (r->lone)
+		return r->lone == task;
+	/* Its cohort counts it, and somebody else is away, so that nobody becomes lone. */
+	return c->key == key_of(tid) && c->syncing && r->away != 1;
 }
 
 static int LUC_RARE arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid)

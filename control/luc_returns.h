@@ -60,6 +60,23 @@ struct luc_returns {
  */
 void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid);
 
+/* The share of sync calls without a wait, once nothing but such calls was seen. */
+#define LUC_RETURNS_ALL_NEEDLESS 65521u
+
+/* Cheap: without this, no call repeats another one. */
+static inline int luc_returns_all_needless(const struct luc_returns *r)
+{
+	return r->needless >= LUC_RETURNS_ALL_NEEDLESS;
+}
+
+/*
+ * Whether luc_returns_enter() of the same would change nothing: the task's last call
+ * began with the same newest transaction and needed no commit, and neither do, but
+ * for a few in a thousand, the calls of anybody. On many processors such calls are
+ * worth no line that all of them write. Only reads.
+ */
+int luc_returns_repeats(const struct luc_returns *r, luc_u32 task, luc_u32 tid);
+
 /*
  * Task begins to wait for transaction tid. Returns 1 if it is a new member of
  * that transaction's cohort, 0 if it was counted already. All-zero memory is a

@@ -27,6 +27,7 @@
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
+#include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 
@@ -62,6 +63,28 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_sh
 	       freezing(current);
 }
 
+/* Knobs were set, or sync calls counted that were no news to the estimator. */
+static noinline void luc_commit_news(struct luc_fs *fs)
+{
+	s64 sum = 0;
+	int cpu;
+
+	/* First: whatever comes from here on says so again. */
+	WRITE_ONCE(fs->news, false);
+	smp_mb();
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(fs->repeats, cpu));
+	spin_lock(&fs->lock);
+	fs->calls += sum - fs->repeats_seen;
+	if (fs->params_new) {
+		fs->params_now = fs->params;
+		fs->params_new = false;
+		fs->copyout_rests = false;
+	}
+	spin_unlock(&fs->lock);
+	fs->repeats_seen = sum;
+}
+
 static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journal,
 					     const transaction_t *t)
 {
@@ -72,14 +95,11 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 
 	in->space_short = space_short;
 	in->writes = atomic_read(&t->t_handle_count);
+	if (READ_ONCE(fs->news))
+		luc_commit_news(fs);
 	spin_lock(&fs->lock);
 	/* Behind the lock: no event of this batch is later. */
 	in->now_ns = ktime_get_ns();
-	if (fs->params_new) {
-		fs->params_now = fs->params;
-		fs->params_new = false;
-		fs->copyout_rests = false;
-	}
 	in->events = luc_events_of(fs, tid);
 	in->calls = fs->calls;
 	if (in->events) {

@@ -44,7 +44,7 @@
 #define LUC_DEPTH_ACCOUNT ""
 #endif
 
-struct luc_entry luc_entry ____cacheline_aligned_in_smp;
+struct luc_entry luc_entry;
 
 #define LUC_FROM(hook, to)						\
 	"	cmpq luc_entry+LUC_ENTRY_" #hook "(%rip), %r11\n"	\

@@ -7,6 +7,7 @@
 #ifndef LUC_ENTRY_H
 #define LUC_ENTRY_H
 
+#include <linux/cache.h>
 #include <linux/compiler.h>
 #include <linux/types.h>
 
@@ -23,7 +24,7 @@ struct luc_entry {
 	unsigned long wait_bit;
 	unsigned long fast_commit;
 	unsigned long wait_locked;
-};
+} ____cacheline_aligned_in_smp;
 
 extern struct luc_entry luc_entry;
 extern void luc_trampoline(void *);

@@ -11,6 +11,7 @@
 #include <linux/buffer_head.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -19,7 +20,9 @@
 #include "luc.h"
 
 DEFINE_MUTEX(luc_mutex);
-struct hlist_head luc_table[LUC_TABLE_SLOTS];
+/* Whole lines: every hook of an attached file system reads one. */
+struct hlist_head luc_table[LUC_TABLE_SLOTS] ____cacheline_aligned_in_smp;
+static_assert(sizeof(luc_table) % SMP_CACHE_BYTES == 0);
 static LIST_HEAD(luc_list);
 static struct workqueue_struct *luc_wq;
 /* Entries off the table whose sysfs folder may still be there; under luc_mutex. */
@@ -63,6 +66,7 @@ static void luc_fs_release(struct kobject *kobj)
 	struct luc_fs *fs = container_of(kobj, struct luc_fs, kobj);
 
 	luc_copyout_set(fs, false);
+	free_percpu(fs->repeats);
 	kvfree(fs);
 }
 
@@ -141,6 +145,11 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 
 	if (!fs)
 		return NULL;
+	fs->repeats = alloc_percpu(s64);
+	if (!fs->repeats) {
+		kvfree(fs);
+		return NULL;
+	}
 	fs->dev = dev;
 	fs->params = *params;
 	fs->params_now = *params;

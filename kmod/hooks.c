@@ -99,7 +99,8 @@ struct luc_hook {
 
 /* Changed under luc_mutex while luc_ops is not registered. */
 static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
-static struct ftrace_ops luc_ops;
+/* Read at each hooked call while another tracer is there, too. */
+static struct ftrace_ops luc_ops __read_mostly;
 static bool luc_registered;
 
 /* What luc_hooks_fire() waits for, and whether it was seen to. */

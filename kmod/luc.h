@@ -45,18 +45,23 @@
  * only ever touched inside a hook that was handed it.
  */
 struct luc_fs {
-	/* Every hook of every processor reads this line; it hardly ever changes. */
+	/*
+	 * Every hook of every processor reads this line; it hardly ever changes.
+	 * crates/luc/tests/lab_lines.rs looks that nothing else is on it.
+	 */
 	struct hlist_node node;		/* luc_table, under luc_mutex and RCU */
 	dev_t dev;
 	bool gone;			/* off the table; under luc_mutex */
 	bool copy_now;			/* the commit under way copies out ... */
+	s64 __percpu *repeats;		/* sync calls that the estimator knows already */
 
 	/*
 	 * Guards the next block, which is written at each sync call. Taken in task
 	 * context only, never nested.
 	 */
 	spinlock_t lock ____cacheline_aligned_in_smp;
-	bool params_new;		/* changed since params_now was taken */
+	bool news;			/* the next commit is to look at these two: */
+	bool params_new;		/* params changed since params_now was taken */
 	u32 batch_tid;			/* transaction that events belong to ... */
 	bool batch_known;		/* ... once there was one */
 	bool batch_same_task;		/* opened by the task that synced last */
@@ -65,7 +70,7 @@ struct luc_fs {
 	s64 first_event_ns;
 	s64 last_event_ns;
 	s64 after_first_ns;		/* how long after it all came, summed up */
-	s64 calls;			/* sync calls begun */
+	s64 calls;			/* sync calls begun; of repeats, those seen */
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
@@ -90,6 +95,7 @@ struct luc_fs {
 	s64 write_delay_ns_seen;
 	s64 writes_saved_seen;
 	s64 copy_ns_seen;
+	s64 repeats_seen;		/* on all processors when last looked */
 	s64 copies_left;		/* copy_now: so many more buffers */
 	s64 closed_events;		/* of the last commit */
 	bool copying;			/* the last COPYOUT step said so */

@@ -125,6 +125,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	spin_lock(&fs->lock);
 	*luc_knob_slot(&fs->params, index) = value;
 	fs->params_new = true;
+	WRITE_ONCE(fs->news, true);
 	spin_unlock(&fs->lock);
 	return count;
 }

@@ -112,6 +112,7 @@ need bc bc
 need ldd libc-bin
 need clang clang
 need pkg-config pkg-config
+need pahole dwarves
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
 if [ "${1:-}" = --kernel ]; then

@@ -81,6 +81,7 @@ unsafe extern "C" {
     ) -> PidTerms;
     pub(crate) fn luc_returns_arrive(returns: *mut u64, task: u32, tid: u32) -> c_int;
     pub(crate) fn luc_returns_enter(returns: *mut u64, task: u32, tid: u32);
+    pub(crate) fn luc_returns_repeats(returns: *const u64, task: u32, tid: u32) -> c_int;
     pub(crate) fn luc_returns_expected(returns: *const u64, tid: u32, syncing: *mut i64) -> i64;
 }
 

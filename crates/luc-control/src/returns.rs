@@ -4,7 +4,7 @@ use crate::ffi;
 
 /// Who is likely to come: remembers for each task the transaction that it last
 /// waited for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returns {
     // struct luc_returns, opaque; u64 for its alignment.
     memory: Vec<u64>,
@@ -38,6 +38,12 @@ impl Returns {
     pub fn enter(&mut self, task: u32, tid: u32) {
         // SAFETY: as in arrive.
         unsafe { ffi::luc_returns_enter(self.memory.as_mut_ptr(), task, tid) }
+    }
+
+    /// Whether [`enter`](Self::enter) of the same would change nothing.
+    pub fn repeats(&self, task: u32, tid: u32) -> bool {
+        // SAFETY: as in arrive; the callee only reads.
+        unsafe { ffi::luc_returns_repeats(self.memory.as_ptr(), task, tid) != 0 }
     }
 
     /// A task begins to wait for transaction `tid`. True if it is new there,

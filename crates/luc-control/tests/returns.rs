@@ -233,3 +233,41 @@ fn calls_that_need_no_commit_count_for_less_and_less() {
     }
     assert_eq!(returns.syncing(30), 8);
 }
+
+/// One step of a few tasks: whose, begins a call or waits, transactions since the last step.
+fn steps() -> impl Strategy<Value = Vec<(u32, bool, u32)>> {
+    let step = (1_u32..6, proptest::bool::weighted(0.2), 0_u32..40);
+    let step = step.prop_map(|(task, waits, ahead)| (task, waits, ahead.saturating_sub(38)));
+    proptest::collection::vec(step, 1..1500)
+}
+
+proptest! {
+    #[test]
+    fn a_repeated_call_would_change_nothing(steps in steps(), quiet in 1_u32..6) {
+        let mut returns = Returns::new();
+        let mut tid = 10;
+        let enter = |returns: &mut Returns, task, tid| {
+            let before = returns.clone();
+            returns.enter(task, tid);
+            !before.repeats(task, tid) || before == *returns
+        };
+        for (task, waits, ahead) in steps {
+            tid += ahead;
+            if waits {
+                returns.arrive(task, tid);
+            } else {
+                prop_assert!(enter(&mut returns, task, tid), "{task} {tid}");
+            }
+        }
+        // Nobody needs a commit any more: soon all calls are repeats.
+        for _ in 0..200 {
+            for task in 1..=quiet {
+                prop_assert!(enter(&mut returns, task, tid), "{task} {tid}");
+            }
+        }
+        for task in 1..=quiet {
+            prop_assert!(returns.repeats(task, tid), "{task} of {quiet}");
+            prop_assert!(!returns.repeats(task, tid + 1) && !returns.repeats(task + 5, tid));
+        }
+    }
+}

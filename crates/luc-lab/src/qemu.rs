@@ -62,6 +62,8 @@ pub struct Machine<'a> {
     pub seed: u64,
     /// Added to the kernel command line.
     pub extra_command_line: &'a str,
+    /// Plugin that counts lines, see [`crate::lines`].
+    pub line_counter: Option<&'a Path>,
 }
 
 /// The program found on this machine.
@@ -135,6 +137,7 @@ pub struct Vm {
     console: File,
     channel: File,
     stderr: File,
+    lines: File,
 }
 
 impl Vm {
@@ -153,6 +156,7 @@ impl Vm {
         channel
             .set_len(CHANNEL_BYTES as u64)
             .map_err(LabError::io("size", "shared memory"))?;
+        let lines = memory_file("lines")?;
         let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
         let mut command = Command::new(&qemu.program);
         command.args(arguments(
@@ -161,17 +165,21 @@ impl Vm {
             &path(&console),
             &path(&channel),
         ));
+        if let Some(plugin) = machine.line_counter {
+            let option = format!("{},out={}", plugin.display(), path(&lines));
+            command.args(["-plugin", &option]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let errors = stderr
             .try_clone()
             .map_err(LabError::io("share", "error output"))?;
         command.stderr(errors);
-        let shared: Vec<OwnedFd> = [&image, &console, &channel]
+        let shared: Vec<OwnedFd> = [&image, &console, &channel, &lines]
             .into_iter()
             .map(|file| file.as_fd().try_clone_to_owned())
             .collect::<std::io::Result<_>>()
             .map_err(LabError::io("share", "memory files"))?;
-        let numbers = [image.as_raw_fd(), console.as_raw_fd(), channel.as_raw_fd()];
+        let numbers = [&image, &console, &channel, &lines].map(AsRawFd::as_raw_fd);
         let parent = rustix::process::getpid();
         let keep = move || {
             for (file, number) in shared.iter().zip(numbers) {
@@ -197,6 +205,7 @@ impl Vm {
             console,
             channel,
             stderr,
+            lines,
         })
     }
 
@@ -254,6 +263,11 @@ impl Vm {
         }
     }
 
+    /// What the plugin that counts lines has written.
+    pub fn lines(&self) -> String {
+        read_all(&self.lines)
+    }
+
     /// All QEMU has printed to its standard error.
     pub fn errors(&self) -> String {
         read_all(&self.stderr)
@@ -267,7 +281,7 @@ impl Drop for Vm {
 }
 
 /// Files are made close-on-exec, so that no other child inherits them; this
-/// child keeps its three under the numbers QEMU was told.
+/// child keeps its four under the numbers QEMU was told.
 fn keep_open(file: &OwnedFd, number: i32) -> std::io::Result<()> {
     debug_assert_ne!(file.as_raw_fd(), number);
     // SAFETY: after fork the number still belongs to the original file, which

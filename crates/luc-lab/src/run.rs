@@ -11,6 +11,7 @@ use crate::error::{LabError, Result};
 use crate::fetch::{self, KernelTree};
 use crate::image::{GuestFile, Image, LUC_MODULE_PATH, without_debug_info};
 use crate::kernels::KernelList;
+use crate::lines::{self, LineGroup};
 use crate::log::{self, AllowList, LogProblem};
 use crate::module::build_disk_module;
 use crate::modules::Modules;
@@ -77,6 +78,8 @@ pub struct RunSpec {
     pub out_dir: Option<PathBuf>,
     /// Binary that is process 1 in the guest; this program itself by default.
     pub binary: Option<PathBuf>,
+    /// Count the memory lines that move between processors; not in virtual time.
+    pub count_lines: bool,
     /// Kernel log lines that are expected.
     pub allow: AllowList,
 }
@@ -105,6 +108,7 @@ impl RunSpec {
             timeout_host_s: 600,
             out_dir: None,
             binary: None,
+            count_lines: false,
             allow: AllowList::default(),
         })
     }
@@ -125,6 +129,12 @@ impl RunSpec {
                 format!("at least {MEMORY_MIB_MIN} MiB are needed"),
             ));
         }
+        if self.count_lines && self.virtual_time {
+            return bad(
+                "counting lines",
+                "QEMU tells no processors apart in virtual time",
+            );
+        }
         if self.luc_module_load.is_some() && self.luc_module.is_none() {
             return bad("module", "there is none to load");
         }
@@ -143,6 +153,8 @@ pub struct RunResult {
     pub kernel_log: String,
     /// What was printed on the console.
     pub console: String,
+    /// Memory lines, where they were counted: the groups in order.
+    pub lines: Vec<LineGroup>,
     /// Lines of the kernel log that should not be there.
     pub log_problems: Vec<LogProblem>,
     /// Debian version of the kernel.
@@ -219,6 +231,10 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
     progress.stage("making the guest image");
     let initramfs = image(&cache, spec, &kernel, progress)?;
     let boot = boot_file(&cache, &kernel)?;
+    let counter = spec
+        .count_lines
+        .then(|| lines::plugin(&cache))
+        .transpose()?;
     let command_line = format!("{} {}", kernel_spec.cmdline, spec.kernel_cmdline_extra);
     let machine = Machine {
         kernel: &boot,
@@ -227,6 +243,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
         icount_shift: spec.virtual_time.then_some(shift),
         seed: spec.seed,
         extra_command_line: command_line.trim(),
+        line_counter: counter.as_deref(),
     };
     let mut starts = 0;
     let (vm, finished, host_time) = loop {
@@ -250,6 +267,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
     let (head, boot_host_time) = finished?;
     let (report, files, kernel_log) = unpack(&vm.payload(head.payload_len)?)?;
     let result = RunResult {
+        lines: lines::parse(&vm.lines())?,
         log_problems: log::problems(&kernel_log, &spec.allow),
         report,
         files,

@@ -55,11 +55,13 @@ pub enum Part {
     Tracing,
     /// What `luc trace model` says of a recording, beside what LUC gives
     Model,
+    /// Fsyncs without a commit on 1, 2, 4 and 8 virtual processors in host time; only if asked for
+    Scaling,
 }
 
 impl Part {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::CreateFsync,
         Self::WriteDelay,
         Self::Burst,
@@ -70,6 +72,7 @@ impl Part {
         Self::Disks,
         Self::Tracing,
         Self::Model,
+        Self::Scaling,
     ];
 
     /// Whether it is measured on one virtual processor only: it counts instructions, or asks a
@@ -95,7 +98,7 @@ pub struct MatrixArgs {
     /// model have one
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 4], value_parser = clap::value_parser!(u32).range(1..=64))]
     pub smp: Vec<u32>,
-    /// Parts to measure [default: all]
+    /// Parts to measure [default: all but scaling]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub only: Vec<Part>,
     /// Policies to measure beside stock and LUC in create-fsync, write-delay and workloads: static,
@@ -114,7 +117,12 @@ pub struct MatrixArgs {
 impl MatrixArgs {
     /// The parts asked for, in the order they are shown.
     pub fn parts(&self) -> Vec<Part> {
-        let wanted = |part: &Part| self.only.is_empty() || self.only.contains(part);
+        // In host time no two runs are alike.
+        let always = |part: &Part| *part != Part::Scaling;
+        let wanted = |part: &Part| match self.only.as_slice() {
+            [] => always(part),
+            only => only.contains(part),
+        };
         Part::ALL.into_iter().filter(wanted).collect()
     }
 }

@@ -62,6 +62,7 @@ pub fn plan(args: &DemoArgs) -> Vec<Job> {
             kernel: args.kernel.clone(),
             cpu_mips,
             vcpus: 1,
+            virtual_time: true,
             cells,
         });
     };

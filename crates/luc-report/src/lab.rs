@@ -92,6 +92,7 @@ fn spec(job: &Job) -> luc_lab::error::Result<RunSpec> {
         .collect::<luc_lab::error::Result<_>>()?;
     let mut spec = RunSpec::new(&job.kernel, cells)?;
     spec.vcpus = job.vcpus;
+    spec.virtual_time = job.virtual_time;
     let memory_mib = job.cells.iter().map(Measurement::memory_mib);
     spec.memory_mib = memory_mib.fold(spec.memory_mib, u32::max);
     Ok(spec)

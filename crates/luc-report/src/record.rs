@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use luc_workload::{BenchReport, Latency, Outcome, Times};
+use luc_workload::{BenchReport, Latency, Outcome, ScalingStep, Times};
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Measurement, Mode};
@@ -193,6 +193,7 @@ impl Record {
             Outcome::Mdtest(r) => r.phases.first()?.total_per_s,
             Outcome::FsyncStorm(r) => r.fsyncs_per_s,
             Outcome::FsyncCost(r) => r.committed.usual_ns,
+            Outcome::Scaling(r) => r.steps.last()?.calls_per_s,
         })
     }
 
@@ -251,7 +252,7 @@ impl Record {
             Outcome::Iozone(r) => &r.fsync,
             Outcome::Mdtest(r) => &r.fsync,
             Outcome::FsyncStorm(r) => &r.fsync,
-            Outcome::FsyncCost(_) => &NO_SYNCS,
+            Outcome::FsyncCost(_) | Outcome::Scaling(_) => &NO_SYNCS,
         }
     }
 
@@ -283,6 +284,14 @@ impl Record {
             commit,
             buffer: large.zip(commit).map(|(large, one)| (large - one) / more),
         })
+    }
+
+    /// What so many threads of the workload `scaling` did.
+    pub fn scaling_step(&self, threads: u32) -> Option<&ScalingStep> {
+        let Outcome::Scaling(result) = &self.report.outcome else {
+            return None;
+        };
+        result.steps.iter().find(|step| step.threads == threads)
     }
 
     /// The gain of the main figure that the model foretells for LUC.

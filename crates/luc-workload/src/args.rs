@@ -20,6 +20,8 @@ pub enum Bench {
     WriteBurst(WriteBurst),
     /// One thread measures the processor time of an fsync with and without its commit
     FsyncCost(FsyncCost),
+    /// Threads on processors of their own fsync what is committed, as fast as they can
+    Scaling(Scaling),
     /// Processes create, stat and touch files, phase by phase (`metarates`)
     Metarates(Metarates),
     /// Children each write a new file, and the first to finish stops the clocks (`iozone`)
@@ -205,6 +207,32 @@ pub struct FsyncCost {
     /// Metadata buffers of the large commits
     #[arg(long, value_name = "N", default_value_t = 129, value_parser = clap::value_parser!(u32).range(2..=256))]
     pub buffers: u32,
+}
+
+/// Arguments of the workload `scaling`.
+///
+/// For each number of threads in turn: every thread gets a processor and a file of its own, and
+/// fsyncs the file, which is committed, over and over. Such a call waits for no disk, so N threads
+/// make N times the calls of one unless they contend for memory.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Numbers of threads, one after the other; without it 1, 2, 4 and so on, up to the number of
+    /// processors
+    #[arg(long, short = 't', value_name = "N,...", value_delimiter = ',', value_parser = threads())]
+    pub threads: Vec<u32>,
+    /// Measure each number of threads for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Measure this many calls of each thread instead of a time
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.2, value_parser = warmup_s)]
+    pub warmup_s: f64,
 }
 
 pub(crate) fn threads() -> clap::builder::RangedI64ValueParser<u32> {

@@ -7,6 +7,7 @@
 //! | [`Burst`] | do fsyncs that arrive close together share one commit |
 //! | [`WriteBurst`] | do writes that arrive close together block behind each other's commits |
 //! | [`FsyncCost`] | how much processor time does a lone fsync take, and how much its commit |
+//! | [`Scaling`] | how many fsyncs that need no commit can N processors make |
 //! | [`Metarates`] | how many files per second can N processes create, stat and touch |
 //! | [`Iozone`] | how fast can N children write new files while all of them write |
 //! | [`Mdtest`] | the same as Metarates in a tree of directories, and unlink |
@@ -42,6 +43,7 @@ mod fsync_storm;
 mod iozone;
 mod journal;
 mod latency;
+mod marks;
 mod mdtest;
 mod metarates;
 mod micro_args;
@@ -50,6 +52,7 @@ mod phases;
 mod processes;
 mod random;
 mod report;
+mod scaling;
 mod scratch;
 mod stop;
 mod usage;
@@ -58,7 +61,7 @@ mod worker;
 mod write_burst;
 mod write_delay;
 
-pub use args::{Bench, Burst, Common, CreateFsync, FsyncCost, WriteBurst, WriteDelay};
+pub use args::{Bench, Burst, Common, CreateFsync, FsyncCost, Scaling, WriteBurst, WriteDelay};
 pub use burst::BurstResult;
 pub use create_fsync::CreateFsyncResult;
 pub use error::{Result, WorkloadError};
@@ -72,6 +75,7 @@ pub use metarates::MetaratesResult;
 pub use micro_args::{FsyncStorm, Gaps, Iozone, Mdtest, Metarates, StormOp, Target};
 pub use phases::PhaseResult;
 pub use report::{BenchReport, Outcome, SCHEMA};
+pub use scaling::{ScalingResult, ScalingStep};
 pub use stop::Stop;
 pub use write_burst::WriteBurstResult;
 pub use write_delay::WriteDelayResult;
@@ -90,6 +94,7 @@ impl Bench {
             Self::Burst(args) => burst::run(args, stop),
             Self::WriteBurst(args) => write_burst::run(args, stop),
             Self::FsyncCost(args) => fsync_cost::run(args, stop),
+            Self::Scaling(args) => scaling::run(args, stop),
             Self::Metarates(args) => metarates::run(args, stop),
             Self::Iozone(args) => iozone::run(args, stop),
             Self::Mdtest(args) => mdtest::run(args, stop),
@@ -106,6 +111,7 @@ impl Bench {
             Self::Burst(args) => args.common.json,
             Self::WriteBurst(args) => args.common.json,
             Self::FsyncCost(args) => args.common.json,
+            Self::Scaling(args) => args.common.json,
             Self::Metarates(args) => args.target.json,
             Self::Iozone(args) => args.target.json,
             Self::Mdtest(args) => args.target.json,

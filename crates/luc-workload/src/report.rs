@@ -10,7 +10,7 @@ use crate::fsync_cost::Times;
 use crate::wml::WmlResult;
 use crate::{
     BurstResult, CreateFsyncResult, FsyncCostResult, FsyncStormResult, IozoneResult, JournalCounts,
-    Latency, MdtestResult, MetaratesResult, WriteBurstResult, WriteDelayResult,
+    Latency, MdtestResult, MetaratesResult, ScalingResult, WriteBurstResult, WriteDelayResult,
 };
 
 /// Name and version of the JSON form. The number grows when a field changes its meaning or goes.
@@ -51,6 +51,8 @@ pub enum Outcome {
     WriteBurst(WriteBurstResult),
     /// Of `fsync-cost`.
     FsyncCost(FsyncCostResult),
+    /// Of `scaling`.
+    Scaling(ScalingResult),
     /// Of `metarates`.
     Metarates(MetaratesResult),
     /// Of `iozone`.
@@ -165,6 +167,10 @@ impl fmt::Display for BenchReport {
                 format!("fsync-cost, {} operations each", r.args.ops),
                 &r.args.common.dir,
             ),
+            Outcome::Scaling(r) => (
+                "scaling, fsyncs without a commit".to_owned(),
+                &r.args.common.dir,
+            ),
             Outcome::Metarates(r) => (r.title(), &r.args.target.dir),
             Outcome::Iozone(r) => (r.title(), &r.args.target.dir),
             Outcome::Mdtest(r) => (r.title(), &r.args.target.dir),
@@ -179,6 +185,7 @@ impl fmt::Display for BenchReport {
             Outcome::Burst(r) => r.lines(&mut lines)?,
             Outcome::WriteBurst(r) => r.lines(&mut lines)?,
             Outcome::FsyncCost(r) => r.lines(&mut lines)?,
+            Outcome::Scaling(r) => r.lines(&mut lines)?,
             Outcome::Metarates(r) => r.lines(&mut lines)?,
             Outcome::Iozone(r) => r.lines(&mut lines)?,
             Outcome::Mdtest(r) => r.lines(&mut lines)?,
@@ -327,5 +334,26 @@ impl FsyncCostResult {
         lines.line("journal's thread", known(self.commit))?;
         let buffers = format!("  {} buffers", self.args.buffers);
         lines.line(&buffers, known(self.commit_buffers))
+    }
+}
+
+impl ScalingResult {
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        for step in &self.steps {
+            let to_one = step
+                .to_one_thread
+                .map_or(String::new(), |ratio| format!(", {ratio:.2} of one alone"));
+            lines.line(
+                &format!("threads: {}", step.threads),
+                format!(
+                    "{:.0} calls/s each ({:.0} to {:.0}){to_one}; {:.0} calls/s together",
+                    step.thread_calls_per_s,
+                    step.thread_calls_per_s_min,
+                    step.thread_calls_per_s_max,
+                    step.calls_per_s
+                ),
+            )?;
+        }
+        Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod costs;
 mod disks;
 mod loops;
 mod model;
+mod scaling;
 mod tracing;
 mod workloads;
 
@@ -84,6 +85,11 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
             };
             plan_host(args, host, has, &mut jobs);
         }
+    }
+    if parts.contains(&Part::Scaling) {
+        let vcpus = scaling::VCPUS;
+        let hosts = args.kernels.iter().map(|kernel| Host { kernel, vcpus });
+        jobs.extend(hosts.map(|host| scaling::job(host, args.repeats)));
     }
     jobs
 }
@@ -209,6 +215,7 @@ pub fn document(records: &Records) -> (Document, Tally) {
         costs::overhead_section(records, &alone, &mut tally),
         costs::instructions_section(records, &alone),
         cost::section_of(records, &alone, &mut tally),
+        scaling::section_of(records, hosts),
         workloads::section(records, hosts, &mut tally),
         workloads::policies_section(records, hosts),
         disks::section(records, hosts, &mut tally),
@@ -295,6 +302,7 @@ impl Host<'_> {
             kernel: self.kernel.to_owned(),
             cpu_mips,
             vcpus: self.vcpus,
+            virtual_time: true,
             cells,
         }
     }

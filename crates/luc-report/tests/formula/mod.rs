@@ -67,6 +67,7 @@ pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
         Bench::Burst(args) => ("burst", serde_json::to_value(args)),
         Bench::WriteBurst(args) => ("write-burst", serde_json::to_value(args)),
         Bench::FsyncCost(args) => ("fsync-cost", serde_json::to_value(args)),
+        Bench::Scaling(args) => ("scaling", serde_json::to_value(args)),
         Bench::Metarates(args) => ("metarates", serde_json::to_value(args)),
         Bench::Iozone(args) => ("iozone", serde_json::to_value(args)),
         other => panic!("the lab does not measure {other:?}"),
@@ -219,6 +220,19 @@ impl Formula {
                 let body = json!({"clean": times(1200.0 + extra), "committed": times(6e4 + extra * 4.0),
                     "commit": times(5e4 + extra * 2.0), "commit_buffers": times(5e4 + extra * 2.0 + of_buffers)});
                 (body, 800.0)
+            }
+            Load::Scaling { .. } => {
+                let step = |threads: u32| {
+                    let slower = match cell.mode {
+                        Mode::Luc => 0.98,
+                        _ => 1.0,
+                    };
+                    let each = 1e5 * slower * jitter / f64::from(threads.max(2)) * 2.0;
+                    json!({"threads": threads, "calls": 40_000, "calls_per_s": each * f64::from(threads),
+                        "thread_calls_per_s": each, "thread_calls_per_s_min": each, "thread_calls_per_s_max": each,
+                        "to_one_thread": 2.0 / f64::from(threads.max(2))})
+                };
+                (json!({"steps": [1, 2, 4, 8].map(step)}), 160_000.0)
             }
             load => real_workload(load, cell.mode, gain(1.26) * jitter, latency),
         };

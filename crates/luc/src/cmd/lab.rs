@@ -8,7 +8,8 @@ use luc_lab::cache::Cache;
 use luc_lab::image::{Content, GuestFile};
 use luc_lab::kernels::KernelStatus;
 use luc_lab::{
-    AllowList, Cell, DiskSpec, KernelList, LabError, RunResult, RunSpec, Status, Step, StepResult,
+    AllowList, Cell, DiskSpec, KernelList, LabError, LineGroup, RunResult, RunSpec, Status, Step,
+    StepResult,
 };
 use serde_json::json;
 
@@ -98,6 +99,9 @@ pub struct RunArgs {
     /// Run in host time, CPUs in parallel: for stress, never repeatable
     #[arg(long)]
     real_time: bool,
+    /// Count the memory lines that move between virtual CPUs at each call of `luc bench scaling`
+    #[arg(long, requires = "real_time")]
+    lines: bool,
     /// Seed of all randomness in the guest
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -206,6 +210,7 @@ impl RunArgs {
         spec.cpu_mips = self.cpu_mips;
         spec.vcpus = self.smp;
         spec.virtual_time = !self.real_time;
+        spec.count_lines = self.lines;
         spec.memory_mib = self.memory_mib;
         spec.modules.clone_from(&self.modules);
         spec.kernel_cmdline_extra = self.cmdline.clone().unwrap_or_default();
@@ -258,6 +263,7 @@ fn run_guest(args: &RunArgs, context: &mut Context) -> Result<(), Failure> {
             "kernel_version": result.kernel_version,
             "qemu_version": result.qemu_version,
             "report": result.report,
+            "lines": result.lines,
             "log_problems": result.log_problems,
         });
         super::print_json(context, &report)?;
@@ -266,11 +272,46 @@ fn run_guest(args: &RunArgs, context: &mut Context) -> Result<(), Failure> {
             context.out.write_all(step.stdout.as_bytes())?;
             context.err.write_all(step.stderr.as_bytes())?;
         }
+        if args.lines {
+            print_lines(&result.lines, context)?;
+        }
     }
     if let Some(failed) = steps().find(|step| !step.success()) {
         return Err(command_failure(failed));
     }
     verdict(&result)
+}
+
+/// A row for each group of calls; figures are those of one call.
+fn print_lines(groups: &[LineGroup], context: &mut Context) -> Result<(), Failure> {
+    let rows: Vec<[String; 6]> = (1..)
+        .zip(groups)
+        .map(|(number, group): (u32, _)| {
+            let per_call = |sum| format!("{:.1}", group.per_call(sum));
+            let lost = match group.lost {
+                0 => String::new(),
+                lost => format!(" (at least: {lost} accesses were not counted)"),
+            };
+            [
+                number.to_string(),
+                group.processors.to_string(),
+                group.calls.to_string(),
+                per_call(group.touched),
+                per_call(group.written),
+                per_call(group.moved) + &lost,
+            ]
+        })
+        .collect();
+    let heads = [
+        "group",
+        "CPUs",
+        "calls",
+        "lines used",
+        "written",
+        "moved, per call",
+    ];
+    units::table(context.out, heads, &rows)?;
+    Ok(())
 }
 
 /// The exit status of the command comes first: it is what was asked for. Of a

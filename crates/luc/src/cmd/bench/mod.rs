@@ -80,6 +80,7 @@ fn name(bench: &Bench) -> &'static str {
         Bench::Burst(_) => "burst",
         Bench::WriteBurst(_) => "write-burst",
         Bench::FsyncCost(_) => "fsync-cost",
+        Bench::Scaling(_) => "scaling",
         Bench::Metarates(_) => "metarates",
         Bench::Iozone(_) => "iozone",
         Bench::Mdtest(_) => "mdtest",

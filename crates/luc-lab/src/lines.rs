@@ -1,0 +1,125 @@
+//! Which memory lines move between processors: a plugin of QEMU counts them (`lab/lines/lines.c`,
+//! which defines what is counted).
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::cache::Cache;
+use crate::error::{LabError, Result};
+use crate::fetch::capture;
+
+/// The plugin's sources: name and text. The first is what is compiled.
+const SOURCES: [(&str, &str); 2] = [
+    ("lines.c", include_str!("../../../lab/lines/lines.c")),
+    (
+        "qemu_plugin.h",
+        include_str!("../../../lab/lines/qemu_plugin.h"),
+    ),
+];
+const PLUGIN: &str = "lines.so";
+
+/// Calls of one load under one condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineGroup {
+    /// Processors that made calls.
+    pub processors: u32,
+    /// Calls of all of them.
+    pub calls: u64,
+    /// Lines that the calls of a processor usually use, summed over the processors; so the next two.
+    pub touched: u32,
+    /// Those of them that they write.
+    pub written: u32,
+    /// Those that move to the processor at each call.
+    pub moved: u32,
+    /// Accesses for which there was no room: the figures are too small then.
+    pub lost: u64,
+    /// The lines that move.
+    pub moving: Vec<MovingLine>,
+}
+
+/// A line that processors write and others use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovingLine {
+    /// A virtual address of it.
+    pub at: String,
+    /// Address of an instruction that writes it.
+    pub by: String,
+    /// Processors that use it.
+    pub touch: u32,
+    /// Processors that write it.
+    pub write: u32,
+}
+
+impl LineGroup {
+    /// A sum over the processors, for one call of one of them.
+    pub fn per_call(&self, sum: u32) -> f64 {
+        f64::from(sum) / f64::from(self.processors.max(1))
+    }
+}
+
+/// Compiles the plugin, once for each state of its sources.
+///
+/// # Errors
+/// Without a compiler, and what the compiler says.
+pub(crate) fn plugin(cache: &Cache) -> Result<PathBuf> {
+    let mut hash = Sha256::new();
+    for (_, text) in SOURCES {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    let digest = u64::from_be_bytes(hash.finalize()[..8].try_into().unwrap_or_default());
+    let entry = cache.entry(&format!("lines/{digest:016x}"), |dir| {
+        for (name, text) in SOURCES {
+            let path = dir.join(name);
+            fs::write(&path, text).map_err(LabError::io("write", path))?;
+        }
+        let options = [
+            "-std=gnu11",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            "-fvisibility=hidden",
+        ];
+        let mut cc = Command::new("cc");
+        cc.current_dir(dir).args(options);
+        cc.args(["-o", PLUGIN, SOURCES[0].0]);
+        capture(&mut cc, "gcc").map(drop)
+    })?;
+    Ok(entry.join(PLUGIN))
+}
+
+/// What the plugin has written: a group on each line.
+///
+/// # Errors
+/// When it is nothing of the kind.
+pub(crate) fn parse(text: &str) -> Result<Vec<LineGroup>> {
+    text.lines()
+        .map(|line| {
+            serde_json::from_str(line)
+                .map_err(|e| LabError::BadResults(format!("counted lines {line:?}: {e}")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_read() {
+        let text = "{\"processors\":2,\"calls\":9,\"moving\":[{\"at\":\"0x40\",\"by\":\"0x1\",\"touch\":2,\
+                    \"write\":1}],\"touched\":30,\"written\":11,\"moved\":2,\"lost\":0}\n";
+        let groups = parse(text).unwrap();
+        let group = &groups[0];
+        assert_eq!((groups.len(), group.moving[0].write), (1, 1));
+        assert!((group.per_call(group.written) - 5.5).abs() < 1e-9);
+        assert!(parse("{}").is_err() && parse("").unwrap().is_empty());
+    }
+}

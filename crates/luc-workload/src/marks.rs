@@ -1,0 +1,61 @@
+//! Marks that an emulator can see and a processor does not.
+//!
+//! Around its measured calls a workload executes long no-ops whose displacement, which a no-op does
+//! not use, says what begins or ends. `lab/lines/lines.c` counts what lies between them; without
+//! it they cost a cycle.
+
+/// What a no-op says.
+#[derive(Clone, Copy, Debug)]
+pub enum Mark {
+    /// A measured call begins.
+    Begin,
+    /// It has ended.
+    End,
+    /// All calls since the last such mark were one load under one condition.
+    Group,
+}
+
+/// Executes the no-op of this mark: `nopl mark(%rax)`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub fn mark(mark: Mark) {
+    macro_rules! nop {
+        ($displacement:literal) => {{
+            // SAFETY: seven bytes that every x86-64 processor decodes as one instruction, which
+            // changes neither registers, flags nor memory. Without `nomem`, so that the compiler
+            // moves no access across it.
+            unsafe {
+                std::arch::asm!(
+                    concat!(".byte 0x0f, 0x1f, 0x80\n.long ", $displacement),
+                    options(nostack, preserves_flags)
+                );
+            }
+        }};
+    }
+    match mark {
+        Mark::Begin => nop!("0x4c554301"),
+        Mark::End => nop!("0x4c554302"),
+        Mark::Group => nop!("0x4c554303"),
+    }
+}
+
+/// The emulated processors are x86-64.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn mark(_: Mark) {}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn both_sides_mean_the_same_no_ops() {
+        let counter = include_str!("../../../lab/lines/lines.c");
+        let here = include_str!("marks.rs");
+        for name in ["Begin", "End", "Group"] {
+            let (_, rest) = here
+                .split_once(&format!("Mark::{name} => nop!(\""))
+                .expect("a mark");
+            let (number, _) = rest.split_once('"').expect("its number");
+            let there = format!("MARK_{} = {number},", name.to_uppercase());
+            assert!(counter.contains(&there), "{there}");
+        }
+    }
+}

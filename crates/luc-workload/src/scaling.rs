@@ -1,0 +1,277 @@
+//! Workload `scaling`: how many fsyncs that need no commit can N processors make.
+//!
+//! Such an fsync touches nothing but memory, so what keeps N processors from N times the calls of
+//! one is memory that their calls share. Each thread has a processor and a file of its own.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{now_ns, seconds_ns};
+use crate::crew::{self, Observed, Schedule, Window};
+use crate::dir::{Dir, Name};
+use crate::journal::Journal;
+use crate::marks::{Mark, mark};
+use crate::report::{BenchReport, Outcome, per_second};
+use crate::scratch::{Scratch, allow_descriptors};
+use crate::usage::Usage;
+use crate::{Result, Scaling, Stop, WorkloadError};
+
+/// Result of the workload `scaling`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingResult {
+    /// The arguments it ran with.
+    pub args: Scaling,
+    /// In the order in which they ran.
+    pub steps: Vec<ScalingStep>,
+}
+
+/// What one number of threads did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingStep {
+    /// Threads, each on a processor of its own.
+    pub threads: u32,
+    /// Calls that ended within the measurement, of all threads.
+    pub calls: u64,
+    /// Calls per second of all threads together.
+    pub calls_per_s: f64,
+    /// Calls per second of one thread, on average.
+    pub thread_calls_per_s: f64,
+    /// Of the slowest thread.
+    pub thread_calls_per_s_min: f64,
+    /// Of the fastest thread.
+    pub thread_calls_per_s_max: f64,
+    /// The average over that of one thread alone; `None` where one thread alone did not run before.
+    pub to_one_thread: Option<f64>,
+}
+
+/// One thread's processor and file.
+struct Place<'a> {
+    cpu: usize,
+    dir: &'a Dir,
+    file: OwnedFd,
+    number: u64,
+}
+
+struct Thread {
+    calls: u64,
+    /// When it stopped.
+    ended_ns: u64,
+    /// How long it was measured.
+    measured_ns: u64,
+}
+
+pub fn run(args: &Scaling, stop: &Stop) -> Result<BenchReport> {
+    let cpus = cpus()?;
+    let counts = thread_counts(&args.threads, cpus.len())?;
+    let most = counts.iter().copied().max().unwrap_or(1);
+    allow_descriptors(most as usize, u64::from(most) + 1)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
+    let dir = scratch.subdir("files")?;
+    let journal = Journal::below(scratch.path());
+    let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
+    let before = read();
+    let (mut steps, mut elapsed_ns) = (Vec::with_capacity(counts.len()), 0);
+    for threads in counts {
+        let (step, step_ns) = step(args, &cpus[..threads as usize], (&scratch, &dir), stop)?;
+        elapsed_ns += step_ns;
+        steps.push(step);
+        if stop.is_set() {
+            break;
+        }
+    }
+    let after = read();
+    drop(dir);
+    scratch.remove()?;
+    compare(&mut steps);
+    let fsyncs = steps.iter().map(|step| step.calls).sum();
+    let observed = Observed {
+        journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
+        cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
+    };
+    let result = ScalingResult {
+        args: args.clone(),
+        steps,
+    };
+    Ok(BenchReport::new(
+        Outcome::Scaling(result),
+        fsyncs,
+        elapsed_ns,
+        stop.is_set(),
+        observed,
+    ))
+}
+
+/// The processors that this process may run on.
+fn cpus() -> Result<Vec<usize>> {
+    let set = sched_getaffinity(None)
+        .map_err(|e| WorkloadError::call("read the processors of", "this process", e))?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
+        .collect())
+}
+
+/// As asked for; else 1, 2, 4 and so on, and all.
+fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
+    let all = u32::try_from(cpus).unwrap_or(u32::MAX);
+    if let Some(&most) = asked.iter().find(|&&threads| threads > all) {
+        return Err(WorkloadError::Arguments(format!(
+            "each thread needs a processor of its own: {most} are asked for, {all} may be used"
+        )));
+    }
+    if !asked.is_empty() {
+        return Ok(asked.to_vec());
+    }
+    let powers = (0..u32::BITS).map(|shift| 1 << shift);
+    let mut counts: Vec<u32> = powers.take_while(|&threads| threads < all).collect();
+    counts.push(all);
+    Ok(counts)
+}
+
+/// One number of threads: a thread for each of these processors. Returns how long it measured, too.
+fn step(
+    args: &Scaling,
+    cpus: &[usize],
+    (scratch, dir): (&Scratch, &Dir),
+    stop: &Stop,
+) -> Result<(ScalingStep, u64)> {
+    let mut places = Vec::with_capacity(cpus.len());
+    for (&cpu, number) in cpus.iter().zip(0..) {
+        let mut name = Name::new();
+        let name = name.set(number);
+        let file = dir.creat(name)?;
+        dir.write(&file, name, b"x")?;
+        places.push(Place {
+            cpu,
+            dir,
+            file,
+            number,
+        });
+    }
+    let window = Window {
+        warmup_ns: seconds_ns(args.warmup_s),
+        length_ns: args.ops.is_none().then(|| seconds_ns(args.seconds)),
+    };
+    let body = |place: Place<'_>, schedule, failed: &Stop| {
+        pin(place.cpu)?;
+        let mut name = Name::new();
+        place.calls(name.set(place.number), schedule, args.ops, [stop, failed])
+    };
+    // The crew syncs the file system before the common start, so all files are committed.
+    let (results, schedule, _) = crew::run(places, window, scratch, stop, body)?;
+    mark(Mark::Group);
+    let ended_ns = results.iter().map(|thread| thread.ended_ns);
+    let elapsed_ns = schedule.measured_ns(window, stop.is_set(), ended_ns);
+    Ok((ScalingStep::of(&results, elapsed_ns), elapsed_ns))
+}
+
+fn pin(cpu: usize) -> Result<()> {
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only)
+        .map_err(|e| WorkloadError::call("choose the processor of", "a thread", e))
+}
+
+impl Place<'_> {
+    /// Fsyncs the file until time or number of calls is up. A call is counted if it began behind the
+    /// warm-up, and ended in time where a time is asked for.
+    fn calls(
+        &self,
+        name: &CStr,
+        schedule: Schedule,
+        ops: Option<u64>,
+        stops: [&Stop; 2],
+    ) -> Result<Thread> {
+        let mut calls = 0;
+        let mut now = now_ns();
+        while now < schedule.until_ns
+            && ops != Some(calls)
+            && !stops.iter().any(|stop| stop.is_set())
+        {
+            let counts = now >= schedule.from_ns;
+            if counts {
+                mark(Mark::Begin);
+            }
+            self.dir.fsync(&self.file, name)?;
+            if counts {
+                mark(Mark::End);
+            }
+            now = now_ns();
+            calls += u64::from(counts && now <= schedule.until_ns);
+        }
+        Ok(Thread {
+            calls,
+            ended_ns: now,
+            measured_ns: now.min(schedule.until_ns).saturating_sub(schedule.from_ns),
+        })
+    }
+}
+
+impl ScalingStep {
+    fn of(threads: &[Thread], elapsed_ns: u64) -> Self {
+        let calls = threads.iter().map(|thread| thread.calls).sum();
+        let rates = || threads.iter().map(|t| per_second(t.calls, t.measured_ns));
+        let calls_per_s = per_second(calls, elapsed_ns);
+        Self {
+            // No more than there are processors.
+            threads: u32::try_from(threads.len()).unwrap_or(u32::MAX),
+            calls,
+            calls_per_s,
+            thread_calls_per_s: calls_per_s / threads.len().max(1) as f64,
+            thread_calls_per_s_min: rates().reduce(f64::min).unwrap_or(0.0),
+            thread_calls_per_s_max: rates().reduce(f64::max).unwrap_or(0.0),
+            to_one_thread: None,
+        }
+    }
+}
+
+/// Each step with the last one before it of one thread, itself included.
+fn compare(steps: &mut [ScalingStep]) {
+    let mut alone = None;
+    for step in steps {
+        if step.threads == 1 {
+            alone = Some(step.thread_calls_per_s);
+        }
+        let alone = alone.filter(|&rate| rate > 0.0);
+        step.to_one_thread = alone.map(|rate| step.thread_calls_per_s / rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ScalingStep, Thread, compare, thread_counts};
+
+    #[test]
+    fn threads_double_up_to_all_processors() {
+        let counts = |cpus| thread_counts(&[], cpus).expect("possible");
+        assert_eq!(counts(1), [1]);
+        assert_eq!(counts(2), [1, 2]);
+        assert_eq!(counts(6), [1, 2, 4, 6]);
+        assert_eq!(thread_counts(&[3, 1], 3).expect("possible"), [3, 1]);
+        let error = thread_counts(&[1, 4], 2).expect_err("too many").to_string();
+        assert!(error.contains("4 are asked for, 2 may"), "{error}");
+    }
+
+    #[test]
+    fn a_step_is_compared_with_one_thread() {
+        let second = 1_000_000_000;
+        let thread = |calls| Thread {
+            calls,
+            ended_ns: second,
+            measured_ns: second,
+        };
+        let mut steps = [
+            ScalingStep::of(&[thread(8), thread(4)], second),
+            ScalingStep::of(&[thread(20)], 2 * second),
+            ScalingStep::of(&[thread(3), thread(2)], second),
+        ];
+        compare(&mut steps);
+        let shown = steps.map(|s| (s.threads, s.thread_calls_per_s, s.to_one_thread));
+        assert_eq!(
+            shown,
+            [(2, 6.0, None), (1, 10.0, Some(1.0)), (2, 2.5, Some(0.25))]
+        );
+    }
+}

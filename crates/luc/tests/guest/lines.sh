@@ -1,0 +1,16 @@
+# Fsyncs that need no commit, on all processors at once; the lab counts the memory
+# lines that their calls move.
+. /t/lib.sh
+
+calls() {
+	yes "calls: $1" luc bench scaling --threads "$(nproc)" --ops 400 --warmup-s 1 /mnt/0
+}
+
+calls stock
+yes "on elsewhere" luc on /mnt/1
+calls elsewhere
+yes "off" luc off --all --unload
+yes "on" luc on /mnt/0
+calls LUC
+yes "off" luc off --all --unload
+finish
