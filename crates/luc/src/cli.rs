@@ -81,6 +81,11 @@ impl Verb {
         }
     }
 
+    /// Whether it runs a command that must get its signals as if it ran alone.
+    pub fn runs_a_command(&self) -> bool {
+        matches!(self, Verb::Trace(verb) if verb.runs_a_command())
+    }
+
     /// Whether it changes the terminal, which must be given back whatever ends it.
     pub fn takes_the_terminal(&self) -> bool {
         matches!(self, Verb::Top(args) if args.takes_the_terminal())

@@ -99,6 +99,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn watched(verb: &cli::Verb) -> Result<Stop, Failure> {
     if verb.takes_the_terminal() {
         Ok(Stop::on_interrupt_after(cmd::top::give_back_at_once)?)
+    } else if verb.runs_a_command() {
+        Ok(Stop::on_interrupt_with_command()?)
     } else if verb.minds_interrupts() {
         Ok(Stop::on_interrupt()?)
     } else {

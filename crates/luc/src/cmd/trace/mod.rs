@@ -48,6 +48,17 @@ pub enum Verb {
     Export(export::Args),
 }
 
+impl Verb {
+    /// True if it ends with a command that it runs.
+    pub fn runs_a_command(&self) -> bool {
+        match self {
+            Verb::Record(args) => args.runs_a_command(),
+            Verb::Count(args) => args.runs_a_command(),
+            _ => false,
+        }
+    }
+}
+
 /// Runs the verb.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
     match verb {
