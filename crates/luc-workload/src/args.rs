@@ -1,10 +1,9 @@
 //! What a workload can be told, as command-line arguments that are also part of its result.
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use crate::Folder;
 use crate::micro_args::{FsyncStorm, Iozone, Mdtest, Metarates};
 
 /// One workload with its arguments.
@@ -33,12 +32,12 @@ pub enum Bench {
     Worker,
 }
 
-/// Arguments that every workload has.
-#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Arguments that every workload has: where to run and how to print.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Common {
-    /// Directory on the file system to test; a sub-directory of it is used and removed
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
+    /// Where to run.
+    #[command(flatten)]
+    pub dir: Folder,
     /// Keep the files instead of removing them at the end
     #[arg(long)]
     pub keep: bool,

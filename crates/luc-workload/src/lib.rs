@@ -37,6 +37,7 @@ mod crew;
 mod dir;
 mod error;
 mod file_phase;
+mod folder;
 mod fsync_cost;
 mod fsync_storm;
 mod iozone;
@@ -62,6 +63,7 @@ pub use args::{Bench, Burst, Common, CreateFsync, FsyncCost, WriteBurst, WriteDe
 pub use burst::BurstResult;
 pub use create_fsync::CreateFsyncResult;
 pub use error::{Result, WorkloadError};
+pub use folder::Folder;
 pub use fsync_cost::{FsyncCostResult, Times};
 pub use fsync_storm::FsyncStormResult;
 pub use iozone::IozoneResult;
@@ -69,7 +71,7 @@ pub use journal::JournalCounts;
 pub use latency::Latency;
 pub use mdtest::MdtestResult;
 pub use metarates::MetaratesResult;
-pub use micro_args::{FsyncStorm, Gaps, Iozone, Mdtest, Metarates, StormOp, Target};
+pub use micro_args::{FsyncStorm, Gaps, Iozone, Mdtest, Metarates, StormOp};
 pub use phases::PhaseResult;
 pub use report::{BenchReport, Outcome, SCHEMA};
 pub use stop::Stop;
@@ -100,17 +102,21 @@ impl Bench {
 
     /// Whether the user asked for JSON instead of text.
     pub fn json(&self) -> bool {
-        match self {
-            Self::CreateFsync(args) => args.common.json,
-            Self::WriteDelay(args) => args.common.json,
-            Self::Burst(args) => args.common.json,
-            Self::WriteBurst(args) => args.common.json,
-            Self::FsyncCost(args) => args.common.json,
-            Self::Metarates(args) => args.target.json,
-            Self::Iozone(args) => args.target.json,
-            Self::Mdtest(args) => args.target.json,
-            Self::FsyncStorm(args) => args.target.json,
-            Self::Worker => false,
-        }
+        self.common().is_some_and(|common| common.json)
+    }
+
+    fn common(&self) -> Option<&Common> {
+        Some(match self {
+            Self::CreateFsync(args) => &args.common,
+            Self::WriteDelay(args) => &args.common,
+            Self::Burst(args) => &args.common,
+            Self::WriteBurst(args) => &args.common,
+            Self::FsyncCost(args) => &args.common,
+            Self::Metarates(args) => &args.common,
+            Self::Iozone(args) => &args.common,
+            Self::Mdtest(args) => &args.common,
+            Self::FsyncStorm(args) => &args.common,
+            Self::Worker => return None,
+        })
     }
 }

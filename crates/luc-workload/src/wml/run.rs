@@ -289,7 +289,7 @@ fn timing(plan: &Plan) -> Result<Timing> {
 fn empty(source: &str, overrides: &[(String, String)], options: &WmlOptions) -> WmlResult {
     WmlResult {
         source: source.to_owned(),
-        dir: options.dir.clone(),
+        dir: options.dir.to_path_buf(),
         overrides: overrides.to_vec(),
         seed: (!options.filebench_generator).then_some(options.seed),
         ops_wanted: options.ops,
