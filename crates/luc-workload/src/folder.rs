@@ -25,7 +25,8 @@ impl clap::Args for Folder {
                 .value_parser(ValueParser::path_buf())
         };
         let [positional, option] = IDS;
-        let help = "Directory on the file system to test; a sub-directory of it is used and removed";
+        let help =
+            "Directory on the file system to test; a sub-directory of it is used and removed";
         command
             .arg(arg(positional).help(help))
             .arg(arg(option).long("dir").help("The same as DIR"))

@@ -29,6 +29,8 @@
 // Names end with their unit, so many of them look alike.
 #![allow(clippy::similar_names, clippy::struct_field_names)]
 
+use std::time::Duration;
+
 mod args;
 mod burst;
 mod clock;
@@ -103,6 +105,24 @@ impl Bench {
     /// Whether the user asked for JSON instead of text.
     pub fn json(&self) -> bool {
         self.common().is_some_and(|common| common.json)
+    }
+
+    /// How long it takes; `None` where that shows only when it is over.
+    pub fn length(&self) -> Option<Duration> {
+        let seconds =
+            |warmup_s: f64, seconds: f64| Some(Duration::from_secs_f64(warmup_s + seconds));
+        let bursts = |warmup: u32, bursts: u32, period_ms: u32| {
+            let bursts = u64::from(warmup) + u64::from(bursts);
+            Some(Duration::from_millis(bursts * u64::from(period_ms)))
+        };
+        match self {
+            Self::CreateFsync(args) if args.ops.is_none() => seconds(args.warmup_s, args.seconds),
+            Self::WriteDelay(args) => seconds(args.warmup_s, args.seconds),
+            Self::FsyncStorm(args) => seconds(args.warmup_s, args.seconds),
+            Self::Burst(args) => bursts(args.warmup_bursts, args.bursts, args.period_ms),
+            Self::WriteBurst(args) => bursts(args.warmup_bursts, args.bursts, args.period_ms),
+            _ => None,
+        }
     }
 
     fn common(&self) -> Option<&Common> {

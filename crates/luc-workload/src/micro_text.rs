@@ -189,7 +189,10 @@ impl FsyncStormResult {
     }
 
     pub(crate) fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        lines.line("throughput", format!("{:.1} fsyncs/s ({} fsyncs)", self.fsyncs_per_s, self.fsyncs))?;
+        lines.line(
+            "throughput",
+            format!("{:.1} fsyncs/s ({} fsyncs)", self.fsyncs_per_s, self.fsyncs),
+        )?;
         lines.line("arrivals", self.arrivals)?;
         lines.line(
             "served",

@@ -177,7 +177,10 @@ impl fmt::Display for BenchReport {
             Outcome::Iozone(r) => (r.title(), &*r.args.common.dir),
             Outcome::Mdtest(r) => (r.title(), &*r.args.common.dir),
             Outcome::FsyncStorm(r) => (r.title(), &*r.args.common.dir),
-            Outcome::Wml(r) => (format!("{}, {} threads", r.source, r.threads), r.dir.as_path()),
+            Outcome::Wml(r) => (
+                format!("{}, {} threads", r.source, r.threads),
+                r.dir.as_path(),
+            ),
         };
         writeln!(f, "{title}, in {}", dir.display())?;
         let mut lines = Lines(f);

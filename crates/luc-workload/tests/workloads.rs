@@ -64,7 +64,10 @@ fn counted_operations_are_exact() {
 #[test]
 fn few_inodes_are_enough() {
     with_tmpfs("size=16m,nr_inodes=600", |dir| {
-        for words in ["create-fsync -t 3 --ops 500", "create-fsync -t 3 --ops 500 --own-dirs"] {
+        for words in [
+            "create-fsync -t 3 --ops 500",
+            "create-fsync -t 3 --ops 500 --own-dirs",
+        ] {
             let report = bench(words, dir).run(&Stop::new()).expect("inodes suffice");
             let Outcome::CreateFsync(result) = &report.outcome else {
                 panic!("wrong workload");
@@ -91,9 +94,14 @@ fn one_throughput_is_printed() {
         "iozone -t 2 -T",
     ] {
         let text = run(words).to_string();
-        let lines = text.lines().filter(|line| line.starts_with("  throughput "));
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("  throughput "));
         assert_eq!(lines.count(), 1, "{text}");
-        for line in text.lines().filter(|line| line.contains("file creation rate")) {
+        for line in text
+            .lines()
+            .filter(|line| line.contains("file creation rate"))
+        {
             assert!(line.contains("the sum over threads"), "{line}");
         }
     }
@@ -102,8 +110,15 @@ fn one_throughput_is_printed() {
 #[test]
 fn the_directory_is_given_in_either_way() {
     let verbs = [
-        "create-fsync", "write-delay", "burst", "write-burst", "fsync-cost", "metarates", "iozone",
-        "mdtest", "fsync-storm",
+        "create-fsync",
+        "write-delay",
+        "burst",
+        "write-burst",
+        "fsync-cost",
+        "metarates",
+        "iozone",
+        "mdtest",
+        "fsync-storm",
     ];
     for verb in verbs {
         let parse = |words: &[&str]| {
@@ -112,7 +127,10 @@ fn the_directory_is_given_in_either_way() {
         };
         let positional = parse(&["/srv"]).expect("as DIR");
         assert_eq!(positional, parse(&["--dir", "/srv"]).expect("as --dir"));
-        assert!(parse(&[]).is_err() && parse(&["/srv", "--dir", "/srv"]).is_err(), "{verb}");
+        assert!(
+            parse(&[]).is_err() && parse(&["/srv", "--dir", "/srv"]).is_err(),
+            "{verb}"
+        );
     }
 }
 
@@ -279,7 +297,7 @@ fn a_full_file_system_is_one_line_and_leaves_nothing() {
         assert!(fs::read_dir(dir).expect("readable").next().is_none());
     });
     with_tmpfs("nr_inodes=20", |dir| {
-        let error = bench("metarates --procs 2 --files 30", dir)
+        let error = bench("burst -t 2 --period-ms 1 --bursts 40", dir)
             .run(&Stop::new())
             .expect_err("20 inodes are soon used");
         assert_eq!(error.raw_os_error(), Some(28), "{error}");
