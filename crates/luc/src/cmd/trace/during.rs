@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use super::failed;
 use crate::Context;
 use crate::exit::Failure;
+use crate::progress::Bar;
 
 /// How often the end of a command is looked for that cannot be waited for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -36,10 +37,16 @@ pub fn during(
             state: "the command was not started".into(),
         });
     }
+    // A command has the terminal for itself.
+    let bar = command.is_empty().then(|| match limit {
+        Some(limit) => Bar::wait("tracing", limit),
+        None => Bar::wait_or_work("tracing until Ctrl-C", None),
+    });
     let mut child = start(command)?;
     context.stop.command_runs(child.is_some());
     let result = watch(child.as_mut(), begin, limit, pause, context, &mut each);
     context.stop.command_runs(false);
+    drop(bar);
     result
 }
 

@@ -42,13 +42,9 @@ fn luc_with_a_command() {
         stop: Stop::on_interrupt_with_command().expect("handlers"),
     };
     let command = ["sh", "-c", COMMAND].map(String::from);
-    let status = during(
-        &command,
-        None,
-        Duration::from_millis(100),
-        &context,
-        || Ok(()),
-    );
+    let status = during(&command, None, Duration::from_millis(100), &context, || {
+        Ok(())
+    });
     let status = status.expect("it ran").expect("it ended");
     fs::write("status", status.to_string()).expect("written");
 }
