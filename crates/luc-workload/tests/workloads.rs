@@ -135,6 +135,24 @@ fn the_directory_is_given_in_either_way() {
 }
 
 #[test]
+fn lengths_are_known_beforehand_where_time_ends_the_run() {
+    let length = |words: &str| bench(words, Path::new("/srv")).length();
+    let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+    assert_eq!(
+        length("create-fsync --seconds 2 --warmup-s 0.5"),
+        seconds(2.5)
+    );
+    assert_eq!(length("write-delay --seconds 2 --warmup-s 0"), seconds(2.0));
+    assert_eq!(
+        length("burst --period-ms 100 --bursts 30 --warmup-bursts 5"),
+        seconds(3.5)
+    );
+    // The time that counted operations take shows when it is over.
+    assert_eq!(length("create-fsync --ops 10"), None);
+    assert_eq!(length("metarates"), None);
+}
+
+#[test]
 fn bursts_are_exact() {
     let report = run("burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2");
     let Outcome::Burst(result) = report.outcome else {
