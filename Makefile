@@ -88,6 +88,10 @@ install:
 	$(LUC) man --out $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(LUC) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/luc
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	$(LUC) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_luc
+	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(LUC) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/luc.fish
 
 install-dkms:
 	install -d $(DKMS_DIR)

@@ -108,6 +108,7 @@ pub fn document(records: &Records) -> Document {
         throughput_section(records),
         write_delay_section(records),
     ];
+    let gains = Gains::of(records);
     Document {
         title: "LUC: what journal commits cost, and what steering them gives back".to_owned(),
         intro: format!(
@@ -118,7 +119,9 @@ pub fn document(records: &Records) -> Document {
              the measurements, with nothing configured."
         ),
         sections,
-        verdict: verdict(records),
+        verdict: verdict(&gains),
+        lead: gains.sentences(),
+        foot: records.foot(),
     }
 }
 
@@ -242,6 +245,7 @@ fn burst_section(records: &Records) -> Section {
                 by.chart(&format!("Bursts of {threads} fsyncs"), "files per second")
             })
             .collect(),
+        page_charts: Vec::new(),
         table: Table {
             headings: headings(&[
                 "threads",
@@ -253,6 +257,7 @@ fn burst_section(records: &Records) -> Section {
                 "LUC/stock",
             ]),
             left: 0,
+            deciding: Some(6),
             groups: named()
                 .map(|(by, threads)| {
                     let name = threads.to_string();
@@ -280,6 +285,7 @@ fn write_burst_section(records: &Records) -> Section {
                the disk is done; blocked means longer than 1.5 ms."
             .to_owned(),
         charts: vec![by.chart("Bursts of 16 writers", "time to write 16 KB, ms")],
+        page_charts: Vec::new(),
         table: Table {
             headings: headings(&[
                 "threads",
@@ -291,6 +297,7 @@ fn write_burst_section(records: &Records) -> Section {
                 "LUC/stock",
             ]),
             left: 0,
+            deciding: Some(6),
             groups: vec![SPEEDS.map(|mips| by.row(mips, "16", form, false)).into()],
         },
     }
@@ -344,6 +351,7 @@ fn throughput_section(records: &Records) -> Section {
                metadata changes that slept, by LUC's own count, which stock does not have."
             .to_owned(),
         charts: Vec::new(),
+        page_charts: DISKS.map(|disk| policies_chart(records, disk)).into(),
         table: Table {
             headings: headings(&[
                 "disk",
@@ -358,8 +366,34 @@ fn throughput_section(records: &Records) -> Section {
                 "writes delayed",
             ]),
             left: 3,
+            deciding: Some(4),
             groups,
         },
+    }
+}
+
+/// The column of ratios to stock on one disk, over the threads.
+fn policies_chart(records: &Records, (disk, warmup_ms, measure_ms): (&str, u32, u32)) -> Chart {
+    let ratio = |threads: u32, mode: Mode| {
+        let load = Load::CreateFsync {
+            threads,
+            measure_ms,
+            warmup_ms,
+        };
+        let rate = |mode| first(records, 1000, disk, mode, &load).and_then(Record::main_figure);
+        quotient(rate(mode), rate(Mode::Stock))
+    };
+    Chart {
+        title: format!("Throughput on {disk}"),
+        x_label: "threads".to_owned(),
+        y_label: "times stock".to_owned(),
+        x: THREADS.map(|threads| threads.to_string()).into(),
+        lines: POLICIES
+            .map(|mode| Line {
+                name: mode.name().to_owned(),
+                y: THREADS.map(|threads| ratio(threads, mode)).into(),
+            })
+            .into(),
     }
 }
 
@@ -391,20 +425,29 @@ fn write_delay_section(records: &Records) -> Section {
                fsyncs. Disk 4ms:1, 1000 MIPS. Delayed means longer than 1 ms."
             .to_owned(),
         charts: Vec::new(),
+        page_charts: Vec::new(),
         table: Table {
             headings: headings(&["policy", "writes/s", "to stock", "writes delayed"]),
             left: 1,
+            deciding: Some(2),
             groups: vec![POLICIES.map(row).into()],
         },
     }
 }
 
-/// The last line: what was gained, in plain words, from the figures alone.
-fn verdict(records: &Records) -> String {
-    let mut parts = Vec::new();
-    let best = DISKS
-        .iter()
-        .flat_map(|&(disk, warmup_ms, measure_ms)| {
+/// What was gained, from the figures alone; what was not measured is missing.
+struct Gains {
+    /// Of the cell that gained most: throughput and fsyncs per commit to stock's, disk, threads.
+    best: Option<(f64, f64, &'static str, u32)>,
+    /// Rate of bursts at eight times the speed to that at the lowest: stock's, LUC's.
+    speed: Option<(f64, f64)>,
+    /// Share of small writes that were delayed: stock's, LUC's.
+    delayed: Option<(f64, f64)>,
+}
+
+impl Gains {
+    fn of(records: &Records) -> Self {
+        let cells = DISKS.iter().flat_map(|&(disk, warmup_ms, measure_ms)| {
             THREADS.map(|threads| {
                 let load = Load::CreateFsync {
                     threads,
@@ -418,10 +461,59 @@ fn verdict(records: &Records) -> String {
                 let batch = quotient(each(Mode::Luc), each(Mode::Stock))?;
                 Some((ratio, batch, disk, threads))
             })
-        })
-        .flatten()
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((ratio, batch, disk, threads)) = best {
+        });
+        let by = BySpeed {
+            records,
+            disk: "4ms:1",
+            load: burst(4),
+        };
+        let change = |mode| {
+            let rate = |mips| by.value(mips, mode, Record::main_figure);
+            quotient(rate(1000), rate(125))
+        };
+        let load = write_delay_load();
+        let delayed = |mode| first(records, 1000, "4ms:1", mode, &load).and_then(Record::bad_share);
+        Self {
+            best: cells.flatten().max_by(|a, b| a.0.total_cmp(&b.0)),
+            speed: change(Mode::Stock).zip(change(Mode::Luc)),
+            delayed: delayed(Mode::Stock).zip(delayed(Mode::Luc)),
+        }
+    }
+
+    /// The top of the page: a sentence each.
+    fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if let Some((ratio, _, disk, threads)) = self.best {
+            sentences.push(if ratio > 1.0 {
+                format!(
+                    "LUC made up to {ratio:.2} times as many files durable per second \
+                     ({threads} threads, disk {disk})."
+                )
+            } else {
+                format!("Throughput did not grow: it was at best {ratio:.2} times stock's.")
+            });
+        }
+        if let Some((stock, luc)) = self.speed {
+            let (stock, luc) = (faster(stock), faster(luc));
+            sentences.push(format!(
+                "A processor eight times as fast made bursts of 4 fsyncs {stock} on stock and \
+                 {luc} with LUC."
+            ));
+        }
+        if let Some((stock, luc)) = self.delayed {
+            let (stock, luc) = (number::percent(stock), number::percent(luc));
+            sentences.push(format!(
+                "Commits delayed {stock} of the small writes on stock and {luc} with LUC."
+            ));
+        }
+        sentences
+    }
+}
+
+/// The last line of the text: what was gained, in plain words.
+fn verdict(gains: &Gains) -> String {
+    let mut parts = Vec::new();
+    if let Some((ratio, batch, disk, threads)) = gains.best {
         parts.push(if ratio > 1.0 {
             format!(
                 "the same kernel on the same disk made up to {ratio:.2} times as many files \
@@ -432,25 +524,14 @@ fn verdict(records: &Records) -> String {
             format!("throughput did not grow (at best {ratio:.2} times stock)")
         });
     }
-    let by = BySpeed {
-        records,
-        disk: "4ms:1",
-        load: burst(4),
-    };
-    let change = |mode| {
-        let rate = |mips| by.value(mips, mode, Record::main_figure);
-        quotient(rate(1000), rate(125))
-    };
-    if let (Some(stock), Some(luc)) = (change(Mode::Stock), change(Mode::Luc)) {
+    if let Some((stock, luc)) = gains.speed {
         parts.push(format!(
             "a processor eight times as fast made bursts of 4 fsyncs {} on stock and {} with LUC",
             faster(stock),
             faster(luc)
         ));
     }
-    let load = write_delay_load();
-    let delayed = |mode| first(records, 1000, "4ms:1", mode, &load).and_then(Record::bad_share);
-    if let (Some(stock), Some(luc)) = (delayed(Mode::Stock), delayed(Mode::Luc)) {
+    if let Some((stock, luc)) = gains.delayed {
         parts.push(format!(
             "small writes that a commit delayed went from {} to {} of all",
             number::percent(stock),

@@ -9,8 +9,12 @@ pub struct Document {
     pub intro: String,
     /// In reading order.
     pub sections: Vec<Section>,
-    /// What it all came to, in plain words; the last line of the text, the first of the page.
+    /// What it all came to, in plain words; the last line of the text.
     pub verdict: String,
+    /// The same for the top of the page: a few short sentences; the verdict stands there without.
+    pub lead: Vec<String>,
+    /// Where the figures are from: the foot of the page.
+    pub foot: Vec<String>,
 }
 
 /// A part of a report.
@@ -22,6 +26,8 @@ pub struct Section {
     pub note: String,
     /// Drawn above the table.
     pub charts: Vec<Chart>,
+    /// The same for the page alone: a terminal has the table.
+    pub page_charts: Vec<Chart>,
     /// The figures.
     pub table: Table,
 }
@@ -33,6 +39,8 @@ pub struct Table {
     pub headings: Vec<String>,
     /// How many columns, from the first, hold words.
     pub left: usize,
+    /// The column that tells what a row came to; a narrow page shows it first.
+    pub deciding: Option<usize>,
     /// Groups of rows, set apart from each other.
     pub groups: Vec<Vec<Vec<Cell>>>,
 }
@@ -104,7 +112,27 @@ pub struct Line {
     pub y: Vec<Option<f64>>,
 }
 
+impl Document {
+    /// The first chart there is.
+    pub fn first_chart(&self) -> Option<&Chart> {
+        self.sections.iter().flat_map(Section::all_charts).next()
+    }
+}
+
+impl Section {
+    /// Every chart of the page, in its order.
+    pub fn all_charts(&self) -> impl Iterator<Item = &Chart> {
+        self.charts.iter().chain(&self.page_charts)
+    }
+}
+
 impl Chart {
+    /// Whether there is a line to draw.
+    pub fn has_a_line(&self) -> bool {
+        let points = |line: &Line| line.y.iter().flatten().count();
+        self.lines.iter().any(|line| points(line) > 1)
+    }
+
     /// The largest value, 0 without any.
     pub fn y_max(&self) -> f64 {
         let values = self.lines.iter().flat_map(|line| line.y.iter().flatten());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::document::{Document, Section, Table, Tone};
+use crate::document::{Chart, Document, Section, Table, Tone};
 use crate::error::Result;
 use crate::svg;
 
@@ -17,8 +17,11 @@ body { margin: 0 auto; max-width: 70rem; padding: 1.5rem; background: var(--pape
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; }
 p { max-width: 48rem; margin: .4rem 0; } .note { color: var(--soft); }
-.verdict { font-weight: 600; border-left: 4px solid var(--line1); padding: .2rem 0 .2rem .8rem;
-  margin: 1rem 0; }
+.verdict { border-left: 4px solid var(--line1); padding: 0 0 0 .8rem; margin: .3rem 0;
+  font-size: 1.1rem; }
+footer { border-top: 1px solid var(--grid); margin-top: 2.5rem; padding-top: .5rem;
+  color: var(--soft); }
+footer p { overflow-wrap: anywhere; }
 .charts { display: flex; flex-wrap: wrap; gap: 1rem; margin: .8rem 0; }
 figure { margin: 0; flex: 1 1 26rem; max-width: 34rem; } figcaption { font-weight: 600; }
 figure svg { width: 100%; height: auto; display: block; }
@@ -28,6 +31,18 @@ th, td { padding: .22rem .7rem; text-align: right; white-space: nowrap; }
 th { border-bottom: 2px solid var(--grid); font-weight: 600; vertical-align: bottom; }
 th.l, td.l { text-align: left; } tbody { border-bottom: 1px solid var(--grid); }
 tbody tr:hover { background: var(--band); }
+.decides { font-weight: 600; }
+@media (max-width: 45rem) {
+  body { padding: 1rem; }
+  table, tbody { display: block; } thead { display: none; }
+  tr { display: flex; flex-wrap: wrap; gap: .1rem .9rem; padding: .5rem 0;
+    border-top: 1px solid var(--grid); }
+  td { padding: 0; font-size: 1rem; white-space: normal; text-align: left; }
+  td:empty { display: none; }
+  td[data-name]::before { content: attr(data-name) ' '; color: var(--soft); font-weight: 400; }
+  .decides { order: -3; } .decided { order: -2; }
+  tr::before { content: ''; order: -1; flex-basis: 100%; }
+}
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
 ";
 
@@ -42,27 +57,41 @@ pub fn render(document: &Document) -> Result<String> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    paragraphs(&mut out, &document.intro, "");
-    paragraphs(&mut out, &document.verdict, " class=\"verdict\"");
+    // What it came to is what a reader sees without scrolling; how it was measured comes after.
+    let top = match document.lead.as_slice() {
+        [] => document.verdict.clone(),
+        sentences => sentences.join("\n"),
+    };
+    paragraphs(&mut out, &top, " class=\"verdict\"");
+    let first = document.first_chart();
+    if let Some(chart) = first {
+        figure(&mut out, chart)?;
+    }
+    paragraphs(&mut out, &document.intro, " class=\"note\"");
     for section in &document.sections {
-        self::section(&mut out, section)?;
+        self::section(&mut out, section, first)?;
+    }
+    if !document.foot.is_empty() {
+        out.push_str("<footer>\n");
+        paragraphs(&mut out, &document.foot.join("\n"), "");
+        out.push_str("</footer>\n");
     }
     out.push_str("</body>\n</html>\n");
     Ok(out)
 }
 
-fn section(out: &mut String, section: &Section) -> Result<()> {
+/// A section; `above` is the chart that the top of the page shows already.
+fn section(out: &mut String, section: &Section, above: Option<&Chart>) -> Result<()> {
     let _ = writeln!(out, "<section>\n<h2>{}</h2>", escape(&section.title));
     paragraphs(out, &section.note, " class=\"note\"");
-    if !section.charts.is_empty() {
+    let mut charts = section
+        .all_charts()
+        .filter(|chart| !above.is_some_and(|above| std::ptr::eq(*chart, above)))
+        .peekable();
+    if charts.peek().is_some() {
         out.push_str("<div class=\"charts\">\n");
-        for chart in &section.charts {
-            let caption = escape(&chart.title);
-            let drawing = svg::render(chart)?;
-            let _ = writeln!(
-                out,
-                "<figure><figcaption>{caption}</figcaption>\n{drawing}\n</figure>"
-            );
+        for chart in charts {
+            figure(out, chart)?;
         }
         out.push_str("</div>\n");
     }
@@ -73,8 +102,25 @@ fn section(out: &mut String, section: &Section) -> Result<()> {
     Ok(())
 }
 
+fn figure(out: &mut String, chart: &Chart) -> Result<()> {
+    let caption = escape(&chart.title);
+    let drawing = svg::render(chart)?;
+    let _ = writeln!(
+        out,
+        "<figure><figcaption>{caption}</figcaption>\n{drawing}\n</figure>"
+    );
+    Ok(())
+}
+
 fn table(out: &mut String, table: &Table) {
-    let side = |column: usize| if column < table.left { "l" } else { "r" };
+    // What has no heading says how the figure before it is meant.
+    let judges = |column: usize| table.headings[column].is_empty();
+    let side = |column: usize| match table.deciding {
+        Some(deciding) if column == deciding => "r decides",
+        Some(deciding) if column == deciding + 1 && judges(column) => "r decided",
+        _ if column < table.left => "l",
+        _ => "r",
+    };
     out.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, heading) in table.headings.iter().enumerate() {
         let _ = write!(
@@ -96,7 +142,12 @@ fn table(out: &mut String, table: &Table) {
                     Tone::Bad => " bad",
                 };
                 let text = escape(&cell.text);
-                let _ = write!(out, "<td class=\"{}{tone}\">{text}</td>", side(column));
+                let name = match table.headings[column].as_str() {
+                    "" => String::new(),
+                    name => format!(" data-name=\"{}\"", escape(name)),
+                };
+                let side = side(column);
+                let _ = write!(out, "<td class=\"{side}{tone}\"{name}>{text}</td>");
             }
             out.push_str("</tr>\n");
         }

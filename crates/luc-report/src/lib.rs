@@ -19,6 +19,7 @@ pub mod load;
 pub mod matrix;
 pub mod mode;
 pub mod modelled;
+pub mod origin;
 mod pool;
 pub mod record;
 pub mod run;

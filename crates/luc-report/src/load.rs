@@ -319,7 +319,7 @@ impl Load {
     }
 
     /// Its name within a cell's: everything but the times of measuring.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::CreateFsync { threads, .. } => format!("create-fsync-{threads}"),
             Self::WriteDelay { writers, .. } => format!("write-delay-{writers}"),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Measurement, Mode};
 use crate::modelled::Modelled;
+use crate::origin::Origin;
 
 /// One measured cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,9 @@ pub struct Records {
     pub schema: String,
     /// Version of LUC that measured.
     pub luc_version: String,
+    /// When, where and how they were measured; versions before this field did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// In the order of the plan, whichever machine finished first.
     pub records: Vec<Record>,
 }
@@ -103,6 +107,18 @@ impl Spread {
 }
 
 impl Records {
+    /// The foot of a page: where the figures are from.
+    pub fn foot(&self) -> Vec<String> {
+        let version = format!("LUC {}", self.luc_version);
+        let Some(origin) = &self.origin else {
+            return vec![format!("{version}; date, host and command were not kept.")];
+        };
+        vec![
+            format!("{version}, measured {} on {}", origin.date, origin.host),
+            origin.command.clone(),
+        ]
+    }
+
     /// Records of one mode whose workload `load` accepts, by repetition.
     pub fn select<'a>(
         &'a self,
@@ -207,6 +223,15 @@ impl Record {
             Outcome::Iozone(r) => Some(r.blocked_share),
             _ => None,
         }
+    }
+
+    /// Whether the main figure is a rate, so that more is better.
+    pub fn is_a_rate(&self) -> bool {
+        let other = matches!(
+            self.report.outcome,
+            Outcome::WriteBurst(_) | Outcome::FsyncCost(_)
+        );
+        !other
     }
 
     /// Journal commits per second of the measurement.

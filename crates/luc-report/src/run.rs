@@ -9,6 +9,7 @@ use crate::document::Document;
 use crate::error::{ReportError, Result};
 use crate::lab::Lab;
 use crate::load::Job;
+use crate::origin::Origin;
 use crate::pool::{self, lock};
 use crate::record::{Record, Records};
 use crate::{demo as demo_report, html, matrix as matrix_report, text};
@@ -186,6 +187,7 @@ fn measure(
         total: jobs.iter().map(|job| job.cells.len()).sum(),
         progress,
     };
+    let origin = Origin::here();
     let results: Mutex<Vec<Option<Vec<Record>>>> = Mutex::new(vec![None; jobs.len()]);
     pool::each(args.jobs, jobs, |index, job| {
         let mut reporter = Reporter {
@@ -198,15 +200,16 @@ fn measure(
         let mut results = lock(&results);
         results[index] = Some(records);
         // Under the lock, so that no shorter list replaces a longer one.
-        keep(out, &in_order(&results, schema))
+        keep(out, &in_order(&results, schema, &origin))
     })
 }
 
 /// The records of the jobs that are done, in the order of the jobs.
-fn in_order(results: &[Option<Vec<Record>>], schema: &str) -> Records {
+fn in_order(results: &[Option<Vec<Record>>], schema: &str, origin: &Origin) -> Records {
     Records {
         schema: schema.to_owned(),
         luc_version: env!("CARGO_PKG_VERSION").to_owned(),
+        origin: Some(origin.clone()),
         records: results.iter().flatten().flatten().cloned().collect(),
     }
 }

@@ -11,12 +11,18 @@ use crate::document::Chart;
 use crate::error::{ReportError, Result};
 use crate::text::{axis, nice_top};
 
-/// Size of a drawing, pixels.
-const SIZE: (u32, u32) = (520, 320);
+/// Size of a drawing, pixels: that of a phone's screen, where it is not scaled and its text can be
+/// read; a larger screen scales it up.
+const SIZE: (u32, u32) = (380, 260);
+/// Room for the values beside the vertical axis, pixels.
+const VALUES_WIDTH: u32 = 54;
+const MARGIN: u32 = 6;
+/// Size of the text as the library counts it; 13 pixels.
+const TEXT: u32 = 16;
+/// Room for a character of a name, pixels, at the size of the text.
+const CHARACTER_WIDTH: f64 = 7.5;
 /// Least distance between two names at the lines' ends, pixels.
 const NAME_GAP: i32 = 16;
-/// Room for those names to the right of the last position, positions.
-const NAME_ROOM: f64 = 0.62;
 
 const INK: RGBColor = RGBColor(1, 1, 1);
 const GRID: RGBColor = RGBColor(2, 2, 2);
@@ -62,6 +68,21 @@ fn themed(mut svg: String) -> String {
     )
 }
 
+/// Room to the left of the first position, positions.
+const BEFORE: f64 = 0.2;
+
+/// Room for the longest name to the right of the last position, positions.
+fn name_room(chart: &Chart) -> f64 {
+    let longest = chart.lines.iter().map(|line| line.name.chars().count());
+    // The names begin a circle's width behind the last one.
+    let needed = (longest.max().unwrap_or(0) as f64 + 2.0) * CHARACTER_WIDTH;
+    let width = f64::from(SIZE.0 - 2 * MARGIN - VALUES_WIDTH);
+    let positions = chart.x.len().saturating_sub(1) as f64 + BEFORE;
+    // A long name may not take more than half of the field.
+    let needed = needed.min(width / 2.0);
+    needed * positions / (width - needed)
+}
+
 fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     let failed = |e: &dyn std::fmt::Display| e.to_string();
     let positions = chart.x.len();
@@ -70,12 +91,12 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     let text = |size: u32| ("sans-serif", size).into_font().color(&INK);
     let mut builder = ChartBuilder::on(&root);
     builder
-        .margin(8)
+        .margin(MARGIN)
         .x_label_area_size(40)
-        .y_label_area_size(60);
+        .y_label_area_size(VALUES_WIDTH);
     let last = positions.saturating_sub(1) as f64;
     let mut area = builder
-        .build_cartesian_2d(-0.2..last + NAME_ROOM, 0.0..top)
+        .build_cartesian_2d(-BEFORE..last + name_room(chart), 0.0..top)
         .map_err(|e| failed(&e))?;
     area.configure_mesh()
         .disable_x_mesh()
@@ -87,11 +108,11 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
         .y_desc(&chart.y_label)
         .x_desc(&chart.x_label)
         .x_labels(0)
-        .label_style(text(13))
-        .axis_desc_style(text(13))
+        .label_style(text(TEXT))
+        .axis_desc_style(text(TEXT))
         .draw()
         .map_err(|e| failed(&e))?;
-    let below = text(13).pos(Pos::new(HPos::Center, VPos::Top));
+    let below = text(TEXT).pos(Pos::new(HPos::Center, VPos::Top));
     area.draw_series(chart.x.iter().enumerate().map(|(position, name)| {
         EmptyElement::at((position as f64, 0.0)) + Text::new(name.clone(), (0, 6), below.clone())
     }))
@@ -127,7 +148,7 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     }
     let (x, _) = area.backend_coord(&(last, 0.0));
     for (y, name, colour) in names {
-        let style = ("sans-serif", 13).into_font().color(colour);
+        let style = ("sans-serif", TEXT).into_font().color(colour);
         let style = style.pos(Pos::new(HPos::Left, VPos::Center));
         root.draw(&Text::new(name, (x + 10, y), style))
             .map_err(|e| failed(&e))?;

@@ -217,7 +217,8 @@ fn the_page_needs_nothing_else() {
         addresses,
         page.matches("http://www.w3.org/2000/svg").count()
     );
-    assert_eq!(page.matches("<svg").count(), 3);
+    // Two of bursts of fsyncs, one of writes, and the policies on two disks.
+    assert_eq!(page.matches("<svg").count(), 5);
     // No colour of a drawing is fixed.
     let drawings = page
         .split("<svg")
@@ -249,7 +250,104 @@ fn kept_results_render_the_same_again() {
     let other = tempfile::tempdir().expect("temporary directory");
     let third = luc_report::demo(&demo_args(other.path(), "-j 1"), &formula(0.0), &Quiet)
         .expect("rendered");
-    assert_eq!(first.records, third.records);
+    assert_eq!(first.records.records, third.records.records);
+}
+
+/// Where `what` begins in a page.
+fn at(page: &str, what: &str) -> usize {
+    page.find(what).unwrap_or_else(|| panic!("no {what}"))
+}
+
+#[test]
+fn the_page_begins_with_what_it_came_to() {
+    let page = |outcome: &Outcome| html::render(&outcome.document).expect("renders");
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let demo = luc_report::demo(&demo_args(dir.path(), ""), &formula(0.0), &Quiet);
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--kernels 6.12 --smp 1 --only workloads --repeats 1";
+    let matrix = luc_report::matrix(&matrix_args(dir.path(), words), &formula(0.0), &Quiet);
+    for outcome in [demo.expect("rendered"), matrix.expect("rendered")] {
+        let page = page(&outcome);
+        let lead = &outcome.document.lead;
+        assert_eq!(lead.len(), 3, "{lead:?}");
+        for sentence in lead {
+            assert!(
+                sentence.ends_with('.') && sentence.len() < 140,
+                "{sentence}"
+            );
+        }
+        // Sentences, one chart, and only then how it was measured.
+        let top = &page[at(&page, "</h1>")..at(&page, "<section>")];
+        assert_eq!(top.matches("class=\"verdict\"").count(), 3, "{top}");
+        assert_eq!(top.matches("<svg").count(), 1, "{top}");
+        assert!(at(top, "class=\"verdict\"") < at(top, "<svg"), "{top}");
+        assert!(at(top, "<svg") < at(top, "class=\"note\""), "{top}");
+    }
+}
+
+#[test]
+fn the_page_ends_with_where_it_is_from() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let args = demo_args(dir.path(), "--jobs 1");
+    let mut outcome = luc_report::demo(&args, &formula(0.0), &Quiet).expect("rendered");
+    let foot = |outcome: &Outcome| {
+        let page = html::render(&outcome.document).expect("renders");
+        page[at(&page, "<footer>")..].to_owned()
+    };
+    let origin = outcome.records.origin.take().expect("kept");
+    let said = foot(&outcome);
+    for part in ["LUC 0.1.0", &origin.date, &origin.command] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(said.contains(origin.host.split(' ').next().expect("a name")));
+    // Results of before have no origin, and their page says so.
+    outcome.document.foot = outcome.records.foot();
+    assert!(foot(&outcome).contains("were not kept"));
+}
+
+/// A phone shows each row by itself: the deciding figure first, each other one with its name.
+#[test]
+fn rows_can_stand_alone() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let args = demo_args(dir.path(), "--jobs 1");
+    let outcome = luc_report::demo(&args, &formula(0.0), &Quiet).expect("rendered");
+    let page = html::render(&outcome.document).expect("renders");
+    let rows = page
+        .split("<tr>")
+        .skip(1)
+        .filter(|row| row.starts_with("<td"));
+    let mut count = 0;
+    for row in rows {
+        count += 1;
+        assert_eq!(row.matches("decides").count(), 1, "{row}");
+        assert_eq!(
+            row.matches("<td").count(),
+            row.matches("data-name=").count()
+        );
+    }
+    assert!(count > 40, "{count}");
+}
+
+#[test]
+fn policies_have_their_plot() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let demo = luc_report::demo(&demo_args(dir.path(), ""), &formula(0.0), &Quiet);
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let words = "--kernels 6.12 --smp 1 --only create-fsync --policies pid --repeats 1";
+    let matrix = luc_report::matrix(&matrix_args(dir.path(), words), &formula(0.0), &Quiet);
+    for (outcome, title) in [(demo, "under every policy"), (matrix, "under the other")] {
+        let sections = outcome.expect("rendered").document.sections;
+        let section = sections.iter().find(|one| one.title.contains(title));
+        let charts = &section.expect("measured").page_charts;
+        assert!(charts.len() >= 2, "{charts:?}");
+        for chart in charts {
+            let mut lines = chart.lines.iter();
+            let luc = lines.find(|line| line.name == "LUC").expect("a line");
+            // The formula doubles what LUC gives.
+            assert!(luc.y.iter().flatten().all(|ratio| *ratio > 0.9), "{luc:?}");
+            assert_eq!(luc.y.iter().flatten().count(), chart.x.len());
+        }
+    }
 }
 
 /// A lab that must not be asked.

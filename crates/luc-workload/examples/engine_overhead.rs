@@ -78,7 +78,14 @@ fn engine(dir: &Path) -> Result<f64, Failure> {
     let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?;
     let words = format!("overhead --warmup-s 0.02 --seconds 0.1 --dir {dir}");
     let options = Options::try_parse_from(words.split(' '))?.options;
-    let report = wml::run(&plan, "overhead", &[], &options, &Stop::new(), &mut |_| ())?;
+    let report = wml::run(
+        &plan,
+        "overhead",
+        &[],
+        &options,
+        &Stop::new(),
+        &mut |_, _| (),
+    )?;
     let Outcome::Wml(result) = &report.outcome else {
         return Err("another workload's result".into());
     };

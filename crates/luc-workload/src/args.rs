@@ -1,46 +1,75 @@
 //! What a workload can be told, as command-line arguments that are also part of its result.
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use crate::Folder;
 use crate::micro_args::{FsyncStorm, Iozone, Mdtest, Metarates};
 
 /// One workload with its arguments.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Bench {
     /// N threads loop: create a file, optionally write it, fsync, close
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench create-fsync --threads 16 /srv/scratch\n\
+        \x20 luc bench create-fsync --threads 64 --ops 100 --json --dir /srv/scratch")]
     CreateFsync(CreateFsync),
     /// Writers append to their own files beside threads that create and fsync
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench write-delay /srv/scratch\n\
+        \x20 luc bench write-delay --writers 16 --fsync-streams 4 /srv/scratch")]
     WriteDelay(WriteDelay),
     /// Threads wake close together, then each creates a file, fsyncs and closes it
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench burst /srv/scratch\n\
+        \x20 luc bench burst --threads 16 --spread-us 400 /srv/scratch")]
     Burst(Burst),
     /// Threads wake close together, then each writes a new file in pieces and fsyncs it
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench write-burst /srv/scratch\n\
+        \x20 luc bench write-burst --pieces 16 --piece-bytes 1024 /srv/scratch")]
     WriteBurst(WriteBurst),
     /// One thread measures the processor time of an fsync with and without its commit
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench fsync-cost /srv/scratch\n\
+        \x20 luc bench fsync-cost --ops 1000 /srv/scratch")]
     FsyncCost(FsyncCost),
     /// Threads on processors of their own fsync what is committed, as fast as they can
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench scaling /srv/scratch\n\
+        \x20 luc bench scaling --threads 1,16 --seconds 5 /srv/scratch")]
     Scaling(Scaling),
     /// Processes create, stat and touch files, phase by phase (`metarates`)
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench metarates --procs 16 --files 16 /srv/scratch\n\
+        \x20 luc bench metarates --create --stat --utime --unique-dirs /srv/scratch")]
     Metarates(Metarates),
     /// Children each write a new file, and the first to finish stops the clocks (`iozone`)
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench iozone -e -c /srv/scratch\n\
+        \x20 luc bench iozone -t 16 -s 16m -r 4k -e /srv/scratch")]
     Iozone(Iozone),
     /// Processes create, stat and unlink files in a tree of directories (`mdtest`)
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench mdtest --fsync /srv/scratch\n\
+        \x20 luc bench mdtest -n 1000 --depth 2 --branches 4 /srv/scratch")]
     Mdtest(Mdtest),
     /// Fsyncs arrive at a given rate or in bursts, whether or not earlier ones are done
+    #[command(after_help = "Examples:\n\
+        \x20 luc bench fsync-storm --rate-per-s 500 /srv/scratch\n\
+        \x20 luc bench fsync-storm --burst 16 --period-ms 100 /srv/scratch")]
     FsyncStorm(FsyncStorm),
     /// A process of one of the above; of no use by hand
     #[command(hide = true)]
     Worker,
 }
 
-/// Arguments that every workload has.
-#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Arguments that every workload has: where to run and how to print.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Common {
-    /// Directory on the file system to test; a sub-directory of it is used and removed
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
+    /// Where to run.
+    #[command(flatten)]
+    pub dir: Folder,
     /// Keep the files instead of removing them at the end
     #[arg(long)]
     pub keep: bool,

@@ -197,7 +197,7 @@ mod tests {
     fn args(commit_ms: Option<f64>) -> Burst {
         Burst {
             common: Common {
-                dir: "/none".into(),
+                dir: std::path::PathBuf::from("/none").into(),
                 keep: false,
                 json: false,
             },

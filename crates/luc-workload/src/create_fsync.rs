@@ -33,10 +33,20 @@ pub struct CreateFsyncResult {
     pub write_mean_ns: f64,
     /// Mean time of a close, nanoseconds.
     pub close_mean_ns: f64,
+    /// Files that were removed before the end, so that the file system did not run out of inodes.
+    #[serde(default)]
+    pub removed_early: u64,
 }
 
 /// Fewer files than this per thread and directory would measure the making of directories.
 const SHARE_FILES_MIN: u32 = 2;
+
+/// The files of all threads together may take one in this many of the inodes that are free: the rest
+/// is for directories, which take one for as few as two files, and for other programs.
+const INODES_SHARE: u64 = 4;
+
+/// The files of one directory go while the others stay.
+const DIRS_MIN: u64 = 2;
 
 struct Place {
     /// The thread's directory, or the one it shares.
@@ -45,20 +55,33 @@ struct Place {
     first_file: u64,
     /// Files of this thread before a new directory inside `dir` is begun.
     files_per_dir: u64,
+    /// Directories that the thread goes round in.
+    dirs_max: u64,
 }
 
 impl Place {
-    /// The directory for the file of this turn, if another one than for the turn before.
-    fn next_dir(&self, turn: u64) -> Result<Option<Dir>> {
+    /// The directory for the file of this turn, if another one than for the turn before, and how many
+    /// files went to make room for it: the thread's own in that directory, if it has been there.
+    fn next_dir(&self, turn: u64) -> Result<Option<(Dir, u64)>> {
         if !turn.is_multiple_of(self.files_per_dir) {
             return Ok(None);
         }
         let number = turn / self.files_per_dir;
-        self.dir.subdir(&format!("d{number}")).map(Some)
+        let dir = self.dir.subdir(&format!("d{}", number % self.dirs_max))?;
+        let Some(before) = number.checked_sub(self.dirs_max) else {
+            return Ok(Some((dir, 0)));
+        };
+        let first = self.first_file + before * self.files_per_dir;
+        let mut name = Name::new();
+        for file in first..first + self.files_per_dir {
+            dir.unlink(name.set(file))?;
+        }
+        Ok(Some((dir, self.files_per_dir)))
     }
 }
 
 struct Thread {
+    removed: u64,
     fsync: Recorder,
     whole_sum_ns: u64,
     create: Mean,
@@ -71,6 +94,7 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
     let threads = args.threads as usize;
     allow_open_files(threads)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
+    let files_max = scratch.free_inodes()? / INODES_SHARE / u64::from(args.threads);
     let mut places = Vec::with_capacity(threads);
     for index in 0..u64::from(args.threads) {
         let (name, first_file) = if args.own_dirs {
@@ -82,10 +106,13 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
             )
         };
         let sharers = if args.own_dirs { 1 } else { args.threads };
+        let files_per_dir = u64::from((args.files_per_dir / sharers).max(SHARE_FILES_MIN));
+        let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
         places.push(Place {
             dir: scratch.subdir(&name)?,
             first_file,
-            files_per_dir: u64::from((args.files_per_dir / sharers).max(SHARE_FILES_MIN)),
+            files_per_dir,
+            dirs_max: (files_max / files_per_dir).max(DIRS_MIN),
         });
     }
     let window = Window {
@@ -118,6 +145,7 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
         create_mean_ns: Mean::merged(results.iter().map(|t| t.create)),
         write_mean_ns: Mean::merged(results.iter().map(|t| t.write)),
         close_mean_ns: Mean::merged(results.iter().map(|t| t.close)),
+        removed_early: results.iter().map(|t| t.removed).sum(),
     };
     Ok(BenchReport::new(
         Outcome::CreateFsync(result),
@@ -139,6 +167,7 @@ fn one(
     let mut inner: Option<Dir> = None;
     let mut name = Name::new();
     let mut thread = Thread {
+        removed: 0,
         fsync: Recorder::new(),
         whole_sum_ns: 0,
         create: Mean::default(),
@@ -148,8 +177,9 @@ fn one(
     };
     for turn in 0_u64.. {
         let name = name.set(place.first_file + turn);
-        if let Some(next) = place.next_dir(turn)? {
+        if let Some((next, removed)) = place.next_dir(turn)? {
             inner = Some(next);
+            thread.removed += removed;
         }
         let dir = inner.as_ref().unwrap_or(&place.dir);
         let begin_ns = now_ns();

@@ -92,7 +92,7 @@ pub fn run(args: &FsyncStorm, stop: &Stop) -> Result<BenchReport> {
     let arrivals = arrivals(args, warmup_ns + length_ns)?;
     let threads = args.threads as usize + args.readers as usize;
     allow_open_files(threads)?;
-    let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     let mut places = Vec::with_capacity(threads);
     for index in 0..args.threads {
         places.push(Place::Server(scratch.subdir(&format!("t{index:04}"))?));

@@ -89,7 +89,7 @@ pub fn run(args: &Iozone, stop: &Stop) -> Result<BenchReport> {
         )));
     }
     processes::bound(args.threads, records)?;
-    let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     let jobs = (0..args.threads)
         .map(|rank| {
             worker::Job::Iozone(Job {

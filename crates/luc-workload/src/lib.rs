@@ -30,6 +30,8 @@
 // Names end with their unit, so many of them look alike.
 #![allow(clippy::similar_names, clippy::struct_field_names)]
 
+use std::time::Duration;
+
 mod args;
 mod burst;
 mod clock;
@@ -38,6 +40,7 @@ mod crew;
 mod dir;
 mod error;
 mod file_phase;
+mod folder;
 mod fsync_cost;
 mod fsync_storm;
 mod iozone;
@@ -65,6 +68,7 @@ pub use args::{Bench, Burst, Common, CreateFsync, FsyncCost, Scaling, WriteBurst
 pub use burst::BurstResult;
 pub use create_fsync::CreateFsyncResult;
 pub use error::{Result, WorkloadError};
+pub use folder::Folder;
 pub use fsync_cost::{FsyncCostResult, Times};
 pub use fsync_storm::FsyncStormResult;
 pub use iozone::IozoneResult;
@@ -72,7 +76,7 @@ pub use journal::JournalCounts;
 pub use latency::Latency;
 pub use mdtest::MdtestResult;
 pub use metarates::MetaratesResult;
-pub use micro_args::{FsyncStorm, Gaps, Iozone, Mdtest, Metarates, StormOp, Target};
+pub use micro_args::{FsyncStorm, Gaps, Iozone, Mdtest, Metarates, StormOp};
 pub use phases::PhaseResult;
 pub use report::{BenchReport, Outcome, SCHEMA};
 pub use scaling::{ScalingResult, ScalingStep};
@@ -105,18 +109,40 @@ impl Bench {
 
     /// Whether the user asked for JSON instead of text.
     pub fn json(&self) -> bool {
+        self.common().is_some_and(|common| common.json)
+    }
+
+    /// How long it takes; `None` where that shows only when it is over.
+    pub fn length(&self) -> Option<Duration> {
+        let seconds =
+            |warmup_s: f64, seconds: f64| Some(Duration::from_secs_f64(warmup_s + seconds));
+        let bursts = |warmup: u32, bursts: u32, period_ms: u32| {
+            let bursts = u64::from(warmup) + u64::from(bursts);
+            Some(Duration::from_millis(bursts * u64::from(period_ms)))
+        };
         match self {
-            Self::CreateFsync(args) => args.common.json,
-            Self::WriteDelay(args) => args.common.json,
-            Self::Burst(args) => args.common.json,
-            Self::WriteBurst(args) => args.common.json,
-            Self::FsyncCost(args) => args.common.json,
-            Self::Scaling(args) => args.common.json,
-            Self::Metarates(args) => args.target.json,
-            Self::Iozone(args) => args.target.json,
-            Self::Mdtest(args) => args.target.json,
-            Self::FsyncStorm(args) => args.target.json,
-            Self::Worker => false,
+            Self::CreateFsync(args) if args.ops.is_none() => seconds(args.warmup_s, args.seconds),
+            Self::WriteDelay(args) => seconds(args.warmup_s, args.seconds),
+            Self::FsyncStorm(args) => seconds(args.warmup_s, args.seconds),
+            Self::Burst(args) => bursts(args.warmup_bursts, args.bursts, args.period_ms),
+            Self::WriteBurst(args) => bursts(args.warmup_bursts, args.bursts, args.period_ms),
+            _ => None,
         }
+    }
+
+    fn common(&self) -> Option<&Common> {
+        Some(match self {
+            Self::CreateFsync(args) => &args.common,
+            Self::WriteDelay(args) => &args.common,
+            Self::Burst(args) => &args.common,
+            Self::WriteBurst(args) => &args.common,
+            Self::FsyncCost(args) => &args.common,
+            Self::Scaling(args) => &args.common,
+            Self::Metarates(args) => &args.common,
+            Self::Iozone(args) => &args.common,
+            Self::Mdtest(args) => &args.common,
+            Self::FsyncStorm(args) => &args.common,
+            Self::Worker => return None,
+        })
     }
 }

@@ -68,7 +68,7 @@ pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
             args.depth, args.branches
         )));
     }
-    let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     for tree in 0..trees {
         let name = format!("tree.{tree}");
         let root = scratch.subdir(&name)?;

@@ -72,7 +72,7 @@ pub struct Job {
 
 pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
     processes::bound(args.procs, u64::from(args.files))?;
-    let scratch = Scratch::new(&args.target.dir, args.target.keep)?;
+    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     let steps = steps(args);
     let mut jobs = Vec::with_capacity(args.procs as usize);
     for rank in 0..args.procs {

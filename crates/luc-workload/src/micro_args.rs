@@ -1,27 +1,10 @@
 //! Arguments of the workloads that re-create known benchmarks, under the names their users know.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum, ValueHint, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
-use crate::args::{LONGEST, duration_s, threads, warmup_s};
+use crate::args::{Common, LONGEST, duration_s, threads, warmup_s};
 use crate::processes::WORKERS_MAX;
-
-/// Where to run and how to print.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
-    /// Directory on the file system to test; a sub-directory of it is used and removed
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
-    /// Keep the files instead of removing them at the end
-    #[arg(long)]
-    pub keep: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    #[serde(skip)]
-    pub json: bool,
-}
 
 /// Arguments of the workload `metarates`.
 ///
@@ -31,10 +14,10 @@ pub struct Target {
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct Metarates {
-    /// Where to run and how to print.
+    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub target: Target,
+    pub common: Common,
     /// Number of processes
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers())]
     pub procs: u32,
@@ -65,10 +48,10 @@ pub struct Metarates {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct Iozone {
-    /// Where to run and how to print.
+    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub target: Target,
+    pub common: Common,
     /// Number of children that write at the same time
     #[arg(short = 't', long = "threads", value_name = "N", default_value_t = 4, value_parser = workers())]
     pub threads: u32,
@@ -101,10 +84,10 @@ pub struct Iozone {
 /// spread evenly over the directories of the tree, those of its root included.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mdtest {
-    /// Where to run and how to print.
+    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub target: Target,
+    pub common: Common,
     /// Number of processes
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers())]
     pub procs: u32,
@@ -156,10 +139,10 @@ pub enum StormOp {
 /// commits become slow.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FsyncStorm {
-    /// Where to run and how to print.
+    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub target: Target,
+    pub common: Common,
     /// Threads that serve the arrivals
     #[arg(long, short = 't', value_name = "N", default_value_t = 16, value_parser = threads())]
     pub threads: u32,

@@ -12,10 +12,17 @@ const UNSAFE: &str = "no fsync: an upper bound; a crash would have lost every fi
 impl PhaseResult {
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
         lines.line(
-            &format!("{} rate", self.phase),
+            &format!("{} throughput", self.phase),
             format!(
-                "{:.1}/s ({} in the time of the slowest process); {:.1}/s through the barrier",
-                self.total_per_s, self.ops, self.total_with_barrier_per_s
+                "{:.1}/s ({} in the time of the slowest process)",
+                self.total_per_s, self.ops
+            ),
+        )?;
+        lines.line(
+            "  with the barrier",
+            format!(
+                "{:.1}/s, the same until every process knows of the end",
+                self.total_with_barrier_per_s
             ),
         )?;
         lines.line(
@@ -53,7 +60,7 @@ impl MetaratesResult {
             lines.line(
                 "file creation rate",
                 format!(
-                    "{:.1} files/s (sum over processes of 1/(T_open+T_fsync+T_close))",
+                    "{:.1} files/s, the sum over processes of 1 / (T_open + T_fsync + T_close)",
                     self.file_creation_rate_per_s
                 ),
             )?;
@@ -88,8 +95,16 @@ impl IozoneResult {
     }
 
     pub(crate) fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        lines.line("children see", kib_per_s(self.children_bytes_per_s))?;
-        lines.line("parent sees", kib_per_s(self.parent_bytes_per_s))?;
+        let children = kib_per_s(self.children_bytes_per_s);
+        lines.line(
+            "throughput",
+            format!("{children} (\"children see\": the sum of their own)"),
+        )?;
+        let parent = kib_per_s(self.parent_bytes_per_s);
+        lines.line(
+            "parent sees",
+            format!("{parent}, all bytes by the time until the last child is done"),
+        )?;
         lines.line(
             "per child",
             format!(
@@ -174,6 +189,10 @@ impl FsyncStormResult {
     }
 
     pub(crate) fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            "throughput",
+            format!("{:.1} fsyncs/s ({} fsyncs)", self.fsyncs_per_s, self.fsyncs),
+        )?;
         lines.line("arrivals", self.arrivals)?;
         lines.line(
             "served",
@@ -183,10 +202,6 @@ impl FsyncStormResult {
         lines.line("service, as begun", latency(&self.service))?;
         lines.line("lateness", latency(&self.lateness))?;
         lines.line("sync delay", latency(&self.fsync))?;
-        lines.line(
-            "fsyncs",
-            format!("{} ({:.1}/s)", self.fsyncs, self.fsyncs_per_s),
-        )?;
         if self.args.readers > 0 {
             let rate = format!("{} ({:.1}/s)", self.read.count, self.reads_per_s);
             lines.line("reads", rate)?;

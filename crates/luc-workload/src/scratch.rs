@@ -4,7 +4,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::syncfs;
+use rustix::fs::{fstatvfs, syncfs};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::dir::{Dir, open_dir};
@@ -49,6 +49,17 @@ impl Scratch {
     /// Makes (or opens again) a directory of this name in it.
     pub fn subdir(&self, name: &str) -> Result<Dir> {
         Dir::make(&self.path.join(name))
+    }
+
+    /// Files that the file system has room for; very many where it has no such limit.
+    pub fn free_inodes(&self) -> Result<u64> {
+        let error = |e| WorkloadError::call("look at the file system of", &self.path, e);
+        let there = fstatvfs(&self.root).map_err(error)?;
+        Ok(if there.f_files == 0 {
+            u64::MAX
+        } else {
+            there.f_favail
+        })
     }
 
     /// Makes [`Scratch::settle`] do nothing.

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
     SIGXFSZ,
 };
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::{Signals, SignalsInfo};
 
 /// Status of a process that a second signal ended.
 const INTERRUPTED: i32 = 130;
@@ -21,7 +22,18 @@ const RUDE: [i32; 9] = [
 
 /// A flag that asks running workloads to end and report what they have.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    raised: Arc<AtomicBool>,
+    command: Arc<Command>,
+}
+
+/// What [`Stop`] knows of a command that runs in the process' place.
+#[derive(Debug, Default)]
+struct Command {
+    runs: AtomicBool,
+    /// Number of the latest signal that a process, not a terminal, sent; 0 if none.
+    sent: AtomicI32,
+}
 
 impl Stop {
     /// A flag that nothing but [`Stop::set`] raises.
@@ -41,11 +53,55 @@ impl Stop {
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 INTERRUPTED,
-                Arc::clone(&stop.0),
+                Arc::clone(&stop.raised),
             )?;
-            signal_hook::flag::register(signal, Arc::clone(&stop.0))?;
+            signal_hook::flag::register(signal, Arc::clone(&stop.raised))?;
         }
         Ok(stop)
+    }
+
+    /// The same for a process that runs a command: see [`Stop::command_runs`].
+    ///
+    /// # Errors
+    /// When the system refuses the signal handlers or the thread.
+    pub fn on_interrupt_with_command() -> io::Result<Self> {
+        let stop = Self::new();
+        let mut signals = SignalsInfo::<WithOrigin>::new(POLITE)?;
+        for signal in POLITE {
+            // Raised by the handler itself, so that a wait that the signal ends finds it raised.
+            signal_hook::flag::register(signal, Arc::clone(&stop.raised))?;
+        }
+        let command = Arc::clone(&stop.command);
+        let watch = move || {
+            let mut first = true;
+            for origin in &mut signals {
+                // A terminal's signal has no sender: the kernel gives it to the whole group.
+                if origin.process.is_some() {
+                    command.sent.store(origin.signal, Ordering::Relaxed);
+                }
+                if !command.runs.load(Ordering::Relaxed) && !std::mem::take(&mut first) {
+                    signal_hook::low_level::exit(INTERRUPTED);
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(watch)?;
+        Ok(stop)
+    }
+
+    /// Tells whether a command runs. While it does, no signal ends the process: the command decides
+    /// what to do about the second one, as it would without us.
+    pub fn command_runs(&self, runs: bool) {
+        self.command.runs.store(runs, Ordering::Relaxed);
+    }
+
+    /// Takes the latest signal that another process sent. A terminal gives its signals to the command,
+    /// too; a process may have sent its own to nobody else.
+    #[must_use]
+    pub fn take_sent(&self) -> Option<i32> {
+        let signal = self.command.sent.swap(0, Ordering::Relaxed);
+        (signal != 0).then_some(signal)
     }
 
     /// The same for who has changed something that outlives the process, such as a terminal: before
@@ -61,7 +117,7 @@ impl Stop {
         let watch = move || {
             for signal in &mut signals {
                 let polite = POLITE.contains(&signal);
-                if polite && !raised.0.swap(true, Ordering::Relaxed) {
+                if polite && !raised.raised.swap(true, Ordering::Relaxed) {
                     continue;
                 }
                 last();
@@ -80,11 +136,11 @@ impl Stop {
 
     /// Asks for the end.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.raised.store(true, Ordering::Relaxed);
     }
 
     /// Whether the end was asked for.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.raised.load(Ordering::Relaxed)
     }
 }

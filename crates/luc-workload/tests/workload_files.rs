@@ -34,7 +34,7 @@ fn run_in(dir: &Path, text: &str, words: &str, stop: &Stop) -> Result<BenchRepor
         &[],
         &options(dir, words),
         stop,
-        &mut |_| (),
+        &mut |_, _| (),
     )
 }
 
@@ -138,7 +138,14 @@ fn all_stock_personalities_run() {
             .collect();
         let plan = script.plan(&overrides).expect("resolves");
         let options = options(dir.path(), "--seconds 0.5 --filebench-generator");
-        let report = wml::run(&plan, name, &overrides, &options, &Stop::new(), &mut |_| ());
+        let report = wml::run(
+            &plan,
+            name,
+            &overrides,
+            &options,
+            &Stop::new(),
+            &mut |_, _| (),
+        );
         let report = report.expect("runs");
         let result = result(&report);
         assert!(result.ops > 100, "{name}: {report}");
@@ -434,7 +441,7 @@ fn a_fileset_does_not_lead_out_of_the_runs_directory() {
         };
         let dir = tempfile::tempdir().expect("temporary directory");
         let options = options(dir.path(), "--seconds 1");
-        let error = wml::run(&plan, "test.f", &[], &options, &Stop::new(), &mut |_| ());
+        let error = wml::run(&plan, "test.f", &[], &options, &Stop::new(), &mut |_, _| ());
         let line = error.expect_err(name).to_string();
         assert!(line.contains("cannot be that of a directory"), "{line}");
         assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0);

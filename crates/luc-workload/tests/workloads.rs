@@ -60,6 +60,98 @@ fn counted_operations_are_exact() {
     }
 }
 
+/// Files go before the inodes do, and the program says how many.
+#[test]
+fn few_inodes_are_enough() {
+    with_tmpfs("size=16m,nr_inodes=600", |dir| {
+        for words in [
+            "create-fsync -t 3 --ops 500",
+            "create-fsync -t 3 --ops 500 --own-dirs",
+        ] {
+            let report = bench(words, dir).run(&Stop::new()).expect("inodes suffice");
+            let Outcome::CreateFsync(result) = &report.outcome else {
+                panic!("wrong workload");
+            };
+            assert_eq!(result.ops, 1500);
+            assert!(result.removed_early > 900, "{}", result.removed_early);
+            assert!(report.to_string().contains("removed early"), "{report}");
+            assert_eq!(fs::read_dir(dir).expect("readable").count(), 0);
+        }
+    });
+    let Outcome::CreateFsync(result) = run("create-fsync -t 2 --ops 40").outcome else {
+        panic!("wrong workload");
+    };
+    assert_eq!(result.removed_early, 0);
+}
+
+/// A single line is the throughput; each other rate says of what it is one.
+#[test]
+fn one_throughput_is_printed() {
+    for words in [
+        "create-fsync -t 2 --ops 5",
+        "write-delay -w 2 --seconds 0.1 --warmup-s 0",
+        "fsync-storm -t 2 --seconds 0.1 --warmup-s 0",
+        "iozone -t 2 -T",
+    ] {
+        let text = run(words).to_string();
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("  throughput "));
+        assert_eq!(lines.count(), 1, "{text}");
+        for line in text
+            .lines()
+            .filter(|line| line.contains("file creation rate"))
+        {
+            assert!(line.contains("the sum over threads"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_directory_is_given_in_either_way() {
+    let verbs = [
+        "create-fsync",
+        "write-delay",
+        "burst",
+        "write-burst",
+        "fsync-cost",
+        "metarates",
+        "iozone",
+        "mdtest",
+        "fsync-storm",
+    ];
+    for verb in verbs {
+        let parse = |words: &[&str]| {
+            let argv = ["bench", verb].into_iter().chain(words.iter().copied());
+            Cli::try_parse_from(argv).map(|cli| cli.bench)
+        };
+        let positional = parse(&["/srv"]).expect("as DIR");
+        assert_eq!(positional, parse(&["--dir", "/srv"]).expect("as --dir"));
+        assert!(
+            parse(&[]).is_err() && parse(&["/srv", "--dir", "/srv"]).is_err(),
+            "{verb}"
+        );
+    }
+}
+
+#[test]
+fn lengths_are_known_beforehand_where_time_ends_the_run() {
+    let length = |words: &str| bench(words, Path::new("/srv")).length();
+    let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+    assert_eq!(
+        length("create-fsync --seconds 2 --warmup-s 0.5"),
+        seconds(2.5)
+    );
+    assert_eq!(length("write-delay --seconds 2 --warmup-s 0"), seconds(2.0));
+    assert_eq!(
+        length("burst --period-ms 100 --bursts 30 --warmup-bursts 5"),
+        seconds(3.5)
+    );
+    // The time that counted operations take shows when it is over.
+    assert_eq!(length("create-fsync --ops 10"), None);
+    assert_eq!(length("metarates"), None);
+}
+
 #[test]
 fn bursts_are_exact() {
     let report = run("burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2");
@@ -223,7 +315,7 @@ fn a_full_file_system_is_one_line_and_leaves_nothing() {
         assert!(fs::read_dir(dir).expect("readable").next().is_none());
     });
     with_tmpfs("nr_inodes=20", |dir| {
-        let error = bench("create-fsync -t 2 --seconds 30", dir)
+        let error = bench("burst -t 2 --period-ms 1 --bursts 40", dir)
             .run(&Stop::new())
             .expect_err("20 inodes are soon used");
         assert_eq!(error.raw_os_error(), Some(28), "{error}");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use luc_control::{Enumerator, Knob, KnobKind, counters, knobs, policies};
 
 use crate::cmd;
@@ -43,8 +43,19 @@ impl Cli {
 #[allow(missing_docs)] // a line here would replace that help
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    #[command(after_help = "Examples:\n\
+        \x20 luc probe\n\
+        \x20 luc probe --json")]
     Probe(cmd::probe::Args),
+    #[command(after_help = "Examples:\n\
+        \x20 luc doctor /srv/data\n\
+        \x20 luc doctor --seconds 30 /srv/data\n\
+        \x20 luc doctor --from run.luc")]
     Doctor(cmd::doctor::Args),
+    #[command(after_help = "Examples:\n\
+        \x20 luc on /srv/data\n\
+        \x20 luc on --observe /srv/data\n\
+        \x20 luc on --policy pid --set delay_limit_us=5000 /srv/data")]
     On(cmd::on::Args),
     Off(cmd::off::Args),
     Status(cmd::status::Args),
@@ -81,6 +92,11 @@ impl Verb {
         }
     }
 
+    /// Whether it runs a command that must get its signals as if it ran alone.
+    pub fn runs_a_command(&self) -> bool {
+        matches!(self, Verb::Trace(verb) if verb.runs_a_command())
+    }
+
     /// Whether it changes the terminal, which must be given back whatever ends it.
     pub fn takes_the_terminal(&self) -> bool {
         matches!(self, Verb::Top(args) if args.takes_the_terminal())
@@ -89,7 +105,44 @@ impl Verb {
 
 /// The command line as clap sees it.
 pub fn command() -> clap::Command {
-    Cli::command()
+    with_examples(Cli::command())
+}
+
+/// Takes the process' command line.
+///
+/// # Errors
+/// It makes no sense, or asks for help.
+pub fn parse() -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches()?)
+}
+
+/// First line of a verb's examples; its declaration has them as `after_help`.
+const EXAMPLES: &str = "Examples:";
+
+/// The examples of a verb, a command line each.
+pub fn examples(command: &clap::Command) -> Vec<String> {
+    let text = command.get_after_help().map(ToString::to_string);
+    let text = text.unwrap_or_default();
+    let lines = text.lines().skip_while(|line| *line != EXAMPLES).skip(1);
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+/// A verb that holds others takes the first example of each; and the long help has them, too, before
+/// the tables that some verbs end with.
+fn with_examples(command: clap::Command) -> clap::Command {
+    let mut command = command.mut_subcommands(with_examples);
+    if command.has_subcommands() {
+        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let firsts = verbs.filter_map(|verb| examples(verb).into_iter().next());
+        let lines: Vec<String> = std::iter::once(EXAMPLES.to_owned()).chain(firsts).collect();
+        command = command.after_help(lines.join("\n  "));
+    }
+    let (Some(short), Some(long)) = (command.get_after_help(), command.get_after_long_help())
+    else {
+        return command;
+    };
+    let both = format!("{short}\n\n{long}");
+    command.after_long_help(both)
 }
 
 /// Which values a knob takes: `stock|static|pid`, or `0 to 1000`.
@@ -163,5 +216,49 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         super::command().debug_assert();
+    }
+
+    /// Every verb that is not hidden, by its words.
+    fn verbs<'a>(
+        command: &'a clap::Command,
+        path: &str,
+        found: &mut Vec<(String, &'a clap::Command)>,
+    ) {
+        found.push((path.to_owned(), command));
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            verbs(verb, &format!("{path} {}", verb.get_name()), found);
+        }
+    }
+
+    /// The words of a line without quotes inside of quotes, up to where a shell would redirect.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" > ").next().unwrap_or(line);
+        let quoted = line.split('\'').enumerate();
+        let words = quoted.flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn every_verb_has_examples_that_parse() {
+        let command = super::command();
+        let mut all = Vec::new();
+        verbs(&command, "luc", &mut all);
+        for (path, verb) in all {
+            let examples = super::examples(verb);
+            assert!(!examples.is_empty(), "{path} has no example");
+            for line in examples {
+                assert!(line.starts_with(&path), "{path}: {line}");
+                let parsed = super::command().try_get_matches_from(words(&line));
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+            let mut verb = verb.clone();
+            let (short, long) = (verb.render_help(), verb.render_long_help());
+            for help in [short.to_string(), long.to_string()] {
+                assert!(help.contains(super::EXAMPLES), "{path}: {help}");
+            }
+        }
     }
 }

@@ -23,7 +23,6 @@ pub mod units;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use luc_workload::Stop;
 
 use crate::exit::{Code, Failure};
@@ -54,7 +53,7 @@ pub fn main() -> ExitCode {
     if luc_lab::guest::is_guest_init() {
         luc_lab::guest::init_main();
     }
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -99,6 +98,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn watched(verb: &cli::Verb) -> Result<Stop, Failure> {
     if verb.takes_the_terminal() {
         Ok(Stop::on_interrupt_after(cmd::top::give_back_at_once)?)
+    } else if verb.runs_a_command() {
+        Ok(Stop::on_interrupt_with_command()?)
     } else if verb.minds_interrupts() {
         Ok(Stop::on_interrupt()?)
     } else {

@@ -1,23 +1,73 @@
-//! Progress of long work, on standard error and only if that is a terminal.
+//! Progress of long work, on standard error and only if that is a terminal: what is going on, for
+//! how long it has been, and how long it will be where that is known.
 
+use std::io::Read;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// A line that says what is going on and for how long. Off a terminal it shows
-/// nothing but remarks.
+/// What is over before this shows nothing.
+const LATE: Duration = Duration::from_secs(2);
+
+/// A line that says what is going on. Off a terminal it shows nothing but remarks.
 pub struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    /// A bar that shows nothing yet.
+    /// A bar that shows nothing yet; how much there is to do is not known.
     pub fn new() -> Self {
+        Self::of(ProgressBar::new_spinner(), |state| {
+            left_of(state.elapsed(), state.pos(), state.len())
+        })
+    }
+
+    /// A wait of this length; nothing is shown if it is a short one.
+    pub fn wait(what: &str, length: Duration) -> Self {
         let bar = ProgressBar::new_spinner();
-        let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        if length <= LATE {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let bar = Self::of(bar, move |state| {
+            Some(length.saturating_sub(state.elapsed()))
+        });
+        bar.say(what);
+        bar
+    }
+
+    /// The same for work of a length that nobody knows, `None`.
+    pub fn wait_or_work(what: &str, length: Option<Duration>) -> Self {
+        if let Some(length) = length {
+            return Self::wait(what, length);
+        }
+        let bar = Self::new();
+        bar.say(what);
+        bar
+    }
+
+    fn of(
+        bar: ProgressBar,
+        left: impl Fn(&ProgressState) -> Option<Duration> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            if let Some(left) = left(state) {
+                // The line is drawn again soon.
+                let _ = write!(out, ", {:#} left", HumanDuration(left));
+            }
+        };
+        let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}{left}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        bar.set_style(style.with_key("left", left));
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar { bar }
+    }
+
+    /// Reads on and shows how far it got; `bytes` is what there is.
+    pub fn reading<R: Read>(what: &str, bytes: u64, source: R) -> impl Read + use<R> {
+        let bar = Self::new();
+        bar.say(what);
+        bar.bar.set_length(bytes);
+        Reading { bar, source }
     }
 
     fn remark(&self, text: &str) {
@@ -26,6 +76,32 @@ impl Bar {
 
     fn say(&self, text: &str) {
         self.bar.set_message(text.to_owned());
+    }
+
+    /// `done` of `total` parts are done.
+    fn parts(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+    }
+}
+
+/// The time that is left if the rest goes on like what is done.
+fn left_of(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration> {
+    let total = total.filter(|total| done > 0 && *total >= done)?;
+    Some(elapsed.mul_f64((total - done) as f64 / done as f64))
+}
+
+/// A source that moves its bar.
+struct Reading<R> {
+    bar: Bar,
+    source: R,
+}
+
+impl<R: Read> Read for Reading<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.bar.bar.inc(read as u64);
+        Ok(read)
     }
 }
 
@@ -37,6 +113,7 @@ impl Drop for Bar {
 
 impl luc_report::Progress for Bar {
     fn step(&self, done: usize, total: usize, now: &str) {
+        self.parts(done, total);
         self.say(&format!("{done} of {total} measured: {now}"));
     }
 
@@ -52,6 +129,7 @@ impl luc_lab::Progress for Bar {
 
     fn guest(&mut self, done: u32, total: u32, text: &str) {
         if total > 1 {
+            self.parts(done as usize, total as usize);
             self.say(&format!("guest, {done} of {total}: {text}"));
         } else {
             self.say(&format!("guest: {text}"));
@@ -60,5 +138,28 @@ impl luc_lab::Progress for Bar {
 
     fn note(&mut self, text: &str) {
         self.remark(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_what_is_done() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(left_of(minute, 1, Some(4)), Some(3 * minute));
+        assert_eq!(left_of(minute, 4, Some(4)), Some(Duration::ZERO));
+        // Nothing is known before something is done, nor without an end.
+        assert_eq!(left_of(minute, 0, Some(4)), None);
+        assert_eq!(left_of(minute, 1, None), None);
+    }
+
+    #[test]
+    fn reading_passes_on_what_is_read() {
+        let mut text = String::new();
+        let mut source = Bar::reading("a file", 5, &b"bytes"[..]);
+        source.read_to_string(&mut text).expect("read");
+        assert_eq!(text, "bytes");
     }
 }

@@ -37,6 +37,20 @@ fn without_both_there_is_a_failure() {
     assert!(said.ends_with("[exit 24]\n"), "{said}");
 }
 
+/// A scrape that fails tells nobody why; a page that says 0 can raise an alert.
+#[test]
+fn without_both_a_page_says_so() {
+    let said = Pretended::new().run(&["exporter", "--once"]);
+    assert!(
+        said.lines().any(|line| line == "luc_tracer_attached 0"),
+        "{said}"
+    );
+    assert!(
+        said.contains("note: nothing is traced: ") && !said.contains("[exit"),
+        "{said}"
+    );
+}
+
 #[test]
 fn snapshots_are_for_programs_too() {
     let said = working().run(&["top", "--once", "--json", "--interval", "0.2"]);

@@ -103,6 +103,24 @@ fn man_pages_render() {
     let (before, knobs) = on.split_once(".SH KNOBS").expect("a section of knobs");
     let (_, after) = knobs.split_once(".SH").expect("a section after it");
     assert_snapshot!("man_on", format!("{before}[knobs]\n{after}"));
+    // roff writes a hyphen that is one as \-.
+    assert!(on.contains(".SH EXAMPLES\n.nf\nluc on /srv/data\n"), "{on}");
+    let see = |name: &str| {
+        let page = page(name);
+        page.split_once(".SH \"SEE ALSO\"\n")
+            .expect("a section")
+            .1
+            .replace("\\-", "-")
+    };
+    let (summary, trace) = (see("luc-trace-summary.1"), see("luc-trace.1"));
+    assert!(
+        summary.contains("luc-trace-record") && summary.contains("fBluc-trace\\"),
+        "{summary}"
+    );
+    assert!(
+        trace.contains("luc-trace-summary") && trace.contains("luc-doctor"),
+        "{trace}"
+    );
     if !Path::new("/usr/bin/man").exists() {
         return luc_test::skip("manual pages", "man is not installed");
     }
@@ -140,6 +158,56 @@ fn completions_know_the_verbs() {
         .arg(file.path())
         .status();
     assert!(checked.expect("bash runs").success());
+}
+
+/// What bash offers for the last of these words.
+fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+    let program = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+         _luc luc \"${@: -1}\" \"${@: -2:1}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let output = std::process::Command::new("bash")
+        .args(["-c", program, "bash"])
+        .arg(script)
+        .args(words)
+        .output()
+        .expect("bash runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn completions_know_policies_knobs_and_kernels() {
+    let script = |shell| {
+        let said = run(luc().args(["completions", shell]));
+        said.trim_end_matches("[exit 0]\n").to_owned()
+    };
+    let file = tempfile::NamedTempFile::new().expect("temporary file");
+    fs::write(file.path(), script("bash")).expect("temporary file");
+    for (words, expected) in [
+        (
+            &["luc", "on", "--policy", "p"][..],
+            &["pid", "published"][..],
+        ),
+        (
+            &["luc", "lab", "run", "--kernel", "6.12-"],
+            &["6.12-full", "6.12-debug"],
+        ),
+        (&["luc", "on", "--set", "delay_l"], &["delay_limit_us="]),
+        (&["luc", "set", "delay_l"], &["delay_limit_us"]),
+    ] {
+        let offered = offered(file.path(), words);
+        for word in expected {
+            assert!(
+                offered.iter().any(|one| one == word),
+                "{words:?}: {offered:?}"
+            );
+        }
+    }
+    for shell in ["zsh", "fish"] {
+        let script = script(shell);
+        for word in ["published", "6.12-full", "delay_limit_us"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use common::Pretended;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitOptions, kill_process, setrlimit, waitpid,
+};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -192,6 +194,34 @@ fn signals_and_control_c_give_the_terminal_back() {
         view.send(signal);
         assert!(view.end().success());
     }
+}
+
+/// By the key, and by the signal that a shell's `kill %1` would send.
+#[test]
+fn stopped_it_gives_the_terminal_back_and_takes_it_again() {
+    let mut view = View::new();
+    for by_key in [true, false] {
+        view.shown.clear();
+        if by_key {
+            view.press("\x1a");
+        } else {
+            view.send(Signal::TSTP);
+        }
+        view.wait_for(LEAVE);
+        let pid = Pid::from_child(&view.child);
+        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
+            .expect("a child")
+            .expect("it stopped");
+        assert!(status.stopped(), "{status:?}");
+        let now = tcgetattr(&view.terminal).expect("settings");
+        assert_eq!(now.local_modes, view.before.local_modes);
+        view.shown.clear();
+        view.send(Signal::CONT);
+        view.wait_for("\x1b[?1049h");
+        view.wait_for("/srv/data");
+    }
+    view.press("q");
+    assert!(view.end().success());
 }
 
 /// While it cannot come to its end by itself, whatever it is stuck in.

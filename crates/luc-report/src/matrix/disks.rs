@@ -146,9 +146,11 @@ pub fn section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Sect
         title: "Models of real disks".to_owned(),
         note: NOTE.to_owned(),
         charts: Vec::new(),
+        page_charts: Vec::new(),
         table: Table {
             headings: headings(&HEADINGS),
             left: 2,
+            deciding: HEADINGS.iter().position(|name| *name == "lowest"),
             groups,
         },
     }

@@ -1,9 +1,10 @@
 //! Figures of threads that loop without a pause, and of writers beside them.
 
 use super::{
-    Host, Place, create_fsync, entry, mean, policies_note, section, target_entry, write_delay,
+    Host, Place, create_fsync, entry, mean, policies_note, ratio_chart, section, target_entry,
+    write_delay,
 };
-use crate::document::{Cell, Section, number};
+use crate::document::{Cell, Chart, Line, Section, number};
 use crate::load::{Load, Mode, POLICIES};
 use crate::record::{Record, Records};
 use crate::targets::{self, CREATE_FSYNC, THREADS, Tally};
@@ -45,7 +46,7 @@ pub fn create_fsync_section(records: &Records, hosts: &[Host<'_>], tally: &mut T
             groups.push(rows);
         }
     }
-    section(
+    let section = section(
         "create-fsync",
         "Threads loop create, fsync, close. Operations per second. p99: of fsync, ratio to stock, 1.05 at most.",
         &[
@@ -63,7 +64,28 @@ pub fn create_fsync_section(records: &Records, hosts: &[Host<'_>], tally: &mut T
         ],
         2,
         groups,
-    )
+    );
+    let disks = |host: &Host<'_>| {
+        let line = |(disk, _)| line(records, *host, disk, Mode::Luc, disk);
+        ratio_chart(*host, "LUC", &THREADS, CREATE_FSYNC.map(line).into())
+    };
+    let charts = hosts.iter().map(disks);
+    Section {
+        page_charts: charts.filter(Chart::has_a_line).collect(),
+        ..section
+    }
+}
+
+/// The ratio to stock over the threads.
+fn line(records: &Records, host: Host<'_>, disk: &str, mode: Mode, name: &str) -> Line {
+    let ratio = |threads| {
+        let load = create_fsync(disk, threads);
+        mean(Place::new(records, host, 1000, disk, load).ratio(mode))
+    };
+    Line {
+        name: name.to_owned(),
+        y: THREADS.map(ratio).into(),
+    }
 }
 
 pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
@@ -97,13 +119,24 @@ pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
     names.extend(policies.iter().map(|mode| mode.warning_name()));
     names.push(Mode::Luc.name().to_owned());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    section(
+    let section = section(
         "create-fsync under the other policies",
         &policies_note(&policies),
         &names,
         2,
         groups,
-    )
+    );
+    let chart = |host: Host<'_>, disk: &str| {
+        let modes = policies.iter().copied().chain([Mode::Luc]);
+        let lines = modes.map(|mode| line(records, host, disk, mode, mode.name()));
+        ratio_chart(host, disk, &THREADS, lines.collect())
+    };
+    let hosts = hosts.iter().filter(|_| !policies.is_empty());
+    let charts = hosts.flat_map(|&host| CREATE_FSYNC.map(|(disk, _)| chart(host, disk)));
+    Section {
+        page_charts: charts.filter(Chart::has_a_line).collect(),
+        ..section
+    }
 }
 
 pub fn write_delay_section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {

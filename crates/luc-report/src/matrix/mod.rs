@@ -2,7 +2,7 @@
 
 use crate::args::{MatrixArgs, Part};
 use crate::demo::{SPEEDS, burst, write_burst};
-use crate::document::{Cell, Document, Section, Table, number};
+use crate::document::{Cell, Chart, Document, Line, Section, Table, number};
 use crate::load::{Job, Load, Measurement, Mode, Purpose};
 use crate::record::{Filter, Record, Records, Spread};
 use crate::targets::{CREATE_FSYNC, P99, THREADS, Tally, Target};
@@ -11,6 +11,7 @@ mod bursts;
 mod cost;
 mod costs;
 mod disks;
+mod lead;
 mod loops;
 mod model;
 mod scaling;
@@ -259,6 +260,8 @@ pub fn document(records: &Records) -> (Document, Tally) {
                 tally.reached, tally.missed
             )
         },
+        lead: lead::sentences(records, &tally),
+        foot: all.foot(),
     };
     (document, tally)
 }
@@ -305,6 +308,15 @@ impl Host<'_> {
             virtual_time: true,
             cells,
         }
+    }
+
+    /// The kernel, and what is not as usual.
+    fn at_speed(self, cpu_mips: u32) -> String {
+        let speed = match cpu_mips {
+            1000 => String::new(),
+            mips => format!(", {mips} MIPS"),
+        };
+        format!("kernel {}{speed}", self.cell().text)
     }
 
     /// The first column of its rows.
@@ -393,6 +405,17 @@ fn mean(spread: Option<Spread>) -> Option<f64> {
     spread.map(|spread| spread.mean)
 }
 
+/// Lines of ratios to stock over numbers of threads.
+fn ratio_chart(host: Host<'_>, of: &str, threads: &[u32], lines: Vec<Line>) -> Chart {
+    Chart {
+        title: format!("{of}, kernel {}", host.cell().text),
+        x_label: "threads".to_owned(),
+        y_label: "times stock".to_owned(),
+        x: threads.iter().map(u32::to_string).collect(),
+        lines,
+    }
+}
+
 fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
@@ -408,9 +431,15 @@ fn section(
         title: title.to_owned(),
         note: note.to_owned(),
         charts: Vec::new(),
+        page_charts: Vec::new(),
         table: Table {
             headings: headings(names),
             left,
+            // Tables of ratios to stock have a column of that name, those of policies end with LUC.
+            deciding: names
+                .iter()
+                .position(|name| *name == "ratio")
+                .or_else(|| names.iter().position(|name| *name == Mode::Luc.name())),
             groups: groups
                 .into_iter()
                 .filter(|group| !group.is_empty())

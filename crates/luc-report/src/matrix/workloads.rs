@@ -1,7 +1,7 @@
 //! Figures of real workloads: varmail, oltp, metarates and iozone.
 
-use super::{Host, Place, entry, headings, mean, repeated};
-use crate::document::{Cell, Section, Table, number};
+use super::{Host, Place, entry, headings, mean, ratio_chart, repeated};
+use crate::document::{Cell, Chart, Line, Section, Table, number};
 use crate::load::{Job, Load, Mode, POLICIES};
 use crate::record::{Record, Records, Spread};
 use crate::targets::{self, Tally, Target};
@@ -285,13 +285,42 @@ pub fn section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Sect
         title: "Real workloads".to_owned(),
         note: NOTE.to_owned(),
         charts: Vec::new(),
+        page_charts: charts(records, hosts),
         table: Table {
             headings: headings(&HEADINGS),
             left: 3,
+            deciding: Some(RATIO_AT),
             groups,
         },
     }
 }
+
+/// varmail and oltp over the threads: LUC's ratio to stock, a line for each disk.
+fn charts(records: &Records, hosts: &[Host<'_>]) -> Vec<Chart> {
+    let kinds: [(&str, LoadOf); 2] = [
+        ("varmail", |threads, disk| varmail(threads, disk.varmail_ms)),
+        ("oltp", |threads, disk| oltp(threads, disk.oltp_ms)),
+    ];
+    let chart = |host: Host<'_>, (name, load): (&str, LoadOf)| {
+        let line = |disk: &Disk| Line {
+            name: disk.spec.to_owned(),
+            y: THREADS
+                .map(|threads| {
+                    let load = load(threads, disk);
+                    let place = Place::new(records, host, 1000, disk.spec, load);
+                    mean(place.ratio(Mode::Luc))
+                })
+                .into(),
+        };
+        ratio_chart(host, name, &THREADS, DISKS.iter().map(line).collect())
+    };
+    let hosts = hosts.iter();
+    let charts = hosts.flat_map(|&host| kinds.map(|kind| chart(host, kind)));
+    charts.filter(Chart::has_a_line).collect()
+}
+
+/// The load of so many threads on a disk.
+type LoadOf = fn(u32, &Disk) -> Load;
 
 /// Every workload under the other policies.
 pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
@@ -334,7 +363,9 @@ pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
         title: "Real workloads under the other policies".to_owned(),
         note: super::policies_note(&measured),
         charts: Vec::new(),
+        page_charts: Vec::new(),
         table: Table {
+            deciding: names_of_columns.len().checked_sub(1),
             headings: names_of_columns,
             left: 3,
             groups,

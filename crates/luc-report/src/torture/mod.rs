@@ -338,9 +338,11 @@ back. lost: promises broken."
             title: "What was covered".to_owned(),
             note,
             charts: Vec::new(),
+            page_charts: Vec::new(),
             table: Table {
                 headings: headings.map(String::from).into(),
                 left: 3,
+                deciding: Some(headings.len() - 1),
                 groups: torture
                     .torments
                     .chunk_by(|a, b| a.kernel == b.kernel)
@@ -357,5 +359,7 @@ kernel {} times and {}. Promises broken under LUC: {luc}; by the kernel itself, 
             torture.sum(false, syncs),
             torture.unfinished.len(),
         ),
+        lead: Vec::new(),
+        foot: Vec::new(),
     }
 }

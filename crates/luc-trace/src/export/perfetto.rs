@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Journals are shown as processes of these numbers, which no process has.
-const JOURNALS_FROM: u64 = 1 << 32;
+/// Journals are shown as processes of these numbers. Perfetto keeps process and thread numbers in 32
+/// bits, and Linux gives none above 2^22 (`PID_MAX_LIMIT`).
+const JOURNALS_FROM: u64 = 1 << 30;
 
 /// Writes the timeline. Its times count from the first span.
 ///
@@ -252,6 +253,32 @@ mod tests {
             of(&events, "M", "thread_name")[0]["args"]["name"],
             "db \"x\""
         );
+    }
+
+    /// The importer takes process and thread numbers as 32 bits: larger ones would meet on one track.
+    #[test]
+    fn each_journal_has_a_track_of_its_own_among_numbers_of_32_bits() {
+        let commit = |minor| Span {
+            kind: SpanKind::Commit,
+            dev: Dev { major: 8, minor },
+            begin_ns: 10,
+            end_ns: 20,
+            ..Span::default()
+        };
+        let write = Span {
+            kind: SpanKind::Write,
+            pid: 1 << 22,
+            tgid: 1 << 22,
+            ..Span::default()
+        };
+        let events = events(&Trace::of([commit(1), commit(17), write]));
+        let mut tracks = BTreeMap::new();
+        for event in events.iter().filter(|event| event["ph"] == "X") {
+            let of = |what: &str| event[what].as_u64().and_then(|id| u32::try_from(id).ok());
+            let place = (of("pid").expect("32 bits"), of("tid").expect("32 bits"));
+            *tracks.entry(place).or_insert(0) += 1;
+        }
+        assert_eq!(tracks.values().collect::<Vec<_>>(), [&1, &1, &1]);
     }
 
     #[test]

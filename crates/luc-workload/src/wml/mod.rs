@@ -38,4 +38,4 @@ mod worker;
 
 pub use options::{AioWait, WmlOptions};
 pub use report::{FilesetResult, FlowopResult, WmlResult};
-pub use run::run;
+pub use run::{Say, run};

@@ -1,8 +1,8 @@
 //! What a run of a workload file can be told.
 
-use std::path::PathBuf;
+use clap::{Args, ValueEnum};
 
-use clap::{Args, ValueEnum, ValueHint};
+use crate::Folder;
 
 /// What `aiowait` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -21,9 +21,9 @@ pub enum AioWait {
     reason = "each is a switch of the command line"
 )]
 pub struct WmlOptions {
-    /// Directory on the file system to test; a sub-directory of it is used and removed
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
+    /// Where to run.
+    #[command(flatten)]
+    pub dir: Folder,
     /// Measure for this many seconds instead of the file's time
     #[arg(long, value_name = "S", value_parser = crate::args::duration_s)]
     pub seconds: Option<f64>,

@@ -11,6 +11,7 @@ use rustix::io::{retry_on_intr, write};
 
 use super::draw::Draws;
 use super::fileset::{Kind, LiveFileset, PathBuffer};
+use super::run::Say;
 use super::tree::Tree;
 use crate::{Result, Stop, WorkloadError};
 
@@ -38,11 +39,11 @@ pub fn prepare<'p>(
     draws: &mut Draws<'_>,
     ground: &Ground<'_>,
     stop: &Stop,
-    say: &mut dyn FnMut(&str),
+    say: &mut Say<'_>,
 ) -> Result<Vec<LiveFileset<'p>>> {
     let mut all = Vec::with_capacity(plan.filesets.len());
     for fileset in plan.filesets.iter().rev() {
-        say(&format!("preparing fileset {}", fileset.name));
+        say(&format!("preparing fileset {}", fileset.name), None);
         let (live, files, leaf_dirs) = lay_out(fileset, draws)?;
         make_dirs(&live, ground)?;
         make_files(&live, &files, ground, stop)?;

@@ -1,6 +1,7 @@
 //! A run from its plan to its report.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use luc_wml::plan::{Action, Op, Plan, Quit, RUN_DEFAULT_S, Thread};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -21,9 +22,13 @@ use crate::report::{BenchReport, Outcome};
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::{Latency, Result, Stop, WorkloadError};
 
+/// Hears what is going on, and how long that takes where it is known.
+pub type Say<'a> = dyn FnMut(&str, Option<Duration>) + 'a;
+
 /// Runs a workload file's plan.
 ///
-/// `source` and `overrides` are only told in the result. `say` is called with what is going on.
+/// `source` and `overrides` are only told in the result. `say` is called with what is going on, and how
+/// long that takes where it is known.
 ///
 /// # Errors
 /// The first system call that failed, with the file's name, or what about the plan cannot be done;
@@ -35,7 +40,7 @@ pub fn run(
     overrides: &[(String, String)],
     options: &WmlOptions,
     stop: &Stop,
-    say: &mut dyn FnMut(&str),
+    say: &mut Say<'_>,
 ) -> Result<BenchReport> {
     names(plan)?;
     let timing = timing(plan)?;
@@ -66,7 +71,8 @@ pub fn run(
     result.filesets = filesets.iter().map(FilesetResult::of).collect();
     result.threads = jobs.len() as u64;
     if timing.pause_s > 0 && !options.prepare_only {
-        say(&format!("waiting for {} s", timing.pause_s));
+        let pause = Duration::from_secs(timing.pause_s);
+        say("waiting as the file asks for", Some(pause));
         let pause_ns = timing.pause_s.saturating_mul(NS_PER_S);
         sleep_until(now_ns().saturating_add(pause_ns), stop);
     }
@@ -82,7 +88,6 @@ pub fn run(
         ));
     }
 
-    say(&format!("running {} threads", jobs.len()));
     let engine = Engine {
         plan,
         filesets,
@@ -105,6 +110,11 @@ pub fn run(
             (None, None) => timing.run_s.map(|seconds| seconds.saturating_mul(NS_PER_S)),
         },
     };
+    let length_ns = window
+        .length_ns
+        .map(|ns| ns.saturating_add(window.warmup_ns));
+    let length = length_ns.map(Duration::from_nanos);
+    say(&format!("running {} threads", jobs.len()), length);
     let measured = measure(&engine, jobs, window, &scratch, stop)?;
     scratch.remove()?;
     let elapsed_ns = measured.elapsed_ns(window, stop.is_set(), &engine);
@@ -289,7 +299,7 @@ fn timing(plan: &Plan) -> Result<Timing> {
 fn empty(source: &str, overrides: &[(String, String)], options: &WmlOptions) -> WmlResult {
     WmlResult {
         source: source.to_owned(),
-        dir: options.dir.clone(),
+        dir: options.dir.to_path_buf(),
         overrides: overrides.to_vec(),
         seed: (!options.filebench_generator).then_some(options.seed),
         ops_wanted: options.ops,

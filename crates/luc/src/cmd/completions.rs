@@ -1,6 +1,9 @@
 //! `luc completions`
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap_complete::Shell;
+use luc_control::{Knob, KnobKind, knobs, policies};
+use luc_lab::KernelList;
 
 use crate::Context;
 use crate::cli;
@@ -8,8 +11,12 @@ use crate::exit::Failure;
 
 /// Print a completion script for a shell
 ///
-/// For example: luc completions bash > /usr/share/bash-completion/completions/luc
+/// Completes verbs, options, paths, and the words that options take: policies, knobs and kernels.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc completions bash > /usr/share/bash-completion/completions/luc\n\
+    \x20 luc completions zsh > /usr/share/zsh/vendor-completions/_luc\n\
+    \x20 luc completions fish > /usr/share/fish/vendor_completions.d/luc.fish")]
 pub struct Args {
     /// The shell
     shell: Shell,
@@ -18,7 +25,73 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), "luc", &mut script);
+    let mut command = with_words(cli::command());
+    clap_complete::generate(args.shell, &mut command, "luc", &mut script);
     context.out.write_all(&script)?;
     Ok(())
+}
+
+/// The command line with the words of arguments that parse them by themselves, so as to say more
+/// about a wrong one.
+fn with_words(command: clap::Command) -> clap::Command {
+    let command = command.mut_subcommands(with_words);
+    command.mut_args(|arg| match words(arg.get_id().as_str()) {
+        Some(words) => arg.value_parser(PossibleValuesParser::new(words)),
+        None => arg,
+    })
+}
+
+/// The words that an argument of this name takes, whichever verb has it.
+fn words(argument: &str) -> Option<Vec<PossibleValue>> {
+    let policies = || policies().iter();
+    Some(match argument {
+        "policy" => policies()
+            .map(|policy| PossibleValue::new(policy.text).help(policy.help))
+            .collect(),
+        "knob" => {
+            let policy = PossibleValue::new(luc_control::POLICY).help(cli::POLICY_HELP);
+            let knobs = knobs().iter();
+            let knobs = knobs.map(|knob| PossibleValue::new(knob.name).help(knob.help));
+            std::iter::once(policy).chain(knobs).collect()
+        }
+        // Which of them suits is the knob's to say.
+        "value" => {
+            let mut all: Vec<&str> = policies().map(|policy| policy.text).collect();
+            all.extend(knobs().iter().flat_map(words_of));
+            all.sort_unstable();
+            all.dedup();
+            all.into_iter().map(PossibleValue::new).collect()
+        }
+        "settings" => knobs().iter().flat_map(settings).collect(),
+        "kernel" | "kernels" => kernels(),
+        _ => return None,
+    })
+}
+
+fn words_of(knob: &Knob) -> Vec<&'static str> {
+    match knob.kind {
+        KnobKind::Int => Vec::new(),
+        KnobKind::Bool => vec!["0", "1"],
+        KnobKind::Enum(_) => knob.words(),
+    }
+}
+
+/// `KNOB=WORD` for each word; `KNOB=` where a number follows.
+fn settings(knob: &Knob) -> Vec<PossibleValue> {
+    let words = match words_of(knob) {
+        none if none.is_empty() => vec![""],
+        words => words,
+    };
+    let setting = |word| PossibleValue::new(format!("{}={word}", knob.name)).help(knob.help);
+    words.into_iter().map(setting).collect()
+}
+
+/// Those that the lab knows. A test keeps their list whole.
+fn kernels() -> Vec<PossibleValue> {
+    let list = KernelList::builtin().map(|list| list.kernels);
+    let names = list
+        .unwrap_or_default()
+        .into_iter()
+        .map(|kernel| kernel.name);
+    names.map(PossibleValue::new).collect()
 }

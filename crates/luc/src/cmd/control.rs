@@ -15,6 +15,9 @@ pub enum Verb {
     /// to 0 the largest modulus, the sooner an error is gone. "published" is
     /// the textbook loop, in which a commit's error corrects that same commit;
     /// "stepwise" is what runs: it corrects the next one.
+    #[command(after_help = "Examples:\n\
+        \x20 luc control poles\n\
+        \x20 luc control poles --kp 0.5 --ki 0.1 --kd 0")]
     Poles(PolesArgs),
 }
 

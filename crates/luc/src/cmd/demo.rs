@@ -16,6 +16,10 @@ use crate::progress::Bar;
 /// every policy, with and without LUC side by side. Takes about five minutes
 /// on two cores, once the kernel is downloaded.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc demo\n\
+    \x20 luc demo --kernel 7.2 --out out/demo-7.2\n\
+    \x20 luc demo --from-results")]
 pub struct Args {
     #[command(flatten)]
     demo: DemoArgs,
@@ -30,6 +34,10 @@ pub struct Args {
 /// machines. Exits with 15 if a figure is missed. Takes about two hours on two
 /// cores: --kernels, --only and --repeats ask for less.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench matrix\n\
+    \x20 luc bench matrix --kernels 6.12 --only create-fsync,write-delay --repeats 1\n\
+    \x20 luc bench matrix --from-results --out out/matrix")]
 pub struct Matrix {
     #[command(flatten)]
     matrix: MatrixArgs,

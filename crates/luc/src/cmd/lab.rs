@@ -34,8 +34,15 @@ pub enum Verb {
     /// --out in `$LUC_OUT`. A script is one argument: -- sh -c 'A && B'. Its
     /// output and exit status become those of luc. A warning or worse in the
     /// kernel log is a failure of its own.
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab run -- luc bench create-fsync --threads 16 /mnt/0\n\
+        \x20 luc lab run --kernel 7.2 --disk hdd-7200 --smp 4 -- sh -c 'luc on /mnt/0 && luc bench run varmail /mnt/0'\n\
+        \x20 luc lab run --disk 4ms:1 --disk 100us:64:1G:ext3 --out out/run -- dmesg")]
     Run(Box<RunArgs>),
     /// List the kernels that the lab knows
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab list\n\
+        \x20 luc lab list --json")]
     List(ListArgs),
     /// List the models of real disks that the lab knows
     ///
@@ -44,6 +51,9 @@ pub enum Verb {
     /// from. The last column of the first table is a log's append and flush.
     /// `luc lab run --disk` takes presets and changes: hdd-7200,
     /// `nvme:flush_ns=500000`.
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab disks\n\
+        \x20 luc lab disks --json")]
     Disks(DisksArgs),
     /// Cut the power at thousands of moments and check what was promised
     ///
@@ -53,18 +63,31 @@ pub enum Verb {
     /// what a power cut could have left at each of many places of the record,
     /// mounts it, and looks whether every acknowledged sync survived. Exits
     /// with 25 if LUC lost anything.
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab torture --kernels 6.12\n\
+        \x20 luc lab torture --kernels 6.12 --only ordered --cuts 40")]
     Torture(Box<Torture>),
     /// Download kernels, so that runs need no network
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab fetch\n\
+        \x20 luc lab fetch 6.1 6.12")]
     Fetch(FetchArgs),
     /// Build luc.ko for a kernel and print where it is
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab build --kernel 7.2")]
     Build(BuildArgs),
     /// Build a kernel that checks itself: locks, memory, leaks, data races
     ///
     /// Takes the sources from the distribution's package and a quarter of an
     /// hour on two processors, once; the result stays beside the kernels that
     /// the lab has downloaded. `luc lab list` shows which kernels these are.
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab debug-kernel\n\
+        \x20 luc lab debug-kernel 6.12-races")]
     DebugKernel(DebugKernelArgs),
     /// Remove what the lab has downloaded and built
+    #[command(after_help = "Examples:\n\
+        \x20 luc lab clean")]
     Clean,
 }
 

@@ -17,6 +17,8 @@ use crate::exit::{Code, Failure};
 /// One page for luc and one for every verb, all from the definition that
 /// parses the command line.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc man --out man")]
 pub struct Args {
     /// Where to put them; created if need be
     #[arg(long, value_name = "DIR")]
@@ -30,28 +32,44 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let mut command = cli::command();
     // Global options reach the subcommands only when clap has built them.
     command.build();
-    let written = write_pages(&command, &["luc".to_owned()], &args.out)?;
+    let written = write_pages(&command, &["luc".to_owned()], &[], &args.out)?;
     writeln!(context.out, "{written} pages in {}", args.out.display())?;
     Ok(())
 }
 
-fn write_pages(command: &clap::Command, path: &[String], dir: &Path) -> Result<usize, Failure> {
+/// The pages of a verb and of those that it holds; `above` are the pages of its parent and of what
+/// that holds.
+fn write_pages(
+    command: &clap::Command,
+    path: &[String],
+    above: &[String],
+    dir: &Path,
+) -> Result<usize, Failure> {
     let name = path.join("-");
     let file = dir.join(format!("{name}.1"));
-    let text = page(command, path)?;
+    let verbs = || command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let held = verbs().map(|verb| format!("{name}-{}", verb.get_name()));
+    let held: Vec<String> = held.collect();
+    let related: Vec<&String> = above
+        .iter()
+        .chain(&held)
+        .filter(|page| **page != name)
+        .collect();
+    let text = page(command, path, &related)?;
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     let mut written = 1;
-    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+    let beside: Vec<String> = std::iter::once(name).chain(held).collect();
+    for verb in verbs() {
         let mut path = path.to_vec();
         path.push(verb.get_name().to_owned());
-        written += write_pages(verb, &path, dir)?;
+        written += write_pages(verb, &path, &beside, dir)?;
     }
     Ok(written)
 }
 
 /// The sections that clap knows, then the tables, set as lists here because
 /// filled text would run their lines together.
-fn page(command: &clap::Command, path: &[String]) -> Result<Vec<u8>, Failure> {
+fn page(command: &clap::Command, path: &[String], related: &[&String]) -> Result<Vec<u8>, Failure> {
     let usage = path.join(" ");
     let shown = command
         .clone()
@@ -83,10 +101,9 @@ fn page(command: &clap::Command, path: &[String]) -> Result<Vec<u8>, Failure> {
     if verb == "status" {
         counter_list().to_writer(&mut text)?;
     }
+    example_list(command).to_writer(&mut text)?;
     exit_list().to_writer(&mut text)?;
-    if path.len() > 1 {
-        see_also().to_writer(&mut text)?;
-    }
+    see_also(related).to_writer(&mut text)?;
     Ok(text)
 }
 
@@ -149,9 +166,28 @@ fn exit_list() -> Roff {
     roff
 }
 
-fn see_also() -> Roff {
+fn example_list(command: &clap::Command) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    // Not filled: a line each, as they are typed.
+    roff.control("nf", []);
+    for line in cli::examples(command) {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    roff
+}
+
+fn see_also(related: &[&String]) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SEE ALSO"]);
-    roff.text([bold("luc"), roman("(1)")]);
+    for (at, page) in related.iter().enumerate() {
+        let end = if at + 1 < related.len() {
+            "(1),"
+        } else {
+            "(1)"
+        };
+        roff.text([bold(page.as_str()), roman(end)]);
+    }
     roff
 }

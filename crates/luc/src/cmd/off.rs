@@ -12,6 +12,10 @@ use crate::{journal, module, sysfs, units};
 /// Takes effect at once, under any load. A file system that is unmounted is
 /// switched off by itself.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc off /srv/data\n\
+    \x20 luc off --all\n\
+    \x20 luc off --unload")]
 pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath, required_unless_present_any = ["all", "unload"], conflicts_with = "all")]

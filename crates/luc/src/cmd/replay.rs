@@ -18,6 +18,9 @@ use crate::units::{count, counted};
 /// same code that runs in the kernel, and compares what comes out; then checks
 /// that each decision starts from the state that the one before it left.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc replay run.luc\n\
+    \x20 luc replay --json run.luc")]
 pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = clap::ValueHint::FilePath)]

@@ -16,6 +16,10 @@ use crate::{cli, sysfs, units};
 /// Without a knob, lists them all. A knob that was set stays as it is: LUC
 /// never changes a knob by itself.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc set /srv/data\n\
+    \x20 luc set /srv/data policy pid\n\
+    \x20 luc set /srv/data mode observe")]
 #[command(after_long_help = cli::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device

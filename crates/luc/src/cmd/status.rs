@@ -19,6 +19,10 @@ use crate::{cli, journal, sysfs};
 ///
 /// Counts run from the moment LUC was switched on for the file system.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc status\n\
+    \x20 luc status /srv/data --json\n\
+    \x20 luc status --live=5")]
 #[command(after_long_help = cli::counter_table())]
 pub struct Args {
     /// Only the file system of this path or block device

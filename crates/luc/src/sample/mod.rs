@@ -62,6 +62,26 @@ impl Sampler {
         only: Option<Device>,
         system: &dyn System,
     ) -> Result<Self, Failure> {
+        let mut sampler = Self::even_blind(verb, only, system)?;
+        if sysfs::loaded(system) {
+            return Ok(sampler);
+        }
+        match std::mem::replace(&mut sampler.tracing.tracer, Err(pretended())) {
+            Ok(tracer) => sampler.tracing.tracer = Ok(tracer),
+            Err(error) => return Err(tracer::untraceable(verb, error)),
+        }
+        Ok(sampler)
+    }
+
+    /// The same with neither of them, for who goes on until there is one.
+    ///
+    /// # Errors
+    /// The mount table cannot be read.
+    pub fn even_blind(
+        verb: &'static str,
+        only: Option<Device>,
+        system: &dyn System,
+    ) -> Result<Self, Failure> {
         let mut sampler = Sampler {
             verb,
             processes: true,
@@ -81,13 +101,6 @@ impl Sampler {
         };
         sampler.look(system)?;
         sampler.attach(system);
-        if sysfs::loaded(system) {
-            return Ok(sampler);
-        }
-        match std::mem::replace(&mut sampler.tracing.tracer, Err(pretended())) {
-            Ok(tracer) => sampler.tracing.tracer = Ok(tracer),
-            Err(error) => return Err(tracer::untraceable(verb, error)),
-        }
         Ok(sampler)
     }
 

@@ -66,6 +66,8 @@ pub struct Traced {
     pub sync_p50_ns: Option<u64>,
     /// Time that 99 of 100 calls did not exceed.
     pub sync_p99_ns: Option<u64>,
+    /// Time of the slowest call.
+    pub sync_max_ns: Option<u64>,
     /// Share of the calls that waited for two commits or more, of those that waited.
     pub late_share: Option<f64>,
     /// Average time that a commit ran.
@@ -251,6 +253,7 @@ fn traced(counts: &Counts, time: Duration) -> Traced {
         syncs_per_commit: counts.syncs_per_commit(),
         sync_p50_ns: counts.sync_hist.quantile_ns(0.5),
         sync_p99_ns: counts.sync_hist.quantile_ns(0.99),
+        sync_max_ns: counts.sync_hist.quantile_ns(1.0),
         late_share: counts.late_share(),
         commit_mean_ns: counts.commit_ns.checked_div(counts.commits),
         waits: waits

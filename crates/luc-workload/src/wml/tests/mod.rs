@@ -56,7 +56,7 @@ impl<'p> Rig<'p> {
             path: dir.path(),
         };
         let filesets =
-            prepare(plan, &mut draws, &ground, &stop, &mut |_| ()).expect("room for files");
+            prepare(plan, &mut draws, &ground, &stop, &mut |_, _| ()).expect("room for files");
         let mut places = Vec::new();
         for process in &plan.processes {
             for thread in &process.threads {

@@ -18,6 +18,9 @@ const SCHEMA: &str = "luc-bench-check/1";
 /// workloads that come with luc), says what it would do, and writes nothing.
 /// What is wrong with it is told line by line, with what was expected.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench check oltp\n\
+    \x20 luc bench check mine.f -D nthreads=4 --json")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,

@@ -8,6 +8,7 @@ use luc_workload::{Bench, BenchReport};
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::progress::Bar;
 
 /// Run a workload that makes a file system commit its journal
 ///
@@ -47,12 +48,15 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
 }
 
 fn workload(bench: &Bench, context: &mut Context) -> Result<(), Failure> {
-    let report = bench
-        .run(&context.stop)
-        .map_err(|error| Failure::Workload {
-            what: name(bench).into(),
-            why: error.to_string(),
-        })?;
+    // A worker is a process of another workload, whose bar is enough.
+    let shown = !matches!(bench, Bench::Worker);
+    let bar = shown.then(|| Bar::wait_or_work(name(bench), bench.length()));
+    let report = bench.run(&context.stop);
+    drop(bar);
+    let report = report.map_err(|error| Failure::Workload {
+        what: name(bench).into(),
+        why: error.to_string(),
+    })?;
     print(&report, bench.json(), context)
 }
 

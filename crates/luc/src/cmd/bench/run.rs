@@ -1,6 +1,5 @@
 //! `luc bench run`
 
-use luc_lab::Progress as _;
 use luc_workload::wml::{self, WmlOptions};
 
 use super::chosen::{Chosen, refused, told};
@@ -19,6 +18,10 @@ use crate::progress::Bar;
 /// and the time they took; those that were under way besides are not counted.
 /// Ctrl-C ends the run and prints what was measured so far.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench run varmail /srv/scratch\n\
+    \x20 luc bench run varmail --preset paper -D nthreads=16 --seconds 30 --dir /srv/scratch\n\
+    \x20 luc bench run mine.f --ops 100000 --json --dir /srv/scratch")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
@@ -37,14 +40,14 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         Ok(plan) => plan,
         Err(diagnostics) => return Err(told(&diagnostics, context)?),
     };
-    let mut bar = Bar::new();
+    let mut bar = None;
     let report = wml::run(
         &plan,
         script.source_name(),
         &overrides,
         &args.options,
         &context.stop,
-        &mut |text| bar.stage(text),
+        &mut |text, length| bar = Some(Bar::wait_or_work(text, length)),
     );
     drop(bar);
     let report = report.map_err(|error| Failure::Workload {

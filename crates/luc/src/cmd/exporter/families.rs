@@ -6,10 +6,10 @@ use luc_control::{Counter, CounterKind, counters};
 use super::text::{Family, Kind, Labels, Value};
 use crate::sample::{JournalReading, ModuleReading, Reading};
 
-/// Buckets of a histogram go from 16 us to 34 s, two for each power of two. They are always the same:
-/// a rate needs that, and the tracer's own would be three times as many series.
-const FIRST_LOG2: u32 = 14;
-const LAST_LOG2: u32 = 35;
+/// Buckets of a histogram go from 66 us to 8.6 s, one for each power of two. They are always the same, as
+/// a rate needs. Each is a series for each journal, and the tracer's own would be nine times as many.
+const FIRST_LOG2: u32 = 16;
+const LAST_LOG2: u32 = 33;
 
 /// Every metric of a reading.
 pub fn families(reading: &Reading) -> Vec<Family> {
@@ -142,7 +142,7 @@ fn traced(reading: &Reading) -> impl Iterator<Item = Family> {
 }
 
 fn buckets(hist: &Histogram, sum_ns: u64) -> Value {
-    let bounds = (FIRST_LOG2..=LAST_LOG2).flat_map(|log2| [1_u64 << log2, 3 << (log2 - 1)]);
+    let bounds = (FIRST_LOG2..=LAST_LOG2).map(|log2| 1_u64 << log2);
     // Bounds of the tracer's buckets are among them all, and grow.
     let mut of_tracer = hist.buckets_ns().peekable();
     let mut below = 0;

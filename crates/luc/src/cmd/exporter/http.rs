@@ -104,6 +104,11 @@ pub enum Asked {
         /// Whether the text is wanted.
         body: bool,
     },
+    /// What there is to ask for.
+    Index {
+        /// Whether the text is wanted.
+        body: bool,
+    },
     /// Another page.
     Unknown,
     /// Another method.
@@ -132,6 +137,8 @@ pub fn asked(head: &[u8]) -> Asked {
     match (method, path) {
         ("GET", Some("/metrics")) => Asked::Page { body: true },
         ("HEAD", Some("/metrics")) => Asked::Page { body: false },
+        ("GET", Some("/")) => Asked::Index { body: true },
+        ("HEAD", Some("/")) => Asked::Index { body: false },
         ("GET" | "HEAD", _) => Asked::Unknown,
         _ => Asked::BadMethod,
     }
@@ -146,6 +153,7 @@ fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) 
             Ok(page) => ("200 OK", MEDIA_TYPE, page),
             Err(why) => ("500 Internal Server Error", PLAIN, why + "\n"),
         },
+        Asked::Index { .. } => ("200 OK", HTML, INDEX.into()),
         Asked::Unknown => ("404 Not Found", PLAIN, "the page is /metrics\n".into()),
         Asked::BadMethod => ("405 Method Not Allowed", PLAIN, "GET only\n".into()),
         Asked::Nonsense => ("400 Bad Request", PLAIN, "no HTTP request\n".into()),
@@ -159,13 +167,26 @@ fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) 
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
         text.len()
     );
-    if asked != (Asked::Page { body: false }) {
+    let head_only = matches!(
+        asked,
+        Asked::Page { body: false } | Asked::Index { body: false }
+    );
+    if !head_only {
         whole += &text;
     }
     send(&mut client, whole.as_bytes())
 }
 
 const PLAIN: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+/// For people that open the address in a browser.
+const INDEX: &str = concat!(
+    "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>luc exporter</title>\n",
+    "<h1>luc exporter ",
+    env!("CARGO_PKG_VERSION"),
+    "</h1>\n<p>Journal commits of ext4 and ext3 file systems, and what LUC does about them: \
+     <a href=\"/metrics\">/metrics</a>, for Prometheus.</p>\n</html>\n"
+);
 
 /// Lets at most `PATIENCE` pass in all, not for each piece.
 fn left(begin: Instant) -> io::Result<Duration> {

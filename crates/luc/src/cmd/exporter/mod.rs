@@ -20,8 +20,13 @@ use crate::system::System;
 ///
 /// Answers GET /metrics, or keeps a file up to date that `node_exporter`'s textfile collector reads. With
 /// BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start on; of journals
-/// with LUC on it shows each counter of `luc status`, too. docs/grafana-dashboard.json draws them.
+/// with LUC on it shows each counter of `luc status`, too. Where it can ask neither, `luc_tracer_attached`
+/// is 0 and it goes on. docs/grafana-dashboard.json draws them.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc exporter\n\
+    \x20 luc exporter --listen 0.0.0.0:9797\n\
+    \x20 luc exporter --textfile /var/lib/prometheus/node-exporter/luc.prom")]
 pub struct Args {
     /// Serve GET /metrics here; anyone who can connect can read it
     #[arg(
@@ -56,7 +61,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let mut sampler = Sampler::new("exporter", None, context.system)?.without_processes();
+    let mut sampler = Sampler::even_blind("exporter", None, context.system)?.without_processes();
     for lack in sampler.read(context.system)?.lacks {
         writeln!(context.err, "luc: note: {lack}")?;
     }

@@ -108,6 +108,8 @@ fn buckets_grow_and_are_always_the_same() {
         ..Reading::default()
     };
     assert_eq!(bounds(&page()), bounds(&render(&families(&empty))));
+    // Each is a series of every journal: 18, and the one without a bound.
+    assert_eq!(bounds(&page()), 19);
 }
 
 #[test]
@@ -146,7 +148,7 @@ fn requests_are_told_apart() {
             b"HEAD /metrics HTTP/1.1\r\n\r\n",
             Asked::Page { body: false },
         ),
-        (b"GET / HTTP/1.1\r\n\r\n", Asked::Unknown),
+        (b"GET / HTTP/1.1\r\n\r\n", Asked::Index { body: true }),
         (b"GET /metrics/../x HTTP/1.1\r\n\r\n", Asked::Unknown),
         (b"POST /metrics HTTP/1.1\r\n\r\n", Asked::BadMethod),
         (b"GET metrics HTTP/1.1\r\n\r\n", Asked::Nonsense),
@@ -181,6 +183,9 @@ fn clients_get_an_answer_or_are_let_go() {
     let page = exchange(b"GET /metrics HTTP/1.1\r\n\r\n", false);
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
     assert!(page.contains("Content-Length: 4\r\n") && page.ends_with("\r\n\r\nx 1\n"));
+    let index = exchange(b"GET / HTTP/1.1\r\n\r\n", false);
+    assert!(index.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"));
+    assert!(index.contains("<a href=\"/metrics\">"), "{index}");
     let head = exchange(b"HEAD /metrics HTTP/1.1\r\n\r\n", false);
     assert!(head.contains("Content-Length: 4\r\n") && head.ends_with("\r\n\r\n"));
     assert!(exchange(b"GET /x HTTP/1.1\r\n\r\n", false).starts_with("HTTP/1.1 404"));

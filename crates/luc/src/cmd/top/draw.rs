@@ -16,22 +16,26 @@ const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Least widths of the journals' columns, and which of them a narrow screen keeps first. A number is
 /// shown whole or not at all.
-const JOURNAL_WIDTHS: [u16; 8] = [11, 9, 10, 7, 7, 4, 9, 15];
-const JOURNAL_ORDER: [usize; 8] = [0, 1, 2, 4, 7, 3, 5, 6];
+const JOURNAL_WIDTHS: [u16; 9] = [11, 9, 10, 7, 7, 7, 4, 9, 15];
+const JOURNAL_ORDER: [usize; 9] = [0, 1, 2, 4, 8, 3, 6, 7, 5];
 /// The same of the processes' columns.
 const PROCESS_WIDTHS: [u16; 6] = [7, 9, 9, 8, 10, 8];
 const PROCESS_ORDER: [usize; 6] = [1, 2, 5, 0, 4, 3];
-/// The column of their names, which takes what is left.
+/// The column of their names, as wide as they are.
 const NAME: usize = 1;
-/// Rows of the sparklines with their title.
+/// Rows of the sparklines with their title, and on tall screens one more for so many rows.
 const SPARK_ROWS: u16 = 4;
+const SPARK_ROWS_MAX: u16 = 9;
+const ROWS_PER_SPARK_ROW: u16 = 4;
+/// From this height on a screen is tall.
+const TALL_FROM: u16 = 30;
 /// From this height on there is room for them.
 const SPARK_FROM: u16 = 16;
 /// The journals get no more than this share of a screen, as one part in so many.
 const JOURNALS_SHARE: u16 = 3;
 
 /// What keys do.
-const HELP: [&str; 20] = [
+const HELP: [&str; 22] = [
     "q          quit",
     "arrows/jk  choose a journal",
     "tab/s      sort processes by fsyncs or by time lost",
@@ -39,11 +43,13 @@ const HELP: [&str; 20] = [
     "o          observe or steer",
     "space      stand still, go on",
     "+ -        longer, shorter interval",
+    "Ctrl-Z     stop, until the shell's fg",
     "h          hide this",
     "",
     "commits/s  journal commits",
     "per/set    fsyncs that a commit served, and how many LUC aims for",
     "p50 p99    half, and 99 of 100, fsyncs took no longer",
+    "slowest    the longest fsync of the interval",
     "late       share of fsyncs that waited for two commits or more",
     "delayed/s  writes that slept because a commit was writing their block",
     "LUC        policy, in () if it only observes, and why most commits started:",
@@ -65,8 +71,11 @@ pub fn draw(frame: &mut Frame, state: &State) {
     let (detail, sparks) = match area.height {
         _ if state.journals().is_empty() => (0, 0),
         ..SPARK_FROM => (0, 0),
-        SPARK_FROM..30 => (2, SPARK_ROWS),
-        _ => (3, SPARK_ROWS),
+        SPARK_FROM..TALL_FROM => (2, SPARK_ROWS),
+        height => {
+            let more = (height - TALL_FROM) / ROWS_PER_SPARK_ROW;
+            (3, (SPARK_ROWS + more).min(SPARK_ROWS_MAX))
+        }
     };
     // The head and every journal, but never so many that nothing else is left.
     let most = if area.height >= SPARK_FROM {
@@ -191,7 +200,7 @@ fn draw_journals(frame: &mut Frame, area: Rect, state: &State) {
         at if at == last => Constraint::Fill(1),
         at => Constraint::Length(JOURNAL_WIDTHS[at]),
     });
-    let row = |cells: [String; 8]| {
+    let row = |cells: [String; 9]| {
         Row::new(shown.iter().map(|at| match *at {
             at if at == first => Cell::from(end_of(&cells[at], name)),
             at if at == last => Cell::from(cells[at].clone()),
@@ -264,8 +273,17 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
         return;
     }
     let shown = columns(&PROCESS_WIDTHS, &PROCESS_ORDER, area.width);
+    let processes = state.processes().into_iter().take(area.height.into());
+    let processes: Vec<_> = processes.map(text::process_cells).collect();
+    let used = shown.iter().map(|at| PROCESS_WIDTHS[*at]).sum::<u16>() + rows(shown.len()) - 1;
+    let spare = area.width.saturating_sub(used);
+    let longest = processes.iter().map(|cells| cells[NAME].chars().count());
+    let longest = rows(longest.max().unwrap_or(0));
+    // Numbers stand beside the names that they are of.
+    let name = PROCESS_WIDTHS[NAME].min(area.width)
+        + spare.min(longest.saturating_sub(PROCESS_WIDTHS[NAME]));
     let widths = shown.iter().map(|at| match *at {
-        NAME => Constraint::Fill(1),
+        NAME => Constraint::Length(name),
         at => Constraint::Length(PROCESS_WIDTHS[at]),
     });
     let row = |cells: [String; 6]| {
@@ -280,9 +298,7 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
         Sort::Lost => 5,
     };
     heads[sorted_by].insert(0, '▾');
-    let processes = state.processes().into_iter().take(area.height.into());
-    let table = Table::new(processes.map(text::process_cells).map(row), widths)
-        .header(row(heads).style(BOLD));
+    let table = Table::new(processes.into_iter().map(row), widths).header(row(heads).style(BOLD));
     frame.render_widget(table, area);
 }
 

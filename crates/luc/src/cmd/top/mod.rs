@@ -22,6 +22,7 @@ pub use self::terminal::give_back_at_once;
 use self::terminal::{Input, Screen};
 use crate::Context;
 use crate::exit::Failure;
+use crate::progress::Bar;
 use crate::sample::{Sampler, Snapshot};
 use crate::sysfs;
 use crate::system::{Device, System};
@@ -34,10 +35,17 @@ use crate::system::{Device, System};
 /// BPF it needs no module; without BPF it shows what the module counts. Watching changes nothing; the
 /// keys p and o do what `luc set` does.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc top\n\
+    \x20 luc top --comm postgres\n\
+    \x20 luc top --once --interval 10")]
 pub struct Args {
     /// Length of an interval, 0.2 to 60
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
+    /// Show only processes whose names contain this; journals count all of them
+    #[arg(long, value_name = "NAME")]
+    comm: Option<String>,
     /// Print the numbers of one interval as text, and end
     #[arg(long)]
     once: bool,
@@ -47,6 +55,14 @@ pub struct Args {
 }
 
 impl Args {
+    /// Leaves out processes that nobody asked for.
+    fn chosen(&self, mut snapshot: Snapshot) -> Snapshot {
+        if let Some(comm) = &self.comm {
+            snapshot.processes.retain(|one| one.name.contains(comm));
+        }
+        snapshot
+    }
+
     /// Whether it is the view that is wanted, and not numbers.
     pub fn takes_the_terminal(&self) -> bool {
         !self.once
@@ -85,7 +101,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
 
 fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let sampler = Sampler::new("top", None, context.system)?;
-    let snapshot = one_interval(sampler, args.interval, context)?;
+    let snapshot = args.chosen(one_interval(sampler, args.interval, context)?);
     if args.json {
         return super::print_json(context, &snapshot);
     }
@@ -100,9 +116,11 @@ pub(super) fn one_interval(
 ) -> Result<Snapshot, Failure> {
     sampler.sample(context.system)?;
     let begin = Instant::now();
+    let bar = Bar::wait("watching", interval);
     while begin.elapsed() < interval && !context.stopped() {
         std::thread::sleep(PAUSE.min(interval.saturating_sub(begin.elapsed())));
     }
+    drop(bar);
     sampler.sample(context.system)
 }
 
@@ -120,13 +138,19 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
         }
         let due = (latest + state.interval).saturating_sub(begin.elapsed());
         let input = terminal::input(PAUSE.min(due))?;
+        if input == Some(Input::Stop) {
+            screen.stop()?;
+            changed = true;
+            continue;
+        }
+        let anew = screen.heed_signals()?;
         let now = begin.elapsed();
         let event = match input {
             Some(Input::Key(key)) => Event::Key(key),
             _ if now >= latest + state.interval => {
                 latest = now;
                 match sampler.sample(system) {
-                    Ok(snapshot) => Event::Sample(snapshot),
+                    Ok(snapshot) => Event::Sample(args.chosen(snapshot)),
                     Err(failure) => Event::Failed(failure.to_string()),
                 }
             }
@@ -136,7 +160,7 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
         let quiet = matches!(event, Event::Tick);
         let (next, action) = state.step(event, now);
         state = next;
-        changed = !quiet || input.is_some() || had_message != state.message.is_some();
+        changed = anew || !quiet || input.is_some() || had_message != state.message.is_some();
         match action {
             Some(Action::Quit) => break,
             Some(Action::Set {

@@ -3,7 +3,8 @@
 
 use std::io::{self, Stdout};
 use std::panic;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
@@ -12,11 +13,13 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Frame, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::{SIGCONT, SIGTSTP};
 
 use super::state::Key;
 
@@ -26,6 +29,10 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// The terminal while it is ours.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Raised by SIGTSTP: somebody wants the terminal for a while.
+    stop: Arc<AtomicBool>,
+    /// Raised by SIGCONT: whatever had the terminal meanwhile, it is ours again.
+    go_on: Arc<AtomicBool>,
 }
 
 impl Screen {
@@ -41,13 +48,16 @@ impl Screen {
                 before(info);
             }));
         });
-        let before = tcgetattr(io::stdin()).ok();
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = before;
-        enable_raw_mode()?;
-        let made = execute!(io::stdout(), EnterAlternateScreen)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
-        match made {
-            Ok(terminal) => Ok(Screen { terminal }),
+        let (stop, go_on) = (Arc::default(), Arc::default());
+        signal_hook::flag::register(SIGTSTP, Arc::clone(&stop))?;
+        signal_hook::flag::register(SIGCONT, Arc::clone(&go_on))?;
+        take()?;
+        match Terminal::new(CrosstermBackend::new(io::stdout())) {
+            Ok(terminal) => Ok(Screen {
+                terminal,
+                stop,
+                go_on,
+            }),
             Err(error) => {
                 give_back();
                 Err(error)
@@ -55,11 +65,58 @@ impl Screen {
         }
     }
 
+    /// Stops if SIGTSTP asks for that, and takes the terminal again after SIGCONT; true if the screen must
+    /// be drawn anew.
+    pub fn heed_signals(&mut self) -> io::Result<bool> {
+        if self.stop.load(Ordering::Relaxed) {
+            self.stop()?;
+            return Ok(true);
+        }
+        let again = self.go_on.swap(false, Ordering::Relaxed);
+        if again {
+            self.take_again()?;
+        }
+        Ok(again)
+    }
+
+    /// Gives the terminal back and stops, until somebody lets the process go on.
+    pub fn stop(&mut self) -> io::Result<()> {
+        give_back();
+        // SIGTSTP would only raise the flag once more.
+        kill_process(getpid(), Signal::STOP)?;
+        self.stop.store(false, Ordering::Relaxed);
+        self.go_on.store(false, Ordering::Relaxed);
+        self.take_again()
+    }
+
+    fn take_again(&mut self) -> io::Result<()> {
+        take()?;
+        // Nothing of what was drawn is there any more, nor is what the library took to be there.
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
+    }
+
     /// Shows what `render` draws.
     pub fn show(&mut self, render: impl FnOnce(&mut Frame)) -> io::Result<()> {
         self.terminal.draw(render)?;
         Ok(())
     }
+}
+
+/// Takes the terminal, and keeps its settings to give them back; taking it twice does no harm.
+fn take() -> io::Result<()> {
+    {
+        let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        if before.is_none() {
+            *before = tcgetattr(io::stdin()).ok();
+        }
+    }
+    let taken = enable_raw_mode().and_then(|()| execute!(io::stdout(), EnterAlternateScreen));
+    if taken.is_err() {
+        give_back();
+    }
+    taken
 }
 
 impl Drop for Screen {
@@ -99,6 +156,8 @@ pub fn give_back_at_once() {
 pub enum Input {
     /// A key that means something.
     Key(Key),
+    /// Ctrl-Z.
+    Stop,
     /// Anything else that wants the screen drawn anew: another size, say.
     Other,
 }
@@ -109,9 +168,17 @@ pub fn input(limit: Duration) -> io::Result<Option<Input>> {
         return Ok(None);
     }
     Ok(Some(match event::read()? {
+        event::Event::Key(pressed) if is_stop(pressed) => Input::Stop,
         event::Event::Key(pressed) => key(pressed).map_or(Input::Other, Input::Key),
         _ => Input::Other,
     }))
+}
+
+/// The terminal makes no signal of it while we have it.
+fn is_stop(pressed: KeyEvent) -> bool {
+    pressed.kind != KeyEventKind::Release
+        && pressed.modifiers.contains(KeyModifiers::CONTROL)
+        && pressed.code == KeyCode::Char('z')
 }
 
 /// What a key does.

@@ -12,7 +12,7 @@ use super::state::{Action, Event, Key, Sort, State};
 use super::{terminal, text};
 use crate::sample::{ProcessSample, Snapshot, sample_of};
 
-const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (40, 10), (20, 5)];
+const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 50), (40, 10), (20, 5)];
 
 fn screen(state: &State, (width, height): (u16, u16)) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen");
@@ -256,4 +256,43 @@ fn no_number_is_cut() {
             "{row}"
         );
     }
+}
+
+/// A screen as lines of text.
+fn lines(state: &State, size: (u16, u16)) -> Vec<String> {
+    let terminal = screen(state, size);
+    let buffer = terminal.backend().buffer();
+    let row = |y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect();
+    (0..size.1).map(row).collect()
+}
+
+#[test]
+fn a_large_screen_is_used_and_numbers_stay_near_their_names() {
+    let lines = lines(&after([Event::Sample(crowd())]), (200, 50));
+    let named = |line: &&String| line.contains("a process with a long name");
+    let processes: Vec<_> = lines.iter().filter(named).collect();
+    // What the journals and their charts leave, down to the last line but the keys.
+    assert!(processes.len() > 15, "{lines:#?}");
+    assert!(named(&&lines[48]), "{lines:#?}");
+    for line in processes {
+        let (_, after) = line.split_once("long name ").expect("a name");
+        let number = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        let blanks = number.len() - number.trim_start().len();
+        assert!(blanks < 15, "{line}");
+    }
+}
+
+#[test]
+fn processes_are_chosen_by_name() {
+    let args = super::Args {
+        interval: Duration::from_secs(1),
+        comm: Some("name 99".into()),
+        once: true,
+        json: false,
+    };
+    let chosen = args.chosen(crowd()).processes;
+    let pids: Vec<u32> = chosen.iter().map(|one| one.pid).collect();
+    assert_eq!(pids, [99].into_iter().chain(990..1000).collect::<Vec<_>>());
+    let all = super::Args { comm: None, ..args };
+    assert_eq!(all.chosen(crowd()).processes.len(), 1000);
 }

@@ -49,19 +49,20 @@ pub fn place(journal: &JournalSample) -> String {
 }
 
 /// Heads of the columns of [`journal_cells`].
-pub const JOURNAL_HEADS: [&str; 8] = [
+pub const JOURNAL_HEADS: [&str; 9] = [
     "journal",
     "commits/s",
     "per/set",
     "p50",
     "p99",
+    "slowest",
     "late",
     "delayed/s",
     "LUC",
 ];
 
 /// One row about a journal.
-pub fn journal_cells(journal: &JournalSample) -> [String; 8] {
+pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     let traced = journal.traced.as_ref();
     let luc = journal.luc.as_ref();
     let rates = luc.and_then(|luc| luc.rates.as_ref());
@@ -85,6 +86,7 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 8] {
         format!("{}/{set}", known(each)),
         time(traced.and_then(|traced| traced.sync_p50_ns)),
         time(traced.and_then(|traced| traced.sync_p99_ns)),
+        time(traced.and_then(|traced| traced.sync_max_ns)),
         late.map_or_else(|| UNKNOWN.into(), |late| format!("{:.0}%", late * 100.0)),
         known(delayed),
         luc.map_or_else(|| "off".into(), luc_cell),

@@ -39,6 +39,13 @@ pub struct Args {
     command: Vec<String>,
 }
 
+impl Args {
+    /// True if a command was given.
+    pub fn runs_a_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+}
+
 /// How often somebody looks whether it is over, if nothing wakes him.
 const PAUSE: Duration = Duration::from_millis(500);
 

@@ -7,13 +7,20 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
 
 use super::failed;
 use crate::Context;
 use crate::exit::Failure;
+use crate::progress::Bar;
 
 /// How often the end of a command is looked for that cannot be waited for.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a command may take to end by itself after a process sent a signal to luc. The sender may
+/// have sent it to the whole group, as timeout(1) and service managers do, and many programs take a
+/// second signal for an order to end at once.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Does `each` again and again, `pause` apart, until the time is over, the command has ended,
 /// or somebody stops it. Gives the command's status unless it was ended because time was over.
@@ -25,9 +32,36 @@ pub fn during(
     mut each: impl FnMut() -> io::Result<()>,
 ) -> Result<Option<ExitStatus>, Failure> {
     let begin = Instant::now();
+    if context.stopped() && !command.is_empty() {
+        return Err(Failure::Interrupted {
+            state: "the command was not started".into(),
+        });
+    }
+    // A command has the terminal for itself.
+    let bar = command.is_empty().then(|| match limit {
+        Some(limit) => Bar::wait("tracing", limit),
+        None => Bar::wait_or_work("tracing until Ctrl-C", None),
+    });
     let mut child = start(command)?;
-    let end = child.as_ref().and_then(end_of);
+    context.stop.command_runs(child.is_some());
+    let result = watch(child.as_mut(), begin, limit, pause, context, &mut each);
+    context.stop.command_runs(false);
+    drop(bar);
+    result
+}
+
+/// The same with the command, if there is one, under way.
+fn watch(
+    mut child: Option<&mut Child>,
+    begin: Instant,
+    limit: Option<Duration>,
+    pause: Duration,
+    context: &Context,
+    each: &mut impl FnMut() -> io::Result<()>,
+) -> Result<Option<ExitStatus>, Failure> {
+    let end = child.as_deref().and_then(end_of);
     let mut ending = false;
+    let mut passing = None;
     loop {
         if let Err(error) = each() {
             // The disk is full, say: what the command does is no longer seen.
@@ -38,10 +72,9 @@ pub fn during(
             return Err(failed("recording", &error));
         }
         let late = limit.is_some_and(|limit| begin.elapsed() >= limit);
-        let over = late || context.stopped();
         let left = limit.map_or(pause, |limit| limit.saturating_sub(begin.elapsed()));
         let Some(running) = &mut child else {
-            if over {
+            if late || context.stopped() {
                 return Ok(None);
             }
             rest(None, pause.min(left));
@@ -51,12 +84,12 @@ pub fn during(
             // A command that was ended as asked has not failed.
             return Ok((!late).then_some(status));
         }
-        if over && !ending {
+        if late && !ending {
             // Politely, so that it can clean up; what it still does is seen.
-            let id = rustix::process::Pid::from_child(running);
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            send(running, Signal::TERM);
             ending = true;
         }
+        pass_on(running, &mut passing, context);
         // Where its end cannot be waited for it is looked for, often.
         let pause = if end.is_some() {
             pause
@@ -65,6 +98,23 @@ pub fn during(
         };
         rest(end.as_ref(), if late { pause } else { pause.min(left) });
     }
+}
+
+/// Sends the command a signal that a process sent to luc, once the command had its time to end.
+/// A terminal's signals reach the command without us: one more would be a second one.
+fn pass_on(command: &Child, passing: &mut Option<(Signal, Instant)>, context: &Context) {
+    if let Some(signal) = context.stop.take_sent().and_then(Signal::from_named_raw) {
+        *passing = Some((signal, Instant::now()));
+    }
+    if let Some((signal, _)) = passing.take_if(|(_, since)| since.elapsed() >= GRACE) {
+        send(command, signal);
+    }
+}
+
+fn send(command: &Child, signal: Signal) {
+    let id = rustix::process::Pid::from_child(command);
+    // It fails only if the command has just ended.
+    let _ = rustix::process::kill_process(id, signal);
 }
 
 /// A file that can be read once the command has ended.
@@ -112,3 +162,6 @@ pub fn hand_on(command: &[String], status: Option<ExitStatus>) -> Result<(), Fai
             .and_then(|code| u8::try_from(code).ok()),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use luc_trace::Trace;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::progress::Bar;
 use crate::units::{counted, number};
 
 /// A recording's file, or standard input for `-`.
@@ -17,6 +18,9 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     }
     let file = File::open(path);
     let file = file.map_err(|error| unreadable(path, crate::cmd::plain(&error)))?;
+    let bytes = file.metadata()?.len();
+    let what = format!("reading {}", path.display());
+    let file = Bar::reading(&what, bytes, file);
     Ok(Box::new(BufReader::new(file)))
 }
 

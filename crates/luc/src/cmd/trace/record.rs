@@ -55,6 +55,13 @@ pub struct Args {
     command: Vec<String>,
 }
 
+impl Args {
+    /// True if a command was given.
+    pub fn runs_a_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let mut sources = Sources::new(args, context)?;

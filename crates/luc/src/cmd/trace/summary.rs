@@ -10,6 +10,7 @@ use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 
 use super::read::{self, recording};
+use super::slow::Slowness;
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
@@ -50,6 +51,8 @@ struct FileSystem {
     /// Bytes written.
     bytes_written: i64,
     table: Table,
+    #[serde(flatten)]
+    slow: Slowness,
     fsync_model: Model,
 }
 
@@ -103,6 +106,7 @@ impl FileSystem {
             time_ns,
             bytes_written,
             table: observed.table(),
+            slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),
         }
     }
@@ -229,5 +233,5 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
         "  the model      predicts fsyncs with a median error of {}",
         percent(fsync_model.error_median_share)
     )?;
-    Ok(())
+    Ok(file_system.slow.print(out)?)
 }

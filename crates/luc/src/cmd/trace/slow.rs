@@ -1,0 +1,193 @@
+//! How long syncs took: a histogram, and the slowest of them with their files.
+
+use std::io::{self, Write};
+
+use luc_control::Dev;
+use luc_trace::{Span, SpanKind, Trace};
+use serde::Serialize;
+
+use crate::units::{count, duration, number, table};
+
+/// Syncs that are listed: as many as a screen has room for beside the rest.
+const SLOWEST: usize = 10;
+/// Longest bar of the histogram, characters.
+const BAR: u64 = 40;
+
+/// Syncs that took at least `from_ns` and less than twice as long.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Bucket {
+    from_ns: u64,
+    syncs: u64,
+}
+
+/// One sync.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Slow {
+    /// Begin, from that of the recording.
+    at_ns: u64,
+    duration_ns: u64,
+    kind: &'static str,
+    process: String,
+    pid: u32,
+    /// The file; None of a sync of the whole file system.
+    inode: Option<u64>,
+    commits_waited: u32,
+}
+
+/// How long the syncs of a file system took.
+#[derive(Debug, Serialize)]
+pub struct Slowness {
+    sync_histogram: Vec<Bucket>,
+    slowest_syncs: Vec<Slow>,
+}
+
+impl Slowness {
+    /// What a recording says of one file system.
+    pub fn of(trace: &Trace, dev: Dev) -> Self {
+        let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
+        let is_sync = |span: &&Span| {
+            span.dev == dev && (span.kind.is_file_sync() || span.kind == SpanKind::Sync)
+        };
+        let mut syncs: Vec<&Span> = trace.spans.iter().filter(is_sync).collect();
+        let histogram = histogram(syncs.iter().map(|span| span.duration_ns()));
+        // Of two that took as long, the earlier one first.
+        syncs.sort_by_key(|span| (std::cmp::Reverse(span.duration_ns()), span.begin_ns));
+        let slow = |span: &&Span| Slow {
+            at_ns: span.begin_ns.saturating_sub(begin_ns),
+            duration_ns: span.duration_ns(),
+            kind: span.kind.text(),
+            process: trace.task_name(span.pid),
+            pid: span.pid,
+            inode: span.kind.is_file_sync().then_some(span.object),
+            commits_waited: span.commits_ahead(),
+        };
+        Self {
+            sync_histogram: histogram,
+            slowest_syncs: syncs.iter().take(SLOWEST).map(slow).collect(),
+        }
+    }
+
+    /// Prints both; nothing where there was no sync.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(most) = self.sync_histogram.iter().map(|one| one.syncs).max() else {
+            return Ok(());
+        };
+        writeln!(out, "  sync times, from")?;
+        for bucket in &self.sync_histogram {
+            // What is not nothing has a bar.
+            let length = (bucket.syncs * BAR / most).max(u64::from(bucket.syncs > 0));
+            let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
+            let from = duration(number(bucket.from_ns));
+            let syncs = count(number(bucket.syncs));
+            let line = format!("    {from:>9} {syncs:>9}  {bar}");
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        writeln!(out, "  slowest syncs")?;
+        let rows: Vec<_> = self.slowest_syncs.iter().map(Slow::row).collect();
+        let heads = [
+            "    at s", "took", "call", "commits", "inode", "pid", "process",
+        ];
+        table(out, heads, &rows)
+    }
+}
+
+impl Slow {
+    fn row(&self) -> [String; 7] {
+        let inode = self.inode.map(|inode| inode.to_string());
+        // A process may call itself anything, and this is for a terminal.
+        let plain = |c: char| if c.is_control() { '?' } else { c };
+        [
+            format!("    {:.3}", self.at_ns as f64 / 1e9),
+            duration(number(self.duration_ns)),
+            self.kind.to_owned(),
+            self.commits_waited.to_string(),
+            inode.unwrap_or_else(|| "all".into()),
+            self.pid.to_string(),
+            self.process.chars().map(plain).collect(),
+        ]
+    }
+}
+
+/// A bucket for each power of two from the shortest to the longest.
+fn histogram(durations_ns: impl Iterator<Item = u64>) -> Vec<Bucket> {
+    let mut by_log2 = std::collections::BTreeMap::new();
+    for ns in durations_ns {
+        *by_log2.entry(ns.max(1).ilog2()).or_insert(0) += 1;
+    }
+    let bounds = by_log2
+        .keys()
+        .next()
+        .copied()
+        .zip(by_log2.keys().last().copied());
+    let all = bounds.map(|(first, last)| first..=last);
+    all.into_iter()
+        .flatten()
+        .map(|log2| Bucket {
+            from_ns: 1 << log2,
+            syncs: by_log2.get(&log2).copied().unwrap_or(0),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fsync(begin_ns: u64, took_ns: u64, inode: u64) -> Span {
+        Span {
+            kind: SpanKind::Fsync,
+            begin_ns,
+            end_ns: begin_ns + took_ns,
+            object: inode,
+            pid: 7,
+            tid: 5,
+            done_tid: 3,
+            ..Span::default()
+        }
+    }
+
+    #[test]
+    fn the_slowest_syncs_come_first_with_their_files() {
+        let mut spans: Vec<Span> = (1..=20).map(|n| fsync(n * 1000, n * 100, n)).collect();
+        spans.push(Span {
+            kind: SpanKind::Sync,
+            begin_ns: 500,
+            end_ns: 2_000_500,
+            ..Span::default()
+        });
+        let slow = Slowness::of(&Trace::of(spans), Dev::default());
+        let files: Vec<_> = slow.slowest_syncs.iter().map(|one| one.inode).collect();
+        let expected = [None].into_iter().chain((12..=20).rev().map(Some));
+        assert_eq!(files, expected.collect::<Vec<_>>());
+        assert_eq!(slow.slowest_syncs[1].at_ns, 20_000 - 500);
+        assert_eq!(slow.slowest_syncs[1].commits_waited, 2);
+        let mut text = Vec::new();
+        slow.print(&mut text).expect("printed");
+        insta::assert_snapshot!(String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn buckets_have_no_gaps() {
+        let syncs = |durations: &[u64]| -> Vec<_> {
+            let buckets = histogram(durations.iter().copied());
+            buckets
+                .into_iter()
+                .map(|one| (one.from_ns, one.syncs))
+                .collect()
+        };
+        assert_eq!(syncs(&[4, 7, 16]), [(4, 2), (8, 0), (16, 1)]);
+        assert_eq!(syncs(&[0]), [(1, 1)]);
+        assert_eq!(syncs(&[]), []);
+    }
+
+    #[test]
+    fn without_syncs_nothing_is_printed() {
+        let mut text = Vec::new();
+        let slow = Slowness::of(&Trace::default(), Dev::default());
+        slow.print(&mut text).expect("printed");
+        assert!(text.is_empty());
+    }
+}
