@@ -18,8 +18,8 @@
 # Exit status: 0 every promise kept, 1 a promise broken, 2 could not run.
 set -u
 
-CASES='open-unlinked torn-first torn-again ineligible joined-write joined-handle
-	mkdir rmdir-mkdir rmdir-create'
+CASES='open-unlinked open-replaced torn-first torn-again ineligible joined-write
+	joined-handle mkdir rmdir-mkdir rmdir-create'
 BLOCK=4096
 # All features are named here: the result depends on nobody's mke2fs.conf.
 FEATURES=none,has_journal,extent,flex_bg,64bit,metadata_csum,dir_index,dir_nlink,filetype,extra_isize
@@ -149,6 +149,19 @@ open_unlinked() {
 	rm old
 	echo new >new
 	fsync new
+	power_cut
+	exec 3<&-
+}
+
+# The same, after the usual way to replace a file.
+open_replaced() {
+	echo old >file
+	commit
+	exec 3<file
+	echo new >file.tmp
+	sync file.tmp || die 'fsync failed'
+	mv file.tmp file
+	fsync file
 	power_cut
 	exec 3<&-
 }
@@ -284,6 +297,7 @@ rmdir_create() {
 run_case() {
 	case $1 in
 	open-unlinked) open_unlinked ;;
+	open-replaced) open_replaced ;;
 	torn-first) torn_first ;;
 	torn-again) torn_again ;;
 	ineligible) ineligible ;;
