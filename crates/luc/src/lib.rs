@@ -8,6 +8,7 @@ pub mod cli;
 pub mod cmd;
 pub mod exit;
 pub mod journal;
+pub mod loading;
 mod losses;
 pub mod module;
 pub mod mounts;
