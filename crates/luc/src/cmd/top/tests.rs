@@ -53,7 +53,7 @@ fn crowd() -> Snapshot {
             pid,
             name: format!("a process with a long name {pid}"),
             syncs_per_s: 1e9 / f64::from(pid + 1),
-            lost_ns_per_s: f64::from(pid) * 1e6,
+            lost_ns_per_s: Some(f64::from(pid) * 1e6),
             ..ProcessSample::default()
         })
         .collect();
