@@ -22,6 +22,7 @@ pub mod system;
 mod tracefs;
 mod tracer;
 pub mod units;
+mod watching;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
