@@ -55,7 +55,7 @@ impl Need {
             Need::Architecture => "architecture",
             Need::KernelOptions => "kernel options",
             Need::Ftrace => "ftrace",
-            Need::Functions => "functions",
+            Need::Functions | Need::Sights => "functions",
             Need::HooksFree => "hooks",
             Need::ModuleLoading => "module loading",
             Need::Module => "module",
@@ -64,7 +64,6 @@ impl Need {
             Need::TraceRights => "rights",
             Need::Types => "types",
             Need::Bpf => "BPF",
-            Need::Sights => "functions",
         }
     }
 

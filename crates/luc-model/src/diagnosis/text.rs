@@ -199,7 +199,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
             words::counted(cause.syncs, "sync", "syncs"),
             words::share(cause.syncs_share)
         );
-        process(page, text, cause.cgroup.as_deref());
+        process(page, &text, cause.cgroup.as_deref());
     }
     // Everybody loses some microseconds; where that is no verdict it is no news.
     let lost = [
@@ -220,14 +220,14 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
             words::share(sufferer.lost_share),
             in_syncs(sufferer)
         );
-        process(page, text, sufferer.cgroup.as_deref());
+        process(page, &text, sufferer.cgroup.as_deref());
     }
 }
 
 /// A process with its control group, on a line of its own where one is too short for both.
-fn process(page: &mut Page, text: String, cgroup: Option<&str>) {
+fn process(page: &mut Page, text: &str, cgroup: Option<&str>) {
     let Some(cgroup) = cgroup else {
-        return page.row("    ", &text);
+        return page.row("    ", text);
     };
     let both = format!("{text}, in {cgroup}");
     if both.chars().count() + 4 <= COLUMNS {
