@@ -262,6 +262,8 @@ impl Tracer {
                 Err(why) => reasons.push(format!("the kernel refuses {means} ({why})")),
             }
         }
+        // One reason may keep both away.
+        reasons.dedup();
         Err(reasons.join(", and "))
     }
 

@@ -352,7 +352,7 @@ fn render(answer: &Answer) -> Result<String, Trouble> {
         let text = said.text("record.err")?;
         let line = text.lines().find(telling);
         if let Some(line) = line {
-            says.push_str(&wrapped(&format!("- {}: `{line}`", host.words)));
+            says.push_str(&wrapped(&format!("- {}: ``{line}``", host.words)));
         }
     }
     Ok(format!(
