@@ -19,6 +19,7 @@
 
 struct task_struct {
 	int pid, tgid;
+	struct task_struct *group_leader;
 	char comm[16];
 };
 

@@ -220,6 +220,28 @@ static __always_inline struct task_state *task_on(__u32 dev)
 	return watched(dev) && chosen() ? task() : NULL;
 }
 
+/*
+ * The main thread's name is its process's. It may never do anything that is seen, so
+ * each other thread tells it along with its own.
+ */
+static __noinline int introduce_leader(__u64 now_ns)
+{
+	const struct task_struct *leader = current()->group_leader;
+	struct luc_span *span;
+
+	if (leader->pid == (int)bpf_get_current_pid_tgid())
+		return 0;
+	span = begin_span(LUC_SPAN_TASK, now_ns, 0);
+	if (!span)
+		return 0;
+	span->pid = span->tgid;
+	span->marks_ns[0] = *(__u64 *)&leader->comm[0];
+	span->marks_ns[1] = *(__u64 *)&leader->comm[8];
+	span->object = bpf_get_current_cgroup_id();
+	end_span(span, now_ns);
+	return 0;
+}
+
 /* Tells the task's name if it is new; `again` looks whether it has changed. */
 static __always_inline void introduce(struct task_state *state, __u64 now_ns, bool again)
 {
@@ -243,6 +265,7 @@ static __always_inline void introduce(struct task_state *state, __u64 now_ns, bo
 	span->marks_ns[1] = name[1];
 	span->object = bpf_get_current_cgroup_id();
 	end_span(span, now_ns);
+	introduce_leader(now_ns);
 }
 
 /* The innermost operation that the task is in the middle of. */

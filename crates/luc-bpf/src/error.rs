@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 const EACCES: i32 = 13;
+const ENOSYS: i32 = 38;
 
 /// Why there is no tracing.
 #[derive(Debug, Error)]
@@ -12,6 +13,9 @@ pub enum TracerError {
         "this kernel tells nothing of its types (/sys/kernel/btf/vmlinux is missing); it needs CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
+    /// The system call is not there.
+    #[error("this kernel has no BPF (bpf() is not implemented); it needs CONFIG_BPF_SYSCALL")]
+    NoBpf,
     /// A tree of files stands for the machine.
     #[error("only the machine itself can be traced, not a tree of files that looks like one")]
     Elsewhere,
@@ -57,7 +61,25 @@ pub enum TracerError {
     },
 }
 
+/// What the system said without its number, which tells a person nothing that the words do not.
+fn plain(text: &str) -> String {
+    let Some((words, rest)) = text.split_once(" (os error ") else {
+        return text.to_owned();
+    };
+    let behind = rest.split_once(')').map_or("", |(_, behind)| behind);
+    format!("{words}{behind}")
+}
+
 impl TracerError {
+    /// Why alone, for a list of reasons.
+    pub(crate) fn reason(&self) -> String {
+        let why = match self {
+            Self::Denied { why } | Self::Unfit { why, .. } => why.clone(),
+            other => other.to_string(),
+        };
+        plain(&why)
+    }
+
     /// Tells a refusal from a misfit. The verifier, which refuses programs, says
     /// EACCES; EPERM is for who may not load any.
     pub(crate) fn of(what: &str, error: &libbpf_rs::Error) -> Self {
@@ -68,10 +90,13 @@ impl TracerError {
             };
         }
         let why = format!("{error}{}", crate::said::last());
+        if why.contains(&format!("(os error {ENOSYS})")) {
+            return Self::NoBpf;
+        }
         let denied = error.kind() == libbpf_rs::ErrorKind::PermissionDenied;
         if denied && !why.contains(&format!("(os error {EACCES})")) {
             return Self::Denied {
-                why: error.to_string(),
+                why: plain(&error.to_string()),
             };
         }
         Self::Unfit {

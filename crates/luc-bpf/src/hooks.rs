@@ -6,6 +6,7 @@
 //! owner.
 
 use crate::host::Extent;
+use luc_trace::Sight;
 use std::fmt;
 
 /// A tracepoint and the program for it.
@@ -46,8 +47,8 @@ pub struct Hook {
     pub end: bool,
     /// Not needed where only counts are wanted.
     pub timeline_only: bool,
-    /// What a recording lacks without it.
-    pub what: &'static str,
+    /// What is not seen without it.
+    pub sight: Sight,
     /// Not needed where the calls that begin and end these waits can be had.
     pub stands_in: Option<Wait>,
 }
@@ -61,11 +62,6 @@ pub enum Wait {
     Locked,
 }
 
-/// What a recording lacks where nobody sees syncs ask for a transaction.
-const FLUSH: &str = "the data flush of syncs";
-/// What a recording lacks without [`Wait::Locked`].
-const LOCKED: &str = "waits for a locked transaction";
-
 /// All functions.
 pub const HOOKS: [Hook; 11] = [
     hook(
@@ -73,22 +69,28 @@ pub const HOOKS: [Hook; 11] = [
         "open",
         true,
         true,
-        "opens",
+        Sight::Opens,
     ),
-    hook(&["ext4_file_write_iter"], "write", true, true, "writes"),
-    hook(&["ext4_release_file"], "close", true, true, "closes"),
-    hook(&["ext4_fc_commit"], "asked", false, true, FLUSH),
-    hook(&["jbd2_journal_force_commit"], "forced", false, true, FLUSH),
-    hook(&["ext4_sync_fs"], "syncfs", true, true, "sync and syncfs"),
+    hook(
+        &["ext4_file_write_iter"],
+        "write",
+        true,
+        true,
+        Sight::Writes,
+    ),
+    hook(&["ext4_release_file"], "close", true, true, Sight::Closes),
+    hook(&["ext4_fc_commit"], "asked", false, true, Sight::Flushes),
+    hook(
+        &["jbd2_journal_force_commit"],
+        "forced",
+        false,
+        true,
+        Sight::Flushes,
+    ),
+    hook(&["ext4_sync_fs"], "syncfs", true, true, Sight::SyncFs),
     Hook {
         stands_in: Some(Wait::Buffer),
-        ..hook(
-            &["bit_wait_io"],
-            "bit_wait",
-            true,
-            false,
-            "waits for metadata that a commit writes",
-        )
+        ..hook(&["bit_wait_io"], "bit_wait", true, false, Sight::WaitBuffer)
     },
     locked(&["prepare_to_wait"], "wait"),
     locked(&["prepare_to_wait_exclusive"], "wait_exclusive"),
@@ -98,7 +100,7 @@ pub const HOOKS: [Hook; 11] = [
         "space",
         true,
         false,
-        "waits for journal space",
+        Sight::WaitSpace,
     ),
 ];
 
@@ -107,14 +109,14 @@ const fn hook(
     suffix: &'static str,
     end: bool,
     timeline_only: bool,
-    what: &'static str,
+    sight: Sight,
 ) -> Hook {
     Hook {
         functions,
         suffix,
         end,
         timeline_only,
-        what,
+        sight,
         stands_in: None,
     }
 }
@@ -122,7 +124,7 @@ const fn hook(
 const fn locked(functions: &'static [&'static str], suffix: &'static str) -> Hook {
     Hook {
         stands_in: Some(Wait::Locked),
-        ..hook(functions, suffix, false, false, LOCKED)
+        ..hook(functions, suffix, false, false, Sight::WaitLocked)
     }
 }
 
@@ -170,10 +172,13 @@ pub struct Offer {
     pub btf: bool,
     /// kprobes can be made.
     pub kprobes: bool,
+    /// Hooks at the entries of functions are called (`kernel.ftrace_enabled`). Without, the
+    /// kernel takes them and never calls them.
+    pub entries: bool,
     /// Functions that types are known of.
     pub typed: Vec<String>,
-    /// Functions that are symbols.
-    pub symbols: Vec<String>,
+    /// Functions that are symbols; None: the kernel does not tell, but may know them.
+    pub symbols: Option<Vec<String>>,
     /// Where functions lie that calls are looked for in, or that are called there.
     pub extents: Vec<(String, Extent)>,
 }
@@ -187,21 +192,50 @@ impl Offer {
         found.filter(|_| named.next().is_none())
     }
 
-    /// The means to try for a function with its name here, best first; `allowed`
-    /// leaves out what is not wanted.
-    pub fn means(&self, hook: &Hook, allowed: &[Means]) -> Vec<(Means, &'static str)> {
-        let in_list = |list: &[String]| {
-            let known = |name: &&&str| list.iter().any(|other| other == *name);
-            hook.functions.iter().find(known).copied()
+    /// The name of a function here, if it can be tried by these means; `allowed` leaves
+    /// out what is not wanted.
+    ///
+    /// # Errors
+    /// Why it need not be tried, a clause.
+    pub fn function(
+        &self,
+        hook: &Hook,
+        means: Means,
+        allowed: &[Means],
+    ) -> Result<&'static str, &'static str> {
+        let known = |list: &[String]| {
+            let in_list = |name: &&&str| list.iter().any(|other| other == *name);
+            hook.functions.iter().find(in_list).copied()
         };
-        let fentry = in_list(&self.typed).filter(|_| self.btf);
-        let kprobe = in_list(&self.symbols).filter(|_| self.kprobes);
-        let found = [(Means::Fentry, fentry), (Means::Kprobe, kprobe)];
-        let found = found
+        if !allowed.contains(&means) {
+            return Err(match means {
+                Means::Fentry => "fentry was not asked for",
+                Means::Kprobe => "kprobes were not asked for",
+            });
+        }
+        if means == Means::Kprobe && !self.kprobes {
+            return Err("there are no kprobes");
+        }
+        if !self.entries {
+            return Err("kernel.ftrace_enabled is 0");
+        }
+        match (means, &self.symbols) {
+            (Means::Fentry, _) if !self.btf => Err("the kernel tells nothing of its types"),
+            (Means::Fentry, _) => known(&self.typed).ok_or("its types are not known"),
+            // The kernel resolves the usual name itself, or says that it cannot.
+            (Means::Kprobe, None) => Ok(hook.functions[0]),
+            (Means::Kprobe, Some(symbols)) => {
+                known(symbols).ok_or("the kernel has no such function")
+            }
+        }
+    }
+
+    /// The means to try for a function with its name here, best first.
+    pub fn means(&self, hook: &Hook, allowed: &[Means]) -> Vec<(Means, &'static str)> {
+        let named = |means| Some((means, self.function(hook, means, allowed).ok()?));
+        [Means::Fentry, Means::Kprobe]
             .into_iter()
-            .filter(|(means, _)| allowed.contains(means));
-        found
-            .filter_map(|(means, name)| Some((means, name?)))
+            .filter_map(named)
             .collect()
     }
 }
@@ -232,8 +266,9 @@ mod tests {
         let mut offer = Offer {
             btf: true,
             kprobes: true,
+            entries: true,
             typed: vec![(*usual).to_owned()],
-            symbols: vec![(*other).to_owned(), (*usual).to_owned()],
+            symbols: Some(vec![(*other).to_owned(), (*usual).to_owned()]),
             extents: Vec::new(),
         };
         let (fentry, kprobe) = ((Means::Fentry, *usual), (Means::Kprobe, *usual));
@@ -242,12 +277,20 @@ mod tests {
         offer.typed.clear();
         assert_eq!(offer.means(hook, &both), [kprobe]);
         // As newer kernels call it.
-        offer.symbols.pop();
+        offer.symbols = Some(vec![(*other).to_owned()]);
         assert_eq!(offer.means(hook, &both), [(Means::Kprobe, *other)]);
         offer.kprobes = false;
         assert_eq!(offer.means(hook, &both), []);
         offer.typed.push((*usual).to_owned());
         offer.btf = false;
+        assert_eq!(offer.means(hook, &both), []);
+        // Without a list of symbols the kernel is asked by the usual name.
+        offer.kprobes = true;
+        offer.symbols = None;
+        assert_eq!(offer.means(hook, &both), [kprobe]);
+        // Taken, and never called.
+        offer.btf = true;
+        offer.entries = false;
         assert_eq!(offer.means(hook, &both), []);
     }
 

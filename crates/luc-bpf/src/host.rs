@@ -11,7 +11,10 @@ use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf";
 const SYMBOLS: &str = "/proc/kallsyms";
+const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+/// Modules that functions of ours may lie in.
+const MODULES: [&str; 2] = ["ext4", "jbd2"];
 /// There where perf can make kprobes.
 const KPROBES: &str = "/sys/bus/event_source/devices/kprobe/type";
 
@@ -33,11 +36,6 @@ pub struct Extent {
 pub fn offer() -> Offer {
     let btf = Path::new(BTF).join("vmlinux").exists();
     let Symbols { named, mut places } = symbols();
-    let hooked = |symbol: &&Symbol| {
-        let mut functions = HOOKS.iter().flat_map(|hook| hook.functions);
-        functions.any(|function| *function == symbol.name)
-    };
-    let symbols: Vec<&Symbol> = named.iter().filter(hooked).collect();
     places.sort_unstable();
     let extents = named.iter().filter_map(|symbol| {
         let next = places.partition_point(|place| *place <= symbol.address);
@@ -48,10 +46,21 @@ pub fn offer() -> Offer {
     Offer {
         btf,
         kprobes: Path::new(KPROBES).exists(),
+        entries: !std::fs::read_to_string(FTRACE).is_ok_and(|text| text.trim() == "0"),
         extents: extents.collect(),
-        typed: if btf { typed(&symbols) } else { Vec::new() },
-        symbols: symbols.iter().map(|symbol| symbol.name.clone()).collect(),
+        typed: if btf { typed(&named) } else { Vec::new() },
+        symbols: (!places.is_empty()).then(|| hooked(&named)),
     }
+}
+
+/// The functions among these that hooks are for.
+fn hooked(symbols: &[Symbol]) -> Vec<String> {
+    let functions = HOOKS.iter().flat_map(|hook| hook.functions);
+    let known = |function: &&&str| symbols.iter().any(|symbol| symbol.name == **function);
+    functions
+        .filter(known)
+        .map(|function| (*function).to_owned())
+        .collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -112,18 +121,31 @@ fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
     Some((address, name, module))
 }
 
-/// Those whose types are known. Of a module's functions only the file of its
-/// types is looked at: where it lacks one, loading fails and kprobes are taken.
-fn typed(symbols: &[&Symbol]) -> Vec<String> {
+/// The functions whose types are known. Of a module's functions, and of those that the kernel
+/// does not list, only the files of types are looked at: where one lacks the function, loading
+/// fails and kprobes are taken.
+fn typed(symbols: &[Symbol]) -> Vec<String> {
     let vmlinux = Btf::from_vmlinux().ok();
-    let has = |symbol: &&&Symbol| match &symbol.module {
-        None => vmlinux
-            .as_ref()
-            .is_some_and(|btf| btf.type_by_name::<Func<'_>>(&symbol.name).is_some()),
-        Some(module) => Path::new(BTF).join(module).exists(),
+    let typed_by_kernel = |name: &str| {
+        let btf = vmlinux.as_ref();
+        btf.is_some_and(|btf| btf.type_by_name::<Func<'_>>(name).is_some())
     };
-    let found = symbols.iter().filter(has);
-    found.map(|symbol| symbol.name.clone()).collect()
+    let modules = MODULES.map(|module| Path::new(BTF).join(module));
+    let any_module = modules.iter().any(|types| types.exists());
+    let has = |name: &&&str| {
+        let mut named = symbols.iter().filter(|symbol| symbol.name == **name);
+        match named.next().map(|symbol| &symbol.module) {
+            Some(Some(module)) => Path::new(BTF).join(module).exists(),
+            Some(None) => typed_by_kernel(name),
+            None if symbols.is_empty() => typed_by_kernel(name) || any_module,
+            None => false,
+        }
+    };
+    let functions = HOOKS.iter().flat_map(|hook| hook.functions);
+    functions
+        .filter(has)
+        .map(|name| (*name).to_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod counts;
 mod error;
 mod hooks;
 mod host;
+mod load;
 mod misses;
 mod ring;
 mod said;

@@ -3,27 +3,23 @@
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
 use crate::hooks::{HOOKS, Hook, Means, Offer, TRACEPOINTS};
-use crate::ring::{self, Ring};
+use crate::load::{self, Loaded, READER, Refusal};
+use crate::ring::Ring;
 use crate::sites::{Place, SITES, Site};
-use crate::{host, misses, said, text};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
+use crate::{host, misses, text};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ProgramMut};
 use luc_control::Dev;
-use luc_trace::SPAN_BYTES;
+use luc_trace::{SPAN_BYTES, Sight, Unseen};
 use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The compiled programs.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
-
 /// File systems that can be watched at once, as `abi/luc_tracer.h` says.
-const SLOTS: usize = 64;
+pub(crate) const SLOTS: usize = 64;
 const CGROUPS_MAX: usize = 16;
 const PROCESSES_MAX: usize = 1024;
-/// The program that reads the kernel's text.
-const READER: &str = "read_text";
 /// How long a program may be held up between a span's begin and its end, when all are leaving.
 const STRAGGLERS: u32 = 20;
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(5);
@@ -66,6 +62,19 @@ impl Settings {
             means: vec![Means::Fentry, Means::Kprobe],
         }
     }
+
+    /// The functions that this mode looks at.
+    pub(crate) fn hooks(&self) -> impl Iterator<Item = &'static Hook> {
+        let timeline = self.mode == Mode::Timeline;
+        HOOKS
+            .iter()
+            .filter(move |hook| timeline || !hook.timeline_only)
+    }
+
+    /// Whether calls inside of functions are to be looked for.
+    pub(crate) fn sites_wanted(&self, offer: &Offer) -> bool {
+        self.means.contains(&Means::Kprobe) && offer.kprobes
+    }
 }
 
 /// A function that could not be had.
@@ -73,15 +82,8 @@ impl Settings {
 pub struct Lack {
     /// Which.
     pub hook: Hook,
-    /// Why not.
+    /// Why not: a clause for each means.
     pub why: String,
-}
-
-impl fmt::Display for Lack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let functions = self.hook.functions.join(" or ");
-        write!(f, "{}: {functions}: {}", self.hook.what, self.why)
-    }
 }
 
 /// What was attached.
@@ -93,6 +95,28 @@ pub struct Attached {
     pub sites: Vec<Site>,
     /// Those that are missing.
     pub lacks: Vec<Lack>,
+}
+
+impl Attached {
+    /// What is not seen for want of functions.
+    pub fn unseen(&self) -> Unseen {
+        self.lacks.iter().map(|lack| lack.hook.sight).collect()
+    }
+
+    /// The same in lines for people, one for each reason.
+    pub fn notes(&self) -> Vec<String> {
+        let mut by_reason: Vec<(&str, Unseen)> = Vec::new();
+        for Lack { hook, why } in &self.lacks {
+            match by_reason.iter_mut().find(|(reason, _)| reason == why) {
+                Some((_, unseen)) => _ = unseen.insert(hook.sight),
+                None => by_reason.push((why, Unseen::from([hook.sight]))),
+            }
+        }
+        let note = |(why, unseen): (&str, Unseen)| {
+            format!("not seen here: {}: {why}", Sight::texts(&unseen))
+        };
+        by_reason.into_iter().map(note).collect()
+    }
 }
 
 /// Programs in the kernel. They leave with it.
@@ -142,14 +166,7 @@ impl Tracer {
                 return Err(TracerError::TooMany { what, most });
             }
         }
-        said::listen();
-        let object = match load(settings, offer, &settings.means) {
-            // A function of a module whose types lack it, say.
-            Err(TracerError::Unfit { .. }) if offer.kprobes => {
-                load(settings, offer, &only(&settings.means, Means::Kprobe))?
-            }
-            other => other?,
-        };
+        let Loaded { object, refusals } = load::load(settings, offer)?;
         fill(&object, settings)?;
         let ring = match settings.mode {
             Mode::Timeline => Some(ring(&object, settings)?),
@@ -162,7 +179,7 @@ impl Tracer {
             links: Vec::new(),
             object,
         };
-        tracer.attach_all(settings, offer)?;
+        tracer.attach_all(settings, offer, &refusals)?;
         Ok(tracer)
     }
 
@@ -176,9 +193,13 @@ impl Tracer {
         &self.devs
     }
 
-    fn attach_all(&mut self, settings: &Settings, offer: &Offer) -> Result<(), TracerError> {
-        let timeline = settings.mode == Mode::Timeline;
-        if sites_wanted(settings, offer) {
+    fn attach_all(
+        &mut self,
+        settings: &Settings,
+        offer: &Offer,
+        refusals: &[Refusal],
+    ) -> Result<(), TracerError> {
+        if settings.sites_wanted(offer) {
             // What cannot be had has a stand-in among the functions.
             for site in &SITES {
                 if let Ok(links) = self.attach_site(site, offer) {
@@ -189,28 +210,18 @@ impl Tracer {
         }
         // Functions first: an operation seen at its end only would have no begin, but one
         // whose waits were missed would be wrong.
-        for hook in HOOKS.iter().filter(|hook| timeline || !hook.timeline_only) {
+        for hook in settings.hooks() {
             let by_calls = |site: &Site| Some(site.wait) == hook.stands_in;
             if self.attached.sites.iter().any(by_calls) {
                 continue;
             }
-            let mut why = "this kernel has no such function to attach to".to_owned();
-            let mut by = None;
-            for (means, function) in offer.means(hook, &settings.means) {
-                match self.attach_hook(hook, means, function) {
-                    Ok(()) => {
-                        by = Some(means);
-                        break;
-                    }
-                    Err(error) => why = error,
-                }
-            }
-            match by {
-                Some(means) => self.attached.hooks.push((*hook, means)),
-                None => self.attached.lacks.push(Lack { hook: *hook, why }),
+            match self.attach_by_any(hook, settings, offer, refusals) {
+                Ok(means) => self.attached.hooks.push((*hook, means)),
+                Err(why) => self.attached.lacks.push(Lack { hook: *hook, why }),
             }
         }
         self.settle_alternatives();
+        let timeline = settings.mode == Mode::Timeline;
         for tracepoint in TRACEPOINTS.iter().filter(|t| timeline || !t.timeline_only) {
             let link = self
                 .link(tracepoint.program)
@@ -221,6 +232,39 @@ impl Tracer {
             self.links.push(link);
         }
         Ok(())
+    }
+
+    /// By the first means that works; the error says of each why it does not.
+    fn attach_by_any(
+        &mut self,
+        hook: &Hook,
+        settings: &Settings,
+        offer: &Offer,
+        refusals: &[Refusal],
+    ) -> Result<Means, String> {
+        let mut reasons = Vec::new();
+        for means in [Means::Fentry, Means::Kprobe] {
+            let function = match offer.function(hook, means, &settings.means) {
+                Ok(function) => function,
+                Err(why) => {
+                    reasons.push(why.to_owned());
+                    continue;
+                }
+            };
+            let mut refused = refusals.iter();
+            let refused = refused.find(|one| one.hook == *hook && one.means == means);
+            let tried = match refused {
+                Some(refusal) => Err(refusal.why.clone()),
+                None => self.attach_hook(hook, means, function),
+            };
+            match tried {
+                Ok(()) => return Ok(means),
+                Err(why) => reasons.push(format!("the kernel refuses {means} ({why})")),
+            }
+        }
+        // One reason may keep both away.
+        reasons.dedup();
+        Err(reasons.join(", and "))
     }
 
     /// Kernels use one of two functions to wait for a locked transaction: one is enough.
@@ -383,94 +427,6 @@ impl Tracer {
     }
 }
 
-/// Whether calls inside of functions are to be looked for.
-fn sites_wanted(settings: &Settings, offer: &Offer) -> bool {
-    settings.means.contains(&Means::Kprobe) && offer.kprobes
-}
-
-fn only(means: &[Means], one: Means) -> Vec<Means> {
-    means.iter().copied().filter(|m| *m == one).collect()
-}
-
-/// Loads the tracepoints' programs and those of all means that a function may be had by.
-fn load(settings: &Settings, offer: &Offer, means: &[Means]) -> Result<Object, TracerError> {
-    let timeline = settings.mode == Mode::Timeline;
-    // Programs, and the function that those for fentry are for.
-    let mut wanted: Vec<(String, Option<&str>)> = TRACEPOINTS
-        .iter()
-        .filter(|tracepoint| timeline || !tracepoint.timeline_only)
-        .map(|tracepoint| (tracepoint.program.to_owned(), None))
-        .collect();
-    for hook in HOOKS.iter().filter(|hook| timeline || !hook.timeline_only) {
-        for (means, function) in offer.means(hook, means) {
-            let target = (means == Means::Fentry).then_some(function);
-            wanted.push((means.begin(hook), target));
-            wanted.extend(means.end(hook).map(|program| (program, target)));
-        }
-    }
-    if sites_wanted(settings, offer) {
-        let programs = SITES
-            .iter()
-            .flat_map(|site| [site.at_begin, site.at_end])
-            .chain([READER]);
-        wanted.extend(programs.map(|program| (program.to_owned(), None)));
-    }
-    let mut builder = ObjectBuilder::default();
-    let open = builder
-        .name("luc")
-        .and_then(|builder| builder.open_memory(OBJECT));
-    let mut open = open.map_err(|error| TracerError::of("opening", &error))?;
-    for mut program in open.progs_mut() {
-        let wanted = wanted
-            .iter()
-            .find(|(name, _)| program.name() == name.as_str());
-        program.set_autoload(wanted.is_some());
-        if let Some((_, Some(function))) = wanted {
-            program
-                .set_attach_target(0, Some((*function).to_owned()))
-                .map_err(|error| TracerError::of(function, &error))?;
-        }
-    }
-    for mut map in open.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if name == "spans" {
-            let set = map.set_max_entries(ring_places(settings));
-            set.map_err(|error| TracerError::of("the ring's size", &error))?;
-        } else if name.ends_with(".rodata") {
-            let bytes: Vec<u8> = constants(settings)
-                .iter()
-                .flat_map(|value| value.to_ne_bytes())
-                .collect();
-            let place = map
-                .initial_value_mut()
-                .filter(|place| place.len() == bytes.len());
-            let place = place.ok_or_else(|| TracerError::Unfit {
-                what: "settings".to_owned(),
-                why: "the programs expect others".to_owned(),
-            })?;
-            place.copy_from_slice(&bytes);
-        }
-    }
-    open.load()
-        .map_err(|error| TracerError::of("loading", &error))
-}
-
-/// `struct luc_tracer_settings` of `abi/luc_tracer.h`.
-fn constants(settings: &Settings) -> Vec<u32> {
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let mut values = vec![
-        u32::from(settings.mode == Mode::Timeline),
-        u32::from(!settings.processes.is_empty()),
-        count(settings.cgroups.len()),
-        count(settings.devs.len()),
-        ring_places(settings),
-    ];
-    let heads = values.len();
-    values.extend(settings.devs.iter().map(|dev| luc_trace::encode(*dev)));
-    values.resize(heads + SLOTS, 0);
-    values
-}
-
 /// Names what is to be watched.
 fn fill(object: &Object, settings: &Settings) -> Result<(), TracerError> {
     let put = |name: &'static str, key: u32, value: &[u8]| {
@@ -504,15 +460,7 @@ fn map(object: &Object, name: &'static str) -> Result<MapHandle, TracerError> {
     MapHandle::try_from(&found).map_err(|error| TracerError::of(name, &error))
 }
 
-/// Where no span is written one place will do.
-fn ring_places(settings: &Settings) -> u32 {
-    match settings.mode {
-        Mode::Timeline => ring::places(settings.ring_kib),
-        Mode::Counts => 1,
-    }
-}
-
 fn ring(object: &Object, settings: &Settings) -> Result<Ring, TracerError> {
     let (control, spans) = (map(object, ".data.ring")?, map(object, "spans")?);
-    Ring::new(control.as_fd(), spans.as_fd(), ring_places(settings))
+    Ring::new(control.as_fd(), spans.as_fd(), load::ring_places(settings))
 }

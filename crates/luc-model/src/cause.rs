@@ -18,10 +18,10 @@
 //! away ([`crate::whatif`], or `luc off`) can. With few rows strong correlations
 //! come about by chance; [`Causes::chance_strength`] says how strong.
 
-use crate::observed::Observed;
+use crate::observed::{Observed, Table};
 use crate::pca::components;
 use crate::stats::{correlation, ranks, standardised};
-use luc_trace::{CREATED, SpanKind, Trace};
+use luc_trace::{CREATED, Sight, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -48,8 +48,17 @@ pub enum Throughput {
 }
 
 impl Throughput {
-    /// How much of it a trace has per second; None if the trace has no length.
+    /// How much of it a trace has per second; None if the trace has no length, or could
+    /// not see it.
     pub fn per_s(self, trace: &Trace, observed: &Observed) -> Option<f64> {
+        let of = match self {
+            Self::Syncs => None,
+            Self::Writes | Self::Bytes => Some(Sight::Writes),
+            Self::Creations => Some(Sight::Opens),
+        };
+        if of.is_some_and(|sight| observed.unseen.contains(&sight)) {
+            return None;
+        }
         let created = || {
             let opens = trace.spans.iter().filter(|span| {
                 span.dev == observed.dev && span.kind == SpanKind::Open && span.result == 0
@@ -103,9 +112,22 @@ impl Quantities {
             ("threads_blocked", table.threads_blocked as f64),
             ("other_buffer_waits_ns_per_s", other_buffer_ns / seconds),
         ];
+        let mut unknown = Table::unknown(&observed.unseen);
+        // Means bear the names of the times that they are of.
+        if unknown.contains(&"write") {
+            unknown.push("write_mean_ns");
+        }
+        if observed.unseen.contains(&Sight::WaitBuffer) {
+            unknown.push("other_buffer_waits_ns_per_s");
+        }
+        let known = values
+            .into_iter()
+            .filter(|(name, _)| !unknown.contains(name));
         Self {
             throughput_per_s,
-            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            values: known
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
         }
     }
 }

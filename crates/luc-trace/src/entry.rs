@@ -12,6 +12,13 @@ pub enum Entry {
     Span(Span),
     /// Spans that found no place in the tracer's buffer, since the last such note.
     SpansLost(u64),
+    /// Where a control group lies, by the number that tasks name.
+    Cgroup {
+        /// Its number.
+        id: u64,
+        /// Its path below the root of control groups.
+        path: String,
+    },
     /// The recording was ended in order; nothing follows.
     End,
 }

@@ -20,6 +20,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// Key of what the tracer could not see, as [`Sight::words`](crate::Sight::words) has it.
+    pub const UNSEEN: &str = "unseen";
+    /// Key of why not, a note for people.
+    pub const UNSEEN_WHY: &str = "unseen-why";
+
     /// The header with one more pair.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
@@ -62,7 +67,7 @@ impl fmt::Display for Header {
                 f.write_char(if plain { c } else { '_' })?;
             }
             f.write_char('=')?;
-            escape(f, value)?;
+            f.write_str(&escaped(value))?;
         }
         Ok(())
     }
@@ -70,22 +75,24 @@ impl fmt::Display for Header {
 
 /// White space, control characters and '%' become %XX, so that a value is
 /// always one word of one line.
-fn escape(f: &mut fmt::Formatter<'_>, value: &str) -> fmt::Result {
+pub(crate) fn escaped(value: &str) -> String {
+    let mut word = String::with_capacity(value.len());
     for c in value.chars() {
         if c == '%' || c.is_whitespace() || c.is_control() {
             let mut bytes = [0; 4];
             for byte in c.encode_utf8(&mut bytes).bytes() {
-                write!(f, "%{byte:02X}")?;
+                // Writing to a String cannot fail.
+                let _ = write!(word, "%{byte:02X}");
             }
         } else {
-            f.write_char(c)?;
+            word.push(c);
         }
     }
-    Ok(())
+    word
 }
 
 /// The reverse; what is no %XX stays as it is.
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -13,6 +13,8 @@ pub(crate) const SPANS_MAX: usize = 3000;
 pub(crate) const SPANS: &str = "#spans ";
 /// Begin of the line that says how many spans were lost.
 pub(crate) const LOST: &str = "#lost ";
+/// Begin of the line that says where a control group lies: its number, then its path.
+pub(crate) const CGROUP: &str = "#cgroup ";
 /// The last line of a recording that was ended in order.
 pub(crate) const END: &str = "#end";
 

@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 use crate::event::Event;
-use crate::header::{Header, VERSION};
+use crate::header::{Header, VERSION, unescape};
 use crate::island;
 use crate::parse::parse_line;
 use crate::span::{SPAN_BYTES, Span};
@@ -186,6 +186,8 @@ impl<R: BufRead> Reader<R> {
                 let lost = count.parse().map_err(|_| self.senseless(&line))?;
                 self.spans_lost = self.spans_lost.saturating_add(lost);
                 return Ok(Some(Entry::SpansLost(lost)));
+            } else if let Some(found) = line.strip_prefix(island::CGROUP) {
+                return cgroup(found).ok_or_else(|| self.senseless(&line)).map(Some);
             } else if line == island::END {
                 self.ended = true;
                 return Ok(Some(Entry::End));
@@ -237,6 +239,14 @@ impl<R: BufRead> Reader<R> {
         self.skipped += u64::try_from(spans - self.spans.len()).unwrap_or(0);
         Ok(())
     }
+}
+
+/// `4711 /system.slice/mailer.service`, the path as one word.
+fn cgroup(text: &str) -> Option<Entry> {
+    let (id, path) = text.split_once(' ')?;
+    let id = id.parse().ok()?;
+    let path = unescape(path);
+    Some(Entry::Cgroup { id, path })
 }
 
 impl<R: BufRead> Iterator for Reader<R> {

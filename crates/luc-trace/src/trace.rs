@@ -4,6 +4,7 @@ use crate::entry::Entry;
 use crate::event::Record;
 use crate::header::Header;
 use crate::reader::{Losses, Reader, TraceError};
+use crate::sight::{Sight, Unseen};
 use crate::span::{Span, SpanKind};
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -19,6 +20,22 @@ pub struct Task {
     pub cgroup: u64,
 }
 
+/// How a process is called, everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Process {
+    /// The name of its main thread; that of another thread, or its number in words, where
+    /// the main thread's is not known. Nothing in it acts on a terminal.
+    pub name: String,
+    /// Its control group; None where that is not known.
+    pub cgroup: Option<String>,
+}
+
+/// Text that does nothing to a terminal: whoever named a task chose it.
+pub fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(shown).collect()
+}
+
 /// A recording, as far as it could be read.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
@@ -28,6 +45,10 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Threads by their number.
     pub tasks: BTreeMap<u32, Task>,
+    /// Paths of control groups by their number.
+    pub cgroups: BTreeMap<u64, String>,
+    /// What the tracer could not see: that there is none of it says nothing.
+    pub unseen: Unseen,
     /// Lines of the module's tracepoints.
     pub lines: Vec<Record>,
     /// Spans that the tracer lost.
@@ -51,6 +72,9 @@ impl Trace {
                 Ok(Entry::Span(span)) if span.kind == SpanKind::Task => trace.meet(&span),
                 Ok(Entry::Span(span)) => trace.spans.push(span),
                 Ok(Entry::Line(line)) => trace.lines.push(line),
+                Ok(Entry::Cgroup { id, path }) => {
+                    trace.cgroups.insert(id, path);
+                }
                 Ok(Entry::SpansLost(_) | Entry::End) => {}
                 Err(error) => {
                     trace.damage = Some(error.to_string());
@@ -59,6 +83,8 @@ impl Trace {
             }
         }
         trace.header = reader.header().cloned().unwrap_or_default();
+        let unseen = trace.header.pairs.get(Header::UNSEEN);
+        trace.unseen = unseen.map_or_else(Unseen::new, |words| Sight::parse(words));
         trace.spans_lost = reader.spans_lost();
         trace.lines_lost = reader.losses();
         if trace.damage.is_none() && !reader.ended() && !trace.spans.is_empty() {
@@ -102,6 +128,22 @@ impl Trace {
         let begin = self.spans.first()?.begin_ns;
         let end = self.spans.iter().map(|span| span.end_ns).max()?;
         Some((begin, end))
+    }
+
+    /// How the process with this number is called; `thread` is one of its threads.
+    pub fn process(&self, tgid: u32, thread: u32) -> Process {
+        let tasks = [tgid, thread].map(|task| self.tasks.get(&task));
+        let named = |task: &&Task| !task.name.is_empty();
+        let named = tasks.into_iter().flatten().find(named);
+        // Threads of one process may lie in several; the main thread's counts.
+        let cgroup = tasks.into_iter().flatten().find_map(|task| {
+            let path = self.cgroups.get(&task.cgroup)?;
+            Some(printable(path))
+        });
+        Process {
+            name: named.map_or_else(|| format!("process {tgid}"), |task| printable(&task.name)),
+            cgroup,
+        }
     }
 
     /// The name of a thread, or its number in words.

@@ -1,7 +1,7 @@
 //! Writing a recording.
 
 use crate::event::Record;
-use crate::header::Header;
+use crate::header::{Header, escaped};
 use crate::island::{self, SPANS_MAX};
 use crate::span::{SPAN_BYTES, Span};
 use std::io::{self, Write};
@@ -89,6 +89,15 @@ impl<W: Write> Writer<W> {
     pub fn spans_lost(&mut self, spans: u64) -> io::Result<()> {
         self.flush_spans()?;
         writeln!(self.sink, "{}{spans}", island::LOST)
+    }
+
+    /// Notes where the control group with this number lies.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn cgroup(&mut self, id: u64, path: &str) -> io::Result<()> {
+        self.flush_spans()?;
+        writeln!(self.sink, "{}{id} {}", island::CGROUP, escaped(path))
     }
 
     /// Writes out what was gathered, so that a reader finds it even if nothing follows.

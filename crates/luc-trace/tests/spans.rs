@@ -3,7 +3,9 @@
 mod common;
 
 use common::{DEV, any_span};
-use luc_trace::{Entry, Header, Reader, SPAN_BYTES, Span, SpanKind, Trace, TraceError, Writer};
+use luc_trace::{
+    Entry, Header, Reader, SPAN_BYTES, Sight, Span, SpanKind, Trace, TraceError, Unseen, Writer,
+};
 use proptest::prelude::*;
 
 fn write(spans: &[Span]) -> Vec<u8> {
@@ -168,5 +170,44 @@ proptest! {
         if let Ok(trace) = Trace::read(&bytes[..]) {
             prop_assert!(trace.spans.len() <= spans.len());
         }
+    }
+}
+
+/// What could not be seen and where control groups lie stays with a recording; a reader
+/// of before passes over both, for one is a pair of the header and the other a comment.
+#[test]
+fn what_was_not_seen_is_kept() {
+    let unseen = Unseen::from([Sight::Writes, Sight::WaitBuffer]);
+    let header = Header::default().with(Header::UNSEEN, &Sight::words(&unseen));
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let task = |pid, name: &str, cgroup| Span {
+        pid,
+        tgid: 40,
+        object: cgroup,
+        ..Span::default().with_name(name)
+    };
+    writer.span(&task(41, "worker", 8)).unwrap();
+    writer.span(&task(40, "mail\u{1b}er", 7)).unwrap();
+    writer.cgroup(7, "/mail slice/100%\n").unwrap();
+    let bytes = writer.finish().unwrap();
+    let lines = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(
+        lines.contains("\n#cgroup 7 /mail%20slice/100%25%0A\n"),
+        "{lines}"
+    );
+
+    let trace = Trace::read(bytes.as_slice()).unwrap();
+    assert_eq!(trace.unseen, unseen);
+    let process = trace.process(40, 41);
+    assert_eq!(process.name, "mail?er");
+    assert_eq!(process.cgroup.as_deref(), Some("/mail slice/100%?"));
+    assert_eq!(trace.process(9, 9).name, "process 9");
+    assert_eq!(trace.process(9, 41).name, "worker");
+    assert_eq!(trace.process(9, 41).cgroup, None);
+
+    for line in ["#cgroup", "#cgroup x /", "#cgroup 7"] {
+        let text = format!("# luc-trace 2\n{line}\n#end\n");
+        let damage = Trace::read(text.as_bytes()).unwrap().damage;
+        assert_eq!(damage.is_some(), line != "#cgroup", "{line}: {damage:?}");
     }
 }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::cmd::plain;
 use crate::exit::Failure;
+use crate::preconditions;
 use crate::sysfs;
 use crate::system::System;
 
@@ -21,6 +22,10 @@ pub enum Capability {
     SysModule = 16,
     /// Switch LUC on and off.
     SysAdmin = 21,
+    /// See what programs of BPF may read of the kernel.
+    Perfmon = 38,
+    /// Load programs of BPF.
+    Bpf = 39,
 }
 
 /// True if this process has the capability; true as well if the kernel does
@@ -84,6 +89,13 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, F
     if !capable(system, Capability::SysModule) {
         return Err(sysfs::denied("load the kernel module luc"));
     }
+    // To advise a module where none can run would send people on errands.
+    if let Some(why) = preconditions::obstacle(system) {
+        return Err(Failure::KernelUnsupported {
+            what: "LUC cannot run on this machine".into(),
+            why,
+        });
+    }
     let release = release(system)?;
     let (outcome, tried) = match file {
         Some(file) => (system.load_file(file), file.to_owned()),
@@ -128,7 +140,11 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
     match Errno::from_io_error(error) {
         _ if error.kind() == io::ErrorKind::NotFound && file.as_os_str().is_empty() => unavailable(
             format!("not installed for kernel {release}"),
-            "install it with `dkms install luc/VERSION`, or name a file with `--module FILE`",
+            concat!(
+                "install it with `dkms install luc/",
+                env!("CARGO_PKG_VERSION"),
+                "`, or name a file with `--module FILE`"
+            ),
         ),
         Some(Errno::NOENT) if system.exists(&shown.to_string()) => unavailable(
             format!("{shown} needs a symbol that this kernel does not have"),
@@ -158,15 +174,30 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             format!("{shown} is not signed by a key that this kernel trusts"),
             "sign it with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
         ),
+        Some(Errno::PERM | Errno::ACCESS) if wants_signature(system, file, release) => unavailable(
+            format!("{shown} is not signed, and the kernel is locked down"),
+            "sign it with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
+        ),
         Some(Errno::PERM | Errno::ACCESS) => Failure::NotPermitted {
             what: "load the kernel module luc".into(),
-            fix: "run it as root, on a kernel that is not locked down (`luc probe` tells)".into(),
+            fix: if capable(system, Capability::SysModule) {
+                "the kernel is locked down, or a container or security module forbids it; `luc probe` tells"
+            } else {
+                "run it as root, outside of containers"
+            }
+            .into(),
         },
         _ => unavailable(
             format!("cannot load {shown}: {}", plain(error)),
             "`luc probe` checks this machine, and the kernel log may say more",
         ),
     }
+}
+
+/// Whether the kernel is known to refuse the file for want of a signature.
+fn wants_signature(system: &dyn System, file: &Path, release: &str) -> bool {
+    let check = preconditions::takes_module(system, release, &file.display().to_string());
+    check.state == preconditions::State::Missing
 }
 
 /// Removes the module. It lets go by itself within moments of the last file

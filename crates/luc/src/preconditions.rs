@@ -8,6 +8,7 @@ use std::io::Read as _;
 use serde::Serialize;
 
 use crate::journal::Journal;
+use crate::loading;
 use crate::module::{self, Capability};
 use crate::sysfs;
 use crate::system::System;
@@ -36,6 +37,14 @@ pub enum Need {
     Headers,
     /// Something to steer.
     Journal,
+    /// To watch: the right to trace.
+    TraceRights,
+    /// To watch: the kernel's types.
+    Types,
+    /// To watch: programs in the kernel.
+    Bpf,
+    /// To watch: functions that can be looked at.
+    Sights,
 }
 
 impl Need {
@@ -46,12 +55,15 @@ impl Need {
             Need::Architecture => "architecture",
             Need::KernelOptions => "kernel options",
             Need::Ftrace => "ftrace",
-            Need::Functions => "functions",
+            Need::Functions | Need::Sights => "functions",
             Need::HooksFree => "hooks",
             Need::ModuleLoading => "module loading",
             Need::Module => "module",
             Need::Headers => "headers",
             Need::Journal => "journal",
+            Need::TraceRights => "rights",
+            Need::Types => "types",
+            Need::Bpf => "BPF",
         }
     }
 
@@ -68,6 +80,10 @@ impl Need {
             Need::Module => "it does the work",
             Need::Headers => "the module is built against them",
             Need::Journal => "LUC steers ext4 and ext3 journals",
+            Need::TraceRights => "tracing takes these rights",
+            Need::Types => "the tracer fits itself to them",
+            Need::Bpf => "BPF programs do the watching",
+            Need::Sights => "operations and waits are seen there",
         }
     }
 }
@@ -100,7 +116,7 @@ pub struct Check {
 }
 
 impl Check {
-    fn ok(need: Need, found: impl Into<String>) -> Self {
+    pub(crate) fn ok(need: Need, found: impl Into<String>) -> Self {
         Check {
             need,
             state: State::Ok,
@@ -109,7 +125,12 @@ impl Check {
         }
     }
 
-    fn not(need: Need, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(crate) fn not(
+        need: Need,
+        state: State,
+        found: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
         Check {
             need,
             state,
@@ -140,8 +161,11 @@ const OPTIONS: [&str; 2] = ["CONFIG_MODULES", "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT
 pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
     let release = module::release(system).unwrap_or_else(|_| "of unknown release".into());
     let installed = module::installed(system, &release);
-    let module = module(system, &release, installed.as_deref());
-    let has_module = module.state == State::Ok;
+    let configuration = configuration(system, &release).map(|(text, _)| text);
+    let barred = loading::barred(system, configuration.as_deref()).is_some();
+    let module = module(system, &release, installed.as_deref(), barred);
+    // Nobody needs to build what cannot be loaded.
+    let needs_headers = module.state != State::Ok && !barred;
     let mut checks = vec![
         privilege(system),
         architecture(system),
@@ -149,12 +173,39 @@ pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
         ftrace(system),
         functions(system),
         hooks_free(system),
-        module_loading(system, installed.as_deref()),
+        loading::check(system, configuration.as_deref(), installed.as_deref()),
         module,
     ];
-    checks.extend(headers(system, &release, has_module));
+    checks.extend(headers(system, &release, needs_headers));
     checks.push(journal(journals));
     checks
+}
+
+/// Why LUC cannot run on this machine as it is booted, whatever is installed; None if it may.
+pub fn obstacle(system: &dyn System) -> Option<String> {
+    if sysfs::loaded(system) {
+        return None;
+    }
+    let release = module::release(system).unwrap_or_default();
+    let text = configuration(system, &release).map(|(text, _)| text);
+    if let Some((why, _)) = loading::barred(system, text.as_deref()) {
+        return Some(why.into());
+    }
+    let checks = [architecture(system), kernel_options(system, &release)];
+    let missing = checks.into_iter().find(|it| it.state == State::Missing)?;
+    Some(format!("{}: {}", missing.need.title(), missing.found))
+}
+
+/// Whether the kernel takes this module file, as far as can be told.
+pub fn takes_module(system: &dyn System, release: &str, file: &str) -> Check {
+    let text = configuration(system, release).map(|(text, _)| text);
+    loading::check(system, text.as_deref(), Some(file))
+}
+
+/// Whether a kernel's configuration has an option built in.
+pub fn is_set(configuration: &str, option: &str) -> bool {
+    let mut lines = configuration.lines();
+    lines.any(|line| line.strip_prefix(option) == Some("=y"))
 }
 
 fn privilege(system: &dyn System) -> Check {
@@ -222,13 +273,9 @@ fn kernel_options(system: &dyn System, release: &str) -> Check {
             "the module checks when it is loaded",
         );
     };
-    let is_set = |option: &&str| {
-        text.lines()
-            .any(|line| line.strip_prefix(option) == Some("=y"))
-    };
     let lacking: Vec<_> = OPTIONS
         .into_iter()
-        .filter(|option| !is_set(option))
+        .filter(|option| !is_set(&text, option))
         .collect();
     if lacking.is_empty() {
         return Check::ok(need, format!("{release}, {}", OPTIONS.join(", ")));
@@ -270,7 +317,9 @@ fn tracefs(system: &dyn System, name: &str) -> Option<String> {
 fn functions(system: &dyn System) -> Check {
     let need = Need::Functions;
     // Lines of the one are `name [module]`, of the other `address type name [module]`.
-    let (text, column) = match tracefs(system, "available_filter_functions") {
+    let hookable = tracefs(system, "available_filter_functions");
+    let by_name_only = hookable.is_none();
+    let (text, column) = match hookable {
         Some(text) => (text, 0),
         None => (system.read("/proc/kallsyms").unwrap_or_default(), 2),
     };
@@ -298,6 +347,14 @@ fn functions(system: &dyn System) -> Check {
             .collect()
     };
     let needed = absent(false);
+    if needed.is_empty() && by_name_only {
+        return Check::not(
+            need,
+            State::Unknown,
+            "all there by name; whether they can be hooked is not shown",
+            "mount -t tracefs tracefs /sys/kernel/tracing, as root",
+        );
+    }
     if needed.is_empty() {
         let found = match absent(true) {
             all if all.is_empty() => "all there".to_owned(),
@@ -375,64 +432,7 @@ fn hooks_free(system: &dyn System) -> Check {
     )
 }
 
-fn secure_boot(system: &dyn System) -> bool {
-    let variable = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
-    let bytes = system.read_bytes(variable).unwrap_or_default();
-    bytes.last() == Some(&1)
-}
-
-fn module_loading(system: &dyn System, installed: Option<&str>) -> Check {
-    let need = Need::ModuleLoading;
-    if sysfs::loaded(system) {
-        return Check::ok(need, "luc is loaded");
-    }
-    let read = |path: &str| system.read(path).unwrap_or_default();
-    if read("/proc/sys/kernel/modules_disabled").trim() == "1" {
-        return Check::not(
-            need,
-            State::Missing,
-            "kernel.modules_disabled is 1",
-            "reboot without it: it cannot be taken back",
-        );
-    }
-    let lockdown = read("/sys/kernel/security/lockdown");
-    let locked = ["[integrity]", "[confidentiality]"]
-        .into_iter()
-        .find(|level| lockdown.contains(level));
-    let enforced = read("/sys/module/module/parameters/sig_enforce").trim() == "Y";
-    if locked.is_none() && !enforced {
-        return Check::ok(need, "unsigned modules are accepted");
-    }
-    let demand = match locked {
-        Some(level) => format!("lockdown {}", level.trim_matches(['[', ']'])),
-        None => "module.sig_enforce".to_owned(),
-    };
-    let demand = if secure_boot(system) {
-        format!("Secure Boot with {demand}")
-    } else {
-        demand
-    };
-    if installed.is_some_and(|file| is_signed(system, file)) {
-        return Check::ok(need, format!("{demand}, and luc.ko is signed"));
-    }
-    Check::not(
-        need,
-        State::Missing,
-        format!("{demand} wants signed modules"),
-        "sign luc.ko with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
-    )
-}
-
-/// Whether the key is trusted only the kernel can tell.
-fn is_signed(system: &dyn System, file: &str) -> bool {
-    const MARK: &[u8] = b"~Module signature appended~\n";
-    let bytes = system.read_bytes(file).unwrap_or_default();
-    // A packed file does not show its end; the kernel will judge.
-    let packed = !bytes.starts_with(b"\x7fELF");
-    bytes.ends_with(MARK) || packed
-}
-
-fn module(system: &dyn System, release: &str, installed: Option<&str>) -> Check {
+fn module(system: &dyn System, release: &str, installed: Option<&str>, barred: bool) -> Check {
     let need = Need::Module;
     if sysfs::loaded(system) {
         let version = sysfs::version(system).unwrap_or_else(|| "of unknown version".into());
@@ -440,23 +440,32 @@ fn module(system: &dyn System, release: &str, installed: Option<&str>) -> Check 
     }
     match installed {
         Some(file) => Check::ok(need, file),
+        None if barred => Check::not(
+            need,
+            State::Missing,
+            format!("not installed for kernel {release}"),
+            "nothing to do before the kernel loads modules",
+        ),
         None => Check::not(
             need,
             State::Missing,
             format!("not installed for kernel {release}"),
-            "dkms install luc/VERSION, or build kmod/ and use `luc on --module FILE`",
+            format!(
+                "dkms install luc/{}, or build kmod/ and use `luc on --module FILE`",
+                env!("CARGO_PKG_VERSION")
+            ),
         ),
     }
 }
 
 /// Headers matter only to a machine that still has to build the module.
-fn headers(system: &dyn System, release: &str, has_module: bool) -> Option<Check> {
+fn headers(system: &dyn System, release: &str, needed: bool) -> Option<Check> {
     let need = Need::Headers;
     let build = format!("/lib/modules/{release}/build");
     if system.exists(&format!("{build}/Makefile")) {
         return Some(Check::ok(need, build));
     }
-    if has_module {
+    if !needed {
         return None;
     }
     Some(Check::not(

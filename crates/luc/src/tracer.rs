@@ -13,6 +13,8 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::journal;
 use crate::losses::Causes;
+use crate::module::{self, Capability};
+use crate::process;
 use crate::system::{Device, System};
 use crate::units::{counted, number};
 
@@ -65,27 +67,36 @@ pub fn attach(
     settings: &Settings,
     context: &mut Context,
 ) -> Result<Result<Tracer, TracerError>, Failure> {
+    let tracer = attach_quietly(settings, context.system);
+    for note in tracer.iter().flat_map(|tracer| tracer.attached().notes()) {
+        writeln!(context.err, "luc: note: {note}")?;
+    }
+    Ok(tracer)
+}
+
+/// Attaches, and leaves it to the caller to say what it has to do without.
+///
+/// # Errors
+/// The tracer's.
+pub fn attach_quietly(settings: &Settings, system: &dyn System) -> Result<Tracer, TracerError> {
     // With --sysroot the kernel is not the one that is talked about.
-    if context.system.path("/sys") != Path::new("/sys") {
-        return Ok(Err(TracerError::Elsewhere));
+    if system.path("/sys") != Path::new("/sys") {
+        return Err(TracerError::Elsewhere);
     }
-    let tracer = match Tracer::attach(settings) {
-        Ok(tracer) => tracer,
-        Err(error) => return Ok(Err(error)),
-    };
-    for lack in &tracer.attached().lacks {
-        writeln!(context.err, "luc: note: nothing will be known of {lack}")?;
-    }
-    Ok(Ok(tracer))
+    Tracer::attach(settings)
 }
 
 /// The failure of a verb that cannot do without the tracer.
-pub fn untraceable(verb: &'static str, error: TracerError) -> Failure {
+pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) -> Failure {
     match error {
         TracerError::Denied { why } => Failure::NotPermitted {
             what: format!("trace with BPF ({why})"),
-            fix: "run it as root, or with CAP_BPF and CAP_PERFMON, on a kernel that is not locked down"
-                .into(),
+            fix: if may_trace(system) {
+                "it has the rights, so the kernel or a container keeps BPF from everybody; `luc probe` tells more"
+            } else {
+                "run it as root, or with CAP_BPF and CAP_PERFMON, on the host rather than in a container"
+            }
+            .into(),
         },
         TracerError::NoCgroup { .. } | TracerError::TooMany { .. } => Failure::Usage {
             verb,
@@ -96,6 +107,12 @@ pub fn untraceable(verb: &'static str, error: TracerError) -> Failure {
             why: other.to_string(),
         },
     }
+}
+
+/// Whether this process has the rights that tracing takes.
+pub fn may_trace(system: &dyn System) -> bool {
+    let has = |capability| module::capable(system, capability);
+    has(Capability::SysAdmin) || (has(Capability::Bpf) && has(Capability::Perfmon))
 }
 
 /// Traces into memory for as long as asked, until somebody stops it, or until
@@ -121,7 +138,8 @@ pub fn watch(
             }
         }
     };
-    let failed = |error: TracerError| untraceable("doctor", error);
+    let system = context.system;
+    let failed = |error: TracerError| untraceable("doctor", error, system);
     while begin.elapsed() < limit && !context.stopped() && spans.len() < SPANS_MAX {
         std::thread::sleep(PAUSE.min(limit));
         tracer.poll(|taken| take(taken, &mut spans));
@@ -133,6 +151,8 @@ pub fn watch(
         told_early(context, begin.elapsed())?;
     }
     let mut trace = Trace::of(spans);
+    trace.unseen = tracer.attached().unseen();
+    trace.cgroups = process::cgroups(context.system);
     trace.spans_lost = tracer.lost().map_err(failed)?.saturating_add(unknown);
     if trace.spans_lost > 0 {
         let lost = counted(number(trace.spans_lost), "event was", "events were");

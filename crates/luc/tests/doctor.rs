@@ -204,3 +204,65 @@ fn what_people_read() {
     insta::assert_snapshot!(read("commit", &once));
     insta::assert_snapshot!(read("writers", &writers()));
 }
+
+/// What a recording could not see is no zero, and the doctor says of it what it would have said when
+/// it was made.
+#[test]
+fn what_was_not_seen_is_not_known() {
+    let machine = machine();
+    let path = machine.dir.path().join("blind");
+    let why = "not seen here: writes, the data flush of syncs: there are no kprobes";
+    let header = Header::default()
+        .with("boot", "this-boot")
+        .with(Header::UNSEEN, "write,flush")
+        .with(Header::UNSEEN_WHY, why);
+    let mut writer = Writer::new(File::create(&path).expect("a file"), &header).expect("a file");
+    for span in convoys() {
+        writer.span(&span).expect("a file");
+    }
+    writer.finish().expect("a file");
+    let file = path.display().to_string();
+    let said = machine.run(&["doctor", "--from", &file]);
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("at most"), "{said}");
+    assert!(!words.contains("next: luc on"), "{said}");
+    let sentence = why.replacen("not", "Not", 1);
+    assert_eq!(words.matches(&sentence).count(), 1, "{said}");
+    let json = machine.run(&["doctor", "--json", "--from", &file]);
+    let json = json.split("\nluc: ").next().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(json["unseen"], serde_json::json!(["write", "flush"]));
+    let account = &json["file_systems"][0]["account"];
+    assert!(account["flush_ns"].is_null() && account["sync_ns"].is_number());
+
+    let said = machine.run(&["trace", "summary", "--json", &file]);
+    assert!(said.contains("luc: note: not seen while"), "{said}");
+    let json = said.split("\nluc: ").next().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let fs = &json["file_systems"][0];
+    assert!(fs["counts"]["write"].is_null() && fs["counts"]["open"] == 0);
+    assert!(fs["bytes_written"].is_null() && fs["table"]["writes"].is_null());
+    let said = machine.run(&["trace", "summary", &file]);
+    assert!(said.contains("0 opens, - writes, "), "{said}");
+}
+
+/// Nobody is sent to install a module on a kernel that loads none.
+#[test]
+fn luc_is_not_advised_where_it_cannot_run() {
+    let machine = machine();
+    machine.put("/proc/sys/kernel/modules_disabled", "1\n");
+    machine.put("/proc/cmdline", "quiet nomodule\n");
+    let file = record(&machine, "here", "this-boot", &convoys());
+    let said = machine.run(&["doctor", "--from", &file]);
+    let line = "LUC cannot run on this machine: the kernel was booted with nomodule.";
+    assert!(
+        said.contains(line) && !said.contains("next: luc on"),
+        "{said}"
+    );
+    let said = machine.run(&["on", "/srv/data"]);
+    assert!(said.contains("booted with nomodule"), "{said}");
+    assert!(
+        !said.contains("dkms") && said.ends_with("[exit 12]\n"),
+        "{said}"
+    );
+}

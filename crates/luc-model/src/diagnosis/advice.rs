@@ -1,7 +1,9 @@
 //! What would help, and what to type next.
 
 use super::facts::{Facts, Luc};
-use super::{Diagnosis, VerdictKind, words};
+use super::gain::Gain;
+use super::{Diagnosis, VerdictKind, unseen, words};
+use serde::Serialize;
 
 /// A gain that is noticed. Less disappears in the variation from day to day.
 const GAIN_MIN: f64 = 1.05;
@@ -17,12 +19,41 @@ const DATA_SHARE_MIN: f64 = 0.30;
 /// Fewer syncs per commit than this: most commits were asked for by none.
 const SYNCS_PER_COMMIT_OF_TIMER: f64 = 0.5;
 
-/// Whether LUC would give something that is noticed, and surely something.
-pub(super) fn luc_helps(diagnosis: &Diagnosis) -> bool {
-    diagnosis.gain.as_ref().is_some_and(|gain| {
-        let surely = gain.low.is_some_and(|low| low > 1.0);
-        gain.trusted && surely && gain.ratio >= GAIN_MIN
-    })
+/// Whether LUC would help, by both ends of the gain's interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Help {
+    /// It gives something that is noticed, and even the lower end is a gain.
+    Would,
+    /// The lower end is none, the upper one would be noticed.
+    May,
+    /// Not even the upper end would be noticed.
+    WouldNot,
+    /// Nothing can be said, or what is said is not to be trusted.
+    Unknown,
+}
+
+impl Help {
+    pub(super) fn of(gain: Option<&Gain>) -> Self {
+        let Some(gain) = gain.filter(|gain| gain.trusted) else {
+            return Self::Unknown;
+        };
+        let (Some(low), Some(high)) = (gain.low, gain.high) else {
+            return Self::Unknown;
+        };
+        if high < GAIN_MIN {
+            Self::WouldNot
+        } else if low > 1.0 && gain.ratio >= GAIN_MIN {
+            Self::Would
+        } else {
+            Self::May
+        }
+    }
+}
+
+/// Whether LUC would help and can run there.
+fn luc_serves(diagnosis: &Diagnosis) -> bool {
+    diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
 }
 
 /// Sentences on what else would help.
@@ -61,7 +92,7 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
         advice.push("Write less data before each sync, or take a faster disk.".into());
     }
     // Shorter commits are shorter waits for those of others, too.
-    let waits_anyway = has(VerdictKind::SyncDelays) && !luc_helps(diagnosis);
+    let waits_anyway = has(VerdictKind::SyncDelays) && !luc_serves(diagnosis);
     if has(VerdictKind::Device) || waits_anyway {
         advice.push(match facts.rotational {
             Some(true) => "The disk turns; an SSD, or a journal on one, shortens every commit.".into(),
@@ -141,7 +172,7 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
     if diagnosis.luc == Luc::Steering {
         return delays.then(|| format!("luc status {path}"));
     }
-    if luc_helps(diagnosis) && diagnosis.found_cost() {
+    if luc_serves(diagnosis) && diagnosis.found_cost() {
         return Some(if diagnosis.luc == Luc::Observing {
             format!("luc set {path} mode steer")
         } else {
@@ -152,13 +183,29 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
         // First the journal; the advice has the commands, which need an unmount.
         return None;
     }
-    let doubtful = diagnosis.gain.as_ref().is_none_or(|gain| !gain.trusted);
-    if delays && doubtful {
+    let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
+    if may && diagnosis.found_cost() {
+        // The interval narrows with the time that it is watched for.
+        let seconds = longer_s(diagnosis.account.duration_ns);
+        return Some(format!("luc doctor --seconds {seconds} {path}"));
+    }
+    // What cannot be seen there another recording will not see, either.
+    let seen = unseen::doubts(&diagnosis.unseen).is_empty();
+    let doubtful = diagnosis.luc_help == Help::Unknown && diagnosis.luc_obstacle.is_none();
+    if delays && doubtful && seen {
         return Some(format!(
             "luc trace record --on {path} --seconds 60 -o luc.trace"
         ));
     }
     None
+}
+
+/// Four times as long, for half the interval; a minute at least, an hour at most.
+fn longer_s(duration_ns: f64) -> u64 {
+    // A cast of a float saturates.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let watched_s = (duration_ns / 1e9).ceil() as u64;
+    watched_s.saturating_mul(4).clamp(60, 3600)
 }
 
 /// As a shell takes it for one word.
@@ -173,6 +220,35 @@ pub(super) fn quoted(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_ends_of_the_interval_count() {
+        let help = |low, ratio, high| {
+            Help::of(Some(&Gain {
+                of: "operations_per_s",
+                ratio,
+                low: Some(low),
+                high: Some(high),
+                trusted: true,
+                doubts: Vec::new(),
+                stock_error_share: 0.0,
+            }))
+        };
+        assert_eq!(help(1.2, 1.32, 1.4), Help::Would);
+        assert_eq!(help(0.97, 1.32, 1.7), Help::May);
+        assert_eq!(help(1.01, 1.04, 1.06), Help::May);
+        assert_eq!(help(0.9, 1.0, 1.2), Help::May);
+        assert_eq!(help(0.9, 1.0, 1.04), Help::WouldNot);
+        assert_eq!(help(1.01, 1.02, 1.03), Help::WouldNot);
+        assert_eq!(Help::of(None), Help::Unknown);
+    }
+
+    #[test]
+    fn a_longer_look_has_bounds() {
+        assert_eq!(longer_s(5e9), 60);
+        assert_eq!(longer_s(30.2e9), 124);
+        assert_eq!(longer_s(1e15), 3600);
+    }
 
     #[test]
     fn paths_are_one_word() {

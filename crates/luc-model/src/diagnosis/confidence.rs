@@ -3,10 +3,10 @@
 use super::facts::{Facts, Luc};
 use super::slices::Slices;
 use super::verdicts::{Verdict, VerdictKind};
-use super::words;
+use super::{unseen, words};
 use crate::observed::{Observed, ObservedCommit};
 use crate::stats::share;
-use luc_trace::Trace;
+use luc_trace::{Sight, Trace, Unseen};
 use serde::Serialize;
 
 /// ext4 commits every 5 s by itself: a shorter trace may not show what that does.
@@ -90,24 +90,16 @@ impl Confidence {
             let why = format!("It holds {shown}, too few for shares of them.");
             confidence.lower(Level::Medium, why);
         }
-        let spans = trace.spans.len() as f64;
-        let lost = trace.spans_lost as f64;
         if trace.spans_lost > 0 {
-            let lost_share = share(lost, spans + lost);
-            let shown = words::share(lost_share);
-            let why = format!("{shown} of the events were lost while it was recorded.");
-            confidence.lower_by(lost_share, why);
+            confidence.lower_by(lost_share(trace), lost(trace));
         }
         if let Some(damage) = &trace.damage {
             let why = format!("It was read up to its damage only: {damage}.");
             confidence.lower(Level::Medium, why);
         }
-        let unserved = table.syncs_unserved as f64;
-        let unserved_share = share(unserved, table.sync.count as f64);
+        let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
         if unserved_share > LOST_SHARE && facts.fast_commit != Some(true) {
-            let shown = words::share(unserved_share);
-            let why = format!("The commit of {shown} of the syncs is not in the trace.");
-            confidence.lower_by(unserved_share, why);
+            confidence.lower_by(unserved_share, unserved(unserved_share));
         }
         let missing = commits_missing(observed);
         let missing_share = share(missing, missing + observed.commits.len() as f64);
@@ -117,9 +109,7 @@ impl Confidence {
                 format!("{shown} of the commits are missing: there are gaps in their numbers.");
             confidence.lower_by(missing_share, why);
         }
-        for what in &facts.unseen {
-            confidence.lower(Level::Medium, format!("The tracer could not see {what}."));
-        }
+        confidence.lower_by_unseen(&trace.unseen, verdicts, facts);
         if luc == Luc::Steering {
             let why = "LUC steered meanwhile: this is what is left, and no gain can be predicted.";
             confidence.lower(Level::Medium, why.into());
@@ -132,6 +122,27 @@ impl Confidence {
         self.reasons.push(why);
     }
 
+    /// Once for all that could not be seen; opens and closes are no part of any verdict.
+    fn lower_by_unseen(&mut self, unseen: &Unseen, verdicts: &[Verdict], facts: &Facts) {
+        if unseen.is_empty() {
+            return;
+        }
+        let undermined = verdicts.iter().any(|it| unseen::undermines(unseen, it));
+        let matters = |sight: &Sight| !matches!(sight, Sight::Opens | Sight::Closes);
+        let level = match (undermined, unseen.iter().any(matters)) {
+            (true, _) => Level::Low,
+            (false, true) => Level::Medium,
+            (false, false) => Level::High,
+        };
+        self.level = self.level.min(level);
+        if facts.unseen_why.is_empty() {
+            let texts = Sight::texts(unseen);
+            self.reasons.push(format!("Not seen: {texts}."));
+        } else {
+            self.reasons.extend(facts.unseen_why.iter().cloned());
+        }
+    }
+
     fn lower_by(&mut self, share: f64, why: String) {
         let level = if share > LOST_SHARE_BAD {
             Level::Low
@@ -142,6 +153,23 @@ impl Confidence {
         };
         self.lower(level, why);
     }
+}
+
+fn lost_share(trace: &Trace) -> f64 {
+    let lost = trace.spans_lost as f64;
+    share(lost, trace.spans.len() as f64 + lost)
+}
+
+/// That events were lost: the sentence is the same wherever it matters.
+pub(super) fn lost(trace: &Trace) -> String {
+    let shown = words::share(lost_share(trace));
+    format!("{shown} of the events were lost while it was recorded.")
+}
+
+/// That syncs are without their commits.
+pub(super) fn unserved(share: f64) -> String {
+    let shown = words::share(share);
+    format!("The commit of {shown} of the syncs is not in the trace.")
 }
 
 /// Commits follow each other by number, so a gap is one that was not seen. A

@@ -5,13 +5,15 @@ use super::facts::Facts;
 use super::gain::Gains;
 use super::slices::{Estimate, Slice, Slices};
 use super::verdicts::{Evidence, Verdict, VerdictKind, blocked_ns, syncs_per_s};
-use super::words;
+use super::{unseen, words};
 use crate::observed::Table;
+use luc_trace::{Sight, Unseen};
 
 /// Makes verdicts out of what the slices say.
 pub(super) struct Judge<'a> {
     pub slices: &'a Slices,
     pub gains: &'a Gains,
+    pub unseen: &'a Unseen,
 }
 
 impl Judge<'_> {
@@ -54,33 +56,46 @@ impl Judge<'_> {
         self.slices.estimate(mean)
     }
 
+    /// A part of the gain; None where what cannot be seen leaves it in doubt.
+    fn believed(&self, gain: Option<Estimate>) -> Option<Estimate> {
+        gain.filter(|_| unseen::doubts(self.unseen).is_empty())
+    }
+
     pub fn sync_delays(&self) -> Verdict {
         let waited = self.of_served(|table| table.commits_waited_mean);
         let delay = self.of_served(|table| table.sync_delay_mean_ns);
         let behind = self.of_sync_time(|account| account.behind_ns);
         let events = self.of_served(|table| table.sync_events_per_commit);
         let commit = self.commit_time();
+        // Counted from a sync's begin, where it is not seen when its data is written.
+        let bounds = self.unseen.contains(&Sight::Flushes);
+        let most = if bounds { "at most " } else { "" };
+        let name = |exact, bound| if bounds { bound } else { exact };
         self.verdict(VerdictKind::SyncDelays, |account| account.behind_ns)
             .with(
                 format!(
-                    "A sync waits through {} commits; 1 commit would do.",
+                    "A sync waits through {most}{} commits; 1 commit would do.",
                     words::number_range(waited)
                 ),
-                [("commits_waited_mean_commits", waited)],
+                [(
+                    name("commits_waited_mean_commits", "most_waited_mean_commits"),
+                    waited,
+                )],
             )
             .with(
                 format!(
-                    "It waits {} for its own commit to begin.",
+                    "It waits {most}{} for its own commit to begin.",
                     words::time_range(delay)
                 ),
-                [("sync_delay_mean_ns", delay)],
+                [(name("sync_delay_mean_ns", "most_sync_delay_mean_ns"), delay)],
             )
             .with(
                 format!(
-                    "{} of the sync time passes while others' commits run.",
+                    "{}{} of the sync time passes while others' commits run.",
+                    if bounds { "At most " } else { "" },
                     words::share_range(behind)
                 ),
-                [("behind_sync_share", behind)],
+                [(name("behind_sync_share", "most_behind_sync_share"), behind)],
             )
             .with(
                 format!(
@@ -96,7 +111,7 @@ impl Judge<'_> {
             .with_gain(
                 "Batching commits",
                 "batching_gain_ratio",
-                self.gains.batching,
+                self.believed(self.gains.batching),
             )
     }
 
@@ -136,7 +151,7 @@ impl Judge<'_> {
             .with_gain(
                 "Copying buffers out",
                 "copy_out_gain_ratio",
-                self.gains.copy_out,
+                self.believed(self.gains.copy_out),
             )
     }
 
@@ -210,6 +225,7 @@ impl Judge<'_> {
     pub fn device(&self) -> Verdict {
         let commit = self.commit_time();
         let busy = self.of_time(|account| account.commit_busy_share);
+        let bounds = self.unseen.contains(&Sight::Flushes);
         let mut verdict = self.verdict(VerdictKind::Device, |account| account.own_ns);
         if self.slices.whole.table.sync_events > 0 {
             let own_only = self.slices.share(|slice| {
@@ -217,10 +233,18 @@ impl Judge<'_> {
             });
             verdict = verdict.with(
                 format!(
-                    "{} of the syncs wait for their own commit alone.",
+                    "{}{} of the syncs wait for their own commit alone.",
+                    if bounds { "At least " } else { "" },
                     words::share_range(own_only)
                 ),
-                [("own_only_share", own_only)],
+                [(
+                    if bounds {
+                        "least_own_only_share"
+                    } else {
+                        "own_only_share"
+                    },
+                    own_only,
+                )],
             );
         }
         verdict.with(
@@ -240,13 +264,17 @@ impl Judge<'_> {
             .slices
             .estimate(|slice| Some(syncs_per_s(&slice.account, &slice.table)));
         let verdict = self.verdict(VerdictKind::NoPressure, |_| 0.0).with(
-            if busy.value > 0.0 {
-                format!(
+            match (busy.value > 0.0, unseen::any_wait(self.unseen)) {
+                (true, false) => format!(
                     "Somebody syncs or waits for the journal for {} of the time.",
                     words::share_range(busy)
-                )
-            } else {
-                "Nobody waits for the journal.".into()
+                ),
+                (true, true) => format!(
+                    "Somebody syncs, or is seen to wait for the journal, for {} of the time.",
+                    words::share_range(busy)
+                ),
+                (false, false) => "Nobody waits for the journal.".into(),
+                (false, true) => "Nobody is seen to wait for the journal.".into(),
             },
             [("busy_share", busy)],
         );
@@ -270,6 +298,9 @@ impl Judge<'_> {
     }
 
     pub fn unclear(&self) -> Verdict {
+        if self.unseen.contains(&Sight::Writes) {
+            return self.unclear_syncs();
+        }
         let writing = self.slices.share(|slice| {
             let account = &slice.account;
             (account.operations_ns > 0.0).then(|| account.of_operations(account.write_ns))
@@ -293,6 +324,20 @@ impl Judge<'_> {
             );
         }
         verdict
+    }
+}
+
+impl Judge<'_> {
+    /// Where writes cannot be seen, syncs are all that time is known of.
+    fn unclear_syncs(&self) -> Verdict {
+        let own = self.of_sync_time(|account| account.own_ns);
+        self.verdict(VerdictKind::Unclear, |_| 0.0).with(
+            format!(
+                "The commit is {} of the sync time.",
+                words::share_range(own)
+            ),
+            [("own_sync_share", own)],
+        )
     }
 }
 

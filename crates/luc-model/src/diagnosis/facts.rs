@@ -38,8 +38,10 @@ pub struct Facts {
     pub fast_commit: Option<bool>,
     /// Whether its disk turns.
     pub rotational: Option<bool>,
-    /// What the tracer could not see, in words.
-    pub unseen: Vec<String>,
+    /// Why the tracer could not see all, a sentence each.
+    pub unseen_why: Vec<String>,
+    /// Why LUC cannot run on that machine, if that is known.
+    pub luc_obstacle: Option<String>,
 }
 
 impl Facts {

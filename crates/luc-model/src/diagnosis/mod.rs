@@ -26,10 +26,12 @@ mod glimpse;
 mod processes;
 mod slices;
 mod text;
+mod unseen;
 mod verdicts;
 mod words;
 
 pub use account::Account;
+pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use facts::{Facts, Luc};
 pub use gain::{Gain, Gains};
@@ -37,11 +39,12 @@ pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
 pub use processes::{Cause, Processes, Sufferer};
 pub use slices::Estimate;
 pub use text::render;
+pub use unseen::doubts;
 pub use verdicts::{Evidence, Verdict, VerdictKind};
 
 use crate::observed::{Observed, Table};
 use luc_control::Dev;
-use luc_trace::{Event, Record, Trace};
+use luc_trace::{Event, Record, Trace, Unseen};
 use serde::Serialize;
 use slices::Slices;
 
@@ -62,8 +65,15 @@ pub struct Diagnosis {
     pub next_command: Option<String>,
     /// How far to believe all this.
     pub confidence: Confidence,
+    /// Whether LUC would help, by both ends of the gain's interval.
+    pub luc_help: Help,
+    /// Why LUC cannot run on that machine, if that is known.
+    pub luc_obstacle: Option<String>,
     /// What LUC did while it was traced.
     pub luc: Luc,
+    /// What could not be seen.
+    #[serde(serialize_with = "unseen::as_words")]
+    pub unseen: Unseen,
     /// Where the time went.
     pub account: Account,
     /// The quantities of the model.
@@ -94,7 +104,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let slices = Slices::of(trace, dev, &observed, facts);
     let mut gains = Gains::of(trace, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
-    let verdicts = verdicts::verdicts(&slices, &gains, facts);
+    let verdicts = verdicts::verdicts(&slices, &gains, &trace.unseen, facts);
     if verdicts
         .iter()
         .any(|it| it.kind == VerdictKind::JournalTooSmall)
@@ -102,6 +112,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         gains.doubt("LUC mostly stands aside while the journal has no space.");
     }
     let confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
+    let luc_help = Help::of(gains.luc.as_ref());
     let mut diagnosis = Diagnosis {
         file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
         verdicts,
@@ -110,7 +121,10 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         advice: Vec::new(),
         next_command: None,
         confidence,
+        luc_help,
+        luc_obstacle: facts.luc_obstacle.clone(),
         luc,
+        unseen: trace.unseen.clone(),
         account: slices.whole.account,
         table: slices.whole.table,
     };

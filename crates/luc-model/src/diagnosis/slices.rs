@@ -87,7 +87,11 @@ impl Slices {
         let (first_ns, last_ns) = window(trace, observed, facts);
         let whole = Slice::of(trace, observed, last_ns - first_ns, facts);
         let length_ns = (last_ns - first_ns) / SLICES;
-        let mut parts: Vec<Trace> = (0..SLICES).map(|_| Trace::default()).collect();
+        let part = |_| Trace {
+            unseen: trace.unseen.clone(),
+            ..Trace::default()
+        };
+        let mut parts: Vec<Trace> = (0..SLICES).map(part).collect();
         for span in trace.spans.iter().filter(|span| span.dev == dev) {
             // Whatever crosses an edge is in no slice, as what crosses the ends
             // of a trace is not in it.

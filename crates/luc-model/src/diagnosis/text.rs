@@ -1,9 +1,10 @@
 //! A diagnosis for a terminal of 80 to 100 columns.
 
-use super::advice::luc_helps;
+use super::advice::Help;
 use super::facts::Luc;
 use super::slices::Estimate;
-use super::{Diagnosis, Level, Processes, Sufferer, Verdict, VerdictKind, words};
+use super::{Diagnosis, Level, Processes, Sufferer, Verdict, VerdictKind, unseen, words};
+use luc_trace::{Sight, Unseen};
 
 /// Columns of text; commands and paths are never broken.
 const COLUMNS: usize = 98;
@@ -12,9 +13,19 @@ const COLUMNS: usize = 98;
 pub fn render(diagnosis: &Diagnosis) -> String {
     let mut page = Page::default();
     if let Some(first) = diagnosis.verdicts.first() {
-        page.line("", &format!("{}: {}", diagnosis.file_system, answer(first)));
+        page.line(
+            "",
+            &format!(
+                "{}: {}",
+                diagnosis.file_system,
+                answer(first, &diagnosis.unseen)
+            ),
+        );
     }
     page.line("  ", &luc(diagnosis));
+    if let Some(why) = obstacle(diagnosis) {
+        page.line("  ", &format!("LUC cannot run on this machine: {why}."));
+    }
     if let Some(command) = &diagnosis.next_command {
         page.command("  next: ", command);
     } else {
@@ -28,7 +39,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         );
     }
     for verdict in &diagnosis.verdicts {
-        page.line("  ", &head(verdict));
+        page.line("  ", &head(verdict, &diagnosis.unseen));
         for evidence in &verdict.evidence {
             page.line("    ", &evidence.text);
         }
@@ -48,16 +59,33 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         "  ",
         &format!("confidence: {level}, from {shown} with {commits}; ranges are 95% intervals"),
     );
-    for reason in &confidence.reasons {
+    // Each caveat once: what speaks against the gain stands there already.
+    let doubts = diagnosis.gain.as_ref().map(|gain| &gain.doubts);
+    let told = |reason: &&String| doubts.is_some_and(|doubts| doubts.contains(*reason));
+    for reason in confidence.reasons.iter().filter(|reason| !told(reason)) {
         page.line("    ", reason);
     }
     page.text
 }
 
+/// Why LUC cannot run there, where it might help.
+fn obstacle(diagnosis: &Diagnosis) -> Option<&str> {
+    let needless = diagnosis.luc_help == Help::WouldNot || !diagnosis.found_cost();
+    let why = diagnosis.luc_obstacle.as_deref();
+    why.filter(|_| !needless)
+}
+
 /// One line that says what it is and what it costs.
-fn answer(verdict: &Verdict) -> String {
+fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
     let cost = words::share(verdict.cost_share.value);
+    let waits_unseen = unseen::any_wait(unseen);
     let what = match verdict.kind {
+        VerdictKind::SyncDelays if unseen.contains(&Sight::Flushes) => {
+            return format!(
+                "syncs wait for the commits of others, or for their data to be written: at most {cost} of {}",
+                unseen::operations(unseen)
+            );
+        }
         VerdictKind::SyncDelays => "syncs wait for the commits of others",
         VerdictKind::WriteDelays => "writes wait for commits",
         VerdictKind::DataFlush => "syncs wait for their data to be written",
@@ -65,6 +93,12 @@ fn answer(verdict: &Verdict) -> String {
         VerdictKind::JournalTooSmall => "the journal is too small",
         VerdictKind::NoPressure => {
             let busy = number(verdict, "busy_share");
+            if waits_unseen {
+                return format!(
+                    "no fsync pressure; somebody syncs {} of the time, and not all waits could be seen",
+                    words::share(busy)
+                );
+            }
             if busy == 0.0 {
                 return "no fsync pressure; nobody syncs, and nobody waits for commits".into();
             }
@@ -77,7 +111,7 @@ fn answer(verdict: &Verdict) -> String {
             return "there are waits, but no cause takes 10% of the time".into();
         }
     };
-    format!("{what}: {cost} of the time in syncs and writes")
+    format!("{what}: {cost} of {}", unseen::operations(unseen))
 }
 
 fn number(verdict: &Verdict, name: &str) -> f64 {
@@ -85,7 +119,7 @@ fn number(verdict: &Verdict, name: &str) -> f64 {
     found.map_or(0.0, |estimate| estimate.value)
 }
 
-fn head(verdict: &Verdict) -> String {
+fn head(verdict: &Verdict, unseen: &Unseen) -> String {
     let name = match verdict.kind {
         VerdictKind::SyncDelays => "synchronisation delays",
         VerdictKind::WriteDelays => "write delays",
@@ -98,9 +132,12 @@ fn head(verdict: &Verdict) -> String {
     if !verdict.kind.costs() {
         return format!("{name}:");
     }
+    let bound = verdict.kind == VerdictKind::SyncDelays && unseen.contains(&Sight::Flushes);
     format!(
-        "{name}, {} of the time in syncs and writes:",
-        words::share_range(verdict.cost_share)
+        "{name}, {}{} of {}:",
+        if bound { "at most " } else { "" },
+        words::share_range(verdict.cost_share),
+        unseen::operations(unseen)
     )
 }
 
@@ -121,14 +158,19 @@ fn luc(diagnosis: &Diagnosis) -> String {
         low: gain.low,
         high: gain.high,
     });
-    let verb = if !gain.trusted {
-        "LUC might give"
-    } else if luc_helps(diagnosis) {
-        "LUC would give"
-    } else {
-        "LUC would not help:"
+    let verb = match diagnosis.luc_help {
+        Help::Would => "LUC would give",
+        Help::May => "LUC may help:",
+        Help::WouldNot => "LUC would not help:",
+        Help::Unknown => "LUC might give",
     };
-    let line = format!("{verb} {times} the operations per second.");
+    let needless = diagnosis.luc_help == Help::Would && !diagnosis.found_cost();
+    let but = if needless {
+        ", but nobody waits enough to notice"
+    } else {
+        ""
+    };
+    let line = format!("{verb} {times} the operations per second{but}.");
     if gain.trusted {
         return line;
     }
@@ -146,19 +188,18 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         page.line("  ", "who syncs:");
     }
     for cause in causes {
-        let first = if cause.commits_asked > 0 {
-            let commits = words::counted(cause.commits_asked, "commit", "commits");
+        let first = cause.commits_asked.filter(|asked| *asked > 0);
+        let first = first.map_or_else(String::new, |asked| {
+            let commits = words::counted(asked, "commit", "commits");
             format!(", first to ask for {commits}")
-        } else {
-            String::new()
-        };
+        });
         let text = format!(
             "{:<16} {} ({}){first}",
             cause.name,
             words::counted(cause.syncs, "sync", "syncs"),
             words::share(cause.syncs_share)
         );
-        page.row("    ", &text);
+        process(page, &text, cause.cgroup.as_deref());
     }
     // Everybody loses some microseconds; where that is no verdict it is no news.
     let lost = [
@@ -167,7 +208,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         VerdictKind::JournalTooSmall,
     ];
     let lost = lost.into_iter().any(|kind| diagnosis.has(kind));
-    let sufferers = if lost { &sufferers[..] } else { &[] };
+    let sufferers = sufferers.as_deref().filter(|_| lost).unwrap_or_default();
     if !sufferers.is_empty() {
         page.line("  ", "who loses time:");
     }
@@ -179,8 +220,21 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
             words::share(sufferer.lost_share),
             in_syncs(sufferer)
         );
-        page.row("    ", &text);
+        process(page, &text, sufferer.cgroup.as_deref());
     }
+}
+
+/// A process with its control group, on a line of its own where one is too short for both.
+fn process(page: &mut Page, text: &str, cgroup: Option<&str>) {
+    let Some(cgroup) = cgroup else {
+        return page.row("    ", text);
+    };
+    let both = format!("{text}, in {cgroup}");
+    if both.chars().count() + 4 <= COLUMNS {
+        return page.row("    ", &both);
+    }
+    page.row("    ", &format!("{text},"));
+    page.row("      ", &format!("in {cgroup}"));
 }
 
 /// Where it was lost. Both sums are of the same numbers, in the same order: all of it is

@@ -7,6 +7,7 @@ use super::gain::Gains;
 use super::slices::{Estimate, Slices};
 use crate::observed::Table;
 use crate::stats::share;
+use luc_trace::Unseen;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -83,8 +84,17 @@ pub struct Verdict {
 }
 
 /// The verdicts that hold, the most costly first; at least one.
-pub(super) fn verdicts(slices: &Slices, gains: &Gains, facts: &Facts) -> Vec<Verdict> {
-    let judge = Judge { slices, gains };
+pub(super) fn verdicts(
+    slices: &Slices,
+    gains: &Gains,
+    unseen: &Unseen,
+    facts: &Facts,
+) -> Vec<Verdict> {
+    let judge = Judge {
+        slices,
+        gains,
+        unseen,
+    };
     let (account, table) = (&slices.whole.account, &slices.whole.table);
     if no_pressure(account, table) {
         return vec![judge.no_pressure()];

@@ -10,7 +10,7 @@ mod table;
 pub use table::Table;
 
 use luc_control::Dev;
-use luc_trace::{Span, SpanKind, Trace};
+use luc_trace::{Span, SpanKind, Trace, Unseen};
 use serving::Commits;
 use std::collections::BTreeMap;
 
@@ -170,6 +170,8 @@ pub struct Observed {
     /// Spans that the tracer lost, of any file system: what is missing here
     /// may be among them.
     pub spans_lost: u64,
+    /// What could not be seen: that there is none of it here says nothing.
+    pub unseen: Unseen,
 }
 
 impl Observed {
@@ -178,6 +180,7 @@ impl Observed {
         let mut observed = Self {
             dev,
             spans_lost: trace.spans_lost,
+            unseen: trace.unseen.clone(),
             ..Self::default()
         };
         let spans = || trace.spans.iter().filter(|span| span.dev == dev);

@@ -5,7 +5,7 @@ use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_control::Dev;
 use luc_model::diagnosis::{Facts, Level, VerdictKind, diagnose, render};
-use luc_trace::{Span, SpanKind, Trace};
+use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
 
 /// 15 s in which one file is synced, or none, are no pressure, and known as such.
 #[test]
@@ -77,11 +77,11 @@ fn what_is_missing_lowers_the_confidence() {
         ..trace.clone()
     };
     assert_eq!(level(&damaged, &facts()), Level::Medium);
-    let unseen = Facts {
-        unseen: vec!["waits for buffers".into()],
-        ..facts()
+    let blind = Trace {
+        unseen: Unseen::from([Sight::WaitBuffer]),
+        ..trace.clone()
     };
-    assert_eq!(level(&trace, &unseen), Level::Medium);
+    assert_eq!(level(&blind, &facts()), Level::Medium);
     let short = Little {
         rounds: 100,
         ..little.clone()

@@ -8,6 +8,7 @@ mod glimpse;
 mod help;
 mod known;
 mod text;
+mod unseen;
 
 use common::{DEV, Little, MS};
 use luc_model::diagnosis::{Diagnosis, Facts, diagnose};

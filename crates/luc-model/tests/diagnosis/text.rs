@@ -4,8 +4,8 @@ use crate::cases::cases;
 use crate::common::{DEV, MS, US};
 use crate::{SECOND, facts};
 use luc_control::Dev;
-use luc_model::diagnosis::{Diagnosis, Facts, VerdictKind, diagnose, render};
-use luc_trace::{Span, SpanKind, Trace};
+use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, VerdictKind, diagnose, render};
+use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
 use proptest::prelude::*;
 
 /// What a unit looks like, or a word for what is counted.
@@ -49,6 +49,26 @@ pub fn check_words(text: &str) {
     assert!(!text.contains("for 0 commits"), "{text}");
 }
 
+/// What is said of LUC, what is to be typed and the exit code do not contradict each other.
+fn check_agreement(diagnosis: &Diagnosis, text: &str) {
+    let next = diagnosis.next_command.as_deref().unwrap_or("");
+    let switches_on = next.starts_with("luc on ") || next.starts_with("luc set ");
+    let words = match diagnosis.luc_help {
+        Help::Would => "LUC would give",
+        Help::May => "LUC may help",
+        Help::WouldNot => "LUC would not help",
+        Help::Unknown => "",
+    };
+    assert!(text.contains(words), "{text}");
+    assert!(!switches_on || diagnosis.luc_help == Help::Would, "{text}");
+    if diagnosis.luc_help == Help::Would && diagnosis.found_cost() && diagnosis.luc != Luc::Steering
+    {
+        assert!(switches_on || diagnosis.luc_obstacle.is_some(), "{text}");
+    }
+    assert_eq!(text.contains("next: nothing"), next.is_empty(), "{text}");
+    assert!(next.is_empty() || diagnosis.advises(), "{text}");
+}
+
 pub fn check_text(diagnosis: &Diagnosis) {
     let text = render(diagnosis);
     check_words(&text);
@@ -58,6 +78,7 @@ pub fn check_text(diagnosis: &Diagnosis) {
         assert!(!line.contains("NaN") && !line.contains("inf"), "{text}");
         assert_eq!(line.trim_end(), line, "{text}");
     }
+    check_agreement(diagnosis, &text);
     for verdict in &diagnosis.verdicts {
         assert!(!verdict.evidence.is_empty());
         for evidence in &verdict.evidence {
@@ -80,12 +101,15 @@ fn every_text_has_units_and_fits() {
     known.block_bytes = Some(4096);
     known.mount_options = Some("rw,sync,nobarrier,data=journal,commit=2".into());
     known.rotational = Some(true);
-    known.unseen = vec!["waits for space in the journal".into()];
     let mut seen: Vec<VerdictKind> = Vec::new();
     for (_, little, _) in cases() {
         let trace = little.trace();
-        for facts in [&known, &Facts::default()] {
-            let got = diagnose(&trace, DEV, facts);
+        let blind = Trace {
+            unseen: Unseen::from([Sight::WaitSpace]),
+            ..trace.clone()
+        };
+        for (trace, facts) in [(&blind, &known), (&trace, &Facts::default())] {
+            let got = diagnose(trace, DEV, facts);
             check_text(&got);
             assert!(has_unit(render(&got).lines().next().unwrap()));
             seen.extend(got.verdicts.iter().map(|verdict| verdict.kind));
@@ -151,6 +175,7 @@ proptest! {
         spans_lost in any::<u64>(),
         facts in (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<bool>>()),
         watched_ns in any::<Option<(u64, u64)>>(),
+        unseen in prop::collection::btree_set(prop::sample::select(Sight::ALL.to_vec()), 0..4),
     ) {
         let facts = Facts {
             journal_bytes: facts.0,
@@ -161,6 +186,7 @@ proptest! {
         };
         for trace in [
             Trace { spans_lost, ..Trace::of(spans.clone()) },
+            Trace { unseen, ..Trace::of(spans.clone()) },
             // Put together by hand, in no order.
             Trace { spans, ..Trace::default() },
         ] {

@@ -101,6 +101,7 @@ const SOURCE_HELP: &str = concat!(
 
 /// Arguments of `luc lab run`.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct RunArgs {
     /// Kernel, by its name in `luc lab list`
     #[arg(long, value_name = "NAME", default_value = "6.12")]

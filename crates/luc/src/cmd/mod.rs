@@ -62,6 +62,15 @@ fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<()
     Ok(())
 }
 
+/// Makes null what is not known: fields of `value` by their names.
+fn hide(value: &mut serde_json::Value, unknown: &[&str]) {
+    for field in unknown {
+        if let Some(number) = value.get_mut(field) {
+            *number = serde_json::Value::Null;
+        }
+    }
+}
+
 /// A knob's value in JSON: a word, a truth value or a number.
 fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
     match knob.kind {

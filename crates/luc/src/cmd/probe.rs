@@ -6,11 +6,13 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::journal::{self, Journal};
 use crate::preconditions::{self, Check, State};
+use crate::watching::Watching;
 use crate::{module, sysfs, units};
 
-/// Tell whether this machine can run LUC, and what is missing
+/// Tell whether this machine can run LUC, what of it can be watched, and what is missing
 ///
-/// Looks only, changes nothing. Exits with 13 if something is missing.
+/// Changes nothing; to find out what can be watched it attaches the tracer for a moment. Exits with
+/// 13 if something is missing that LUC needs to run; watching needs none of that.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Print JSON
@@ -25,6 +27,8 @@ struct Report<'a> {
     kernel: Option<String>,
     module_version: Option<String>,
     checks: &'a [Check],
+    /// What can be watched, with LUC's module or without.
+    watching: &'a Watching,
     journals: Vec<Row>,
 }
 
@@ -40,6 +44,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
     let journals = journal::journals(system)?;
     let checks = preconditions::check_all(system, &journals);
+    let watching = Watching::here(system);
     let attached = sysfs::attached(system)?;
     let rows: Vec<Row> = journals
         .into_iter()
@@ -60,16 +65,20 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
             kernel: module::release(system).ok(),
             module_version: sysfs::version(system),
             checks: &checks,
+            watching: &watching,
             journals: rows,
         };
         super::print_json(context, &report)?;
     } else {
         print_checks(context, &checks)?;
+        writeln!(context.out, "\nto watch it:")?;
+        print_checks(context, &watching.checks)?;
         print_journals(context, &rows)?;
+        writeln!(context.out, "\n{}", watching.verdict())?;
         if missing.is_empty() {
             let known = checks.iter().all(|check| check.state != State::Unknown);
             let limit = if known { "" } else { ", as far as can be told" };
-            writeln!(context.out, "\nThis machine can run LUC{limit}.")?;
+            writeln!(context.out, "This machine can run LUC{limit}.")?;
         }
     }
     if missing.is_empty() {

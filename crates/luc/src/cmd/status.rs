@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
 use crate::sysfs::Attached;
 use crate::units::{count, counted, duration, ratio, share};
@@ -185,7 +186,8 @@ fn live(
 ) -> Result<Option<Snapshot>, Failure> {
     let path = args.path.as_ref();
     let only = path.map(|path| journal::device_of(context.system, path));
-    match Sampler::new("status", only.transpose()?, context.system) {
+    let by = ByMeans::default();
+    match Sampler::new("status", only.transpose()?, by, context.system) {
         Ok(sampler) => super::top::one_interval(sampler, interval, context).map(Some),
         Err(failure) => {
             writeln!(context.err, "luc: note: no live numbers: {failure}")?;

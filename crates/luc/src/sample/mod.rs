@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use luc_bpf::{Mode, Settings, Tracer, TracerError};
+use luc_trace::{Process, Unseen, printable};
 
 use crate::exit::Failure;
 use crate::journal::{self, Journal};
+use crate::means::ByMeans;
 use crate::system::{Device, System};
-use crate::{module, sysfs, tracer};
+use crate::{module, process, sysfs, tracer};
 
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 #[cfg(test)]
@@ -33,11 +35,14 @@ struct Tracing {
     /// The file systems that it was attached for, whether it watches them all or not.
     asked: Vec<Device>,
     lacks: Vec<String>,
+    /// What it does not see.
+    unseen: Unseen,
 }
 
 /// Takes readings.
 pub struct Sampler {
     verb: &'static str,
+    by: ByMeans,
     /// Whether processes are read, too.
     processes: bool,
     begin: Instant,
@@ -48,7 +53,7 @@ pub struct Sampler {
     mounts: String,
     journals: Vec<Journal>,
     tracing: Tracing,
-    names: BTreeMap<u32, String>,
+    names: BTreeMap<u32, Process>,
     before: Option<Reading>,
 }
 
@@ -60,15 +65,16 @@ impl Sampler {
     pub fn new(
         verb: &'static str,
         only: Option<Device>,
+        by: ByMeans,
         system: &dyn System,
     ) -> Result<Self, Failure> {
-        let mut sampler = Self::even_blind(verb, only, system)?;
+        let mut sampler = Self::even_blind(verb, only, by, system)?;
         if sysfs::loaded(system) {
             return Ok(sampler);
         }
         match std::mem::replace(&mut sampler.tracing.tracer, Err(pretended())) {
             Ok(tracer) => sampler.tracing.tracer = Ok(tracer),
-            Err(error) => return Err(tracer::untraceable(verb, error)),
+            Err(error) => return Err(tracer::untraceable(verb, error, system)),
         }
         Ok(sampler)
     }
@@ -80,10 +86,12 @@ impl Sampler {
     pub fn even_blind(
         verb: &'static str,
         only: Option<Device>,
+        by: ByMeans,
         system: &dyn System,
     ) -> Result<Self, Failure> {
         let mut sampler = Sampler {
             verb,
+            by,
             processes: true,
             begin: Instant::now(),
             kernel: module::release(system).unwrap_or_default(),
@@ -95,6 +103,7 @@ impl Sampler {
                 generation: 0,
                 asked: Vec::new(),
                 lacks: Vec::new(),
+                unseen: Unseen::new(),
             },
             names: BTreeMap::new(),
             before: None,
@@ -130,7 +139,11 @@ impl Sampler {
     fn attach(&mut self, system: &dyn System) {
         let devices: Vec<Device> = self.journals.iter().map(|one| one.device).collect();
         let mut lacks = Vec::new();
-        let tracer = attach(&devices, system, &mut lacks);
+        let tracer = attach(&devices, self.by, system, &mut lacks);
+        let unseen = match &tracer {
+            Ok(tracer) => tracer.attached().unseen(),
+            Err(_) => Unseen::new(),
+        };
         if let Err(error) = &tracer {
             lacks.push(format!("nothing is traced: {error}"));
         }
@@ -139,6 +152,7 @@ impl Sampler {
             generation: self.tracing.generation + 1,
             asked: devices,
             lacks,
+            unseen,
         };
     }
 
@@ -160,6 +174,7 @@ impl Sampler {
             module_version: sysfs::version(system),
             module_loaded: sysfs::loaded(system),
             lacks: self.tracing.lacks.clone(),
+            unseen: self.tracing.unseen.clone(),
             ..Reading::default()
         };
         let attached = sysfs::attached(system).unwrap_or_default();
@@ -167,7 +182,7 @@ impl Sampler {
             let one = attached.iter().find(|one| one.device == journal.device);
             reading.journals.push(JournalReading {
                 device: journal.device,
-                name: snapshot::printable(&journal.name.replace('!', "/")),
+                name: printable(&journal.name.replace('!', "/")),
                 kind: journal.kind.clone(),
                 mount_points: journal.mount_points.clone(),
                 counts: None,
@@ -175,7 +190,7 @@ impl Sampler {
             });
         }
         self.read_tracer(system, &mut reading)
-            .map_err(|error| tracer::untraceable(self.verb, error))?;
+            .map_err(|error| tracer::untraceable(self.verb, error, system))?;
         if !reading.module_loaded {
             let line = "the module is not loaded: nothing is known of set points, holds and copies";
             reading.lacks.push(line.into());
@@ -206,14 +221,20 @@ impl Sampler {
                 .and_then(|known| known.get(&pid))
                 .is_some_and(|before| before.counts == counts);
             // A number may be somebody else's by now: whoever did something is asked again.
-            let asked = if same { None } else { comm(system, pid) };
-            let name = asked
-                .or_else(|| self.names.get(&pid).cloned())
-                .unwrap_or_else(|| "(ended)".into());
-            names.insert(pid, name.clone());
+            let asked = if same {
+                None
+            } else {
+                process::running(system, pid)
+            };
+            let process = asked.or_else(|| self.names.get(&pid).cloned());
+            let process = process.unwrap_or_else(|| Process {
+                name: "(ended)".into(),
+                cgroup: None,
+            });
+            names.insert(pid, process.clone());
             reading
                 .processes
-                .insert(pid, ProcessReading { name, counts });
+                .insert(pid, ProcessReading { process, counts });
         }
         self.names = names;
         Ok(())
@@ -242,6 +263,7 @@ fn pretended() -> TracerError {
 
 fn attach(
     devices: &[Device],
+    by: ByMeans,
     system: &dyn System,
     lacks: &mut Vec<String>,
 ) -> Result<Tracer, TracerError> {
@@ -249,24 +271,22 @@ fn attach(
         return Err(pretended());
     }
     let devs: Vec<_> = devices.iter().copied().map(tracer::dev).collect();
-    let tracer = match Tracer::attach(&Settings::new(devs.clone(), Mode::Counts)) {
+    let settings = |devs| {
+        let mut settings = Settings::new(devs, Mode::Counts);
+        by.choose(&mut settings);
+        settings
+    };
+    let tracer = match Tracer::attach(&settings(devs.clone())) {
         Err(TracerError::TooMany { most, .. }) => {
             lacks.push(format!(
                 "of {} file systems only the {most} mounted first are traced",
                 devs.len()
             ));
             let first = devs.into_iter().take(most).collect();
-            Tracer::attach(&Settings::new(first, Mode::Counts))?
+            Tracer::attach(&settings(first))?
         }
         other => other?,
     };
-    let missing = tracer.attached().lacks.iter();
-    lacks.extend(missing.map(|lack| format!("nothing is known of {lack}")));
+    lacks.extend(tracer.attached().notes());
     Ok(tracer)
-}
-
-/// Name of a process, which it may have chosen to confuse.
-fn comm(system: &dyn System, pid: u32) -> Option<String> {
-    let text = system.read(&format!("/proc/{pid}/comm")).ok()?;
-    Some(snapshot::printable(text.trim_end_matches('\n')))
 }

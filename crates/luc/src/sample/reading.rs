@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts};
 use luc_control::{counters, knob};
+use luc_trace::{Process, Unseen};
 
 use crate::sysfs::{self, Attached};
 use crate::system::{Device, System};
@@ -21,6 +22,8 @@ pub struct Reading {
     pub module_loaded: bool,
     /// What could not be had, a line each.
     pub lacks: Vec<String>,
+    /// What the tracer does not see: it counts none of it, which says nothing.
+    pub unseen: Unseen,
     /// Which tracer counted; totals of two tracers have nothing in common.
     pub generation: Option<u32>,
     /// Events that the tracer lost.
@@ -51,8 +54,8 @@ pub struct JournalReading {
 /// One process.
 #[derive(Clone, Debug)]
 pub struct ProcessReading {
-    /// Its name.
-    pub name: String,
+    /// How it is called.
+    pub process: Process,
     /// What it did.
     pub counts: ProcessCounts,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts, WAITS};
 use luc_control::{CounterKind, counters};
+use luc_trace::{Sight, Unseen};
 use serde::Serialize;
 
 use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
@@ -29,6 +30,8 @@ pub struct Snapshot {
     pub events_lost: Option<u64>,
     /// What could not be had, a line each.
     pub lacks: Vec<String>,
+    /// What the tracer cannot see, as trace exports name it.
+    pub unseen: Vec<&'static str>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalSample>,
     /// Processes that did something.
@@ -81,8 +84,8 @@ pub struct Traced {
 pub struct Wait {
     /// Kind, as trace exports name it.
     pub kind: &'static str,
-    /// Waits per second.
-    pub per_s: f64,
+    /// Waits per second; None if they cannot be seen.
+    pub per_s: Option<f64>,
     /// Their average time.
     pub mean_ns: Option<u64>,
 }
@@ -147,6 +150,8 @@ pub struct ProcessSample {
     pub pid: u32,
     /// Its name.
     pub name: String,
+    /// Its control group, where that is known.
+    pub cgroup: Option<String>,
     /// fsync and fdatasync calls per second.
     pub syncs_per_s: f64,
     /// Calls per second that waited for two commits or more.
@@ -154,7 +159,8 @@ pub struct ProcessSample {
     /// Time in such calls, of all its threads, per second.
     pub sync_ns_per_s: f64,
     /// Time in waits inside operations, of all its threads, per second.
-    pub lost_ns_per_s: f64,
+    /// None if waits of some kind cannot be seen.
+    pub lost_ns_per_s: Option<f64>,
 }
 
 /// A reason in words.
@@ -166,12 +172,6 @@ pub fn reason_text(name: &str) -> &str {
         "limit" => "time up",
         other => other,
     }
-}
-
-/// Text that does nothing to a terminal.
-pub(super) fn printable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(shown).collect()
 }
 
 impl Snapshot {
@@ -188,15 +188,18 @@ impl Snapshot {
             sample(
                 journal,
                 before.and_then(find).as_ref(),
-                traced.is_some(),
+                traced.is_some().then_some(&now.unseen),
                 time,
             )
         });
+        let all_waits = !now.unseen.iter().any(|sight| sight.is_wait());
         let processes = traced.map_or_else(Vec::new, |before| {
             let all = now.processes.iter();
             let known = |pid| before.processes.get(pid);
-            all.filter_map(|(pid, process)| process_sample(*pid, known(pid), process, time))
-                .collect()
+            all.filter_map(|(pid, process)| {
+                process_sample(*pid, known(pid), process, time, all_waits)
+            })
+            .collect()
         });
         Snapshot {
             schema: 1,
@@ -207,6 +210,7 @@ impl Snapshot {
             module_loaded: now.module_loaded,
             events_lost: traced.and_then(|before| Some(now.lost?.saturating_sub(before.lost?))),
             lacks: now.lacks.clone(),
+            unseen: now.unseen.iter().map(|sight| sight.word()).collect(),
             journals: journals.collect(),
             processes,
         }
@@ -223,21 +227,25 @@ fn per_s(count: u64, time: Duration) -> f64 {
     }
 }
 
+/// A journal; `of_tracer` is what the tracer does not see, None if it is not that of before.
 fn sample(
     now: &JournalReading,
     before: Option<&JournalReading>,
-    same_tracer: bool,
+    of_tracer: Option<&Unseen>,
     time: Duration,
 ) -> JournalSample {
-    let counts = before.filter(|_| same_tracer);
-    let counts = counts.and_then(|before| Some((before.counts.as_ref()?, now.counts.as_ref()?)));
+    let counts = before.and_then(|before| {
+        let unseen = of_tracer?;
+        let (before, now) = (before.counts.as_ref()?, now.counts.as_ref()?);
+        Some(traced(&now.since(before), unseen, time))
+    });
     let earlier = before.and_then(|before| before.module.as_ref());
     JournalSample {
         device: now.device,
         name: now.name.clone(),
         kind: now.kind.clone(),
         mount_points: now.mount_points.clone(),
-        traced: counts.map(|(before, now)| traced(&now.since(before), time)),
+        traced: counts,
         luc: now
             .module
             .as_ref()
@@ -245,7 +253,7 @@ fn sample(
     }
 }
 
-fn traced(counts: &Counts, time: Duration) -> Traced {
+fn traced(counts: &Counts, unseen: &Unseen, time: Duration) -> Traced {
     let waits = WAITS.iter().zip(counts.waits.iter().zip(&counts.wait_ns));
     Traced {
         syncs_per_s: per_s(counts.syncs, time),
@@ -259,7 +267,7 @@ fn traced(counts: &Counts, time: Duration) -> Traced {
         waits: waits
             .map(|(kind, (waits, ns))| Wait {
                 kind: kind.text(),
-                per_s: per_s(*waits, time),
+                per_s: Sight::sees(unseen, *kind).then(|| per_s(*waits, time)),
                 mean_ns: ns.checked_div(*waits),
             })
             .collect(),
@@ -330,6 +338,7 @@ fn process_sample(
     before: Option<&ProcessReading>,
     now: &ProcessReading,
     time: Duration,
+    all_waits: bool,
 ) -> Option<ProcessSample> {
     let then = before.map_or_else(ProcessCounts::default, |before| before.counts);
     let c = now.counts;
@@ -342,11 +351,12 @@ fn process_sample(
     let rate = |now: u64, then: u64| per_s(now.saturating_sub(then), time);
     (c != then).then(|| ProcessSample {
         pid,
-        name: now.name.clone(),
+        name: now.process.name.clone(),
+        cgroup: now.process.cgroup.clone(),
         syncs_per_s: rate(c.syncs, then.syncs),
         late_per_s: rate(c.syncs_late, then.syncs_late),
         sync_ns_per_s: rate(c.sync_ns, then.sync_ns),
-        lost_ns_per_s: rate(c.wait_ns, then.wait_ns),
+        lost_ns_per_s: all_waits.then(|| rate(c.wait_ns, then.wait_ns)),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Snapshots of pretended readings; other modules' tests borrow the readings.
 
 use super::*;
+use luc_trace::{Process, Sight};
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
@@ -51,7 +52,10 @@ pub(crate) fn reading(rounds: u64) -> Reading {
         module,
     };
     let process = |name: &str, syncs, wait_ns| ProcessReading {
-        name: name.into(),
+        process: Process {
+            name: name.into(),
+            cgroup: Some(format!("/system.slice/{name}.service")),
+        },
         counts: ProcessCounts {
             syncs: syncs * rounds,
             sync_ns: syncs * rounds * 8 * MS,
@@ -107,7 +111,25 @@ fn two_readings_make_rates() {
     assert_eq!(first, Some(("setpoint", 8)));
     assert!(snapshot.journals[1].luc.is_none());
     assert_eq!(snapshot.processes.len(), 2);
-    assert!((snapshot.processes[1].lost_ns_per_s - 15e6).abs() < 1.0);
+    let lost = snapshot.processes[1].lost_ns_per_s.expect("known");
+    assert!((lost - 15e6).abs() < 1.0);
+    let cgroup = snapshot.processes[1].cgroup.as_deref();
+    assert_eq!(cgroup, Some("/system.slice/database.service"));
+}
+
+/// What cannot be seen is not known to be absent, and of a sum without a part nothing is known.
+#[test]
+fn unseen_waits_are_no_zeros() {
+    let mut now = reading(2);
+    now.unseen = Unseen::from([Sight::WaitSpace]);
+    let snapshot = Snapshot::between("", Some(&reading(1)), &now);
+    let waits = &snapshot.journals[0].traced.as_ref().expect("traced").waits;
+    assert!(waits[0].per_s.is_some() && waits[1].per_s.is_some());
+    assert_eq!(waits[2].per_s, None);
+    assert_eq!(snapshot.processes[0].lost_ns_per_s, None);
+    assert_eq!(snapshot.unseen, ["wait-space"]);
+    let json = serde_json::to_value(&snapshot).expect("JSON");
+    assert!(json["processes"][0]["lost_ns_per_s"].is_null());
 }
 
 #[test]
@@ -171,5 +193,5 @@ fn a_reused_process_number_begins_from_nothing() {
 
 #[test]
 fn names_do_nothing_to_a_terminal() {
-    assert_eq!(printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
+    assert_eq!(luc_trace::printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
 }

@@ -16,7 +16,7 @@ use crate::journal::Journal;
 use crate::sysfs::{self, Attached};
 use crate::system::System;
 use crate::units::{counted, number};
-use crate::{Context, tracer};
+use crate::{Context, preconditions, tracer};
 
 /// Buffer of each processor between the module and us, KiB.
 const BUFFER_KIB: u32 = 16_384;
@@ -57,7 +57,10 @@ pub fn run(
     // What tells of no host, but of the call, has no other way.
     let host_lacks = matches!(
         error,
-        TracerError::NoBtf | TracerError::Denied { .. } | TracerError::Unfit { .. }
+        TracerError::NoBtf
+            | TracerError::NoBpf
+            | TracerError::Denied { .. }
+            | TracerError::Unfit { .. }
     );
     let patients = if host_lacks {
         on(journals, system)
@@ -65,13 +68,13 @@ pub fn run(
         Vec::new()
     };
     if patients.is_empty() {
-        if host_lacks {
+        if host_lacks && preconditions::obstacle(system).is_none() {
             writeln!(
                 context.err,
                 "luc: note: without tracing LUC's module could tell a part of it, and change nothing: luc on --observe PATH"
             )?;
         }
-        return Err(tracer::untraceable("doctor", error));
+        return Err(tracer::untraceable("doctor", error, system));
     }
     let untraced = error.to_string();
     writeln!(

@@ -1,6 +1,7 @@
 //! `luc doctor`
 
 mod by_module;
+mod rotation;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,16 +10,19 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_bpf::{Mode, Settings, Tracer};
 use luc_control::{Dev, knob};
-use luc_model::diagnosis::{Diagnosis, Facts, Luc, diagnose, render};
-use luc_trace::Trace;
+use luc_model::Table;
+use luc_model::diagnosis::{Account, Diagnosis, Facts, Luc, diagnose, render};
+use luc_trace::{Header, Trace};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::trace::read::recording;
 use crate::Context;
 use crate::exit::Failure;
 use crate::journal::{self, Journal};
+use crate::means::ByMeans;
 use crate::system::System;
-use crate::{sysfs, tracer};
+use crate::{preconditions, sysfs, tracer};
 
 /// Tell whether journal commits cost time, which kind, and what would help
 ///
@@ -51,6 +55,8 @@ pub struct Args {
     /// Judge a recording of `luc trace record` instead, or - for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
+    #[command(flatten)]
+    by: ByMeans,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -65,9 +71,11 @@ struct Report<'a> {
     advised: bool,
     /// Spans that the tracer lost.
     spans_lost: u64,
+    /// What the tracer could not see.
+    unseen: Vec<&'static str>,
     /// Where reading a recording ended early, and why.
     damage: Option<&'a str>,
-    file_systems: &'a [Examined],
+    file_systems: Vec<Value>,
 }
 
 /// One file system, judged.
@@ -77,6 +85,17 @@ struct Examined {
     facts: Facts,
     #[serde(flatten)]
     diagnosis: Diagnosis,
+}
+
+impl Examined {
+    /// With null for what is not known.
+    fn json(&self) -> Result<Value, Failure> {
+        let mut value = serde_json::to_value(self).map_err(anyhow::Error::from)?;
+        let unseen = &self.diagnosis.unseen;
+        super::hide(&mut value["account"], &Account::unknown(unseen));
+        super::hide(&mut value["table"], &Table::unknown(unseen));
+        Ok(value)
+    }
 }
 
 /// Runs the verb.
@@ -91,8 +110,10 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     } else {
         let journals = chosen(args, context.system)?;
         let devs = journals.iter().map(|journal| tracer::dev(journal.device));
-        let settings = Settings::new(devs.collect(), Mode::Timeline);
-        match tracer::attach(&settings, context)? {
+        let mut settings = Settings::new(devs.collect(), Mode::Timeline);
+        args.by.choose(&mut settings);
+        // What it cannot see stands on the page.
+        match tracer::attach_quietly(&settings, context.system) {
             Ok(tracer) => watched(args, &journals, (tracer, settings.ring_kib), context)?,
             Err(error) => return by_module::run(args, &journals, error, context),
         }
@@ -122,8 +143,12 @@ fn tell(
             source: "tracer",
             advised: sick > 0,
             spans_lost: trace.spans_lost,
+            unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
             damage: trace.damage.as_deref(),
-            file_systems: examined,
+            file_systems: examined
+                .iter()
+                .map(Examined::json)
+                .collect::<Result<_, _>>()?,
         };
         super::print_json(context, &report)?;
     } else {
@@ -159,8 +184,9 @@ fn watched(
     context: &mut Context,
 ) -> Result<(Trace, Vec<(Dev, Facts)>), Failure> {
     let system = context.system;
-    let lacks = tracer.attached().lacks.iter();
-    let unseen: Vec<String> = lacks.map(|lack| lack.hook.what.to_owned()).collect();
+    let notes = tracer.attached().notes();
+    let unseen_why: Vec<String> = notes.iter().map(|note| sentence(note)).collect();
+    let luc_obstacle = preconditions::obstacle(system);
     // It may be switched on or off meanwhile: what matters is whether it acted at all.
     let before: Vec<Luc> = journals.iter().map(|one| luc_of(system, one)).collect();
     let limit = Duration::from_secs(args.seconds);
@@ -169,7 +195,8 @@ fn watched(
         let mut facts = facts(system, journal);
         facts.luc = facts.luc.max(Some(before));
         facts.watched_ns = Some(watched_ns);
-        facts.unseen.clone_from(&unseen);
+        facts.unseen_why.clone_from(&unseen_why);
+        facts.luc_obstacle.clone_from(&luc_obstacle);
         if let Some(path) = &args.path {
             facts.path = Some(path.display().to_string());
         }
@@ -177,6 +204,18 @@ fn watched(
     });
     let patients = patients.collect();
     Ok((trace, patients))
+}
+
+/// A note as a sentence of its own.
+fn sentence(note: &str) -> String {
+    let mut chars = note.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first
+        .into_iter()
+        .flatten()
+        .chain(chars)
+        .chain(['.'])
+        .collect()
 }
 
 fn with_journal(system: &dyn System) -> Result<Vec<Journal>, Failure> {
@@ -205,11 +244,16 @@ fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
         let mut facts = facts(system, found);
         // What LUC did then the recording says; what it does now is another matter.
         facts.luc = None;
+        facts.luc_obstacle = preconditions::obstacle(system);
         Some(facts)
     };
-    devs.into_iter()
-        .map(|dev| (dev, known(dev).filter(|_| here).unwrap_or_default()))
-        .collect()
+    let why = trace.header.pairs.get(Header::UNSEEN_WHY);
+    let unseen_why: Vec<String> = why.into_iter().map(|why| sentence(why)).collect();
+    let facts = |dev| Facts {
+        unseen_why: unseen_why.clone(),
+        ..known(dev).filter(|_| here).unwrap_or_default()
+    };
+    devs.into_iter().map(|dev| (dev, facts(dev))).collect()
 }
 
 fn facts(system: &dyn System, journal: &Journal) -> Facts {
@@ -223,8 +267,9 @@ fn facts(system: &dyn System, journal: &Journal) -> Facts {
         watched_ns: None,
         luc: Some(luc_of(system, journal)),
         fast_commit: journal.fast_commit,
-        rotational: rotational(system, journal),
-        unseen: Vec::new(),
+        rotational: rotation::turns(system, journal.device),
+        unseen_why: Vec::new(),
+        luc_obstacle: None,
     }
 }
 
@@ -242,13 +287,4 @@ fn luc_of(system: &dyn System, journal: &Journal) -> Luc {
         // One that cannot be read may well steer.
         _ => Luc::Steering,
     }
-}
-
-/// A partition has no queue of its own, but its disk has.
-fn rotational(system: &dyn System, journal: &Journal) -> Option<bool> {
-    let block = format!("/sys/dev/block/{}", journal.device);
-    ["queue/rotational", "../queue/rotational"]
-        .iter()
-        .find_map(|file| system.read(&format!("{block}/{file}")).ok())
-        .map(|text| text.trim() == "1")
 }

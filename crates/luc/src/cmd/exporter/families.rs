@@ -2,6 +2,7 @@
 
 use luc_bpf::{Counts, Histogram, WAITS};
 use luc_control::{Counter, CounterKind, counters};
+use luc_trace::{Sight, SpanKind};
 
 use super::text::{Family, Kind, Labels, Value};
 use crate::sample::{JournalReading, ModuleReading, Reading};
@@ -77,6 +78,8 @@ struct Row {
     help: &'static str,
     kind: Kind,
     value: fn(&Counts) -> Value,
+    /// The spans that it is about, if they may be unseen.
+    of: Option<SpanKind>,
 }
 
 const TRACED: [Row; 7] = [
@@ -85,42 +88,49 @@ const TRACED: [Row; 7] = [
         help: "journal commits",
         kind: Kind::Counter,
         value: |counts| Value::Number(counts.commits as f64),
+        of: None,
     },
     Row {
         name: "luc_journal_commit_seconds_total",
         help: "time that journal commits ran",
         kind: Kind::Counter,
         value: |counts| Value::Number(seconds(counts.commit_ns)),
+        of: None,
     },
     Row {
         name: "luc_syncs_total",
         help: "fsync and fdatasync calls",
         kind: Kind::Counter,
         value: |counts| Value::Number(counts.syncs as f64),
+        of: None,
     },
     Row {
         name: "luc_syncs_served_total",
         help: "fsync and fdatasync calls that waited for a commit",
         kind: Kind::Counter,
         value: |counts| Value::Number(sum(&counts.syncs_by_commits[1..])),
+        of: None,
     },
     Row {
         name: "luc_syncs_late_total",
         help: "fsync and fdatasync calls that waited for two commits or more",
         kind: Kind::Counter,
         value: |counts| Value::Number(sum(&counts.syncs_by_commits[2..])),
+        of: None,
     },
     Row {
         name: "luc_sync_duration_seconds",
         help: "time in fsync and fdatasync calls",
         kind: Kind::Histogram,
         value: |counts| buckets(&counts.sync_hist, counts.sync_ns),
+        of: None,
     },
     Row {
         name: "luc_buffer_wait_duration_seconds",
         help: "time that operations slept because a commit was writing their metadata",
         kind: Kind::Histogram,
         value: |counts| buckets(&counts.wait_hist, counts.wait_ns[0]),
+        of: Some(SpanKind::WaitBuffer),
     },
 ];
 
@@ -129,7 +139,9 @@ fn sum(numbers: &[u64]) -> f64 {
 }
 
 fn traced(reading: &Reading) -> impl Iterator<Item = Family> {
-    TRACED.iter().map(|row| Family {
+    // A series that is not there is unknown; one that is 0 is known to be nothing.
+    let seen = |row: &&Row| row.of.is_none_or(|kind| Sight::sees(&reading.unseen, kind));
+    TRACED.iter().filter(seen).map(|row| Family {
         name: row.name.into(),
         kind: row.kind,
         help: row.help.into(),
@@ -165,7 +177,9 @@ fn waits(reading: &Reading) -> [Family; 2] {
             .iter()
             .filter_map(|one| Some((one, one.counts.as_ref()?)))
             .flat_map(|(one, counts)| {
-                WAITS.iter().enumerate().map(move |(at, kind)| {
+                let kinds = WAITS.iter().enumerate();
+                let seen = kinds.filter(|(_, kind)| Sight::sees(&reading.unseen, **kind));
+                seen.map(move |(at, kind)| {
                     let mut labels = labels(one);
                     labels.push(("kind", kind.text().to_owned()));
                     (labels, Value::Number(value(counts, at)))

@@ -13,6 +13,7 @@ use clap::ValueHint;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::means::ByMeans;
 use crate::sample::Sampler;
 use crate::system::System;
 
@@ -47,6 +48,8 @@ pub struct Args {
     /// then, for it begins with the program
     #[arg(long)]
     once: bool,
+    #[command(flatten)]
+    by: ByMeans,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -61,7 +64,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let mut sampler = Sampler::even_blind("exporter", None, context.system)?.without_processes();
+    let sampler = Sampler::even_blind("exporter", None, args.by, context.system)?;
+    let mut sampler = sampler.without_processes();
     for lack in sampler.read(context.system)?.lacks {
         writeln!(context.err, "luc: note: {lack}")?;
     }

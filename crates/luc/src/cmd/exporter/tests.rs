@@ -10,6 +10,7 @@ use super::http::{Asked, Server, asked};
 use super::text::{Family, Kind, Value, render};
 use super::textfile;
 use crate::sample::{Reading, reading};
+use luc_trace::{Sight, Unseen};
 
 fn page() -> String {
     render(&families(&reading(2)))
@@ -119,6 +120,18 @@ fn nothing_to_say_is_said_with_few_lines() {
         names(&page),
         BTreeSet::from(["luc_build_info", "luc_tracer_attached"])
     );
+}
+
+/// A series that is 0 says that nothing happened; one of what cannot be seen is not there.
+#[test]
+fn unseen_waits_have_no_series() {
+    let mut reading = reading(2);
+    reading.unseen = Unseen::from([Sight::WaitBuffer, Sight::WaitSpace]);
+    let page = render(&families(&reading));
+    assert!(page.contains("kind=\"wait-locked\"} 2"), "{page}");
+    for absent in ["wait-buffer", "wait-space", "luc_buffer_wait_duration"] {
+        assert!(!page.contains(absent), "{absent}\n{page}");
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub use self::terminal::give_back_at_once;
 use self::terminal::{Input, Screen};
 use crate::Context;
 use crate::exit::Failure;
+use crate::means::ByMeans;
 use crate::progress::Bar;
 use crate::sample::{Sampler, Snapshot};
 use crate::sysfs;
@@ -52,6 +53,8 @@ pub struct Args {
     /// With --once: print JSON
     #[arg(long, requires = "once")]
     json: bool,
+    #[command(flatten)]
+    by: ByMeans,
 }
 
 impl Args {
@@ -95,12 +98,12 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
                 .into(),
         });
     }
-    let sampler = Sampler::new("top", None, context.system)?;
+    let sampler = Sampler::new("top", None, args.by, context.system)?;
     watch(args, sampler, context)
 }
 
 fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let sampler = Sampler::new("top", None, context.system)?;
+    let sampler = Sampler::new("top", None, args.by, context.system)?;
     let snapshot = args.chosen(one_interval(sampler, args.interval, context)?);
     if args.json {
         return super::print_json(context, &snapshot);

@@ -178,9 +178,11 @@ impl State {
             .as_ref()
             .map(|snapshot| snapshot.processes.iter());
         let mut all: Vec<_> = all.into_iter().flatten().collect();
+        // What is not known comes last.
+        let lost = |process: &ProcessSample| process.lost_ns_per_s.unwrap_or(-1.0);
         let key = |process: &ProcessSample| match self.sort {
-            Sort::Syncs => [process.syncs_per_s, process.lost_ns_per_s],
-            Sort::Lost => [process.lost_ns_per_s, process.syncs_per_s],
+            Sort::Syncs => [process.syncs_per_s, lost(process)],
+            Sort::Lost => [lost(process), process.syncs_per_s],
         };
         all.sort_by(|one, other| {
             let [a, b] = [key(one), key(other)];

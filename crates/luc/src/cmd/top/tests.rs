@@ -53,7 +53,7 @@ fn crowd() -> Snapshot {
             pid,
             name: format!("a process with a long name {pid}"),
             syncs_per_s: 1e9 / f64::from(pid + 1),
-            lost_ns_per_s: f64::from(pid) * 1e6,
+            lost_ns_per_s: Some(f64::from(pid) * 1e6),
             ..ProcessSample::default()
         })
         .collect();
@@ -285,6 +285,7 @@ fn a_large_screen_is_used_and_numbers_stay_near_their_names() {
 #[test]
 fn processes_are_chosen_by_name() {
     let args = super::Args {
+        by: ByMeans { means: None },
         interval: Duration::from_secs(1),
         comm: Some("name 99".into()),
         once: true,

@@ -78,7 +78,7 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     // Without LUC the tracer knows of delayed writes, too.
     let buffer = traced.and_then(|traced| traced.waits.first());
     let delayed = rates.map(|rates| rates.writes_delayed_per_s);
-    let delayed = delayed.or(buffer.map(|wait| wait.per_s));
+    let delayed = delayed.or(buffer.and_then(|wait| wait.per_s));
     let late = traced.and_then(|traced| traced.late_share);
     [
         place(journal),
@@ -165,8 +165,17 @@ pub fn process_cells(process: &ProcessSample) -> [String; 6] {
         rate(process.syncs_per_s),
         rate(process.late_per_s),
         time_per_s(process.sync_ns_per_s),
-        time_per_s(process.lost_ns_per_s),
+        process
+            .lost_ns_per_s
+            .map_or_else(|| UNKNOWN.into(), time_per_s),
     ]
+}
+
+/// The same with the control group, for paper as wide as need be.
+fn process_row(process: &ProcessSample) -> [String; 7] {
+    let [pid, name, syncs, late, inside, lost] = process_cells(process);
+    let cgroup = process.cgroup.clone().unwrap_or_else(|| UNKNOWN.into());
+    [pid, name, syncs, late, inside, lost, cgroup]
 }
 
 /// What LUC does on this machine, in few words.
@@ -208,12 +217,11 @@ pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     processes.sort_by(|a, b| b.syncs_per_s.total_cmp(&a.syncs_per_s));
     if !processes.is_empty() {
         writeln!(out)?;
-        let rows: Vec<_> = processes
-            .into_iter()
-            .take(PROCESSES_MAX)
-            .map(process_cells)
-            .collect();
-        table(out, PROCESS_HEADS, &rows)?;
+        let shown = processes.into_iter().take(PROCESSES_MAX);
+        let rows: Vec<_> = shown.map(process_row).collect();
+        let [pid, process, syncs, late, inside, lost] = PROCESS_HEADS;
+        let heads = [pid, process, syncs, late, inside, lost, "control group"];
+        table(out, heads, &rows)?;
     }
     Ok(())
 }
@@ -232,10 +240,10 @@ fn print_details(journal: &JournalSample, out: &mut dyn Write) -> io::Result<()>
 pub fn waits_line(journal: &JournalSample) -> Option<String> {
     let waits = journal.traced.iter().flat_map(|traced| &traced.waits);
     let shown: Vec<_> = waits
-        .filter(|wait| wait.per_s > 0.0)
-        .map(|wait| {
+        .filter_map(|wait| {
+            let per_s = wait.per_s.filter(|per_s| *per_s > 0.0)?;
             let mean = time(wait.mean_ns);
-            format!("{} {}/s, mean {mean}", wait.kind, rate(wait.per_s))
+            Some(format!("{} {}/s, mean {mean}", wait.kind, rate(per_s)))
         })
         .collect();
     (!shown.is_empty()).then(|| shown.join("; "))

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use clap::ValueHint;
 use luc_bpf::{Counts, Histogram, Mode, ProcessCounts, Tracer, WAITS};
+use luc_trace::{Sight, Unseen};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::during::{during, hand_on};
 use super::failed;
-use super::watch::{self, Watch, attach};
+use super::watch::{Watch, attach};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
@@ -54,10 +55,14 @@ struct Answer {
     device: String,
     time: Duration,
     counts: Counts,
+    /// What was not counted because it could not be seen.
+    unseen: Unseen,
 }
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+    let system = context.system;
+    let failed_to_trace = |error| untraceable("trace count", error, system);
     let tracer = attach(&args.watch, Mode::Counts, 0, context)?.map_err(failed_to_trace)?;
     let begin = Instant::now();
     let limit = args.seconds.map(Duration::from_secs);
@@ -65,8 +70,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let time = begin.elapsed();
     let lost = tracer.lost().map_err(failed_to_trace)?;
     // Counting needs no ring.
-    let kprobes = args.watch.means == Some(watch::Means::Kprobe);
-    let causes = Causes::of(&tracer, kprobes);
+    let causes = Causes::of(&tracer, args.watch.by.kprobes());
     let answers = answers(&tracer, time).map_err(failed_to_trace)?;
     let processes = tracer.processes().map_err(failed_to_trace)?;
     drop(tracer);
@@ -82,10 +86,6 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     hand_on(&args.command, status)
 }
 
-fn failed_to_trace(error: luc_bpf::TracerError) -> Failure {
-    untraceable("trace count", error)
-}
-
 fn answers(tracer: &Tracer, time: Duration) -> Result<Vec<Answer>, luc_bpf::TracerError> {
     let mut answers = Vec::new();
     for dev in tracer.devs() {
@@ -94,6 +94,7 @@ fn answers(tracer: &Tracer, time: Duration) -> Result<Vec<Answer>, luc_bpf::Trac
             device: dev.to_string(),
             time,
             counts,
+            unseen: tracer.attached().unseen(),
         });
     }
     Ok(answers)
@@ -122,11 +123,13 @@ fn tell(
         stop: context.stop.clone(),
     };
     if args.json {
+        let unseen = answers.iter().flat_map(|answer| answer.unseen.clone());
+        let unseen: Unseen = unseen.collect();
         let report = json!({
             "schema": 1,
             "events_lost": lost,
             "file_systems": answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
-            "processes": processes.iter().map(process_json).collect::<Vec<_>>(),
+            "processes": processes.iter().map(|one| process_json(one, &unseen)).collect::<Vec<_>>(),
         });
         print_json(&mut to, &report)?;
     } else {
@@ -137,13 +140,15 @@ fn tell(
     Ok(to.out.flush()?)
 }
 
-fn process_json((process, counts): &(u32, ProcessCounts)) -> Value {
+fn process_json((pid, counts): &(u32, ProcessCounts), unseen: &Unseen) -> Value {
+    // A sum of which a part is missing is no sum.
+    let all_waits = !unseen.iter().any(|sight| sight.is_wait());
     json!({
-        "pid": process,
+        "pid": pid,
         "syncs": counts.syncs,
         "sync_ns": counts.sync_ns,
         "syncs_late": counts.syncs_late,
-        "wait_ns": counts.wait_ns,
+        "wait_ns": all_waits.then_some(counts.wait_ns),
     })
 }
 
@@ -167,8 +172,14 @@ impl Answer {
         let c = &self.counts;
         let waits = WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns));
         let waits: serde_json::Map<String, Value> = waits
-            .map(|(kind, (waits, ns))| (kind.to_string(), json!({"count": waits, "time_ns": ns})))
+            .map(|(kind, (waits, ns))| {
+                let known = Sight::sees(&self.unseen, *kind);
+                let value =
+                    json!({"count": known.then_some(waits), "time_ns": known.then_some(ns)});
+                (kind.to_string(), value)
+            })
             .collect();
+        let unseen: Vec<_> = self.unseen.iter().map(|sight| sight.word()).collect();
         json!({
             "device": self.device,
             "time_s": self.time.as_secs_f64(),
@@ -181,6 +192,7 @@ impl Answer {
             "syncs_per_commit": c.syncs_per_commit(),
             "waits": waits,
             "wait_buffer": Quantiles::of(&c.wait_hist),
+            "unseen": unseen,
         })
     }
 
@@ -215,13 +227,12 @@ impl Answer {
             each.map_or_else(|| "-".to_owned(), |each| format!("{each:.2}"))
         )?;
         for (kind, (waits, ns)) in WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns)) {
-            writeln!(
-                out,
-                "  {:<11} {}, mean {}",
-                kind.text(),
-                count(number(*waits)),
-                mean(*ns, *waits)
-            )?;
+            let (many, each) = if Sight::sees(&self.unseen, *kind) {
+                (count(number(*waits)), mean(*ns, *waits))
+            } else {
+                ("-".to_owned(), "-".to_owned())
+            };
+            writeln!(out, "  {:<11} {many}, mean {each}", kind.text())?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use clap::ValueHint;
 use luc_trace::export;
 
 use super::failed;
-use super::read::recording;
+use super::read::{note_unseen, recording};
 use crate::Context;
 use crate::exit::Failure;
 
@@ -46,6 +46,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         });
     }
     let trace = recording(&args.file, context)?;
+    note_unseen(&trace, &args.file, context)?;
     let write = |sink: &mut dyn Write| -> io::Result<()> {
         match args.format {
             Format::Perfetto => export::perfetto(&trace, sink)?,

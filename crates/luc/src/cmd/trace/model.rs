@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_control::Dev;
+use luc_model::diagnosis::doubts;
 use luc_model::whatif::{CommitTime, Prediction, Rates};
 use luc_model::write_model::SetSummary;
 use luc_model::{
-    CreationRate, FsyncModel, Observed, Rule, Times, WhatIf, WriteModel, fsync_model, what_if,
-    write_model,
+    CreationRate, FsyncModel, Observed, Rule, Table, Times, WhatIf, WriteModel, fsync_model,
+    what_if, write_model,
 };
 use luc_trace::Trace;
 use luc_words::{count, three, time};
@@ -56,9 +57,9 @@ struct FileSystem {
     fsync: Fsync,
     /// Equations 3 and 8.
     creation: CreationRate,
-    /// Algorithm 4.2.
-    writes: WriteModel,
-    write_delays: WriteDelays,
+    /// Algorithm 4.2; None where writes or their waits were not seen.
+    writes: Option<WriteModel>,
+    write_delays: Option<WriteDelays>,
     /// None: see `what_if_refused`.
     what_if: Option<Rules>,
     /// Why there is none.
@@ -153,10 +154,13 @@ impl FileSystem {
             Rule::Delay { idle_ns },
             Rule::Luc,
         ];
+        let doubts = doubts(&trace.unseen);
         let (what_if, what_if_refused) = match what_if(trace, &observed, &rules) {
+            Ok(_) if !doubts.is_empty() => (None, Some(doubts.join(" "))),
             Ok(answer) => (Some(Rules::of(&answer)), None),
             Err(why) => (None, Some(why.to_string())),
         };
+        let writes_seen = !Table::unknown(&trace.unseen).contains(&"writes_delayed");
         let table = observed.table();
         Self {
             device: dev.to_string(),
@@ -164,12 +168,12 @@ impl FileSystem {
             threads: table.threads,
             fsync: Fsync::of(&model),
             creation: model.creation,
-            writes: write_model(trace, &observed),
-            write_delays: WriteDelays {
+            writes: writes_seen.then(|| write_model(trace, &observed)),
+            write_delays: writes_seen.then_some(WriteDelays {
                 writes: table.writes,
                 delayed: table.writes_delayed,
                 delay_mean_ns: table.write_delay_mean_ns,
-            },
+            }),
             what_if,
             what_if_refused,
         }
@@ -186,6 +190,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         let why = "holds no operation and no commit: the model needs a recording of the tracer";
         return Err(unreadable(&args.file, why.to_owned()));
     }
+    read::note_unseen(&trace, &args.file, context)?;
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let of_dev = |dev: &Dev| FileSystem::of(&trace, *dev, args.delay_us);
     let answer = Answer {
@@ -252,12 +257,16 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
         let name = "files created/s".to_owned();
         rows.push([name, whole(measured_per_s), whole(predicted_per_s)]);
     }
-    if fs.writes.measured_bytes_per_s > 0.0 {
+    let writes = fs
+        .writes
+        .as_ref()
+        .filter(|it| it.measured_bytes_per_s > 0.0);
+    if let Some(writes) = writes {
         let shown = |bytes_per_s: f64| three(bytes_per_s / f64::from(1 << 20));
         rows.push([
             "MiB written/s while writing".to_owned(),
-            shown(fs.writes.measured_bytes_per_s),
-            shown(fs.writes.predicted_bytes_per_s),
+            shown(writes.measured_bytes_per_s),
+            shown(writes.predicted_bytes_per_s),
         ]);
     }
     if !rows.is_empty() {
@@ -294,7 +303,9 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
 }
 
 fn print_writers(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
-    let writes = &fs.writes;
+    let (Some(writes), Some(delays)) = (&fs.writes, &fs.write_delays) else {
+        return Ok(());
+    };
     let row = |name: &str, set: &SetSummary| {
         [
             name.to_owned(),
@@ -310,7 +321,7 @@ fn print_writers(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> 
         row("Z, partially blocked", &writes.z),
     ];
     if writes.x.writers + writes.y.writers + writes.z.writers == 0 {
-        return print_unsynced(&fs.write_delays, context);
+        return print_unsynced(delays, context);
     }
     writeln!(context.out)?;
     let heads = ["writers", "number", "measured", "predicted", "blocked"];

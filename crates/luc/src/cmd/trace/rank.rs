@@ -11,7 +11,7 @@ use luc_trace::{SpanKind, Trace};
 use luc_words::{count, three, time};
 use serde::Serialize;
 
-use super::read::{recording, unreadable};
+use super::read::{note_unseen, recording, unreadable};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
@@ -111,6 +111,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let mut recordings = Vec::new();
     for path in &args.files {
         let trace = recording(path, context)?;
+        note_unseen(&trace, path, context)?;
         recordings.push(measured(args, path, &trace, context)?);
     }
     let rows: Vec<Quantities> = recordings.iter().map(|run| run.measured.clone()).collect();
@@ -167,7 +168,10 @@ fn measured(
     }
     let observed = Observed::of(trace, dev);
     let Some(throughput_per_s) = args.by.throughput().per_s(trace, &observed) else {
-        return Err(unreadable(path, "lasts no time".into()));
+        return Err(unreadable(
+            path,
+            "lasts no time, or what throughput is taken to be was not seen".into(),
+        ));
     };
     Ok(Run {
         file: path.display().to_string(),

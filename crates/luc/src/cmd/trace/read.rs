@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use luc_trace::Trace;
+use luc_trace::{Sight, Trace};
 
 use crate::Context;
 use crate::exit::Failure;
@@ -63,6 +63,18 @@ pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Fai
         return Err(unreadable(path, why));
     }
     Ok(())
+}
+
+/// Says what a recording could not see.
+pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Result<()> {
+    if trace.unseen.is_empty() {
+        return Ok(());
+    }
+    let (shown, texts) = (path.display(), Sight::texts(&trace.unseen));
+    writeln!(
+        context.err,
+        "luc: note: not seen while {shown} was made, and not known: {texts}"
+    )
 }
 
 /// Reads a recording, or standard input for `-`, as far as it can be read; says

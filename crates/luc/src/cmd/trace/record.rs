@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::Mode;
-use luc_trace::Header;
+use luc_trace::{Header, Sight};
 
 use super::during::{during, hand_on};
 use super::failed;
@@ -16,7 +16,7 @@ use super::watch::{Watch, attach};
 use crate::Context;
 use crate::exit::Failure;
 use crate::tracer::{PAUSE, untraceable};
-use crate::{module, sysfs};
+use crate::{module, process, sysfs};
 
 /// Largest buffer, KiB.
 pub const BUFFER_KIB_MAX: u32 = 1 << 20;
@@ -75,6 +75,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     })?;
     sources
         .finish(&mut tape)
+        .and_then(|()| tape.cgroups(&process::cgroups(context.system)))
         .map_err(|error| failed(&shown, &error))?;
     let summary = tape.finish().map_err(|error| failed(&shown, &error))?;
     summary.tell(context, &args.output, args.buffer_kib)?;
@@ -100,7 +101,13 @@ fn header(sources: &Sources, context: &Context) -> Header {
         header = header.with("module", &version);
     }
     if let Some(spans) = &sources.spans {
-        header = header.with("tracer", &spans.means());
+        let unseen = Sight::words(&spans.unseen());
+        header = header
+            .with("tracer", &spans.means())
+            .with(Header::UNSEEN, &unseen);
+        if let Some(why) = spans.unseen_why() {
+            header = header.with(Header::UNSEEN_WHY, &why);
+        }
     }
     header
 }
@@ -138,7 +145,7 @@ impl Sources {
             });
         }
         let spans = match attach(&args.watch, Mode::Timeline, args.buffer_kib, context)? {
-            Ok(tracer) => Some(Spans::new(tracer, args.watch.means)),
+            Ok(tracer) => Some(Spans::new(tracer, args.watch.by)),
             Err(error) if events.is_some() && args.from == Origin::Both => {
                 writeln!(
                     context.err,
@@ -147,7 +154,7 @@ impl Sources {
                 None
             }
             Err(error) => {
-                return Err(untraceable("trace record", error));
+                return Err(untraceable("trace record", error, context.system));
             }
         };
         Ok(Self { spans, events })

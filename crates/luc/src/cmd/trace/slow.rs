@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use luc_control::Dev;
+use luc_model::Table;
 use luc_trace::{Span, SpanKind, Trace};
 use serde::Serialize;
 
@@ -31,7 +32,8 @@ pub struct Slow {
     pid: u32,
     /// The file; None of a sync of the whole file system.
     inode: Option<u64>,
-    commits_waited: u32,
+    /// None where that could not be seen.
+    commits_waited: Option<u32>,
 }
 
 /// How long the syncs of a file system took.
@@ -52,14 +54,15 @@ impl Slowness {
         let histogram = histogram(syncs.iter().map(|span| span.duration_ns()));
         // Of two that took as long, the earlier one first.
         syncs.sort_by_key(|span| (std::cmp::Reverse(span.duration_ns()), span.begin_ns));
+        let waits_known = !Table::unknown(&trace.unseen).contains(&"commits_waited_mean");
         let slow = |span: &&Span| Slow {
             at_ns: span.begin_ns.saturating_sub(begin_ns),
             duration_ns: span.duration_ns(),
             kind: span.kind.text(),
-            process: trace.task_name(span.pid),
+            process: trace.process(span.tgid, span.pid).name,
             pid: span.pid,
             inode: span.kind.is_file_sync().then_some(span.object),
-            commits_waited: span.commits_ahead(),
+            commits_waited: waits_known.then(|| span.commits_ahead()),
         };
         Self {
             sync_histogram: histogram,
@@ -103,7 +106,8 @@ impl Slow {
             format!("    {:.3}", self.at_ns as f64 / 1e9),
             duration(number(self.duration_ns)),
             self.kind.to_owned(),
-            self.commits_waited.to_string(),
+            self.commits_waited
+                .map_or_else(|| "-".into(), |n| n.to_string()),
             inode.unwrap_or_else(|| "all".into()),
             self.pid.to_string(),
             self.process.chars().map(plain).collect(),
@@ -163,7 +167,7 @@ mod tests {
         let expected = [None].into_iter().chain((12..=20).rev().map(Some));
         assert_eq!(files, expected.collect::<Vec<_>>());
         assert_eq!(slow.slowest_syncs[1].at_ns, 20_000 - 500);
-        assert_eq!(slow.slowest_syncs[1].commits_waited, 2);
+        assert_eq!(slow.slowest_syncs[1].commits_waited, Some(2));
         let mut text = Vec::new();
         slow.print(&mut text).expect("printed");
         insta::assert_snapshot!(String::from_utf8_lossy(&text));

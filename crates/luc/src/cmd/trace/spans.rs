@@ -3,10 +3,11 @@
 use std::io;
 
 use luc_bpf::{Means, Tracer};
+use luc_trace::Unseen;
 
 use super::tape::Tape;
-use super::watch;
 use crate::losses::Causes;
+use crate::means::ByMeans;
 
 /// The tracer, being read.
 pub struct Spans {
@@ -17,11 +18,16 @@ pub struct Spans {
 
 impl Spans {
     /// What was attached.
-    pub fn new(tracer: Tracer, asked: Option<watch::Means>) -> Self {
+    pub fn new(tracer: Tracer, by: ByMeans) -> Self {
         Self {
             tracer,
-            kprobes: asked == Some(watch::Means::Kprobe),
+            kprobes: by.kprobes(),
         }
+    }
+
+    /// What it cannot see, for the header.
+    pub fn unseen(&self) -> Unseen {
+        self.tracer.attached().unseen()
     }
 
     /// Which means it uses, for the header.
@@ -33,6 +39,12 @@ impl Spans {
         means.dedup();
         let names: Vec<_> = means.iter().map(ToString::to_string).collect();
         names.join(",")
+    }
+
+    /// Why not.
+    pub fn unseen_why(&self) -> Option<String> {
+        let notes = self.tracer.attached().notes();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// Puts on the tape what is there.

@@ -1,13 +1,14 @@
 //! `luc trace summary`
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_control::Dev;
 use luc_model::{CreationRate, Observed, Table, Times, fsync_model};
-use luc_trace::{SpanKind, Trace};
-use serde::Serialize;
+use luc_trace::{Process, Sight, SpanKind, Trace, Unseen};
+use serde::{Serialize, Serializer};
 
 use super::read::{self, recording};
 use super::slow::Slowness;
@@ -38,23 +39,62 @@ struct Summary {
     lines_lost: u64,
     /// Where reading ended early, and why.
     damage: Option<String>,
+    /// What the tracer could not see.
+    unseen: Vec<&'static str>,
     file_systems: Vec<FileSystem>,
 }
 
 #[derive(Serialize)]
 struct FileSystem {
     device: String,
-    /// Spans by kind.
-    counts: BTreeMap<&'static str, u64>,
+    /// Spans by kind; None of a kind that could not be seen.
+    counts: BTreeMap<&'static str, Option<u64>>,
     /// Time in them, ns.
-    time_ns: BTreeMap<&'static str, u64>,
+    time_ns: BTreeMap<&'static str, Option<u64>>,
     /// Bytes written.
-    bytes_written: i64,
-    table: Table,
+    bytes_written: Option<i64>,
+    #[serde(serialize_with = "table_json")]
+    table: (Table, Unseen),
     #[serde(flatten)]
     slow: Slowness,
     fsync_model: Model,
+    /// Processes that synced, by name and control group; those with most syncs first.
+    processes: Vec<Syncing>,
 }
+
+/// Processes of one name and control group.
+#[derive(Serialize)]
+struct Syncing {
+    name: String,
+    cgroup: Option<String>,
+    syncs: u64,
+}
+
+impl Syncing {
+    fn all(trace: &Trace, dev: Dev) -> Vec<Self> {
+        let mut by_process: BTreeMap<Process, u64> = BTreeMap::new();
+        let of_dev = trace.spans.iter().filter(|span| span.dev == dev);
+        for sync in of_dev.filter(|span| SYNCS.contains(&span.kind)) {
+            let process = trace.process(sync.tgid, sync.pid);
+            *by_process.entry(process).or_default() += 1;
+        }
+        let mut all: Vec<Self> = by_process
+            .into_iter()
+            .map(|(Process { name, cgroup }, syncs)| Self {
+                name,
+                cgroup,
+                syncs,
+            })
+            .collect();
+        all.sort_by_key(|process| std::cmp::Reverse(process.syncs));
+        all
+    }
+}
+
+/// Operations that wait for the journal.
+const SYNCS: [SpanKind; 3] = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
+/// Processes that are printed at most.
+const PROCESSES_MAX: usize = 5;
 
 /// How far the published algorithm is from what was measured.
 #[derive(Serialize)]
@@ -83,20 +123,24 @@ impl Model {
 
 impl FileSystem {
     fn of(trace: &Trace, dev: Dev) -> Self {
-        let mut counts = BTreeMap::new();
-        let mut time_ns = BTreeMap::new();
+        let mut counts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+        let mut time_ns: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         let mut bytes_written = 0_i64;
         for kind in SpanKind::ALL
             .into_iter()
             .filter(|kind| *kind != SpanKind::Task)
         {
-            counts.insert(kind.text(), 0);
-            time_ns.insert(kind.text(), 0);
+            let nothing = Sight::sees(&trace.unseen, kind).then_some(0);
+            counts.insert(kind.text(), nothing);
+            time_ns.insert(kind.text(), nothing);
         }
         for span in trace.spans.iter().filter(|span| span.dev == dev) {
-            *counts.entry(span.kind.text()).or_default() += 1;
-            let time: &mut u64 = time_ns.entry(span.kind.text()).or_default();
-            *time = time.saturating_add(span.duration_ns());
+            if let Some(Some(count)) = counts.get_mut(span.kind.text()) {
+                *count += 1;
+            }
+            if let Some(Some(time)) = time_ns.get_mut(span.kind.text()) {
+                *time = time.saturating_add(span.duration_ns());
+            }
             bytes_written = bytes_written.saturating_add(span.amount.max(0));
         }
         let observed = Observed::of(trace, dev);
@@ -104,10 +148,11 @@ impl FileSystem {
             device: dev.to_string(),
             counts,
             time_ns,
-            bytes_written,
-            table: observed.table(),
+            bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
+            table: (observed.table(), trace.unseen.clone()),
             slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),
+            processes: Syncing::all(trace, dev),
         }
     }
 }
@@ -118,6 +163,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     if let Some(seconds) = args.last_s {
         read::keep_last(&mut trace, seconds, &args.file)?;
     }
+    read::note_unseen(&trace, &args.file, context)?;
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let summary = Summary {
         schema: 1,
@@ -125,6 +171,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         spans_lost: trace.spans_lost,
         lines_lost: trace.lines_lost.events,
         damage: trace.damage.clone(),
+        unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
         file_systems: devs
             .iter()
             .map(|dev| FileSystem::of(&trace, *dev))
@@ -146,6 +193,13 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The table with null for what is not known.
+fn table_json<S: Serializer>((table, unseen): &(Table, Unseen), to: S) -> Result<S::Ok, S::Error> {
+    let mut value = serde_json::to_value(table).map_err(serde::ser::Error::custom)?;
+    crate::cmd::hide(&mut value, &Table::unknown(unseen));
+    value.serialize(to)
+}
+
 fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
@@ -155,40 +209,58 @@ fn ns(value: f64) -> String {
     duration(value as i64)
 }
 
+/// A number, or that it is not known.
+fn known(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
+}
+
+/// `3 opens`, or `- opens`.
+fn many(count: Option<u64>, one: &str, many: &str) -> String {
+    match count {
+        Some(count) => counted(number(count), one, many),
+        None => format!("- {many}"),
+    }
+}
+
+fn times(times: &Times) -> String {
+    format!(
+        "mean {}, p50 {}, p99 {}, max {}",
+        ns(times.mean_ns),
+        duration(number(times.p50_ns)),
+        duration(number(times.p99_ns)),
+        duration(number(times.max_ns))
+    )
+}
+
 fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure> {
     let FileSystem {
         device,
         counts,
         time_ns,
-        table,
+        table: (table, unseen),
         fsync_model,
         ..
     } = file_system;
-    let many = |kind: SpanKind| counts.get(kind.text()).copied().unwrap_or(0);
-    let times = |times: &Times| {
-        format!(
-            "mean {}, p50 {}, p99 {}, max {}",
-            ns(times.mean_ns),
-            duration(number(times.p50_ns)),
-            duration(number(times.p99_ns)),
-            duration(number(times.max_ns))
-        )
-    };
+    let count = |kind: SpanKind| counts.get(kind.text()).copied().flatten();
+    let unknown = Table::unknown(unseen);
+    let if_known = |field: &str, text: String| known((!unknown.contains(&field)).then_some(text));
     let out = &mut context.out;
     let seconds = duration(number(table.duration_ns));
     let threads = counted(number(table.threads), "thread", "threads");
+    let threads = if unknown.contains(&"threads") {
+        format!("at least {threads}")
+    } else {
+        threads
+    };
     writeln!(out, "{device}, {seconds}, {threads}")?;
+    let syncs: u64 = SYNCS.into_iter().filter_map(count).sum();
     writeln!(
         out,
         "  operations     {}, {}, {}, {}",
-        counted(number(many(SpanKind::Open)), "open", "opens"),
-        counted(number(many(SpanKind::Write)), "write", "writes"),
-        counted(
-            number(many(SpanKind::Fsync) + many(SpanKind::Fdatasync) + many(SpanKind::Sync)),
-            "sync",
-            "syncs"
-        ),
-        counted(number(many(SpanKind::Close)), "close", "closes"),
+        many(count(SpanKind::Open), "open", "opens"),
+        many(count(SpanKind::Write), "write", "writes"),
+        counted(number(syncs), "sync", "syncs"),
+        many(count(SpanKind::Close), "close", "closes"),
     )?;
     writeln!(
         out,
@@ -201,37 +273,59 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     writeln!(
         out,
         "                 waited {} before their commit began, and through {} commits; {} needed none, of {} the commit is unknown",
-        ns(table.sync_delay_mean_ns),
-        format_args!("{:.2}", table.commits_waited_mean),
-        table.syncs_unneeded,
+        if_known("sync_delay_mean_ns", ns(table.sync_delay_mean_ns)),
+        if_known(
+            "commits_waited_mean",
+            format!("{:.2}", table.commits_waited_mean)
+        ),
+        if_known("syncs_unneeded", table.syncs_unneeded.to_string()),
         table.syncs_unserved
     )?;
-    writeln!(out, "  data flushes   mean {}", ns(table.flush_mean_ns))?;
-    writeln!(
-        out,
-        "  writes         {}; {} ({}) waited for metadata that a commit wrote, {} each; {}",
-        times(&table.write),
-        table.writes_delayed,
-        percent(table.writes_delayed_share),
-        ns(table.write_delay_mean_ns),
-        counted(number(table.threads_blocked), "thread", "threads")
-    )?;
+    let flush = if_known("flush_mean_ns", ns(table.flush_mean_ns));
+    writeln!(out, "  data flushes   mean {flush}")?;
+    print_writes(table, &unknown, out)?;
     for (kind, what) in [
         (SpanKind::WaitLocked, "for a locked transaction"),
         (SpanKind::WaitSpace, "for journal space"),
     ] {
-        let time = time_ns.get(kind.text()).copied().unwrap_or(0);
-        writeln!(
-            out,
-            "  waits          {} {what}, {}",
-            many(kind),
-            duration(number(time))
-        )?;
+        let time = time_ns.get(kind.text()).copied().flatten();
+        let waits = known(count(kind).map(|count| count.to_string()));
+        let time = known(time.map(|ns| duration(number(ns))));
+        writeln!(out, "  waits          {waits} {what}, {time}")?;
     }
+    let error = percent(fsync_model.error_median_share);
+    let error = if_known("sync_delay_mean_ns", error);
     writeln!(
         out,
-        "  the model      predicts fsyncs with a median error of {}",
-        percent(fsync_model.error_median_share)
+        "  the model      predicts fsyncs with a median error of {error}"
     )?;
+    for process in file_system.processes.iter().take(PROCESSES_MAX) {
+        let cgroup = known(process.cgroup.clone());
+        let syncs = counted(number(process.syncs), "sync", "syncs");
+        writeln!(
+            out,
+            "  process        {}, {syncs}, in {cgroup}",
+            process.name
+        )?;
+    }
     Ok(file_system.slow.print(out)?)
+}
+
+fn print_writes(table: &Table, unknown: &[&str], out: &mut dyn Write) -> Result<(), Failure> {
+    if unknown.contains(&"write") {
+        return Ok(writeln!(out, "  writes         -")?);
+    }
+    let delayed = if unknown.contains(&"writes_delayed") {
+        "- waited for metadata that a commit wrote".to_owned()
+    } else {
+        format!(
+            "{} ({}) waited for metadata that a commit wrote, {} each; {}",
+            table.writes_delayed,
+            percent(table.writes_delayed_share),
+            ns(table.write_delay_mean_ns),
+            counted(number(table.threads_blocked), "thread", "threads")
+        )
+    };
+    let all = times(&table.write);
+    Ok(writeln!(out, "  writes         {all}; {delayed}")?)
 }

@@ -1,10 +1,11 @@
 //! The recording that is being written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use luc_trace::{Event, Header, SPAN_BYTES, SpanKind, Writer, parse_line};
+use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
 
 use super::record::BUFFER_KIB_MAX;
 use crate::Context;
@@ -16,6 +17,8 @@ use crate::units::{count, counted, number};
 pub struct Tape {
     writer: Writer<BufWriter<File>>,
     totals: Totals,
+    /// Numbers of the control groups that tasks were in.
+    groups: BTreeSet<u64>,
 }
 
 #[derive(Default)]
@@ -37,6 +40,7 @@ impl Tape {
         Ok(Tape {
             writer: Writer::new(BufWriter::new(file), header)?,
             totals: Totals::default(),
+            groups: BTreeSet::new(),
         })
     }
 
@@ -62,6 +66,10 @@ impl Tape {
             if let Some(total) = self.totals.spans.get_mut(kind) {
                 *total += 1;
             }
+            if kind == usize::from(SpanKind::Task.number()) {
+                let task = Span::from_bytes(span);
+                self.groups.extend(task.map(|task| task.object));
+            }
         }
         self.writer.raw_spans(spans)
     }
@@ -85,6 +93,16 @@ impl Tape {
             self.writer
                 .lost(cpu.map_or(0, |(cpu, _)| *cpu), Some(silent))?;
             self.totals.lines_lost = all;
+        }
+        Ok(())
+    }
+
+    /// Notes where the control groups lie that tasks were in.
+    pub fn cgroups(&mut self, known: &BTreeMap<u64, String>) -> io::Result<()> {
+        for id in &self.groups {
+            if let Some(path) = known.get(id) {
+                self.writer.cgroup(*id, path)?;
+            }
         }
         Ok(())
     }

@@ -7,25 +7,8 @@ use luc_bpf::{Mode, Settings, Tracer, TracerError};
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::means::ByMeans;
 use crate::tracer;
-
-/// Ways to look at a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Means {
-    /// Trampolines at entry and exit
-    Fentry,
-    /// Kernel probes
-    Kprobe,
-}
-
-impl From<Means> for luc_bpf::Means {
-    fn from(means: Means) -> Self {
-        match means {
-            Means::Fentry => Self::Fentry,
-            Means::Kprobe => Self::Kprobe,
-        }
-    }
-}
 
 /// Whom to watch, and how.
 #[derive(Debug, Default, clap::Args)]
@@ -40,9 +23,8 @@ pub struct Watch {
     /// Only operations of tasks in this control group or below it; may be given several times
     #[arg(long = "cgroup", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub cgroups: Vec<PathBuf>,
-    /// How to look at functions of the kernel [default: fentry, and kprobes where that cannot be had]
-    #[arg(long, value_enum, value_name = "MEANS")]
-    pub means: Option<Means>,
+    #[command(flatten)]
+    pub by: ByMeans,
 }
 
 /// Attaches the tracer to what was asked for; see [`tracer::attach`].
@@ -57,8 +39,6 @@ pub fn attach(
     settings.processes.clone_from(&watch.processes);
     settings.cgroups.clone_from(&watch.cgroups);
     settings.ring_kib = ring_kib;
-    if let Some(means) = watch.means {
-        settings.means = vec![means.into()];
-    }
+    watch.by.choose(&mut settings);
     tracer::attach(&settings, context)
 }

@@ -1,0 +1,307 @@
+//! Loading: all programs at once, or, where the kernel refuses some of them, the others.
+//!
+//! libbpf loads the programs of an object together and fails with the first that is
+//! refused. Mostly none is. Where one is, tracepoints alone say whether the host has BPF at all,
+//! then each means is tried for itself, and, of a means that is not taken as a whole, each
+//! function: one load more for each on a host that refuses fentry, some ten in all.
+
+use crate::error::TracerError;
+use crate::hooks::{Hook, Means, Offer, TRACEPOINTS};
+use crate::ring;
+use crate::said;
+use crate::sites::SITES;
+use crate::tracer::{Mode, SLOTS, Settings};
+use libbpf_rs::{Object, ObjectBuilder, OpenMapMut, OpenObject};
+
+/// The compiled programs.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
+
+/// The program that reads the kernel's text.
+pub(crate) const READER: &str = "read_text";
+
+/// A trial needs no ring to speak of, KiB.
+const TRIAL_RING_KIB: u32 = 1;
+
+/// A function, by which means, and its name here.
+type Way = (Hook, Means, &'static str);
+
+/// A function that the kernel takes no program of this means for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub hook: Hook,
+    pub means: Means,
+    pub why: String,
+}
+
+/// Programs in the kernel, not attached yet.
+pub(crate) struct Loaded {
+    pub object: Object,
+    pub refusals: Vec<Refusal>,
+}
+
+/// Loads what the kernel takes of what is wanted.
+///
+/// # Errors
+/// Not even the tracepoints' programs can be had.
+pub(crate) fn load(settings: &Settings, offer: &Offer) -> Result<Loaded, TracerError> {
+    let wanted = Wanted::of(settings, offer);
+    if let Ok(object) = wanted.load(settings) {
+        let refusals = Vec::new();
+        return Ok(Loaded { object, refusals });
+    }
+    let trial = Settings {
+        ring_kib: TRIAL_RING_KIB,
+        ..settings.clone()
+    };
+    Wanted::tracepoints().load(&trial)?;
+    let (fitting, refusals) = wanted.sift(&|wanted| wanted.load(&trial).map(drop));
+    let object = fitting.load(settings)?;
+    Ok(Loaded { object, refusals })
+}
+
+/// Programs by what they are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    tracepoints: bool,
+    ways: Vec<Way>,
+    /// Those at calls inside of functions.
+    sites: bool,
+}
+
+impl Wanted {
+    /// All that a host may have.
+    fn of(settings: &Settings, offer: &Offer) -> Self {
+        let mut ways = Vec::new();
+        for hook in settings.hooks() {
+            let means = offer.means(hook, &settings.means);
+            ways.extend(means.into_iter().map(|(means, name)| (*hook, means, name)));
+        }
+        Self {
+            tracepoints: true,
+            ways,
+            sites: settings.sites_wanted(offer),
+        }
+    }
+
+    fn tracepoints() -> Self {
+        Self {
+            tracepoints: true,
+            ..Self::default()
+        }
+    }
+
+    fn ways(ways: Vec<Way>) -> Self {
+        Self {
+            ways,
+            ..Self::default()
+        }
+    }
+
+    /// Parts it into what `takes` takes and what it does not, by means and then by function.
+    fn sift(&self, takes: &dyn Fn(&Self) -> Result<(), TracerError>) -> (Self, Vec<Refusal>) {
+        let mut fitting = Self::tracepoints();
+        let mut refusals = Vec::new();
+        for means in [Means::Fentry, Means::Kprobe] {
+            let of_means = self.ways.iter().filter(|(_, by, _)| *by == means);
+            let ways: Vec<Way> = of_means.copied().collect();
+            // What failed as a whole needs no second trial.
+            let rest = self.sites || ways.len() < self.ways.len();
+            if rest && takes(&Self::ways(ways.clone())).is_ok() {
+                fitting.ways.extend(ways);
+                continue;
+            }
+            for way in ways {
+                match takes(&Self::ways(vec![way])) {
+                    Ok(()) => fitting.ways.push(way),
+                    Err(error) => refusals.push(Refusal {
+                        hook: way.0,
+                        means,
+                        why: error.reason(),
+                    }),
+                }
+            }
+        }
+        let sites = Self {
+            sites: true,
+            ..Self::default()
+        };
+        fitting.sites = self.sites && takes(&sites).is_ok();
+        (fitting, refusals)
+    }
+
+    /// Names of the programs, and the function that those for fentry are for.
+    fn programs(&self, timeline: bool) -> Vec<(String, Option<&'static str>)> {
+        let mut programs = Vec::new();
+        if self.tracepoints {
+            let wanted = TRACEPOINTS.iter().filter(|t| timeline || !t.timeline_only);
+            programs.extend(wanted.map(|tracepoint| (tracepoint.program.to_owned(), None)));
+        }
+        for (hook, means, function) in &self.ways {
+            let target = (*means == Means::Fentry).then_some(*function);
+            programs.push((means.begin(hook), target));
+            programs.extend(means.end(hook).map(|program| (program, target)));
+        }
+        if self.sites {
+            let sites = SITES.iter();
+            let names = sites.flat_map(|site| [site.at_begin, site.at_end]);
+            programs.extend(names.chain([READER]).map(|name| (name.to_owned(), None)));
+        }
+        programs
+    }
+
+    fn load(&self, settings: &Settings) -> Result<Object, TracerError> {
+        said::listen();
+        let mut builder = ObjectBuilder::default();
+        let open = builder
+            .name("luc")
+            .and_then(|builder| builder.open_memory(OBJECT));
+        let mut open = open.map_err(|error| TracerError::of("opening", &error))?;
+        self.choose(&mut open, settings)?;
+        for map in open.maps_mut() {
+            size(map, settings)?;
+        }
+        open.load()
+            .map_err(|error| TracerError::of("loading", &error))
+    }
+
+    fn choose(&self, open: &mut OpenObject, settings: &Settings) -> Result<(), TracerError> {
+        let programs = self.programs(settings.mode == Mode::Timeline);
+        for mut program in open.progs_mut() {
+            let mut named = programs.iter();
+            let wanted = named.find(|(name, _)| program.name() == name.as_str());
+            program.set_autoload(wanted.is_some());
+            if let Some((_, Some(function))) = wanted {
+                program
+                    .set_attach_target(0, Some((*function).to_owned()))
+                    .map_err(|error| TracerError::of(function, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives a map what the settings say of it.
+fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError> {
+    let name = map.name().to_string_lossy().into_owned();
+    if name == "spans" {
+        let set = map.set_max_entries(ring_places(settings));
+        return set.map_err(|error| TracerError::of("the ring's size", &error));
+    }
+    if !name.ends_with(".rodata") {
+        return Ok(());
+    }
+    let bytes: Vec<u8> = constants(settings)
+        .iter()
+        .flat_map(|value| value.to_ne_bytes())
+        .collect();
+    let place = map
+        .initial_value_mut()
+        .filter(|place| place.len() == bytes.len());
+    let place = place.ok_or_else(|| TracerError::Unfit {
+        what: "settings".to_owned(),
+        why: "the programs expect others".to_owned(),
+    })?;
+    place.copy_from_slice(&bytes);
+    Ok(())
+}
+
+/// `struct luc_tracer_settings` of `abi/luc_tracer.h`.
+fn constants(settings: &Settings) -> Vec<u32> {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let mut values = vec![
+        u32::from(settings.mode == Mode::Timeline),
+        u32::from(!settings.processes.is_empty()),
+        count(settings.cgroups.len()),
+        count(settings.devs.len()),
+        ring_places(settings),
+    ];
+    let heads = values.len();
+    values.extend(settings.devs.iter().map(|dev| luc_trace::encode(*dev)));
+    values.resize(heads + SLOTS, 0);
+    values
+}
+
+/// Where no span is written one place will do.
+pub(crate) fn ring_places(settings: &Settings) -> u32 {
+    match settings.mode {
+        Mode::Timeline => ring::places(settings.ring_kib),
+        Mode::Counts => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::HOOKS;
+    use std::cell::Cell;
+
+    fn ways() -> Vec<Way> {
+        let way = |means| move |hook: &Hook| (*hook, means, hook.functions[0]);
+        let fentry = HOOKS.iter().map(way(Means::Fentry));
+        fentry.chain(HOOKS.iter().map(way(Means::Kprobe))).collect()
+    }
+
+    fn refused() -> TracerError {
+        TracerError::Denied {
+            why: "Operation not permitted (os error 1)".into(),
+        }
+    }
+
+    /// Sifts by what a pretended kernel takes; gives also how often it was asked.
+    fn sift(
+        wanted: &Wanted,
+        takes: impl Fn(&Way) -> bool,
+        sites: bool,
+    ) -> (Wanted, Vec<Refusal>, usize) {
+        let asked = Cell::new(0);
+        let kernel = |wanted: &Wanted| {
+            asked.set(asked.get() + 1);
+            let fits = wanted.ways.iter().all(&takes) && (sites || !wanted.sites);
+            fits.then_some(()).ok_or_else(refused)
+        };
+        let (fitting, refusals) = wanted.sift(&kernel);
+        (fitting, refusals, asked.get())
+    }
+
+    #[test]
+    fn a_means_that_is_refused_leaves_the_other() {
+        let wanted = Wanted {
+            tracepoints: true,
+            ways: ways(),
+            sites: true,
+        };
+        let (fitting, refusals, asked) = sift(&wanted, |way| way.1 == Means::Kprobe, true);
+        assert!(fitting.tracepoints && fitting.sites);
+        assert_eq!(fitting.ways, wanted.ways[HOOKS.len()..]);
+        assert_eq!(refusals.len(), HOOKS.len());
+        assert!(refusals.iter().all(|one| one.means == Means::Fentry));
+        assert_eq!(refusals[0].why, "Operation not permitted");
+        // Fentry together, each function of it, kprobes together, sites.
+        assert_eq!(asked, 1 + HOOKS.len() + 2);
+    }
+
+    #[test]
+    fn one_function_that_is_refused_leaves_the_others() {
+        let wanted = Wanted {
+            tracepoints: true,
+            ways: ways(),
+            sites: false,
+        };
+        let one = wanted.ways[3];
+        let (fitting, refusals, _) = sift(&wanted, |way| *way != one, false);
+        assert_eq!(fitting.ways.len(), wanted.ways.len() - 1);
+        assert_eq!((refusals.len(), refusals[0].hook), (1, one.0));
+    }
+
+    #[test]
+    fn what_failed_as_a_whole_is_not_tried_again() {
+        let only_fentry = Wanted {
+            tracepoints: true,
+            ways: ways()[..HOOKS.len()].to_vec(),
+            sites: false,
+        };
+        let (fitting, _, asked) = sift(&only_fentry, |_| false, false);
+        assert_eq!(fitting, Wanted::tracepoints());
+        assert_eq!(asked, HOOKS.len() + 1);
+    }
+}

@@ -1,0 +1,163 @@
+//! What is not known where something could not be seen: which of the numbers say nothing, which
+//! are bounds, and what doubt that casts on a verdict.
+
+use super::account::Account;
+use super::verdicts::{Verdict, VerdictKind};
+use crate::observed::Table;
+use luc_trace::{Sight, Unseen};
+use serde::Serializer;
+
+/// Fields of [`Table`] that need a sight.
+const OF_TABLE: [(Sight, &[&str]); 3] = [
+    (
+        Sight::Flushes,
+        &[
+            "flush_mean_ns",
+            "sync_delay_mean_ns",
+            "commits_waited_mean",
+            "syncs_unneeded",
+        ],
+    ),
+    (
+        Sight::Writes,
+        &[
+            "writes",
+            "write",
+            "writes_delayed",
+            "writes_delayed_share",
+            "write_delay_mean_ns",
+            "threads",
+            "threads_blocked",
+        ],
+    ),
+    (
+        Sight::WaitBuffer,
+        &[
+            "writes_delayed",
+            "writes_delayed_share",
+            "write_delay_mean_ns",
+            "threads_blocked",
+        ],
+    ),
+];
+
+/// Sums of waits in operations whatsoever: of a sum without a part nothing is known.
+const OF_WAITS: [&str; 4] = [
+    "elsewhere_ns",
+    "operations_ns",
+    "busy_share",
+    "busiest_thread_share",
+];
+
+/// Fields of [`Account`] that need a sight.
+const OF_ACCOUNT: [(Sight, &[&str]); 5] = [
+    (
+        Sight::Flushes,
+        &["flush_ns", "behind_ns", "own_ns", "own_only_share"],
+    ),
+    (
+        Sight::Writes,
+        &["write_ns", "elsewhere_ns", "operations_ns"],
+    ),
+    (Sight::WaitBuffer, &["buffer_ns"]),
+    (Sight::WaitLocked, &["locked_ns"]),
+    (Sight::WaitSpace, &["space_ns"]),
+];
+
+fn needing(rows: &[(Sight, &[&'static str])], unseen: &Unseen) -> Vec<&'static str> {
+    let rows = rows.iter().filter(|(sight, _)| unseen.contains(sight));
+    rows.flat_map(|(_, fields)| fields.iter().copied())
+        .collect()
+}
+
+impl Table {
+    /// Names of the fields that say nothing where these could not be seen.
+    pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
+        needing(&OF_TABLE, unseen)
+    }
+}
+
+impl Account {
+    /// Names of the fields that say nothing where these could not be seen.
+    pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
+        let mut unknown = needing(&OF_ACCOUNT, unseen);
+        if any_wait(unseen) {
+            unknown.extend(OF_WAITS);
+        }
+        unknown
+    }
+}
+
+/// Whether some kind of waits could not be seen.
+pub(super) fn any_wait(unseen: &Unseen) -> bool {
+    unseen.iter().any(|sight| sight.is_wait())
+}
+
+/// What shares of the time of operations are shares of.
+pub(super) fn operations(unseen: &Unseen) -> &'static str {
+    let waits = Sight::ALL.into_iter().filter(|sight| sight.is_wait());
+    let no_wait = waits.clone().all(|sight| unseen.contains(&sight));
+    match (unseen.contains(&Sight::Writes), no_wait) {
+        (false, _) => "the time in syncs and writes",
+        (true, false) => "the time in syncs and in waits for the journal",
+        (true, true) => "the time in syncs",
+    }
+}
+
+/// Whether a verdict might be another if all could be seen.
+pub(super) fn undermines(unseen: &Unseen, verdict: &Verdict) -> bool {
+    match verdict.kind {
+        VerdictKind::SyncDelays => unseen.contains(&Sight::Flushes),
+        VerdictKind::WriteDelays | VerdictKind::JournalTooSmall => unseen.contains(&Sight::Writes),
+        VerdictKind::NoPressure | VerdictKind::Unclear => any_wait(unseen),
+        VerdictKind::DataFlush | VerdictKind::Device => false,
+    }
+}
+
+/// Why the replay cannot be believed, a sentence each.
+pub fn doubts(unseen: &Unseen) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if unseen.contains(&Sight::Flushes) {
+        doubts.push("Syncs may wait for their data rather than for commits.".to_owned());
+    }
+    if any_wait(unseen) {
+        doubts.push("What writers wait for is not known.".to_owned());
+    }
+    doubts
+}
+
+/// As words, for programs.
+pub(super) fn as_words<S: Serializer>(unseen: &Unseen, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(unseen.iter().map(|sight| sight.word()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field that is renamed is renamed here.
+    #[test]
+    fn the_fields_are_there() {
+        let all: Unseen = Sight::ALL.into_iter().collect();
+        let table = format!("{:?}", Table::default());
+        let account = format!("{:?}", Account::default());
+        for field in Table::unknown(&all) {
+            assert!(table.contains(&format!("{field}: ")), "{field}");
+        }
+        for field in Account::unknown(&all) {
+            assert!(account.contains(&format!("{field}: ")), "{field}");
+        }
+        assert!(Table::unknown(&Unseen::new()).is_empty());
+        assert!(Account::unknown(&Unseen::from([Sight::Opens])).is_empty());
+    }
+
+    #[test]
+    fn shares_say_of_what() {
+        let waits = [Sight::WaitBuffer, Sight::WaitLocked, Sight::WaitSpace];
+        let mut unseen = Unseen::from([Sight::Writes]);
+        assert!(operations(&Unseen::new()).ends_with("writes"));
+        assert!(operations(&unseen).ends_with("journal"));
+        unseen.extend(waits);
+        assert!(operations(&unseen).ends_with("syncs"));
+    }
+}

@@ -1,0 +1,193 @@
+//! What cannot be seen is never taken for nothing.
+
+use crate::common::{DEV, Little, MS};
+use crate::text::check_text;
+use crate::{SECOND, facts};
+use luc_model::diagnosis::{Diagnosis, Facts, Help, Level, VerdictKind, diagnose, render};
+use luc_model::{Observed, Quantities};
+use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
+
+/// The same as a tracer records it that cannot see some things.
+fn blind(trace: &Trace, unseen: &[Sight]) -> Trace {
+    let unseen: Unseen = unseen.iter().copied().collect();
+    let mut blind = trace.clone();
+    blind.spans.retain(|span| Sight::sees(&unseen, span.kind));
+    if unseen.contains(&Sight::Flushes) {
+        let syncs = blind.spans.iter_mut();
+        for sync in syncs.filter(|span| span.kind.is_file_sync()) {
+            sync.marks_ns = [0; 3];
+        }
+    }
+    Trace { unseen, ..blind }
+}
+
+fn convoys() -> Trace {
+    let little = Little {
+        rounds: 1500,
+        writes: 2,
+        flush_ns: 2 * MS,
+        ..Little::default()
+    };
+    little.trace()
+}
+
+fn said(got: &Diagnosis) -> String {
+    check_text(got);
+    render(got)
+}
+
+#[test]
+fn with_tracepoints_alone_sync_delays_are_a_bound() {
+    let trace = blind(&convoys(), &Sight::ALL);
+    let got = diagnose(&trace, DEV, &facts());
+    let text = said(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::SyncDelays, "{text}");
+    assert_eq!(got.confidence.level, Level::Low, "{text}");
+    assert_eq!(got.luc_help, Help::Unknown, "{text}");
+    // It is at least what it is where all is seen.
+    let all = diagnose(&convoys(), DEV, &facts());
+    assert!(got.account.behind_ns >= all.account.behind_ns, "{text}");
+    assert!(
+        text.contains("for their data to be written: at most"),
+        "{text}"
+    );
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("% of the time in syncs LUC might"), "{text}");
+    assert!(!text.contains("who loses time"), "{text}");
+    assert!(!text.contains("alone would give"), "{text}");
+    assert_eq!(text.matches("Not seen").count(), 1, "{text}");
+    assert_eq!(got.next_command, None, "another look sees no more: {text}");
+    assert!(got.processes.sufferers.is_none(), "{text}");
+    assert_eq!(got.processes.causes[0].commits_asked, None, "{text}");
+}
+
+#[test]
+fn quiet_is_not_sure_where_waits_are_unseen() {
+    let watched = Facts {
+        watched_ns: Some((SECOND, 16 * SECOND)),
+        ..facts()
+    };
+    let trace = blind(&Trace::default(), &[Sight::WaitBuffer]);
+    let got = diagnose(&trace, DEV, &watched);
+    let text = said(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{text}");
+    assert_eq!(got.confidence.level, Level::Low, "{text}");
+    assert!(text.contains("not all waits could be seen"), "{text}");
+    assert!(!text.contains("Nobody waits"), "{text}");
+}
+
+#[test]
+fn what_no_verdict_needs_costs_no_confidence() {
+    let trace = blind(&convoys(), &[Sight::Opens, Sight::Closes]);
+    let got = diagnose(&trace, DEV, &facts());
+    let text = said(&got);
+    assert_eq!(got.confidence.level, Level::High, "{text}");
+    assert!(text.contains("Not seen: opens, closes."), "{text}");
+    let trace = blind(&convoys(), &[Sight::WaitSpace]);
+    let got = diagnose(&trace, DEV, &facts());
+    assert_eq!(got.confidence.level, Level::Medium, "{}", said(&got));
+}
+
+/// The same reasons as when it was watched.
+#[test]
+fn reasons_are_those_of_the_tracer() {
+    let why = "Not seen here: opens: there are no kprobes.";
+    let known = Facts {
+        unseen_why: vec![why.into()],
+        ..facts()
+    };
+    let trace = blind(&convoys(), &[Sight::Opens]);
+    let text = said(&diagnose(&trace, DEV, &known));
+    assert!(text.contains(why) && !text.contains("Not seen: "), "{text}");
+}
+
+#[test]
+fn luc_is_not_advised_where_it_cannot_run() {
+    let why = "this kernel loads no modules";
+    let barred = Facts {
+        luc_obstacle: Some(why.into()),
+        ..facts()
+    };
+    let got = diagnose(&Little::default().trace(), DEV, &barred);
+    let text = said(&got);
+    assert_eq!(got.luc_help, Help::Would, "{text}");
+    assert_eq!(got.next_command, None, "{text}");
+    let line = format!("LUC cannot run on this machine: {why}.");
+    assert!(text.contains(&line), "{text}");
+    assert!(got.advises(), "a disk would still help: {text}");
+}
+
+/// A caveat that speaks against the gain is not told again under the confidence.
+#[test]
+fn caveats_stand_once() {
+    let mut spans = Little {
+        threads: 1,
+        rounds: 1500,
+        ..Little::default()
+    }
+    .spans();
+    spans.retain(|span| span.kind != SpanKind::Commit || span.tid % 2 == 0);
+    let trace = Trace {
+        spans_lost: spans.len() as u64,
+        ..Trace::of(spans)
+    };
+    let text = said(&diagnose(&trace, DEV, &facts()));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    for caveat in [
+        "of the events were lost",
+        "of the syncs is not in the trace",
+    ] {
+        assert_eq!(text.matches(caveat).count(), 1, "{caveat}: {text}");
+    }
+}
+
+#[test]
+fn quantities_of_a_ranking_are_missing() {
+    let of = |unseen: &[Sight]| {
+        let trace = blind(&convoys(), unseen);
+        Quantities::of(&Observed::of(&trace, DEV), 1.0).values
+    };
+    let all = of(&[]);
+    let blind = of(&Sight::ALL);
+    for name in ["flush_mean_ns", "write_mean_ns", "writes_delayed_share"] {
+        assert!(
+            all.contains_key(name) && !blind.contains_key(name),
+            "{name}"
+        );
+    }
+    assert!(blind.contains_key("commit_mean_ns"));
+}
+
+/// A process is called as its main thread is, and with its control group.
+#[test]
+fn processes_have_one_name() {
+    let task = |pid, name: &str, cgroup| Span {
+        pid,
+        tgid: 40,
+        object: cgroup,
+        ..Span::default().with_name(name)
+    };
+    let mut spans = convoys().spans;
+    for span in spans.iter_mut().filter(|span| span.kind.is_file_sync()) {
+        span.tgid = 40;
+    }
+    let threads: Vec<u32> = spans.iter().map(|span| span.pid).collect();
+    spans.extend(threads.iter().map(|pid| task(*pid, "worker", 8)));
+    spans.push(task(40, "mailer", 7));
+    let mut trace = Trace::of(spans);
+    trace
+        .cgroups
+        .insert(7, "/system.slice/mailer.service".into());
+    let got = diagnose(&trace, DEV, &facts());
+    let text = said(&got);
+    let [cause] = &got.processes.causes[..] else {
+        panic!("{text}");
+    };
+    assert_eq!(cause.name, "mailer");
+    assert!(
+        text.contains(", in /system.slice/mailer.service\n"),
+        "{text}"
+    );
+}

@@ -1,0 +1,142 @@
+//! What a tracer may be unable to see.
+//!
+//! Hosts differ in which functions of the kernel they let be looked at. What a
+//! recording holds none of was absent only if it could have been seen.
+
+use crate::span::SpanKind;
+use std::collections::BTreeSet;
+
+/// One thing that is seen or not; syncs and commits always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sight {
+    /// Opens of files.
+    Opens,
+    /// Writes to files.
+    Writes,
+    /// Closes of files.
+    Closes,
+    /// When a sync has written its data and asks for a transaction.
+    Flushes,
+    /// sync and syncfs of whole file systems.
+    SyncFs,
+    /// Waits for metadata that a commit writes.
+    WaitBuffer,
+    /// Waits for a locked transaction.
+    WaitLocked,
+    /// Waits for space in the journal.
+    WaitSpace,
+}
+
+/// Several of them.
+pub type Unseen = BTreeSet<Sight>;
+
+impl Sight {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Opens,
+        Self::Writes,
+        Self::Closes,
+        Self::Flushes,
+        Self::SyncFs,
+        Self::WaitBuffer,
+        Self::WaitLocked,
+        Self::WaitSpace,
+    ];
+
+    /// Its word in headers and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Opens => "open",
+            Self::Writes => "write",
+            Self::Closes => "close",
+            Self::Flushes => "flush",
+            Self::SyncFs => "sync",
+            Self::WaitBuffer => "wait-buffer",
+            Self::WaitLocked => "wait-locked",
+            Self::WaitSpace => "wait-space",
+        }
+    }
+
+    /// The same for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Opens => "opens",
+            Self::Writes => "writes",
+            Self::Closes => "closes",
+            Self::Flushes => "the data flush of syncs",
+            Self::SyncFs => "sync and syncfs",
+            Self::WaitBuffer => "waits for metadata that a commit writes",
+            Self::WaitLocked => "waits for a locked transaction",
+            Self::WaitSpace => "waits for journal space",
+        }
+    }
+
+    /// What is needed to see spans of a kind; None: they are always seen.
+    pub fn of(kind: SpanKind) -> Option<Self> {
+        match kind {
+            SpanKind::Open => Some(Self::Opens),
+            SpanKind::Write => Some(Self::Writes),
+            SpanKind::Close => Some(Self::Closes),
+            SpanKind::Sync => Some(Self::SyncFs),
+            SpanKind::WaitBuffer => Some(Self::WaitBuffer),
+            SpanKind::WaitLocked => Some(Self::WaitLocked),
+            SpanKind::WaitSpace => Some(Self::WaitSpace),
+            SpanKind::Task | SpanKind::Fsync | SpanKind::Fdatasync | SpanKind::Commit => None,
+        }
+    }
+
+    /// Whether spans of a kind are seen where these are not.
+    pub fn sees(unseen: &Unseen, kind: SpanKind) -> bool {
+        Self::of(kind).is_none_or(|sight| !unseen.contains(&sight))
+    }
+
+    /// Whether it is a kind of waits inside operations.
+    pub fn is_wait(self) -> bool {
+        matches!(self, Self::WaitBuffer | Self::WaitLocked | Self::WaitSpace)
+    }
+
+    /// Several, as a header has them.
+    pub fn words(unseen: &Unseen) -> String {
+        let words: Vec<_> = unseen.iter().map(|sight| sight.word()).collect();
+        words.join(",")
+    }
+
+    /// Several, for people.
+    pub fn texts(unseen: &Unseen) -> String {
+        let texts: Vec<_> = unseen.iter().map(|sight| sight.text()).collect();
+        texts.join(", ")
+    }
+
+    /// The reverse of [`Sight::words`]; words of later versions are passed over.
+    pub fn parse(words: &str) -> Unseen {
+        let named = |word: &str| Self::ALL.into_iter().find(|sight| sight.word() == word);
+        words.split(',').filter_map(named).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back() {
+        let all: Unseen = Sight::ALL.into_iter().collect();
+        assert_eq!(Sight::parse(&Sight::words(&all)), all);
+        let known = Sight::parse("write,of-a-later-version,wait-space");
+        assert_eq!(known, Unseen::from([Sight::Writes, Sight::WaitSpace]));
+        assert_eq!(Sight::parse(""), Unseen::new());
+    }
+
+    #[test]
+    fn kinds_are_called_alike() {
+        for kind in SpanKind::ALL {
+            let hidden: Unseen = Sight::of(kind).into_iter().collect();
+            assert_eq!(Sight::sees(&hidden, kind), hidden.is_empty());
+            assert!(Sight::sees(&Unseen::new(), kind));
+            if let Some(sight) = Sight::of(kind) {
+                assert_eq!(sight.word(), kind.text());
+                assert_eq!(sight.is_wait(), kind.is_wait());
+            }
+        }
+    }
+}

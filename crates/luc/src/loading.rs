@@ -1,0 +1,226 @@
+//! Whether the kernel takes a module like ours, as far as can be told without trying.
+
+use crate::preconditions::{self, Check, Need, State};
+use crate::sysfs;
+use crate::system::System;
+
+const SECURITYFS: &str = "/sys/kernel/security";
+
+/// How much the kernel keeps from root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lockdown {
+    /// Nothing.
+    Off,
+    /// What would change it: unsigned modules among it.
+    Integrity,
+    /// What it holds, too: what BPF and kprobes read among it.
+    Confidentiality,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl Lockdown {
+    /// As the kernel says it; where securityfs is not mounted, as its configuration and its
+    /// command line leave no choice.
+    pub fn of(system: &dyn System, configuration: Option<&str>) -> Self {
+        let levels = system.read(&format!("{SECURITYFS}/lockdown"));
+        let set = levels.map(|text| {
+            let (_, rest) = text.split_once('[')?;
+            Some(rest.split_once(']')?.0.to_owned())
+        });
+        if let Ok(Some(level)) = set {
+            return Self::named(&level);
+        }
+        let is_set = |option| configuration.map(|text| preconditions::is_set(text, option));
+        if is_set("CONFIG_SECURITY_LOCKDOWN_LSM") == Some(false) {
+            return Self::Off;
+        }
+        if is_set("CONFIG_LOCK_DOWN_KERNEL_FORCE_CONFIDENTIALITY") == Some(true) {
+            return Self::Confidentiality;
+        }
+        // What is not in the configuration may be on the command line, and more strict.
+        let asked = command_line(system)
+            .iter()
+            .filter_map(|word| word.strip_prefix("lockdown="))
+            .map(Self::named)
+            .next_back();
+        match (asked, is_set("CONFIG_LOCK_DOWN_KERNEL_FORCE_INTEGRITY")) {
+            (Some(Self::Confidentiality), _) => Self::Confidentiality,
+            (Some(Self::Integrity), _) | (_, Some(true)) => Self::Integrity,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn named(level: &str) -> Self {
+        match level {
+            "none" => Self::Off,
+            "integrity" => Self::Integrity,
+            "confidentiality" => Self::Confidentiality,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The level, where the kernel is locked down at all.
+    pub fn level(self) -> Option<&'static str> {
+        match self {
+            Self::Integrity => Some("integrity"),
+            Self::Confidentiality => Some("confidentiality"),
+            Self::Off | Self::Unknown => None,
+        }
+    }
+}
+
+fn command_line(system: &dyn System) -> Vec<String> {
+    let text = system.read("/proc/cmdline").unwrap_or_default();
+    let ours = text.split(" -- ").next().unwrap_or_default();
+    ours.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Why no module can be loaded until the machine is booted otherwise, and how; None if one
+/// may be.
+pub fn barred(
+    system: &dyn System,
+    configuration: Option<&str>,
+) -> Option<(&'static str, &'static str)> {
+    let set = configuration.map(|text| preconditions::is_set(text, "CONFIG_MODULES"));
+    let built = set.unwrap_or_else(|| {
+        let shown = ["/proc/modules", "/proc/sys/kernel/modules_disabled"];
+        shown.iter().any(|file| system.exists(file))
+    });
+    if !built {
+        return Some((
+            "this kernel loads no modules: CONFIG_MODULES is not set",
+            "boot a kernel that does: every Debian kernel does",
+        ));
+    }
+    let disabled = system.read("/proc/sys/kernel/modules_disabled");
+    if disabled.is_ok_and(|text| text.trim() == "1") {
+        return Some(
+            if command_line(system).iter().any(|word| word == "nomodule") {
+                (
+                    "the kernel was booted with nomodule",
+                    "boot it without that word",
+                )
+            } else {
+                (
+                    "kernel.modules_disabled is 1",
+                    "reboot without it: it cannot be taken back",
+                )
+            },
+        );
+    }
+    None
+}
+
+/// The check of `luc probe`.
+pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option<&str>) -> Check {
+    let need = Need::ModuleLoading;
+    if sysfs::loaded(system) {
+        return Check::ok(need, "luc is loaded");
+    }
+    if let Some((why, fix)) = barred(system, configuration) {
+        return Check::not(need, State::Missing, why, fix);
+    }
+    let lockdown = Lockdown::of(system, configuration);
+    let enforced = system.read("/sys/module/module/parameters/sig_enforce");
+    let enforced = enforced.is_ok_and(|text| text.trim() == "Y");
+    let demand = match lockdown.level() {
+        Some(level) => format!("lockdown {level}"),
+        None if enforced => "module.sig_enforce".to_owned(),
+        None if lockdown == Lockdown::Unknown => {
+            return Check::not(
+                need,
+                State::Unknown,
+                "whether the kernel is locked down is not shown",
+                format!("mount -t securityfs securityfs {SECURITYFS}, as root"),
+            );
+        }
+        None => return Check::ok(need, "unsigned modules are accepted"),
+    };
+    let demand = if secure_boot(system) {
+        format!("Secure Boot with {demand}")
+    } else {
+        demand
+    };
+    if installed.is_some_and(|file| is_signed(system, file)) {
+        return Check::ok(need, format!("{demand}, and luc.ko is signed"));
+    }
+    Check::not(
+        need,
+        State::Missing,
+        format!("{demand} wants signed modules"),
+        "sign luc.ko with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
+    )
+}
+
+fn secure_boot(system: &dyn System) -> bool {
+    let variable = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+    let bytes = system.read_bytes(variable).unwrap_or_default();
+    bytes.last() == Some(&1)
+}
+
+/// Whether the key is trusted only the kernel can tell.
+fn is_signed(system: &dyn System, file: &str) -> bool {
+    const MARK: &[u8] = b"~Module signature appended~\n";
+    let bytes = system.read_bytes(file).unwrap_or_default();
+    // A packed file does not show its end; the kernel will judge.
+    let packed = !bytes.starts_with(b"\x7fELF");
+    bytes.ends_with(MARK) || packed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Machine;
+
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
+        let tree = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = tree.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        let machine = Machine::new(tree.path());
+        (tree, machine)
+    }
+
+    const LSM: &str = "CONFIG_SECURITY_LOCKDOWN_LSM=y\n";
+
+    #[test]
+    fn lockdown_is_known_or_unknown_and_never_guessed() {
+        let shown = "sys/kernel/security/lockdown";
+        let of = |files: &[(&str, &str)], configuration: Option<&str>| {
+            Lockdown::of(&machine(files).1, configuration)
+        };
+        let said = |text| of(&[(shown, text)], None);
+        assert_eq!(said("[none] integrity confidentiality\n"), Lockdown::Off);
+        let strict = said("none integrity [confidentiality]\n");
+        assert_eq!(strict, Lockdown::Confidentiality);
+        // securityfs is not mounted.
+        assert_eq!(of(&[], None), Lockdown::Unknown);
+        assert_eq!(of(&[], Some(LSM)), Lockdown::Unknown);
+        assert_eq!(of(&[], Some("CONFIG_MODULES=y\n")), Lockdown::Off);
+        let forced = format!("{LSM}CONFIG_LOCK_DOWN_KERNEL_FORCE_INTEGRITY=y\n");
+        assert_eq!(of(&[], Some(&forced)), Lockdown::Integrity);
+        let asked = [("proc/cmdline", "quiet lockdown=confidentiality\n")];
+        assert_eq!(of(&asked, Some(&forced)), Lockdown::Confidentiality);
+        let of_init = [("proc/cmdline", "quiet -- lockdown=integrity\n")];
+        assert_eq!(of(&of_init, Some(LSM)), Lockdown::Unknown);
+    }
+
+    #[test]
+    fn a_kernel_that_takes_no_modules() {
+        let why = |files: &[(&str, &str)], configuration: Option<&str>| {
+            barred(&machine(files).1, configuration).map(|(why, _)| why)
+        };
+        let none = Some("this kernel loads no modules: CONFIG_MODULES is not set");
+        assert_eq!(why(&[], None), none);
+        assert_eq!(why(&[("proc/modules", "")], Some("# none\n")), none);
+        let disabled = ("proc/sys/kernel/modules_disabled", "1\n");
+        let set = Some("CONFIG_MODULES=y\n");
+        assert_eq!(why(&[disabled], set), Some("kernel.modules_disabled is 1"));
+        let booted = why(&[disabled, ("proc/cmdline", "nomodule quiet\n")], set);
+        assert_eq!(booted, Some("the kernel was booted with nomodule"));
+        assert_eq!(why(&[("proc/modules", "")], None), None);
+    }
+}

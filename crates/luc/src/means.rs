@@ -1,0 +1,41 @@
+//! By which means functions of the kernel are looked at, as the watching verbs take it.
+
+/// Ways to look at a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Means {
+    /// Trampolines at entry and exit
+    Fentry,
+    /// Kernel probes
+    Kprobe,
+}
+
+impl From<Means> for luc_bpf::Means {
+    fn from(means: Means) -> Self {
+        match means {
+            Means::Fentry => Self::Fentry,
+            Means::Kprobe => Self::Kprobe,
+        }
+    }
+}
+
+/// The choice between them.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct ByMeans {
+    /// How to look at functions of the kernel [default: fentry, and kprobes where that cannot be had]
+    #[arg(long, value_enum, value_name = "MEANS")]
+    pub means: Option<Means>,
+}
+
+impl ByMeans {
+    /// Tells the tracer.
+    pub fn choose(self, settings: &mut luc_bpf::Settings) {
+        if let Some(means) = self.means {
+            settings.means = vec![means.into()];
+        }
+    }
+
+    /// Whether kprobes were asked for.
+    pub fn kprobes(self) -> bool {
+        self.means == Some(Means::Kprobe)
+    }
+}

@@ -1,0 +1,109 @@
+//! How processes are called: by the name of their main thread, everywhere, and by their
+//! control group. [`luc_trace::Trace::process`] says the same of a recording.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use luc_trace::{Process, printable};
+
+use crate::system::System;
+
+/// Control groups that are looked through at most; a machine with more has them named by nobody.
+const GROUPS_MAX: usize = 100_000;
+
+/// A process that runs; None once it has ended.
+pub fn running(system: &dyn System, pid: u32) -> Option<Process> {
+    let name = system.read(&format!("/proc/{pid}/comm")).ok()?;
+    let groups = system.read(&format!("/proc/{pid}/cgroup"));
+    let path = groups.ok().and_then(|groups| unified(&groups));
+    Some(Process {
+        name: printable(name.trim_end_matches('\n')),
+        cgroup: path.map(|path| printable(&path)),
+    })
+}
+
+/// The path in the unified hierarchy, `0::/system.slice/mailer.service`.
+fn unified(groups: &str) -> Option<String> {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(path.to_owned())
+}
+
+/// Where control groups lie, by the numbers that the tracer has of them.
+pub fn cgroups(system: &dyn System) -> BTreeMap<u64, String> {
+    let mut found = BTreeMap::new();
+    let Some(root) = root(system) else {
+        return found;
+    };
+    let mut left = vec![root.clone()];
+    while let Some(dir) = left.pop() {
+        let Ok(metadata) = fs::metadata(&dir) else {
+            continue;
+        };
+        if found.len() >= GROUPS_MAX {
+            break;
+        }
+        let below = dir.strip_prefix(&root).unwrap_or(Path::new(""));
+        let path = Path::new("/").join(below);
+        found.insert(metadata.ino(), path.display().to_string());
+        let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
+        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(dirs.map(|entry| entry.path()));
+    }
+    found
+}
+
+/// Where the unified hierarchy is mounted.
+fn root(system: &dyn System) -> Option<PathBuf> {
+    let mounts = system.read("/proc/self/mountinfo").ok()?;
+    let point = mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        kind.starts_with("cgroup2 ").then_some(())?;
+        mount.split(' ').nth(4)
+    })?;
+    Some(system.path(point))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Machine;
+
+    #[test]
+    fn the_unified_hierarchy_counts() {
+        let groups = "12:pids:/old\n0::/system.slice/a:b.service\n";
+        assert_eq!(
+            unified(groups).as_deref(),
+            Some("/system.slice/a:b.service")
+        );
+        assert_eq!(unified("1:name=systemd:/x\n"), None);
+    }
+
+    #[test]
+    fn groups_are_known_by_their_numbers() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let put = |path: &str, text: &str| {
+            let path = tree.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        put(
+            "proc/self/mountinfo",
+            "1 0 0:5 / /proc rw - proc none rw\n2 0 0:6 / /sys/fs/cgroup rw - cgroup2 none rw\n",
+        );
+        put("sys/fs/cgroup/one/two/cgroup.procs", "");
+        put("proc/7/comm", "mail\u{7}er\n");
+        put("proc/7/cgroup", "0::/one/two\n");
+        let machine = Machine::new(tree.path());
+        let inner = tree.path().join("sys/fs/cgroup/one/two");
+        let number = fs::metadata(inner).expect("there").ino();
+        let groups = cgroups(&machine);
+        assert_eq!(groups.len(), 3);
+        assert_eq!(groups[&number], "/one/two");
+        let process = running(&machine, 7).expect("there");
+        assert_eq!(process.name, "mail?er");
+        assert_eq!(process.cgroup.as_deref(), Some("/one/two"));
+        assert_eq!(running(&machine, 8), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! What can be watched on this machine, and by which means: the half of `luc probe` that is
+//! about `luc doctor`, `top`, `exporter` and `trace`. It is found out by trying: the tracer is
+//! attached for a moment and watches nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use luc_bpf::{Attached, Mode, Settings, Tracer, TracerError};
+use serde::Serialize;
+
+use crate::preconditions::{Check, Need, State};
+use crate::system::System;
+use crate::tracer;
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub struct Watching {
+    /// Whether anything can be traced; None: it cannot be told.
+    pub possible: Option<bool>,
+    /// What cannot be seen, as trace exports name it; None where nothing can be traced.
+    pub unseen: Option<Vec<&'static str>>,
+    /// One check per need.
+    pub checks: Vec<Check>,
+}
+
+impl Watching {
+    /// Tries.
+    pub fn here(system: &dyn System) -> Self {
+        let mut checks = vec![rights(system)];
+        if system.path("/sys") != Path::new("/sys") {
+            checks.push(Check::not(
+                Need::Bpf,
+                State::Unknown,
+                "a tree of files has no kernel that could be asked",
+                "ask on the machine itself",
+            ));
+            return Self {
+                possible: None,
+                unseen: None,
+                checks,
+            };
+        }
+        let tried = Tracer::attach(&Settings::new(Vec::new(), Mode::Timeline));
+        let attached = tried.as_ref().map(Tracer::attached);
+        checks.extend(judge(attached));
+        let words = |it: &Attached| it.unseen().iter().map(|sight| sight.word()).collect();
+        Self {
+            possible: Some(attached.is_ok()),
+            unseen: attached.ok().map(words),
+            checks,
+        }
+    }
+
+    /// The last line about it.
+    pub fn verdict(&self) -> &'static str {
+        match (self.possible, &self.unseen) {
+            (None, _) => "Whether this machine can be watched cannot be told from here.",
+            (Some(true), Some(unseen)) if !unseen.is_empty() => {
+                "This machine can be watched: syncs and commits exactly, and what is seen besides."
+            }
+            (Some(true), _) => "This machine can be watched: all that LUC can see.",
+            (Some(false), _) => {
+                "This machine cannot be watched; where LUC's module is on, that tells a part of it."
+            }
+        }
+    }
+}
+
+fn rights(system: &dyn System) -> Check {
+    let need = Need::TraceRights;
+    if tracer::may_trace(system) {
+        return Check::ok(need, "CAP_SYS_ADMIN, or CAP_BPF and CAP_PERFMON");
+    }
+    Check::not(
+        need,
+        State::Missing,
+        "neither CAP_SYS_ADMIN nor CAP_BPF and CAP_PERFMON",
+        "run luc as root, outside of containers",
+    )
+}
+
+/// What trying says: types, BPF, functions.
+fn judge(tried: Result<&Attached, &TracerError>) -> Vec<Check> {
+    let types = match tried {
+        Err(TracerError::NoBtf) => Check::not(
+            Need::Types,
+            State::Missing,
+            "no /sys/kernel/btf/vmlinux",
+            "boot a kernel with CONFIG_DEBUG_INFO_BTF: every Debian kernel from 6.1 on has it",
+        ),
+        _ => Check::ok(Need::Types, "/sys/kernel/btf/vmlinux"),
+    };
+    let mut checks = vec![types];
+    match tried {
+        Ok(attached) => {
+            let seen = "syncs and commits, by tracepoints";
+            checks.push(Check::ok(Need::Bpf, seen));
+            checks.push(functions(attached));
+        }
+        Err(TracerError::NoBtf) => {}
+        Err(error) => checks.push(Check::not(
+            Need::Bpf,
+            State::Missing,
+            error.to_string(),
+            "nothing can be traced until the kernel allows it",
+        )),
+    }
+    checks
+}
+
+fn functions(attached: &Attached) -> Check {
+    let mut by: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, means) in &attached.hooks {
+        *by.entry(means.to_string()).or_default() += 1;
+    }
+    let mut parts: Vec<String> = by
+        .iter()
+        .map(|(means, count)| format!("{count} by {means}"))
+        .collect();
+    if !attached.sites.is_empty() {
+        parts.push(format!("{} kinds of calls by kprobe", attached.sites.len()));
+    }
+    if parts.is_empty() {
+        parts.push("none".into());
+    }
+    let found = parts.join(", ");
+    let notes = attached.notes();
+    if notes.is_empty() {
+        return Check::ok(Need::Sights, found);
+    }
+    Check::not(Need::Sights, State::Note, found, notes.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use luc_bpf::{HOOKS, Lack, Means};
+
+    #[test]
+    fn what_is_missing_is_said_once() {
+        let lacks = HOOKS[1..].iter().map(|hook| Lack {
+            hook: *hook,
+            why: "there are no kprobes".into(),
+        });
+        let attached = Attached {
+            hooks: vec![(HOOKS[0], Means::Fentry)],
+            lacks: lacks.collect(),
+            ..Attached::default()
+        };
+        let check = functions(&attached);
+        assert_eq!(
+            (check.state, check.found.as_str()),
+            (State::Note, "1 by fentry")
+        );
+        let fix = check.fix.expect("it says what is missing");
+        assert_eq!(fix.matches("there are no kprobes").count(), 1, "{fix}");
+        assert_eq!(fix.matches("the data flush of syncs").count(), 1, "{fix}");
+        assert!(functions(&Attached::default()).fix.is_none());
+    }
+
+    #[test]
+    fn what_failed_is_named() {
+        let states = |tried| -> Vec<(Need, State)> {
+            let checks = judge(tried);
+            checks.iter().map(|it| (it.need, it.state)).collect()
+        };
+        let no_types = states(Err(&TracerError::NoBtf));
+        assert_eq!(no_types, [(Need::Types, State::Missing)]);
+        let denied = TracerError::Denied { why: String::new() };
+        let denied = states(Err(&denied));
+        assert_eq!(denied[1], (Need::Bpf, State::Missing));
+        assert_eq!(states(Ok(&Attached::default())).len(), 3);
+    }
+}
