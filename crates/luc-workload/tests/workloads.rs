@@ -153,6 +153,32 @@ fn lengths_are_known_beforehand_where_time_ends_the_run() {
 }
 
 #[test]
+fn scaling_counts_each_number_of_threads() {
+    let report = run("scaling -t 1,1 --ops 30 --warmup-s 0.01");
+    let Outcome::Scaling(result) = report.outcome else {
+        panic!("wrong workload");
+    };
+    let calls: Vec<_> = result.steps.iter().map(|s| (s.threads, s.calls)).collect();
+    assert_eq!(calls, [(1, 30), (1, 30)]);
+    assert_eq!(result.steps[0].to_one_thread, Some(1.0));
+
+    let report = run("scaling -t 1 --seconds 0.05 --warmup-s 0");
+    assert_eq!(report.elapsed_ns, 50_000_000);
+    let Outcome::Scaling(result) = report.outcome else {
+        panic!("wrong workload");
+    };
+    let step = &result.steps[0];
+    let calls = step.thread_calls_per_s * 0.05;
+    assert!(step.calls > 0 && (calls - step.calls as f64).abs() < 1e-6);
+
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let error = bench("scaling -t 60000", dir.path())
+        .run(&Stop::new())
+        .expect_err("no such machine");
+    assert!(error.to_string().contains("60000 are asked for"), "{error}");
+}
+
+#[test]
 fn bursts_are_exact() {
     let report = run("burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2");
     let Outcome::Burst(result) = report.outcome else {

@@ -232,7 +232,8 @@ impl Formula {
                         "thread_calls_per_s": each, "thread_calls_per_s_min": each, "thread_calls_per_s_max": each,
                         "to_one_thread": 2.0 / f64::from(threads.max(2))})
                 };
-                (json!({"steps": [1, 2, 4, 8].map(step)}), 160_000.0)
+                let steps = [1, 2, 4, 8].map(step);
+                (json!({"steps": steps}), 160_000.0)
             }
             load => real_workload(load, cell.mode, gain(1.26) * jitter, latency),
         };
