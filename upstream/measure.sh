@@ -12,14 +12,17 @@
 # "4ms 1ms 100us delay cost" otherwise), WAYS the ways (all of "stock module hold bpf").
 set -eu
 
-# DISK THREADS: how long to measure and to warm up, seconds.
+# DISK THREADS: how long to measure and to warm up, seconds. Virtual time in which
+# the processor idles costs nearly nothing.
 lengths() {
 	case $1-$2 in
-	4ms:1-64) echo 2.4 0.8 ;;
-	4ms:1-16) echo 4 0.8 ;;
-	4ms:1-*) echo 8 0.8 ;;
-	*-64) echo 1 0.3 ;;
-	*) echo 1.5 0.3 ;;
+	4ms:1-64) echo 1.2 0.8 ;;
+	4ms:1-16) echo 2 0.8 ;;
+	4ms:1-*) echo 4 0.8 ;;
+	1ms:64-64) echo 0.5 0.3 ;;
+	1ms:64-*) echo 1 0.3 ;;
+	*-64) echo 0.3 0.2 ;;
+	*) echo 0.5 0.2 ;;
 	esac
 }
 
@@ -116,7 +119,7 @@ boot() {
 	load=$2
 	set --
 	for way in $ways; do
-		set -- "$@" --disk "$disk:256M$mount"
+		set -- "$@" --disk "$disk$mount"
 	done
 	"$luc" lab run --kernel 7.2-upstream --smp "$smp" --seed "$seed" --memory-mib 3072 \
 		--timeout 3600 "$@" --file "$here/measure.sh:/measure.sh" \

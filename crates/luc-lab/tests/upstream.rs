@@ -91,15 +91,19 @@ fn bpf_programs_compile() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let object = dir.path().join("luc.bpf.o");
+    let objects = ["luc.bpf.o", "stubborn.bpf.o"].map(|name| dir.path().join(name));
     let mut command = Command::new("make");
     command.arg("-C").arg(Path::new(ROOT).join("upstream/bpf"));
     command.arg(format!("CLANG={clang}"));
-    command.arg(format!("OBJECT={}", object.display()));
+    for (variable, object) in ["OBJECT", "STUBBORN"].into_iter().zip(&objects) {
+        command.arg(format!("{variable}={}", object.display()));
+    }
     for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
         command.env_remove(name);
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    assert!(fs::metadata(object).unwrap().len() > 0);
+    for object in objects {
+        assert!(fs::metadata(object).unwrap().len() > 0);
+    }
 }
