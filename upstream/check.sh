@@ -22,7 +22,8 @@ now() {
 
 held_sync() {
 	echo data >"$dir/held"
-	fsync "$dir/held" 2>/dev/null || true
+	# Opens it for reading, so that it may be remounted. Fails if the journal aborts.
+	sync "$dir/held" 2>/dev/null || true
 	now >/tmp/synced
 }
 
@@ -74,7 +75,7 @@ bound() {
 }
 
 mount_again() {
-	mount "/dev/$dev" "$dir" -o max_batch_time=5000000
+	mount "/dev/$dev" "$dir" -o max_batch_time=5000000,errors=remount-ro
 	echo 1 >"/sys/fs/ext4/$dev/journal_hold"
 }
 
@@ -116,7 +117,7 @@ guest() {
 # --- on the host -----------------------------------------------------------
 
 bpftool_files() {
-	program=$(PATH=$PATH:/usr/sbin command -v bpftool)
+	program=${BPFTOOL:-$(PATH=$PATH:/usr/sbin command -v bpftool)}
 	printf -- ' --file %s:/usr/sbin/bpftool' "$program"
 	ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
 		printf -- ' --file %s:%s' "$library" "$library"

@@ -9,19 +9,20 @@
 #   upstream/measure.sh [SMP [SEED]]
 #
 # LUC names the program if it is not in PATH, RUNS what to measure (all of
-# "4ms 1ms 100us delay cost" otherwise), WAYS the ways (all of "stock module hold bpf").
+# "4ms 1ms 100us delay cost" otherwise), WAYS the ways (all of "stock module hold bpf"),
+# BPFTOOL a bpftool of 7.2 or later; earlier ones attach nothing.
 set -eu
 
 # DISK THREADS: how long to measure and to warm up, seconds. Virtual time in which
 # the processor idles costs nearly nothing.
 lengths() {
 	case $1-$2 in
-	4ms:1-64) echo 1.2 0.8 ;;
+	4ms:1-64) echo 2.4 0.8 ;;
 	4ms:1-16) echo 2 0.8 ;;
 	4ms:1-*) echo 4 0.8 ;;
-	1ms:64-64) echo 0.5 0.3 ;;
+	1ms:64-64) echo 1 0.3 ;;
 	1ms:64-*) echo 1 0.3 ;;
-	*-64) echo 0.3 0.2 ;;
+	*-64) echo 0.6 0.2 ;;
 	*) echo 0.5 0.2 ;;
 	esac
 }
@@ -39,7 +40,7 @@ begin() {
 	module) luc on "$dir" >/dev/null ;;
 	hold) switch 1 2048 ;;
 	bpf)
-		mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+		grep -q " /sys/fs/bpf bpf " /proc/mounts || mount -t bpf bpf /sys/fs/bpf
 		bpftool prog loadall /luc.bpf.o /sys/fs/bpf/luc autoattach
 		switch 1 2048
 		;;
@@ -71,7 +72,7 @@ figures() {
 }
 
 bench() {
-	"$@" --json --dir "$dir" >/tmp/report
+	"$@" --json "$dir" >/tmp/report
 	printf '%s %s' "$way" "$label"
 }
 
@@ -79,7 +80,7 @@ creates() {
 	label="create-fsync $disk threads=$1"
 	set -- "$1" $(lengths "$disk" "$1")
 	bench luc bench create-fsync --threads "$1" --seconds "$2" --warmup-s "$3"
-	figures ops_per_s fsync/mean_ns fsync/p99_ns cpu_busy_ns ops fsyncs_per_commit
+	figures ops_per_s fsync/mean_ns fsync/p99_ns fsyncs_per_commit
 	echo
 }
 
@@ -129,7 +130,7 @@ boot() {
 
 # The program and what it is linked with.
 bpftool_files() {
-	program=$(PATH=$PATH:/usr/sbin command -v bpftool)
+	program=${BPFTOOL:-$(PATH=$PATH:/usr/sbin command -v bpftool)}
 	printf -- ' --file %s:/usr/sbin/bpftool' "$program"
 	ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
 		printf -- ' --file %s:%s' "$library" "$library"
