@@ -9,8 +9,9 @@
 #   upstream/measure.sh [SMP [SEED]]
 #
 # LUC names the program if it is not in PATH, RUNS what to measure (all of
-# "4ms 1ms 100us delay cost" otherwise), WAYS the ways (all of "stock module hold bpf"),
-# BPFTOOL a bpftool of 7.2 or later; earlier ones attach nothing.
+# "4ms 1ms 100us delay cost" otherwise), WAYS the ways (otherwise "stock module hold
+# bpf"; there is "copies", too: patch 2 alone), BPFTOOL a bpftool of 7.2 or later, as
+# earlier ones attach nothing.
 set -eu
 
 # DISK THREADS: how long to measure and to warm up, seconds. Virtual time in which
@@ -38,6 +39,7 @@ switch() {
 begin() {
 	case $way in
 	module) luc on "$dir" >/dev/null ;;
+	copies) switch 0 2048 ;;
 	hold) switch 1 2048 ;;
 	bpf)
 		grep -q " /sys/fs/bpf bpf " /proc/mounts || mount -t bpf bpf /sys/fs/bpf
@@ -50,7 +52,7 @@ begin() {
 end() {
 	case $way in
 	module) luc off "$dir" >/dev/null ;;
-	hold) switch 0 0 ;;
+	copies | hold) switch 0 0 ;;
 	bpf)
 		switch 0 0
 		[ -z "${VERBOSE:-}" ] || bpftool map dump name journals
