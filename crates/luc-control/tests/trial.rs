@@ -350,8 +350,7 @@ impl Loops {
         self.bursts.calls += calls;
         let hold_ns = if held { self.hold_ns } else { 0 };
         self.bursts.journal.now_ns += hold_ns;
-        self.bursts
-            .step(Step::Close, self.input(calls, wait_ns, 0));
+        self.bursts.step(Step::Close, self.input(calls, wait_ns, 0));
         self.bursts.journal.now_ns += period_ns - hold_ns;
         held
     }

@@ -1,7 +1,8 @@
-//! Kernels with the kernel's own checks switched on, built from a source
-//! package of the distribution, in the cache, once for each version and
-//! configuration. They find what a stock kernel does not show: memory used
-//! after it was freed, locks taken in a wrong order, data races, leaks.
+//! Kernels built from a source package of the distribution, in the cache, once
+//! for each version, configuration and set of patches. Most have the kernel's own
+//! checks switched on and find what a stock kernel does not show: memory used
+//! after it was freed, locks taken in a wrong order, data races, leaks. One has
+//! the patches of upstream/ and is made for measuring them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,11 +19,30 @@ use crate::log;
 use crate::module::in_path;
 use crate::progress::Progress;
 
+/// A patch of upstream/: its name and its text.
+macro_rules! patch {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../upstream/", $name)))
+    };
+}
+
 /// Parts of configurations, by the names that the list of kernels uses.
-const CONFIGS: [(&str, &str); 3] = [
+const CONFIGS: [(&str, &str); 4] = [
     ("kernel", include_str!("../../../lab/debug/kernel.config")),
     ("kasan", include_str!("../../../lab/debug/kasan.config")),
     ("kcsan", include_str!("../../../lab/debug/kcsan.config")),
+    (
+        "upstream",
+        include_str!("../../../lab/debug/upstream.config"),
+    ),
+];
+/// Sets of patches by the folder they lie in, in the order they apply.
+const PATCHES: [(&str, &[(&str, &str)]); 1] = [("upstream", &UPSTREAM)];
+const UPSTREAM: [(&str, &str); 4] = [
+    patch!("0001-jbd2-add-a-tracepoint-for-waits-on-shadowed-buffers.patch"),
+    patch!("0002-jbd2-ext4-journal-copies-of-contended-metadata.patch"),
+    patch!("0003-jbd2-ext4-let-commits-wait-for-returning-sync-calls.patch"),
+    patch!("0004-jbd2-let-BPF-decide-when-commits-start.patch"),
 ];
 /// Programs of a kernel build that are no part of build-essential, with their
 /// packages.
@@ -80,10 +100,7 @@ pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> R
     if let Ok(tree) = find(cache, spec) {
         return Ok(tree);
     }
-    for (program, package) in TOOLS
-        .into_iter()
-        .chain([(spec.compiler.as_str(), spec.compiler.as_str())])
-    {
+    for (program, package) in wanted.tools(&spec.compiler) {
         if !in_path(program) {
             return Err(LabError::MissingTool {
                 program: program.to_owned(),
@@ -102,6 +119,7 @@ pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> R
             package.version
         ));
         unpack(&archive, &package, root)?;
+        apply(wanted.patches, &root.join("linux"))?;
         let mut make = Make {
             sources: &root.join("linux"),
             compiler: &spec.compiler,
@@ -133,6 +151,7 @@ struct Wanted<'a> {
     source: &'a str,
     version: &'a str,
     config: String,
+    patches: &'static [(&'static str, &'static str)],
     digest: String,
 }
 
@@ -145,8 +164,13 @@ impl<'a> Wanted<'a> {
             ));
         };
         let config = config(&spec.config)?;
+        let patches = patches(&spec.patches)?;
         let mut hash = Sha256::new();
-        for text in [source, &spec.compiler, &config] {
+        let texts = [source.as_str(), &spec.compiler, &config];
+        for text in texts
+            .into_iter()
+            .chain(patches.iter().map(|(_, text)| *text))
+        {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         }
@@ -157,8 +181,19 @@ impl<'a> Wanted<'a> {
             source,
             version: spec.verified.as_deref().unwrap_or("newest"),
             config,
+            patches,
             digest: digest.collect(),
         })
+    }
+
+    /// Programs that the build calls, with their packages.
+    fn tools<'b>(&self, compiler: &'b str) -> impl Iterator<Item = (&'b str, &'b str)> {
+        let types = self.config.contains("CONFIG_DEBUG_INFO_BTF=y");
+        TOOLS
+            .into_iter()
+            .chain([(compiler, compiler)])
+            .chain(types.then_some(("pahole", "dwarves")))
+            .chain((!self.patches.is_empty()).then_some(("patch", "patch")))
     }
 
     fn key(&self, version: &str) -> String {
@@ -180,6 +215,38 @@ fn config(names: &[String]) -> Result<String> {
             .ok_or_else(|| LabError::KernelList(format!("there is no lab/debug/{name}.config")))
     };
     names.iter().map(text).collect()
+}
+
+/// The set of patches of that name; none has no name.
+fn patches(name: &str) -> Result<&'static [(&'static str, &'static str)]> {
+    if name.is_empty() {
+        return Ok(&[]);
+    }
+    PATCHES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, patches)| *patches)
+        .ok_or_else(|| LabError::KernelList(format!("there are no patches named {name}")))
+}
+
+/// Applies patches to sources. One that fits elsewhere than where it was made for
+/// is applied; one that fits nowhere is an error, and so is half of one.
+fn apply(patches: &[(&str, &str)], sources: &Path) -> Result<()> {
+    for (name, text) in patches {
+        let file = sources.join(name);
+        write_atomic(&file, text.as_bytes())?;
+        let mut command = Command::new("patch");
+        command.args([
+            "--strip=1",
+            "--silent",
+            "--force",
+            "--no-backup-if-mismatch",
+        ]);
+        command.arg("--directory").arg(sources);
+        command.arg("--input").arg(&file);
+        capture(&mut command, "patch")?;
+    }
+    Ok(())
 }
 
 /// Unpacks the package and the archive inside it to `root/linux`.

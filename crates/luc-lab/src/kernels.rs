@@ -39,6 +39,9 @@ pub struct KernelSpec {
     /// Parts of its configuration: names of files in lab/debug.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<String>,
+    /// Patches of its sources: a folder of the repository, such as upstream.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub patches: String,
     /// What is always on its command line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cmdline: String,
@@ -130,7 +133,9 @@ impl KernelList {
             let own = packages.iter().all(|package| package.is_empty())
                 && kernel.source.is_some()
                 && !kernel.config.is_empty();
-            if !own && (!stock || kernel.source.is_some() || !kernel.config.is_empty()) {
+            let built =
+                kernel.source.is_some() || !kernel.config.is_empty() || !kernel.patches.is_empty();
+            if !own && (!stock || built) {
                 return bad("either image and headers, or source and config");
             }
             if kernel.verified.is_some() != kernel.release.is_some() {
@@ -176,6 +181,7 @@ mod tests {
             "7.3",
             "6.12-debug",
             "6.12-races",
+            "7.2-upstream",
         ] {
             list.get(name).unwrap();
         }

@@ -76,14 +76,16 @@ pub enum Verb {
     #[command(after_help = "Examples:\n\
         \x20 luc lab build --kernel 7.2")]
     Build(BuildArgs),
-    /// Build a kernel that checks itself: locks, memory, leaks, data races
+    /// Build a kernel: one that checks itself, or one with the patches of upstream/
     ///
-    /// Takes the sources from the distribution's package and a quarter of an
-    /// hour on two processors, once; the result stays beside the kernels that
-    /// the lab has downloaded. `luc lab list` shows which kernels these are.
+    /// Checks are of locks, memory, leaks and data races. 7.2-upstream has none of
+    /// them: it is for measuring what LUC would be as a part of the kernel. Takes the
+    /// sources from the distribution's package and a quarter of an hour on two
+    /// processors, once; the result stays beside the kernels that the lab has
+    /// downloaded. `luc lab list` shows which kernels these are.
     #[command(after_help = "Examples:\n\
         \x20 luc lab debug-kernel\n\
-        \x20 luc lab debug-kernel 6.12-races")]
+        \x20 luc lab debug-kernel 7.2-upstream")]
     DebugKernel(DebugKernelArgs),
     /// Remove what the lab has downloaded and built
     #[command(after_help = "Examples:\n\

@@ -10,6 +10,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::draw::draw;
 use super::state::{Action, Event, Key, Sort, State};
 use super::{terminal, text};
+use crate::means::ByMeans;
 use crate::sample::{ProcessSample, Snapshot, sample_of};
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 50), (40, 10), (20, 5)];
