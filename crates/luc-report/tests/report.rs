@@ -126,6 +126,30 @@ fn real_disks_stand_beside_flat_ones() {
 }
 
 #[test]
+fn many_processors_are_measured_only_if_asked_for() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let all = luc_report::matrix::plan(&matrix_args(dir.path(), "--kernels 6.12"));
+    assert!(all.iter().all(|job| job.virtual_time));
+    let args = matrix_args(dir.path(), "--kernels 6.12 --only scaling --repeats 2");
+    let plan = luc_report::matrix::plan(&args);
+    assert!(plan.len() == 1 && !plan[0].virtual_time && plan[0].vcpus == 8);
+    let outcome = luc_report::matrix(&args, &formula(0.0), &Quiet).expect("rendered");
+    let [section] = outcome.document.sections.as_slice() else {
+        panic!("one section");
+    };
+    let rows = section.table.groups.iter().flatten();
+    let rows: Vec<String> = rows
+        .map(|row| {
+            let texts: Vec<_> = row.iter().map(|cell| cell.text.as_str()).collect();
+            texts.join("|")
+        })
+        .collect();
+    assert_eq!(rows.len(), 4);
+    assert!(rows[2].starts_with("6.12, 8 CPUs|4|"), "{}", rows[2]);
+    assert!(rows[2].ends_with("|0.50|1.00|0.98"), "{}", rows[2]);
+}
+
+#[test]
 fn the_best_cell_is_judged_once_and_only_where_there_is_one() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let words = "--kernels 6.12 --smp 1 --only workloads --repeats 1";

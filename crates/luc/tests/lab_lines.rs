@@ -155,7 +155,7 @@ fn output(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Lines like `	s64 name[3] __attribute__((...)); /* 64 24 */`.
+/// Lines like ` s64 name[3] __attribute__((...)); /* 64 24 */`.
 fn members(text: &str) -> Vec<Item> {
     let member = |line: &str| {
         let (declaration, comment) = line.split_once("; ")?;
