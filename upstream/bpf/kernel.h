@@ -50,6 +50,7 @@ struct journal_s {
 	struct block_device *j_fs_dev;
 	unsigned long long j_average_commit_time;
 	unsigned int j_hold, j_copyout_max;
+	atomic_t j_sync_missing[2];
 };
 
 struct jbd2_hold {

@@ -260,7 +260,9 @@ int BPF_PROG(luc_start_commit, struct journal_s *journal, struct transaction_s *
 	key = key_of(transaction->t_tid);
 	j->commits++;
 	if (j->passed != key) {
-		sense(j, journal, transaction, transaction->t_sync_waiters.counter, 0);
+		sense(j, journal, transaction, transaction->t_sync_waiters.counter,
+		      journal->j_sync_missing[0].counter +
+		      journal->j_sync_missing[1].counter);
 		if (j->asked != key) {
 			/* jbd2 found something that cannot wait, and did not ask. */
 			j->b.in.urgent = 1;
