@@ -117,6 +117,8 @@ need pkg-config pkg-config
 if [ "${1:-}" = --kernel ]; then
 	need flex flex
 	need bison bison
+	need pahole dwarves
+	need patch patch
 fi
 if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
 
