@@ -22,10 +22,7 @@ use crate::progress::Progress;
 /// A patch of upstream/: its name and its text.
 macro_rules! patch {
     ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../../../upstream/", $name)),
-        )
+        ($name, include_str!(concat!("../../../upstream/", $name)))
     };
 }
 
@@ -170,7 +167,10 @@ impl<'a> Wanted<'a> {
         let patches = patches(&spec.patches)?;
         let mut hash = Sha256::new();
         let texts = [source.as_str(), &spec.compiler, &config];
-        for text in texts.into_iter().chain(patches.iter().map(|(_, text)| *text)) {
+        for text in texts
+            .into_iter()
+            .chain(patches.iter().map(|(_, text)| *text))
+        {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         }
@@ -236,7 +236,12 @@ fn apply(patches: &[(&str, &str)], sources: &Path) -> Result<()> {
         let file = sources.join(name);
         write_atomic(&file, text.as_bytes())?;
         let mut command = Command::new("patch");
-        command.args(["--strip=1", "--silent", "--force", "--no-backup-if-mismatch"]);
+        command.args([
+            "--strip=1",
+            "--silent",
+            "--force",
+            "--no-backup-if-mismatch",
+        ]);
         command.arg("--directory").arg(sources);
         command.arg("--input").arg(&file);
         capture(&mut command, "patch")?;
@@ -439,6 +444,29 @@ mod tests {
         spec.config.push("no-such".into());
         let error = find(&cache, &spec).unwrap_err().to_string();
         assert!(error.contains("no-such.config"), "{error}");
+    }
+
+    #[test]
+    fn patches_are_part_of_the_key_and_apply_once() {
+        let list = KernelList::builtin().unwrap();
+        let mut spec = list.get("7.2-upstream").unwrap().clone();
+        let patched = Wanted::of(&spec).unwrap();
+        assert_eq!(patched.patches.len(), 4);
+        let tools: Vec<_> = patched.tools("cc").map(|(program, _)| program).collect();
+        assert!(tools.contains(&"patch") && tools.contains(&"pahole"));
+        let digest = patched.digest;
+        spec.patches.clear();
+        let plain = Wanted::of(&spec).unwrap();
+        assert!(plain.patches.is_empty() && plain.digest != digest);
+        spec.patches = "no-such".into();
+        assert!(Wanted::of(&spec).is_err());
+
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), "old\n").unwrap();
+        let patch = [("p.patch", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n")];
+        apply(&patch, dir.path()).unwrap();
+        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"new\n");
+        assert!(apply(&patch, dir.path()).is_err(), "a second time");
     }
 
     #[test]

@@ -133,9 +133,8 @@ impl KernelList {
             let own = packages.iter().all(|package| package.is_empty())
                 && kernel.source.is_some()
                 && !kernel.config.is_empty();
-            let built = kernel.source.is_some()
-                || !kernel.config.is_empty()
-                || !kernel.patches.is_empty();
+            let built =
+                kernel.source.is_some() || !kernel.config.is_empty() || !kernel.patches.is_empty();
             if !own && (!stock || built) {
                 return bad("either image and headers, or source and config");
             }
