@@ -118,6 +118,8 @@ need pahole dwarves
 if [ "${1:-}" = --kernel ]; then
 	need flex flex
 	need bison bison
+	need pahole dwarves
+	need patch patch
 fi
 if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
 

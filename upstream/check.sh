@@ -5,7 +5,8 @@
 # for ever, and the journal's max_batch_time is 5 s. A file is synced, so that its
 # commit is held, and half a second later comes what cannot wait. Prints, for each,
 # after how many hundredths of a second it was done; more than 100 is a failure, and
-# so is a file system that is not sound afterwards.
+# so is a file system that is not sound afterwards. Then, without that program, the
+# same under load.
 #
 #   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/check.sh
@@ -90,6 +91,22 @@ sound() {
 	fi
 }
 
+# The rules of jbd2 itself, with few copies, while all that cannot wait comes.
+under_load() {
+	mount_again
+	echo 64 >"/sys/fs/ext4/$dev/journal_copyout_max"
+	luc bench create-fsync --threads 16 --seconds 0.6 --warmup-s 0 "$dir" >/dev/null &
+	luc bench write-delay --writers 16 --seconds 0.6 --warmup-s 0 "$dir" >/dev/null &
+	sleep 0.3
+	sync
+	thaw
+	echo 0 >"/sys/fs/ext4/$dev/journal_hold"
+	sleep 0.1
+	echo 1 >"/sys/fs/ext4/$dev/journal_hold"
+	mount -o remount,commit=3 "$dir"
+	wait
+}
+
 guest() {
 	failed=0
 	dir=/mnt/0
@@ -111,6 +128,11 @@ guest() {
 	e2fsck -fy "/dev/$dev" >/dev/null 2>&1 || true
 	mount_again
 	sound "after an abort"
+	rm -r /sys/fs/bpf/stubborn
+	for round in 1 2 3; do
+		under_load
+		sound "after load, round $round"
+	done
 	return $failed
 }
 

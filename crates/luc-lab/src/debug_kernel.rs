@@ -447,6 +447,29 @@ mod tests {
     }
 
     #[test]
+    fn patches_are_part_of_the_key_and_apply_once() {
+        let list = KernelList::builtin().unwrap();
+        let mut spec = list.get("7.2-upstream").unwrap().clone();
+        let patched = Wanted::of(&spec).unwrap();
+        assert_eq!(patched.patches.len(), 4);
+        let tools: Vec<_> = patched.tools("cc").map(|(program, _)| program).collect();
+        assert!(tools.contains(&"patch") && tools.contains(&"pahole"));
+        let digest = patched.digest;
+        spec.patches.clear();
+        let plain = Wanted::of(&spec).unwrap();
+        assert!(plain.patches.is_empty() && plain.digest != digest);
+        spec.patches = "no-such".into();
+        assert!(Wanted::of(&spec).is_err());
+
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), "old\n").unwrap();
+        let patch = [("p.patch", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n")];
+        apply(&patch, dir.path()).unwrap();
+        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"new\n");
+        assert!(apply(&patch, dir.path()).is_err(), "a second time");
+    }
+
+    #[test]
     fn stock_kernels_are_not_built() {
         let list = KernelList::builtin().unwrap();
         let dir = tempfile::tempdir().unwrap();
