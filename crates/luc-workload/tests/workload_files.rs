@@ -118,7 +118,8 @@ fn all_stock_personalities_run() {
     for (name, overrides) in [
         ("varmail", vec![("nthreads", "4")]),
         ("webserver", vec![("nthreads", "8")]),
-        ("fileserver", vec![("nthreads", "4"), ("nfiles", "200")]),
+        // A removal that meets an open file is passed over, so their number grows a little.
+        ("fileserver", vec![("nthreads", "4"), ("nfiles", "400")]),
         ("shared-files", vec![("nthreads", "4")]),
         (
             "oltp",

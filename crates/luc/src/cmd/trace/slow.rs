@@ -147,6 +147,7 @@ mod tests {
             end_ns: begin_ns + took_ns,
             object: inode,
             pid: 7,
+            tgid: 7,
             tid: 5,
             done_tid: 3,
             ..Span::default()
