@@ -149,9 +149,18 @@ impl Said<'_> {
         }
     }
 
-    /// Each verb says no, in one line with a reason.
+    /// Each verb says no, in one line with a reason. The exporter goes on, and has no numbers.
     fn refuses(&self) -> Outcome {
-        for (verb, _) in VERBS {
+        let page = self.text("exporter.out")?;
+        let code = self.code("exporter")?;
+        let blind = page.contains("luc_tracer_attached 0\n") && !page.contains("luc_syncs_total");
+        self.check(
+            code == 0 && blind,
+            &format!("exporter: exit {code}: {page}"),
+        )?;
+        let said = self.text("exporter.err")?;
+        self.check(said.lines().count() == 1, &format!("exporter: {said}"))?;
+        for (verb, _) in VERBS.into_iter().filter(|(verb, _)| *verb != "exporter") {
             let code = self.code(verb)?;
             self.check([3, 24].contains(&code), &format!("{verb}: exit {code}"))?;
             let said = self.text(&format!("{verb}.err"))?;
