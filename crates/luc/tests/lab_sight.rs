@@ -159,7 +159,10 @@ impl Said<'_> {
             &format!("exporter: exit {code}: {page}"),
         )?;
         let said = self.text("exporter.err")?;
-        self.check(said.lines().count() == 1, &format!("exporter: {said}"))?;
+        let reasons = said
+            .lines()
+            .filter(|line| line.contains(": nothing is traced: "));
+        self.check(reasons.count() == 1, &format!("exporter: {said}"))?;
         for (verb, _) in VERBS.into_iter().filter(|(verb, _)| *verb != "exporter") {
             let code = self.code(verb)?;
             self.check([3, 24].contains(&code), &format!("{verb}: exit {code}"))?;

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use lab_support::{Job, Outcome, Test, Trouble, fail, guest, module, root, run_jobs, test};
 
 /// Folders that a build of the program needs, beside the files at the top.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     ".cargo",
     "abi",
     "bpf",
@@ -22,6 +22,7 @@ const FOLDERS: [&str; 9] = [
     "lab",
     "workloads",
     "fuzz",
+    "upstream",
 ];
 
 fn main() -> ExitCode {
