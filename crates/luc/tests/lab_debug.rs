@@ -76,7 +76,7 @@ const BROKEN: [Broken; 5] = [
         name: "leaks",
         what: "what belonged to a file system is not freed",
         kernel: CHECKED,
-        change: ("kmod/fs.c", "	kvfree(fs);\n", ""),
+        change: ("kmod/fs.c", "	kvfree(fs);\n}\n", "}\n"),
         seen_as: "suspected memory leaks",
     },
     Broken {

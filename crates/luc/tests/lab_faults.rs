@@ -70,8 +70,8 @@ fn attach(kernel: &str) -> Outcome {
     spec.cpu_mips = 250.0;
     let poisoned: Replacement = (
         "kmod/fs.c",
-        "\tkvfree(fs);\n",
-        "\tmemset(fs, 0x6b, sizeof(*fs));\n\tkvfree(fs);\n",
+        "\tkvfree(fs);\n}\n",
+        "\tmemset(fs, 0x6b, sizeof(*fs));\n\tkvfree(fs);\n}\n",
     );
     let untested: Replacement = (
         "kmod/layout.c",
