@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <linux/btf.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -24,10 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "btf.h"
 
 static void die(const char *what)
 {
@@ -38,76 +38,6 @@ static void die(const char *what)
 static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
 {
 	return (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
-}
-
-/* Bytes that follow the head of a type. */
-static size_t tail_of(const struct btf_type *type)
-{
-	size_t n = BTF_INFO_VLEN(type->info);
-
-	switch (BTF_INFO_KIND(type->info)) {
-	case BTF_KIND_INT:
-	case BTF_KIND_VAR:
-	case BTF_KIND_DECL_TAG:
-		return sizeof(uint32_t);
-	case BTF_KIND_ARRAY:
-		return sizeof(struct btf_array);
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return n * sizeof(struct btf_member);
-	case BTF_KIND_ENUM:
-		return n * sizeof(struct btf_enum);
-	case BTF_KIND_ENUM64:
-		return n * sizeof(struct btf_enum64);
-	case BTF_KIND_FUNC_PROTO:
-		return n * sizeof(struct btf_param);
-	case BTF_KIND_DATASEC:
-		return n * sizeof(struct btf_var_secinfo);
-	default:
-		return 0;
-	}
-}
-
-/* Number of a function's type; types count from 1. */
-static uint32_t find_function(const char *name)
-{
-	int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
-	const struct btf_header *head;
-	const char *types, *strings, *end;
-	struct stat st;
-	size_t done = 0, size;
-	uint32_t id = 1;
-	char *data;
-
-	if (fd < 0 || fstat(fd, &st))
-		die("types");
-	size = (size_t)st.st_size;
-	data = malloc(size);
-	if (!data)
-		die("malloc");
-	while (done < size) {
-		ssize_t n = read(fd, data + done, size - done);
-
-		if (n <= 0)
-			die("types");
-		done += (size_t)n;
-	}
-	close(fd);
-	head = (const void *)data;
-	types = data + head->hdr_len + head->type_off;
-	strings = data + head->hdr_len + head->str_off;
-	end = types + head->type_len;
-	for (; types < end; id++) {
-		const struct btf_type *type = (const void *)types;
-
-		if (BTF_INFO_KIND(type->info) == BTF_KIND_FUNC &&
-		    !strcmp(strings + type->name_off, name))
-			return id;
-		types += sizeof(*type) + tail_of(type);
-	}
-	errno = ENOENT;
-	die(name);
-	return 0;
 }
 
 #define LOAD(size, to, from, at) \
@@ -149,8 +79,11 @@ static void refuse_fentry(void)
 		.log_level = 1,
 	};
 	union bpf_attr attach = { 0 };
-	int program = bpf(BPF_PROG_LOAD, &attr);
+	int program;
 
+	if (!attr.attach_btf_id)
+		die("types");
+	program = bpf(BPF_PROG_LOAD, &attr);
 	if (program < 0) {
 		fputs(log, stderr);
 		die("load");

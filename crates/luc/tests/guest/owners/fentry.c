@@ -9,16 +9,15 @@
  * ran. Raw system calls, because the guest has no libbpf.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/bpf.h>
-#include <linux/btf.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../btf.h"
 
 static void die(const char *what)
 {
@@ -29,84 +28,6 @@ static void die(const char *what)
 static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
 {
 	return (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
-}
-
-/* The kernel's type information, whole. */
-static char *read_btf(size_t *size)
-{
-	const char *path = "/sys/kernel/btf/vmlinux";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	size_t done = 0;
-	char *data;
-
-	if (fd < 0 || fstat(fd, &st))
-		die(path);
-	*size = (size_t)st.st_size;
-	data = malloc(*size);
-	if (!data)
-		die("malloc");
-	while (done < *size) {
-		ssize_t n = read(fd, data + done, *size - done);
-
-		if (n <= 0)
-			die(path);
-		done += (size_t)n;
-	}
-	close(fd);
-	return data;
-}
-
-/* Bytes that follow the head of a type. */
-static size_t tail_of(const struct btf_type *type)
-{
-	size_t n = BTF_INFO_VLEN(type->info);
-
-	switch (BTF_INFO_KIND(type->info)) {
-	case BTF_KIND_INT:
-	case BTF_KIND_VAR:
-	case BTF_KIND_DECL_TAG:
-		return sizeof(uint32_t);
-	case BTF_KIND_ARRAY:
-		return sizeof(struct btf_array);
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return n * sizeof(struct btf_member);
-	case BTF_KIND_ENUM:
-		return n * sizeof(struct btf_enum);
-	case BTF_KIND_ENUM64:
-		return n * sizeof(struct btf_enum64);
-	case BTF_KIND_FUNC_PROTO:
-		return n * sizeof(struct btf_param);
-	case BTF_KIND_DATASEC:
-		return n * sizeof(struct btf_var_secinfo);
-	default:
-		return 0;
-	}
-}
-
-/* Number of the function's type; types count from 1. 0 if there is none. */
-static uint32_t find_function(const char *name)
-{
-	size_t size;
-	const char *data = read_btf(&size);
-	const struct btf_header *head = (const void *)data;
-	const char *types = data + head->hdr_len + head->type_off;
-	const char *strings = data + head->hdr_len + head->str_off;
-	const char *end = types + head->type_len;
-	uint32_t id = 1;
-
-	if (size < sizeof(*head) || head->magic != BTF_MAGIC || end > data + size)
-		return 0;
-	for (; types < end; id++) {
-		const struct btf_type *type = (const void *)types;
-
-		if (BTF_INFO_KIND(type->info) == BTF_KIND_FUNC &&
-		    !strcmp(strings + type->name_off, name))
-			return id;
-		types += sizeof(*type) + tail_of(type);
-	}
-	return 0;
 }
 
 /* A program that returns 0, for the entry of the function with this type. */
@@ -167,6 +88,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	function = find_function(argv[1]);
+	if (!function && errno != ESRCH)
+		die(LUC_BTF);
 	if (!function) {
 		printf("%s: not in the kernel's type information\n", argv[1]);
 		return 1;
