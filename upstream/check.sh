@@ -138,16 +138,9 @@ guest() {
 
 # --- on the host -----------------------------------------------------------
 
-bpftool_files() {
-	program=${BPFTOOL:-$(PATH=$PATH:/usr/sbin command -v bpftool)}
-	printf -- ' --file %s:/usr/sbin/bpftool' "$program"
-	ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
-		printf -- ' --file %s:%s' "$library" "$library"
-	done
-}
-
 host() {
 	here=$(dirname "$0")
+	. "$here/bpftool.sh"
 	"${LUC:-luc}" lab run --kernel 7.2-upstream --no-module --smp "${1:-2}" \
 		--disk 1ms:64:mount=max_batch_time=5000000,errors=remount-ro \
 		--allow-log EXT4-fs --allow-log JBD2 --allow-log Aborting \

@@ -130,19 +130,11 @@ boot() {
 		-- sh /measure.sh guest "$disk" "$load" $ways
 }
 
-# The program and what it is linked with.
-bpftool_files() {
-	program=${BPFTOOL:-$(PATH=$PATH:/usr/sbin command -v bpftool)}
-	printf -- ' --file %s:/usr/sbin/bpftool' "$program"
-	ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
-		printf -- ' --file %s:%s' "$library" "$library"
-	done
-}
-
 host() {
 	smp=${1:-1}
 	seed=${2:-1}
 	here=$(dirname "$0")
+	. "$here/bpftool.sh"
 	luc=${LUC:-luc}
 	ways=${WAYS:-stock module hold bpf}
 	echo "# 7.2-upstream, $smp virtual processors, seed $seed"
