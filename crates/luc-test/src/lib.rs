@@ -11,6 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
 /// Whether a test may be skipped here.
 pub fn may_skip() -> bool {
     std::env::var_os("CI").is_none()
@@ -45,6 +48,21 @@ fn tell(line: &str) {
             .and_then(|mut file| file.write_all(line.as_bytes()))
             .unwrap_or_else(|error| panic!("cannot note a skip in {}: {error}", path.display()));
     }
+}
+
+/// A terminal of its own: the end with the keyboard, and the end that programs are given. No
+/// process is controlled by it yet.
+///
+/// # Panics
+/// When the kernel has none.
+pub fn terminal() -> (File, File) {
+    let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&keyboard).expect("granted");
+    unlockpt(&keyboard).expect("unlocked");
+    let name = ptsname(&keyboard, Vec::new()).expect("a name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let program = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("opened");
+    (File::from(keyboard), File::from(program))
 }
 
 /// Runs `body` with a small file system of memory, mounted with `options`, at a path; skips

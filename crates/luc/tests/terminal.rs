@@ -15,7 +15,6 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, kill_process, setrlimit, waitpid,
 };
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// Longest wait for anything; a loaded machine is slow.
@@ -53,13 +52,7 @@ impl View {
     fn of(command: impl FnOnce(&Pretended) -> Command) -> Self {
         let machine = Pretended::new();
         machine.run(&["on", "/srv/data"]);
-        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&keyboard).expect("granted");
-        unlockpt(&keyboard).expect("unlocked");
-        let name = ptsname(&keyboard, Vec::new()).expect("a name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY;
-        let terminal = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("opened");
-        let terminal = File::from(terminal);
+        let (keyboard, terminal) = luc_test::terminal();
         let size = Winsize {
             ws_row: 24,
             ws_col: 80,
@@ -75,7 +68,6 @@ impl View {
             .stderr(end())
             .spawn()
             .expect("the program runs");
-        let keyboard = File::from(keyboard);
         let mut screen = keyboard.try_clone().expect("another end");
         let (send, pieces) = channel();
         std::thread::spawn(move || {

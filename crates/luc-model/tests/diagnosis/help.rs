@@ -4,7 +4,7 @@ use crate::common::{DEV, Little, MS};
 use crate::{facts, judge};
 use luc_control::{Dev, Reason};
 use luc_model::diagnosis::{Facts, Level, Luc, VerdictKind, diagnose, render};
-use luc_trace::{Event, Record, SpanKind, Trace};
+use luc_trace::{Event, Record, Span, SpanKind, Trace};
 
 /// Two convoys of the default simulator become one commit: almost twice as fast.
 #[test]
@@ -144,16 +144,21 @@ fn luc_at_work_is_seen() {
     }
 }
 
-#[test]
-fn a_gain_without_the_commits_is_doubted() {
+/// Half of the syncs have no commit, and pass unchanged in the replay.
+pub(crate) fn half_committed() -> Vec<Span> {
     let mut spans = Little {
         threads: 1,
         rounds: 1500,
         ..Little::default()
     }
     .spans();
-    // Half of the syncs have no commit, and pass unchanged in the replay.
     spans.retain(|span| span.kind != SpanKind::Commit || span.tid % 2 == 0);
+    spans
+}
+
+#[test]
+fn a_gain_without_the_commits_is_doubted() {
+    let spans = half_committed();
     let got = diagnose(&Trace::of(spans), DEV, &facts());
     let gain = got.gain.as_ref().expect("it has commits");
     assert!(!gain.trusted && !gain.doubts.is_empty(), "{gain:?}");

@@ -1,11 +1,12 @@
 //! What cannot be seen is never taken for nothing.
 
 use crate::common::{DEV, Little, MS};
+use crate::help::half_committed;
 use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_model::diagnosis::{Diagnosis, Facts, Help, Level, VerdictKind, diagnose, render};
 use luc_model::{Observed, Quantities};
-use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
+use luc_trace::{Sight, Span, Trace, Unseen};
 
 /// The same as a tracer records it that cannot see some things.
 fn blind(trace: &Trace, unseen: &[Sight]) -> Trace {
@@ -121,13 +122,7 @@ fn luc_is_not_advised_where_it_cannot_run() {
 /// A caveat that speaks against the gain is not told again under the confidence.
 #[test]
 fn caveats_stand_once() {
-    let mut spans = Little {
-        threads: 1,
-        rounds: 1500,
-        ..Little::default()
-    }
-    .spans();
-    spans.retain(|span| span.kind != SpanKind::Commit || span.tid % 2 == 0);
+    let spans = half_committed();
     let trace = Trace {
         spans_lost: spans.len() as u64,
         ..Trace::of(spans)

@@ -8,9 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use luc_workload::Stop;
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::during;
 use crate::Context;
@@ -89,13 +87,7 @@ const IN_ORDER: &str = "interrupted\nin order\nexit status: 3";
 
 #[test]
 fn a_terminal_interrupts_the_command_once() {
-    let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&keyboard).expect("granted");
-    unlockpt(&keyboard).expect("unlocked");
-    let name = ptsname(&keyboard, Vec::new()).expect("a name");
-    let flags = OFlags::RDWR | OFlags::NOCTTY;
-    let terminal = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("opened");
-    let mut keyboard = fs::File::from(keyboard);
+    let (mut keyboard, terminal) = luc_test::terminal();
     let start = |dir: &Path| {
         luc(&["setsid", "--ctty", "--wait"], dir)
             .stdin(terminal)
