@@ -61,7 +61,7 @@ pub enum TracerError {
     },
 }
 
-/// What the system said without its number, which tells a person nothing that the words do not.
+/// The system's words without its error number: the number adds nothing for a person.
 fn plain(text: &str) -> String {
     let Some((words, rest)) = text.split_once(" (os error ") else {
         return text.to_owned();

@@ -47,7 +47,7 @@ pub struct Hook {
     pub end: bool,
     /// Not needed where only counts are wanted.
     pub timeline_only: bool,
-    /// What is not seen without it.
+    /// The kind of events that is not seen without it.
     pub sight: Sight,
     /// Not needed where the calls that begin and end these waits can be had.
     pub stands_in: Option<Wait>,

@@ -104,7 +104,7 @@ impl Wanted {
         for means in [Means::Fentry, Means::Kprobe] {
             let of_means = self.ways.iter().filter(|(_, by, _)| *by == means);
             let ways: Vec<Way> = of_means.copied().collect();
-            // What failed as a whole needs no second trial.
+            // A set that failed as a whole needs no second trial.
             let rest = self.sites || ways.len() < self.ways.len();
             if rest && takes(&Self::ways(ways.clone())).is_ok() {
                 fitting.ways.extend(ways);

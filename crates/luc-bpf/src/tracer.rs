@@ -98,7 +98,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// What is not seen for want of functions.
+    /// Kinds of events that are not seen for want of functions.
     pub fn unseen(&self) -> Unseen {
         self.lacks.iter().map(|lack| lack.hook.sight).collect()
     }

@@ -95,7 +95,7 @@ pub(crate) fn plugin(cache: &Cache) -> Result<PathBuf> {
     Ok(entry.join(PLUGIN))
 }
 
-/// What the plugin has written: a group on each line.
+/// Output of the plugin: a group on each line.
 ///
 /// # Errors
 /// When it is nothing of the kind.

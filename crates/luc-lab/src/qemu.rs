@@ -263,7 +263,7 @@ impl Vm {
         }
     }
 
-    /// What the plugin that counts lines has written.
+    /// Output of the plugin that counts lines.
     pub fn lines(&self) -> String {
         read_all(&self.lines)
     }

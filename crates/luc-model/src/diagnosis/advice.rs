@@ -189,7 +189,7 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
         let seconds = longer_s(diagnosis.account.duration_ns);
         return Some(format!("luc doctor --seconds {seconds} {path}"));
     }
-    // What cannot be seen there another recording will not see, either.
+    // Another recording of that host will lack the same events.
     let seen = unseen::doubts(&diagnosis.unseen).is_empty();
     let doubtful = diagnosis.luc_help == Help::Unknown && diagnosis.luc_obstacle.is_none();
     if delays && doubtful && seen {

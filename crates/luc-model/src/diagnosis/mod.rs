@@ -71,7 +71,7 @@ pub struct Diagnosis {
     pub luc_obstacle: Option<String>,
     /// What LUC did while it was traced.
     pub luc: Luc,
-    /// What could not be seen.
+    /// Kinds of events that could not be seen.
     #[serde(serialize_with = "unseen::as_words")]
     pub unseen: Unseen,
     /// Where the time went.

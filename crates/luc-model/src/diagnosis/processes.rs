@@ -49,7 +49,7 @@ pub struct Sufferer {
 pub struct Processes {
     /// Who syncs.
     pub causes: Vec<Cause>,
-    /// Who loses time; None where some of the time lost cannot be seen.
+    /// Processes that lose time; None where some of the time lost cannot be seen.
     pub sufferers: Option<Vec<Sufferer>>,
 }
 

@@ -93,7 +93,7 @@ pub(super) fn any_wait(unseen: &Unseen) -> bool {
     unseen.iter().any(|sight| sight.is_wait())
 }
 
-/// What shares of the time of operations are shares of.
+/// Words for the whole that shares of the time of operations refer to.
 pub(super) fn operations(unseen: &Unseen) -> &'static str {
     let waits = Sight::ALL.into_iter().filter(|sight| sight.is_wait());
     let no_wait = waits.clone().all(|sight| unseen.contains(&sight));

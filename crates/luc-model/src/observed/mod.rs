@@ -170,7 +170,7 @@ pub struct Observed {
     /// Spans that the tracer lost, of any file system: what is missing here
     /// may be among them.
     pub spans_lost: u64,
-    /// What could not be seen: that there is none of it here says nothing.
+    /// Kinds of events that could not be seen: their absence here says nothing.
     pub unseen: Unseen,
 }
 
