@@ -387,7 +387,7 @@ fn calls_that_wait_more_but_are_more_are_a_gain() {
     assert_eq!(loops.verdict(), STAY_HELD);
 }
 
-/// As oltp, whose writers rest while its readers think. The same between the pauses.
+/// Of pauses that do not depend on what is held.
 #[test]
 fn loops_that_pause_are_judged_by_what_they_do_between_pauses() {
     let free = (32, 2 * COMMIT_NS, 2 * COMMIT_NS);
