@@ -186,12 +186,12 @@ static __always_inline void hand_in(struct task_state *state, __u32 tgid)
 }
 
 /* Does so now and then: a map costs more than what is counted. */
-static __always_inline void hand_in_at(struct task_state *state, __u64 now_ns)
+static __always_inline bool hand_in_at(struct task_state *state, __u64 now_ns)
 {
 	if (now_ns - state->pending_ns < PENDING_NS)
-		return;
-	state->pending_ns = now_ns;
+		return false;
 	hand_in(state, bpf_get_current_pid_tgid() >> 32);
+	return true;
 }
 
 /*

@@ -106,7 +106,8 @@ static __always_inline void count_sync(struct fs_state *fs, struct task_state *s
 	state->pending.sync_ns += ns;
 	if (commits > 1)
 		state->pending.syncs_late += 1;
-	hand_in_at(state, now_ns);
+	if (hand_in_at(state, now_ns))
+		state->pending_ns = now_ns;
 }
 
 SEC("tp_btf/ext4_sync_file_exit")

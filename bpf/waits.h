@@ -43,6 +43,7 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	if (kind == LUC_SPAN_WAIT_BUFFER)
 		count_duration(c->wait_hist, now_ns - begin_ns);
 	state->pending.wait_ns += now_ns - begin_ns;
+	/* The clock is that of syncs: a task often waits just before its last sync. */
 	hand_in_at(state, now_ns);
 	return 0;
 }
