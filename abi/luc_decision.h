@@ -104,10 +104,14 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_writes, "journal handles of this window") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
 	LUC_FIELD(trial_wait_ns, "how long these waited for a commit to start and end, summed up") \
+	LUC_FIELD(trial_pause_ns, "pauses of this window, summed up; its time goes without them") \
+	LUC_FIELD(trial_pause_min_ns, "shortest pause of this trial") \
+	LUC_FIELD(trial_pause_max_ns, "longest pause of this trial, 0 if there was none") \
 	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
 	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
 	LUC_FIELD(trial_free_writes_milli, "journal handles per second without holding, thousandths") \
 	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
+	LUC_FIELD(trial_free_busy_permille, "share of the time without holding that is between pauses") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
 	LUC_FIELD(trial_stay, "commits that the last verdict holds for") \
 	LUC_FIELD(integral_milli, "sum of errors") \

@@ -135,6 +135,8 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->trial_bursts, 0, 1));
 	must(s->trial_wait_ns >= 0);
 	must(s->trial_writes >= 0 && s->trial_free_writes_milli >= 0);
+	must(s->trial_pause_ns >= 0 && s->trial_pause_min_ns >= 0 && s->trial_pause_max_ns >= 0);
+	must(within(s->trial_free_busy_permille, 0, 1000));
 	must(s->trial_free_milli >= 0 && s->trial_free_wait_ns >= 0);
 	must(s->trial_winner ? within(s->trial_stay, 64, 16384) : !s->trial_stay);
 	must(s->trial_winner == LUC_TRIAL_OFF || s->trial_winner == LUC_TRIAL_STAY_FREE ||
