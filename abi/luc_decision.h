@@ -108,6 +108,7 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_pause_min_ns, "shortest pause of this trial") \
 	LUC_FIELD(trial_pause_max_ns, "longest pause of this trial, 0 if there was none") \
 	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
+	LUC_FIELD(bursts_anew, "1 if work comes in bursts that nothing outlives; 0 once a window had no pause") \
 	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
 	LUC_FIELD(trial_free_writes_milli, "journal handles per second without holding, thousandths") \
 	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \

@@ -209,9 +209,11 @@ void luc_batching_pid_close(const struct luc_params *params, struct luc_state *s
 {
 	luc_s64 came = luc_sub(in->events, s->opened_events);
 	luc_s64 waited_ns = luc_sub(in->now_ns, s->open_ns);
+	const luc_s64 done = progress(s, in);
 	const struct luc_closed closed = {
 		.now_ns = in->now_ns,
-		.done = progress(s, in),
+		.done = done,
+		.unneeded = luc_sub(luc_sub(done, in->events), in->syncing_events),
 		.writes = in->writes,
 		.events = in->events,
 		.events_wait_ns = in->events_wait_ns,

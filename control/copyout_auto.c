@@ -98,7 +98,7 @@ static void start(const struct luc_params *p, struct luc_state *s, int too_early
 /* A batch that was complete at once is nothing that the trial is about. */
 static int trial_forbids(const struct luc_params *p, const struct luc_state *s)
 {
-	return p->copyout_adapt && s->limit_ns > 0 && luc_trial_is_free(s);
+	return p->copyout_adapt && s->limit_ns > 0 && luc_trial_forbids_copies(s);
 }
 
 int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *state,

@@ -16,7 +16,8 @@
  * after DOUBTS_MAX waits in a row that the estimate calls a loss, and after PROOF
  * waits without a pause whatever the estimate says: one that calls each wait a gain
  * can be wrong, too, as where syncs that come too late find their data committed. A
- * burst begins anew after each pause, and nothing that came before misleads there.
+ * burst begins anew after each pause, and nothing that came before misleads there,
+ * unless it has such syncs.
  *
  * Two gains are compared, and summed up over the rounds. Of throughput: the mean of
  * the rates of sync calls (of sync events, where calls are not seen) and of operations
@@ -33,7 +34,8 @@
  *
  * Unheld means stock: copy-out rests, too (copyout_auto.c). Tasks that a commit
  * blocks leave it together, which is a batch of its own kind; copies break it up.
- * So the two halves are not judged apart.
+ * So the two halves are not judged apart, except where each burst begins anew: there
+ * copies cost later commits nothing, and a burst without them blocks its writers.
  *
  * One round is noisy: a window holds few turns of each thread. Gains of rounds are
  * summed up until a sum is beyond SURE_PERMILLE, or for ROUNDS_MAX rounds: a large
@@ -161,16 +163,21 @@ static luc_s64 *skip_next_of(struct luc_state *s)
 	return s->stale ? &s->stale_skip_next : &s->fresh_skip_next;
 }
 
-int luc_trial_is_free(const struct luc_state *s)
+static int is_free(const struct luc_state *s)
 {
 	return s->trial_phase == LUC_TRIAL_FREE || s->trial_phase == LUC_TRIAL_STAY_FREE;
+}
+
+int luc_trial_forbids_copies(const struct luc_state *s)
+{
+	return is_free(s) && !s->bursts_anew;
 }
 
 int luc_trial_allows(struct luc_state *s)
 {
 	luc_s64 *skip = skip_of(s);
 
-	if (luc_trial_is_free(s))
+	if (is_free(s))
 		return 0;
 	if (*skip <= 0)
 		return 1;
@@ -337,6 +344,8 @@ static void end_round(struct luc_state *s, luc_s64 now_ns)
 
 static void end_window(struct luc_state *s, luc_s64 now_ns)
 {
+	if (!s->trial_bursts)
+		s->bursts_anew = 0;
 	if (s->trial_phase == LUC_TRIAL_FREE) {
 		s->trial_free_milli = window_rate(s, s->trial_calls, now_ns);
 		s->trial_free_writes_milli = window_rate(s, s->trial_writes, now_ns);
@@ -414,10 +423,12 @@ void luc_trial_closed(struct luc_state *s, const struct luc_closed *c)
 {
 	luc_s64 commit_ns = luc_max(c->commit_ns, 1);
 	luc_s64 quiet_ns = luc_sub(s->open_ns, s->closed_ns);
-	int paused = quiet_ns > luc_mul(commit_ns, PAUSES);
+	int paused = s->closed_ns && quiet_ns > luc_mul(commit_ns, PAUSES);
 
+	if (paused)
+		s->bursts_anew = c->unneeded <= 0;
 	if (s->trial_phase == LUC_TRIAL_OFF) {
-		if (paused)
+		if (paused && s->bursts_anew)
 			luc_trial_paused(s);
 		return;
 	}

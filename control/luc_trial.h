@@ -17,8 +17,8 @@ void luc_trial_paused(struct luc_state *state);
 /* Something could not wait: the next commits of either kind pass unheld. */
 void luc_trial_urged(struct luc_state *state);
 
-/* Does the trial, or its verdict, ask for a file system as without LUC? */
-int luc_trial_is_free(const struct luc_state *state);
+/* Does the trial, or its verdict, ask for commits without copies, as without LUC? */
+int luc_trial_forbids_copies(const struct luc_state *state);
 
 /*
  * A wait ended: events that were there at first, that came, and that are still
@@ -31,6 +31,7 @@ void luc_trial_waited(struct luc_state *state, luc_s64 opened, luc_s64 came,
 struct luc_closed {
 	luc_s64 now_ns;
 	luc_s64 done;			/* calls served since the one before */
+	luc_s64 unneeded;		/* of these, calls that needed no commit */
 	luc_s64 writes;			/* its journal handles */
 	luc_s64 events;			/* sync events that it got ... */
 	luc_s64 events_wait_ns;		/* ... and how long they waited, summed up */

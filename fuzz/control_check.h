@@ -132,7 +132,7 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->trial_rounds, 0, 8));
 	must((s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_HELD) ||
 	     s->trial_left <= (s->trial_bursts ? 48 : 18));
-	must(within(s->trial_bursts, 0, 1));
+	must(within(s->trial_bursts, 0, 1) && within(s->bursts_anew, 0, 1));
 	must(s->trial_wait_ns >= 0);
 	must(s->trial_writes >= 0 && s->trial_free_writes_milli >= 0);
 	must(s->trial_pause_ns >= 0 && s->trial_pause_min_ns >= 0 && s->trial_pause_max_ns >= 0);

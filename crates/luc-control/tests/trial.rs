@@ -4,6 +4,7 @@ use luc_control::{Input, Output, Params, State, Step, control_step};
 
 /// `enum luc_trial_phase` of the decision record.
 const OFF: i64 = 0;
+const FREE: i64 = 1;
 const STAY_FREE: i64 = 3;
 const STAY_HELD: i64 = 4;
 /// `enum luc_reason`.
@@ -423,6 +424,64 @@ fn pauses_that_holding_makes_count() {
         loops.pause_if_held = true;
         loops.hold_ns = 9 * COMMIT_NS / 10;
         assert_eq!(loops.verdict(), winner, "{commits} {pause_ns}");
+    }
+}
+
+/// As shared-files: a pause does not put off the proof where calls found their data committed
+/// meanwhile, for the estimate is wrong there.
+#[test]
+fn bursts_with_calls_that_need_no_commit_are_proven() {
+    let winner = |unneeded| {
+        let held = (64, 3 * COMMIT_NS, 3 * COMMIT_NS / 2);
+        let mut loops = Loops::new(held, (32, 2 * COMMIT_NS, 2 * COMMIT_NS));
+        loops.pause = (2, 40 * COMMIT_NS);
+        for _ in 0..200 {
+            loops.bursts.calls += unneeded;
+            loops.commit();
+        }
+        loops.bursts.journal.state.trial_winner
+    };
+    // Two are in sync calls.
+    assert_eq!(winner(2), OFF);
+    assert_ne!(winner(3), OFF);
+}
+
+/// Stock blocks writers. A burst that begins anew keeps its copies while it is tried without
+/// holding, and without a pause for a window it does not.
+#[test]
+fn bursts_keep_their_copies_in_trials() {
+    for (commits, calls, copies) in [(2, 6, true), (2, 9, false), (usize::MAX, 6, false)] {
+        let mut bursts = Bursts::new(commits, 100_000);
+        let mut copied = 0;
+        let mut free = 0;
+        for _ in 0..600 {
+            bursts.calls += calls - 6;
+            bursts.commit();
+            let state = &bursts.journal.state;
+            let unheld = [FREE, STAY_FREE].contains(&state.trial_phase) && state.limit_ns > 0;
+            let input = Input {
+                now_ns: bursts.journal.now_ns,
+                writes: 10,
+                writes_delayed: 5,
+                writes_delay_ns: 1_000_000,
+                writes_saved: 5,
+                ..Input::default()
+            };
+            let copy = bursts.step(Step::Copyout, input).copy != 0;
+            free += usize::from(unheld);
+            copied += usize::from(unheld && copy);
+        }
+        assert!(free > 100, "{free} of 600 unheld");
+        assert_eq!(
+            copied > 9 * free / 10,
+            copies,
+            "{commits} {calls}: {copied} of {free}"
+        );
+        assert_eq!(
+            copied == 0,
+            !copies,
+            "{commits} {calls}: {copied} of {free}"
+        );
     }
 }
 
