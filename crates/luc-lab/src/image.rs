@@ -42,6 +42,8 @@ pub enum Content {
     Host(PathBuf),
     /// A program of the host, copied with the shared libraries it needs.
     Program(PathBuf),
+    /// A folder of the host with all regular files, links and folders below it.
+    Folder(PathBuf),
     /// These bytes; executable or not.
     Bytes {
         /// What the file holds.
@@ -225,6 +227,26 @@ impl Image {
         Ok(())
     }
 
+    fn add_folder(&mut self, guest_path: &str, host: &Path) -> Result<()> {
+        self.dir(&Self::place(guest_path));
+        for entry in fs::read_dir(host).map_err(LabError::io("list", host))? {
+            let path = entry.map_err(LabError::io("list", host))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let at = format!("{guest_path}/{name}");
+            let meta = fs::symlink_metadata(&path).map_err(LabError::io("read", &path))?;
+            if meta.is_dir() {
+                self.add_folder(&at, &path)?;
+            } else if meta.is_symlink() {
+                let target = fs::read_link(&path).map_err(LabError::io("read", &path))?;
+                self.link(&at, &target.to_string_lossy());
+            } else if meta.is_file() {
+                let data = fs::read(&path).map_err(LabError::io("read", &path))?;
+                self.file(&at, meta.permissions().mode() & 0o777, data);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a caller's file.
     ///
     /// # Errors
@@ -250,6 +272,7 @@ impl Image {
                 self.file(&file.guest_path, meta.permissions().mode() & 0o777, data);
             }
             Content::Program(host) => self.add_program(&file.guest_path, host)?,
+            Content::Folder(host) => self.add_folder(&file.guest_path, host)?,
             Content::Bytes { data, executable } => {
                 let mode = if *executable { 0o755 } else { 0o644 };
                 self.file(&file.guest_path, mode, data.clone());

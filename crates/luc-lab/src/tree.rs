@@ -1,5 +1,5 @@
-//! Build trees: a small Debian system of another suite in the cache, for
-//! headers whose compiler and tools this machine does not have.
+//! Small Debian systems in the cache: build trees of another suite, for headers
+//! whose compiler and tools this machine does not have, and programs for the guest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::fetch::capture;
-use crate::kernels::KernelSpec;
+use crate::kernels::{GuestTools, KernelSpec};
 use crate::mirror;
 use crate::progress::Progress;
 
@@ -98,29 +98,67 @@ fn apt_options() -> Vec<String> {
     options
 }
 
-fn make(spec: &KernelSpec, root: &Path) -> Result<()> {
+/// Packages of the guest's suite with all that they depend on, unpacked: a folder to
+/// change the root to. None of their scripts has run. Made at first use, without the
+/// `unwanted`: patterns of paths, as dpkg's path-exclude takes them.
+///
+/// # Errors
+/// As [`Tree::open`].
+pub fn programs(
+    cache: &Cache,
+    tools: &GuestTools,
+    packages: &[&str],
+    unwanted: &[&str],
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let key = format!("programs/{}", packages.join("+"));
+    let path = cache.entry(&key, |side| {
+        progress.stage(&format!("fetching {} (once)", packages.join(", ")));
+        let suite = tools.suites.first().map_or("stable", String::as_str);
+        debian("extract", suite, packages, unwanted, &side.join("root"))
+    })?;
+    Ok(path.join("root"))
+}
+
+/// What neither a compiler nor a guest reads.
+const UNREAD: [&str; 3] = [
+    "/usr/share/doc/*",
+    "/usr/share/man/*",
+    "/usr/share/locale/*",
+];
+
+/// Makes a system of a variant that mmdebstrap knows.
+fn debian(
+    variant: &str,
+    suite: &str,
+    packages: &[&str],
+    unwanted: &[&str],
+    root: &Path,
+) -> Result<()> {
     let mirror = mirror::find()?;
-    let mut packages = vec![spec.compiler.as_str()];
-    packages.extend(spec.tree_packages.iter().map(String::as_str));
     let mut command = Command::new("mmdebstrap");
-    command.args(["--quiet", "--variant=essential", "--architectures=amd64"]);
+    command.args(["--quiet", "--format=directory", "--architectures=amd64"]);
+    command.arg(format!("--variant={variant}"));
     command.arg(format!("--include={}", packages.join(",")));
     for option in apt_options() {
         command.arg(format!("--aptopt={option}"));
     }
-    for option in [
-        "--dpkgopt=path-exclude=/usr/share/doc/*",
-        "--dpkgopt=path-exclude=/usr/share/man/*",
-        "--dpkgopt=path-exclude=/usr/share/locale/*",
-    ] {
-        command.arg(option);
+    for pattern in UNREAD.iter().chain(unwanted) {
+        command.arg(format!("--dpkgopt=path-exclude={pattern}"));
     }
-    command.arg(&spec.tree_suite).arg(root);
+    command.arg(suite).arg(root);
     command.arg(format!(
-        "deb [signed-by={}] {} {} main",
-        mirror.keyring, mirror.main, spec.tree_suite
+        "deb [signed-by={}] {} {suite} main",
+        mirror.keyring, mirror.main
     ));
     capture(&mut command, "mmdebstrap")?;
+    Ok(())
+}
+
+fn make(spec: &KernelSpec, root: &Path) -> Result<()> {
+    let mut packages = vec![spec.compiler.as_str()];
+    packages.extend(spec.tree_packages.iter().map(String::as_str));
+    debian("essential", &spec.tree_suite, &packages, &[], root)?;
     for dir in [Tree::HEADERS, Tree::BUILD] {
         let path = root.join(dir.trim_start_matches('/'));
         std::fs::create_dir_all(&path).map_err(crate::LabError::io("create", path))?;
