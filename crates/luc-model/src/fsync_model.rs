@@ -1,14 +1,13 @@
 //! Predicted beside measured: fsync times by Algorithm 4.1, and the file
 //! creation rate of equations 3 and 8 from either.
 //!
-//! The algorithm gets when each sync asked and when each commit began and
-//! ended. The time before asking, which is the data flush, is no part of it and
-//! is added as measured.
+//! The algorithm gets when each sync was called and when each commit began and ended: a sync
+//! waits for the first commit that begins after its call.
 //!
 //! Beside it stands an amended one ([`SyncPrediction::amended_ns`]), with what the published algorithm leaves out:
 //!
-//! - A sync that flushes data joins its transaction when the flush begins, and asks when it is over. By then its
-//!   commit may run, or be over, where the algorithm gives it the next.
+//! - A sync that flushes data asks for its transaction when that is done. By then the commit may
+//!   be over, and nothing is left to wait for but the flush.
 //! - The way from the end of a commit to the thread's own processor: who shares a commit is released
 //!   together, and of those that asked before it as many as there are processors go first, each
 //!   until it waits again. That is told only where the recording says how many processors there were.
@@ -28,7 +27,7 @@ pub struct SyncPrediction {
     pub sync: usize,
     /// The thread.
     pub pid: u32,
-    /// Data flush as measured plus equation 4 or 5, ns.
+    /// Equation 4 or 5, ns.
     pub predicted_ns: u64,
     /// What the amended algorithm predicts, ns.
     pub amended_ns: u64,
@@ -96,6 +95,7 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
         };
         syncs.map(request).collect()
     };
+    let calling = requests(|sync| sync.begin_ns);
     let asking = requests(|sync| sync.asked_ns);
     let joining = requests(|sync| sync.flush_begin_ns.min(sync.asked_ns));
     let commits: Vec<Commit> = observed
@@ -107,7 +107,7 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
         })
         .collect();
 
-    let services = group(&asking, &commits).services;
+    let services = group(&calling, &commits).services;
     let joined = group(&joining, &commits).services;
     let in_line_ns = in_line_ns(trace, observed, &asking, &joined);
     let amended = joined.into_iter().zip(in_line_ns);
@@ -125,7 +125,7 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
             Some(SyncPrediction {
                 sync: place,
                 pid: sync.pid,
-                predicted_ns: before_ns.saturating_add(service.predicted_ns),
+                predicted_ns: service.predicted_ns,
                 amended_ns: before_ns.saturating_add(waits_ns),
                 measured_ns: sync.duration_ns(),
                 commits_predicted: service.commits,
@@ -200,9 +200,10 @@ struct ThreadTimes {
     predicted: Vec<f64>,
 }
 
-/// Equation 3: FCR = sum over threads of 1 / (`T_open` + `T_fsync` + `T_close`), each
-/// the mean of its thread. Threads that create nothing, or sync nothing that
-/// could be predicted, have no part in it.
+/// Equation 3: N threads make N files in the mean of their times, so FCR = N * N / sum over
+/// threads of (`T_open` + `T_fsync` + `T_close`), each the mean of its thread. Equation 8 is the
+/// same with `T_fsync` alone. Threads that create nothing, or sync nothing that could be
+/// predicted, have no part in it.
 fn creation_rate(trace: &Trace, observed: &Observed, syncs: &[SyncPrediction]) -> CreationRate {
     let mut threads: BTreeMap<u32, ThreadTimes> = BTreeMap::new();
     for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
@@ -220,18 +221,21 @@ fn creation_rate(trace: &Trace, observed: &Observed, syncs: &[SyncPrediction]) -
         times.measured.push(sync.measured_ns as f64);
         times.predicted.push(sync.predicted_ns as f64);
     }
-    let mut rate = CreationRate::default();
+    let mut rows: Vec<[f64; 3]> = Vec::new();
     for times in threads.into_values() {
         if times.open.is_empty() || times.measured.is_empty() {
             continue;
         }
         let calls_ns = mean(times.open) + mean(times.close);
-        let (measured_ns, predicted_ns) = (mean(times.measured), mean(times.predicted));
-        rate.threads += 1;
-        rate.measured_per_s += share(1e9, calls_ns + measured_ns);
-        rate.predicted_per_s += share(1e9, calls_ns + predicted_ns);
-        rate.fsync_only_measured_per_s += share(1e9, measured_ns);
-        rate.fsync_only_predicted_per_s += share(1e9, predicted_ns);
+        rows.push([calls_ns, mean(times.measured), mean(times.predicted)]);
     }
-    rate
+    let threads = rows.len() as f64;
+    let rate = |of: fn(&[f64; 3]) -> f64| share(threads * threads * 1e9, rows.iter().map(of).sum());
+    CreationRate {
+        threads: rows.len() as u64,
+        measured_per_s: rate(|[calls, measured, _]| calls + measured),
+        predicted_per_s: rate(|[calls, _, predicted]| calls + predicted),
+        fsync_only_measured_per_s: rate(|[_, measured, _]| *measured),
+        fsync_only_predicted_per_s: rate(|[_, _, predicted]| *predicted),
+    }
 }

@@ -19,7 +19,7 @@ use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
 use crate::random::moment_ns;
-use crate::report::{BenchReport, Outcome, share};
+use crate::report::{BenchReport, Outcome, file_creation_rate_per_s, share};
 use crate::scratch::{Scratch, allow_open_files};
 use crate::{Burst, Latency, Result, Stop};
 
@@ -30,8 +30,7 @@ pub struct BurstResult {
     pub args: Burst,
     /// Bursts measured.
     pub bursts: u64,
-    /// Sum over the threads of 1 / (time from create to close), mean over the bursts, files per
-    /// second.
+    /// Equation 3 with the times from create to close, mean over the bursts, files per second.
     pub file_creation_rate_per_s: f64,
     /// Standard deviation over the bursts of that rate, files per second.
     pub file_creation_rate_sd_per_s: f64,
@@ -141,12 +140,7 @@ fn one(
 fn figures(args: &Burst, bursts: &[Vec<Turn>]) -> BurstResult {
     let rates: Vec<f64> = bursts
         .iter()
-        .map(|burst| {
-            burst
-                .iter()
-                .map(|turn| 1e9 / turn.file_ns.max(1) as f64)
-                .sum()
-        })
+        .map(|burst| file_creation_rate_per_s(burst.iter().map(|turn| turn.file_ns as f64)))
         .collect();
     let (rate, rate_sd) = mean_and_deviation(&rates);
     let mut fastest: Vec<u64> = bursts
@@ -219,9 +213,9 @@ mod tests {
         };
         let bursts = [vec![turn(10), turn(20)], vec![turn(10), turn(10)]];
         let result = figures(&args(None), &bursts);
-        // 1/10 ms + 1/20 ms = 150 per second, 2/10 ms = 200 per second.
-        assert!((result.file_creation_rate_per_s - 175.0).abs() < 1e-9);
-        assert!((result.file_creation_rate_sd_per_s - 35.355).abs() < 1e-3);
+        // 4 / (10 ms + 20 ms) = 133.3 per second, 4 / (10 ms + 10 ms) = 200 per second.
+        assert!((result.file_creation_rate_per_s - 166.667).abs() < 1e-3);
+        assert!((result.file_creation_rate_sd_per_s - 47.140).abs() < 1e-3);
         assert!((result.commit_ns - 1e7).abs() < 1e-9);
         assert!((result.two_commits_share - 0.25).abs() < 1e-9);
         let given = figures(&args(Some(5.0)), &bursts);

@@ -6,7 +6,7 @@ use crate::clock::{now_ns, seconds_ns};
 use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::{Mean, Recorder};
-use crate::report::{BenchReport, Outcome};
+use crate::report::{BenchReport, Outcome, file_creation_rate_per_s, per_second};
 use crate::scratch::{Scratch, allow_open_files};
 use crate::{CreateFsync, Latency, Result, Stop};
 
@@ -19,7 +19,7 @@ pub struct CreateFsyncResult {
     pub ops: u64,
     /// Operations per second of the measurement.
     pub ops_per_s: f64,
-    /// Sum over the threads of 1 / (mean time of one operation), files per second.
+    /// Equation 3 with each thread's mean time of an operation, files per second.
     pub file_creation_rate_per_s: f64,
     /// Operations of the slowest thread.
     pub thread_ops_min: u64,
@@ -133,12 +133,13 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
     let result = CreateFsyncResult {
         args: args.clone(),
         ops: fsync.count,
-        ops_per_s: crate::report::per_second(fsync.count, elapsed_ns),
-        file_creation_rate_per_s: results
-            .iter()
-            .filter(|t| t.whole_sum_ns > 0)
-            .map(|t| crate::report::per_second(t.fsync.count(), t.whole_sum_ns))
-            .sum(),
+        ops_per_s: per_second(fsync.count, elapsed_ns),
+        file_creation_rate_per_s: file_creation_rate_per_s(
+            results
+                .iter()
+                .filter(|t| t.fsync.count() > 0)
+                .map(|t| t.whole_sum_ns as f64 / t.fsync.count() as f64),
+        ),
         thread_ops_min: counts().min().unwrap_or(0),
         thread_ops_max: counts().max().unwrap_or(0),
         fsync,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::dir::{Dir, NameBuffer};
 use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN};
 use crate::latency::summary;
-use crate::phases::{PhaseResult, rate_sum_per_s};
+use crate::phases::{PhaseResult, creation_rate_per_s};
 use crate::processes::{self, Kind};
 use crate::report::{BenchReport, Outcome};
 use crate::scratch::Scratch;
@@ -31,8 +31,8 @@ pub struct MetaratesResult {
     pub unsafe_no_fsync: bool,
     /// The phases asked for, in the order create, stat, utime; fewer when interrupted.
     pub phases: Vec<PhaseResult>,
-    /// Sum over the processes of 1 / (`T_open` + `T_fsync` + `T_close`), files per second, where
-    /// each T is the mean over the files of the process; 0 without a create phase. The other
+    /// Equation 3, files per second, with the mean over its files of each process's `T_open` +
+    /// `T_fsync` + `T_close`; 0 without a create phase. The other
     /// definition, all files by the time of the slowest process, is `total_per_s` of the phase.
     pub file_creation_rate_per_s: f64,
     /// The time an open (the creat call) took.
@@ -104,7 +104,7 @@ pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
         phases: named
             .map(|(phase, step)| PhaseResult::new(step.name(), phase))
             .collect(),
-        file_creation_rate_per_s: created.map_or(0.0, rate_sum_per_s),
+        file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
         open: call(OPEN),
         fsync: call(FSYNC),
         close: call(CLOSE),

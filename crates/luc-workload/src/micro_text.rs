@@ -57,13 +57,7 @@ impl MetaratesResult {
             phase.lines(lines)?;
         }
         if self.open.count > 0 {
-            lines.line(
-                "file creation rate",
-                format!(
-                    "{:.1} files/s, the sum over processes of 1 / (T_open + T_fsync + T_close)",
-                    self.file_creation_rate_per_s
-                ),
-            )?;
+            lines.file_creation_rate(self.file_creation_rate_per_s)?;
         }
         let times = [
             ("open time", &self.open),

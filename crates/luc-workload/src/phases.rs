@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Latency;
 use crate::latency::summary;
 use crate::processes::Phase;
-use crate::report::per_second;
+use crate::report::{file_creation_rate_per_s, per_second};
 
 /// What all processes did between two barriers.
 ///
@@ -78,18 +78,18 @@ fn whole(phase: &Phase) -> Latency {
     summary(&mut sums)
 }
 
-/// Sum over the processes of 1 / (mean time of one operation), operations per second.
-pub fn rate_sum_per_s(phase: &Phase) -> f64 {
-    let of_one = |part: &crate::worker::Part| {
+/// Equation 3 of the files that the processes of a phase made.
+pub fn creation_rate_per_s(phase: &Phase) -> f64 {
+    let made = phase.parts.iter().filter(|part| part.ops > 0);
+    file_creation_rate_per_s(made.map(|part| {
         let spent_ns: u64 = part.calls.iter().flatten().sum();
-        per_second(part.ops, spent_ns)
-    };
-    phase.parts.iter().map(of_one).sum()
+        spent_ns as f64 / part.ops as f64
+    }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PhaseResult, rate_sum_per_s};
+    use super::{PhaseResult, creation_rate_per_s};
     use crate::processes::Phase;
     use crate::worker::Part;
 
@@ -122,8 +122,8 @@ mod tests {
         about(result.process_max_per_s, 2.0);
         about(result.time_avg_ns, 1.5e9);
         assert_eq!((result.latency.p50_ns, result.latency.max_ns), (420, 640));
-        // 2 / 730 ns + 2 / 1170 ns.
-        about(rate_sum_per_s(&phase), 2e9 / 730.0 + 2e9 / 1170.0);
+        // Two processes, 365 ns and 585 ns a file.
+        about(creation_rate_per_s(&phase), 4e9 / (365.0 + 585.0));
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn one_throughput_is_printed() {
             .lines()
             .filter(|line| line.contains("file creation rate"))
         {
-            assert!(line.contains("the sum over threads"), "{line}");
+            assert!(line.contains("by their mean time"), "{line}");
         }
     }
 }

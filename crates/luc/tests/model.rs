@@ -129,6 +129,14 @@ fn recordings_meet_the_model() {
     for rule in ["as it is, simulated  ", "after 1.00 ms of quiet  ", "LUC  "] {
         assert!(text.lines().any(|it| it.starts_with(rule)), "{text}");
     }
+    // Of throughput and of both ends of the times: a mean that is right can hide a tail that is not.
+    let simulated = text
+        .lines()
+        .find(|it| it.starts_with("the simulation of what"));
+    let simulated = simulated.unwrap_or_default();
+    for of in ["% of operations/s, ", "% of fsync p50 and ", "% of p99"] {
+        assert!(simulated.contains(of), "{text}");
+    }
     let json = |words: &[&str]| -> serde_json::Value {
         let output = model(words).output().expect("the program runs");
         serde_json::from_slice(&output.stdout).expect("JSON")

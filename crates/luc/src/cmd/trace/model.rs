@@ -390,10 +390,21 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
         "gain",
     ];
     table(context.out, heads, &rows)?;
+    let (measured, simulated) = (&rules.measured.sync, &rules.stock.rates.sync);
     writeln!(
         context.out,
-        "the simulation of what was recorded is off by {}",
-        percent(rules.stock_error_share)
+        "the simulation of what was recorded is off by {} of operations/s, {} of fsync p50 and {} of p99",
+        percent(rules.stock_error_share),
+        off(simulated.p50_ns, measured.p50_ns),
+        off(simulated.p99_ns, measured.p99_ns)
     )?;
     Ok(())
+}
+
+/// How far a simulated time is from the measured one; `-` where that is 0.
+fn off(simulated_ns: u64, measured_ns: u64) -> String {
+    if measured_ns == 0 {
+        return "-".to_owned();
+    }
+    percent(simulated_ns.abs_diff(measured_ns) as f64 / measured_ns as f64)
 }
