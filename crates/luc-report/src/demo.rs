@@ -533,7 +533,7 @@ fn verdict(gains: &Gains) -> String {
     }
     if let Some((stock, luc)) = gains.delayed {
         parts.push(format!(
-            "small writes that a commit delayed went from {} to {} of all",
+            "the share of small writes that a commit delayed went from {} to {}",
             number::percent(stock),
             number::percent(luc)
         ));

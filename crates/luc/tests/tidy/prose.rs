@@ -1,4 +1,4 @@
-//! What the documents name is there.
+//! What the documents name is there, and their lines are short.
 
 use std::fs;
 use std::path::Path;
@@ -49,6 +49,44 @@ fn functions(file: &File) -> Vec<String> {
         }
     }
     complaints
+}
+
+const COLUMNS: usize = 100;
+
+/// Lines of a document that no editor shows whole. Tables and code cannot be wrapped.
+fn long_lines(file: &File) -> Vec<String> {
+    if !file.path.ends_with(".md") {
+        return Vec::new();
+    }
+    let mut fenced = false;
+    let mut complaints = Vec::new();
+    for (number, line) in file.lines() {
+        fenced ^= line.starts_with("```");
+        let whole = fenced || line.starts_with(['|', '\t']) || line.starts_with("    ");
+        if !whole && line.chars().count() > COLUMNS {
+            complaints.push(file.at(number, &format!("longer than {COLUMNS} columns")));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn lines_of_documents_are_short() {
+    let (long, row) = ("a ".repeat(51), format!("| {} |", "a ".repeat(51)));
+    let (code, fence) = (format!("    {long}\n"), format!("```\n{long}\n```\n"));
+    enforce(
+        long_lines,
+        &[
+            ("docs/x.md", &long),
+            ("docs/x.md", &format!("{fence}{long}\n")),
+        ],
+        &[
+            ("docs/x.md", &row),
+            ("docs/x.md", &code),
+            ("docs/x.md", &fence),
+            ("x.rs", &long),
+        ],
+    );
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! What documents tell people to type is there: each `luc ...` in a line of code or between
+//! backticks names verbs and options that the command line has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory as _};
+
+/// Where the words of a command end for a shell, or for luc.
+const ENDS: [&str; 7] = ["--", "#", "|", "&&", ";", ">", "..."];
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found: Vec<PathBuf> = ["", "docs", "docs/adr", "upstream"]
+        .iter()
+        .flat_map(|dir| fs::read_dir(root.join(dir)).expect("a folder of documents"))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Commands of a document: lines of code, and what stands between backticks.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        let is_code = fenced || line.starts_with("    ");
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if is_code {
+            found.push(line.to_owned());
+        }
+    }
+    // Code between backticks may go on in the next line.
+    let prose: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("```"))
+        .collect();
+    for paragraph in prose.join("\n").split("\n\n") {
+        let words = paragraph.replace('\n', " ");
+        found.extend(words.split('`').skip(1).step_by(2).map(str::to_owned));
+    }
+    found
+        .iter()
+        .filter_map(|line| {
+            let line = line.trim();
+            let line = line.strip_prefix("sudo ").unwrap_or(line);
+            line.strip_prefix("luc ").map(str::to_owned)
+        })
+        .collect()
+}
+
+/// What of a command line is not there.
+fn missing(luc: &Command, line: &str) -> Option<String> {
+    let mut command = luc;
+    let mut names_verb = true;
+    for word in line.split_whitespace() {
+        let word = word.trim_end_matches([',', ';']);
+        if ENDS.contains(&word) || word.starts_with(['\'', '"', '>']) {
+            return None;
+        }
+        if let Some(option) = word.strip_prefix("--") {
+            let name = option.split('=').next().unwrap_or(option);
+            let own = command
+                .get_arguments()
+                .any(|arg| arg.get_long() == Some(name));
+            let global = luc.get_arguments().any(|arg| arg.get_long() == Some(name));
+            if !own && !global && !["help", "version"].contains(&name) {
+                return Some(format!("no option --{name} of {}", command.get_name()));
+            }
+        } else if names_verb && command.has_subcommands() {
+            match command.find_subcommand(word) {
+                Some(verb) => command = verb,
+                // A word in place of a verb, as VERB.
+                None if word.chars().all(char::is_uppercase) => return None,
+                None => return Some(format!("no verb {word} of {}", command.get_name())),
+            }
+        } else {
+            names_verb = false;
+        }
+    }
+    None
+}
+
+#[test]
+fn commands_of_documents_exist() {
+    let luc = luc::cli::Cli::command();
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("documents are text");
+        for line in commands(&text) {
+            seen += 1;
+            if let Some(why) = missing(&luc, &line) {
+                wrong.push(format!("{}: luc {line}: {why}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 100, "{seen} commands");
+}
+
+#[test]
+fn commands_that_do_not_exist_are_found() {
+    let luc = luc::cli::Cli::command();
+    let found =
+        commands("Type `luc fly\nhigh`, or\n\n    sudo luc on --wings /srv\n    luc on /srv\n");
+    let wrong: Vec<_> = found
+        .iter()
+        .filter_map(|line| missing(&luc, line))
+        .collect();
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(wrong, ["no option --wings of on", "no verb fly of luc"]);
+}
