@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Fed to the preprocessor by build.rs, never compiled: it spells the rows of
  * abi/ out, one '@' each, so that the Rust structs come from the same tables

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * What Rust cannot read from C by itself: the rows of the X-macro tables as
  * arrays, and sizes. The layouts that src/ spells out by hand

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * What Rust cannot read from C by itself: the knob table as an array, and
  * sizes. The layouts that src/ spells out by hand are pinned here.

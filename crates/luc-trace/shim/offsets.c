@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Where the C compiler puts the fields of a span, for a test of span.rs. */
 #include <stddef.h>
 

@@ -248,6 +248,8 @@ fn licence(file: &File) -> Vec<String> {
     let shared = file.below("abi/") || file.below("control/") || in_model(file);
     let name = if shared {
         "(GPL-2.0-only OR BSD-2-Clause)"
+    } else if file.below("crates/") && !file.below("crates/luc/tests/") {
+        "MIT OR Apache-2.0"
     } else {
         "GPL-2.0-only"
     };
@@ -277,6 +279,10 @@ fn every_c_file_names_its_licence() {
                 "/* SPDX-License-Identifier: GPL-2.0-only */\n",
             ),
             ("lab/disk/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n"),
+            (
+                "crates/luc-disk/shim/x.c",
+                "// SPDX-License-Identifier: GPL-2.0-only\n",
+            ),
         ],
         &[("kmod/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n")],
     );

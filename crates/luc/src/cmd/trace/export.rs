@@ -1,7 +1,7 @@
 //! `luc trace export`
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::ValueHint;
@@ -19,8 +19,6 @@ enum Format {
     Perfetto,
     /// Table of spans, as text
     Csv,
-    /// Table of spans with types, compressed: Apache Parquet, for data frames
-    Parquet,
 }
 
 /// Arguments of `luc trace export`.
@@ -39,19 +37,12 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    if args.format == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
-        return Err(Failure::Usage {
-            verb: "trace export",
-            why: "Parquet is no text for a terminal; name a file with --output".into(),
-        });
-    }
     let trace = recording(&args.file, context)?;
     note_unseen(&trace, &args.file, context)?;
     let write = |sink: &mut dyn Write| -> io::Result<()> {
         match args.format {
             Format::Perfetto => export::perfetto(&trace, sink)?,
             Format::Csv => export::csv(&trace, sink)?,
-            Format::Parquet => export::parquet(&trace, sink)?,
         }
         sink.flush()
     };
