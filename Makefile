@@ -3,10 +3,12 @@
 # The door. Two commands are all a newcomer needs:
 #
 #   make demo    a stock Debian kernel, in a VM on virtual time, without and with LUC
-#   make test    everything: unit, property, end-to-end and kernel tests
+#   make test    unit, property, end-to-end and kernel tests: everything on one kernel, the
+#                most important on all
 #
 # and more for those who work on it:
 #
+#   make test-all  everything on every kernel, and what `make debug` does
 #   make check   the fast part of the tests: no root, no VM, no network but crates
 #   make bench   the full table of figures (hours; `luc bench matrix` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
@@ -21,12 +23,15 @@ PREFIX     ?= /usr/local
 TARGET     := x86_64-unknown-linux-gnu
 # A line for every test that was skipped.
 export LUC_SKIPS := $(CURDIR)/target/skips
+# A line for every test in a virtual machine: how long it took.
+export LUC_TIMES := $(CURDIR)/target/times
 LUC        := target/$(TARGET)/release/luc
 # 6.12-races, for data races, can be had as well.
 DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
+TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
 
 all: $(LUC)
@@ -74,9 +79,15 @@ check:
 
 test: deps check
 	@$(MAKE) --no-print-directory $(LUC)
+	@rm -f $(LUC_TIMES)
 	LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-lab -p luc --features luc-lab/lab,luc/lab \
 		--test guest --test 'lab_*' --no-fail-fast -- --nocapture --test-threads 2
+	@$(TELL_SLOWEST)
 	@$(TELL_SKIPS)
+
+test-all:
+	@LUC_WHOLE=1 $(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory debug
 
 module:
 	$(MAKE) -C kmod
@@ -105,4 +116,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench fuzz debug torture check test module install install-dkms clean FORCE
+.PHONY: all deps demo bench fuzz debug torture check test test-all module install install-dkms clean FORCE

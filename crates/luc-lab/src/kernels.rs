@@ -18,12 +18,18 @@ pub enum KernelStatus {
     Broken,
 }
 
+/// The tags that there are; `kernels.toml` says what each means.
+pub const TAGS: [&str; 3] = ["quick", "every", "look"];
+
 /// One kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelSpec {
     /// Name on the command line.
     pub name: String,
+    /// What chooses it without naming it; see [`TAGS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// Debian suites to look in. A suite ending in `-security` comes from the
     /// security archive and is left out on machines that name none.
     pub suites: Vec<String>,
@@ -125,6 +131,9 @@ impl KernelList {
             if !names.insert(&kernel.name) {
                 return bad("the name is used twice");
             }
+            if !kernel.tags.iter().all(|tag| TAGS.contains(&tag.as_str())) {
+                return bad("an unknown tag");
+            }
             if kernel.suites.is_empty() {
                 return bad("suites is empty");
             }
@@ -157,6 +166,13 @@ impl KernelList {
                 name: name.to_owned(),
                 known: self.names().join(", "),
             })
+    }
+
+    /// Names of the kernels with this tag, in order.
+    pub fn tagged(&self, tag: &str) -> Vec<String> {
+        let has = |kernel: &&KernelSpec| kernel.tags.iter().any(|it| it == tag);
+        let found = self.kernels.iter().filter(has);
+        found.map(|kernel| kernel.name.clone()).collect()
     }
 
     /// All names in order.
@@ -208,6 +224,7 @@ mod tests {
             good.replacen("name = \"6.1\"", "name = \"../6.1\"", 1),
             good.replacen("image = ", "source = ", 1),
             good.replacen("config = ", "tree_packages = ", 1),
+            good.replacen("\"quick\"", "\"quickly\"", 1),
             good.replacen("config = ", "image = \"i\"\nconfig = ", 1),
             twice,
         ];

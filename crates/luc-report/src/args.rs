@@ -1,5 +1,6 @@
 //! What the two programs can be told.
 
+use crate::lab::every_kernel;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -92,7 +93,7 @@ pub struct MatrixArgs {
     #[arg(long, short = 'o', value_name = "DIR", default_value = "out/matrix", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
     /// Kernels to measure; 6.1, 6.12 and 7.2 have figures to reach
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = ["6.1".to_owned(), "6.12".to_owned(), "7.2".to_owned()])]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = every_kernel())]
     pub kernels: Vec<String>,
     /// Virtual processors of the parts that set LUC beside stock, overhead, cost, tracing and
     /// model have one

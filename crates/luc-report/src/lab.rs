@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use luc_lab::{Cell, CellResult, RunResult, RunSpec, Step};
+use luc_lab::{Cell, CellResult, KernelList, RunResult, RunSpec, Step};
 
 use crate::error::{ReportError, Result};
 use crate::load::{Job, Measurement, Mode};
 use crate::modelled::Modelled;
 use crate::record::Record;
+
+/// Kernels that everything is measured on, and have figures to reach.
+pub fn every_kernel() -> Vec<String> {
+    KernelList::builtin().map_or_else(|_| Vec::new(), |list| list.tagged("every"))
+}
 
 /// Measures all cells of a job.
 pub trait Lab: Sync {

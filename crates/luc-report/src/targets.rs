@@ -4,6 +4,7 @@
 //! and no number of threads given; each figure compares LUC with stock in the same boot.
 
 use crate::document::{Cell, Tone};
+use crate::lab::every_kernel;
 use crate::matrix::Host;
 
 /// How many figures were reached and missed.
@@ -153,11 +154,12 @@ pub fn burst(threads: u32) -> Option<Target> {
 }
 
 /// The line of kernels whose figures hold for this one: flavours share them.
-fn kernel_line(kernel: &str) -> Option<&'static str> {
+fn kernel_line(kernel: &str) -> Option<&str> {
     let line = kernel.strip_suffix("-full").unwrap_or(kernel);
-    ["6.1", "6.12", "7.2"]
-        .into_iter()
-        .find(|name| *name == line)
+    every_kernel()
+        .iter()
+        .any(|name| name == line)
+        .then_some(line)
 }
 
 #[cfg(test)]

@@ -37,16 +37,30 @@ pub fn skip_expected(test: &str, why: &str) {
     tell(&format!("SKIP {test} (optional, also for CI): {why}\n"));
 }
 
+/// Notes how long a test took, in the file that `LUC_TIMES` names: the slowest are printed at the
+/// end.
+///
+/// # Panics
+/// When that cannot be noted.
+pub fn took(test: &str, seconds: f64) {
+    note("LUC_TIMES", &format!("{seconds:.0} s {test}\n"));
+}
+
 fn tell(line: &str) {
     // Not eprint!, which the harness captures. Nobody listening is no failure.
     let _ = std::io::stderr().write_all(line.as_bytes());
-    if let Some(path) = std::env::var_os("LUC_SKIPS") {
+    note("LUC_SKIPS", line);
+}
+
+/// Adds a line to the file that the variable names, if it is set.
+fn note(variable: &str, line: &str) {
+    if let Some(path) = std::env::var_os(variable) {
         File::options()
             .append(true)
             .create(true)
             .open(&path)
             .and_then(|mut file| file.write_all(line.as_bytes()))
-            .unwrap_or_else(|error| panic!("cannot note a skip in {}: {error}", path.display()));
+            .unwrap_or_else(|error| panic!("cannot note a test in {}: {error}", path.display()));
     }
 }
 

@@ -10,18 +10,15 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Replacement, Test, Trouble, broken_sources, c_program, check, fault_jobs,
-    guest, guest_source, module, run_jobs, test,
+    Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fault_jobs,
+    guest, guest_source, module, run_jobs, tests_on_every,
 };
 use luc_lab::{Content, GuestFile};
 
 fn main() -> ExitCode {
-    let mut tests: Vec<Test> = Vec::new();
-    for kernel in ["6.1", "6.12", "7.2"] {
-        tests.push(test(format!("faults_on_{kernel}"), move || faults(kernel)));
-        tests.push(test(format!("owners_on_{kernel}"), move || owners(kernel)));
-        tests.push(test(format!("attach_on_{kernel}"), move || attach(kernel)));
-    }
+    let mut tests = tests_on_every("faults", faults);
+    tests.extend(tests_on_every("owners", owners));
+    tests.extend(tests_on_every("attach", attach));
     lab_support::main("lab_faults", &tests)
 }
 

@@ -8,8 +8,8 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, LUCDISK_FAILS, Outcome, Test, Trouble, c_program, disk_module, guest,
-    guest_source, module, run_jobs, test,
+    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, c_program, disk_module, guest, guest_source,
+    module, run_jobs, tests_on_every,
 };
 use luc_lab::{Content, GuestFile, RunSpec};
 
@@ -17,11 +17,8 @@ use luc_lab::{Content, GuestFile, RunSpec};
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
 
 fn main() -> ExitCode {
-    let mut tests: Vec<Test> = Vec::new();
-    for kernel in ["6.1", "6.12", "7.2"] {
-        tests.push(test(format!("disk_on_{kernel}"), move || disk(kernel)));
-        tests.push(test(format!("system_on_{kernel}"), move || system(kernel)));
-    }
+    let mut tests = tests_on_every("disk", disk);
+    tests.extend(tests_on_every("system", system));
     lab_support::main("lab_pressure", &tests)
 }
 

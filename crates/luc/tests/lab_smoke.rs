@@ -5,23 +5,19 @@ mod lab_support;
 
 use std::process::ExitCode;
 
-use lab_support::{Answer, Job, Outcome, Test, check, guest, run_jobs, test};
-
-/// Kernels that get every check.
-const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-/// Kernels that get a look: LUC on, faster, off.
-const MORE_KERNELS: [&str; 3] = ["6.1-full", "6.12-full", "7.3"];
+use lab_support::{Answer, Job, Outcome, Test, check, guest, kernels, run_jobs, test};
 
 fn main() -> ExitCode {
     let mut tests: Vec<Test> = Vec::new();
-    for kernel in KERNELS {
+    // All kernels, always: LUC on, faster, off.
+    for kernel in kernels("every") {
         tests.push(test(format!("everything_on_{kernel}"), move || {
-            everything(kernel)
+            everything(&kernel)
         }));
     }
-    for kernel in MORE_KERNELS {
+    for kernel in kernels("look") {
         tests.push(test(format!("first_steps_on_{kernel}"), move || {
-            first_steps(kernel)
+            first_steps(&kernel)
         }));
     }
     tests.push(test("refused_on_6.12-rt", refused));

@@ -7,36 +7,25 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, check, guest, guest_source, run_jobs, test,
+    Answer, Job, Outcome, Test, Trouble, check, guest, guest_source, kernels, run_jobs, test_on,
+    tests_on_every,
 };
 use luc_lab::{Content, GuestFile};
 use serde_json::Value;
 
-/// Kernels that get every check, by fentry and by kprobes.
-const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-/// ext4 as a module, and the newest: whatever they offer, as anybody would have it.
-const MORE_KERNELS: [&str; 2] = ["6.12-full", "7.3"];
-
 fn main() -> ExitCode {
     let mut tests: Vec<Test> = Vec::new();
-    for kernel in MORE_KERNELS {
-        tests.push(test(format!("both_on_{kernel}"), move || {
-            traces(kernel, "")
-        }));
+    // ext4 as a module, and the newest: whatever they offer.
+    for kernel in kernels("look") {
+        tests.push(test_on("both", &kernel, |kernel| traces(kernel, "")));
     }
-    for kernel in KERNELS {
-        tests.push(test(format!("fentry_on_{kernel}"), move || {
-            traces(kernel, "--means fentry")
-        }));
-        tests.push(test(format!("kprobes_on_{kernel}"), move || {
-            traces(kernel, "--means kprobe")
-        }));
-    }
-    for kernel in ["6.12", "7.2"] {
-        tests.push(test(format!("bad_conditions_on_{kernel}"), move || {
-            bad_conditions(kernel)
-        }));
-    }
+    tests.extend(tests_on_every("fentry", |kernel| {
+        traces(kernel, "--means fentry")
+    }));
+    tests.extend(tests_on_every("kprobes", |kernel| {
+        traces(kernel, "--means kprobe")
+    }));
+    tests.extend(tests_on_every("bad_conditions", bad_conditions));
     lab_support::main("lab_trace", &tests)
 }
 

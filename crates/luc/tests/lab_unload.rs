@@ -5,18 +5,13 @@ mod lab_support;
 
 use std::process::ExitCode;
 
-use lab_support::{Job, Outcome, Test, check, guest, run_jobs, test};
+use lab_support::{Job, Outcome, check, guest, run_jobs, tests_on_every};
 
 fn main() -> ExitCode {
-    let mut tests: Vec<Test> = Vec::new();
-    for kernel in ["6.1", "6.12", "7.2"] {
-        tests.push(test(format!("virtual_time_on_{kernel}"), move || {
-            cycles(kernel, true)
-        }));
-        tests.push(test(format!("two_processors_on_{kernel}"), move || {
-            cycles(kernel, false)
-        }));
-    }
+    let mut tests = tests_on_every("virtual_time", |kernel| cycles(kernel, true));
+    tests.extend(tests_on_every("two_processors", |kernel| {
+        cycles(kernel, false)
+    }));
     lab_support::main("lab_unload", &tests)
 }
 

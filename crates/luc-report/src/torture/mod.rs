@@ -7,6 +7,7 @@
 
 mod scenario;
 
+use crate::lab::every_kernel;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +31,7 @@ const SCRIPT: &str = "/t/scenario.sh";
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TortureArgs {
     /// Kernels to cut the power of
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = ["6.1".to_owned(), "6.12".to_owned(), "7.2".to_owned()])]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = every_kernel())]
     pub kernels: Vec<String>,
     /// Only scenarios whose name and policy, as "ordered luc", hold one of these
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]

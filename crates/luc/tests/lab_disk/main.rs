@@ -11,16 +11,14 @@ use std::process::ExitCode;
 
 use lab_support::{
     Answer, Job, LUCDISK_FAILS, Outcome, Test, Trouble, check, disk_module, fail, guest,
-    guest_source, run_jobs, test,
+    guest_source, run_jobs, test, tests_on_every,
 };
 use luc_lab::{Content, GuestFile};
 use record::{Record, Sectors};
 
 fn main() -> ExitCode {
     let mut tests: Vec<Test> = vec![test("judge_has_teeth", judge_has_teeth)];
-    for kernel in ["6.1", "6.12", "7.2"] {
-        tests.push(test(format!("disk_on_{kernel}"), move || on(kernel)));
-    }
+    tests.extend(tests_on_every("disk", on));
     tests.push(test("disk_repeats_on_6.12", || repeats("6.12")));
     lab_support::main("lab_disk", &tests)
 }

@@ -87,17 +87,60 @@ pub fn check(condition: bool, what: impl Display) -> Outcome {
     }
 }
 
-/// A test of a lab program: its name and what it does.
-pub type Test = (String, Box<dyn Fn() -> Outcome + Send + Sync>);
+/// A test of a lab program.
+pub struct Test {
+    name: String,
+    body: Box<dyn Fn() -> Outcome + Send + Sync>,
+    /// On a kernel that only `make test-all` has time for.
+    left: bool,
+}
 
 /// A test with its name.
 pub fn test(name: impl Into<String>, body: impl Fn() -> Outcome + Send + Sync + 'static) -> Test {
-    (name.into(), Box::new(body))
+    Test {
+        name: name.into(),
+        body: Box::new(body),
+        left: false,
+    }
 }
+
+/// A test on a kernel. One that is not `quick` is left to `make test-all`.
+pub fn test_on(
+    what: &str,
+    kernel: &str,
+    body: impl Fn(&str) -> Outcome + Send + Sync + 'static,
+) -> Test {
+    let left = !kernels("quick").iter().any(|quick| quick == kernel);
+    let name = format!("{what}_on_{kernel}");
+    let kernel = kernel.to_owned();
+    Test {
+        left,
+        ..test(name, move || body(&kernel))
+    }
+}
+
+/// Names of the kernels with this tag in `kernels.toml`.
+pub fn kernels(tag: &str) -> Vec<String> {
+    KernelList::builtin().map_or_else(|_| Vec::new(), |list| list.tagged(tag))
+}
+
+/// The same test on all kernels that everything runs on.
+pub fn tests_on_every(what: &str, body: fn(&str) -> Outcome) -> Vec<Test> {
+    let every = kernels("every");
+    every
+        .iter()
+        .map(|kernel| test_on(what, kernel, body))
+        .collect()
+}
+
+/// The variable that asks for everything, on all kernels.
+pub const WHOLE: &str = "LUC_WHOLE";
 
 /// Runs the tests whose names hold one of the words on the command line, as
 /// many at once as `--test-threads` says, and counts what was skipped. With
 /// `CI` set a skipped test is a failed one, unless what it lacks is optional.
+/// Without words and `LUC_WHOLE`, tests that are left to `make test-all` are
+/// named and counted only.
 pub fn main(program: &str, tests: &[Test]) -> ExitCode {
     let mut words = std::env::args().skip(1);
     let (mut filters, mut threads) = (Vec::new(), 1);
@@ -105,25 +148,27 @@ pub fn main(program: &str, tests: &[Test]) -> ExitCode {
         if word == "--test-threads" {
             threads = words.next().and_then(|n| n.parse().ok()).unwrap_or(1);
         } else if word == "--list" {
-            for (name, _) in tests {
-                println!("{name}: test");
+            for test in tests {
+                println!("{}: test", test.name);
             }
             return ExitCode::SUCCESS;
         } else if !word.starts_with('-') {
             filters.push(word);
         }
     }
-    let chosen: Vec<_> = tests
+    let wanted = |test: &&Test| filters.is_empty() || filters.iter().any(|f| test.name.contains(f));
+    let whole = !filters.is_empty() || std::env::var_os(WHOLE).is_some();
+    let (left, chosen): (Vec<_>, Vec<_>) = tests
         .iter()
-        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(f)))
-        .collect();
+        .filter(wanted)
+        .partition(|test| test.left && !whole);
     let next = AtomicUsize::new(0);
     let counts = Mutex::new([0_usize; 3]);
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, 8) {
             scope.spawn(|| {
-                while let Some((name, body)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let kind = one(name, body);
+                while let Some(test) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let kind = one(&test.name, &test.body);
                     if let Ok(mut counts) = counts.lock() {
                         counts[kind] += 1;
                     }
@@ -133,6 +178,10 @@ pub fn main(program: &str, tests: &[Test]) -> ExitCode {
     });
     let [passed, skipped, failed] = counts.into_inner().unwrap_or([0, 0, 1]);
     println!("{program}: {passed} passed, {failed} failed, {skipped} skipped");
+    if !left.is_empty() {
+        let names: Vec<_> = left.iter().map(|test| test.name.as_str()).collect();
+        println!("{program}: left to make test-all: {}", names.join(" "));
+    }
     if failed == 0 {
         ExitCode::SUCCESS
     } else {
@@ -145,6 +194,7 @@ fn one(name: &str, body: &(dyn Fn() -> Outcome + Send + Sync)) -> usize {
     let begin = Instant::now();
     let outcome = body();
     let took_s = begin.elapsed().as_secs_f64();
+    luc_test::took(name, took_s);
     match outcome {
         Ok(()) => {
             println!("ok   {name} ({took_s:.0} s)");

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use broken::{BROKEN, Broken};
 use clap::Parser as _;
-use lab_support::{Outcome, Test, Trouble, check, luc_binary, root, test};
+use lab_support::{Outcome, Trouble, check, luc_binary, root, test, tests_on_every};
 use luc_report::torture::{Torture, TortureArgs, torture};
 use luc_report::{Quiet, ReportError, StockLab};
 
@@ -29,10 +29,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let mut tests: Vec<Test> = Vec::new();
-    for kernel in ["6.1", "6.12", "7.2"] {
-        tests.push(test(format!("cuts_on_{kernel}"), move || cuts(kernel)));
-    }
+    let mut tests = tests_on_every("cuts", cuts);
     for broken in &BROKEN {
         let name = format!("broken_{}", broken.name);
         tests.push(test(name, move || is_caught(broken)));

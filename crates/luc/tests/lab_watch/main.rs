@@ -14,7 +14,7 @@ mod teeth;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Test, Trouble, c_program, check, fail, guest, run_jobs, test,
+    Answer, Job, Outcome, Trouble, c_program, check, fail, guest, run_jobs, tests_on_every,
 };
 use luc_lab::{Content, GuestFile};
 use screen::Screen;
@@ -28,8 +28,6 @@ const COUNTERS: [&str; 5] = [
     "closed_idle",
     "writes",
 ];
-const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-
 /// Syncs of the load's processes, as `watch.sh` asks for them: on the file system that is looked at
 /// closely, and on another.
 const PROCESSES: [(&str, u64); 2] = [("alpha", 40), ("beta", 25 + 10)];
@@ -40,11 +38,7 @@ const SYNCS: u64 = PROCESSES[0].1 + PROCESSES[1].1;
 const LENGTH_S: f64 = 20.0;
 
 fn main() -> ExitCode {
-    let tests: Vec<Test> = KERNELS
-        .into_iter()
-        .map(|kernel| test(format!("watchers_on_{kernel}"), move || watchers(kernel)))
-        .collect();
-    lab_support::main("lab_watch", &tests)
+    lab_support::main("lab_watch", &tests_on_every("watchers", watchers))
 }
 
 fn watchers(kernel: &str) -> Outcome {

@@ -55,7 +55,7 @@ const COLUMNS: usize = 100;
 
 /// Lines of a document that no editor shows whole. Tables and code cannot be wrapped.
 fn long_lines(file: &File) -> Vec<String> {
-    if !file.path.ends_with(".md") {
+    if !file.is(&["md"]) {
         return Vec::new();
     }
     let mut fenced = false;
