@@ -24,6 +24,8 @@ pub struct Reading {
     pub lacks: Vec<String>,
     /// What the tracer does not see: it counts none of it, which says nothing.
     pub unseen: Unseen,
+    /// Hooks of the tracer by their means; 0 of each where there is no tracer.
+    pub hooks: BTreeMap<String, usize>,
     /// Which tracer counted; totals of two tracers have nothing in common.
     pub generation: Option<u32>,
     /// Events that the tracer lost.

@@ -67,6 +67,9 @@ pub(crate) fn reading(rounds: u64) -> Reading {
         at: Duration::from_secs(rounds),
         module_version: Some("0.1.0".into()),
         module_loaded: true,
+        hooks: [("tracepoint", 5), ("fentry", 1), ("kprobe", 2)]
+            .map(|(means, hooks)| (means.to_owned(), hooks))
+            .into(),
         generation: Some(1),
         lost: Some(3 * rounds),
         journals: vec![
