@@ -13,6 +13,7 @@ use super::{Args, facts, luc_of};
 use crate::cmd::trace::module_events::ModuleEvents;
 use crate::exit::Failure;
 use crate::journal::Journal;
+use crate::progress::Bar;
 use crate::sysfs::{self, Attached};
 use crate::system::System;
 use crate::units::{counted, number};
@@ -60,6 +61,7 @@ pub fn run(
         TracerError::NoBtf
             | TracerError::NoBpf
             | TracerError::Denied { .. }
+            | TracerError::Elsewhere
             | TracerError::Unfit { .. }
     );
     let patients = if host_lacks {
@@ -211,12 +213,14 @@ fn listen(limit: Duration, context: &mut Context) -> Result<(Option<Vec<Record>>
         Ok(())
     };
     let begin = Instant::now();
+    let bar = Bar::wait("watching", limit);
     while begin.elapsed() < limit && !context.stopped() {
         std::thread::sleep(tracer::PAUSE.min(limit));
         if let Some(events) = &mut events {
             events.lines(&mut take)?;
         }
     }
+    drop(bar);
     let Some(events) = events else {
         return Ok((None, 0));
     };
