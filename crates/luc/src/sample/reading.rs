@@ -102,8 +102,8 @@ impl ModuleReading {
         })
     }
 
-    /// A counter; 0 if the module does not have it.
-    pub fn get(&self, name: &str) -> i64 {
-        self.counters.get(name).copied().unwrap_or(0)
+    /// A counter; None if the module does not have it.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        self.counters.get(name).copied()
     }
 }

@@ -120,6 +120,36 @@ fn two_readings_make_rates() {
     assert_eq!(cgroup, Some("/system.slice/database.service"));
 }
 
+/// An older module lacks counters: that they stand still is not known.
+#[test]
+fn counters_that_are_not_there_are_no_zeros() {
+    let without = |rounds| {
+        let mut reading = reading(rounds);
+        let module = reading.journals[0].module.as_mut().expect("on");
+        for counter in ["copies", "writes_delayed", "hold_ns", "copyout_active"] {
+            module.counters.remove(counter);
+        }
+        reading
+    };
+    let snapshot = Snapshot::between("", Some(&without(1)), &without(2));
+    let luc = snapshot.journals[0].luc.as_ref().expect("on");
+    assert_eq!((luc.hold_ns, luc.copyout_active), (None, None));
+    let rates = luc.rates.as_ref().expect("counted through");
+    assert_eq!(
+        (rates.copies_per_s, rates.write_delay_mean_ns),
+        (None, None)
+    );
+    assert!(
+        rates
+            .commits_per_s
+            .is_some_and(|rate| (rate - 10.0).abs() < 1e-9)
+    );
+    // What began to be counted meanwhile, neither.
+    let snapshot = Snapshot::between("", Some(&without(1)), &reading(2));
+    let rates = snapshot.journals[0].luc.clone().and_then(|luc| luc.rates);
+    assert_eq!(rates.expect("counted through").copies_per_s, None);
+}
+
 /// What cannot be seen is not known to be absent, and of a sum without a part nothing is known.
 #[test]
 fn unseen_waits_are_no_zeros() {
