@@ -10,6 +10,7 @@ use crate::{host, misses, text};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ProgramMut};
 use luc_control::Dev;
 use luc_trace::{SPAN_BYTES, Sight, Unseen};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -95,9 +96,24 @@ pub struct Attached {
     pub sites: Vec<Site>,
     /// Those that are missing.
     pub lacks: Vec<Lack>,
+    /// Tracepoints.
+    pub tracepoints: usize,
 }
 
 impl Attached {
+    /// How many hooks there are of each means, by its name.
+    pub fn by_means(&self) -> BTreeMap<String, usize> {
+        let of = |means| self.hooks.iter().filter(|(_, by)| *by == means).count();
+        BTreeMap::from([
+            ("tracepoint".to_owned(), self.tracepoints),
+            (Means::Fentry.to_string(), of(Means::Fentry)),
+            (
+                Means::Kprobe.to_string(),
+                of(Means::Kprobe) + self.sites.len(),
+            ),
+        ])
+    }
+
     /// Kinds of events that are not seen for want of functions.
     pub fn unseen(&self) -> Unseen {
         self.lacks.iter().map(|lack| lack.hook.sight).collect()
@@ -230,6 +246,7 @@ impl Tracer {
                     why,
                 })?;
             self.links.push(link);
+            self.attached.tracepoints += 1;
         }
         Ok(())
     }

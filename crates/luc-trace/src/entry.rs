@@ -2,6 +2,7 @@
 
 use crate::event::Record;
 use crate::span::Span;
+use luc_control::Dev;
 
 /// One thing of a recording, in the order in which it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,17 @@ pub enum Entry {
         /// Its number.
         id: u64,
         /// Its path below the root of control groups.
+        path: String,
+    },
+    /// How the file of a sync is called.
+    File {
+        /// The file system.
+        dev: Dev,
+        /// Its inode.
+        inode: u64,
+        /// When the sync began, ns: another file may have had the inode before.
+        begin_ns: u64,
+        /// Its path.
         path: String,
     },
     /// The recording was ended in order; nothing follows.

@@ -15,6 +15,8 @@ pub(crate) const SPANS: &str = "#spans ";
 pub(crate) const LOST: &str = "#lost ";
 /// Begin of the line that says where a control group lies: its number, then its path.
 pub(crate) const CGROUP: &str = "#cgroup ";
+/// Begin of the line that names the file of a sync: its file system, its inode, when the sync began, its path.
+pub(crate) const FILE: &str = "#file ";
 /// The last line of a recording that was ended in order.
 pub(crate) const END: &str = "#end";
 

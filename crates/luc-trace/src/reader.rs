@@ -188,6 +188,8 @@ impl<R: BufRead> Reader<R> {
                 return Ok(Some(Entry::SpansLost(lost)));
             } else if let Some(found) = line.strip_prefix(island::CGROUP) {
                 return cgroup(found).ok_or_else(|| self.senseless(&line)).map(Some);
+            } else if let Some(found) = line.strip_prefix(island::FILE) {
+                return file(found).ok_or_else(|| self.senseless(&line)).map(Some);
             } else if line == island::END {
                 self.ended = true;
                 return Ok(Some(Entry::End));
@@ -247,6 +249,17 @@ fn cgroup(text: &str) -> Option<Entry> {
     let id = id.parse().ok()?;
     let path = unescape(path);
     Some(Entry::Cgroup { id, path })
+}
+
+/// `254:16 4711 1000000 /srv/data/log`, the path as one word.
+fn file(text: &str) -> Option<Entry> {
+    let mut words = text.splitn(4, ' ');
+    Some(Entry::File {
+        dev: words.next()?.parse().ok()?,
+        inode: words.next()?.parse().ok()?,
+        begin_ns: words.next()?.parse().ok()?,
+        path: unescape(words.next()?),
+    })
 }
 
 impl<R: BufRead> Iterator for Reader<R> {

@@ -6,6 +6,7 @@ use crate::header::Header;
 use crate::reader::{Losses, Reader, TraceError};
 use crate::sight::{Sight, Unseen};
 use crate::span::{Span, SpanKind};
+use luc_control::Dev;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
@@ -47,6 +48,8 @@ pub struct Trace {
     pub tasks: BTreeMap<u32, Task>,
     /// Paths of control groups by their number.
     pub cgroups: BTreeMap<u64, String>,
+    /// Paths of files that were synced, as far as they are known, by file system, inode and begin of the sync.
+    pub files: BTreeMap<(Dev, u64, u64), String>,
     /// What the tracer could not see: that there is none of it says nothing.
     pub unseen: Unseen,
     /// Lines of the module's tracepoints.
@@ -74,6 +77,14 @@ impl Trace {
                 Ok(Entry::Line(line)) => trace.lines.push(line),
                 Ok(Entry::Cgroup { id, path }) => {
                     trace.cgroups.insert(id, path);
+                }
+                Ok(Entry::File {
+                    dev,
+                    inode,
+                    begin_ns,
+                    path,
+                }) => {
+                    trace.files.insert((dev, inode, begin_ns), path);
                 }
                 Ok(Entry::SpansLost(_) | Entry::End) => {}
                 Err(error) => {

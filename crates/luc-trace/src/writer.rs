@@ -100,6 +100,17 @@ impl<W: Write> Writer<W> {
         writeln!(self.sink, "{}{id} {}", island::CGROUP, escaped(path))
     }
 
+    /// Names the file of a sync.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn file(&mut self, sync: &Span, path: &str) -> io::Result<()> {
+        self.flush_spans()?;
+        let (dev, inode, begin_ns) = (sync.dev, sync.object, sync.begin_ns);
+        let path = escaped(path);
+        writeln!(self.sink, "{}{dev} {inode} {begin_ns} {path}", island::FILE)
+    }
+
     /// Writes out what was gathered, so that a reader finds it even if nothing follows.
     ///
     /// # Errors

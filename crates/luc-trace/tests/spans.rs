@@ -211,3 +211,34 @@ fn what_was_not_seen_is_kept() {
         assert_eq!(damage.is_some(), line != "#cgroup", "{line}: {damage:?}");
     }
 }
+
+/// A reader of before passes over these, too.
+#[test]
+fn files_keep_their_paths() {
+    let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
+    let sync = Span {
+        kind: SpanKind::Fsync,
+        begin_ns: 9,
+        object: 4711,
+        dev: "254:16".parse().unwrap(),
+        ..Span::default()
+    };
+    let path = "/srv/data/a 100% \n log (deleted)";
+    writer.file(&sync, path).unwrap();
+    let bytes = writer.finish().unwrap();
+    let trace = Trace::read(bytes.as_slice()).unwrap();
+    assert_eq!(trace.damage, None);
+    assert_eq!(trace.files[&(sync.dev, 4711, 9)], path);
+
+    for (line, whole) in [
+        ("#file", true),
+        ("#file 254:16 1 2 /x", true),
+        ("#file 254:16 1 2", false),
+        ("#file 254 1 2 /x", false),
+        ("#file 254:16 -1 2 /x", false),
+    ] {
+        let text = format!("# luc-trace 2\n{line}\n#end\n");
+        let damage = Trace::read(text.as_bytes()).unwrap().damage;
+        assert_eq!(damage.is_none(), whole, "{line}: {damage:?}");
+    }
+}

@@ -19,7 +19,7 @@ use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
 use crate::random::moment_ns;
-use crate::report::{BenchReport, Outcome, file_creation_rate_per_s, share};
+use crate::report::{BenchReport, Outcome, file_creation_rate_per_s, per_second, share};
 use crate::scratch::{Scratch, allow_open_files};
 use crate::{Burst, Latency, Result, Stop};
 
@@ -30,6 +30,12 @@ pub struct BurstResult {
     pub args: Burst,
     /// Bursts measured.
     pub bursts: u64,
+    /// Time while a burst was under way, from its first create to its last close, ns.
+    #[serde(default)]
+    pub busy_ns: u64,
+    /// Files per second of that time.
+    #[serde(default)]
+    pub files_per_busy_s: f64,
     /// Equation 3 with the times from create to close, mean over the bursts, files per second.
     pub file_creation_rate_per_s: f64,
     /// Standard deviation over the bursts of that rate, files per second.
@@ -47,6 +53,7 @@ pub struct BurstResult {
 /// One thread's part of one burst.
 #[derive(Clone, Copy)]
 struct Turn {
+    begin_ns: u64,
     file_ns: u64,
     fsync_ns: u64,
 }
@@ -92,6 +99,22 @@ pub fn window(period_ms: u32, warmup_bursts: u32, bursts: u32) -> Window {
     }
 }
 
+/// How long at least one burst was under way, from the begin and the end of each thread's part of it, ns.
+/// Bursts that overlap, because threads are late, do not count twice.
+pub fn busy_ns<I: Iterator<Item = (u64, u64)>>(bursts: impl Iterator<Item = I>) -> u64 {
+    let mut until_ns = 0;
+    let mut busy_ns = 0;
+    for parts in bursts {
+        let bounds = parts.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let Some((begin_ns, end_ns)) = bounds else {
+            continue;
+        };
+        busy_ns += end_ns.saturating_sub(begin_ns.max(until_ns));
+        until_ns = until_ns.max(end_ns);
+    }
+    busy_ns
+}
+
 /// Sleeps until this thread's moment of this burst.
 pub fn wait_for_turn(
     (period_ms, spread_us, seed): (u32, u32, u64),
@@ -130,6 +153,7 @@ fn one(
         let synced_ns = now_ns();
         drop(file);
         turns.push(Turn {
+            begin_ns,
             file_ns: now_ns() - begin_ns,
             fsync_ns: synced_ns - created_ns,
         });
@@ -155,11 +179,15 @@ fn figures(args: &Burst, bursts: &[Vec<Turn>]) -> BurstResult {
     let two = turns()
         .filter(|turn| turn.file_ns as f64 > 1.5 * commit_ns)
         .count() as u64;
+    let bounds = |turn: &Turn| (turn.begin_ns, turn.begin_ns + turn.file_ns);
+    let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));
     let mut file_ns: Vec<u64> = turns().map(|turn| turn.file_ns).collect();
     let mut fsync_ns: Vec<u64> = turns().map(|turn| turn.fsync_ns).collect();
     BurstResult {
         args: args.clone(),
         bursts: bursts.len() as u64,
+        busy_ns,
+        files_per_busy_s: per_second(fsync_ns.len() as u64, busy_ns),
         file_creation_rate_per_s: rate,
         file_creation_rate_sd_per_s: rate_sd,
         file: summary(&mut file_ns),
@@ -207,19 +235,36 @@ mod tests {
 
     #[test]
     fn rate_and_share_by_hand() {
-        let turn = |ms: u64| Turn {
+        let turn = |at_ms: u64, ms: u64| Turn {
+            begin_ns: at_ms * 1_000_000,
             file_ns: ms * 1_000_000,
             fsync_ns: ms * 1_000_000,
         };
-        let bursts = [vec![turn(10), turn(20)], vec![turn(10), turn(10)]];
+        let bursts = [
+            vec![turn(5, 10), turn(0, 20)],
+            vec![turn(60, 10), turn(65, 10)],
+        ];
         let result = figures(&args(None), &bursts);
         // 4 / (10 ms + 20 ms) = 133.3 per second, 4 / (10 ms + 10 ms) = 200 per second.
         assert!((result.file_creation_rate_per_s - 166.667).abs() < 1e-3);
         assert!((result.file_creation_rate_sd_per_s - 47.140).abs() < 1e-3);
         assert!((result.commit_ns - 1e7).abs() < 1e-9);
         assert!((result.two_commits_share - 0.25).abs() < 1e-9);
+        // 20 ms and 15 ms; the pause between them is nobody's.
+        assert_eq!(result.busy_ns, 35_000_000);
+        assert!((result.files_per_busy_s - 4.0 / 0.035).abs() < 1e-6);
         let given = figures(&args(Some(5.0)), &bursts);
         assert!((given.two_commits_share - 1.0).abs() < 1e-9);
         assert_eq!(figures(&args(None), &[]).bursts, 0);
+    }
+
+    #[test]
+    fn bursts_that_overlap_count_once() {
+        let of = |bursts: &[&[(u64, u64)]]| {
+            let bursts = bursts.iter().map(|burst| burst.iter().copied());
+            super::busy_ns(bursts)
+        };
+        assert_eq!(of(&[&[(0, 9)], &[(6, 8), (7, 12)]]), 12);
+        assert_eq!(of(&[&[(0, 9)], &[(2, 3)], &[]]), 9);
     }
 }

@@ -8,12 +8,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::burst::{wait_for_turn, window};
+use crate::burst::{busy_ns, wait_for_turn, window};
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns};
 use crate::crew::{self, Schedule};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
-use crate::report::{BenchReport, Outcome, share};
+use crate::report::{BenchReport, Outcome, per_second, share};
 use crate::scratch::{Scratch, allow_open_files};
 use crate::{Latency, Result, Stop, WriteBurst};
 
@@ -24,6 +24,13 @@ pub struct WriteBurstResult {
     pub args: WriteBurst,
     /// Bursts measured.
     pub bursts: u64,
+    /// Time while a burst was under way, from its first write to its last close, ns; the creates for the
+    /// next burst are no part of it.
+    #[serde(default)]
+    pub busy_ns: u64,
+    /// Files per second of that time.
+    #[serde(default)]
+    pub files_per_busy_s: f64,
     /// Time of all pieces of one file together, without create and fsync.
     pub write: Latency,
     /// Threads that wrote for longer than `args.blocked_over_us`, over all bursts.
@@ -38,6 +45,8 @@ pub struct WriteBurstResult {
 
 #[derive(Clone, Copy)]
 struct Turn {
+    begin_ns: u64,
+    end_ns: u64,
     create_ns: u64,
     write_ns: u64,
     fsync_ns: u64,
@@ -61,14 +70,12 @@ pub fn run(args: &WriteBurst, stop: &Stop) -> Result<BenchReport> {
 
     let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
     let warmup = (args.warmup_bursts as usize).min(bursts);
-    let turns: Vec<Turn> = results
-        .iter()
-        .flat_map(|thread| &thread[warmup..bursts])
-        .copied()
+    let turns: Vec<Vec<Turn>> = (warmup..bursts)
+        .map(|burst| results.iter().map(|thread| thread[burst]).collect())
         .collect();
-    let measured = (bursts - warmup) as u64;
+    let measured = turns.len() as u64;
     let elapsed_ns = measured * u64::from(args.period_ms) * NS_PER_MS;
-    let result = figures(args, measured, &turns);
+    let result = figures(args, &turns);
     let fsyncs = result.fsync.count;
     Ok(BenchReport::new(
         Outcome::WriteBurst(result),
@@ -109,6 +116,8 @@ fn one(
         let synced_ns = now_ns();
         drop(file);
         turns.push(Turn {
+            begin_ns,
+            end_ns: now_ns(),
             create_ns,
             write_ns: written_ns - begin_ns,
             fsync_ns: synced_ns - written_ns,
@@ -121,7 +130,10 @@ fn one(
     Ok(turns)
 }
 
-fn figures(args: &WriteBurst, bursts: u64, turns: &[Turn]) -> WriteBurstResult {
+fn figures(args: &WriteBurst, bursts: &[Vec<Turn>]) -> WriteBurstResult {
+    let bounds = |turn: &Turn| (turn.begin_ns, turn.end_ns);
+    let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));
+    let turns: Vec<Turn> = bursts.iter().flatten().copied().collect();
     let blocked_over_ns = u64::from(args.blocked_over_us) * NS_PER_US;
     let blocked = turns
         .iter()
@@ -133,7 +145,9 @@ fn figures(args: &WriteBurst, bursts: u64, turns: &[Turn]) -> WriteBurstResult {
     };
     WriteBurstResult {
         args: args.clone(),
-        bursts,
+        bursts: bursts.len() as u64,
+        busy_ns,
+        files_per_busy_s: per_second(turns.len() as u64, busy_ns),
         write: times(|t| t.write_ns),
         blocked,
         blocked_share: share(blocked, turns.len() as u64),

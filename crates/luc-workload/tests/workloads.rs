@@ -181,6 +181,8 @@ fn scaling_counts_each_number_of_threads() {
 #[test]
 fn bursts_are_exact() {
     let report = run("burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2");
+    let throughputs = |report: &BenchReport| report.to_string().matches("throughput").count();
+    assert_eq!(throughputs(&report), 1);
     let Outcome::Burst(result) = report.outcome else {
         panic!("wrong workload");
     };
@@ -191,6 +193,7 @@ fn bursts_are_exact() {
     assert_eq!(report.elapsed_ns, 30_000_000);
 
     let report = run("write-burst -t 3 --period-ms 5 --spread-us 500 --bursts 4 --pieces 2");
+    assert_eq!(throughputs(&report), 1);
     let Outcome::WriteBurst(result) = report.outcome else {
         panic!("wrong workload");
     };

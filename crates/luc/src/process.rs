@@ -1,17 +1,22 @@
 //! How processes are called: by the name of their main thread, everywhere, and by their
 //! control group. [`luc_trace::Trace::process`] says the same of a recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use luc_control::Dev;
 use luc_trace::{Process, printable};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::system::System;
 
 /// Control groups that are looked through at most; a machine with more has them named by nobody.
 const GROUPS_MAX: usize = 100_000;
+
+/// Open files of a process that are looked through at most, a few milliseconds.
+const FILES_MAX: usize = 2_000;
 
 /// A process that runs; None once it has ended.
 pub fn running(system: &dyn System, pid: u32) -> Option<Process> {
@@ -22,6 +27,37 @@ pub fn running(system: &dyn System, pid: u32) -> Option<Process> {
         name: printable(name.trim_end_matches('\n')),
         cgroup: path.map(|path| printable(&path)),
     })
+}
+
+/// Of these files, by file system and inode, those that a process has open, with their paths.
+pub fn open_files(
+    system: &dyn System,
+    pid: u32,
+    wanted: &BTreeSet<(Dev, u64)>,
+) -> BTreeMap<(Dev, u64), String> {
+    let dir = system.path(&format!("/proc/{pid}/fd"));
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut found = BTreeMap::new();
+    for entry in entries.take(FILES_MAX) {
+        if found.len() == wanted.len() {
+            break;
+        }
+        let link = entry.path();
+        // Whatever else is open may lie on a server that is gone: nobody is asked anew.
+        let flags = AtFlags::STATX_DONT_SYNC;
+        let Ok(file) = statx(CWD, &link, flags, StatxFlags::INO) else {
+            continue;
+        };
+        let dev = Dev {
+            major: file.stx_dev_major,
+            minor: file.stx_dev_minor,
+        };
+        let file = (dev, file.stx_ino);
+        if let Some(path) = wanted.get(&file).and_then(|_| fs::read_link(&link).ok()) {
+            found.insert(file, path.to_string_lossy().into_owned());
+        }
+    }
+    found
 }
 
 /// The path in the unified hierarchy, `0::/system.slice/mailer.service`.
@@ -78,6 +114,32 @@ mod tests {
             Some("/system.slice/a:b.service")
         );
         assert_eq!(unified("1:name=systemd:/x\n"), None);
+    }
+
+    #[test]
+    fn open_files_are_known_by_their_inodes() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let fds = tree.path().join("proc/7/fd");
+        fs::create_dir_all(&fds).expect("made");
+        let mut paths = Vec::new();
+        for (name, fd) in [("log", "3"), ("other", "4")] {
+            let path = tree.path().join(name);
+            fs::write(&path, "").expect("written");
+            std::os::unix::fs::symlink(&path, fds.join(fd)).expect("a link");
+            paths.push(path);
+        }
+        std::os::unix::fs::symlink("/no/such/file", fds.join("5")).expect("a link");
+        let machine = Machine::new(tree.path());
+        let log = fs::metadata(&paths[0]).expect("there");
+        let dev = Dev {
+            major: rustix::fs::major(log.dev()),
+            minor: rustix::fs::minor(log.dev()),
+        };
+        let wanted = BTreeSet::from([(dev, log.ino()), (dev, u64::MAX)]);
+        let found = open_files(&machine, 7, &wanted);
+        let expected = ((dev, log.ino()), paths[0].display().to_string());
+        assert_eq!(found, BTreeMap::from([expected]));
+        assert!(open_files(&machine, 8, &wanted).is_empty());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::journal;
 use crate::losses::Causes;
 use crate::module::{self, Capability};
 use crate::process;
+use crate::progress::Bar;
 use crate::system::{Device, System};
 use crate::units::{counted, number};
 
@@ -140,10 +141,12 @@ pub fn watch(
     };
     let system = context.system;
     let failed = |error: TracerError| untraceable("doctor", error, system);
+    let bar = Bar::wait("watching", limit);
     while begin.elapsed() < limit && !context.stopped() && spans.len() < SPANS_MAX {
         std::thread::sleep(PAUSE.min(limit));
         tracer.poll(|taken| take(taken, &mut spans));
     }
+    drop(bar);
     let end_ns = now_ns();
     tracer.detach();
     tracer.poll(|taken| take(taken, &mut spans));

@@ -5,6 +5,22 @@ use std::io::{self, Write};
 
 pub use luc_words::{bytes, count, counted, duration};
 
+/// What is not known.
+pub const UNKNOWN: &str = "-";
+
+/// A number, or that it is not known.
+pub fn known(value: Option<String>) -> String {
+    value.unwrap_or_else(|| UNKNOWN.into())
+}
+
+/// `3 opens`, or `- opens`.
+pub fn many(count: Option<i64>, one: &str, many: &str) -> String {
+    count.map_or_else(
+        || format!("{UNKNOWN} {many}"),
+        |count| counted(count, one, many),
+    )
+}
+
 /// A counter as [`count`] and [`counted`] take it; none comes near the end of the range.
 pub fn number(counter: u64) -> i64 {
     i64::try_from(counter).unwrap_or(i64::MAX)

@@ -266,3 +266,32 @@ fn luc_is_not_advised_where_it_cannot_run() {
         "{said}"
     );
 }
+
+/// A counter that an older module lacks is not one that stands still.
+#[test]
+fn what_the_module_does_not_count_is_not_known() {
+    let machine = machine();
+    machine.run(&["on", "/srv/data"]);
+    for counter in ["writes_delayed", "write_delay_ns", "copies", "held_ns"] {
+        machine.remove(&format!("/sys/fs/luc/vdb/counters/{counter}"));
+    }
+    machine.count("vdb", &[("commits_held", 3), ("commits", 4)]);
+    let said = machine.run(&["doctor", "/srv/data", "--json", "--seconds", "1"]);
+    let json = said.split("\nluc: ").next().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let found = &json["file_systems"][0];
+    assert!(found["counts"]["writes_delayed"].is_null(), "{said}");
+    assert_eq!(found["counts"]["commits"], 0, "{said}");
+    let unknown = found["unknown"].as_array().expect("a list");
+    let writes = "whether writes wait for commits";
+    assert!(unknown.iter().any(|one| one == writes), "{said}");
+
+    let said = machine.run(&["status"]);
+    for line in [
+        "  held       3 commits (75%) for - on average, 0 s at most",
+        "  writes     0 operations, - delayed (-) for - on average, 0 s at most",
+        "  copy-out   not active, - buffers copied, 0 writes not blocked by it",
+    ] {
+        assert!(said.lines().any(|one| one == line), "{line}\n{said}");
+    }
+}

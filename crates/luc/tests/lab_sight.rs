@@ -153,7 +153,8 @@ impl Said<'_> {
     fn refuses(&self) -> Outcome {
         let page = self.text("exporter.out")?;
         let code = self.code("exporter")?;
-        let blind = page.contains("luc_tracer_attached 0\n") && !page.contains("luc_syncs_total");
+        let blind = page.contains("luc_tracer_attached{means=\"tracepoint\"} 0\n")
+            && !page.contains("luc_syncs_total");
         self.check(
             code == 0 && blind,
             &format!("exporter: exit {code}: {page}"),

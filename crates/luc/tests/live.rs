@@ -41,10 +41,10 @@ fn without_both_there_is_a_failure() {
 #[test]
 fn without_both_a_page_says_so() {
     let said = Pretended::new().run(&["exporter", "--once"]);
-    assert!(
-        said.lines().any(|line| line == "luc_tracer_attached 0"),
-        "{said}"
-    );
+    for means in ["tracepoint", "fentry", "kprobe"] {
+        let series = format!("luc_tracer_attached{{means=\"{means}\"}} 0");
+        assert!(said.lines().any(|line| line == series), "{series}\n{said}");
+    }
     assert!(
         said.contains("note: nothing is traced: ") && !said.contains("[exit"),
         "{said}"
@@ -69,7 +69,7 @@ fn a_page_is_printed_or_written() {
     let machine = working();
     let said = machine.run(&["exporter", "--once"]);
     for line in [
-        "luc_tracer_attached 0",
+        "luc_tracer_attached{means=\"tracepoint\"} 0",
         "luc_commits_total{device=\"vdb\",mountpoint=\"/srv/data\"} 10",
         "luc_held_seconds_total{device=\"vdb\",mountpoint=\"/srv/data\"} 0.005",
     ] {

@@ -202,12 +202,74 @@ fn completions_know_policies_knobs_and_kernels() {
             );
         }
     }
+    let of_set = "__fish_luc_behind 1 1 set\" -f -a \"policy\\t";
+    assert!(script("fish").contains(of_set), "knobs stand behind a path");
     for shell in ["zsh", "fish"] {
         let script = script(shell);
         for word in ["published", "6.12-full", "delay_limit_us"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
+}
+
+/// What fish and zsh make of theirs; both are optional, for nothing else here needs them.
+#[test]
+fn other_shells_read_their_completions() {
+    let test = "other_shells_read_their_completions";
+    let dir = tempfile::tempdir().expect("temporary folder");
+    for shell in ["zsh", "fish"] {
+        let script = run(luc().args(["completions", shell]));
+        let file = dir.path().join(shell);
+        fs::write(&file, script.trim_end_matches("[exit 0]\n")).expect("temporary file");
+        let checked = std::process::Command::new(shell)
+            .arg("-n")
+            .arg(&file)
+            .status();
+        let Ok(checked) = checked else {
+            luc_test::skip_expected(test, &format!("there is no {shell}"));
+            continue;
+        };
+        assert!(checked.success(), "{shell}");
+    }
+    let offered = |line: &str| {
+        let file = dir.path().join("fish");
+        let output = std::process::Command::new("fish")
+            .args(["--no-config", "-c", "source $argv[1]; complete -C$argv[2]"])
+            .arg(file)
+            .arg(line)
+            .env("PATH", luc_and_path())
+            .output()
+            .ok()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let words = said.lines().filter_map(|line| line.split('\t').next());
+        Some(words.map(str::to_owned).collect::<Vec<_>>())
+    };
+    for (line, expected) in [
+        ("luc on --policy p", &["pid", "published"][..]),
+        ("luc set /srv/data delay_limit_u", &["delay_limit_us"]),
+        ("luc set --sysroot /x /srv/data mod", &["mode"]),
+        (
+            "luc set /srv/data mode st",
+            &["static", "static-16ms", "static-1ms", "steer", "stock"],
+        ),
+        ("luc completions z", &["zsh"]),
+        ("luc lab fetch 6.12 7.2-", &["7.2-upstream"]),
+    ] {
+        let Some(mut offered) = offered(line) else {
+            return;
+        };
+        offered.sort_unstable();
+        assert_eq!(offered, expected, "{line}");
+    }
+}
+
+/// fish completes only programs that it finds.
+fn luc_and_path() -> std::ffi::OsString {
+    let luc = assert_cmd::cargo::cargo_bin("luc");
+    let mut path = luc.parent().expect("a folder").as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
 }
 
 #[test]

@@ -277,3 +277,24 @@ fn a_panic_gives_the_terminal_back() {
     std::fs::write(file(&view.machine), "").expect("a file");
     view.end_with("as was asked for");
 }
+
+/// Ctrl-C is for who knows how long it would have been.
+#[test]
+fn a_doctor_says_how_long_it_still_watches() {
+    let mut view = View::of(|machine| {
+        let mut luc = Command::new(assert_cmd::cargo::cargo_bin("luc"));
+        luc.args(["doctor", "/srv/data", "--seconds", "3", "--sysroot"])
+            .arg(machine.dir.path())
+            .env("TERM", "xterm");
+        luc
+    });
+    view.wait_for("as far as LUC's module");
+    let watching = view.shown.find("watching").expect("what it does");
+    let left = view.shown.find(" left").expect("how long it still does");
+    let answer = view
+        .shown
+        .find("as far as LUC's module")
+        .expect("an answer");
+    assert!(watching < answer && left < answer, "{}", view.shown);
+    assert!(view.child.wait().expect("it ended").success());
+}

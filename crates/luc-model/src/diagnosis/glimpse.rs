@@ -31,29 +31,37 @@ const UNKNOWN: [&str; 3] = [
     "whose syncs and writes these are, and what LUC would give",
 ];
 
-/// What the module counted while it was watched.
+/// What the module counted while it was watched; None of what it does not count, as an older one, and
+/// of what a recording does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ModuleCounts {
     /// For how long, ns.
     pub duration_ns: u64,
     /// Journal commits.
-    pub commits: u64,
+    pub commits: Option<u64>,
     /// Syncs that waited for one.
-    pub sync_events: u64,
+    pub sync_events: Option<u64>,
     /// Operations that changed metadata.
-    pub writes: u64,
+    pub writes: Option<u64>,
     /// Those that slept because a commit was writing their metadata.
-    pub writes_delayed: u64,
+    pub writes_delayed: Option<u64>,
     /// For how long, ns.
-    pub write_delay_ns: u64,
+    pub write_delay_ns: Option<u64>,
     /// Average duration of a commit, ns, as jbd2 measures it.
-    pub commit_avg_ns: u64,
+    pub commit_avg_ns: Option<u64>,
 }
 
 impl ModuleCounts {
     /// From a recording, which holds no counters.
     pub fn of(lines: &[Record], dev: Dev) -> Self {
-        let mut counts = Self::default();
+        let mut counts = Self {
+            commits: Some(0),
+            sync_events: Some(0),
+            writes_delayed: Some(0),
+            write_delay_ns: Some(0),
+            ..Self::default()
+        };
+        let add = |count: &mut Option<u64>, more| *count = Some(count.unwrap_or(0) + more);
         let mut bounds_ns: Option<(u64, u64)> = None;
         let number = |value: i64| u64::try_from(value).unwrap_or(0);
         for line in lines {
@@ -61,22 +69,22 @@ impl ModuleCounts {
                 Event::Commit {
                     dev: of, events, ..
                 } if *of == dev => {
-                    counts.commits += 1;
-                    counts.sync_events += number(*events);
+                    add(&mut counts.commits, 1);
+                    add(&mut counts.sync_events, number(*events));
                 }
                 Event::WriteDelay {
                     dev: of, delay_ns, ..
                 } if *of == dev => {
-                    counts.writes_delayed += 1;
-                    counts.write_delay_ns += number(*delay_ns);
+                    add(&mut counts.writes_delayed, 1);
+                    add(&mut counts.write_delay_ns, number(*delay_ns));
                 }
                 Event::Decision {
                     dev: of, decision, ..
                 } if *of == dev => {
                     if decision.step == Step::Copyout.value() {
-                        counts.writes += number(decision.input.writes);
+                        add(&mut counts.writes, number(decision.input.writes));
                     } else {
-                        counts.commit_avg_ns = number(decision.input.commit_avg_ns);
+                        counts.commit_avg_ns = Some(number(decision.input.commit_avg_ns));
                     }
                 }
                 _ => continue,
@@ -199,21 +207,29 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
     let luc = luc_in(lines.unwrap_or_default(), dev)
         .max(facts.luc)
         .unwrap_or_default();
-    let mut evidence = vec![syncs(&counts)];
+    let mut evidence = Vec::new();
     let mut unknown: Vec<String> = UNKNOWN.iter().map(|what| (*what).to_owned()).collect();
     let mut kinds = Vec::new();
 
     let per_s = |ns: f64| share(ns * 1e9, counts.duration_ns as f64);
-    if counts.writes_delayed > 0 {
-        evidence.push(writes(&counts));
+    match syncs(&counts) {
+        Some(syncs) => evidence.push(syncs),
+        None => unknown.push("how many syncs wait for commits".into()),
     }
-    if per_s(counts.write_delay_ns as f64) >= LOST_PER_S_MIN_NS {
-        kinds.push(VerdictKind::WriteDelays);
+    evidence.extend(writes(&counts));
+    match counts.write_delay_ns {
+        Some(ns) if per_s(ns as f64) >= LOST_PER_S_MIN_NS => kinds.push(VerdictKind::WriteDelays),
+        Some(_) => {}
+        None => unknown.push("whether writes wait for commits".into()),
     }
     // No sync waits for more than the rest of one commit and its own.
-    let waits_ns = counts.sync_events as f64 * 2.0 * counts.commit_avg_ns as f64;
-    let quiet = share(waits_ns, counts.duration_ns as f64) < BUSY_SHARE_MIN
-        || share(counts.sync_events as f64 * 1e9, counts.duration_ns as f64) < RARE_SYNCS_PER_S;
+    let waits_ns = counts.sync_events.zip(counts.commit_avg_ns);
+    let waits_ns = waits_ns.map(|(events, ns)| events as f64 * 2.0 * ns as f64);
+    let idle = waits_ns.is_some_and(|ns| share(ns, counts.duration_ns as f64) < BUSY_SHARE_MIN);
+    let rare = counts
+        .sync_events
+        .is_some_and(|events| per_s(events as f64) < RARE_SYNCS_PER_S);
+    let quiet = idle || rare;
     match behind {
         _ if quiet => {}
         Some(behind) if behind.commits >= COMMITS_MIN => {
@@ -221,7 +237,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
             let low = behind.low_share() >= PART_MIN && per_s(behind.low_ns) >= LOST_PER_S_MIN_NS;
             if low {
                 // What costs more, surely, comes first.
-                let first = behind.low_ns > counts.write_delay_ns as f64;
+                let first = behind.low_ns > counts.write_delay_ns.unwrap_or(0) as f64;
                 kinds.insert(if first { 0 } else { kinds.len() }, VerdictKind::SyncDelays);
             } else if behind.high_share() < PART_MIN {
                 kinds.push(VerdictKind::Device);
@@ -261,64 +277,75 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
     }
 }
 
-fn evidence<const N: usize>(text: String, numbers: [(&'static str, f64); N]) -> Evidence {
-    let numbers = numbers.map(|(name, value)| (name, Estimate::exact(value)));
+fn evidence(text: String, numbers: impl IntoIterator<Item = (&'static str, f64)>) -> Evidence {
+    let numbers = numbers.into_iter();
     Evidence {
         text,
-        numbers: numbers.into(),
+        numbers: numbers
+            .map(|(name, value)| (name, Estimate::exact(value)))
+            .collect(),
     }
 }
 
-fn syncs(counts: &ModuleCounts) -> Evidence {
-    let rate = share(counts.sync_events as f64 * 1e9, counts.duration_ns as f64);
-    let each = share(counts.sync_events as f64, counts.commits as f64);
-    let commit_ns = counts.commit_avg_ns as f64;
-    let takes = format!("takes {} on average", words::time(commit_ns));
-    let text = match (counts.sync_events, counts.commits) {
-        (0, 0) => "No sync waits for a commit.".into(),
-        (0, _) => format!("No sync waits for a commit; a commit {takes}."),
-        _ => format!(
-            "{} syncs per second wait for commits, {} to a commit, which {takes}.",
-            words::three(rate),
-            words::three(each)
-        ),
+fn syncs(counts: &ModuleCounts) -> Option<Evidence> {
+    let (events, commits) = (counts.sync_events?, counts.commits?);
+    let rate = share(events as f64 * 1e9, counts.duration_ns as f64);
+    let each = share(events as f64, commits as f64);
+    let commit_ns = counts.commit_avg_ns.map(|ns| ns as f64);
+    let takes = |before: &str| {
+        let takes = |ns| format!("{before} takes {} on average", words::time(ns));
+        commit_ns
+            .filter(|_| commits > 0)
+            .map(takes)
+            .unwrap_or_default()
     };
-    evidence(
-        text,
-        [
-            ("syncs_per_s", rate),
-            ("sync_events_per_commit_events", each),
-            ("commit_mean_ns", commit_ns),
-        ],
-    )
+    let text = if events == 0 {
+        format!("No sync waits for a commit{}.", takes("; a commit"))
+    } else {
+        format!(
+            "{} syncs per second wait for commits, {} to a commit{}.",
+            words::three(rate),
+            words::three(each),
+            takes(", which")
+        )
+    };
+    let numbers = [
+        ("syncs_per_s", rate),
+        ("sync_events_per_commit_events", each),
+    ];
+    let commit = commit_ns.map(|ns| ("commit_mean_ns", ns));
+    Some(evidence(text, numbers.into_iter().chain(commit)))
 }
 
-fn writes(counts: &ModuleCounts) -> Evidence {
-    let delayed = share(counts.writes_delayed as f64, counts.writes as f64).min(1.0);
-    let each_ns = share(counts.write_delay_ns as f64, counts.writes_delayed as f64);
-    let lost_ns = share(
-        counts.write_delay_ns as f64 * 1e9,
-        counts.duration_ns as f64,
-    );
-    // A recording without copy-outs does not tell how many there were of all.
-    let who = if counts.writes > 0 {
-        format!("{} of the changes of metadata wait", words::share(delayed))
-    } else {
-        let (one, many) = ("change of metadata waits", "changes of metadata wait");
-        words::counted(counts.writes_delayed, one, many)
+/// None where no write was delayed, or that is not known.
+fn writes(counts: &ModuleCounts) -> Option<Evidence> {
+    let (delayed @ 1.., delay_ns) = (counts.writes_delayed?, counts.write_delay_ns?) else {
+        return None;
     };
-    evidence(
-        format!(
-            "{who} for a commit that writes it, {} each: {} per second, all together.",
-            words::time(each_ns),
-            words::time(lost_ns)
-        ),
-        [
-            ("writes_delayed_share", delayed),
-            ("write_delay_mean_ns", each_ns),
-            ("blocked_per_s_ns", lost_ns),
-        ],
-    )
+    let each_ns = share(delay_ns as f64, delayed as f64);
+    let lost_ns = share(delay_ns as f64 * 1e9, counts.duration_ns as f64);
+    // A recording without copy-outs does not tell how many there were of all.
+    let of_all = counts
+        .writes
+        .map(|all| share(delayed as f64, all as f64).min(1.0));
+    let who = of_all.map_or_else(
+        || {
+            let (one, many) = ("change of metadata waits", "changes of metadata wait");
+            words::counted(delayed, one, many)
+        },
+        |of_all| format!("{} of the changes of metadata wait", words::share(of_all)),
+    );
+    let text = format!(
+        "{who} for a commit that writes it, {} each: {} per second, all together.",
+        words::time(each_ns),
+        words::time(lost_ns)
+    );
+    let numbers = [
+        ("write_delay_mean_ns", each_ns),
+        ("blocked_per_s_ns", lost_ns),
+    ];
+    let of_all = of_all.map(|share| ("writes_delayed_share", share));
+    Some(evidence(text, of_all.into_iter().chain(numbers)))
 }
 
 fn delays(behind: &Behind) -> Evidence {
@@ -344,6 +371,7 @@ pub fn render_glimpse(glimpse: &Glimpse) -> String {
         VerdictKind::WriteDelays => "writes wait for commits",
         VerdictKind::NoPressure => "no fsync pressure on the journal",
         VerdictKind::Device => "syncs wait for the disk, each for its own commit",
+        _ if glimpse.counts.sync_events.is_none() => "what syncs wait for cannot be told",
         _ => "there are syncs, and what they wait for cannot be told",
     };
     let answer: Vec<&str> = glimpse.kinds.iter().map(what).collect();
@@ -375,13 +403,10 @@ pub fn render_glimpse(glimpse: &Glimpse) -> String {
     for unknown in &glimpse.unknown {
         page.line("    ", unknown);
     }
-    page.line(
-        "  ",
-        &format!(
-            "from {} with {}",
-            words::time(glimpse.counts.duration_ns as f64),
-            words::counted(glimpse.counts.commits, "commit", "commits")
-        ),
-    );
+    let commits = glimpse.counts.commits;
+    let commits = commits.map(|commits| words::counted(commits, "commit", "commits"));
+    let with = commits.map_or_else(String::new, |commits| format!(" with {commits}"));
+    let watched = words::time(glimpse.counts.duration_ns as f64);
+    page.line("  ", &format!("from {watched}{with}"));
     page.into_text()
 }

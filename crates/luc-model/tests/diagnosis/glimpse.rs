@@ -73,9 +73,9 @@ fn writers_delayed_beside_convoys() {
     let lines = commits(500, 2, 4_000_000 - 10_000);
     let of = |write_delay_ns: u64| {
         let counts = ModuleCounts {
-            writes: 1000,
-            writes_delayed: 300,
-            write_delay_ns,
+            writes: Some(1000),
+            writes_delayed: Some(300),
+            write_delay_ns: Some(write_delay_ns),
             ..ModuleCounts::of(&lines, DEV)
         };
         glimpse(counts, Some(&lines), DEV, &facts()).kinds
@@ -140,12 +140,12 @@ fn what_is_not_known_is_not_guessed() {
 fn writes_that_are_delayed_and_quiet_journals() {
     let counts = ModuleCounts {
         duration_ns: 5 * SECOND,
-        commits: 600,
-        sync_events: 600,
-        writes: 10_000,
-        writes_delayed: 2000,
-        write_delay_ns: 8 * SECOND,
-        commit_avg_ns: 8 * MS,
+        commits: Some(600),
+        sync_events: Some(600),
+        writes: Some(10_000),
+        writes_delayed: Some(2000),
+        write_delay_ns: Some(8 * SECOND),
+        commit_avg_ns: Some(8 * MS),
     };
     let steering = Facts {
         luc: Some(Luc::Steering),
@@ -161,10 +161,10 @@ fn writes_that_are_delayed_and_quiet_journals() {
     assert_eq!(got.next_command.as_deref(), Some("luc status /srv/data"));
 
     let quiet = ModuleCounts {
-        commits: 3,
-        sync_events: 2,
-        writes_delayed: 0,
-        write_delay_ns: 0,
+        commits: Some(3),
+        sync_events: Some(2),
+        writes_delayed: Some(0),
+        write_delay_ns: Some(0),
         ..counts
     };
     let got = glimpse(quiet, Some(&[]), DEV, &facts());
@@ -183,13 +183,13 @@ fn little_is_said_of_little() {
     };
     let nothing = ModuleCounts {
         duration_ns: SECOND,
-        ..ModuleCounts::default()
+        ..ModuleCounts::of(&[], DEV)
     };
     let text = of(nothing);
     assert!(text.contains("\n  No sync waits for a commit.\n"), "{text}");
     let of_timer = ModuleCounts {
-        commits: 1,
-        commit_avg_ns: MS,
+        commits: Some(1),
+        commit_avg_ns: Some(MS),
         ..nothing
     };
     let text = of(of_timer);
@@ -198,13 +198,43 @@ fn little_is_said_of_little() {
     assert!(text.ends_with("from 1.00 s with 1 commit\n"), "{text}");
     // As a recording tells it in which nothing was copied out.
     let delayed = ModuleCounts {
-        writes_delayed: 1,
-        write_delay_ns: 30 * MS,
+        writes_delayed: Some(1),
+        write_delay_ns: Some(30 * MS),
         ..of_timer
     };
     let text = of(delayed);
     let said = "1 change of metadata waits for a commit that writes it, 30.0 ms each";
     assert!(text.contains(said), "{text}");
+}
+
+/// A module that does not count something has not counted none of it.
+#[test]
+fn what_is_not_counted_is_not_known() {
+    let lines = commits(500, 2, 4_000_000 - 10_000);
+    let counts = ModuleCounts {
+        write_delay_ns: None,
+        commit_avg_ns: None,
+        ..ModuleCounts::of(&lines, DEV)
+    };
+    let got = glimpse(counts, None, DEV, &facts());
+    let text = render_glimpse(&got);
+    // By a commit time of 0 nobody would wait.
+    assert_eq!(got.kinds, [VerdictKind::Unclear], "{text}");
+    assert!(text.contains("whether writes wait for commits"), "{text}");
+    assert!(!text.contains("on average"), "{text}");
+    let nothing = ModuleCounts {
+        duration_ns: SECOND,
+        ..ModuleCounts::default()
+    };
+    let nothing = glimpse(nothing, None, DEV, &facts());
+    let text = render_glimpse(&nothing);
+    assert_eq!(nothing.kinds, [VerdictKind::Unclear], "{text}");
+    assert!(nothing.evidence.is_empty(), "{text}");
+    assert!(
+        text.starts_with("/srv/data: what syncs wait for cannot be told, "),
+        "{text}"
+    );
+    assert!(text.ends_with("from 1.00 s\n"), "{text}");
 }
 
 /// Lines of another file system, lost ones, and clocks that run backwards.
@@ -219,7 +249,7 @@ fn nonsense_is_taken() {
         &facts(),
     );
     assert_eq!(got.kinds, [VerdictKind::NoPressure]);
-    assert_eq!(got.counts.commits, 0);
+    assert_eq!(got.counts.commits, Some(0));
     let mut lines = commits(100, 3, -10_000);
     lines.insert(150, Record::lost(0, None));
     lines.reverse();

@@ -118,7 +118,7 @@ const HEADINGS: [&str; 14] = [
 ];
 
 const NOTE: &str = "Stock is recorded and `luc trace model` asked what LUC would give; then LUC is switched on. fsync error: \
-median error of the fsync times by Algorithm 4.1; amended: with the moment at which data joins a transaction and the line for a processor, at most 5% wanted. simulated off: of the replay of what was recorded. LUC foretold, \
+median error of the fsync times by Algorithm 4.1; amended: with flushes that outlast the commit and the line for a processor, at most 5% wanted. simulated off: of the replay of what was recorded. LUC foretold, \
 measured: ratio to stock of the main figure, which is writes of write-delay and operations elsewhere. off: the one from the \
 other, at most 15% wanted. fsyncs: those that the model was asked about. Stock's rate is that without a recording.";
 

@@ -28,7 +28,59 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let mut command = with_words(cli::command());
     clap_complete::generate(args.shell, &mut command, "luc", &mut script);
     context.out.write_all(&script)?;
+    if args.shell == Shell::Fish {
+        let mut rules = Vec::new();
+        fish_rules(&command, "", &mut rules);
+        write!(context.out, "{FISH_BEHIND}{}", rules.concat())?;
+    }
     Ok(())
+}
+
+/// `clap_complete` leaves out for fish what stands behind verbs without an option. Words of options are
+/// taken for such ones, but for those of --sysroot, which every verb has.
+const FISH_BEHIND: &str = r#"
+# Whether the words from the third on are the verbs, and at least and at most so many words follow.
+function __fish_luc_behind
+    set -l least $argv[1]
+    set -l most $argv[2]
+    set -l verbs $argv[3..]
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -i (__fish_luc_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    set -l words (string match -v -- '-*' $argv)
+    set -l behind (math (count $words) - (count $verbs))
+    test "$words[1..$(count $verbs)]" = "$verbs" -a $behind -ge $least -a $behind -le $most
+end
+
+"#;
+
+/// A rule for each argument without an option that takes words.
+fn fish_rules(command: &clap::Command, verbs: &str, rules: &mut Vec<String>) {
+    for (place, arg) in command.get_positionals().enumerate() {
+        let words: Vec<String> = arg.get_possible_values().iter().map(fish_word).collect();
+        if words.is_empty() {
+            continue;
+        }
+        let many = arg
+            .get_num_args()
+            .is_some_and(|range| range.max_values() > 1);
+        let most = if many { usize::from(u8::MAX) } else { place };
+        let words = words.join("\n");
+        rules.push(format!(
+            "complete -c luc -n \"__fish_luc_behind {place} {most}{verbs}\" -f -a \"{words}\"\n"
+        ));
+    }
+    for verb in command.get_subcommands() {
+        fish_rules(verb, &format!("{verbs} {}", verb.get_name()), rules);
+    }
+}
+
+/// A word with what it means, for fish, within double quotes.
+fn fish_word(word: &PossibleValue) -> String {
+    let help = word.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = help.replace('\'', "\\'").replace(['"', '$', '\n'], " ");
+    format!("{}\\t'{help}'", word.get_name())
 }
 
 /// The command line with the words of arguments that parse them by themselves, so as to say more

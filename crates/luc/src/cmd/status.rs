@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
 use crate::sysfs::Attached;
-use crate::units::{count, counted, duration, ratio, share};
+use crate::units::{UNKNOWN, count, duration, known, many, ratio, share};
 use crate::{cli, journal, sysfs};
 
 /// Show what LUC does and what it has seen
@@ -68,7 +68,7 @@ struct Status {
     derived: Derived,
 }
 
-/// What counters say only together; `null` before the first event.
+/// What counters say only together; `null` before the first event, and without such a counter.
 #[derive(Serialize)]
 struct Derived {
     sync_events_per_commit: Option<f64>,
@@ -93,13 +93,13 @@ impl Status {
                 Some((counter.name, value))
             })
             .collect();
-        let get = |name| counters.get(name).copied().unwrap_or(0);
+        let ratio = |part, whole| ratio(*counters.get(part)?, *counters.get(whole)?);
         let derived = Derived {
-            sync_events_per_commit: ratio(get("sync_events"), get("commits")),
-            commits_held_share: ratio(get("commits_held"), get("commits")),
-            held_avg_ns: ratio(get("held_ns"), get("commits_held")),
-            writes_delayed_share: ratio(get("writes_delayed"), get("writes")),
-            write_delay_avg_ns: ratio(get("write_delay_ns"), get("writes_delayed")),
+            sync_events_per_commit: ratio("sync_events", "commits"),
+            commits_held_share: ratio("commits_held", "commits"),
+            held_avg_ns: ratio("held_ns", "commits_held"),
+            writes_delayed_share: ratio("writes_delayed", "writes"),
+            write_delay_avg_ns: ratio("write_delay_ns", "writes_delayed"),
         };
         Ok(Status {
             name: attached.name.clone(),
@@ -111,8 +111,9 @@ impl Status {
         })
     }
 
-    fn count(&self, name: &str) -> i64 {
-        self.counters.get(name).copied().unwrap_or(0)
+    /// None if the module does not have it, as an older one.
+    fn count(&self, name: &str) -> Option<i64> {
+        self.counters.get(name).copied()
     }
 
     fn word(&self, knob: &str) -> &str {
@@ -228,8 +229,9 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
         ("held", held(status)),
     ];
     lines.extend(reasons(status).map(|line| ("started", line)));
-    if status.count("fast_commits") > 0 {
-        let served = counted(status.count("fast_commits"), "sync event", "sync events");
+    let fast = status.count("fast_commits");
+    if fast != Some(0) {
+        let served = many(fast, "sync event", "sync events");
         lines.push(("fast", format!("{served} served by fast commits")));
     }
     lines.push(("writes", writes(status)));
@@ -250,42 +252,42 @@ fn policy_words(status: &Status) -> String {
 fn setpoint(status: &Status) -> String {
     let given = status.knobs.get("setpoint_events").and_then(Value::as_i64);
     let aimed = status.count("setpoint_events");
-    match given {
-        Some(0) if aimed == 0 => "automatic".into(),
-        Some(0) => format!(
-            "automatic, {} per commit at the last one",
-            counted(aimed, "sync event", "sync events")
-        ),
-        given => format!(
-            "{} per commit",
-            counted(given.unwrap_or(aimed), "sync event", "sync events")
-        ),
+    let events = |events| many(events, "sync event", "sync events");
+    match (given, aimed) {
+        (Some(0), Some(0)) => "automatic".into(),
+        (Some(0), aimed) => format!("automatic, {} per commit at the last one", events(aimed)),
+        (given, aimed) => format!("{} per commit", events(given.or(aimed))),
     }
 }
 
 fn commits(status: &Status) -> String {
-    let commits = status.count("commits");
-    let served = status.derived.sync_events_per_commit.map(|each| {
-        let events = counted(status.count("sync_events"), "sync event", "sync events");
-        format!(" for {events}: {each:.2} per commit")
-    });
-    let average = Some(status.count("commit_avg_ns")).filter(|average| *average > 0);
-    let average = average.map(|average| format!("; {} on average", duration(average)));
-    count(commits) + &served.unwrap_or_default() + &average.unwrap_or_default()
+    let (commits, events) = (status.count("commits"), status.count("sync_events"));
+    let served = if commits == Some(0) {
+        String::new()
+    } else {
+        let each = status.derived.sync_events_per_commit;
+        let each = known(each.map(|each| format!("{each:.2}")));
+        let events = many(events, "sync event", "sync events");
+        format!(" for {events}: {each} per commit")
+    };
+    let average = match status.count("commit_avg_ns") {
+        Some(0) => String::new(),
+        average => format!("; {} on average", time(average)),
+    };
+    known(commits.map(count)) + &served + &average
 }
 
 fn held(status: &Status) -> String {
     let held = status.count("commits_held");
-    if held == 0 {
+    if held == Some(0) {
         return "none".into();
     }
-    let average = status.count("held_ns") / held;
     format!(
         "{} ({}) for {} on average, {} at most",
-        counted(held, "commit", "commits"),
-        share(held, status.count("commits")),
-        duration(average),
-        duration(status.count("held_max_ns")),
+        many(held, "commit", "commits"),
+        part(held, status.count("commits")),
+        time(each(status.count("held_ns"), held)),
+        time(status.count("held_max_ns")),
     )
 }
 
@@ -298,11 +300,13 @@ fn reasons(status: &Status) -> Option<String> {
         ("closed_limit", "time used up"),
         ("closed_urgent", "could not wait"),
     ];
-    let mut found: Vec<_> = REASONS
-        .iter()
-        .map(|(name, text)| (status.count(name), *text))
-        .filter(|(times, _)| *times > 0)
-        .collect();
+    let times = |(name, text): &(&str, &'static str)| Some((status.count(name)?, *text));
+    // Shares of a sum of which a part is not known are not known.
+    let found: Option<Vec<_>> = REASONS.iter().map(times).collect();
+    let Some(mut found) = found else {
+        return Some(UNKNOWN.into());
+    };
+    found.retain(|(times, _)| *times > 0);
     found.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
     let all = found.iter().map(|(times, _)| times).sum();
     let shown: Vec<_> = found
@@ -314,38 +318,51 @@ fn reasons(status: &Status) -> Option<String> {
 
 fn writes(status: &Status) -> String {
     let (all, delayed) = (status.count("writes"), status.count("writes_delayed"));
-    let line = counted(all, "operation", "operations");
-    if delayed == 0 {
+    let line = many(all, "operation", "operations");
+    if delayed == Some(0) {
         return line + ", none delayed";
     }
     format!(
         "{line}, {} delayed ({}) for {} on average, {} at most",
-        count(delayed),
-        share(delayed, all),
-        duration(status.count("write_delay_ns") / delayed),
-        duration(status.count("write_delay_max_ns")),
+        known(delayed.map(count)),
+        part(delayed, all),
+        time(each(status.count("write_delay_ns"), delayed)),
+        time(status.count("write_delay_max_ns")),
     )
 }
 
 fn copy_out(status: &Status) -> String {
-    let state = if status.count("copyout_active") != 0 {
-        "active"
-    } else {
-        "not active"
+    let state = match status.count("copyout_active") {
+        None => UNKNOWN,
+        Some(0) => "not active",
+        Some(_) => "active",
     };
     let copies = status.count("copies");
-    if copies == 0 {
+    if copies == Some(0) {
         return format!("{state}, nothing copied");
     }
     let line = format!(
         "{state}, {} copied, {} not blocked by it",
-        counted(copies, "buffer", "buffers"),
-        counted(status.count("writes_saved"), "write", "writes"),
+        many(copies, "buffer", "buffers"),
+        many(status.count("writes_saved"), "write", "writes"),
     );
     let failed = status.count("copies_failed");
-    if failed == 0 {
+    if failed == Some(0) {
         return line;
     }
-    let failed = counted(failed, "copy failed", "copies failed");
+    let failed = many(failed, "copy failed", "copies failed");
     format!("{line}, {failed} for want of memory")
+}
+
+fn time(ns: Option<i64>) -> String {
+    known(ns.map(duration))
+}
+
+fn each(sum: Option<i64>, number: Option<i64>) -> Option<i64> {
+    sum?.checked_div(number?)
+}
+
+/// A part in percent; that of nothing is no number, either.
+fn part(part: Option<i64>, whole: Option<i64>) -> String {
+    known(part.zip(whole).map(|(part, whole)| share(part, whole)))
 }

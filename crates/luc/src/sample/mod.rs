@@ -12,7 +12,7 @@ mod snapshot;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use luc_bpf::{Mode, Settings, Tracer, TracerError};
+use luc_bpf::{Attached, Mode, Settings, Tracer, TracerError};
 use luc_trace::{Process, Unseen, printable};
 
 use crate::exit::Failure;
@@ -169,7 +169,9 @@ impl Sampler {
         if !refused && self.journals.iter().any(new) {
             self.attach(system);
         }
+        let attached = self.tracing.tracer.as_ref().map(Tracer::attached);
         let mut reading = Reading {
+            hooks: attached.map_or_else(|_| Attached::default().by_means(), Attached::by_means),
             at: self.begin.elapsed(),
             module_version: sysfs::version(system),
             module_loaded: sysfs::loaded(system),

@@ -24,6 +24,8 @@ pub struct Reading {
     pub lacks: Vec<String>,
     /// What the tracer does not see: it counts none of it, which says nothing.
     pub unseen: Unseen,
+    /// Hooks of the tracer by their means; 0 of each where there is no tracer.
+    pub hooks: BTreeMap<String, usize>,
     /// Which tracer counted; totals of two tracers have nothing in common.
     pub generation: Option<u32>,
     /// Events that the tracer lost.
@@ -100,8 +102,8 @@ impl ModuleReading {
         })
     }
 
-    /// A counter; 0 if the module does not have it.
-    pub fn get(&self, name: &str) -> i64 {
-        self.counters.get(name).copied().unwrap_or(0)
+    /// A counter; None if the module does not have it.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        self.counters.get(name).copied()
     }
 }

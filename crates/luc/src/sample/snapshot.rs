@@ -90,7 +90,7 @@ pub struct Wait {
     pub mean_ns: Option<u64>,
 }
 
-/// What LUC does for a journal.
+/// What LUC does for a journal; None of what an older module does not count.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucSample {
     /// The policy.
@@ -102,34 +102,34 @@ pub struct LucSample {
     /// Sync events per commit aimed for; None before the first commit.
     pub setpoint_events: Option<i64>,
     /// Sync events that the last commit served.
-    pub batch_events: i64,
+    pub batch_events: Option<i64>,
     /// Time that the next commit may be held.
-    pub hold_ns: i64,
+    pub hold_ns: Option<i64>,
     /// Whether metadata is copied out now.
-    pub copyout_active: bool,
+    pub copyout_active: Option<bool>,
     /// What its counters gained; None if they began anew in the interval.
     pub rates: Option<LucRates>,
 }
 
-/// What LUC's counters of a journal gained.
+/// What LUC's counters of a journal gained; None of what an older module does not count.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucRates {
     /// Commits per second.
-    pub commits_per_s: f64,
+    pub commits_per_s: Option<f64>,
     /// Sync events per second.
-    pub sync_events_per_s: f64,
+    pub sync_events_per_s: Option<f64>,
     /// Sync events per commit.
     pub sync_events_per_commit: Option<f64>,
     /// Commits held back, per second.
-    pub held_per_s: f64,
+    pub held_per_s: Option<f64>,
     /// Average time that they were held.
     pub held_mean_ns: Option<u64>,
     /// Writes that a commit delayed, per second.
-    pub writes_delayed_per_s: f64,
+    pub writes_delayed_per_s: Option<f64>,
     /// Average time that they were delayed.
     pub write_delay_mean_ns: Option<u64>,
     /// Buffers copied out, per second.
-    pub copies_per_s: f64,
+    pub copies_per_s: Option<f64>,
     /// Why commits started, the commonest reason first.
     pub reasons: Vec<Reason>,
 }
@@ -276,7 +276,7 @@ fn traced(counts: &Counts, unseen: &Unseen, time: Duration) -> Traced {
 
 fn luc_sample(now: &ModuleReading, before: Option<&ModuleReading>, time: Duration) -> LucSample {
     let asked = now.setpoint_asked.unwrap_or(0);
-    let aimed = Some(now.get("setpoint_events")).filter(|aimed| *aimed > 0);
+    let aimed = now.get("setpoint_events").filter(|aimed| *aimed > 0);
     LucSample {
         policy: now.policy.clone(),
         mode: now.mode.clone(),
@@ -284,7 +284,7 @@ fn luc_sample(now: &ModuleReading, before: Option<&ModuleReading>, time: Duratio
         setpoint_events: if asked == 0 { aimed } else { Some(asked) },
         batch_events: now.get("batch_events"),
         hold_ns: now.get("hold_ns"),
-        copyout_active: now.get("copyout_active") != 0,
+        copyout_active: now.get("copyout_active").map(|active| active != 0),
         rates: before
             .filter(|before| !restarted(before, now))
             .map(|before| luc_rates(now, before, time)),
@@ -302,16 +302,17 @@ fn restarted(before: &ModuleReading, now: &ModuleReading) -> bool {
 
 fn luc_rates(now: &ModuleReading, before: &ModuleReading, time: Duration) -> LucRates {
     let gained = |name: &str| {
-        let gained = now.get(name).saturating_sub(before.get(name));
-        u64::try_from(gained).unwrap_or(0)
+        let (before, now) = before.get(name).zip(now.get(name))?;
+        u64::try_from(now.saturating_sub(before)).ok()
     };
-    let rate = |name| per_s(gained(name), time);
-    let commits = gained("commits");
+    let rate = |name| Some(per_s(gained(name)?, time));
+    let mean = |of: &str, by| gained(of)?.checked_div(gained(by)?);
+    let each = gained("sync_events").zip(gained("commits"));
     let mut reasons: Vec<Reason> = ["now", "setpoint", "idle", "limit", "urgent"]
         .into_iter()
-        .map(|name| Reason {
-            name,
-            commits: gained(&format!("closed_{name}")),
+        .filter_map(|name| {
+            let commits = gained(&format!("closed_{name}"))?;
+            Some(Reason { name, commits })
         })
         .filter(|reason| reason.commits > 0)
         .collect();
@@ -319,12 +320,13 @@ fn luc_rates(now: &ModuleReading, before: &ModuleReading, time: Duration) -> Luc
     LucRates {
         commits_per_s: rate("commits"),
         sync_events_per_s: rate("sync_events"),
-        sync_events_per_commit: (commits > 0)
-            .then(|| gained("sync_events") as f64 / commits as f64),
+        sync_events_per_commit: each
+            .filter(|(_, commits)| *commits > 0)
+            .map(|(events, commits)| events as f64 / commits as f64),
         held_per_s: rate("commits_held"),
-        held_mean_ns: gained("held_ns").checked_div(gained("commits_held")),
+        held_mean_ns: mean("held_ns", "commits_held"),
         writes_delayed_per_s: rate("writes_delayed"),
-        write_delay_mean_ns: gained("write_delay_ns").checked_div(gained("writes_delayed")),
+        write_delay_mean_ns: mean("write_delay_ns", "writes_delayed"),
         copies_per_s: rate("copies"),
         reasons,
     }

@@ -67,6 +67,9 @@ pub(crate) fn reading(rounds: u64) -> Reading {
         at: Duration::from_secs(rounds),
         module_version: Some("0.1.0".into()),
         module_loaded: true,
+        hooks: [("tracepoint", 5), ("fentry", 1), ("kprobe", 2)]
+            .map(|(means, hooks)| (means.to_owned(), hooks))
+            .into(),
         generation: Some(1),
         lost: Some(3 * rounds),
         journals: vec![
@@ -115,6 +118,36 @@ fn two_readings_make_rates() {
     assert!((lost - 15e6).abs() < 1.0);
     let cgroup = snapshot.processes[1].cgroup.as_deref();
     assert_eq!(cgroup, Some("/system.slice/database.service"));
+}
+
+/// An older module lacks counters: that they stand still is not known.
+#[test]
+fn counters_that_are_not_there_are_no_zeros() {
+    let without = |rounds| {
+        let mut reading = reading(rounds);
+        let module = reading.journals[0].module.as_mut().expect("on");
+        for counter in ["copies", "writes_delayed", "hold_ns", "copyout_active"] {
+            module.counters.remove(counter);
+        }
+        reading
+    };
+    let snapshot = Snapshot::between("", Some(&without(1)), &without(2));
+    let luc = snapshot.journals[0].luc.as_ref().expect("on");
+    assert_eq!((luc.hold_ns, luc.copyout_active), (None, None));
+    let rates = luc.rates.as_ref().expect("counted through");
+    assert_eq!(
+        (rates.copies_per_s, rates.write_delay_mean_ns),
+        (None, None)
+    );
+    assert!(
+        rates
+            .commits_per_s
+            .is_some_and(|rate| (rate - 10.0).abs() < 1e-9)
+    );
+    // What began to be counted meanwhile, neither.
+    let snapshot = Snapshot::between("", Some(&without(1)), &reading(2));
+    let rates = snapshot.journals[0].luc.clone().and_then(|luc| luc.rates);
+    assert_eq!(rates.expect("counted through").copies_per_s, None);
 }
 
 /// What cannot be seen is not known to be absent, and of a sum without a part nothing is known.

@@ -33,6 +33,9 @@ const COUNTERS: [&str; 5] = [
 const PROCESSES: [(&str, u64); 2] = [("alpha", 40), ("beta", 25 + 10)];
 const OTHER: (&str, u64) = ("other", 5);
 const SYNCS: u64 = PROCESSES[0].1 + PROCESSES[1].1;
+/// Hooks where counts are taken, by their means: the tracepoints but those of a commit's phases, the wait for
+/// space, and the calls of the two other waits.
+const HOOKS: [(&str, u32); 3] = [("tracepoint", 5), ("fentry", 1), ("kprobe", 2)];
 
 /// Interval of the screen, s: `LENGTH` of `watch.sh`.
 const LENGTH_S: f64 = 20.0;
@@ -147,7 +150,10 @@ impl Phase<'_> {
                 self.fact("commits_other")?,
             )?;
             same(&what("lost"), page.of("luc_tracer_lost_total", "")?, 0)?;
-            same(&what("attached"), page.of("luc_tracer_attached", "")?, 1)?;
+            for (means, hooks) in HOOKS {
+                let told = page.of("luc_tracer_attached", means)?;
+                same(&what(means), told, hooks)?;
+            }
         }
         match self.name {
             "held" => self.snapshot("live", &self.json("live")?["live"]),

@@ -136,7 +136,9 @@ fn all() -> Vec<Wrong> {
             ("luc_journal_commits_total", "nullb0"),
             ("luc_journal_commits_total", "nullb1"),
             ("luc_tracer_lost_total", ""),
-            ("luc_tracer_attached", ""),
+            ("luc_tracer_attached", "tracepoint"),
+            ("luc_tracer_attached", "fentry"),
+            ("luc_tracer_attached", "kprobe"),
         ] {
             all.push(Wrong::Metric(file, metric, label));
         }

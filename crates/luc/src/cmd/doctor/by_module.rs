@@ -13,6 +13,7 @@ use super::{Args, facts, luc_of};
 use crate::cmd::trace::module_events::ModuleEvents;
 use crate::exit::Failure;
 use crate::journal::Journal;
+use crate::progress::Bar;
 use crate::sysfs::{self, Attached};
 use crate::system::System;
 use crate::units::{counted, number};
@@ -60,6 +61,7 @@ pub fn run(
         TracerError::NoBtf
             | TracerError::NoBpf
             | TracerError::Denied { .. }
+            | TracerError::Elsewhere
             | TracerError::Unfit { .. }
     );
     let patients = if host_lacks {
@@ -159,33 +161,36 @@ fn on<'a>(journals: &'a [Journal], system: &dyn System) -> Vec<(&'a Journal, Att
     journals.iter().filter_map(find).collect()
 }
 
-/// The counters; 0 for one that the module does not have, or of a file system that is gone.
+/// The counters; None for one that the module does not have, or of a file system that is gone.
 fn counts(system: &dyn System, attached: &Attached) -> ModuleCounts {
     let value = |name| {
         let counter = counter(name)?;
         let value = sysfs::counter_value(system, attached, counter)?;
         u64::try_from(value).ok()
     };
-    let number = |name| value(name).unwrap_or(0);
     ModuleCounts {
         duration_ns: 0,
-        commits: number("commits"),
-        sync_events: number("sync_events"),
-        writes: number("writes"),
-        writes_delayed: number("writes_delayed"),
-        write_delay_ns: number("write_delay_ns"),
-        commit_avg_ns: number("commit_avg_ns"),
+        commits: value("commits"),
+        sync_events: value("sync_events"),
+        writes: value("writes"),
+        writes_delayed: value("writes_delayed"),
+        write_delay_ns: value("write_delay_ns"),
+        commit_avg_ns: value("commit_avg_ns"),
     }
 }
 
 fn since(before: ModuleCounts, now: ModuleCounts, duration_ns: u64) -> ModuleCounts {
+    let gained = |of: fn(&ModuleCounts) -> Option<u64>| {
+        let (before, now) = of(&before).zip(of(&now))?;
+        Some(now.saturating_sub(before))
+    };
     ModuleCounts {
         duration_ns,
-        commits: now.commits.saturating_sub(before.commits),
-        sync_events: now.sync_events.saturating_sub(before.sync_events),
-        writes: now.writes.saturating_sub(before.writes),
-        writes_delayed: now.writes_delayed.saturating_sub(before.writes_delayed),
-        write_delay_ns: now.write_delay_ns.saturating_sub(before.write_delay_ns),
+        commits: gained(|counts| counts.commits),
+        sync_events: gained(|counts| counts.sync_events),
+        writes: gained(|counts| counts.writes),
+        writes_delayed: gained(|counts| counts.writes_delayed),
+        write_delay_ns: gained(|counts| counts.write_delay_ns),
         commit_avg_ns: now.commit_avg_ns,
     }
 }
@@ -211,12 +216,14 @@ fn listen(limit: Duration, context: &mut Context) -> Result<(Option<Vec<Record>>
         Ok(())
     };
     let begin = Instant::now();
+    let bar = Bar::wait("watching", limit);
     while begin.elapsed() < limit && !context.stopped() {
         std::thread::sleep(tracer::PAUSE.min(limit));
         if let Some(events) = &mut events {
             events.lines(&mut take)?;
         }
     }
+    drop(bar);
     let Some(events) = events else {
         return Ok((None, 0));
     };

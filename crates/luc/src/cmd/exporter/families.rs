@@ -16,12 +16,7 @@ const LAST_LOG2: u32 = 33;
 pub fn families(reading: &Reading) -> Vec<Family> {
     let mut all = vec![
         build_info(reading),
-        single(
-            "luc_tracer_attached",
-            "1 while BPF programs count syncs, commits and waits",
-            Kind::Gauge,
-            Some(f64::from(u8::from(reading.generation.is_some()))),
-        ),
+        attached(reading),
         single(
             "luc_tracer_lost_total",
             "events that the tracer lost: other totals are lower bounds",
@@ -43,6 +38,20 @@ fn single(name: &str, help: &str, kind: Kind, value: Option<f64>) -> Family {
         kind,
         help: help.into(),
         series: series.into_iter().collect(),
+    }
+}
+
+/// A means that this host lacks is known to have no hook, so its series is there.
+fn attached(reading: &Reading) -> Family {
+    let series = reading.hooks.iter().map(|(means, hooks)| {
+        let labels = vec![("means", means.clone())];
+        (labels, Value::Number(*hooks as f64))
+    });
+    Family {
+        name: "luc_tracer_attached".into(),
+        kind: Kind::Gauge,
+        help: "hooks that count syncs, commits and waits, by their means; no tracepoint: nothing is counted".into(),
+        series: series.collect(),
     }
 }
 

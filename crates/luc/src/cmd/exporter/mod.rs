@@ -21,8 +21,8 @@ use crate::system::System;
 ///
 /// Answers GET /metrics, or keeps a file up to date that `node_exporter`'s textfile collector reads. With
 /// BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start on; of journals
-/// with LUC on it shows each counter of `luc status`, too. Where it can ask neither, `luc_tracer_attached`
-/// is 0 and it goes on. docs/grafana-dashboard.json draws them.
+/// with LUC on it shows each counter of `luc status`, too. Where it can ask neither, every
+/// `luc_tracer_attached` is 0 and it goes on. docs/grafana-dashboard.json draws them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\

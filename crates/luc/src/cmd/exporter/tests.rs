@@ -47,6 +47,9 @@ fn totals_have_names_units_and_labels() {
         "luc_hold_seconds{device=\"vdb\",mountpoint=\"/srv/data\"} 0.00025",
         "luc_setpoint_events{device=\"vdb\",mountpoint=\"/srv/data\"} 8",
         "# HELP luc_commits_held_total commits that were held back for more sync events",
+        "luc_tracer_attached{means=\"tracepoint\"} 5",
+        "luc_tracer_attached{means=\"fentry\"} 1",
+        "luc_tracer_attached{means=\"kprobe\"} 2",
         "luc_tracer_lost_total 6",
         "luc_sync_duration_seconds_count{device=\"vdb\",mountpoint=\"/srv/data\"} 160",
         "luc_sync_duration_seconds_bucket{device=\"vdb\",mountpoint=\"/srv/data\",le=\"+Inf\"} 160",
@@ -115,7 +118,11 @@ fn buckets_grow_and_are_always_the_same() {
 
 #[test]
 fn nothing_to_say_is_said_with_few_lines() {
-    let page = render(&families(&Reading::default()));
+    let nothing = Reading {
+        hooks: luc_bpf::Attached::default().by_means(),
+        ..Reading::default()
+    };
+    let page = render(&families(&nothing));
     assert_eq!(
         names(&page),
         BTreeSet::from(["luc_build_info", "luc_tracer_attached"])

@@ -322,7 +322,8 @@ fn point(journal: &JournalSample) -> Point {
             syncs_per_s: luc
                 .rates
                 .as_ref()
-                .map_or(0, |rates| whole(rates.sync_events_per_s)),
+                .and_then(|rates| rates.sync_events_per_s)
+                .map_or(0, whole),
             p99_us: 0,
         },
         (None, None) => Point::default(),

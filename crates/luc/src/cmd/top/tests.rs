@@ -298,3 +298,13 @@ fn processes_are_chosen_by_name() {
     let all = super::Args { comm: None, ..args };
     assert_eq!(all.chosen(crowd()).processes.len(), 1000);
 }
+
+/// That an older module does not count copies is not that it makes none.
+#[test]
+fn what_is_not_counted_is_no_zero() {
+    let mut journal = sample_of().journals.remove(0);
+    let rates = journal.luc.as_mut().and_then(|luc| luc.rates.as_mut());
+    rates.expect("counted through").copies_per_s = None;
+    let line = super::text::luc_line(&journal);
+    assert!(line.contains("; copies -/s; "), "{line}");
+}

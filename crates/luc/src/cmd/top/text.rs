@@ -3,10 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
-use crate::units::{counted, duration, number, table};
-
-/// What is not known.
-pub const UNKNOWN: &str = "-";
+use crate::units::{UNKNOWN, counted, duration, number, table};
 
 /// A rate or a ratio, three digits that matter.
 pub fn rate(value: f64) -> String {
@@ -67,7 +64,7 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     let luc = journal.luc.as_ref();
     let rates = luc.and_then(|luc| luc.rates.as_ref());
     let commits = traced.map(|traced| traced.commits_per_s);
-    let commits = commits.or(rates.map(|rates| rates.commits_per_s));
+    let commits = commits.or(rates.and_then(|rates| rates.commits_per_s));
     let each = match (traced, rates) {
         (Some(traced), _) => traced.syncs_per_commit,
         (None, Some(rates)) => rates.sync_events_per_commit,
@@ -77,7 +74,7 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     let set = set.map_or_else(|| UNKNOWN.into(), |events| events.to_string());
     // Without LUC the tracer knows of delayed writes, too.
     let buffer = traced.and_then(|traced| traced.waits.first());
-    let delayed = rates.map(|rates| rates.writes_delayed_per_s);
+    let delayed = rates.and_then(|rates| rates.writes_delayed_per_s);
     let delayed = delayed.or(buffer.and_then(|wait| wait.per_s));
     let late = traced.and_then(|traced| traced.late_share);
     [
@@ -125,12 +122,12 @@ pub fn luc_line(journal: &JournalSample) -> String {
     };
     let mut parts = vec![format!("policy {}, {mode}", luc.policy), set];
     if let Some(rates) = &luc.rates {
-        let held = rate(rates.held_per_s);
+        let held = known(rates.held_per_s);
         parts.push(match rates.held_mean_ns {
             Some(mean) => format!("held {held}/s for {}", duration(number(mean))),
             None => format!("held {held}/s"),
         });
-        parts.push(format!("copies {}/s", rate(rates.copies_per_s)));
+        parts.push(format!("copies {}/s", known(rates.copies_per_s)));
         let all: u64 = rates.reasons.iter().map(|reason| reason.commits).sum();
         let shown: Vec<_> = rates
             .reasons

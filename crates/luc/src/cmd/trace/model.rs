@@ -84,7 +84,7 @@ struct Fsync {
     unpredicted: u64,
     error_median_share: f64,
     error_p90_share: f64,
-    /// The same of the amended algorithm: with the moment of joining, and with the line for a
+    /// The same of the amended algorithm: with flushes that outlast a commit, and with the line for a
     /// processor where the recording tells how many there were.
     amended_error_median_share: f64,
     amended_error_p90_share: f64,

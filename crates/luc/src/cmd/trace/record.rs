@@ -70,11 +70,14 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let header = header(&sources, context);
     let mut tape = Tape::new(file, &header).map_err(|error| failed(&shown, &error))?;
     let limit = args.seconds.map(Duration::from_secs);
+    let system = context.system;
     let status = during(&args.command, limit, PAUSE, context, || {
-        sources.drain(&mut tape)
+        sources.drain(&mut tape)?;
+        tape.files(system)
     })?;
     sources
         .finish(&mut tape)
+        .and_then(|()| tape.files(system))
         .and_then(|()| tape.cgroups(&process::cgroups(context.system)))
         .map_err(|error| failed(&shown, &error))?;
     let summary = tape.finish().map_err(|error| failed(&shown, &error))?;

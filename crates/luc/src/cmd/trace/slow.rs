@@ -1,13 +1,14 @@
 //! How long syncs took: a histogram, and the slowest of them with their files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use luc_control::Dev;
 use luc_model::Table;
-use luc_trace::{Span, SpanKind, Trace};
+use luc_trace::{Span, SpanKind, Trace, printable};
 use serde::Serialize;
 
-use crate::units::{count, duration, number, table};
+use crate::units::{count, duration, known, number, table};
 
 /// Syncs that are listed: as many as a screen has room for beside the rest.
 const SLOWEST: usize = 10;
@@ -32,8 +33,43 @@ pub struct Slow {
     pid: u32,
     /// The file; None of a sync of the whole file system.
     inode: Option<u64>,
+    /// How the file was called; None where that is not known.
+    file: Option<String>,
     /// None where that could not be seen.
     commits_waited: Option<u32>,
+}
+
+/// The slowest syncs of files so far, while they are recorded.
+#[derive(Debug, Default)]
+pub struct Slowest {
+    /// Duration and begin of each, ns.
+    by_dev: BTreeMap<Dev, BTreeSet<(u64, u64)>>,
+    new: Vec<Span>,
+}
+
+impl Slowest {
+    /// Takes a sync.
+    pub fn meet(&mut self, sync: &Span) {
+        let slowest = self.by_dev.entry(sync.dev).or_default();
+        let this = (sync.duration_ns(), sync.begin_ns);
+        if slowest.len() < SLOWEST || slowest.first().is_some_and(|least| *least < this) {
+            slowest.insert(this);
+            self.new.push(*sync);
+        }
+        if slowest.len() > SLOWEST {
+            slowest.pop_first();
+        }
+    }
+
+    /// Those that came since the last call and are still among the slowest.
+    pub fn take(&mut self) -> impl Iterator<Item = Span> + use<'_> {
+        let by_dev = &self.by_dev;
+        let slow = |sync: &Span| {
+            let slowest = by_dev.get(&sync.dev);
+            slowest.is_some_and(|all| all.contains(&(sync.duration_ns(), sync.begin_ns)))
+        };
+        self.new.drain(..).filter(slow)
+    }
 }
 
 /// How long the syncs of a file system took.
@@ -62,6 +98,10 @@ impl Slowness {
             process: trace.process(span.tgid, span.pid).name,
             pid: span.pid,
             inode: span.kind.is_file_sync().then_some(span.object),
+            file: trace
+                .files
+                .get(&(dev, span.object, span.begin_ns))
+                .map(|path| printable(path)),
             commits_waited: waits_known.then(|| span.commits_ahead()),
         };
         Self {
@@ -91,33 +131,31 @@ impl Slowness {
         writeln!(out, "  slowest syncs")?;
         let rows: Vec<_> = self.slowest_syncs.iter().map(Slow::row).collect();
         let heads = [
-            "    at s", "took", "call", "commits", "inode", "pid", "process",
+            "    at s", "took", "call", "commits", "inode", "pid", "process", "file",
         ];
         table(out, heads, &rows)
     }
 }
 
 impl Slow {
-    fn row(&self) -> [String; 7] {
+    fn row(&self) -> [String; 8] {
         let inode = self.inode.map(|inode| inode.to_string());
-        // A process may call itself anything, and this is for a terminal.
-        let plain = |c: char| if c.is_control() { '?' } else { c };
         [
             format!("    {:.3}", self.at_ns as f64 / 1e9),
             duration(number(self.duration_ns)),
             self.kind.to_owned(),
-            self.commits_waited
-                .map_or_else(|| "-".into(), |n| n.to_string()),
+            known(self.commits_waited.map(|commits| commits.to_string())),
             inode.unwrap_or_else(|| "all".into()),
             self.pid.to_string(),
-            self.process.chars().map(plain).collect(),
+            self.process.clone(),
+            known(self.file.clone()),
         ]
     }
 }
 
 /// A bucket for each power of two from the shortest to the longest.
 fn histogram(durations_ns: impl Iterator<Item = u64>) -> Vec<Bucket> {
-    let mut by_log2 = std::collections::BTreeMap::new();
+    let mut by_log2 = BTreeMap::new();
     for ns in durations_ns {
         *by_log2.entry(ns.max(1).ilog2()).or_insert(0) += 1;
     }
@@ -163,7 +201,18 @@ mod tests {
             end_ns: 2_000_500,
             ..Span::default()
         });
-        let slow = Slowness::of(&Trace::of(spans), Dev::default());
+        let mut trace = Trace::of(spans);
+        let names = [(20, "/srv/data/a log\u{7}"), (18, "/srv/data/index")];
+        for (inode, path) in names {
+            trace
+                .files
+                .insert((Dev::default(), inode, inode * 1000), path.to_owned());
+        }
+        // Of another file, which had the inode before.
+        trace
+            .files
+            .insert((Dev::default(), 19, 1), "/srv/data/gone".to_owned());
+        let slow = Slowness::of(&trace, Dev::default());
         let files: Vec<_> = slow.slowest_syncs.iter().map(|one| one.inode).collect();
         let expected = [None].into_iter().chain((12..=20).rev().map(Some));
         assert_eq!(files, expected.collect::<Vec<_>>());
@@ -172,6 +221,24 @@ mod tests {
         let mut text = Vec::new();
         slow.print(&mut text).expect("printed");
         insta::assert_snapshot!(String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn what_is_no_longer_among_the_slowest_is_not_looked_for() {
+        let mut slowest = Slowest::default();
+        (1..=15).for_each(|n| slowest.meet(&fsync(n, n * 100, n)));
+        let inodes = |slowest: &mut Slowest| -> Vec<u64> {
+            slowest.take().map(|sync| sync.object).collect()
+        };
+        assert_eq!(inodes(&mut slowest), (6..=15).collect::<Vec<_>>());
+        slowest.meet(&fsync(20, 500, 20));
+        slowest.meet(&fsync(21, 650, 21));
+        assert_eq!(inodes(&mut slowest), [21]);
+        // Each file system has its own.
+        let mut other = fsync(22, 1, 22);
+        other.dev.minor = 7;
+        slowest.meet(&other);
+        assert_eq!(inodes(&mut slowest), [22]);
     }
 
     #[test]

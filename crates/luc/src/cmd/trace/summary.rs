@@ -15,7 +15,7 @@ use super::slow::Slowness;
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, duration, number};
+use crate::units::{counted, duration, known, many, number};
 
 /// Arguments of `luc trace summary`.
 #[derive(Debug, clap::Args)]
@@ -209,19 +209,6 @@ fn ns(value: f64) -> String {
     duration(value as i64)
 }
 
-/// A number, or that it is not known.
-fn known(value: Option<String>) -> String {
-    value.unwrap_or_else(|| "-".into())
-}
-
-/// `3 opens`, or `- opens`.
-fn many(count: Option<u64>, one: &str, many: &str) -> String {
-    match count {
-        Some(count) => counted(number(count), one, many),
-        None => format!("- {many}"),
-    }
-}
-
 fn times(times: &Times) -> String {
     format!(
         "mean {}, p50 {}, p99 {}, max {}",
@@ -257,10 +244,10 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     writeln!(
         out,
         "  operations     {}, {}, {}, {}",
-        many(count(SpanKind::Open), "open", "opens"),
-        many(count(SpanKind::Write), "write", "writes"),
+        many(count(SpanKind::Open).map(number), "open", "opens"),
+        many(count(SpanKind::Write).map(number), "write", "writes"),
         counted(number(syncs), "sync", "syncs"),
-        many(count(SpanKind::Close), "close", "closes"),
+        many(count(SpanKind::Close).map(number), "close", "closes"),
     )?;
     writeln!(
         out,

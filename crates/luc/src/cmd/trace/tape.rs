@@ -8,15 +8,18 @@ use std::path::Path;
 use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
 
 use super::record::BUFFER_KIB_MAX;
-use crate::Context;
+use super::slow::Slowest;
 use crate::exit::Failure;
 use crate::losses::Causes;
+use crate::system::System;
 use crate::units::{count, counted, number};
+use crate::{Context, process};
 
 /// A recording and what it holds so far.
 pub struct Tape {
     writer: Writer<BufWriter<File>>,
     totals: Totals,
+    slowest: Slowest,
     /// Numbers of the control groups that tasks were in.
     groups: BTreeSet<u64>,
 }
@@ -40,6 +43,7 @@ impl Tape {
         Ok(Tape {
             writer: Writer::new(BufWriter::new(file), header)?,
             totals: Totals::default(),
+            slowest: Slowest::default(),
             groups: BTreeSet::new(),
         })
     }
@@ -66,9 +70,10 @@ impl Tape {
             if let Some(total) = self.totals.spans.get_mut(kind) {
                 *total += 1;
             }
-            if kind == usize::from(SpanKind::Task.number()) {
-                let task = Span::from_bytes(span);
-                self.groups.extend(task.map(|task| task.object));
+            match Span::from_bytes(span) {
+                Some(task) if task.kind == SpanKind::Task => _ = self.groups.insert(task.object),
+                Some(sync) if sync.kind.is_file_sync() => self.slowest.meet(&sync),
+                _ => {}
             }
         }
         self.writer.raw_spans(spans)
@@ -102,6 +107,25 @@ impl Tape {
         for id in &self.groups {
             if let Some(path) = known.get(id) {
                 self.writer.cgroup(*id, path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the files of the slowest syncs that came since the last call: their processes are
+    /// likely to have them open still.
+    pub fn files(&mut self, system: &dyn System) -> io::Result<()> {
+        let mut by_process: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+        for sync in self.slowest.take() {
+            by_process.entry(sync.tgid).or_default().push(sync);
+        }
+        for (pid, syncs) in by_process {
+            let wanted = syncs.iter().map(|sync| (sync.dev, sync.object)).collect();
+            let open = process::open_files(system, pid, &wanted);
+            for sync in &syncs {
+                if let Some(path) = open.get(&(sync.dev, sync.object)) {
+                    self.writer.file(sync, path)?;
+                }
             }
         }
         Ok(())
