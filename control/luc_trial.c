@@ -242,7 +242,7 @@ static luc_s64 busy_permille(luc_s64 busy_ns, luc_s64 pause_ns)
 {
 	luc_s64 all_ns = luc_add(busy_ns, luc_max(pause_ns, 0));
 
-	return luc_max(busy_ns / luc_max(all_ns / 1000, 1), 1);
+	return luc_clamp(busy_ns / luc_max(all_ns / 1000, 1), 1, 1000);
 }
 
 /* How long a sync call waited for its commit, on average. */
