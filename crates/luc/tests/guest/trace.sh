@@ -45,6 +45,9 @@ done
 END
 recorded syncs $MEANS --on /mnt/0 -- sh /tmp/syncs.sh
 
+# A process that keeps its files open.
+recorded named $MEANS --on /mnt/0 -- luc bench fsync-cost --ops 50 --warmup-ops 5 --buffers 64 /mnt/0
+
 # One process of many.
 sh -c 'while [ ! -s /tmp/process ]; do usleep 20000; done; exec dd if=/dev/zero of=/mnt/0/one bs=4096 count=5 conv=fsync' 2> /dev/null &
 pid=$!
