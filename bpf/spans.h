@@ -194,9 +194,30 @@ static __always_inline bool hand_in_at(struct task_state *state, __u64 now_ns)
 	return true;
 }
 
+/* Adds what was not yet added. */
+static __always_inline void hand_in_rest(struct task_state *state, __u32 tgid)
+{
+	if (state->pending.syncs || state->pending.wait_ns)
+		hand_in(state, tgid);
+}
+
 /*
- * Nobody holds the task any more: what it did since it last handed in is its
- * process's, and its place is free, and as it was.
+ * The task ends. The kernel frees it only after a grace period, when whoever waited for
+ * it may have asked for the counts.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(task_exits, struct task_struct *task)
+{
+	struct task_state *state = task_if_known();
+
+	if (state)
+		hand_in_rest(state, task->tgid);
+	return 0;
+}
+
+/*
+ * Nobody holds the task any more: its place is free, and as it was, and what it still
+ * did after its end was announced is its process's.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(task_gone, struct task_struct *task)
@@ -205,8 +226,7 @@ int BPF_PROG(task_gone, struct task_struct *task)
 
 	if (state->owner != (__u64)task)
 		return 0;
-	if (state->pending.syncs || state->pending.wait_ns)
-		hand_in(state, task->tgid);
+	hand_in_rest(state, task->tgid);
 	__builtin_memset((void *)state + sizeof(state->owner), 0,
 			 sizeof(*state) - sizeof(state->owner));
 	/* With a barrier: who takes the place finds it empty. */

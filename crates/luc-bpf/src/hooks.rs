@@ -19,7 +19,8 @@ pub struct Tracepoint {
 }
 
 /// All tracepoints; without one of them there is no tracing.
-pub const TRACEPOINTS: [Tracepoint; 7] = [
+pub const TRACEPOINTS: [Tracepoint; 8] = [
+    tracepoint("task_exits", false),
     tracepoint("task_gone", false),
     tracepoint("sync_enter", false),
     tracepoint("sync_exit", false),

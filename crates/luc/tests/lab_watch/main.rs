@@ -35,7 +35,7 @@ const OTHER: (&str, u64) = ("other", 5);
 const SYNCS: u64 = PROCESSES[0].1 + PROCESSES[1].1;
 /// Hooks where counts are taken, by their means: the tracepoints but those of a commit's phases, the wait for
 /// space, and the calls of the two other waits.
-const HOOKS: [(&str, u32); 3] = [("tracepoint", 5), ("fentry", 1), ("kprobe", 2)];
+const HOOKS: [(&str, u32); 3] = [("tracepoint", 6), ("fentry", 1), ("kprobe", 2)];
 
 /// Interval of the screen, s: `LENGTH` of `watch.sh`.
 const LENGTH_S: f64 = 20.0;

@@ -1,0 +1,50 @@
+//! What README shows of `make demo` is what it printed: rendered again from the results that it
+//! kept, line by line. README leaves lines out and adds none.
+
+use std::fs;
+use std::path::Path;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// `out/demo/results.json` of the run that README shows.
+const RESULTS: &str = "docs/demo-results.json";
+/// How the paragraph above the block begins.
+const ABOVE: &str = "This is what it prints";
+
+/// The indented lines below the paragraph, without their indent.
+fn block(readme: &str) -> Vec<&str> {
+    let lines = readme.lines().skip_while(|line| !line.starts_with(ABOVE));
+    let lines = lines.skip_while(|line| !line.starts_with("    "));
+    let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+    let shown = lines.map(|line| line.strip_prefix("    ").unwrap_or(line));
+    shown.filter(|line| !line.is_empty()).collect()
+}
+
+/// The first line that is not in the text behind those before it.
+fn first_other<'a>(shown: &[&'a str], text: &str) -> Option<&'a str> {
+    let mut rest = text.lines().map(str::trim_end);
+    let mut shown = shown.iter();
+    shown
+        .find(|line| !rest.any(|it| it == line.trim_end()))
+        .copied()
+}
+
+#[test]
+fn readme_shows_what_the_demo_printed() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("README");
+    let shown = block(&readme);
+    assert!(shown.len() > 30, "{shown:?}");
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let kept = Path::new(ROOT).join(RESULTS);
+    fs::copy(&kept, dir.path().join("results.json")).expect("results are kept");
+    let outcome = luc_report::render_demo(dir.path()).expect("rendered");
+    let printed = luc_report::text::render(&outcome.document, false);
+    assert_eq!(first_other(&shown, &printed), None, "{printed}");
+}
+
+#[test]
+fn another_figure_is_found() {
+    let shown = ["a 1", "b 2"];
+    assert_eq!(first_other(&shown, "a 1\nleft out\nb 2\n"), None);
+    assert_eq!(first_other(&shown, "a 1\nb 3\n"), Some("b 2"));
+    assert_eq!(first_other(&shown, "b 2\na 1\n"), Some("b 2"));
+}

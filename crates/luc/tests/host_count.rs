@@ -1,0 +1,75 @@
+//! The tracer on this very machine, where it can be had: what a command did is counted when the
+//! command has ended.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Exit codes of a machine without rights, ext4, or what the tracer needs.
+const LACKS: [i32; 4] = [3, 6, 12, 24];
+/// In one thread, so that they are one after the other.
+const SYNCS: u64 = 20;
+
+fn luc(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_luc"))
+        .args(words)
+        .output()
+        .expect("the program runs")
+}
+
+/// The kernel frees a task some time after its end; what the task did must not wait for that.
+#[test]
+fn a_command_is_counted_to_its_last_sync() {
+    const TEST: &str = "a_command_is_counted_to_its_last_sync";
+    // Temporary files may lie in memory; what cargo builds seldom does.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
+    let place = dir.path().to_str().expect("a path of letters");
+    let tried = luc(&["trace", "count", "--seconds", "1", "--on", place]);
+    let why = String::from_utf8_lossy(&tried.stderr);
+    match tried.status.code() {
+        Some(0) => {}
+        Some(code) if LACKS.contains(&code) => {
+            return luc_test::skip_expected(TEST, why.lines().last().unwrap_or("no tracer"));
+        }
+        _ => panic!("{why}"),
+    }
+    let answer = dir.path().join("count.json");
+    let bench = env!("CARGO_BIN_EXE_luc");
+    let ops = SYNCS.to_string();
+    let words: [&[&str]; 3] = [
+        &[
+            "trace",
+            "count",
+            "--json",
+            "-o",
+            path(&answer),
+            "--on",
+            place,
+            "--",
+        ],
+        &[
+            bench,
+            "bench",
+            "create-fsync",
+            "--threads",
+            "1",
+            "--ops",
+            &ops,
+        ],
+        &["--warmup-s", "0", place],
+    ];
+    let counted = luc(&words.concat());
+    let said = String::from_utf8_lossy(&counted.stderr);
+    assert!(counted.status.success(), "{said}");
+    let text = std::fs::read_to_string(&answer).expect("the answer is there");
+    let count: Value = serde_json::from_str(&text).expect("JSON");
+    let processes = count["processes"].as_array().into_iter().flatten();
+    let syncs: Vec<_> = processes.filter_map(|one| one["syncs"].as_u64()).collect();
+    // Others of this machine may sync meanwhile.
+    assert!(syncs.contains(&SYNCS), "{syncs:?}");
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a path of letters")
+}
