@@ -86,7 +86,7 @@ test: deps check
 	@$(TELL_SKIPS)
 
 test-all:
-	@LUC_WHOLE=1 $(MAKE) --no-print-directory test
+	@LUC_EVERY=1 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory debug
 
 module:

@@ -27,7 +27,7 @@ pub const TAGS: [&str; 3] = ["quick", "every", "look"];
 pub struct KernelSpec {
     /// Name on the command line.
     pub name: String,
-    /// What chooses it without naming it; see [`TAGS`].
+    /// Tests and measurements choose kernels by these; see [`TAGS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Debian suites to look in. A suite ending in `-security` comes from the

@@ -120,7 +120,7 @@ pub fn programs(
     Ok(path.join("root"))
 }
 
-/// What neither a compiler nor a guest reads.
+/// Paths that neither a compiler nor a guest reads.
 const UNREAD: [&str; 3] = [
     "/usr/share/doc/*",
     "/usr/share/man/*",

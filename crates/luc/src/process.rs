@@ -43,7 +43,7 @@ pub fn open_files(
             break;
         }
         let link = entry.path();
-        // Whatever else is open may lie on a server that is gone: nobody is asked anew.
+        // Other open files may lie on a server that is gone: take the attributes as cached.
         let flags = AtFlags::STATX_DONT_SYNC;
         let Ok(file) = statx(CWD, &link, flags, StatxFlags::INO) else {
             continue;

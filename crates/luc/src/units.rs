@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 pub use luc_words::{bytes, count, counted, duration};
 
-/// What is not known.
+/// Stands for a value that is not known.
 pub const UNKNOWN: &str = "-";
 
 /// A number, or that it is not known.

@@ -52,7 +52,7 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What of a command line is not there.
+/// The first verb or option of a command line that does not exist.
 fn missing(luc: &Command, line: &str) -> Option<String> {
     let mut command = luc;
     let mut names_verb = true;

@@ -10,8 +10,8 @@ mod lab_support;
 use std::process::ExitCode;
 
 use lab_support::{
-    Answer, Job, Outcome, Replacement, Test, Trouble, WHOLE, broken_sources, c_program, check,
-    fail, fault_jobs, guest, module, run_jobs, test,
+    Answer, Job, Outcome, Replacement, Test, Trouble, broken_sources, c_program, check, fail,
+    fault_jobs, guest, module, run_jobs, test,
 };
 use luc_lab::cache::Cache;
 use luc_lab::{Content, GuestFile, KernelList, RunSpec, debug_kernel};
@@ -95,6 +95,8 @@ const BROKEN: [Broken; 5] = [
 /// With it, as `make debug` does, everything and for long; else, as in `make
 /// test`, a short round of what a change of the module breaks first: four
 /// processors in host time under these checks take half an hour for the whole.
+const WHOLE: &str = "LUC_WHOLE";
+
 fn is_whole() -> bool {
     std::env::var_os(WHOLE).is_some()
 }

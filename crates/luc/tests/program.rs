@@ -212,7 +212,7 @@ fn completions_know_policies_knobs_and_kernels() {
     }
 }
 
-/// What fish and zsh make of theirs; both are optional, for nothing else here needs them.
+/// fish and zsh complete from their scripts; both are optional, for nothing else needs them.
 #[test]
 fn other_shells_read_their_completions() {
     let test = "other_shells_read_their_completions";

@@ -31,8 +31,8 @@ const UNKNOWN: [&str; 3] = [
     "whose syncs and writes these are, and what LUC would give",
 ];
 
-/// What the module counted while it was watched; None of what it does not count, as an older one, and
-/// of what a recording does not tell.
+/// Counts of the module while it was watched. An older module lacks some, and a recording tells
+/// some only; those are None.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ModuleCounts {
     /// For how long, ns.

@@ -68,7 +68,7 @@ struct Status {
     derived: Derived,
 }
 
-/// What counters say only together; `null` before the first event, and without such a counter.
+/// Means and shares of counters; `null` before the first event, and without such a counter.
 #[derive(Serialize)]
 struct Derived {
     sync_events_per_commit: Option<f64>,

@@ -121,7 +121,9 @@ pub fn test_on(
 
 /// Names of the kernels with this tag in `kernels.toml`.
 pub fn kernels(tag: &str) -> Vec<String> {
-    KernelList::builtin().map_or_else(|_| Vec::new(), |list| list.tagged(tag))
+    KernelList::builtin()
+        .expect("the own list is good")
+        .tagged(tag)
 }
 
 /// The same test on all kernels that everything runs on.
@@ -133,13 +135,13 @@ pub fn tests_on_every(what: &str, body: fn(&str) -> Outcome) -> Vec<Test> {
         .collect()
 }
 
-/// The variable that asks for everything, on all kernels.
-pub const WHOLE: &str = "LUC_WHOLE";
+/// The variable that asks for the tests of all kernels.
+const EVERY: &str = "LUC_EVERY";
 
 /// Runs the tests whose names hold one of the words on the command line, as
 /// many at once as `--test-threads` says, and counts what was skipped. With
 /// `CI` set a skipped test is a failed one, unless what it lacks is optional.
-/// Without words and `LUC_WHOLE`, tests that are left to `make test-all` are
+/// Without words and `LUC_EVERY`, tests that are left to `make test-all` are
 /// named and counted only.
 pub fn main(program: &str, tests: &[Test]) -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -157,11 +159,11 @@ pub fn main(program: &str, tests: &[Test]) -> ExitCode {
         }
     }
     let wanted = |test: &&Test| filters.is_empty() || filters.iter().any(|f| test.name.contains(f));
-    let whole = !filters.is_empty() || std::env::var_os(WHOLE).is_some();
+    let every = !filters.is_empty() || std::env::var_os(EVERY).is_some();
     let (left, chosen): (Vec<_>, Vec<_>) = tests
         .iter()
         .filter(wanted)
-        .partition(|test| test.left && !whole);
+        .partition(|test| test.left && !every);
     let next = AtomicUsize::new(0);
     let counts = Mutex::new([0_usize; 3]);
     std::thread::scope(|scope| {

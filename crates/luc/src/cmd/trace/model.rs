@@ -20,7 +20,7 @@ use super::read::{self, recording, unreadable};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, duration, number, table};
+use crate::units::{counted, duration, known, number, table};
 
 /// Arguments of `luc trace model`.
 #[derive(Debug, clap::Args)]
@@ -403,8 +403,6 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
 
 /// How far a simulated time is from the measured one; `-` where that is 0.
 fn off(simulated_ns: u64, measured_ns: u64) -> String {
-    if measured_ns == 0 {
-        return "-".to_owned();
-    }
-    percent(simulated_ns.abs_diff(measured_ns) as f64 / measured_ns as f64)
+    let share = || simulated_ns.abs_diff(measured_ns) as f64 / measured_ns as f64;
+    known((measured_ns > 0).then(|| percent(share())))
 }
