@@ -51,6 +51,9 @@ pub const SITES: [Site; 2] = [
 
 /// Opcode of a call to an address relative to the next instruction (x86-64).
 const CALL: u8 = 0xe8;
+/// What stands in its place while another kprobe is on it; the address behind it stays. The
+/// kernel never makes a jump of a probed call.
+const BREAKPOINT: u8 = 0xcc;
 /// Bytes of that instruction.
 const CALL_BYTES: usize = 5;
 
@@ -117,7 +120,7 @@ impl Site {
 /// are such a call by chance is unlikely, and the kernel refuses kprobes within instructions.
 fn calls(text: &[u8], address: u64, targets: &[u64]) -> Vec<usize> {
     let target = |(offset, bytes): (usize, &[u8])| {
-        let (&CALL, relative) = bytes.split_first()? else {
+        let (&(CALL | BREAKPOINT), relative) = bytes.split_first()? else {
             return None;
         };
         let relative = i32::from_le_bytes(relative.try_into().ok()?);
@@ -169,6 +172,14 @@ mod tests {
         assert_eq!(calls(&text, BEGIN, &[BEGIN - 0x800]), [16]);
         assert!(calls(&text[..4], BEGIN, &[WAIT_ON_BIT]).is_empty());
         assert!(calls(&text, BEGIN, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_call_is_found_while_another_tracer_probes_it() {
+        let mut text = vec![0x90, BREAKPOINT, BREAKPOINT];
+        call(&mut text, WAIT_ON_BIT);
+        text[3] = BREAKPOINT;
+        assert_eq!(calls(&text, BEGIN, &[WAIT_ON_BIT]), [3]);
     }
 
     #[test]
