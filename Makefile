@@ -8,7 +8,7 @@
 #
 # and more for those who work on it:
 #
-#   make test-all  everything on every kernel, and what `make debug` does
+#   make test-all  everything on every kernel, those of `make debug` included
 #   make check   the fast part of the tests: no root, no VM, no network but crates
 #   make bench   the full table of figures (hours; `luc bench matrix` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
@@ -32,6 +32,10 @@ VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
+SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-systest --features lab --test system --
+# --include-ignored: tests on every kernel.
+EVERY      ?=
+TORTURE_DEBUG := $(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
 
 all: $(LUC)
@@ -62,13 +66,14 @@ torture: deps
 fuzz:
 	@scripts/fuzz.sh
 
-debug:
+debug: debug-kernels
+	CI=true $(SYSTEST) --include-ignored "[debug]"
+	@$(TORTURE_DEBUG)
+
+debug-kernels: deps
 	@scripts/deps.sh --kernel
 	@$(MAKE) --no-print-directory $(LUC)
 	@for kernel in $(DEBUG_KERNELS); do $(LUC) lab debug-kernel $$kernel || exit; done
-	CI=true LUC_WHOLE=1 LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc --features luc/lab \
-		--test lab_debug --no-fail-fast -- --nocapture --test-threads 1
-	@$(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 
 check:
 	@mkdir -p target && rm -f $(LUC_SKIPS)
@@ -80,14 +85,13 @@ check:
 test: deps check
 	@$(MAKE) --no-print-directory $(LUC)
 	@rm -f $(LUC_TIMES)
-	LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-lab -p luc --features luc-lab/lab,luc/lab \
-		--test guest --test 'lab_*' --no-fail-fast -- --nocapture --test-threads 2
+	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)
 	@$(TELL_SKIPS)
 
-test-all:
-	@LUC_EVERY=1 $(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory debug
+test-all: debug-kernels
+	@$(MAKE) --no-print-directory test EVERY=--include-ignored
+	@$(TORTURE_DEBUG)
 
 module:
 	$(MAKE) -C kmod
@@ -116,4 +120,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench fuzz debug torture check test test-all module install install-dkms clean FORCE
+.PHONY: all deps demo bench fuzz debug debug-kernels torture check test test-all module install install-dkms clean FORCE

@@ -47,7 +47,7 @@
 struct luc_fs {
 	/*
 	 * Every hook of every processor reads this line; it hardly ever changes.
-	 * crates/luc/tests/lab_lines.rs looks that nothing else is on it.
+	 * The system test lines.rs looks that nothing else is on it.
 	 */
 	struct hlist_node node;		/* luc_table, under luc_mutex and RCU */
 	dev_t dev;

@@ -5,6 +5,8 @@
 //! `make check` and `make test` can end with a count. With `CI` set nothing may be skipped, but
 //! for what needs a thing that nobody is expected to have: [`skip_expected`].
 
+pub mod toy;
+
 use std::fs::File;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -241,6 +241,11 @@ fn contracts_hold_no_logic() {
     );
 }
 
+/// C that no program of the project is made of.
+fn is_for_tests(file: &File) -> bool {
+    file.below("crates/luc-systest/") || file.below("crates/luc-test/")
+}
+
 fn licence(file: &File) -> Vec<String> {
     if !file.is(&["c", "h"]) {
         return Vec::new();
@@ -248,7 +253,7 @@ fn licence(file: &File) -> Vec<String> {
     let shared = file.below("abi/") || file.below("control/") || in_model(file);
     let name = if shared {
         "(GPL-2.0-only OR BSD-2-Clause)"
-    } else if file.below("crates/") && !file.below("crates/luc/tests/") {
+    } else if file.below("crates/") && !is_for_tests(file) {
         "MIT OR Apache-2.0"
     } else {
         "GPL-2.0-only"

@@ -1,0 +1,190 @@
+//! `luc doctor` on file systems that were made to have a known trouble: what it
+//! says first must be that, in at least 19 of 20 cases, and what it says surely
+//! must never be the opposite. Where it predicts what LUC would give, LUC is
+//! switched on and both numbers are printed.
+
+mod cases;
+
+use std::sync::Mutex;
+
+use cases::{Answer as Said, CASES, Case};
+use libtest_mimic::Trial;
+use luc_lab::RunSpec;
+use luc_systest::{Answer, Job, Outcome, Trouble, check, fail, guest, kernels, run_jobs, test};
+use serde_json::Value;
+
+/// Cases judged, right ones, and what is wrong with each of the others.
+#[derive(Default)]
+struct Tally {
+    judged: usize,
+    right: usize,
+    wrong: Vec<String>,
+    opposite: usize,
+}
+
+static TALLY: Mutex<Tally> = Mutex::new(Tally {
+    judged: 0,
+    right: 0,
+    wrong: Vec::new(),
+    opposite: 0,
+});
+
+pub fn tests() -> Vec<Trial> {
+    // All kernels, always: each has cases that the others do not have.
+    let mut tests: Vec<Trial> = kernels("every")
+        .into_iter()
+        .map(|kernel| test(format!("doctor_on_{kernel}"), move || on(&kernel)))
+        .collect();
+    tests.push(test("module_on_6.12", || without_tracing("6.12")));
+    tests
+}
+
+/// Prints the tally; whether it is good enough: 19 of 20, and nothing upside down.
+pub fn well() -> bool {
+    let Ok(tally) = TALLY.lock() else {
+        return false;
+    };
+    if tally.judged == 0 {
+        return true;
+    }
+    println!("doctor: {} of {} cases right", tally.right, tally.judged);
+    for wrong in &tally.wrong {
+        println!("  wrong: {wrong}");
+    }
+    if tally.opposite > 0 {
+        println!("  {} of these surely and opposite", tally.opposite);
+    }
+    tally.right * 20 >= tally.judged * 19 && tally.opposite == 0
+}
+
+/// One guest with its cases on fresh disks.
+fn on(kernel: &str) -> Outcome {
+    let cases: Vec<&Case> = CASES.iter().filter(|case| case.kernel == kernel).collect();
+    let jobs = cases
+        .iter()
+        .map(|case| job(case))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut spec: RunSpec = guest(kernel, &jobs)?;
+    // What is written to a disk in memory, and the page cache of it.
+    spec.memory_mib = 3072;
+    // Loads that keep the processor busy take half the host time.
+    spec.cpu_mips = 500.0;
+    let answer = run_jobs(&spec, &jobs)?;
+    for case in cases {
+        judge(case, &answer)?;
+    }
+    Ok(())
+}
+
+fn job(case: &Case) -> Result<Job, Trouble> {
+    Ok(Job::new(case.name, &[case.disk])?
+        .script("doctor")
+        .mkfs(case.mkfs)
+        .env("LOAD", case.load)
+        .env("MEASURE", case.measure)
+        .env("SETTLE_S", SETTLE_S)
+        .env("SECONDS_S", SECONDS_S))
+}
+
+/// Virtual time before the watching begins, and of it. With less than 5 s the
+/// doctor would never be sure of anything.
+const SETTLE_S: &str = "0.5";
+const SECONDS_S: &str = "5";
+
+/// Prints a case's line and counts it.
+fn judge(case: &Case, answer: &Answer) -> Outcome {
+    let report = answer.json(case.name, "doctor")?;
+    let found = &report["file_systems"][0];
+    let word = found["verdicts"][0]["kind"].as_str().unwrap_or("nothing");
+    let sure = found["confidence"]["level"].as_str().unwrap_or("none");
+    let Some(said) = Said::of(word) else {
+        return fail(format!("{}: no such answer: {word}", case.name));
+    };
+    let right = said == case.expected;
+    let line = format!(
+        "{:5} {:24} expected {:18} said {:18} confidence {sure:7} {}",
+        case.kernel,
+        case.name,
+        case.expected.word(),
+        word,
+        if right { "right" } else { "WRONG" },
+    );
+    println!("{line}");
+    let Ok(mut tally) = TALLY.lock() else {
+        return fail("the tally is lost");
+    };
+    tally.judged += 1;
+    if right {
+        tally.right += 1;
+    } else {
+        tally
+            .wrong
+            .push(format!("{}: {}", line.trim_end(), case.why));
+        tally.opposite += usize::from(sure != "low" && said.opposite_of(case.expected));
+    }
+    drop(tally);
+    if case.measure.is_empty() {
+        return Ok(());
+    }
+    gain(case, found, answer)
+}
+
+/// Prints what was predicted beside what was measured. Both are of a closed loop, so
+/// more operations per second are shorter operations.
+fn gain(case: &Case, found: &Value, answer: &Answer) -> Outcome {
+    let predicted = &found["gain"];
+    let Some(ratio) = predicted["ratio"].as_f64() else {
+        return fail(format!("{}: no gain was predicted", case.name));
+    };
+    let rate = |file: &str| -> Result<f64, Trouble> {
+        let result = answer.json(case.name, file)?;
+        let of = |name: &str| result[name].as_f64().unwrap_or(0.0);
+        // create-fsync calls them ops, write-delay has both kinds.
+        Ok(of("ops_per_s") + of("writes_per_s") + of("fsyncs_per_s"))
+    };
+    let (stock, with_luc) = (rate("stock")?, rate("luc")?);
+    check(
+        stock > 0.0,
+        format!("{}: nothing ran without LUC", case.name),
+    )?;
+    let end = |name: &str| predicted[name].as_f64().unwrap_or(f64::NAN);
+    println!(
+        "{:5} {:24} gain of LUC: predicted {ratio:.2} times ({:.2} to {:.2}), measured {:.2}: {stock:.0} to {with_luc:.0} per s",
+        case.kernel,
+        case.name,
+        end("low"),
+        end("high"),
+        with_luc / stock,
+    );
+    Ok(())
+}
+
+/// Where nothing can be traced the module's tracepoints and counters must tell the same of
+/// what they can tell, and own up to the rest.
+fn without_tracing(kernel: &str) -> Outcome {
+    let jobs = [Job::new("doctor_module", &["4ms:1"])?];
+    let answer = run_jobs(&guest(kernel, &jobs)?, &jobs)?;
+    for line in answer.told() {
+        println!("  {kernel} {line}");
+    }
+    for (file, kind, next) in [
+        ("convoys", "sync_delays", Some("luc set /mnt/0 mode steer")),
+        ("alone", "device", None),
+        ("writers", "write_delays", Some("luc set /mnt/0 mode steer")),
+        ("idle", "no_pressure", None),
+        ("recorded", "sync_delays", Some("luc set PATH mode steer")),
+        ("counters", "unclear", None),
+    ] {
+        let report = answer.json("doctor_module", file)?;
+        let found = &report["file_systems"][0];
+        check(report["source"] == "module", format!("{file}: {report}"))?;
+        check(found["kinds"][0] == kind, format!("{file}: {found}"))?;
+        check(
+            found["next_command"].as_str() == next,
+            format!("{file}: {found}"),
+        )?;
+        let unknown = found["unknown"].as_array().map_or(0, Vec::len);
+        check(unknown >= 3, format!("{file}: {found}"))?;
+    }
+    Ok(())
+}

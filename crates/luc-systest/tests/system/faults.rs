@@ -1,0 +1,126 @@
+//! What an administrator or a failing disk can do to a file system that LUC
+//! steers. After each fault: one clear line, the right exit code, stock
+//! behaviour, and nothing in the kernel log but what the fault itself prints.
+//!
+//! And what others do who want the functions that LUC hooks: whoever comes
+//! second is told so, and neither harms the other.
+
+use libtest_mimic::Trial;
+use luc_lab::{Content, GuestFile};
+use luc_systest::{
+    Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fault_jobs,
+    guest, guest_source, module, run_jobs, tests_on_every,
+};
+
+pub fn tests() -> Vec<Trial> {
+    let mut tests = tests_on_every("faults", faults);
+    tests.extend(tests_on_every("owners", owners));
+    tests.extend(tests_on_every("attach", attach));
+    tests
+}
+
+fn jobs() -> Result<Vec<Job>, Trouble> {
+    let mut jobs = fault_jobs()?;
+    jobs.extend([
+        Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
+        Job::new("many", &["1ms:8:32M"; 8])?,
+        Job::new("sequence", &["1ms:8:64M"])?,
+        Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
+    ]);
+    Ok(jobs)
+}
+
+fn faults(kernel: &str) -> Outcome {
+    let jobs = jobs()?;
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = 250.0;
+    let answer = run_jobs(&spec, &jobs)?;
+    keeps_up_with_a_full_journal(&answer)?;
+    many_are_independent(&answer)
+}
+
+/// A BPF program and a livepatch, the real ones, on functions that LUC hooks.
+fn owners(kernel: &str) -> Outcome {
+    let jobs = [Job::new("owned", &["1ms:8:32M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = 250.0;
+    let livepatch = module(kernel, &guest_source("owners"))?.with_file_name("owner_livepatch.ko");
+    spec.files.push(GuestFile {
+        guest_path: "/t/owner_livepatch.ko".into(),
+        content: Content::Host(livepatch),
+    });
+    spec.files.push(GuestFile {
+        guest_path: "/t/fentry".into(),
+        content: Content::Program(c_program("owners/fentry.c")?),
+    });
+    run_jobs(&spec, &jobs)?;
+    Ok(())
+}
+
+/// A module that poisons what it frees, and those for kernels that are refused.
+fn attach(kernel: &str) -> Outcome {
+    let jobs = [Job::new("attach", &["1ms:8:64M", "200ms:1:64M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = 250.0;
+    let poisoned: Replacement = (
+        "kmod/fs.c",
+        "\tkvfree(fs);\n}\n",
+        "\tmemset(fs, 0x6b, sizeof(*fs));\n\tkvfree(fs);\n}\n",
+    );
+    let untested: Replacement = (
+        "kmod/layout.c",
+        "luc_tested[] = { LUC_KERNELS(LUC_SERIES) };",
+        "luc_tested[] = { { 2, 4 } };",
+    );
+    let preempt_rt: Replacement = ("kmod/layout.c", "IS_ENABLED(CONFIG_PREEMPT_RT)", "true");
+    for (name, change) in [
+        ("poisoned", poisoned),
+        ("untested", untested),
+        ("preempt_rt", preempt_rt),
+    ] {
+        let dir = tempfile::tempdir().map_err(|error| Trouble::Fail(error.to_string()))?;
+        broken_sources(dir.path(), &[change]).map_err(Trouble::Fail)?;
+        spec.files.push(GuestFile {
+            guest_path: format!("/t/{name}.ko"),
+            content: Content::Host(module(kernel, dir.path())?),
+        });
+    }
+    run_jobs(&spec, &jobs)?;
+    Ok(())
+}
+
+/// With a journal of 4 MiB commits are forced by want of space all the time, and
+/// neither holding them nor copying may let the load collapse. This is no measure
+/// of speed: such a load is chaotic, and stock alone varies by a third from one
+/// build of the programs to the next.
+fn keeps_up_with_a_full_journal(answer: &Answer) -> Outcome {
+    let rate = |file: &str| answer.number("journal", file, "/ops_per_s");
+    let (stock, luc) = (rate("stock")?, rate("luc")?);
+    check(
+        luc >= 0.6 * stock,
+        format!("full journal: {luc:.0} operations/s with LUC, {stock:.0} without"),
+    )
+}
+
+fn many_are_independent(answer: &Answer) -> Outcome {
+    let status = answer.json("many", "status")?;
+    let list = status["file_systems"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    check(list.len() == 8, format!("{} file systems of 8", list.len()))?;
+    for (index, fs) in list.iter().enumerate() {
+        let policy = ["stock", "static", "pid", "copyout", "luc"][index % 5];
+        check(
+            fs["name"] == format!("nullb{index}") && fs["knobs"]["policy"] == policy,
+            format!("file system {index} has not kept its policy: {fs}"),
+        )?;
+        let count = |name: &str| fs["counters"][name].as_i64().unwrap_or(-1);
+        check(count("commits") > 10, format!("no commits counted: {fs}"))?;
+        let may_hold = ["static", "pid", "luc"].contains(&policy);
+        check(
+            may_hold == (count("commits_held") > 0),
+            format!("policy {policy} held {} commits", count("commits_held")),
+        )?;
+    }
+    Ok(())
+}

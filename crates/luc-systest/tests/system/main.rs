@@ -1,0 +1,66 @@
+//! System tests: the program and the module in virtual machines, on stock kernels. All of them
+//! are tests of this one program, so that no processor waits for the last one of a file.
+//!
+//! `--include-ignored` runs on every kernel (`make test-all`), a word only tests whose names or
+//! suites hold it. Where this machine cannot run them, the skips are counted.
+
+mod debug;
+mod determinism;
+mod disk;
+mod doctor;
+mod faults;
+mod guests;
+mod lines;
+mod pressure;
+mod sight;
+mod smoke;
+mod torture;
+mod toy;
+mod trace;
+mod truth;
+mod unload;
+mod verbs;
+mod watch;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// A suite: its name, and what makes its tests.
+type Suite = (&'static str, fn() -> Vec<Trial>);
+
+/// Those with the longest tests first, so that the last to end are short; before them the one that
+/// wants the machine for itself, and would wait for the others.
+const SUITES: [Suite; 17] = [
+    ("lines", lines::tests),
+    ("toy", toy::tests),
+    ("sight", sight::tests),
+    ("unload", unload::tests),
+    ("doctor", doctor::tests),
+    ("disk", disk::tests),
+    ("pressure", pressure::tests),
+    ("faults", faults::tests),
+    ("trace", trace::tests),
+    ("truth", truth::tests),
+    ("verbs", verbs::tests),
+    ("torture", torture::tests),
+    ("debug", debug::tests),
+    ("watch", watch::tests),
+    ("smoke", smoke::tests),
+    ("determinism", determinism::tests),
+    ("guests", guests::tests),
+];
+
+fn main() -> ExitCode {
+    if luc_lab::guest::is_guest_init() {
+        luc_lab::guest::init_main();
+    }
+    let of = |(suite, tests): Suite| tests().into_iter().map(move |test| test.with_kind(suite));
+    let tests = SUITES.into_iter().flat_map(of).collect();
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), tests);
+    if doctor::well() {
+        conclusion.exit_code()
+    } else {
+        ExitCode::FAILURE
+    }
+}

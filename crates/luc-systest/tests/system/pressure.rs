@@ -1,0 +1,89 @@
+//! What may happen to a file system while LUC holds its commits and copies its
+//! metadata out: a disk that fails, stalls or goes, no memory, signals, another
+//! clock, a processor that goes, suspend, growth, a thousand mounts. Each time
+//! the same load runs with LUC and without, and the same must come of it.
+
+use libtest_mimic::Trial;
+use luc_lab::{Content, GuestFile, RunSpec};
+use luc_systest::{
+    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, c_program, disk_module, guest, guest_source,
+    module, run_jobs, tests_on_every,
+};
+
+/// Kernel log lines when it kills who took all memory.
+const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
+
+pub fn tests() -> Vec<Trial> {
+    let mut tests = tests_on_every("disk", disk);
+    tests.extend(tests_on_every("system", system));
+    tests
+}
+
+/// A guest with the lab's disk and the load.
+fn guest_for(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
+    let mut spec = guest(kernel, jobs)?;
+    spec.cpu_mips = 125.0;
+    let file = |guest_path: &str, content| GuestFile {
+        guest_path: guest_path.into(),
+        content,
+    };
+    spec.files.extend([
+        file("/t/lucdisk.ko", Content::Host(disk_module(kernel)?)),
+        file("/t/disk_lib.sh", Content::Host(guest_source("disk_lib.sh"))),
+        file(
+            "/t/pressure_lib.sh",
+            Content::Host(guest_source("pressure_lib.sh")),
+        ),
+        file(
+            "/usr/bin/syncers",
+            Content::Program(c_program("pressure/syncers.c")?),
+        ),
+    ]);
+    Ok(spec)
+}
+
+/// Runs the jobs and prints what they measured.
+fn run(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
+    let answer = run_jobs(spec, jobs)?;
+    for line in answer.told() {
+        println!("  {} {line}", spec.kernel);
+    }
+    Ok(answer)
+}
+
+fn disk(kernel: &str) -> Outcome {
+    let mut jobs = vec![
+        Job::new("pressure_errors", &[])?.allow(LUCDISK_FAILS),
+        Job::new("pressure_gone", &[])?.allow(LUCDISK_FAILS),
+    ];
+    // It is long, and what it looks for is the module's own.
+    if kernel == "6.12" {
+        jobs.push(Job::new("pressure_mounts", &[])?);
+    }
+    run(&guest_for(kernel, &jobs)?, &jobs)?;
+    Ok(())
+}
+
+fn system(kernel: &str) -> Outcome {
+    let jobs = [
+        Job::new("pressure_waits", &[])?,
+        Job::new("pressure_admin", &[])?,
+        Job::new("pressure_suspend", &[])?,
+        Job::new("pressure_memory", &[])?.allow(MEMORY_IS_OUT),
+    ];
+    let mut spec = guest_for(kernel, &jobs)?;
+    // With virtual time they share one, which is enough to take one away.
+    spec.vcpus = 2;
+    // All of it is filled several times over.
+    spec.memory_mib = 320;
+    spec.modules.push("quota_v2".into());
+    let modules = module(kernel, &guest_source("pressure"))?;
+    for name in ["pressure_alloc.ko", "pressure_suspend.ko"] {
+        spec.files.push(GuestFile {
+            guest_path: format!("/t/{name}"),
+            content: Content::Host(modules.with_file_name(name)),
+        });
+    }
+    run(&spec, &jobs)?;
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! The tracer on every kernel of the lab: on a workload of known counts it holds
+//! exactly those, by either means; whom it was not asked to watch it does not
+//! see; what it loses it counts; and it leaves nothing behind.
+
+use libtest_mimic::Trial;
+use luc_lab::{Content, GuestFile};
+use luc_systest::{
+    Answer, Job, Outcome, Trouble, check, guest, guest_source, kernels, run_jobs, test_on,
+    tests_on_every,
+};
+use serde_json::Value;
+
+pub fn tests() -> Vec<Trial> {
+    let mut tests: Vec<Trial> = Vec::new();
+    // ext4 as a module, and the newest: whatever they offer.
+    for kernel in kernels("look") {
+        tests.push(test_on("both", &kernel, |kernel| traces(kernel, "")));
+    }
+    tests.extend(tests_on_every("fentry", |kernel| {
+        traces(kernel, "--means fentry")
+    }));
+    tests.extend(tests_on_every("kprobes", |kernel| {
+        traces(kernel, "--means kprobe")
+    }));
+    tests.extend(tests_on_every("bad_conditions", bad_conditions));
+    tests
+}
+
+fn traces(kernel: &str, means: &str) -> Outcome {
+    let jobs = [Job::new("trace", &["1ms:8", "1ms:8"])?.env("MEANS", means)];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.files.push(GuestFile {
+        guest_path: "/t/trace_lib.sh".into(),
+        content: Content::Host(guest_source("trace_lib.sh")),
+    });
+    let answer = run_jobs(&spec, &jobs)?;
+    let trace = Trace(&answer);
+
+    trace.counts(
+        "counts",
+        &[
+            ("open", 100),
+            ("write", 500),
+            ("fsync", 100),
+            ("close", 100),
+        ],
+    )?;
+    let counts = trace.summary("counts")?;
+    check(
+        counts["file_systems"].as_array().map(Vec::len) == Some(1),
+        "a file system was traced that nobody asked for",
+    )?;
+    let fs = &counts["file_systems"][0];
+    check(
+        fs["bytes_written"] == 100 * 5 * 4096,
+        format!("{} bytes written", fs["bytes_written"]),
+    )?;
+    let journal = answer.json("trace", "journal")?;
+    check(
+        fs["counts"]["commit"] == journal["commits"],
+        format!(
+            "{} commits traced, the journal made {}",
+            fs["counts"]["commit"], journal["commits"]
+        ),
+    )?;
+    let table = &fs["table"];
+    check(
+        table["syncs_unserved"] == 0 && table["sync_events"] == 100,
+        format!("syncs and their commits: {table}"),
+    )?;
+
+    trace.counts(
+        "syncs",
+        &[("write", 10), ("fdatasync", 7), ("fsync", 7), ("sync", 3)],
+    )?;
+    trace.counts(
+        "process",
+        &[("open", 1), ("write", 5), ("fsync", 1), ("close", 1)],
+    )?;
+    trace.counts(
+        "group",
+        &[("open", 6), ("write", 30), ("fsync", 6), ("close", 6)],
+    )?;
+    let waits = &trace.summary("waits")?["file_systems"][0]["counts"];
+    let by_functions = means.contains("fentry");
+    let waits = [&waits["wait-buffer"], &waits["wait-locked"]];
+    trace.waits("waited", waits, by_functions)?;
+    let waits = &trace.summary("counted")?["file_systems"][0]["waits"];
+    let waits = ["wait-buffer", "wait-locked"].map(|kind| &waits[kind]["count"]);
+    trace.waits("waited_counted", waits, by_functions)?;
+    trace.counts("gone", &[("write", 15), ("fsync", 3)])?;
+    let lost = trace.summary("lost")?;
+    check(
+        lost["spans_lost"].as_u64() > Some(0),
+        "a ring of 16 KiB lost nothing",
+    )?;
+    let named = trace.summary("named")?;
+    let slowest = &named["file_systems"][0]["slowest_syncs"];
+    let paths = slowest.as_array().into_iter().flatten();
+    let mut paths = paths.filter_map(|one| one["file"].as_str());
+    check(
+        paths.any(|path| path.starts_with("/mnt/0/")),
+        format!("no file has a name: {slowest}"),
+    )?;
+
+    let both = trace.summary("both")?;
+    check(
+        both["spans_lost"] == 0 && both["lines_lost"] == 0,
+        "lost something beside the module",
+    )?;
+    let replay = answer.json("trace", "replay")?;
+    check(
+        replay["passed"] == true && replay["records"].as_u64() > Some(50),
+        format!("{replay}"),
+    )
+}
+
+/// What the script says is checked there; here, what recordings hold.
+fn bad_conditions(kernel: &str) -> Outcome {
+    let jobs = [Job::new("trace_bad", &["1ms:8", "1ms:8"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.files.push(GuestFile {
+        guest_path: "/t/trace_lib.sh".into(),
+        content: Content::Host(guest_source("trace_lib.sh")),
+    });
+    let answer = run_jobs(&spec, &jobs)?;
+    let many = answer.json("trace_bad", "many")?;
+    let fs = &many["file_systems"][0];
+    // A thread that is preempted inside of a program keeps the kernel from running that one for the
+    // others until it goes on, which is seldom, and counted.
+    let lost = many["spans_lost"].as_u64().unwrap_or(u64::MAX);
+    let syncs = fs["counts"]["fsync"].as_u64().unwrap_or(0);
+    check(
+        syncs >= 1000 && lost <= syncs / 20,
+        format!("of a thousand threads: {many}"),
+    )?;
+    let plain = answer.json("trace_bad", "plain")?;
+    check(
+        plain["file_systems"][0]["counts"]["fsync"] == 3,
+        format!("without a journal: {plain}"),
+    )
+}
+
+struct Trace<'a>(&'a Answer);
+
+impl Trace<'_> {
+    fn summary(&self, name: &str) -> Result<Value, Trouble> {
+        self.0.json("trace", name)
+    }
+
+    /// Waits for buffers and for locked transactions are as many as the kernel's own probes
+    /// counted meanwhile, and many. Where calls cannot be looked at, the few who ask to wait
+    /// and then need not sleep are not seen.
+    fn waits(&self, probed: &str, seen: [&Value; 2], sleepless: bool) -> Outcome {
+        let probed = self.0.json("trace", probed)?;
+        for (seen, what, least) in [(seen[0], "buffer", 50), (seen[1], "locked", 1)] {
+            let number = |value: &Value| value.as_u64().unwrap_or(0);
+            let (seen, probed) = (number(seen), number(&probed[what]));
+            let fewest = if sleepless {
+                probed - probed / 50
+            } else {
+                probed
+            };
+            check(
+                (fewest..=probed).contains(&seen) && probed >= least,
+                format!("{what}: {seen} waits seen, {probed} probed"),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The recording holds exactly so many spans of these kinds, and lost none.
+    fn counts(&self, name: &str, expected: &[(&str, u64)]) -> Outcome {
+        let summary = self.summary(name)?;
+        check(summary["spans_lost"] == 0, format!("{name}: spans lost"))?;
+        check(
+            summary["damage"].is_null(),
+            format!("{name}: {}", summary["damage"]),
+        )?;
+        let counts = &summary["file_systems"][0]["counts"];
+        for (kind, count) in expected {
+            check(
+                counts[kind] == *count,
+                format!("{name}: {} spans of {kind}, expected {count}", counts[kind]),
+            )?;
+        }
+        Ok(())
+    }
+}
