@@ -184,54 +184,23 @@ impl Records {
     }
 }
 
-/// Where times are not those of a load.
-const NO_SYNCS: Latency = Latency {
-    count: 0,
-    mean_ns: 0.0,
-    p50_ns: 0,
-    p99_ns: 0,
-    max_ns: 0,
-};
-
 /// Figures that tables are made of.
 impl Record {
     /// What the workload is about: operations, writes, files or bytes per second; for write bursts
     /// the mean write time in milliseconds, for fsync-cost the time of an fsync in nanoseconds.
     pub fn main_figure(&self) -> Option<f64> {
-        Some(match &self.report.outcome {
-            Outcome::CreateFsync(r) => r.ops_per_s,
-            Outcome::WriteDelay(r) => r.writes_per_s,
-            Outcome::Burst(r) => r.file_creation_rate_per_s,
-            Outcome::WriteBurst(r) => r.write.mean_ns / 1e6,
-            Outcome::Wml(r) => r.ops_per_s,
-            Outcome::Metarates(r) => r.file_creation_rate_per_s,
-            Outcome::Iozone(r) => r.children_bytes_per_s,
-            Outcome::Mdtest(r) => r.phases.first()?.total_per_s,
-            Outcome::FsyncStorm(r) => r.fsyncs_per_s,
-            Outcome::FsyncCost(r) => r.committed.usual_ns,
-            Outcome::Scaling(r) => r.steps.last()?.calls_per_s,
-        })
+        self.report.outcome.found().main_figure()
     }
 
     /// Share of what the workload calls bad: writes delayed, files that waited for two commits,
     /// threads blocked; 0 to 1.
     pub fn bad_share(&self) -> Option<f64> {
-        match &self.report.outcome {
-            Outcome::WriteDelay(r) => Some(r.delayed_share),
-            Outcome::Burst(r) => Some(r.two_commits_share),
-            Outcome::WriteBurst(r) => Some(r.blocked_share),
-            Outcome::Iozone(r) => Some(r.blocked_share),
-            _ => None,
-        }
+        self.report.outcome.found().bad_share()
     }
 
     /// Whether the main figure is a rate, so that more is better.
     pub fn is_a_rate(&self) -> bool {
-        let other = matches!(
-            self.report.outcome,
-            Outcome::WriteBurst(_) | Outcome::FsyncCost(_)
-        );
-        !other
+        self.report.outcome.found().is_a_rate()
     }
 
     /// Journal commits per second of the measurement.
@@ -264,21 +233,10 @@ impl Record {
         (seconds > 0.0 && count > 0).then(|| count as f64 / seconds)
     }
 
-    /// The calls that wait for a commit: fsyncs, or synchronous writes where they are more.
-    fn syncs(&self) -> &Latency {
-        match &self.report.outcome {
-            Outcome::CreateFsync(r) => &r.fsync,
-            Outcome::WriteDelay(r) => &r.fsync,
-            Outcome::Burst(r) => &r.fsync,
-            Outcome::WriteBurst(r) => &r.fsync,
-            Outcome::Wml(r) if r.dsync.count > r.fsync.count => &r.dsync,
-            Outcome::Wml(r) => &r.fsync,
-            Outcome::Metarates(r) => &r.fsync,
-            Outcome::Iozone(r) => &r.fsync,
-            Outcome::Mdtest(r) => &r.fsync,
-            Outcome::FsyncStorm(r) => &r.fsync,
-            Outcome::FsyncCost(_) | Outcome::Scaling(_) => &NO_SYNCS,
-        }
+    /// The calls that wait for a commit, none where their times are not those of a load.
+    fn syncs(&self) -> Latency {
+        let found = self.report.outcome.found();
+        found.syncs().copied().unwrap_or_default()
     }
 
     /// Instructions that the whole machine ran per fsync: busy time of the virtual processor,

@@ -1,4 +1,5 @@
-# A controller that was added to a copy of the sources by one file and one row.
+# A controller, a benchmark and an export format that were added to a copy of the sources, each by
+# one file and its row.
 . /t/lib.sh
 check 0 "on: /mnt/0 (nullb0, ext4): policy custom, steering, set point automatic" \
 	luc on /mnt/0 --set batching=toy --set copyout=off
@@ -13,6 +14,11 @@ yes "it held $held of $commits commits" test "$held" -gt $((commits / 2))
 longest=$(counter nullb0 held_max_ns)
 yes "for $longest ns at most" test "$longest" -ge 2000000 -a "$longest" -lt 10000000
 check 0 "* 0 different*" luc replay /tmp/recording
+yes "the format writes" sh -c "luc trace export --format toy /tmp/recording | grep -q '^[1-9][0-9]* spans$'"
+yes "and is told of" sh -c "luc trace export --help | grep -q 'toy:.*Number of spans'"
+check 0 "toy, 3 turns, in /mnt/0*" luc bench toy --turns 3 /mnt/0
+yes "the benchmark's JSON" sh -c "luc bench toy --json /mnt/0 | grep -q '\"workload\":\"toy\"'"
+yes "and its help" sh -c "luc bench --help | grep -q 'toy  *Makes one file durable'"
 met=$(counter nullb0 closed_setpoint)
 # Four: behind a batch of three a single one opens the next, and waits for two that return.
 bench /mnt/0 4

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Parser;
+use luc_workload::Stop;
 use luc_workload::wml::{self, WmlOptions};
-use luc_workload::{Outcome, Stop};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -86,10 +86,11 @@ fn engine(dir: &Path) -> Result<f64, Failure> {
         &Stop::new(),
         &mut |_, _| (),
     )?;
-    let Outcome::Wml(result) = &report.outcome else {
-        return Err("another workload's result".into());
-    };
-    let creates = result.flowops.iter().find(|flowop| flowop.name == "create");
+    let creates = report
+        .found
+        .flowops
+        .iter()
+        .find(|flowop| flowop.name == "create");
     Ok(creates.map_or(0.0, |create| create.ops_per_s))
 }
 

@@ -15,7 +15,9 @@ const STACK_BYTES: usize = 128 * 1024;
 /// What the observer found between the start and the end of the measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed {
+    /// Commits, where the kernel shows them to this user.
     pub journal: Option<JournalCounts>,
+    /// Busy time of all processors, nanoseconds, where it can be read.
     pub cpu_busy_ns: Option<u64>,
 }
 

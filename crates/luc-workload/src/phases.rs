@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use std::fmt;
+
 use crate::Latency;
 use crate::latency::summary;
 use crate::processes::Phase;
-use crate::report::{file_creation_rate_per_s, per_second};
+use crate::rates::{file_creation_rate_per_s, per_second};
+use crate::text::{Lines, latency};
 
 /// What all processes did between two barriers.
 ///
@@ -85,6 +88,33 @@ pub fn creation_rate_per_s(phase: &Phase) -> f64 {
         let spent_ns: u64 = part.calls.iter().flatten().sum();
         spent_ns as f64 / part.ops as f64
     }))
+}
+
+impl PhaseResult {
+    pub(crate) fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            &format!("{} throughput", self.phase),
+            format!(
+                "{:.1}/s ({} in the time of the slowest process)",
+                self.total_per_s, self.ops
+            ),
+        )?;
+        lines.line(
+            "  with the barrier",
+            format!(
+                "{:.1}/s, the same until every process knows of the end",
+                self.total_with_barrier_per_s
+            ),
+        )?;
+        lines.line(
+            "  per process",
+            format!(
+                "min {:.1}/s, avg {:.1}/s, max {:.1}/s",
+                self.process_min_per_s, self.process_avg_per_s, self.process_max_per_s
+            ),
+        )?;
+        lines.line("  time of one", latency(&self.latency))
+    }
 }
 
 #[cfg(test)]

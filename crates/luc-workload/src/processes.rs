@@ -20,12 +20,16 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid};
 use rustix::time::Timespec;
 
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::benchmark::Benchmark;
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
 use crate::crew::Observed;
 use crate::journal::Journal;
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::usage::Usage;
-use crate::worker::{Assignment, Flags, Job, Link, Order, Part, Reply, SHARED_BYTES};
+use crate::worker::{Assignment, Flags, Link, Order, Part, Reply, SHARED_BYTES};
 use crate::{Result, Stop, WorkloadError, worker};
 
 /// Most workers of one run.
@@ -88,14 +92,14 @@ impl Phase {
 ///
 /// Fewer phases come back when `stop` was raised, and the last of them may then be cut short. What
 /// was observed is the sum over the phases. The first error of any worker ends all of them.
-pub fn run(
+pub fn run<B: Benchmark>(
     kind: Kind,
-    jobs: Vec<Job>,
+    jobs: &[impl Serialize],
     phases: usize,
     scratch: &Scratch,
     stop: &Stop,
 ) -> Result<(Vec<Phase>, Observed)> {
-    let mut company = Company::start(kind, jobs)?;
+    let mut company = Company::start::<B>(kind, jobs)?;
     let journal = Journal::below(scratch.path());
     let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
     company.at_barrier(stop)?;
@@ -169,7 +173,7 @@ struct Company {
 }
 
 impl Company {
-    fn start(kind: Kind, jobs: Vec<Job>) -> Result<Self> {
+    fn start<B: Benchmark>(kind: Kind, jobs: &[impl Serialize]) -> Result<Self> {
         let wanted = jobs.len();
         // A thread holds both ends of its socket, its directory and its file.
         let each = if kind == Kind::Threads { 4 } else { 1 };
@@ -185,21 +189,24 @@ impl Company {
             Kind::Threads => Vec::new(),
         };
         for job in jobs {
-            let member = match kind {
-                Kind::Processes(_) => process(&words, &shared),
-                Kind::Threads => work_in_thread(job.clone(), company.flags),
+            let job = serde_json::to_value(job).map_err(|e| setup("tell", e))?;
+            let (member, told) = match kind {
+                Kind::Processes(bench) => {
+                    let parent = Pid::as_raw_pid(getpid());
+                    let bench = bench.to_owned();
+                    let assignment = Assignment { parent, bench, job };
+                    (process(&words, &shared), Some(assignment))
+                }
+                Kind::Threads => (work_in_thread::<B>(job, company.flags), None),
             };
             let number = company.members.len() + 1;
             let mut member = member.map_err(|source| refused(kind, number, wanted, source))?;
             let data = epoll::EventData::new_u64(company.members.len() as u64);
             let socket = member.socket.get_ref();
             let added = epoll::add(&company.epoll, socket, data, epoll::EventFlags::IN);
-            let told = added.map_err(io::Error::from).and_then(|()| match kind {
-                Kind::Threads => Ok(()),
-                Kind::Processes(_) => {
-                    let parent = Pid::as_raw_pid(getpid());
-                    worker::send(member.socket.get_mut(), &Assignment { parent, job })
-                }
+            let told = added.map_err(io::Error::from).and_then(|()| match told {
+                Some(assignment) => worker::send(member.socket.get_mut(), &assignment),
+                None => Ok(()),
             });
             company.members.push(member);
             if let Err(error) = told {
@@ -372,11 +379,11 @@ fn process(words: &[OsString], shared: &OwnedFd) -> io::Result<Member> {
     })
 }
 
-fn work_in_thread(job: Job, flags: Flags) -> io::Result<Member> {
+fn work_in_thread<B: Benchmark>(job: Value, flags: Flags) -> io::Result<Member> {
     let (ours, theirs) = UnixStream::pair()?;
     let thread = thread::Builder::new()
         .stack_size(STACK_BYTES)
-        .spawn(move || Link::new(theirs, flags).serve(&job))?;
+        .spawn(move || Link::new(theirs, flags).serve(|link| B::work(job, link)))?;
     Ok(Member {
         socket: BufReader::new(ours),
         child: None,

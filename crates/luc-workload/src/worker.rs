@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::clock::sleep_until;
-use crate::{Result, Stop, WorkloadError, iozone, mdtest, metarates};
+use crate::{Result, Stop, WorkloadError};
 
 /// Bytes of the shared memory: one page, of which one word is used.
 pub const SHARED_BYTES: usize = 4096;
@@ -113,15 +114,21 @@ impl Part {
 pub struct Assignment {
     /// The process that started it.
     pub parent: i32,
-    pub job: Job,
+    /// Name of the benchmark.
+    pub bench: String,
+    /// What it is to do, as the benchmark put it.
+    pub job: Value,
 }
 
-/// What a worker is to do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Job {
-    Metarates(metarates::Job),
-    Iozone(iozone::Job),
-    Mdtest(mdtest::Job),
+/// Does what a job of the benchmark of this name says.
+pub type Work = fn(&str, Value, &mut Link) -> Result<Vec<Part>>;
+
+/// A job as the benchmark put it.
+///
+/// # Errors
+/// It is not one of that benchmark.
+pub fn job<J: for<'de> Deserialize<'de>>(job: Value) -> Result<J> {
+    serde_json::from_value(job).map_err(|error| WorkloadError::Arguments(error.to_string()))
 }
 
 /// A worker's connection to the parent.
@@ -164,12 +171,8 @@ impl Link {
     }
 
     /// Does the job, sends what came of it, and waits until the parent has it.
-    pub fn serve(mut self, job: &Job) {
-        let result = match job {
-            Job::Metarates(job) => job.run(&mut self),
-            Job::Iozone(job) => job.run(&mut self),
-            Job::Mdtest(job) => job.run(&mut self),
-        };
+    pub fn serve(mut self, work: impl FnOnce(&mut Self) -> Result<Vec<Part>>) {
+        let result = work(&mut self);
         let reply = match result {
             Ok(parts) => Reply::Result(parts),
             Err(error) => {
@@ -211,10 +214,10 @@ fn lost(source: io::Error) -> WorkloadError {
 
 /// A worker process, from its start to its end: standard input is the socket, standard output the
 /// shared memory.
-pub fn process() -> ! {
+pub fn process(work: Work) -> ! {
     let code = match connect() {
-        Ok((link, job)) => {
-            link.serve(&job);
+        Ok((link, Assignment { bench, job, .. })) => {
+            link.serve(|link| work(&bench, job, link));
             0
         }
         Err(error) => {
@@ -229,7 +232,7 @@ pub fn process() -> ! {
     std::process::exit(code)
 }
 
-fn connect() -> io::Result<(Link, Job)> {
+fn connect() -> io::Result<(Link, Assignment)> {
     // The kernel ends this process when the parent ends, however that happens.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut socket = BufReader::new(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?));
@@ -240,5 +243,5 @@ fn connect() -> io::Result<(Link, Job)> {
         return Err(io::Error::other("the parent has ended already"));
     }
     let flags = Flags::map(io::stdout().as_fd())?;
-    Ok((Link { socket, flags }, assignment.job))
+    Ok((Link { socket, flags }, assignment))
 }

@@ -36,6 +36,7 @@ fn run_in(dir: &Path, text: &str, words: &str, stop: &Stop) -> Result<BenchRepor
         stop,
         &mut |_, _| (),
     )
+    .map(BenchReport::from)
 }
 
 fn result(report: &BenchReport) -> &WmlResult {
@@ -147,7 +148,7 @@ fn all_stock_personalities_run() {
             &Stop::new(),
             &mut |_, _| (),
         );
-        let report = report.expect("runs");
+        let report = BenchReport::from(report.expect("runs"));
         let result = result(&report);
         assert!(result.ops > 100, "{name}: {report}");
         assert_eq!(result.seed, None);

@@ -212,13 +212,15 @@ fn broken_builds_are_caught() {
 /// A controller that the harness has never heard of is fuzzed like those that it has.
 #[test]
 fn a_new_controller_is_fuzzed() {
-    let (_dir, program) = build(CONTROL, |dir| luc_test::toy::add(dir, |source| source));
+    let (_dir, program) = build(CONTROL, |dir| {
+        luc_test::toy::add_controller(dir, |source| source);
+    });
     let output = run(CONTROL, &program);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
 
     let (_dir, program) = build(CONTROL, |dir| {
-        luc_test::toy::add(dir, |source| {
+        luc_test::toy::add_controller(dir, |source| {
             let limit = "state->limit_ns = luc_us_to_ns(HOLD_US);";
             assert_eq!(source.matches(limit).count(), 1);
             source.replace(limit, "state->limit_ns = -1;")

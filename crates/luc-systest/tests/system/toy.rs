@@ -1,6 +1,7 @@
-//! A new controller is one file and one row: a toy is added to a copy of the sources, and then it
-//! builds, shows in `luc set`, steers a kernel in the lab, and its decisions replay. That it is
-//! fuzzed, too, `fuzzing` shows.
+//! A new controller, a new benchmark, a new export format: each is one file and its row. A toy of
+//! each is added to a copy of the sources, and then it builds and shows on the command line; the
+//! controller steers a kernel in the lab, and its decisions replay; the benchmark runs there. That
+//! the controller is fuzzed, too, `fuzzing` shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,14 +25,14 @@ const FOLDERS: [&str; 9] = [
 ];
 
 pub fn tests() -> Vec<Trial> {
-    vec![test("a_new_controller_on_6.12", || controller("6.12"))]
+    vec![test("new_rows_on_6.12", || toys("6.12"))]
 }
 
-fn controller(kernel: &str) -> Outcome {
+fn toys(kernel: &str) -> Outcome {
     let dir = scratch().join("toy");
     let copy = dir.join("source");
     copy_sources(&copy)?;
-    luc_test::toy::add(&copy, |source| source);
+    luc_test::toy::add_all(&copy);
     let jobs = [Job::new("toy", &["1ms:8:64M"])?];
     let mut spec = guest(kernel, &jobs)?;
     spec.luc_module = Some(module(kernel, &copy)?);

@@ -1,7 +1,7 @@
 //! What a run of a workload file found, and Filebench's familiar text of it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use luc_wml::plan::Flowop;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,9 @@ use super::engine::{Counts, counts};
 use super::fileset::LiveFileset;
 use super::stats::Stats;
 use crate::Latency;
-use crate::report::per_second;
+use crate::benchmark::Found;
+use crate::rates::per_second;
+use crate::text::Lines;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -201,9 +203,31 @@ fn near(ns: u64) -> f64 {
     ns as f64
 }
 
-impl WmlResult {
-    /// The part of the text that only workload files have.
-    pub(crate) fn text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Found for WmlResult {
+    fn title(&self) -> String {
+        format!("{}, {} threads", self.source, self.threads)
+    }
+
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.ops_per_s)
+    }
+
+    /// Fsyncs, or synchronous writes where they are more.
+    fn syncs(&self) -> Option<&Latency> {
+        let more = self.dsync.count > self.fsync.count;
+        Some(if more { &self.dsync } else { &self.fsync })
+    }
+
+    fn is_measured(&self) -> bool {
+        !self.flowops.is_empty()
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        let f = &mut *lines.0;
         if self.unsafe_no_fsync {
             writeln!(
                 f,

@@ -15,10 +15,10 @@ use super::prepare::{Ground, prepare};
 use super::report::{FilesetResult, Sums, WmlResult};
 use super::sync::Events;
 use super::worker::{Counted, Worker};
+use crate::benchmark;
 use crate::clock::{NS_PER_S, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Observed, Schedule, Window};
 use crate::latency::Recorder;
-use crate::report::{BenchReport, Outcome};
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::{Latency, Result, Stop, WorkloadError};
 
@@ -41,7 +41,7 @@ pub fn run(
     options: &WmlOptions,
     stop: &Stop,
     say: &mut Say<'_>,
-) -> Result<BenchReport> {
+) -> Result<benchmark::Measured<WmlResult>> {
     names(plan)?;
     let timing = timing(plan)?;
     let places = places(plan)?;
@@ -79,13 +79,13 @@ pub fn run(
     if options.prepare_only || stop.is_set() {
         scratch.remove()?;
         let nothing = Observed::default();
-        return Ok(BenchReport::new(
-            Outcome::Wml(result),
-            0,
-            0,
-            stop.is_set(),
-            nothing,
-        ));
+        return Ok(benchmark::Measured {
+            found: result,
+            fsyncs: 0,
+            elapsed_ns: 0,
+            interrupted: stop.is_set(),
+            observed: nothing,
+        });
     }
 
     let engine = Engine {
@@ -120,14 +120,13 @@ pub fn run(
     let elapsed_ns = measured.elapsed_ns(window, stop.is_set(), &engine);
     measured.sum_up(&mut result, elapsed_ns)?;
     let syncs = result.fsync.count + result.dsync.count;
-    let outcome = Outcome::Wml(result);
-    Ok(BenchReport::new(
-        outcome,
-        syncs,
+    Ok(benchmark::Measured {
+        found: result,
+        fsyncs: syncs,
         elapsed_ns,
-        stop.is_set(),
-        measured.observed,
-    ))
+        interrupted: stop.is_set(),
+        observed: measured.observed,
+    })
 }
 
 /// What all threads found.

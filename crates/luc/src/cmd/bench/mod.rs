@@ -50,11 +50,11 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
 fn workload(bench: &Bench, context: &mut Context) -> Result<(), Failure> {
     // A worker is a process of another workload, whose bar is enough.
     let shown = !matches!(bench, Bench::Worker);
-    let bar = shown.then(|| Bar::wait_or_work(name(bench), bench.length()));
+    let bar = shown.then(|| Bar::wait_or_work(bench.name(), bench.length()));
     let report = bench.run(&context.stop);
     drop(bar);
     let report = report.map_err(|error| Failure::Workload {
-        what: name(bench).into(),
+        what: bench.name().into(),
         why: error.to_string(),
     })?;
     print(&report, bench.json(), context)
@@ -75,20 +75,4 @@ fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), 
         });
     }
     Ok(())
-}
-
-fn name(bench: &Bench) -> &'static str {
-    match bench {
-        Bench::CreateFsync(_) => "create-fsync",
-        Bench::WriteDelay(_) => "write-delay",
-        Bench::Burst(_) => "burst",
-        Bench::WriteBurst(_) => "write-burst",
-        Bench::FsyncCost(_) => "fsync-cost",
-        Bench::Scaling(_) => "scaling",
-        Bench::Metarates(_) => "metarates",
-        Bench::Iozone(_) => "iozone",
-        Bench::Mdtest(_) => "mdtest",
-        Bench::FsyncStorm(_) => "fsync-storm",
-        Bench::Worker => "worker",
-    }
 }

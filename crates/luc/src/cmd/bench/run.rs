@@ -54,5 +54,5 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         what: script.source_name().into(),
         why: error.to_string(),
     })?;
-    super::print(&report, args.options.json, context)
+    super::print(&report.into(), args.options.json, context)
 }

@@ -5,21 +5,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_trace::export;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use luc_trace::export::{FORMATS, Format};
 
 use super::failed;
 use super::read::{note_unseen, recording};
 use crate::Context;
 use crate::exit::Failure;
-
-/// A format of another program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Timeline for ui.perfetto.dev and other viewers of trace events
-    Perfetto,
-    /// Table of spans, as text
-    Csv,
-}
 
 /// Arguments of `luc trace export`.
 #[derive(Debug, clap::Args)]
@@ -28,11 +20,19 @@ pub struct Args {
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// The format
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = formats())]
     format: Format,
     /// Where to put it [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let value = |format: &Format| PossibleValue::new(format.name).help(format.help);
+    PossibleValuesParser::new(FORMATS.iter().map(value)).map(|name| {
+        let named = FORMATS.iter().find(|format| format.name == name);
+        *named.expect("the parser knows these names alone")
+    })
 }
 
 /// Runs the verb.
@@ -40,10 +40,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let trace = recording(&args.file, context)?;
     note_unseen(&trace, &args.file, context)?;
     let write = |sink: &mut dyn Write| -> io::Result<()> {
-        match args.format {
-            Format::Perfetto => export::perfetto(&trace, sink)?,
-            Format::Csv => export::csv(&trace, sink)?,
-        }
+        (args.format.write)(&trace, sink)?;
         sink.flush()
     };
     let Some(path) = &args.output else {

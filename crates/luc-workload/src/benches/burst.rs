@@ -12,16 +12,58 @@
 //! fsync: whoever comes first finds no commit running and waits for exactly one. With a spread of
 //! more than half a commit the two cases overlap, and the share says less.
 
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 
+use crate::args::{Common, duration_s, threads};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
 use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
 use crate::random::moment_ns;
-use crate::report::{BenchReport, Outcome, file_creation_rate_per_s, per_second, share};
+use crate::rates::{file_creation_rate_per_s, per_second, share};
 use crate::scratch::{Scratch, allow_open_files};
-use crate::{Burst, Latency, Result, Stop};
+use crate::text::{Lines, latency, percent, time};
+use crate::{Latency, Result, Stop};
+
+/// Arguments of the workload `burst`.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench burst /srv/scratch\n\
+    \x20 luc bench burst --threads 16 --spread-us 400 /srv/scratch")]
+pub struct Burst {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of threads
+    #[arg(long, short = 't', value_name = "N", default_value_t = 4, value_parser = threads())]
+    pub threads: u32,
+    /// Time from one burst to the next, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 60, value_parser = value_parser!(u32).range(1..=3_600_000))]
+    pub period_ms: u32,
+    /// Each thread wakes at a random moment within this time, microseconds
+    #[arg(long, value_name = "US", default_value_t = 800, value_parser = value_parser!(u32).range(..=3_600_000_000))]
+    pub spread_us: u32,
+    /// Bursts to measure
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub bursts: u32,
+    /// Bursts before measuring
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(..=1_000_000))]
+    pub warmup_bursts: u32,
+    /// Seed of the random moments
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Duration of one journal commit, milliseconds; without it, the median of each burst's
+    /// fastest fsync, which met no other commit
+    #[arg(long, value_name = "MS", value_parser = duration_s)]
+    pub commit_ms: Option<f64>,
+}
 
 /// Result of the workload `burst`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,7 +100,67 @@ struct Turn {
     fsync_ns: u64,
 }
 
-pub fn run(args: &Burst, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for Burst {
+    type Found = BurstResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn length(&self) -> Option<Duration> {
+        let bursts = u64::from(self.warmup_bursts) + u64::from(self.bursts);
+        Some(Duration::from_millis(bursts * u64::from(self.period_ms)))
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for BurstResult {
+    fn title(&self) -> String {
+        format!(
+            "burst, {} threads within {} us every {} ms",
+            self.args.threads, self.args.spread_us, self.args.period_ms
+        )
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        let files = self.file.count;
+        lines.busy(files, self.busy_ns, self.files_per_busy_s, "create")?;
+        lines.line("bursts", self.bursts)?;
+        // The pauses between the bursts are no part of it.
+        lines.file_creation_rate(self.file_creation_rate_per_s)?;
+        lines.line("time per file", latency(&self.file))?;
+        lines.line("sync delay", latency(&self.fsync))?;
+        lines.line(
+            "waited for two",
+            format!(
+                "{} of the files took over 1.5 commits of {}",
+                percent(self.two_commits_share),
+                time(self.commit_ns)
+            ),
+        )
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.file_creation_rate_per_s)
+    }
+
+    fn bad_share(&self) -> Option<f64> {
+        Some(self.two_commits_share)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &Burst, stop: &Stop) -> Result<Measured<BurstResult>> {
     let threads = args.threads as usize;
     allow_open_files(threads)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
@@ -81,13 +183,13 @@ pub fn run(args: &Burst, stop: &Stop) -> Result<BenchReport> {
         .collect();
     let result = figures(args, &turns);
     let elapsed_ns = measured as u64 * u64::from(args.period_ms) * NS_PER_MS;
-    Ok(BenchReport::new(
-        Outcome::Burst(result.clone()),
-        result.fsync.count,
+    Ok(Measured {
+        fsyncs: result.fsync.count,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 /// When bursts are measured: the bursts lie one period apart.

@@ -5,22 +5,62 @@
 //! creat(2), fsyncs and closes every one of them, and the time of each process runs from the
 //! barrier to its last close. What is said of one phase is said of the others.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::args::{Common, workers};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::dir::{Dir, NameBuffer};
 use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN};
 use crate::latency::summary;
 use crate::phases::{PhaseResult, creation_rate_per_s};
 use crate::processes::{self, Kind};
-use crate::report::{BenchReport, Outcome};
 use crate::scratch::Scratch;
+use crate::text::{Lines, UNSAFE, calls};
 use crate::worker::{self, Link, Part};
-use crate::{Latency, Metarates, Result, Stop};
+use crate::{Latency, Result, Stop};
 
-/// Name of the workload.
-pub const NAME: &str = "metarates";
+/// Arguments of the workload `metarates`.
+///
+/// Real processes pass a barrier, then each creates its files, fsyncs and closes every one. With
+/// several phases asked for, they come in the order create, stat, utime; without a create phase the
+/// files are made beforehand, which is not measured.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+#[command(after_help = "Examples:\n\
+    \x20 luc bench metarates --procs 16 --files 16 /srv/scratch\n\
+    \x20 luc bench metarates --create --stat --utime --unique-dirs /srv/scratch")]
+pub struct Metarates {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of processes
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers())]
+    pub procs: u32,
+    /// Files of each process
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=10_000_000))]
+    pub files: u32,
+    /// Give each process a directory of its own instead of sharing one
+    #[arg(long)]
+    pub unique_dirs: bool,
+    /// Measure creating the files (the default if no phase is asked for)
+    #[arg(long, short = 'C')]
+    pub create: bool,
+    /// Measure stat of the files
+    #[arg(long, short = 'S')]
+    pub stat: bool,
+    /// Measure utime of the files
+    #[arg(long, short = 'U')]
+    pub utime: bool,
+    /// UNSAFE upper bound: leave the fsync before each close out, so that a crash loses the files
+    #[arg(long)]
+    pub no_fsync: bool,
+}
 
 /// Result of the workload `metarates`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +110,60 @@ pub struct Job {
     steps: Vec<Step>,
 }
 
-pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for Metarates {
+    type Found = MetaratesResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+
+    fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
+        worker::job::<Job>(job)?.run(link)
+    }
+}
+
+impl Found for MetaratesResult {
+    fn title(&self) -> String {
+        let (procs, files) = (self.args.procs, self.args.files);
+        format!("metarates, {procs} processes with {files} files each")
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        if self.unsafe_no_fsync {
+            lines.line("UNSAFE", UNSAFE)?;
+        }
+        for phase in &self.phases {
+            phase.lines(lines)?;
+        }
+        if self.open.count > 0 {
+            lines.file_creation_rate(self.file_creation_rate_per_s)?;
+        }
+        let times = [
+            ("open time", &self.open),
+            ("sync delay", &self.fsync),
+            ("close time", &self.close),
+        ];
+        calls(lines, &times)
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.file_creation_rate_per_s)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &Metarates, stop: &Stop) -> Result<Measured<MetaratesResult>> {
     processes::bound(args.procs, u64::from(args.files))?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     let steps = steps(args);
@@ -83,16 +176,21 @@ pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
         };
         // Made here, so that no process waits for another one's directory in a phase.
         drop(scratch.subdir(&name)?);
-        jobs.push(worker::Job::Metarates(Job {
+        jobs.push(Job {
             dir: scratch.path().join(name),
             rank,
             files: args.files,
             fsync: !args.no_fsync,
             steps: steps.clone(),
-        }));
+        });
     }
-    let (phases, observed) =
-        processes::run(Kind::Processes(NAME), jobs, steps.len(), &scratch, stop)?;
+    let (phases, observed) = processes::run::<Metarates>(
+        Kind::Processes("metarates"),
+        &jobs,
+        steps.len(),
+        &scratch,
+        stop,
+    )?;
     scratch.remove()?;
 
     let created = phases.first().filter(|_| steps[0] == Step::Create);
@@ -111,13 +209,13 @@ pub fn run(args: &Metarates, stop: &Stop) -> Result<BenchReport> {
     };
     let elapsed_ns = phases.iter().map(processes::Phase::length_ns).sum();
     let fsyncs = result.fsync.count;
-    Ok(BenchReport::new(
-        Outcome::Metarates(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 /// The phases asked for; create when none is.

@@ -1,16 +1,62 @@
 //! Workload `write-delay`: small writes beside a stream of fsyncs.
 
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
 use rustix::fs::ftruncate;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::args::{Common, duration_s, threads, warmup_s};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_US, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::Recorder;
-use crate::report::{BenchReport, Outcome, per_second, share};
+use crate::rates::{per_second, share};
 use crate::scratch::{Scratch, allow_open_files};
-use crate::{Latency, Result, Stop, WriteDelay};
+use crate::text::{Lines, latency, percent};
+use crate::{Latency, Result, Stop};
+
+/// Arguments of the workload `write-delay`.
+///
+/// A writer appends `bytes` to its own file and then thinks for `think_us`. An append moves the
+/// file's size, so every one of them changes the file's inode: a journal handle on the block of
+/// the inode table that holds it, which is the block a commit may be writing. When its file
+/// reaches 64 writes the writer truncates it to nothing, which is neither timed nor counted.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench write-delay /srv/scratch\n\
+    \x20 luc bench write-delay --writers 16 --fsync-streams 4 /srv/scratch")]
+pub struct WriteDelay {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of writers
+    #[arg(long, short = 'w', value_name = "N", default_value_t = 48, value_parser = threads())]
+    pub writers: u32,
+    /// Number of threads that loop create, fsync, close
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(..=65_536))]
+    pub fsync_streams: u32,
+    /// Bytes of each write
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=1 << 20))]
+    pub bytes: u32,
+    /// Time a writer waits between two writes, microseconds
+    #[arg(long, value_name = "US", default_value_t = 2000, value_parser = value_parser!(u32).range(..=60_000_000))]
+    pub think_us: u32,
+    /// A write that takes longer than this counts as delayed, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1000, value_parser = value_parser!(u32).range(1..))]
+    pub delayed_over_us: u32,
+    /// Measure for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = warmup_s)]
+    pub warmup_s: f64,
+}
 
 /// Result of the workload `write-delay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,7 +112,70 @@ impl Thread {
     }
 }
 
-pub fn run(args: &WriteDelay, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for WriteDelay {
+    type Found = WriteDelayResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn length(&self) -> Option<Duration> {
+        Some(Duration::from_secs_f64(self.warmup_s + self.seconds))
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for WriteDelayResult {
+    fn title(&self) -> String {
+        format!(
+            "write-delay, {} writers beside {} fsync streams",
+            self.args.writers, self.args.fsync_streams
+        )
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            "throughput",
+            format!("{:.1} writes/s ({} writes)", self.writes_per_s, self.writes),
+        )?;
+        lines.line(
+            "delayed",
+            format!(
+                "{} ({}) took longer than {} us",
+                self.delayed,
+                percent(self.delayed_share),
+                self.args.delayed_over_us
+            ),
+        )?;
+        lines.line("write time", latency(&self.write))?;
+        lines.line(
+            "fsyncs beside them",
+            format!("{} ({:.1}/s)", self.fsyncs, self.fsyncs_per_s),
+        )?;
+        lines.line("sync delay", latency(&self.fsync))
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.writes_per_s)
+    }
+
+    fn bad_share(&self) -> Option<f64> {
+        Some(self.delayed_share)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &WriteDelay, stop: &Stop) -> Result<Measured<WriteDelayResult>> {
     let threads = args.writers as usize + args.fsync_streams as usize;
     allow_open_files(threads)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
@@ -119,13 +228,13 @@ pub fn run(args: &WriteDelay, stop: &Stop) -> Result<BenchReport> {
         fsyncs_per_s: per_second(fsync.count, elapsed_ns),
         fsync,
     };
-    Ok(BenchReport::new(
-        Outcome::WriteDelay(result),
-        fsync.count,
+    Ok(Measured {
+        fsyncs: fsync.count,
+        found: result,
         elapsed_ns,
         interrupted,
         observed,
-    ))
+    })
 }
 
 fn writer(

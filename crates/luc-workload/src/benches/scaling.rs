@@ -4,20 +4,55 @@
 //! one is memory that their calls share. Each thread has a processor and a file of its own.
 
 use std::ffi::CStr;
+use std::fmt;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
+use clap::{Args, value_parser};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
+use crate::args::{Common, duration_s, threads, warmup_s};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{now_ns, seconds_ns};
 use crate::crew::{self, Observed, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::journal::Journal;
 use crate::marks::{Mark, mark};
-use crate::report::{BenchReport, Outcome, per_second};
+use crate::rates::per_second;
 use crate::scratch::{Scratch, allow_descriptors};
+use crate::text::Lines;
 use crate::usage::Usage;
-use crate::{Result, Scaling, Stop, WorkloadError};
+use crate::{Result, Stop, WorkloadError};
+
+/// Arguments of the workload `scaling`.
+///
+/// For each number of threads in turn: every thread gets a processor and a file of its own, and
+/// fsyncs the file, which is committed, over and over. Such a call waits for no disk, so N threads
+/// make N times the calls of one unless they contend for memory.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench scaling /srv/scratch\n\
+    \x20 luc bench scaling --threads 1,16 --seconds 5 /srv/scratch")]
+pub struct Scaling {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Numbers of threads, one after the other; without it 1, 2, 4 and so on, up to the number of
+    /// processors
+    #[arg(long, short = 't', value_name = "N,...", value_delimiter = ',', value_parser = threads())]
+    pub threads: Vec<u32>,
+    /// Measure each number of threads for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Measure this many calls of each thread instead of a time
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.2, value_parser = warmup_s)]
+    pub warmup_s: f64,
+}
 
 /// Result of the workload `scaling`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,7 +98,52 @@ struct Thread {
     measured_ns: u64,
 }
 
-pub fn run(args: &Scaling, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for Scaling {
+    type Found = ScalingResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for ScalingResult {
+    fn title(&self) -> String {
+        "scaling, fsyncs without a commit".to_owned()
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        for step in &self.steps {
+            let to_one = step
+                .to_one_thread
+                .map_or(String::new(), |ratio| format!(", {ratio:.2} of one alone"));
+            lines.line(
+                &format!("threads: {}", step.threads),
+                format!(
+                    "{:.0} calls/s each ({:.0} to {:.0}){to_one}; {:.0} calls/s together",
+                    step.thread_calls_per_s,
+                    step.thread_calls_per_s_min,
+                    step.thread_calls_per_s_max,
+                    step.calls_per_s
+                ),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        self.steps.last().map(|it| it.calls_per_s)
+    }
+}
+
+fn run(args: &Scaling, stop: &Stop) -> Result<Measured<ScalingResult>> {
     let cpus = cpus()?;
     let counts = thread_counts(&args.threads, cpus.len())?;
     let most = counts.iter().copied().max().unwrap_or(1);
@@ -95,13 +175,13 @@ pub fn run(args: &Scaling, stop: &Stop) -> Result<BenchReport> {
         args: args.clone(),
         steps,
     };
-    Ok(BenchReport::new(
-        Outcome::Scaling(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 /// The processors that this process may run on.

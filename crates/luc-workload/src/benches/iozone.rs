@@ -6,22 +6,65 @@
 //! the clocks of all others: each of them takes its rate over what it wrote until then. Nobody's
 //! rate is thus measured while others have nothing left to do.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, value_parser};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::args::{Common, workers};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, NameBuffer};
 use crate::latency::summary;
 use crate::processes::{self, Kind, Phase};
-use crate::report::{BenchReport, Outcome, per_second, share};
+use crate::rates::{per_second, share};
 use crate::scratch::Scratch;
+use crate::text::{Lines, calls, percent};
 use crate::worker::{self, Link, Part};
-use crate::{Iozone, Latency, Result, Stop, WorkloadError};
+use crate::{Latency, Result, Stop, WorkloadError};
 
-/// Name of the workload.
-pub const NAME: &str = "iozone";
+/// Arguments of the workload `iozone`.
+///
+/// The initial write of the throughput mode. Sizes are in KiB unless they end in k, m or g, all of
+/// them binary.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+#[command(after_help = "Examples:\n\
+    \x20 luc bench iozone -e -c /srv/scratch\n\
+    \x20 luc bench iozone -t 16 -s 16m -r 4k -e /srv/scratch")]
+pub struct Iozone {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of children that write at the same time
+    #[arg(short = 't', long = "threads", value_name = "N", default_value_t = 4, value_parser = workers())]
+    pub threads: u32,
+    /// Size of each child's file
+    #[arg(short = 's', long = "size", value_name = "SIZE", default_value = "128k", value_parser = size_bytes)]
+    pub size_bytes: u64,
+    /// Size of each write
+    #[arg(short = 'r', long = "record", value_name = "SIZE", default_value = "32k", value_parser = record_bytes)]
+    pub record_bytes: u64,
+    /// Include an fsync in the time of each child
+    #[arg(short = 'e', long)]
+    pub fsync: bool,
+    /// Include the close in the time of each child
+    #[arg(short = 'c', long)]
+    pub close: bool,
+    /// Let every child write all of its file instead of stopping all when the first is done
+    #[arg(short = 'x', long)]
+    pub no_stonewall: bool,
+    /// Use threads of one process instead of processes
+    #[arg(short = 'T', long)]
+    pub posix_threads: bool,
+    /// A child with a write that takes longer than this counts as blocked, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
+    pub blocked_over_ms: u32,
+}
 
 /// Result of the workload `iozone`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,7 +114,107 @@ pub struct Job {
     first_stops: bool,
 }
 
-pub fn run(args: &Iozone, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for Iozone {
+    type Found = IozoneResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+
+    fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
+        worker::job::<Job>(job)?.run(link)
+    }
+}
+
+/// KiB per second, the familiar unit of this benchmark.
+fn kib_per_s(bytes_per_s: f64) -> String {
+    format!("{:.2} KiB/s", bytes_per_s / 1024.0)
+}
+
+impl Found for IozoneResult {
+    fn title(&self) -> String {
+        let what = if self.args.posix_threads {
+            "threads"
+        } else {
+            "processes"
+        };
+        format!(
+            "iozone initial write, {} {what}, files of {} KiB in records of {} KiB",
+            self.args.threads,
+            self.args.size_bytes >> 10,
+            self.args.record_bytes >> 10
+        )
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        let children = kib_per_s(self.children_bytes_per_s);
+        lines.line(
+            "throughput",
+            format!("{children} (\"children see\": the sum of their own)"),
+        )?;
+        let parent = kib_per_s(self.parent_bytes_per_s);
+        lines.line(
+            "parent sees",
+            format!("{parent}, all bytes by the time until the last child is done"),
+        )?;
+        lines.line(
+            "per child",
+            format!(
+                "min {}, avg {}, max {}",
+                kib_per_s(self.child_min_bytes_per_s),
+                kib_per_s(self.child_avg_bytes_per_s),
+                kib_per_s(self.child_max_bytes_per_s)
+            ),
+        )?;
+        lines.line(
+            "min xfer",
+            format!(
+                "{} KiB; {} of {} children wrote all of their file",
+                self.child_min_bytes >> 10,
+                self.finished,
+                self.args.threads
+            ),
+        )?;
+        lines.line(
+            "blocked",
+            format!(
+                "{} children ({}) in {} writes longer than {} ms",
+                self.blocked,
+                percent(self.blocked_share),
+                self.blocked_writes,
+                self.args.blocked_over_ms
+            ),
+        )?;
+        let times = [
+            ("write time", &self.write),
+            ("sync delay", &self.fsync),
+            ("close time", &self.close),
+        ];
+        calls(lines, &times)
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.children_bytes_per_s)
+    }
+
+    fn bad_share(&self) -> Option<f64> {
+        Some(self.blocked_share)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &Iozone, stop: &Stop) -> Result<Measured<IozoneResult>> {
     let record_bytes = u32::try_from(args.record_bytes)
         .ok()
         .filter(|&bytes| u64::from(bytes) <= args.size_bytes)
@@ -90,25 +233,23 @@ pub fn run(args: &Iozone, stop: &Stop) -> Result<BenchReport> {
     }
     processes::bound(args.threads, records)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let jobs = (0..args.threads)
-        .map(|rank| {
-            worker::Job::Iozone(Job {
-                dir: scratch.path().to_owned(),
-                rank,
-                records,
-                record_bytes,
-                fsync: args.fsync,
-                close: args.close,
-                first_stops: !args.no_stonewall,
-            })
+    let jobs: Vec<Job> = (0..args.threads)
+        .map(|rank| Job {
+            dir: scratch.path().to_owned(),
+            rank,
+            records,
+            record_bytes,
+            fsync: args.fsync,
+            close: args.close,
+            first_stops: !args.no_stonewall,
         })
         .collect();
     let kind = if args.posix_threads {
         Kind::Threads
     } else {
-        Kind::Processes(NAME)
+        Kind::Processes("iozone")
     };
-    let (phases, observed) = processes::run(kind, jobs, 1, &scratch, stop)?;
+    let (phases, observed) = processes::run::<Iozone>(kind, &jobs, 1, &scratch, stop)?;
     scratch.remove()?;
 
     let result = phases.first().map_or_else(
@@ -120,13 +261,13 @@ pub fn run(args: &Iozone, stop: &Stop) -> Result<BenchReport> {
     );
     let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
     let fsyncs = result.fsync.count;
-    Ok(BenchReport::new(
-        Outcome::Iozone(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 fn figures(args: &Iozone, phase: &Phase) -> IozoneResult {
@@ -219,6 +360,35 @@ impl Job {
         link.barrier()?;
         Ok(vec![part])
     }
+}
+
+/// Largest file of one child: 1 TiB.
+const SIZE_BYTES_MAX: u64 = 1 << 40;
+/// Largest write: 1 GiB, below what one write(2) may store.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+fn size_bytes(text: &str) -> std::result::Result<u64, String> {
+    binary(text, SIZE_BYTES_MAX, "1024g")
+}
+
+fn record_bytes(text: &str) -> std::result::Result<u64, String> {
+    binary(text, RECORD_BYTES_MAX, "1g")
+}
+
+/// A size in KiB, or with a suffix of its own.
+fn binary(text: &str, max: u64, max_text: &str) -> std::result::Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_lowercase) {
+        Some(b'k') => (&text[..text.len() - 1], 10),
+        Some(b'm') => (&text[..text.len() - 1], 20),
+        Some(b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 10),
+    };
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let bytes = plain.then(|| digits.parse::<u64>().ok()).flatten();
+    bytes
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|bytes| (1..=max).contains(bytes))
+        .ok_or_else(|| format!("not a size from 1k to {max_text}, like 128, 128k or 16m"))
 }
 
 #[cfg(test)]

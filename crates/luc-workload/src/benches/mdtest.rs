@@ -4,28 +4,66 @@
 //! spread evenly over the directories of one tree, or of a tree of its own.
 
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::args::{Common, workers};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::dir::{Dir, NameBuffer};
 use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN, WRITE};
 use crate::latency::summary;
 use crate::phases::PhaseResult;
 use crate::processes::{self, Kind, Phase};
-use crate::report::{BenchReport, Outcome};
 use crate::scratch::Scratch;
+use crate::text::{Lines, calls};
 use crate::worker::{self, Link, Part};
-use crate::{Latency, Mdtest, Result, Stop, WorkloadError};
-
-/// Name of the workload.
-pub const NAME: &str = "mdtest";
+use crate::{Latency, Result, Stop, WorkloadError};
 
 /// Most directories of all trees together.
 const DIRS_MAX: u64 = 100_000;
 
 /// Names of the phases, in their order.
 const PHASES: [&str; 3] = ["create", "stat", "unlink"];
+
+/// Arguments of the workload `mdtest`.
+///
+/// Phases of file creation, stat and removal with barriers between them. The files of a process are
+/// spread evenly over the directories of the tree, those of its root included.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench mdtest --fsync /srv/scratch\n\
+    \x20 luc bench mdtest -n 1000 --depth 2 --branches 4 /srv/scratch")]
+pub struct Mdtest {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of processes
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers())]
+    pub procs: u32,
+    /// Files of each process
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=10_000_000))]
+    pub items: u32,
+    /// Bytes to write to each file
+    #[arg(short = 'w', long, value_name = "BYTES", default_value_t = 0, value_parser = value_parser!(u32).range(..=1 << 30))]
+    pub bytes: u32,
+    /// Fsync each file before its close
+    #[arg(short = 'y', long)]
+    pub fsync: bool,
+    /// Levels of directories below the root of a tree
+    #[arg(short = 'z', long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(..=64))]
+    pub depth: u32,
+    /// Sub-directories of each directory that is not at the bottom
+    #[arg(short = 'b', long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=100_000))]
+    pub branches: u32,
+    /// Give each process a tree of its own instead of sharing one
+    #[arg(short = 'u', long)]
+    pub unique_dirs: bool,
+}
 
 /// Result of the workload `mdtest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,7 +96,64 @@ pub struct Job {
     branches: u32,
 }
 
-pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for Mdtest {
+    type Found = MdtestResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+
+    fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
+        worker::job::<Job>(job)?.run(link)
+    }
+}
+
+impl Found for MdtestResult {
+    fn title(&self) -> String {
+        format!(
+            "mdtest, {} processes with {} files each, in {} of {} directories",
+            self.args.procs,
+            self.args.items,
+            if self.args.unique_dirs {
+                "trees of their own"
+            } else {
+                "one tree"
+            },
+            self.tree_dirs
+        )
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        for phase in &self.phases {
+            phase.lines(lines)?;
+        }
+        let times = [
+            ("open time", &self.open),
+            ("write time", &self.write),
+            ("sync delay", &self.fsync),
+            ("close time", &self.close),
+        ];
+        calls(lines, &times)
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        self.phases.first().map(|it| it.total_per_s)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &Mdtest, stop: &Stop) -> Result<Measured<MdtestResult>> {
     processes::bound(args.procs, u64::from(args.items))?;
     let trees = if args.unique_dirs { args.procs } else { 1 };
     let dirs = tree_size(args.depth, args.branches);
@@ -76,10 +171,10 @@ pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
             root.mkdir(dir)?;
         }
     }
-    let jobs = (0..args.procs)
+    let jobs: Vec<Job> = (0..args.procs)
         .map(|rank| {
             let tree = if args.unique_dirs { rank } else { 0 };
-            worker::Job::Mdtest(Job {
+            Job {
                 dir: scratch.path().join(format!("tree.{tree}")),
                 rank,
                 items: args.items,
@@ -87,11 +182,11 @@ pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
                 fsync: args.fsync,
                 depth: args.depth,
                 branches: args.branches,
-            })
+            }
         })
         .collect();
-    let kind = Kind::Processes(NAME);
-    let (phases, observed) = processes::run(kind, jobs, PHASES.len(), &scratch, stop)?;
+    let kind = Kind::Processes("mdtest");
+    let (phases, observed) = processes::run::<Mdtest>(kind, &jobs, PHASES.len(), &scratch, stop)?;
     scratch.remove()?;
 
     let created = phases.first();
@@ -110,13 +205,13 @@ pub fn run(args: &Mdtest, stop: &Stop) -> Result<BenchReport> {
     };
     let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
     let fsyncs = result.fsync.count;
-    Ok(BenchReport::new(
-        Outcome::Mdtest(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 /// Directories of a tree, its root included.

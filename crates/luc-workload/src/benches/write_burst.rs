@@ -6,16 +6,63 @@
 //! fsync starts a commit, which carries the inodes of all the new files; whoever writes during
 //! that commit moves the size and takes blocks, so it needs what the commit is writing.
 
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 
-use crate::burst::{busy_ns, wait_for_turn, window};
+use super::burst::{busy_ns, wait_for_turn, window};
+use crate::args::{Common, threads};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns};
 use crate::crew::{self, Schedule};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
-use crate::report::{BenchReport, Outcome, per_second, share};
+use crate::rates::{per_second, share};
 use crate::scratch::{Scratch, allow_open_files};
-use crate::{Latency, Result, Stop, WriteBurst};
+use crate::text::{Lines, latency, percent};
+use crate::{Latency, Result, Stop};
+
+/// Arguments of the workload `write-burst`.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench write-burst /srv/scratch\n\
+    \x20 luc bench write-burst --pieces 16 --piece-bytes 1024 /srv/scratch")]
+pub struct WriteBurst {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of threads
+    #[arg(long, short = 't', value_name = "N", default_value_t = 16, value_parser = threads())]
+    pub threads: u32,
+    /// Time from one burst to the next, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 600, value_parser = value_parser!(u32).range(1..=3_600_000))]
+    pub period_ms: u32,
+    /// Each thread wakes at a random moment within this time, microseconds
+    #[arg(long, value_name = "US", default_value_t = 5000, value_parser = value_parser!(u32).range(..=3_600_000_000))]
+    pub spread_us: u32,
+    /// Bursts to measure
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub bursts: u32,
+    /// Bursts before measuring
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(..=1_000_000))]
+    pub warmup_bursts: u32,
+    /// Bytes of each piece
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=1 << 20))]
+    pub piece_bytes: u32,
+    /// Pieces written to each file
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=65_536))]
+    pub pieces: u32,
+    /// A thread whose writes take longer than this together counts as blocked, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1500, value_parser = value_parser!(u32).range(1..))]
+    pub blocked_over_us: u32,
+    /// Seed of the random moments
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
 
 /// Result of the workload `write-burst`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +99,77 @@ struct Turn {
     fsync_ns: u64,
 }
 
-pub fn run(args: &WriteBurst, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for WriteBurst {
+    type Found = WriteBurstResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn length(&self) -> Option<Duration> {
+        let bursts = u64::from(self.warmup_bursts) + u64::from(self.bursts);
+        Some(Duration::from_millis(bursts * u64::from(self.period_ms)))
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for WriteBurstResult {
+    fn title(&self) -> String {
+        format!(
+            "write-burst, {} threads within {} us every {} ms",
+            self.args.threads, self.args.spread_us, self.args.period_ms
+        )
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        let files = self.fsync.count;
+        lines.busy(files, self.busy_ns, self.files_per_busy_s, "write")?;
+        lines.line("bursts", self.bursts)?;
+        lines.line(
+            "write time",
+            format!(
+                "{} for {} bytes",
+                latency(&self.write),
+                u64::from(self.args.piece_bytes) * u64::from(self.args.pieces)
+            ),
+        )?;
+        lines.line(
+            "blocked",
+            format!(
+                "{} of the threads wrote for longer than {} us",
+                percent(self.blocked_share),
+                self.args.blocked_over_us
+            ),
+        )?;
+        lines.line("create time", latency(&self.create))?;
+        lines.line("sync delay", latency(&self.fsync))
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.write.mean_ns / 1e6)
+    }
+
+    fn is_a_rate(&self) -> bool {
+        false
+    }
+
+    fn bad_share(&self) -> Option<f64> {
+        Some(self.blocked_share)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &WriteBurst, stop: &Stop) -> Result<Measured<WriteBurstResult>> {
     let threads = args.threads as usize;
     allow_open_files(threads)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
@@ -77,13 +194,13 @@ pub fn run(args: &WriteBurst, stop: &Stop) -> Result<BenchReport> {
     let elapsed_ns = measured * u64::from(args.period_ms) * NS_PER_MS;
     let result = figures(args, &turns);
     let fsyncs = result.fsync.count;
-    Ok(BenchReport::new(
-        Outcome::WriteBurst(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 fn one(

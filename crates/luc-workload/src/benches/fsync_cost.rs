@@ -4,19 +4,49 @@
 //! must be filled now and then, are left out. On a disk that completes at once, and with one
 //! processor, nothing idles: times are processor times, and on the lab's virtual clock instructions.
 
+use std::fmt;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
+use clap::{Args, value_parser};
 use rustix::fs::{Mode, fchmod, fstat};
 use serde::{Deserialize, Serialize};
 
+use crate::args::Common;
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
 use crate::crew::Observed;
 use crate::dir::{Dir, Name};
 use crate::journal::{Journal, Thread};
-use crate::report::{BenchReport, Outcome};
 use crate::scratch::{Scratch, allow_descriptors};
+use crate::text::Lines;
 use crate::usage::Usage;
-use crate::{FsyncCost, Result, Stop, WorkloadError};
+use crate::{Result, Stop, WorkloadError};
+
+/// Arguments of the workload `fsync-cost`.
+///
+/// Loops, each of `ops` turns: fsync of a file that is committed; fchmod and fsync; fchmod, and a
+/// wait until the journal commits by its timer; the same with the fchmod of `buffers` files, whose
+/// inodes lie in as many blocks. Nothing else should run. Mounted with `commit=1`, the waits are short.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench fsync-cost /srv/scratch\n\
+    \x20 luc bench fsync-cost --ops 1000 /srv/scratch")]
+pub struct FsyncCost {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Operations to measure in each loop
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub ops: u32,
+    /// Operations before them
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(..=1_000_000))]
+    pub warmup_ops: u32,
+    /// Metadata buffers of the large commits
+    #[arg(long, value_name = "N", default_value_t = 129, value_parser = value_parser!(u32).range(2..=256))]
+    pub buffers: u32,
+}
 
 /// Result of the workload `fsync-cost`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +130,53 @@ struct Loops<'a> {
     stop: &'a Stop,
 }
 
-pub fn run(args: &FsyncCost, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for FsyncCost {
+    type Found = FsyncCostResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for FsyncCostResult {
+    fn title(&self) -> String {
+        format!("fsync-cost, {} operations each", self.args.ops)
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        let one = |times: Times| {
+            let (usual, half) = (times.usual_ns, times.median_ns);
+            format!(
+                "usually {usual:.0} ns; half of {} up to {half} ns",
+                times.count
+            )
+        };
+        let known = |times: Option<Times>| times.map_or("not known (needs root)".into(), one);
+        lines.line("fsync, no commit", one(self.clean))?;
+        lines.line("fchmod and fsync", one(self.committed))?;
+        lines.line("journal's thread", known(self.commit))?;
+        let buffers = format!("  {} buffers", self.args.buffers);
+        lines.line(&buffers, known(self.commit_buffers))
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.committed.usual_ns)
+    }
+
+    fn is_a_rate(&self) -> bool {
+        false
+    }
+}
+
+fn run(args: &FsyncCost, stop: &Stop) -> Result<Measured<FsyncCostResult>> {
     allow_descriptors(1, u64::from(args.buffers) + 1)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
     let journal = Journal::below(scratch.path());
@@ -136,13 +212,13 @@ pub fn run(args: &FsyncCost, stop: &Stop) -> Result<BenchReport> {
     let commits = [result.commit, result.commit_buffers].into_iter().flatten();
     let fsyncs = [result.clean, result.committed].into_iter().chain(commits);
     let fsyncs = fsyncs.map(|times| times.count).sum();
-    Ok(BenchReport::new(
-        Outcome::FsyncCost(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
-        stop.is_set(),
+        interrupted: stop.is_set(),
         observed,
-    ))
+    })
 }
 
 /// Makes files until as many as asked for begin a block of the inode table each.

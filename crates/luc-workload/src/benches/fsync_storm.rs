@@ -9,20 +9,106 @@
 //! if that takes longer, up to a limit: whatever then waits still is reported as unserved, and its
 //! wait is in no percentile.
 
+use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use clap::{Args, ValueEnum, value_parser};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::args::{Common, LONGEST, duration_s, threads, warmup_s};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_S, NS_PER_US, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::Recorder;
 use crate::processes::OPS_MAX;
 use crate::random::moment_ns;
-use crate::report::{BenchReport, Outcome, per_second};
+use crate::rates::per_second;
 use crate::scratch::{Scratch, allow_open_files};
-use crate::{FsyncStorm, Gaps, Latency, Result, Stop, StormOp, WorkloadError};
+use crate::text::{Lines, latency};
+use crate::{Latency, Result, Stop, WorkloadError};
+
+/// Arguments of the workload `fsync-storm`.
+///
+/// Arrivals do not wait for earlier ones to be served: the load stays what was asked for when
+/// commits become slow.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench fsync-storm --rate-per-s 500 /srv/scratch\n\
+    \x20 luc bench fsync-storm --burst 16 --period-ms 100 /srv/scratch")]
+pub struct FsyncStorm {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Threads that serve the arrivals
+    #[arg(long, short = 't', value_name = "N", default_value_t = 16, value_parser = threads())]
+    pub threads: u32,
+    /// Arrivals per second, over all threads
+    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate_per_s)]
+    pub rate_per_s: f64,
+    /// How far apart the arrivals of a rate are
+    #[arg(long, value_enum, default_value_t)]
+    pub gaps: Gaps,
+    /// Arrivals come in bursts of this many instead of at a rate
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate_per_s", "gaps"], value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub burst: Option<u32>,
+    /// Time from one burst to the next, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 60, requires = "burst", value_parser = value_parser!(u32).range(1..=3_600_000))]
+    pub period_ms: u32,
+    /// The arrivals of a burst come at random moments within this time, microseconds
+    #[arg(long, value_name = "US", default_value_t = 800, requires = "burst", value_parser = value_parser!(u32).range(..=3_600_000_000))]
+    pub spread_us: u32,
+    /// What is done at an arrival
+    #[arg(long, value_enum, default_value_t)]
+    pub op: StormOp,
+    /// Bytes to write before each fsync; without it none when creating, 1024 when appending
+    #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true, default_value_if("op", "append", "1024"), value_parser = value_parser!(u32).range(..=1 << 30))]
+    pub bytes: u32,
+    /// Threads that open, read and close files beside the others
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(..=65_536))]
+    pub readers: u32,
+    /// Time a reader waits between two reads, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1000, value_parser = value_parser!(u32).range(..=60_000_000))]
+    pub read_think_us: u32,
+    /// Measure for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = warmup_s)]
+    pub warmup_s: f64,
+    /// Give late arrivals this many seconds after the measurement to be served
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = warmup_s)]
+    pub drain_s: f64,
+    /// Seed of the random moments
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What lies between two arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// Random times of an exponential distribution, as of many independent sources
+    #[default]
+    Exponential,
+    /// Always the same time
+    Fixed,
+}
+
+/// What is done at an arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum StormOp {
+    /// Create a file, write to it, fsync and close it
+    #[default]
+    Create,
+    /// Append to the thread's own file and fsync it
+    Append,
+}
 
 /// Result of the workload `fsync-storm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,7 +166,75 @@ struct Server {
     ended_ns: u64,
 }
 
-pub fn run(args: &FsyncStorm, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for FsyncStorm {
+    type Found = FsyncStormResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn length(&self) -> Option<Duration> {
+        Some(Duration::from_secs_f64(self.warmup_s + self.seconds))
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for FsyncStormResult {
+    fn title(&self) -> String {
+        let args = &self.args;
+        let gaps = match args.gaps {
+            Gaps::Exponential => "exponential",
+            Gaps::Fixed => "fixed",
+        };
+        let load = args.burst.map_or_else(
+            || format!("{} arrivals/s at {gaps} gaps", args.rate_per_s),
+            |burst| {
+                let (spread_us, period_ms) = (args.spread_us, args.period_ms);
+                format!("bursts of {burst} within {spread_us} us every {period_ms} ms")
+            },
+        );
+        format!("fsync-storm, {load}, {} threads", args.threads)
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            "throughput",
+            format!("{:.1} fsyncs/s ({} fsyncs)", self.fsyncs_per_s, self.fsyncs),
+        )?;
+        lines.line("arrivals", self.arrivals)?;
+        lines.line(
+            "served",
+            format!("{}, {} never begun", self.served, self.unserved),
+        )?;
+        lines.line("response, as meant", latency(&self.response))?;
+        lines.line("service, as begun", latency(&self.service))?;
+        lines.line("lateness", latency(&self.lateness))?;
+        lines.line("sync delay", latency(&self.fsync))?;
+        if self.args.readers > 0 {
+            let rate = format!("{} ({:.1}/s)", self.read.count, self.reads_per_s);
+            lines.line("reads", rate)?;
+            lines.line("read time", latency(&self.read))?;
+        }
+        Ok(())
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.fsyncs_per_s)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &FsyncStorm, stop: &Stop) -> Result<Measured<FsyncStormResult>> {
     if args.op == StormOp::Append && args.bytes == 0 {
         return Err(WorkloadError::Arguments(
             "an append of no bytes leaves its fsync nothing to do; give --bytes of 1 or more"
@@ -124,13 +278,13 @@ pub fn run(args: &FsyncStorm, stop: &Stop) -> Result<BenchReport> {
     let meant = before(warmup_ns + elapsed_ns) - before(warmup_ns);
     let result = figures(args, meant, elapsed_ns, &results);
     let fsyncs = result.fsyncs;
-    Ok(BenchReport::new(
-        Outcome::FsyncStorm(result),
+    Ok(Measured {
         fsyncs,
+        found: result,
         elapsed_ns,
         interrupted,
         observed,
-    ))
+    })
 }
 
 fn figures(
@@ -363,6 +517,13 @@ fn read(
         }
     }
     Ok(Thread::Reader { read, ended_ns })
+}
+
+fn rate_per_s(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (1e-3..=LONGEST).contains(&value) => Ok(value),
+        _ => Err(format!("not a number from 0.001 to {LONGEST}")),
+    }
 }
 
 #[cfg(test)]

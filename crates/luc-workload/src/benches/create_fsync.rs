@@ -1,14 +1,60 @@
 //! Workload `create-fsync`: threads that create files and make each one durable.
 
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 
+use crate::args::{Common, duration_s, threads, warmup_s};
+use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{now_ns, seconds_ns};
 use crate::crew::{self, Schedule, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::{Mean, Recorder};
-use crate::report::{BenchReport, Outcome, file_creation_rate_per_s, per_second};
+use crate::rates::{file_creation_rate_per_s, per_second};
 use crate::scratch::{Scratch, allow_open_files};
-use crate::{CreateFsync, Latency, Result, Stop};
+use crate::text::{Lines, latency, time};
+use crate::{Latency, Result, Stop};
+
+/// Arguments of the workload `create-fsync`.
+///
+/// The loop is exactly create, write, fsync, close. All threads create in one directory, as
+/// Metarates does, or each in its own. After `files_per_dir` files a thread goes on in the next
+/// directory, outside the timed operations, so that none grows until searching it dominates;
+/// nothing is removed before the end.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[command(after_help = "Examples:\n\
+    \x20 luc bench create-fsync --threads 16 /srv/scratch\n\
+    \x20 luc bench create-fsync --threads 64 --ops 100 --json --dir /srv/scratch")]
+pub struct CreateFsync {
+    /// What every workload has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub common: Common,
+    /// Number of threads
+    #[arg(long, short = 't', value_name = "N", default_value_t = 4, value_parser = threads())]
+    pub threads: u32,
+    /// Measure for this many seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = duration_s)]
+    pub seconds: f64,
+    /// Measure this many operations of each thread instead of a time
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+    /// Run for this many seconds before measuring
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = warmup_s)]
+    pub warmup_s: f64,
+    /// Bytes to write to each file before its fsync
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = value_parser!(u32).range(..=1 << 30))]
+    pub bytes: u32,
+    /// Give each thread directories of its own instead of sharing them
+    #[arg(long)]
+    pub own_dirs: bool,
+    /// Files in one directory before the next one is begun, at least two of each thread that shares it
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
+    pub files_per_dir: u32,
+}
 
 /// Result of the workload `create-fsync`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,7 +136,76 @@ struct Thread {
     ended_ns: u64,
 }
 
-pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
+impl Benchmark for CreateFsync {
+    type Found = CreateFsyncResult;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn length(&self) -> Option<Duration> {
+        let seconds = self.warmup_s + self.seconds;
+        self.ops.is_none().then(|| Duration::from_secs_f64(seconds))
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
+        run(self, stop)
+    }
+}
+
+impl Found for CreateFsyncResult {
+    fn title(&self) -> String {
+        format!("create-fsync, {} threads", self.args.threads)
+    }
+
+    fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
+        lines.line(
+            "throughput",
+            format!("{:.1} files/s ({} files)", self.ops_per_s, self.ops),
+        )?;
+        lines.file_creation_rate(self.file_creation_rate_per_s)?;
+        if self.removed_early > 0 {
+            lines.line(
+                "removed early",
+                format!(
+                    "{} files: the file system has too few inodes to keep all",
+                    self.removed_early
+                ),
+            )?;
+        }
+        lines.line(
+            "per thread",
+            format!(
+                "{} to {} operations",
+                self.thread_ops_min, self.thread_ops_max
+            ),
+        )?;
+        lines.line("sync delay", latency(&self.fsync))?;
+        let create = time(self.create_mean_ns);
+        let close = time(self.close_mean_ns);
+        let parts = if self.args.bytes > 0 {
+            let write = time(self.write_mean_ns);
+            format!("create {create}, write {write}, close {close}")
+        } else {
+            format!("create {create}, close {close}")
+        };
+        lines.line("other calls, mean", parts)
+    }
+
+    fn dir(&self) -> &Path {
+        &self.args.common.dir
+    }
+
+    fn main_figure(&self) -> Option<f64> {
+        Some(self.ops_per_s)
+    }
+
+    fn syncs(&self) -> Option<&Latency> {
+        Some(&self.fsync)
+    }
+}
+
+fn run(args: &CreateFsync, stop: &Stop) -> Result<Measured<CreateFsyncResult>> {
     let threads = args.threads as usize;
     allow_open_files(threads)?;
     let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
@@ -148,13 +263,13 @@ pub fn run(args: &CreateFsync, stop: &Stop) -> Result<BenchReport> {
         close_mean_ns: Mean::merged(results.iter().map(|t| t.close)),
         removed_early: results.iter().map(|t| t.removed).sum(),
     };
-    Ok(BenchReport::new(
-        Outcome::CreateFsync(result),
-        fsync.count,
+    Ok(Measured {
+        fsyncs: fsync.count,
+        found: result,
         elapsed_ns,
         interrupted,
         observed,
-    ))
+    })
 }
 
 fn one(

@@ -1,0 +1,81 @@
+//! Figures for people: lines of a name and a value, times in the unit that suits them.
+
+use std::fmt;
+
+use crate::Latency;
+
+/// A time in the unit that suits it.
+pub fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+/// A distribution of times in a line.
+pub fn latency(latency: &Latency) -> String {
+    if latency.count == 0 {
+        return "none".to_owned();
+    }
+    format!(
+        "mean {}, p50 {}, p99 {}, max {}",
+        time(latency.mean_ns),
+        time(latency.p50_ns as f64),
+        time(latency.p99_ns as f64),
+        time(latency.max_ns as f64),
+    )
+}
+
+/// A share of a whole, 0 to 1.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// Printed wherever files are not made durable.
+pub const UNSAFE: &str = "no fsync: an upper bound; a crash would have lost every file";
+
+/// The calls that were made, a line each.
+pub fn calls(lines: &mut Lines<'_, '_>, calls: &[(&str, &Latency)]) -> fmt::Result {
+    for (name, times) in calls.iter().filter(|(_, times)| times.count > 0) {
+        lines.line(name, latency(times))?;
+    }
+    Ok(())
+}
+
+/// Lines of a name and a value, aligned.
+pub struct Lines<'a, 'b>(pub(crate) &'a mut fmt::Formatter<'b>);
+
+impl Lines<'_, '_> {
+    /// One line.
+    pub fn line(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
+        writeln!(self.0, "  {name:<20} {value}")
+    }
+
+    /// Over bursts: over all time it would say how many were asked for.
+    pub(crate) fn busy(
+        &mut self,
+        files: u64,
+        busy_ns: u64,
+        files_per_s: f64,
+        from: &str,
+    ) -> fmt::Result {
+        let busy = time(busy_ns as f64);
+        self.line(
+            "throughput",
+            format!(
+                "{files_per_s:.1} files/s while a burst is under way, from its first {from} to its \
+                 last close ({files} files in {busy})"
+            ),
+        )
+    }
+
+    /// The published figure, which is no throughput: it leaves out all time between two files.
+    pub fn file_creation_rate(&mut self, files_per_s: f64) -> fmt::Result {
+        self.line(
+            "file creation rate",
+            format!("{files_per_s:.1} files/s, a file of each thread by their mean time"),
+        )
+    }
+}
