@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod cmd;
 pub mod exit;
+mod help;
 pub mod journal;
 pub mod loading;
 mod losses;
@@ -72,7 +73,7 @@ pub fn main() -> ExitCode {
             err: &mut io::stderr(),
             stop,
         };
-        let outcome = cmd::run(&cli.verb, &mut context);
+        let outcome = cli.verb.run(&mut context);
         // What was found out before a failure belongs to the answer.
         let flushed = out.flush().map_err(Failure::from);
         outcome.and(flushed)

@@ -16,6 +16,7 @@ pub mod probe;
 pub mod replay;
 pub mod set;
 pub mod status;
+mod stock_lab;
 pub mod top;
 pub mod torture;
 pub mod trace;
@@ -25,34 +26,10 @@ use std::path::{Path, PathBuf};
 use luc_control::{Knob, KnobKind};
 
 use crate::Context;
-use crate::cli::Verb;
 use crate::exit::Failure;
 use crate::journal;
 use crate::sysfs::Attached;
 use crate::system::System;
-
-/// Does what the command line asks for.
-pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
-    match verb {
-        Verb::Probe(args) => probe::run(args, context),
-        Verb::Doctor(args) => doctor::run(args, context),
-        Verb::On(args) => on::run(args, context),
-        Verb::Off(args) => off::run(args, context),
-        Verb::Status(args) => status::run(args, context),
-        Verb::Top(args) => top::run(args, context),
-        Verb::Exporter(args) => exporter::run(args, context),
-        Verb::Set(args) => set::run(args, context),
-        Verb::Demo(args) => demo::run(args, context),
-        Verb::Bench(args) => bench::run(args, context),
-        Verb::Lab(verb) => lab::run(verb, context),
-        Verb::Trace(verb) => trace::run(verb, context),
-        Verb::Replay(args) => replay::run(args, context),
-        Verb::Control(verb) => control::run(verb, context),
-        Verb::Torture(verb) => torture::run(verb, context),
-        Verb::Completions(args) => completions::run(args, context),
-        Verb::Man(args) => man::run(args, context),
-    }
-}
 
 /// Writes a value as indented JSON with a newline at its end.
 fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<(), Failure> {

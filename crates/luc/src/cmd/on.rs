@@ -8,14 +8,14 @@ use luc_control::{Knob, KnobError, POLICY, knob, policy};
 use crate::Context;
 use crate::exit::Failure;
 use crate::sysfs::Attached;
-use crate::{cli, journal, module, sysfs};
+use crate::{help, journal, module, sysfs};
 
 /// Switch LUC on for a file system
 ///
 /// Loads the kernel module if need be. Nothing has to be configured: a fresh
 /// start uses policy luc, steers, and finds its set point by itself.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = cli::knob_table())]
+#[command(after_long_help = help::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]

@@ -272,15 +272,12 @@ impl Pretended {
         let line = std::iter::once(&"luc").chain(words);
         let cli = luc::cli::Cli::try_parse_from(line).expect("a valid command line");
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let outcome = luc::cmd::run(
-            &cli.verb,
-            &mut luc::Context {
-                system: self,
-                out: &mut out,
-                err: &mut err,
-                stop,
-            },
-        );
+        let outcome = cli.verb.run(&mut luc::Context {
+            system: self,
+            out: &mut out,
+            err: &mut err,
+            stop,
+        });
         let mut shown = String::from_utf8(out).expect("text");
         shown += &String::from_utf8(err).expect("text");
         match outcome {

@@ -11,15 +11,12 @@ use super::during::{during, hand_on};
 use super::failed;
 use super::module_events::ModuleEvents;
 use super::spans::Spans;
-use super::tape::Tape;
+use super::tape::{BUFFER_KIB_MAX, Tape};
 use super::watch::{Watch, attach};
 use crate::Context;
 use crate::exit::Failure;
 use crate::tracer::{PAUSE, untraceable};
 use crate::{module, process, sysfs};
-
-/// Largest buffer, KiB.
-pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
