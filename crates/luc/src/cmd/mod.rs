@@ -24,12 +24,11 @@ pub mod trace;
 use std::path::{Path, PathBuf};
 
 use luc_control::{Knob, KnobKind};
+use luc_host::sysfs::Attached;
+use luc_host::{HostError, System, journal};
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::journal;
-use crate::sysfs::Attached;
-use crate::system::System;
 
 /// Writes a value as indented JSON with a newline at its end.
 fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<(), Failure> {
@@ -57,15 +56,6 @@ fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
     }
 }
 
-/// What the system said, without the number that Rust adds.
-pub fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
-}
-
 /// Mount points as people list them.
 fn join_paths(paths: &[PathBuf]) -> String {
     let shown: Vec<_> = paths
@@ -79,12 +69,12 @@ fn join_paths(paths: &[PathBuf]) -> String {
 ///
 /// # Errors
 /// No such path, or LUC is not on for it.
-fn attached_at(system: &dyn System, path: &Path, all: &[Attached]) -> Result<Attached, Failure> {
+fn attached_at(system: &dyn System, path: &Path, all: &[Attached]) -> Result<Attached, HostError> {
     let device = journal::device_of(system, path)?;
     all.iter()
         .find(|attached| attached.device == device)
         .cloned()
-        .ok_or_else(|| Failure::NotOn {
+        .ok_or_else(|| HostError::NotOn {
             path: path.display().to_string(),
         })
 }

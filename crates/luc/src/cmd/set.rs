@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use luc_control::{Knob, POLICY, Params, Policy, knob, knobs, policy, policy_text, policy_words};
+use luc_host::sysfs::{self, Attached};
+use luc_host::{HostError, System};
 use serde_json::{Value, json};
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::sysfs::Attached;
-use crate::system::System;
-use crate::{help, sysfs, units};
+use crate::{help, units};
 
 /// Show or change the knobs of a file system
 ///
@@ -62,8 +62,8 @@ fn default_policy() -> &'static str {
     policy_text(|knob| defaults.get(knob.name))
 }
 
-fn refused(error: &luc_control::KnobError) -> Failure {
-    Failure::KnobRefused {
+fn refused(error: &luc_control::KnobError) -> HostError {
+    HostError::KnobRefused {
         why: error.to_string(),
         kept: match error {
             luc_control::KnobError::Unknown { .. } => "nothing was changed",

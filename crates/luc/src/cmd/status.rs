@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_control::{CUSTOM, POLICY, counters, knobs};
+use luc_host::journal;
+use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
-use crate::sysfs::Attached;
 use crate::units::{UNKNOWN, count, duration, known, many, ratio, share};
-use crate::{help, journal, sysfs};
 
 /// Show what LUC does and what it has seen
 ///

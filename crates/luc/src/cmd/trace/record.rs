@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::Mode;
+use luc_host::{kernel, process, sysfs};
 use luc_trace::{Header, Sight};
 
 use super::during::{during, hand_on};
@@ -16,7 +17,6 @@ use super::watch::{Watch, attach};
 use crate::Context;
 use crate::exit::Failure;
 use crate::tracer::{PAUSE, untraceable};
-use crate::{module, process, sysfs};
 
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -91,7 +91,7 @@ fn header(sources: &Sources, context: &Context) -> Header {
     if let Ok(boot) = system.read("/proc/sys/kernel/random/boot_id") {
         header = header.with("boot", boot.trim());
     }
-    if let Ok(release) = module::release(system) {
+    if let Ok(release) = kernel::release(system) {
         header = header.with("kernel", &release);
     }
     if let Ok(stat) = system.read("/proc/stat") {
