@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use luc_control::{Enumerator, Knob, KnobKind, counters, knobs, policies};
 
-use crate::cmd;
-use crate::exit::Code;
+use crate::exit::{Code, Failure};
+use crate::{Context, cmd, help};
 
 /// Environment variable in place of `--sysroot`.
 pub const SYSROOT: &str = "LUC_SYSROOT";
@@ -78,6 +77,29 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Does what the command line asks for.
+    pub fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            Verb::Probe(args) => cmd::probe::run(args, context),
+            Verb::Doctor(args) => cmd::doctor::run(args, context),
+            Verb::On(args) => cmd::on::run(args, context),
+            Verb::Off(args) => cmd::off::run(args, context),
+            Verb::Status(args) => cmd::status::run(args, context),
+            Verb::Top(args) => cmd::top::run(args, context),
+            Verb::Exporter(args) => cmd::exporter::run(args, context),
+            Verb::Set(args) => cmd::set::run(args, context),
+            Verb::Demo(args) => cmd::demo::run(args, context),
+            Verb::Bench(args) => cmd::bench::run(args, context),
+            Verb::Lab(verb) => cmd::lab::run(verb, context),
+            Verb::Trace(verb) => cmd::trace::run(verb, context),
+            Verb::Replay(args) => cmd::replay::run(args, context),
+            Verb::Control(verb) => cmd::control::run(verb, context),
+            Verb::Torture(verb) => cmd::torture::run(verb, context),
+            Verb::Completions(args) => cmd::completions::run(args, command(), context),
+            Verb::Man(args) => cmd::man::run(args, command(), context),
+        }
+    }
+
     /// True if an interrupt must not end the process at once.
     pub fn minds_interrupts(&self) -> bool {
         match self {
@@ -105,7 +127,7 @@ impl Verb {
 
 /// The command line as clap sees it.
 pub fn command() -> clap::Command {
-    with_examples(Cli::command())
+    help::with_examples(Cli::command())
 }
 
 /// Takes the process' command line.
@@ -116,103 +138,10 @@ pub fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches()?)
 }
 
-/// First line of a verb's examples; its declaration has them as `after_help`.
-const EXAMPLES: &str = "Examples:";
-
-/// The examples of a verb, a command line each.
-pub fn examples(command: &clap::Command) -> Vec<String> {
-    let text = command.get_after_help().map(ToString::to_string);
-    let text = text.unwrap_or_default();
-    let lines = text.lines().skip_while(|line| *line != EXAMPLES).skip(1);
-    lines.map(|line| line.trim().to_owned()).collect()
-}
-
-/// A verb that holds others takes the first example of each; and the long help has them, too, before
-/// the tables that some verbs end with.
-fn with_examples(command: clap::Command) -> clap::Command {
-    let mut command = command.mut_subcommands(with_examples);
-    if command.has_subcommands() {
-        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-        let firsts = verbs.filter_map(|verb| examples(verb).into_iter().next());
-        let lines: Vec<String> = std::iter::once(EXAMPLES.to_owned()).chain(firsts).collect();
-        command = command.after_help(lines.join("\n  "));
-    }
-    let (Some(short), Some(long)) = (command.get_after_help(), command.get_after_long_help())
-    else {
-        return command;
-    };
-    let both = format!("{short}\n\n{long}");
-    command.after_long_help(both)
-}
-
-/// Which values a knob takes: `stock|static|pid`, or `0 to 1000`.
-pub fn range(min: i64, max: i64, words: &[&str]) -> String {
-    if words.is_empty() {
-        format!("{min} to {max}")
-    } else {
-        words.join("|")
-    }
-}
-
-/// What `policy` means, wherever knobs are listed.
-pub const POLICY_HELP: &str = "batching and copyout by one name; custom if they have none";
-
-/// The knobs that choose a controller, with their words.
-pub fn controllers() -> impl Iterator<Item = (&'static Knob, &'static [Enumerator])> {
-    knobs().iter().filter_map(|knob| match knob.kind {
-        KnobKind::Enum(words) if words.iter().any(|word| !word.knobs.is_empty()) => {
-            Some((knob, words))
-        }
-        _ => None,
-    })
-}
-
-/// A controller's help, with the knobs that it reads beside those that all share.
-pub fn word_help(word: &Enumerator) -> String {
-    let knobs: Vec<_> = word.knobs.split_whitespace().collect();
-    if knobs.is_empty() {
-        return word.help.to_owned();
-    }
-    format!("{} (knobs: {})", word.help, knobs.join(", "))
-}
-
-/// The policies and knobs as text, for `--help`.
-pub fn knob_table() -> String {
-    let named = policies()
-        .iter()
-        .map(|policy| (policy.text, policy.help.to_owned()));
-    let rows = knobs().iter().map(|knob| {
-        let range = range(knob.min, knob.max, &knob.words());
-        let default = knob.format(knob.default);
-        (
-            knob.name,
-            format!("{} ({range}; default {default})", knob.help),
-        )
-    });
-    let mut lists = vec![list("Policies:", named), list("Knobs:", rows)];
-    for (knob, words) in controllers() {
-        let words = words.iter().map(|word| (word.text, word_help(word)));
-        lists.push(list(&format!("Words of {}:", knob.name), words));
-    }
-    lists.join("\n\n")
-}
-
-/// The counters as text, for `--help`.
-pub fn counter_table() -> String {
-    let rows = counters()
-        .iter()
-        .map(|counter| (counter.name, counter.help.to_owned()));
-    list("Counters:", rows)
-}
-
-fn list(title: &str, rows: impl Iterator<Item = (&'static str, String)>) -> String {
-    let head = std::iter::once(title.to_owned());
-    let rows = rows.map(|(name, help)| format!("  {name}\n          {help}"));
-    head.chain(rows).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::help;
+
     #[test]
     fn the_definition_is_consistent() {
         super::command().debug_assert();
@@ -247,7 +176,7 @@ mod tests {
         let mut all = Vec::new();
         verbs(&command, "luc", &mut all);
         for (path, verb) in all {
-            let examples = super::examples(verb);
+            let examples = help::examples(verb);
             assert!(!examples.is_empty(), "{path} has no example");
             for line in examples {
                 assert!(line.starts_with(&path), "{path}: {line}");
@@ -257,7 +186,7 @@ mod tests {
             let mut verb = verb.clone();
             let (short, long) = (verb.render_help(), verb.render_long_help());
             for help in [short.to_string(), long.to_string()] {
-                assert!(help.contains(super::EXAMPLES), "{path}: {help}");
+                assert!(help.contains(help::EXAMPLES), "{path}: {help}");
             }
         }
     }

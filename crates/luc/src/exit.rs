@@ -1,7 +1,10 @@
 //! What can go wrong, in one place: every failure of the command line, the
-//! line a person reads about it, and the exit code a script sees.
+//! line a person reads about it, and the exit code a script sees. What the
+//! machine refuses has its line in [`HostError`], and its code here.
 
 use std::fmt::Write as _;
+
+use luc_host::HostError;
 
 /// Exit code of `luc`. The table in `luc --help` and in the man pages is made
 /// from these rows; a code that was published never changes its meaning.
@@ -160,44 +163,9 @@ impl Code {
 #[allow(missing_docs)] // the paragraph above, instead of forty times the same line
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// See [`Code::NotPermitted`].
-    #[error("cannot {what}: not permitted; {fix}")]
-    NotPermitted { what: String, fix: String },
-    /// See [`Code::ModuleUnavailable`].
-    #[error("kernel module luc: {why}; {fix}")]
-    ModuleUnavailable { why: String, fix: String },
-    /// See [`Code::NotFound`].
-    #[error("{path}: {why}; {fix}")]
-    NotFound {
-        path: String,
-        why: String,
-        fix: String,
-    },
-    /// See [`Code::NotJournaled`].
-    #[error("{path}: {why}; LUC steers ext4 and ext3 journals only")]
-    NotJournaled { path: String, why: String },
-    /// See [`Code::ReadOnly`].
-    #[error("{path}: mounted read-only, so its journal never commits; remount it read-write first")]
-    ReadOnly { path: String },
-    /// See [`Code::AlreadyOn`].
-    #[error("{path}: LUC is already on; change it with `luc set {path}`, or switch it off first")]
-    AlreadyOn { path: String },
-    /// See [`Code::NotOn`].
-    #[error("{path}: LUC is not on for this file system; switch it on with `luc on {path}`")]
-    NotOn { path: String },
-    /// See [`Code::KnobRefused`].
-    #[error("{why}; {kept}")]
-    KnobRefused { why: String, kept: &'static str },
-    /// See [`Code::Busy`].
-    #[error("{what}: {why}; {fix}")]
-    Busy {
-        what: String,
-        why: String,
-        fix: String,
-    },
-    /// See [`Code::KernelUnsupported`].
-    #[error("{what}: {why}; see `luc probe`")]
-    KernelUnsupported { what: String, why: String },
+    /// What this machine refuses or lacks.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// See [`Code::NotReady`].
     #[error(
         "this machine cannot run LUC as it is: {missing} missing; each line above says how to get it"
@@ -263,16 +231,22 @@ impl Failure {
     /// The code that belongs to this failure.
     pub fn code(&self) -> Code {
         match self {
-            Failure::NotPermitted { .. } => Code::NotPermitted,
-            Failure::ModuleUnavailable { .. } => Code::ModuleUnavailable,
-            Failure::NotFound { .. } => Code::NotFound,
-            Failure::NotJournaled { .. } => Code::NotJournaled,
-            Failure::ReadOnly { .. } => Code::ReadOnly,
-            Failure::AlreadyOn { .. } => Code::AlreadyOn,
-            Failure::NotOn { .. } => Code::NotOn,
-            Failure::KnobRefused { .. } => Code::KnobRefused,
-            Failure::Busy { .. } => Code::Busy,
-            Failure::KernelUnsupported { .. } => Code::KernelUnsupported,
+            Failure::Host(error) => match error {
+                HostError::NotPermitted { .. } => Code::NotPermitted,
+                HostError::ModuleUnavailable { .. } => Code::ModuleUnavailable,
+                HostError::NotFound { .. } => Code::NotFound,
+                HostError::NotJournaled { .. } => Code::NotJournaled,
+                HostError::ReadOnly { .. } => Code::ReadOnly,
+                HostError::AlreadyOn { .. } => Code::AlreadyOn,
+                HostError::NotOn { .. } => Code::NotOn,
+                HostError::KnobRefused { .. } => Code::KnobRefused,
+                HostError::Busy { .. } => Code::Busy,
+                HostError::KernelUnsupported { .. } => Code::KernelUnsupported,
+                HostError::Unreadable { .. }
+                | HostError::OtherVersion { .. }
+                | HostError::Unexpected(_)
+                | HostError::Io(_) => Code::Unexpected,
+            },
             Failure::NotReady { .. } => Code::NotReady,
             Failure::Workload { .. } => Code::Workload,
             Failure::FiguresMissed { .. } => Code::FiguresMissed,

@@ -1,36 +1,27 @@
 //! The command line of LUC: thin verbs over the libraries of this workspace.
 //!
 //! A verb is a module of [`cmd`] with its arguments and a `run`. What they
-//! share lies beside them: [`system`] is the machine they act on, [`exit`]
-//! every way they can fail, [`sysfs`] the loaded module.
+//! share lies beside them: [`exit`] is every way they can fail, [`sample`] what
+//! journals and processes do. The machine they act on is `luc_host`'s.
 
 pub mod cli;
 pub mod cmd;
 pub mod exit;
-pub mod journal;
-pub mod loading;
+mod help;
 mod losses;
 pub mod means;
-pub mod module;
-pub mod mounts;
-pub mod preconditions;
-mod process;
 mod progress;
 pub mod sample;
-pub mod sysfs;
-pub mod system;
-mod tracefs;
 mod tracer;
 pub mod units;
-mod watching;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use luc_host::{Machine, System};
 use luc_workload::Stop;
 
 use crate::exit::{Code, Failure};
-use crate::system::{Machine, System};
 
 /// What a verb works with: the machine, where its answer goes, and whether
 /// somebody asked it to stop.
@@ -72,7 +63,7 @@ pub fn main() -> ExitCode {
             err: &mut io::stderr(),
             stop,
         };
-        let outcome = cmd::run(&cli.verb, &mut context);
+        let outcome = cli.verb.run(&mut context);
         // What was found out before a failure belongs to the answer.
         let flushed = out.flush().map_err(Failure::from);
         outcome.and(flushed)

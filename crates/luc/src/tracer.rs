@@ -2,21 +2,16 @@
 //! and why it cannot be had.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use luc_bpf::{Settings, Tracer, TracerError};
-use luc_control::Dev;
+use luc_host::{HostError, System, process, watching};
 use luc_trace::{SPAN_BYTES, Span, Trace};
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::journal;
 use crate::losses::Causes;
-use crate::module::{self, Capability};
-use crate::process;
 use crate::progress::Bar;
-use crate::system::{Device, System};
 use crate::units::{counted, number};
 
 /// How often the buffers are emptied: often enough to keep them from filling,
@@ -25,39 +20,6 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Spans that are kept in memory at most, about 1 GiB of them.
 const SPANS_MAX: usize = 8_000_000;
-
-/// A device number as the trace has it.
-pub fn dev(device: Device) -> Dev {
-    Dev {
-        major: device.major,
-        minor: device.minor,
-    }
-}
-
-/// The file systems of these paths, each once; all that are ext4 without any.
-///
-/// # Errors
-/// No such path, another kind of file system, or none is mounted.
-pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, Failure> {
-    let mut devices = Vec::new();
-    if paths.is_empty() {
-        let journals = journal::journals(system)?;
-        devices.extend(journals.into_iter().map(|journal| journal.device));
-    }
-    for path in paths {
-        let device = journal::ext_device_of(system, path)?;
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
-    if devices.is_empty() {
-        return Err(Failure::NotJournaled {
-            path: "anything".into(),
-            why: "no ext4 file system is mounted".into(),
-        });
-    }
-    Ok(devices.into_iter().map(dev).collect())
-}
 
 /// Attaches, and says what it has to do without. The inner error is the
 /// tracer's: there may be another source.
@@ -68,37 +30,26 @@ pub fn attach(
     settings: &Settings,
     context: &mut Context,
 ) -> Result<Result<Tracer, TracerError>, Failure> {
-    let tracer = attach_quietly(settings, context.system);
+    let tracer = watching::attach(settings, context.system);
     for note in tracer.iter().flat_map(|tracer| tracer.attached().notes()) {
         writeln!(context.err, "luc: note: {note}")?;
     }
     Ok(tracer)
 }
 
-/// Attaches, and leaves it to the caller to say what it has to do without.
-///
-/// # Errors
-/// The tracer's.
-pub fn attach_quietly(settings: &Settings, system: &dyn System) -> Result<Tracer, TracerError> {
-    // With --sysroot the kernel is not the one that is talked about.
-    if system.path("/sys") != Path::new("/sys") {
-        return Err(TracerError::Elsewhere);
-    }
-    Tracer::attach(settings)
-}
-
 /// The failure of a verb that cannot do without the tracer.
 pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) -> Failure {
     match error {
-        TracerError::Denied { why } => Failure::NotPermitted {
+        TracerError::Denied { why } => HostError::NotPermitted {
             what: format!("trace with BPF ({why})"),
-            fix: if may_trace(system) {
+            fix: if watching::may_trace(system) {
                 "it has the rights, so the kernel or a container keeps BPF from everybody; `luc probe` tells more"
             } else {
                 "run it as root, or with CAP_BPF and CAP_PERFMON, on the host rather than in a container"
             }
             .into(),
-        },
+        }
+        .into(),
         TracerError::NoCgroup { .. } | TracerError::TooMany { .. } => Failure::Usage {
             verb,
             why: error.to_string(),
@@ -108,12 +59,6 @@ pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) 
             why: other.to_string(),
         },
     }
-}
-
-/// Whether this process has the rights that tracing takes.
-pub fn may_trace(system: &dyn System) -> bool {
-    let has = |capability| module::capable(system, capability);
-    has(Capability::SysAdmin) || (has(Capability::Bpf) && has(Capability::Perfmon))
 }
 
 /// Traces into memory for as long as asked, until somebody stops it, or until

@@ -74,7 +74,7 @@ fn kernels_that_lack_something() {
     });
     machine.on("functions by kallsyms", |m| {
         m.remove(tracing);
-        let functions = luc::preconditions::FUNCTIONS.iter();
+        let functions = luc_host::preconditions::FUNCTIONS.iter();
         let needed = functions.filter(|(_, optional)| !optional);
         let lines: String = needed
             .map(|(name, _)| format!("0000000000000000 T {name}\t[jbd2]\n"))

@@ -6,8 +6,8 @@ use luc_control::{Knob, KnobKind, knobs, policies};
 use luc_lab::KernelList;
 
 use crate::Context;
-use crate::cli;
 use crate::exit::Failure;
+use crate::help;
 
 /// Print a completion script for a shell
 ///
@@ -22,10 +22,10 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+/// Runs the verb; `command` is the whole command line.
+pub fn run(args: &Args, command: clap::Command, context: &mut Context) -> Result<(), Failure> {
     let mut script = Vec::new();
-    let mut command = with_words(cli::command());
+    let mut command = with_words(command);
     clap_complete::generate(args.shell, &mut command, "luc", &mut script);
     context.out.write_all(&script)?;
     if args.shell == Shell::Fish {
@@ -101,7 +101,7 @@ fn words(argument: &str) -> Option<Vec<PossibleValue>> {
             .map(|policy| PossibleValue::new(policy.text).help(policy.help))
             .collect(),
         "knob" => {
-            let policy = PossibleValue::new(luc_control::POLICY).help(cli::POLICY_HELP);
+            let policy = PossibleValue::new(luc_control::POLICY).help(help::POLICY_HELP);
             let knobs = knobs().iter();
             let knobs = knobs.map(|knob| PossibleValue::new(knob.name).help(knob.help));
             std::iter::once(policy).chain(knobs).collect()

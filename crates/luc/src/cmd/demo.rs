@@ -4,8 +4,9 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use luc_report::{DemoArgs, MatrixArgs, Outcome, OutputArgs, ReportError, StockLab, text};
+use luc_report::{DemoArgs, MatrixArgs, Outcome, OutputArgs, StockLab, text};
 
+use super::stock_lab;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -50,7 +51,7 @@ pub struct Matrix {
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let lab = lab(args.source.as_deref(), &args.demo.output)?;
     let bar = Bar::new();
-    let outcome = luc_report::demo(&args.demo, &lab, &bar).map_err(failed)?;
+    let outcome = luc_report::demo(&args.demo, &lab, &bar).map_err(stock_lab::failed)?;
     drop(bar);
     show(context, &args.demo.output, &outcome)
 }
@@ -59,7 +60,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
 pub fn matrix(args: &Matrix, context: &mut Context) -> Result<(), Failure> {
     let lab = lab(args.source.as_deref(), &args.matrix.output)?;
     let bar = Bar::new();
-    let outcome = luc_report::matrix(&args.matrix, &lab, &bar).map_err(failed)?;
+    let outcome = luc_report::matrix(&args.matrix, &lab, &bar).map_err(stock_lab::failed)?;
     drop(bar);
     show(context, &args.matrix.output, &outcome)?;
     if outcome.missed == 0 {
@@ -79,28 +80,13 @@ fn lab(source: Option<&Path>, output: &OutputArgs) -> Result<StockLab, Failure> 
     let source = if output.from_results {
         PathBuf::new()
     } else {
-        super::lab::source(source)?
+        stock_lab::source(source)?
     };
     Ok(StockLab {
         binary: None,
         source,
         limit_s: LIMIT_S,
     })
-}
-
-/// What it means for the exit code.
-pub fn failed(error: ReportError) -> Failure {
-    let why = error.to_string();
-    match error {
-        ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
-            Failure::LabUnavailable { why }
-        }
-        ReportError::Lab { .. } | ReportError::Failed { .. } | ReportError::BadOutput { .. } => {
-            Failure::Lab { why }
-        }
-        // Its line tells the cause already.
-        _ => Failure::Unexpected(anyhow::anyhow!(why)),
-    }
 }
 
 fn show(context: &mut Context, output: &OutputArgs, outcome: &Outcome) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::disks::DisksArgs;
 use super::lab_torture::Torture;
+use super::stock_lab::source;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -93,8 +94,6 @@ pub enum Verb {
     Clean,
 }
 
-/// Where sources of the module are looked for, the first that has them.
-const SOURCES: [&str; 2] = [".", concat!("/usr/src/luc-", env!("CARGO_PKG_VERSION"))];
 const SOURCE_HELP: &str = concat!(
     "Build luc.ko from the sources in this directory [default: the current one or /usr/src/luc-",
     env!("CARGO_PKG_VERSION"),
@@ -476,32 +475,6 @@ fn build(args: &BuildArgs, context: &mut Context) -> Result<(), Failure> {
     drop(bar);
     writeln!(context.out, "{}", file.display())?;
     Ok(())
-}
-
-/// A directory that holds the module's sources.
-pub(super) fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let candidates = match given {
-        Some(dir) => vec![dir],
-        None => SOURCES.map(Path::new).to_vec(),
-    };
-    let is_source = |dir: &&Path| dir.join("kmod/Kbuild").exists();
-    candidates
-        .iter()
-        .copied()
-        .find(is_source)
-        .map(Path::to_path_buf)
-        .ok_or_else(|| {
-            let looked: Vec<_> = candidates
-                .iter()
-                .map(|dir| dir.display().to_string())
-                .collect();
-            Failure::Lab {
-                why: format!(
-                    "no module sources (kmod/Kbuild) in {}; name them with `--source DIR`",
-                    looked.join(" or ")
-                ),
-            }
-        })
 }
 
 fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {

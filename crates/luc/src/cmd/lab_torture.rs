@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use luc_report::torture;
 use luc_report::{StockLab, text};
 
+use super::stock_lab;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -34,11 +35,11 @@ pub fn run(args: &Torture, context: &mut Context) -> Result<(), Failure> {
     }
     let lab = StockLab {
         binary: None,
-        source: super::lab::source(args.source.as_deref())?,
+        source: stock_lab::source(args.source.as_deref())?,
         limit_s: LIMIT_S,
     };
     let bar = Bar::new();
-    let result = torture::torture(&args.torture, &lab, &bar).map_err(super::demo::failed)?;
+    let result = torture::torture(&args.torture, &lab, &bar).map_err(stock_lab::failed)?;
     drop(bar);
     if args.torture.json {
         super::print_json(context, &result)?;

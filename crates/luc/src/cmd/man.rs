@@ -9,8 +9,8 @@ use clap_mangen::roff::{Roff, bold, roman};
 use luc_control::{counters, knobs, policies};
 
 use crate::Context;
-use crate::cli;
 use crate::exit::{Code, Failure};
+use crate::help;
 
 /// Write the man pages
 ///
@@ -25,11 +25,10 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
+/// Runs the verb; `command` is the whole command line.
+pub fn run(args: &Args, mut command: clap::Command, context: &mut Context) -> Result<(), Failure> {
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot create {}", args.out.display()))?;
-    let mut command = cli::command();
     // Global options reach the subcommands only when clap has built them.
     command.build();
     let written = write_pages(&command, &["luc".to_owned()], &[], &args.out)?;
@@ -134,15 +133,15 @@ fn knob_list() -> Roff {
     for knob in knobs() {
         let allowed = format!(
             " ({}; default {})",
-            cli::range(knob.min, knob.max, &knob.words()),
+            help::range(knob.min, knob.max, &knob.words()),
             knob.format(knob.default)
         );
         item(&mut roff, knob.name, &allowed, knob.help);
     }
-    for (knob, words) in cli::controllers() {
+    for (knob, words) in help::controllers() {
         roff.control("SH", [format!("WORDS OF {}", knob.name).as_str()]);
         for word in words {
-            item(&mut roff, word.text, "", &cli::word_help(word));
+            item(&mut roff, word.text, "", &help::word_help(word));
         }
     }
     roff
@@ -171,7 +170,7 @@ fn example_list(command: &clap::Command) -> Roff {
     roff.control("SH", ["EXAMPLES"]);
     // Not filled: a line each, as they are typed.
     roff.control("nf", []);
-    for line in cli::examples(command) {
+    for line in help::examples(command) {
         roff.text([roman(line)]);
     }
     roff.control("fi", []);

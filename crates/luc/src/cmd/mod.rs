@@ -16,6 +16,7 @@ pub mod probe;
 pub mod replay;
 pub mod set;
 pub mod status;
+mod stock_lab;
 pub mod top;
 pub mod torture;
 pub mod trace;
@@ -23,36 +24,11 @@ pub mod trace;
 use std::path::{Path, PathBuf};
 
 use luc_control::{Knob, KnobKind};
+use luc_host::sysfs::Attached;
+use luc_host::{HostError, System, journal};
 
 use crate::Context;
-use crate::cli::Verb;
 use crate::exit::Failure;
-use crate::journal;
-use crate::sysfs::Attached;
-use crate::system::System;
-
-/// Does what the command line asks for.
-pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
-    match verb {
-        Verb::Probe(args) => probe::run(args, context),
-        Verb::Doctor(args) => doctor::run(args, context),
-        Verb::On(args) => on::run(args, context),
-        Verb::Off(args) => off::run(args, context),
-        Verb::Status(args) => status::run(args, context),
-        Verb::Top(args) => top::run(args, context),
-        Verb::Exporter(args) => exporter::run(args, context),
-        Verb::Set(args) => set::run(args, context),
-        Verb::Demo(args) => demo::run(args, context),
-        Verb::Bench(args) => bench::run(args, context),
-        Verb::Lab(verb) => lab::run(verb, context),
-        Verb::Trace(verb) => trace::run(verb, context),
-        Verb::Replay(args) => replay::run(args, context),
-        Verb::Control(verb) => control::run(verb, context),
-        Verb::Torture(verb) => torture::run(verb, context),
-        Verb::Completions(args) => completions::run(args, context),
-        Verb::Man(args) => man::run(args, context),
-    }
-}
 
 /// Writes a value as indented JSON with a newline at its end.
 fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<(), Failure> {
@@ -80,15 +56,6 @@ fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
     }
 }
 
-/// What the system said, without the number that Rust adds.
-pub fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
-}
-
 /// Mount points as people list them.
 fn join_paths(paths: &[PathBuf]) -> String {
     let shown: Vec<_> = paths
@@ -102,12 +69,12 @@ fn join_paths(paths: &[PathBuf]) -> String {
 ///
 /// # Errors
 /// No such path, or LUC is not on for it.
-fn attached_at(system: &dyn System, path: &Path, all: &[Attached]) -> Result<Attached, Failure> {
+fn attached_at(system: &dyn System, path: &Path, all: &[Attached]) -> Result<Attached, HostError> {
     let device = journal::device_of(system, path)?;
     all.iter()
         .find(|attached| attached.device == device)
         .cloned()
-        .ok_or_else(|| Failure::NotOn {
+        .ok_or_else(|| HostError::NotOn {
             path: path.display().to_string(),
         })
 }

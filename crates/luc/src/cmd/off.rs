@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use luc_host::sysfs::{self, Attached};
+use luc_host::{HostError, journal, module};
+
 use crate::Context;
 use crate::exit::Failure;
-use crate::sysfs::Attached;
-use crate::{journal, module, sysfs, units};
+use crate::units;
 
 /// Switch LUC off and run the file system as the kernel would
 ///
@@ -44,17 +46,18 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
             .map(|one| one.name.as_str())
             .collect();
         if !others.is_empty() {
-            return Err(Failure::Busy {
+            return Err(HostError::Busy {
                 what: "kernel module luc".into(),
                 why: format!("LUC is still on for {}", others.join(", ")),
                 fix: "use `luc off --all --unload`".into(),
-            });
+            }
+            .into());
         }
     }
     for attached in &chosen {
         match off(context, attached, args.path.as_ref()) {
             // Unmounted meanwhile: what was asked for is the case.
-            Err(Failure::NotOn { .. }) if args.all => {}
+            Err(Failure::Host(HostError::NotOn { .. })) if args.all => {}
             outcome => outcome?,
         }
     }

@@ -4,18 +4,19 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_control::{Knob, KnobError, POLICY, knob, policy};
+use luc_host::sysfs::{self, Attached};
+use luc_host::{HostError, journal, kernel, module};
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::sysfs::Attached;
-use crate::{cli, journal, module, sysfs};
+use crate::help;
 
 /// Switch LUC on for a file system
 ///
 /// Loads the kernel module if need be. Nothing has to be configured: a fresh
 /// start uses policy luc, steers, and finds its set point by itself.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = cli::knob_table())]
+#[command(after_long_help = help::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
@@ -53,7 +54,7 @@ impl Args {
         }
         let mut knobs: Vec<(&Knob, i64)> = Vec::new();
         for (name, value) in asked {
-            let settings = parse(name, value).map_err(|error| Failure::KnobRefused {
+            let settings = parse(name, value).map_err(|error| HostError::KnobRefused {
                 why: error.to_string(),
                 kept: "nothing was switched on",
             })?;
@@ -82,8 +83,8 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
     let shown = args.path.display().to_string();
     let journal = journal::steerable(system, &args.path)?;
-    if !module::capable(system, module::Capability::SysAdmin) {
-        return Err(sysfs::denied(&format!("switch LUC on for {shown}")));
+    if !kernel::capable(system, kernel::Capability::SysAdmin) {
+        return Err(sysfs::denied(&format!("switch LUC on for {shown}")).into());
     }
     let fresh = module::ensure_loaded(system, args.module.as_deref())?;
     let attached = if context.stopped() {
@@ -93,7 +94,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     } else {
         // Whether it is on already the module knows best: it may be about to
         // let go of a file system that was just unmounted.
-        sysfs::attach(system, &shown, journal.device, &settings)
+        sysfs::attach(system, &shown, journal.device, &settings).map_err(Failure::from)
     };
     let attached = attached.inspect_err(|_| {
         // Leave the machine as it was found. The reason for the failure is

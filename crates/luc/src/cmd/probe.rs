@@ -1,13 +1,14 @@
 //! `luc probe`
 
+use luc_host::check::{Check, State};
+use luc_host::journal::{self, Journal};
+use luc_host::watching::Watching;
+use luc_host::{kernel, preconditions, sysfs};
 use serde::Serialize;
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::journal::{self, Journal};
-use crate::preconditions::{self, Check, State};
-use crate::watching::Watching;
-use crate::{module, sysfs, units};
+use crate::units;
 
 /// Tell whether this machine can run LUC, what of it can be watched, and what is missing
 ///
@@ -62,7 +63,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         let report = Report {
             schema: 1,
             ready: missing.is_empty(),
-            kernel: module::release(system).ok(),
+            kernel: kernel::release(system).ok(),
             module_version: sysfs::version(system),
             checks: &checks,
             watching: &watching,
@@ -74,7 +75,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         writeln!(context.out, "\nto watch it:")?;
         print_checks(context, &watching.checks)?;
         print_journals(context, &rows)?;
-        writeln!(context.out, "\n{}", watching.verdict())?;
+        writeln!(context.out, "\n{}", verdict(&watching))?;
         if missing.is_empty() {
             let known = checks.iter().all(|check| check.state != State::Unknown);
             let limit = if known { "" } else { ", as far as can be told" };
@@ -87,6 +88,20 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     Err(Failure::NotReady {
         missing: missing.join(", "),
     })
+}
+
+/// The last line about what can be watched.
+fn verdict(watching: &Watching) -> &'static str {
+    match (watching.possible, &watching.unseen) {
+        (None, _) => "Whether this machine can be watched cannot be told from here.",
+        (Some(true), Some(unseen)) if !unseen.is_empty() => {
+            "This machine can be watched: syncs and commits exactly, and what is seen besides."
+        }
+        (Some(true), _) => "This machine can be watched: all that LUC can see.",
+        (Some(false), _) => {
+            "This machine cannot be watched; where LUC's module is on, that tells a part of it."
+        }
+    }
 }
 
 fn print_checks(context: &mut Context, checks: &[Check]) -> Result<(), Failure> {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use luc_control::{Knob, POLICY, Params, Policy, knob, knobs, policy, policy_text, policy_words};
+use luc_host::sysfs::{self, Attached};
+use luc_host::{HostError, System};
 use serde_json::{Value, json};
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::sysfs::Attached;
-use crate::system::System;
-use crate::{cli, sysfs, units};
+use crate::{help, units};
 
 /// Show or change the knobs of a file system
 ///
@@ -20,7 +20,7 @@ use crate::{cli, sysfs, units};
     \x20 luc set /srv/data\n\
     \x20 luc set /srv/data policy pid\n\
     \x20 luc set /srv/data mode observe")]
-#[command(after_long_help = cli::knob_table())]
+#[command(after_long_help = help::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
@@ -53,7 +53,7 @@ fn policy_json(name: &str) -> Value {
         "value": name,
         "default": default_policy(),
         "words": policy_words().collect::<Vec<_>>(),
-        "help": cli::POLICY_HELP,
+        "help": help::POLICY_HELP,
     })
 }
 
@@ -62,8 +62,8 @@ fn default_policy() -> &'static str {
     policy_text(|knob| defaults.get(knob.name))
 }
 
-fn refused(error: &luc_control::KnobError) -> Failure {
-    Failure::KnobRefused {
+fn refused(error: &luc_control::KnobError) -> HostError {
+    HostError::KnobRefused {
         why: error.to_string(),
         kept: match error {
             luc_control::KnobError::Unknown { .. } => "nothing was changed",
@@ -110,7 +110,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
             name.to_owned(),
             default_policy().to_owned(),
             format!("one of {}, see luc set --help", policy_words().count()),
-            cli::POLICY_HELP.to_owned(),
+            help::POLICY_HELP.to_owned(),
         ]
     });
     let rows = values.iter().map(|(knob, value)| {
@@ -118,7 +118,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
             knob.name.to_owned(),
             knob.format(*value),
             knob.format(knob.default),
-            cli::range(knob.min, knob.max, &knob.words()),
+            help::range(knob.min, knob.max, &knob.words()),
             knob.help.to_owned(),
         ]
     });

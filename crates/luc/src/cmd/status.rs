@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_control::{CUSTOM, POLICY, counters, knobs};
+use luc_host::journal;
+use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
-use crate::sysfs::Attached;
 use crate::units::{UNKNOWN, count, duration, known, many, ratio, share};
-use crate::{cli, journal, sysfs};
 
 /// Show what LUC does and what it has seen
 ///
@@ -24,7 +25,7 @@ use crate::{cli, journal, sysfs};
     \x20 luc status\n\
     \x20 luc status /srv/data --json\n\
     \x20 luc status --live=5")]
-#[command(after_long_help = cli::counter_table())]
+#[command(after_long_help = help::counter_table())]
 pub struct Args {
     /// Only the file system of this path or block device
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]

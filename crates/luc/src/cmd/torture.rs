@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use luc_host::{HostError, plain};
 use luc_torture::mark::{self, MarkError};
 use luc_torture::{
     CutError, Cuts, DataMode, DirTree, Done, History, Length, Report, Work, WorkError, verify,
@@ -220,11 +221,12 @@ fn again(plan: &Work, rank: u32) -> Command {
 fn work_failed(dir: &Path, error: &WorkError) -> Failure {
     match error {
         WorkError::Call { path, why, .. } if why.kind() == std::io::ErrorKind::NotFound => {
-            Failure::NotFound {
+            HostError::NotFound {
                 path: path.clone(),
-                why: super::plain(why),
+                why: plain(why),
                 fix: "make it first".to_owned(),
             }
+            .into()
         }
         _ => Failure::Workload {
             what: format!("torture {}", dir.display()),
@@ -255,9 +257,9 @@ fn run_verify(args: &VerifyArgs, context: &mut Context) -> Result<(), Failure> {
     }
     let mode = args.data_mode.into();
     let tree = DirTree::new(&args.dir);
-    let report = verify(&tree, &history, mode).map_err(|error| Failure::NotFound {
+    let report = verify(&tree, &history, mode).map_err(|error| HostError::NotFound {
         path: args.dir.display().to_string(),
-        why: super::plain(&error),
+        why: plain(&error),
         fix: "name the directory that `luc torture work` was given".to_owned(),
     })?;
     print(args, context, &report)?;
@@ -328,10 +330,10 @@ fn run_cuts(args: &CutsArgs, context: &mut Context) -> Result<(), Failure> {
 
 fn read_marks(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| {
-        let (path, why) = (path.display().to_string(), super::plain(&error));
+        let (path, why) = (path.display().to_string(), plain(&error));
         let fix = "give what `luc torture work` was given as --acks".to_owned();
         match error.kind() {
-            std::io::ErrorKind::NotFound => Failure::NotFound { path, why, fix },
+            std::io::ErrorKind::NotFound => HostError::NotFound { path, why, fix }.into(),
             _ => Failure::Trace { what: path, why },
         }
     })

@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use luc_bpf::{Attached, Mode, Settings, Tracer, TracerError};
+use luc_control::Dev;
+use luc_host::journal::{self, Journal};
+use luc_host::{Device, System, kernel, process, sysfs};
 use luc_trace::{Process, Unseen, printable};
 
 use crate::exit::Failure;
-use crate::journal::{self, Journal};
 use crate::means::ByMeans;
-use crate::system::{Device, System};
-use crate::{module, process, sysfs, tracer};
+use crate::tracer;
 
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 #[cfg(test)]
@@ -94,7 +95,7 @@ impl Sampler {
             by,
             processes: true,
             begin: Instant::now(),
-            kernel: module::release(system).unwrap_or_default(),
+            kernel: kernel::release(system).unwrap_or_default(),
             only,
             mounts: String::new(),
             journals: Vec::new(),
@@ -211,7 +212,7 @@ impl Sampler {
         reading.generation = Some(self.tracing.generation);
         reading.lost = Some(tracer.lost()?);
         for journal in &mut reading.journals {
-            journal.counts = tracer.counts(tracer::dev(journal.device))?;
+            journal.counts = tracer.counts(Dev::from(journal.device))?;
         }
         if !self.processes {
             return Ok(());
@@ -272,7 +273,7 @@ fn attach(
     if system.path("/") != std::path::Path::new("/") {
         return Err(pretended());
     }
-    let devs: Vec<_> = devices.iter().copied().map(tracer::dev).collect();
+    let devs: Vec<_> = devices.iter().copied().map(Dev::from).collect();
     let settings = |devs| {
         let mut settings = Settings::new(devs, Mode::Counts);
         by.choose(&mut settings);

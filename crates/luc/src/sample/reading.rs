@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts};
 use luc_control::{counters, knob};
+use luc_host::sysfs::{self, Attached};
+use luc_host::{Device, System};
 use luc_trace::{Process, Unseen};
-
-use crate::sysfs::{self, Attached};
-use crate::system::{Device, System};
 
 /// Everything that could be read at one moment.
 #[derive(Clone, Debug, Default)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts, WAITS};
 use luc_control::{CounterKind, counters};
+use luc_host::Device;
 use luc_trace::{Sight, Unseen};
 use serde::Serialize;
 
 use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
-use crate::system::Device;
 
 /// What happened between two readings.
 #[derive(Clone, Debug, Default, Serialize)]

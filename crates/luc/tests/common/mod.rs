@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
-use luc::system::{Device, Located, Machine, System};
+use luc_host::{Device, Located, Machine, System};
 use luc_workload::Stop;
 use rustix::io::Errno;
 
@@ -108,7 +108,7 @@ impl Pretended {
             "CONFIG_MODULES=y\nCONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n",
         );
         pretended.put("/sys/kernel/security/lockdown", "[none] integrity\n");
-        let functions: String = luc::preconditions::FUNCTIONS
+        let functions: String = luc_host::preconditions::FUNCTIONS
             .iter()
             .map(|(name, _)| format!("{name}\n"))
             .collect();
@@ -189,7 +189,7 @@ impl Pretended {
         self.put("/sys/fs/luc/version", "0.1.0\n");
         self.put("/sys/fs/luc/attach", "");
         self.put("/sys/fs/luc/detach", "");
-        let hooks: String = luc::preconditions::FUNCTIONS
+        let hooks: String = luc_host::preconditions::FUNCTIONS
             .iter()
             .map(|(name, optional)| {
                 format!(
@@ -272,15 +272,12 @@ impl Pretended {
         let line = std::iter::once(&"luc").chain(words);
         let cli = luc::cli::Cli::try_parse_from(line).expect("a valid command line");
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let outcome = luc::cmd::run(
-            &cli.verb,
-            &mut luc::Context {
-                system: self,
-                out: &mut out,
-                err: &mut err,
-                stop,
-            },
-        );
+        let outcome = cli.verb.run(&mut luc::Context {
+            system: self,
+            out: &mut out,
+            err: &mut err,
+            stop,
+        });
         let mut shown = String::from_utf8(out).expect("text");
         shown += &String::from_utf8(err).expect("text");
         match outcome {

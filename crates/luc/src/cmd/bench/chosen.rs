@@ -1,5 +1,6 @@
 //! Which workload file a verb is about, and what is to be different in it.
 
+use luc_host::{HostError, plain};
 use luc_wml::{Diagnostics, LoadError, PRESETS, Script, builtin_names, builtin_presets, load};
 
 use crate::Context;
@@ -63,14 +64,15 @@ impl Chosen {
 pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failure> {
     match error {
         LoadError::Refused(diagnostics) => Ok(told(&diagnostics, context)?),
-        LoadError::Unknown { ref name } => Ok(Failure::NotFound {
+        LoadError::Unknown { ref name } => Ok(HostError::NotFound {
             path: name.clone(),
             why: "no such workload file".into(),
             fix: format!("give the path of a file, or {}", builtin_names()),
-        }),
+        }
+        .into()),
         LoadError::Read { path, source } => Ok(Failure::Workload {
             what: path.display().to_string(),
-            why: format!("cannot read it: {}", crate::cmd::plain(&source)),
+            why: format!("cannot read it: {}", plain(&source)),
         }),
     }
 }

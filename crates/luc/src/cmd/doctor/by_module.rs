@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use luc_bpf::TracerError;
 use luc_control::{Dev, counter};
+use luc_host::journal::Journal;
+use luc_host::sysfs::{self, Attached};
+use luc_host::{System, preconditions};
 use luc_model::diagnosis::{Facts, Glimpse, ModuleCounts, glimpse, render_glimpse};
 use luc_trace::{Event, Record, Trace, parse_line};
 use serde::Serialize;
@@ -12,12 +15,9 @@ use serde::Serialize;
 use super::{Args, facts, luc_of};
 use crate::cmd::trace::module_events::ModuleEvents;
 use crate::exit::Failure;
-use crate::journal::Journal;
 use crate::progress::Bar;
-use crate::sysfs::{self, Attached};
-use crate::system::System;
 use crate::units::{counted, number};
-use crate::{Context, preconditions, tracer};
+use crate::{Context, tracer};
 
 /// Buffer of each processor between the module and us, KiB.
 const BUFFER_KIB: u32 = 16_384;
@@ -100,7 +100,7 @@ pub fn run(
     let duration_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut examined = Vec::new();
     for ((journal, attached), (luc, before)) in patients.iter().zip(before) {
-        let dev = tracer::dev(journal.device);
+        let dev = Dev::from(journal.device);
         let mut facts = facts(system, journal);
         facts.luc = facts.luc.max(Some(luc));
         if let Some(path) = &args.path {

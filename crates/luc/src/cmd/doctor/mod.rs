@@ -1,7 +1,6 @@
 //! `luc doctor`
 
 mod by_module;
-mod rotation;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,6 +9,8 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_bpf::{Mode, Settings, Tracer};
 use luc_control::{Dev, knob};
+use luc_host::journal::{self, Journal};
+use luc_host::{HostError, System, preconditions, rotation, sysfs, watching};
 use luc_model::Table;
 use luc_model::diagnosis::{Account, Diagnosis, Facts, Luc, diagnose, render};
 use luc_trace::{Header, Trace};
@@ -19,10 +20,8 @@ use serde_json::Value;
 use super::trace::read::recording;
 use crate::Context;
 use crate::exit::Failure;
-use crate::journal::{self, Journal};
 use crate::means::ByMeans;
-use crate::system::System;
-use crate::{preconditions, sysfs, tracer};
+use crate::tracer;
 
 /// Tell whether journal commits cost time, which kind, and what would help
 ///
@@ -109,11 +108,11 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
         (trace, patients)
     } else {
         let journals = chosen(args, context.system)?;
-        let devs = journals.iter().map(|journal| tracer::dev(journal.device));
+        let devs = journals.iter().map(|journal| Dev::from(journal.device));
         let mut settings = Settings::new(devs.collect(), Mode::Timeline);
         args.by.choose(&mut settings);
         // What it cannot see stands on the page.
-        match tracer::attach_quietly(&settings, context.system) {
+        match watching::attach(&settings, context.system) {
             Ok(tracer) => watched(args, &journals, (tracer, settings.ring_kib), context)?,
             Err(error) => return by_module::run(args, &journals, error, context),
         }
@@ -169,7 +168,7 @@ fn tell(
 }
 
 /// The file systems asked for.
-fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, Failure> {
+fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, HostError> {
     match &args.path {
         Some(path) => Ok(vec![journal::steerable(system, path)?]),
         None => with_journal(system),
@@ -200,7 +199,7 @@ fn watched(
         if let Some(path) = &args.path {
             facts.path = Some(path.display().to_string());
         }
-        (tracer::dev(journal.device), facts)
+        (Dev::from(journal.device), facts)
     });
     let patients = patients.collect();
     Ok((trace, patients))
@@ -218,11 +217,11 @@ fn sentence(note: &str) -> String {
         .collect()
 }
 
-fn with_journal(system: &dyn System) -> Result<Vec<Journal>, Failure> {
+fn with_journal(system: &dyn System) -> Result<Vec<Journal>, HostError> {
     let mut journals = journal::journals(system)?;
     journals.retain(|journal| journal.obstacle().is_none());
     if journals.is_empty() {
-        return Err(Failure::NotJournaled {
+        return Err(HostError::NotJournaled {
             path: "anything".into(),
             why: "no ext4 file system with a journal is mounted read-write".into(),
         });
@@ -240,7 +239,7 @@ fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
     let journals = journal::journals(system).unwrap_or_default();
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let known = |dev: Dev| {
-        let found = journals.iter().find(|one| tracer::dev(one.device) == dev)?;
+        let found = journals.iter().find(|one| Dev::from(one.device) == dev)?;
         let mut facts = facts(system, found);
         // What LUC did then the recording says; what it does now is another matter.
         facts.luc = None;

@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use luc_host::{HostError, plain};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::text::MEDIA_TYPE;
-use crate::cmd::plain;
 use crate::exit::Failure;
 
 /// Longest request; a scraper's has a few hundred bytes.
@@ -35,15 +35,17 @@ impl Server {
             Ok(listener)
         });
         let listener = listener.map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => Failure::NotPermitted {
+            ErrorKind::PermissionDenied => HostError::NotPermitted {
                 what: format!("listen on {address}"),
                 fix: "take a port above 1023".into(),
-            },
-            ErrorKind::AddrInUse => Failure::Busy {
+            }
+            .into(),
+            ErrorKind::AddrInUse => HostError::Busy {
                 what: address.to_string(),
                 why: "somebody else listens there".into(),
                 fix: "name another port with --listen".into(),
-            },
+            }
+            .into(),
             _ => Failure::Usage {
                 verb: "exporter",
                 why: format!("cannot listen on {address}: {}", plain(&error)),

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
+use luc_host::System;
 
 use crate::Context;
 use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
-use crate::system::System;
 
 /// Serve the numbers of `luc top` to Prometheus
 ///

@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::cmd::plain;
+use luc_host::{HostError, plain};
+
 use crate::exit::Failure;
 
 /// Puts `text` in the place of the file.
@@ -23,17 +24,17 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
         }
         outcome
     });
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => Failure::NotPermitted {
+    Ok(written.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => HostError::NotPermitted {
             what: format!("write {}", file.display()),
             fix: "run it as somebody who may, or name another file".into(),
         },
-        _ => Failure::NotFound {
+        _ => HostError::NotFound {
             path: file.display().to_string(),
             why: format!("cannot be written: {}", plain(&error)),
             fix: "name a file in a folder that is there and has room".into(),
         },
-    })
+    })?)
 }
 
 /// Where the next page grows: in the same folder, under a name that no

@@ -15,6 +15,7 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use luc_control::{POLICY, knob, policies};
+use luc_host::{Device, HostError, System, sysfs};
 
 use self::draw::draw;
 use self::state::{Action, Event, State};
@@ -25,8 +26,6 @@ use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::progress::Bar;
 use crate::sample::{Sampler, Snapshot};
-use crate::sysfs;
-use crate::system::{Device, System};
 
 /// Watch journals and the processes that wait for them, live
 ///
@@ -194,7 +193,7 @@ fn set(
 ) -> Result<String, Failure> {
     let attached = sysfs::attached(system)?;
     let attached = attached.iter().find(|one| one.device == device);
-    let attached = attached.ok_or_else(|| Failure::NotOn { path: shown.into() })?;
+    let attached = attached.ok_or_else(|| HostError::NotOn { path: shown.into() })?;
     if let (true, Ok(at)) = (name == POLICY, usize::try_from(value))
         && let Some(policy) = policies().get(at)
     {

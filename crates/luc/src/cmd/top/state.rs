@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use luc_control::{POLICY, knob, policy_words};
+use luc_host::Device;
 
 use crate::sample::{JournalSample, ProcessSample, Snapshot};
-use crate::system::Device;
 
 /// Intervals that can be chosen with + and -, s.
 const INTERVALS: [f64; 9] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0];

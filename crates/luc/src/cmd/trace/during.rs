@@ -142,7 +142,7 @@ fn start(command: &[String]) -> Result<Option<Child>, Failure> {
     let child = Command::new(program).args(arguments).spawn();
     child.map(Some).map_err(|error| Failure::Command {
         command: program.clone(),
-        how: format!("cannot be started: {}", crate::cmd::plain(&error)),
+        how: format!("cannot be started: {}", luc_host::plain(&error)),
         status: None,
     })
 }

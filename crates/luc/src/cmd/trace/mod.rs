@@ -14,6 +14,8 @@ mod summary;
 mod tape;
 mod watch;
 
+use luc_host::{plain, sysfs};
+
 use crate::Context;
 use crate::exit::Failure;
 
@@ -93,10 +95,10 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
 /// What the system refused while a trace was made.
 fn failed(what: impl Into<String>, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
-        return crate::sysfs::denied("record a trace");
+        return sysfs::denied("record a trace").into();
     }
     Failure::Trace {
         what: what.into(),
-        why: super::plain(error),
+        why: plain(error),
     }
 }

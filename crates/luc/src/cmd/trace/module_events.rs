@@ -2,12 +2,12 @@
 
 use std::io;
 
+use luc_host::tracefs::{self, Instance};
+use luc_host::{HostError, System, kernel, sysfs};
+
 use super::failed;
 use super::tape::Tape;
 use crate::exit::Failure;
-use crate::system::System;
-use crate::tracefs::{self, Instance};
-use crate::{module, sysfs};
 
 /// A tracefs instance that is being read line by line.
 pub struct ModuleEvents {
@@ -21,21 +21,22 @@ impl ModuleEvents {
     /// Why the module's tracepoints cannot be recorded, if so.
     pub fn obstacle(system: &dyn System) -> Option<Failure> {
         if !sysfs::loaded(system) {
-            return Some(Failure::ModuleUnavailable {
+            let failure = HostError::ModuleUnavailable {
                 why: "not loaded, so there is nothing of it to record".into(),
                 fix: "switch LUC on first".into(),
-            });
+            };
+            return Some(failure.into());
         }
         if tracefs::root(system).is_some() {
             return None;
         }
-        Some(if module::capable(system, module::Capability::SysAdmin) {
+        Some(if kernel::capable(system, kernel::Capability::SysAdmin) {
             Failure::Trace {
                 what: "recording".into(),
                 why: "tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing".into(),
             }
         } else {
-            sysfs::denied("record a trace")
+            sysfs::denied("record a trace").into()
         })
     }
 

@@ -17,7 +17,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
     let file = File::open(path);
-    let file = file.map_err(|error| unreadable(path, crate::cmd::plain(&error)))?;
+    let file = file.map_err(|error| unreadable(path, luc_host::plain(&error)))?;
     let bytes = file.metadata()?.len();
     let what = format!("reading {}", path.display());
     let file = Bar::reading(&what, bytes, file);

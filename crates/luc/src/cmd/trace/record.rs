@@ -5,21 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::Mode;
+use luc_host::{kernel, process, sysfs};
 use luc_trace::{Header, Sight};
 
 use super::during::{during, hand_on};
 use super::failed;
 use super::module_events::ModuleEvents;
 use super::spans::Spans;
-use super::tape::Tape;
+use super::tape::{BUFFER_KIB_MAX, Tape};
 use super::watch::{Watch, attach};
 use crate::Context;
 use crate::exit::Failure;
 use crate::tracer::{PAUSE, untraceable};
-use crate::{module, process, sysfs};
-
-/// Largest buffer, KiB.
-pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -94,7 +91,7 @@ fn header(sources: &Sources, context: &Context) -> Header {
     if let Ok(boot) = system.read("/proc/sys/kernel/random/boot_id") {
         header = header.with("boot", boot.trim());
     }
-    if let Ok(release) = module::release(system) {
+    if let Ok(release) = kernel::release(system) {
         header = header.with("kernel", &release);
     }
     if let Ok(stat) = system.read("/proc/stat") {

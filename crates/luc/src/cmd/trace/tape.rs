@@ -5,15 +5,17 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
+use luc_host::{System, process};
 use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
 
-use super::record::BUFFER_KIB_MAX;
 use super::slow::Slowest;
+use crate::Context;
 use crate::exit::Failure;
 use crate::losses::Causes;
-use crate::system::System;
 use crate::units::{count, counted, number};
-use crate::{Context, process};
+
+/// Largest buffer, KiB.
+pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 
 /// A recording and what it holds so far.
 pub struct Tape {

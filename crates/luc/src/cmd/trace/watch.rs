@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_bpf::{Mode, Settings, Tracer, TracerError};
+use luc_host::journal;
 
 use crate::Context;
 use crate::exit::Failure;
@@ -34,7 +35,7 @@ pub fn attach(
     ring_kib: u32,
     context: &mut Context,
 ) -> Result<Result<Tracer, TracerError>, Failure> {
-    let devs = tracer::devs(&watch.paths, context.system)?;
+    let devs = journal::devs(&watch.paths, context.system)?;
     let mut settings = Settings::new(devs, mode);
     settings.processes.clone_from(&watch.processes);
     settings.cgroups.clone_from(&watch.cgroups);

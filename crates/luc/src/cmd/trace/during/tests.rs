@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use luc_host::Machine;
 use luc_workload::Stop;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::during;
 use crate::Context;
-use crate::system::Machine;
 
 /// Where the program that is run once more keeps its files.
 const DIR: &str = "LUC_TEST_DURING";

@@ -1,6 +1,7 @@
 //! Whether the kernel takes a module like ours, as far as can be told without trying.
 
-use crate::preconditions::{self, Check, Need, State};
+use crate::check::{Check, Need, State};
+use crate::kernel;
 use crate::sysfs;
 use crate::system::System;
 
@@ -31,7 +32,7 @@ impl Lockdown {
         if let Ok(Some(level)) = set {
             return Self::named(&level);
         }
-        let is_set = |option| configuration.map(|text| preconditions::is_set(text, option));
+        let is_set = |option| configuration.map(|text| kernel::is_set(text, option));
         if is_set("CONFIG_SECURITY_LOCKDOWN_LSM") == Some(false) {
             return Self::Off;
         }
@@ -82,7 +83,7 @@ pub fn barred(
     system: &dyn System,
     configuration: Option<&str>,
 ) -> Option<(&'static str, &'static str)> {
-    let set = configuration.map(|text| preconditions::is_set(text, "CONFIG_MODULES"));
+    let set = configuration.map(|text| kernel::is_set(text, "CONFIG_MODULES"));
     let built = set.unwrap_or_else(|| {
         let shown = ["/proc/modules", "/proc/sys/kernel/modules_disabled"];
         shown.iter().any(|file| system.exists(file))

@@ -3,142 +3,12 @@
 //! The checks only look. A need that cannot be judged from here is `Unknown`,
 //! never guessed: the module checks again, with better eyes, when it is loaded.
 
-use std::io::Read as _;
-
-use serde::Serialize;
-
+use crate::check::{Check, Need, State};
 use crate::journal::Journal;
+use crate::kernel::{self, Capability, configuration, is_set};
 use crate::loading;
-use crate::module::{self, Capability};
 use crate::sysfs;
 use crate::system::System;
-
-/// Something LUC needs of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Need {
-    /// Root's capabilities.
-    Privilege,
-    /// x86-64: the hooks are written for its calling convention.
-    Architecture,
-    /// Kernel options that hooks and modules rest on.
-    KernelOptions,
-    /// Function tracing is not switched off.
-    Ftrace,
-    /// The functions to hook exist and can be hooked.
-    Functions,
-    /// Nobody else owns them.
-    HooksFree,
-    /// The kernel accepts a module like ours.
-    ModuleLoading,
-    /// There is a module for this kernel.
-    Module,
-    /// Headers to build it against.
-    Headers,
-    /// Something to steer.
-    Journal,
-    /// To watch: the right to trace.
-    TraceRights,
-    /// To watch: the kernel's types.
-    Types,
-    /// To watch: programs in the kernel.
-    Bpf,
-    /// To watch: functions that can be looked at.
-    Sights,
-}
-
-impl Need {
-    /// Short name, as printed.
-    pub fn title(self) -> &'static str {
-        match self {
-            Need::Privilege => "privilege",
-            Need::Architecture => "architecture",
-            Need::KernelOptions => "kernel options",
-            Need::Ftrace => "ftrace",
-            Need::Functions | Need::Sights => "functions",
-            Need::HooksFree => "hooks",
-            Need::ModuleLoading => "module loading",
-            Need::Module => "module",
-            Need::Headers => "headers",
-            Need::Journal => "journal",
-            Need::TraceRights => "rights",
-            Need::Types => "types",
-            Need::Bpf => "BPF",
-        }
-    }
-
-    /// Why LUC needs it.
-    pub fn why(self) -> &'static str {
-        match self {
-            Need::Privilege => "only root may load modules and steer file systems",
-            Need::Architecture => "the hooks are written for x86-64",
-            Need::KernelOptions => "the hooks are ftrace direct calls from a module",
-            Need::Ftrace => "the hooks are called by ftrace",
-            Need::Functions => "these are what LUC hooks",
-            Need::HooksFree => "LUC is called at the entry of these functions",
-            Need::ModuleLoading => "LUC is a kernel module",
-            Need::Module => "it does the work",
-            Need::Headers => "the module is built against them",
-            Need::Journal => "LUC steers ext4 and ext3 journals",
-            Need::TraceRights => "tracing takes these rights",
-            Need::Types => "the tracer fits itself to them",
-            Need::Bpf => "BPF programs do the watching",
-            Need::Sights => "operations and waits are seen there",
-        }
-    }
-}
-
-/// How a need is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// It is there.
-    Ok,
-    /// It is not, and LUC cannot run without it.
-    Missing,
-    /// It is not, but LUC can run without it for now.
-    Note,
-    /// It cannot be told from here.
-    Unknown,
-}
-
-/// The outcome of one check.
-#[derive(Clone, Debug, Serialize)]
-pub struct Check {
-    /// What was looked for.
-    pub need: Need,
-    /// How it is met.
-    pub state: State,
-    /// What was found.
-    pub found: String,
-    /// How to get it, where it is not there.
-    pub fix: Option<String>,
-}
-
-impl Check {
-    pub(crate) fn ok(need: Need, found: impl Into<String>) -> Self {
-        Check {
-            need,
-            state: State::Ok,
-            found: found.into(),
-            fix: None,
-        }
-    }
-
-    pub(crate) fn not(
-        need: Need,
-        state: State,
-        found: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> Self {
-        Check {
-            need,
-            state,
-            found: found.into(),
-            fix: Some(fix.into()),
-        }
-    }
-}
 
 /// Functions that the module hooks; `true` for those it can do without.
 pub const FUNCTIONS: [(&str, bool); 10] = [
@@ -159,8 +29,8 @@ const OPTIONS: [&str; 2] = ["CONFIG_MODULES", "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT
 
 /// Every check, in the order a person would go about it.
 pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
-    let release = module::release(system).unwrap_or_else(|_| "of unknown release".into());
-    let installed = module::installed(system, &release);
+    let release = kernel::release(system).unwrap_or_else(|_| "of unknown release".into());
+    let installed = kernel::installed(system, &release);
     let configuration = configuration(system, &release).map(|(text, _)| text);
     let barred = loading::barred(system, configuration.as_deref()).is_some();
     let module = module(system, &release, installed.as_deref(), barred);
@@ -186,7 +56,7 @@ pub fn obstacle(system: &dyn System) -> Option<String> {
     if sysfs::loaded(system) {
         return None;
     }
-    let release = module::release(system).unwrap_or_default();
+    let release = kernel::release(system).unwrap_or_default();
     let text = configuration(system, &release).map(|(text, _)| text);
     if let Some((why, _)) = loading::barred(system, text.as_deref()) {
         return Some(why.into());
@@ -202,19 +72,13 @@ pub fn takes_module(system: &dyn System, release: &str, file: &str) -> Check {
     loading::check(system, text.as_deref(), Some(file))
 }
 
-/// Whether a kernel's configuration has an option built in.
-pub fn is_set(configuration: &str, option: &str) -> bool {
-    let mut lines = configuration.lines();
-    lines.any(|line| line.strip_prefix(option) == Some("=y"))
-}
-
 fn privilege(system: &dyn System) -> Check {
     let lacking: Vec<_> = [
         (Capability::SysAdmin, "CAP_SYS_ADMIN"),
         (Capability::SysModule, "CAP_SYS_MODULE"),
     ]
     .into_iter()
-    .filter(|(capability, _)| !module::capable(system, *capability))
+    .filter(|(capability, _)| !kernel::capable(system, *capability))
     .map(|(_, name)| name)
     .collect();
     if lacking.is_empty() {
@@ -242,25 +106,6 @@ fn architecture(system: &dyn System) -> Check {
         found,
         "there is no way on this machine; `luc lab` runs an x86-64 one",
     )
-}
-
-/// The kernel's configuration and where it was found.
-fn configuration(system: &dyn System, release: &str) -> Option<(String, String)> {
-    for file in [
-        format!("/boot/config-{release}"),
-        format!("/lib/modules/{release}/config"),
-    ] {
-        if let Ok(text) = system.read(&file) {
-            return Some((text, file));
-        }
-    }
-    let file = "/proc/config.gz";
-    let packed = system.read_bytes(file).ok()?;
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(packed.as_slice())
-        .read_to_string(&mut text)
-        .ok()?;
-    Some((text, file.into()))
 }
 
 fn kernel_options(system: &dyn System, release: &str) -> Check {

@@ -29,6 +29,9 @@ pub struct Mount {
 
 /// Every mount of this process, oldest first. Lines that cannot be read are
 /// left out: a mount that nobody asked about must not fail the command.
+///
+/// # Errors
+/// The mount table cannot be read.
 pub fn mounts(system: &dyn System) -> std::io::Result<Vec<Mount>> {
     let text = system.read("/proc/self/mountinfo")?;
     Ok(text.lines().filter_map(parse).collect())

@@ -3,13 +3,11 @@
 
 use std::io;
 
-use anyhow::Context as _;
 use luc_control::{Counter, Knob, policy_text};
 use rustix::io::Errno;
 
-use crate::cmd::plain;
-use crate::exit::Failure;
-use crate::system::{Device, System};
+use crate::error::HostError;
+use crate::system::{Device, System, plain};
 
 /// Where the module shows itself.
 pub const ROOT: &str = "/sys/fs/luc";
@@ -47,6 +45,9 @@ pub fn version(system: &dyn System) -> Option<String> {
 
 /// Every file system that LUC is on for, in the order of their names. One that
 /// is unmounted while we look disappears and is left out.
+///
+/// # Errors
+/// The folder of the module cannot be read.
 pub fn attached(system: &dyn System) -> io::Result<Vec<Attached>> {
     let names = match system.list(ROOT) {
         Ok(names) => names,
@@ -137,12 +138,15 @@ fn hooks_that_are(system: &dyn System, state: &str) -> String {
 /// Switches LUC on for a device. It is one write, so it happens or does not.
 ///
 /// `settings` are knobs with their values, applied before anything is steered.
+///
+/// # Errors
+/// The module refuses, or its files do not show what was asked for.
 pub fn attach(
     system: &dyn System,
     path: &str,
     device: Device,
     settings: &[(&Knob, i64)],
-) -> Result<Attached, Failure> {
+) -> Result<Attached, HostError> {
     let device_word = std::iter::once(device.to_string());
     let words = settings
         .iter()
@@ -156,14 +160,14 @@ pub fn attach(
         .into_iter()
         .find(|attached| attached.device == device);
     let Some(found) = found else {
-        return Err(Failure::Unexpected(anyhow::anyhow!(
+        return Err(HostError::Unexpected(format!(
             "{path}: the module took the request, but {device} is not below {ROOT}"
         )));
     };
     for (knob, value) in settings {
         let now = knob_value(system, &found, knob)?;
         if now != *value {
-            return Err(Failure::Unexpected(anyhow::anyhow!(
+            return Err(HostError::Unexpected(format!(
                 "{path}: {} should be {} and is {}",
                 knob.name,
                 knob.format(*value),
@@ -174,86 +178,85 @@ pub fn attach(
     Ok(found)
 }
 
-fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> Failure {
+fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> HostError {
     let path = path.to_owned();
     match Errno::from_io_error(error) {
-        Some(Errno::NODEV) => Failure::NotFound {
+        Some(Errno::NODEV) => HostError::NotFound {
             path,
             why: "the kernel finds no mounted file system on this device".into(),
             fix: "mount it first".into(),
         },
-        Some(Errno::OPNOTSUPP) => Failure::NotJournaled {
+        Some(Errno::OPNOTSUPP) => HostError::NotJournaled {
             path,
             why: "the file system is neither ext4 nor ext3".into(),
         },
-        Some(Errno::NOLINK) => Failure::NotJournaled {
+        Some(Errno::NOLINK) => HostError::NotJournaled {
             path,
             why: "the file system has no journal".into(),
         },
-        Some(Errno::ROFS) => Failure::ReadOnly { path },
-        Some(Errno::EXIST) => Failure::AlreadyOn { path },
-        Some(Errno::BUSY) => Failure::Busy {
+        Some(Errno::ROFS) => HostError::ReadOnly { path },
+        Some(Errno::EXIST) => HostError::AlreadyOn { path },
+        Some(Errno::BUSY) => HostError::Busy {
             what: hooks_that_are(system, "busy"),
             why: OWNED.into(),
             fix: FREE_IT.into(),
         },
-        Some(Errno::AGAIN) => Failure::Busy {
+        Some(Errno::AGAIN) => HostError::Busy {
             what: "kernel.ftrace_enabled".into(),
             why: "it is 0, so no hook is ever called".into(),
             fix: "set it to 1 with `sysctl kernel.ftrace_enabled=1`".into(),
         },
-        Some(Errno::NOENT) => Failure::KernelUnsupported {
+        Some(Errno::NOENT) => HostError::KernelUnsupported {
             what: hooks_that_are(system, "missing"),
             why: NOT_HERE.into(),
         },
-        Some(Errno::INVAL | Errno::RANGE) => Failure::KnobRefused {
+        Some(Errno::INVAL | Errno::RANGE) => HostError::KnobRefused {
             why: format!("{path}: the module refused a knob ({})", plain(error)),
             kept: "nothing was switched on",
         },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC on for {path}")),
-        _ => Failure::Unexpected(anyhow::anyhow!(
-            "{path}: cannot switch LUC on: {}",
-            plain(error)
-        )),
+        _ => HostError::Unexpected(format!("{path}: cannot switch LUC on: {}", plain(error))),
     }
 }
 
 /// The failure of a caller who is not root.
-pub fn denied(what: &str) -> Failure {
-    Failure::NotPermitted {
+pub fn denied(what: &str) -> HostError {
+    HostError::NotPermitted {
         what: what.into(),
         fix: "run it as root".into(),
     }
 }
 
 /// Switches LUC off for a device.
-pub fn detach(system: &dyn System, path: &str, device: Device) -> Result<(), Failure> {
+///
+/// # Errors
+/// LUC is not on for it, or more rights are needed.
+pub fn detach(system: &dyn System, path: &str, device: Device) -> Result<(), HostError> {
     let written = system.write(&format!("{ROOT}/detach"), &device.to_string());
     let Err(error) = written else {
         return Ok(());
     };
     Err(match Errno::from_io_error(&error) {
-        Some(Errno::NOENT) => Failure::NotOn { path: path.into() },
+        Some(Errno::NOENT) => HostError::NotOn { path: path.into() },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC off for {path}")),
-        _ => Failure::Unexpected(anyhow::anyhow!(
-            "{path}: cannot switch LUC off: {}",
-            plain(&error)
-        )),
+        _ => HostError::Unexpected(format!("{path}: cannot switch LUC off: {}", plain(&error))),
     })
 }
 
 /// The value of a knob.
-pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Result<i64, Failure> {
+///
+/// # Errors
+/// Its file cannot be read, or holds no value that this build knows.
+pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Result<i64, HostError> {
     let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
-    let text = system
-        .read(&file)
-        .with_context(|| format!("cannot read {file}"))?;
+    let text = match system.read(&file) {
+        Ok(text) => text,
+        Err(source) => return Err(HostError::Unreadable { file, source }),
+    };
     // A word or a bound that this build does not know means that module and
     // program are of different versions; say so instead of guessing.
-    let value = knob
-        .parse(&text)
-        .with_context(|| format!("{file} (is the module of another version?)"))?;
-    Ok(value)
+    knob.parse(&text)
+        .map_err(|source| HostError::OtherVersion { file, source })
 }
 
 /// The name of the policy that a file system's knobs amount to.
@@ -262,20 +265,23 @@ pub fn policy(system: &dyn System, attached: &Attached) -> &'static str {
 }
 
 /// Sets a knob; the kernel keeps the old value if it refuses the new one.
+///
+/// # Errors
+/// The module refuses the value, LUC is off by now, or more rights are needed.
 pub fn set_knob(
     system: &dyn System,
     path: &str,
     attached: &Attached,
     knob: &Knob,
     value: i64,
-) -> Result<(), Failure> {
+) -> Result<(), HostError> {
     let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
     let written = system.write(&file, &knob.format(value));
     let Err(error) = written else {
         return Ok(());
     };
     Err(match Errno::from_io_error(&error) {
-        Some(Errno::INVAL | Errno::RANGE) => Failure::KnobRefused {
+        Some(Errno::INVAL | Errno::RANGE) => HostError::KnobRefused {
             why: format!(
                 "{path}: the module refused {} for {}",
                 knob.format(value),
@@ -284,8 +290,8 @@ pub fn set_knob(
             kept: "the old value is kept",
         },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("set {} of {path}", knob.name)),
-        Some(Errno::NOENT) => Failure::NotOn { path: path.into() },
-        _ => Failure::Unexpected(anyhow::anyhow!(
+        Some(Errno::NOENT) => HostError::NotOn { path: path.into() },
+        _ => HostError::Unexpected(format!(
             "{path}: cannot set {}: {}",
             knob.name,
             plain(&error)

@@ -29,6 +29,9 @@ impl Instance {
     ///
     /// Instances that killed recordings left are removed first: they would
     /// go on tracing for nobody. `buffer_kib` is the size of the buffer of each CPU in KiB.
+    ///
+    /// # Errors
+    /// A file of tracefs cannot be made or written.
     pub fn new(system: &dyn System, root: &str, buffer_kib: u32) -> io::Result<Self> {
         sweep(system, root);
         let name = format!("{root}/instances/luc-{}", std::process::id());
@@ -59,6 +62,9 @@ impl Instance {
     }
 
     /// What has been traced since the last call; 0 if nothing.
+    ///
+    /// # Errors
+    /// The kernel refuses to read.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.pipe.read(buffer) {
@@ -70,11 +76,17 @@ impl Instance {
     }
 
     /// Ends tracing; what is in the buffers can still be read.
+    ///
+    /// # Errors
+    /// A file of tracefs cannot be written.
     pub fn stop(&self) -> io::Result<()> {
         put(&self.dir, "tracing_on", "0")
     }
 
     /// Records that each CPU lost, by its number.
+    ///
+    /// # Errors
+    /// A file of tracefs cannot be read.
     pub fn losses(&self) -> io::Result<Vec<(u32, u64)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(self.dir.join("per_cpu"))? {

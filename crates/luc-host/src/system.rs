@@ -14,6 +14,8 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
+use luc_control::Dev;
+
 /// Number of a block device, written `MAJ:MIN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device {
@@ -45,6 +47,16 @@ impl FromStr for Device {
             major: major.parse().map_err(|_| ())?,
             minor: minor.parse().map_err(|_| ())?,
         })
+    }
+}
+
+/// As the tracer and recordings have it.
+impl From<Device> for Dev {
+    fn from(device: Device) -> Self {
+        Dev {
+            major: device.major,
+            minor: device.minor,
+        }
     }
 }
 
@@ -286,6 +298,15 @@ impl System for Machine {
             }
         }
         last_record(records.iter().flat_map(|record| record.lines()), prefix)
+    }
+}
+
+/// What the system said, without the number that Rust adds.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
     }
 }
 

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use luc_control::Dev;
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::error::HostError;
 use crate::mounts::{self, Mount};
 use crate::system::{Device, Located, System};
 
@@ -87,6 +88,9 @@ impl Journal {
 }
 
 /// Every mounted ext4 or ext3 file system, in the order of their mounts.
+///
+/// # Errors
+/// The mount table cannot be read.
 pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
     let table = mounts::mounts(system)?;
     let mut found: Vec<Journal> = Vec::new();
@@ -114,19 +118,19 @@ fn device_name(system: &dyn System, mount: &Mount) -> String {
 ///
 /// # Errors
 /// No such path, or nothing is mounted from that device.
-fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), Failure> {
+fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostError> {
     let shown = path.display().to_string();
     let located = system.locate(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Failure::NotPermitted {
+        std::io::ErrorKind::PermissionDenied => HostError::NotPermitted {
             what: format!("look at {shown}"),
             fix: "run it as root".into(),
         },
-        std::io::ErrorKind::NotFound => Failure::NotFound {
+        std::io::ErrorKind::NotFound => HostError::NotFound {
             path: shown.clone(),
             why: "no such file, folder or device".into(),
             fix: "`luc probe` lists the journals of this machine".into(),
         },
-        _ => Failure::NotFound {
+        _ => HostError::NotFound {
             path: shown.clone(),
             why: error.to_string(),
             fix: "give a mount point, a path below one, or a block device".into(),
@@ -134,7 +138,7 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), Failure
     })?;
     let table = mounts::mounts(system)?;
     let Some(mount) = mounts::mount_of(&table, &located).cloned() else {
-        return Err(Failure::NotFound {
+        return Err(HostError::NotFound {
             path: shown,
             why: match located {
                 Located::BlockDevice(_) => "no file system is mounted from this device".into(),
@@ -147,7 +151,10 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), Failure
 }
 
 /// The device that a path means, whatever file system it holds.
-pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, Failure> {
+///
+/// # Errors
+/// No such path, or nothing is mounted from that device.
+pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, HostError> {
     Ok(find(system, path)?.1.device)
 }
 
@@ -155,15 +162,40 @@ pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, Failure> {
 ///
 /// # Errors
 /// No such path, or another kind of file system.
-pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Device, Failure> {
+pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Device, HostError> {
     let mount = find(system, path)?.1;
     if is_ext(&mount.kind) {
         return Ok(mount.device);
     }
-    Err(Failure::NotJournaled {
+    Err(HostError::NotJournaled {
         path: path.display().to_string(),
         why: format!("the file system is {}", mount.kind),
     })
+}
+
+/// The file systems of these paths, each once; all that are ext4 without any.
+///
+/// # Errors
+/// No such path, another kind of file system, or none is mounted.
+pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostError> {
+    let mut devices = Vec::new();
+    if paths.is_empty() {
+        let journals = journals(system)?;
+        devices.extend(journals.into_iter().map(|journal| journal.device));
+    }
+    for path in paths {
+        let device = ext_device_of(system, path)?;
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    if devices.is_empty() {
+        return Err(HostError::NotJournaled {
+            path: "anything".into(),
+            why: "no ext4 file system is mounted".into(),
+        });
+    }
+    Ok(devices.into_iter().map(Dev::from).collect())
 }
 
 /// The journal that a path or block device means, checked to be one that LUC
@@ -171,24 +203,24 @@ pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Device, Failure
 ///
 /// # Errors
 /// No such path, not ext4 or ext3, no journal, or read-only.
-pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, Failure> {
+pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, HostError> {
     let (table, mount) = find(system, path)?;
     let shown = path.display().to_string();
     if !is_ext(&mount.kind) {
-        return Err(Failure::NotJournaled {
+        return Err(HostError::NotJournaled {
             path: shown,
             why: format!("the file system is {}", mount.kind),
         });
     }
     let journal = Journal::of(system, &table, &mount);
     if journal.has_journal == Some(false) {
-        return Err(Failure::NotJournaled {
+        return Err(HostError::NotJournaled {
             path: shown,
             why: format!("the {} file system has no journal", mount.kind),
         });
     }
     if journal.read_only {
-        return Err(Failure::ReadOnly { path: shown });
+        return Err(HostError::ReadOnly { path: shown });
     }
     Ok(journal)
 }

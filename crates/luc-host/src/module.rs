@@ -6,83 +6,23 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::cmd::plain;
-use crate::exit::Failure;
+use crate::check::State;
+use crate::error::HostError;
+use crate::kernel::{Capability, capable, indexed, installed, release};
 use crate::preconditions;
 use crate::sysfs;
-use crate::system::System;
+use crate::system::{System, plain};
 
 /// Name of the module.
 pub const NAME: &str = "luc";
 
-/// Linux capabilities that matter here, by their number.
-#[derive(Clone, Copy, Debug)]
-pub enum Capability {
-    /// Load and remove modules.
-    SysModule = 16,
-    /// Switch LUC on and off.
-    SysAdmin = 21,
-    /// See what programs of BPF may read of the kernel.
-    Perfmon = 38,
-    /// Load programs of BPF.
-    Bpf = 39,
-}
-
-/// True if this process has the capability; true as well if the kernel does
-/// not tell, because then the attempt itself will.
-pub fn capable(system: &dyn System, capability: Capability) -> bool {
-    let Ok(status) = system.read("/proc/self/status") else {
-        return true;
-    };
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_none_or(|mask| mask & (1 << capability as u32) != 0)
-}
-
-/// Release of the running kernel, as `uname -r` prints it.
-pub fn release(system: &dyn System) -> io::Result<String> {
-    let text = system.read("/proc/sys/kernel/osrelease")?;
-    Ok(text.trim().to_owned())
-}
-
-/// Where `luc.ko` is installed for a kernel, if it is.
-pub fn installed(system: &dyn System, release: &str) -> Option<String> {
-    let base = format!("/lib/modules/{release}");
-    let is_ours = |file: &str| {
-        let name = file.rsplit('/').next().unwrap_or(file);
-        ["luc.ko", "luc.ko.xz", "luc.ko.zst", "luc.ko.gz"].contains(&name)
-    };
-    let indexed = indexed(system, &base).find(|file| is_ours(file));
-    // depmod may not have run since the file was put there.
-    let found = indexed.or_else(|| {
-        ["updates/dkms", "updates", "extra"].iter().find_map(|dir| {
-            let names = system.list(&format!("{base}/{dir}")).ok()?;
-            let name = names.into_iter().find(|name| is_ours(name))?;
-            Some(format!("{dir}/{name}"))
-        })
-    })?;
-    let file = format!("{base}/{found}");
-    system.exists(&file).then_some(file)
-}
-
-/// Files that modprobe can find: what depmod saw when it last ran.
-fn indexed(system: &dyn System, base: &str) -> impl Iterator<Item = String> {
-    let index = system.read(&format!("{base}/modules.dep"));
-    let index = index.unwrap_or_default();
-    let files: Vec<String> = index
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(file, _)| file.to_owned())
-        .collect();
-    files.into_iter()
-}
-
 /// Loads the module unless it is there. True if it was loaded by this call.
 ///
 /// `file` is a module file to load instead of the installed one.
-pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, Failure> {
+///
+/// # Errors
+/// More rights are needed, the kernel lacks something, or it refuses the module.
+pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, HostError> {
     if sysfs::loaded(system) {
         return Ok(false);
     }
@@ -91,7 +31,7 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, F
     }
     // To advise a module where none can run would send people on errands.
     if let Some(why) = preconditions::obstacle(system) {
-        return Err(Failure::KernelUnsupported {
+        return Err(HostError::KernelUnsupported {
             what: "LUC cannot run on this machine".into(),
             why,
         });
@@ -108,7 +48,7 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, F
         Err(error) => return Err(load_failure(system, &error, &tried, &release)),
     }
     if !sysfs::loaded(system) {
-        return Err(Failure::Unexpected(anyhow::anyhow!(
+        return Err(HostError::Unexpected(format!(
             "the kernel module luc was loaded, but {} is not there",
             sysfs::ROOT
         )));
@@ -131,9 +71,9 @@ fn load_installed(system: &dyn System, release: &str) -> (io::Result<()>, PathBu
     (probed.unwrap_or_else(|| system.load_file(&shown)), shown)
 }
 
-fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &str) -> Failure {
+fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &str) -> HostError {
     let shown = file.display();
-    let unavailable = |why: String, fix: &str| Failure::ModuleUnavailable {
+    let unavailable = |why: String, fix: &str| HostError::ModuleUnavailable {
         why,
         fix: fix.into(),
     };
@@ -163,7 +103,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             format!("{shown} was not built for kernel {release}"),
             "rebuild it against this kernel's headers",
         ),
-        Some(Errno::OPNOTSUPP) => Failure::KernelUnsupported {
+        Some(Errno::OPNOTSUPP) => HostError::KernelUnsupported {
             what: format!("kernel {release}"),
             why: system.kernel_log("luc: ").map_or_else(
                 || "the module refused its layout".into(),
@@ -178,7 +118,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             format!("{shown} is not signed, and the kernel is locked down"),
             "sign it with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
         ),
-        Some(Errno::PERM | Errno::ACCESS) => Failure::NotPermitted {
+        Some(Errno::PERM | Errno::ACCESS) => HostError::NotPermitted {
             what: "load the kernel module luc".into(),
             fix: if capable(system, Capability::SysModule) {
                 "the kernel is locked down, or a container or security module forbids it; `luc probe` tells"
@@ -197,12 +137,15 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
 /// Whether the kernel is known to refuse the file for want of a signature.
 fn wants_signature(system: &dyn System, file: &Path, release: &str) -> bool {
     let check = preconditions::takes_module(system, release, &file.display().to_string());
-    check.state == preconditions::State::Missing
+    check.state == State::Missing
 }
 
 /// Removes the module. It lets go by itself within moments of the last file
 /// system, so a refusal is only believed after a while.
-pub fn unload(system: &dyn System) -> Result<(), Failure> {
+///
+/// # Errors
+/// More rights are needed, or somebody still uses it.
+pub fn unload(system: &dyn System) -> Result<(), HostError> {
     const ATTEMPTS: u32 = 40;
     const PAUSE: Duration = Duration::from_millis(25);
     for attempt in 1.. {
@@ -214,7 +157,7 @@ pub fn unload(system: &dyn System) -> Result<(), Failure> {
             Some(Errno::NOENT) => return Ok(()),
             Some(Errno::AGAIN | Errno::BUSY) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
             Some(Errno::AGAIN | Errno::BUSY) => {
-                return Err(Failure::Busy {
+                return Err(HostError::Busy {
                     what: "kernel module luc".into(),
                     why: "still in use".into(),
                     fix: "close what reads its tracepoints or files, then try again".into(),
@@ -224,7 +167,7 @@ pub fn unload(system: &dyn System) -> Result<(), Failure> {
                 return Err(sysfs::denied("remove the kernel module luc"));
             }
             _ => {
-                return Err(Failure::Unexpected(anyhow::anyhow!(
+                return Err(HostError::Unexpected(format!(
                     "cannot remove the kernel module luc: {}",
                     plain(&error)
                 )));

@@ -8,9 +8,9 @@ use std::path::Path;
 use luc_bpf::{Attached, Mode, Settings, Tracer, TracerError};
 use serde::Serialize;
 
-use crate::preconditions::{Check, Need, State};
+use crate::check::{Check, Need, State};
+use crate::kernel::{self, Capability};
 use crate::system::System;
-use crate::tracer;
 
 /// The answer.
 #[derive(Debug, Serialize)]
@@ -50,25 +50,29 @@ impl Watching {
             checks,
         }
     }
+}
 
-    /// The last line about it.
-    pub fn verdict(&self) -> &'static str {
-        match (self.possible, &self.unseen) {
-            (None, _) => "Whether this machine can be watched cannot be told from here.",
-            (Some(true), Some(unseen)) if !unseen.is_empty() => {
-                "This machine can be watched: syncs and commits exactly, and what is seen besides."
-            }
-            (Some(true), _) => "This machine can be watched: all that LUC can see.",
-            (Some(false), _) => {
-                "This machine cannot be watched; where LUC's module is on, that tells a part of it."
-            }
-        }
+/// Whether this process has the rights that tracing takes.
+pub fn may_trace(system: &dyn System) -> bool {
+    let has = |capability| kernel::capable(system, capability);
+    has(Capability::SysAdmin) || (has(Capability::Bpf) && has(Capability::Perfmon))
+}
+
+/// Attaches the tracer; its caller says what it has to do without.
+///
+/// # Errors
+/// The tracer's.
+pub fn attach(settings: &Settings, system: &dyn System) -> Result<Tracer, TracerError> {
+    // With --sysroot the kernel is not the one that is talked about.
+    if system.path("/sys") != Path::new("/sys") {
+        return Err(TracerError::Elsewhere);
     }
+    Tracer::attach(settings)
 }
 
 fn rights(system: &dyn System) -> Check {
     let need = Need::TraceRights;
-    if tracer::may_trace(system) {
+    if may_trace(system) {
         return Check::ok(need, "CAP_SYS_ADMIN, or CAP_BPF and CAP_PERFMON");
     }
     Check::not(

@@ -1,0 +1,127 @@
+//! The words of checks: what LUC needs of a machine, and how one meets it.
+
+use serde::Serialize;
+
+/// Something LUC needs of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Root's capabilities.
+    Privilege,
+    /// x86-64: the hooks are written for its calling convention.
+    Architecture,
+    /// Kernel options that hooks and modules rest on.
+    KernelOptions,
+    /// Function tracing is not switched off.
+    Ftrace,
+    /// The functions to hook exist and can be hooked.
+    Functions,
+    /// Nobody else owns them.
+    HooksFree,
+    /// The kernel accepts a module like ours.
+    ModuleLoading,
+    /// There is a module for this kernel.
+    Module,
+    /// Headers to build it against.
+    Headers,
+    /// Something to steer.
+    Journal,
+    /// To watch: the right to trace.
+    TraceRights,
+    /// To watch: the kernel's types.
+    Types,
+    /// To watch: programs in the kernel.
+    Bpf,
+    /// To watch: functions that can be looked at.
+    Sights,
+}
+
+impl Need {
+    /// Short name, as printed.
+    pub fn title(self) -> &'static str {
+        match self {
+            Need::Privilege => "privilege",
+            Need::Architecture => "architecture",
+            Need::KernelOptions => "kernel options",
+            Need::Ftrace => "ftrace",
+            Need::Functions | Need::Sights => "functions",
+            Need::HooksFree => "hooks",
+            Need::ModuleLoading => "module loading",
+            Need::Module => "module",
+            Need::Headers => "headers",
+            Need::Journal => "journal",
+            Need::TraceRights => "rights",
+            Need::Types => "types",
+            Need::Bpf => "BPF",
+        }
+    }
+
+    /// Why LUC needs it.
+    pub fn why(self) -> &'static str {
+        match self {
+            Need::Privilege => "only root may load modules and steer file systems",
+            Need::Architecture => "the hooks are written for x86-64",
+            Need::KernelOptions => "the hooks are ftrace direct calls from a module",
+            Need::Ftrace => "the hooks are called by ftrace",
+            Need::Functions => "these are what LUC hooks",
+            Need::HooksFree => "LUC is called at the entry of these functions",
+            Need::ModuleLoading => "LUC is a kernel module",
+            Need::Module => "it does the work",
+            Need::Headers => "the module is built against them",
+            Need::Journal => "LUC steers ext4 and ext3 journals",
+            Need::TraceRights => "tracing takes these rights",
+            Need::Types => "the tracer fits itself to them",
+            Need::Bpf => "BPF programs do the watching",
+            Need::Sights => "operations and waits are seen there",
+        }
+    }
+}
+
+/// How a need is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It is there.
+    Ok,
+    /// It is not, and LUC cannot run without it.
+    Missing,
+    /// It is not, but LUC can run without it for now.
+    Note,
+    /// It cannot be told from here.
+    Unknown,
+}
+
+/// The outcome of one check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What was looked for.
+    pub need: Need,
+    /// How it is met.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// How to get it, where it is not there.
+    pub fix: Option<String>,
+}
+
+impl Check {
+    /// What is there; `found` is the words for it.
+    pub fn ok(need: Need, found: impl Into<String>) -> Self {
+        Check {
+            need,
+            state: State::Ok,
+            found: found.into(),
+            fix: None,
+        }
+    }
+
+    /// What is not there, or not known to be; `fix` says how to get it.
+    pub fn not(need: Need, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Check {
+            need,
+            state,
+            found: found.into(),
+            fix: Some(fix.into()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a machine can refuse, and what it can lack.
+
+use std::io;
+
+use luc_control::KnobError;
+
+/// What went wrong on this machine. Its text is one line: what failed, on
+/// what, why, and what to do about it.
+///
+/// Fields have the same meaning in every variant: `what` or `path` is what it
+/// is about, `why` the cause, `fix` what to do.
+#[allow(missing_docs)] // the paragraph above, instead of twenty times the same line
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The kernel asks for more rights than the caller has.
+    #[error("cannot {what}: not permitted; {fix}")]
+    NotPermitted { what: String, fix: String },
+    /// `luc.ko` is not loaded and cannot be.
+    #[error("kernel module luc: {why}; {fix}")]
+    ModuleUnavailable { why: String, fix: String },
+    /// No such path, or nothing is mounted from that device.
+    #[error("{path}: {why}; {fix}")]
+    NotFound {
+        path: String,
+        why: String,
+        fix: String,
+    },
+    /// There is a file system, but no ext4 or ext3 journal in it.
+    #[error("{path}: {why}; LUC steers ext4 and ext3 journals only")]
+    NotJournaled { path: String, why: String },
+    /// The file system is mounted read-only.
+    #[error("{path}: mounted read-only, so its journal never commits; remount it read-write first")]
+    ReadOnly { path: String },
+    /// LUC is on already.
+    #[error("{path}: LUC is already on; change it with `luc set {path}`, or switch it off first")]
+    AlreadyOn { path: String },
+    /// LUC is not on.
+    #[error("{path}: LUC is not on for this file system; switch it on with `luc on {path}`")]
+    NotOn { path: String },
+    /// Unknown knob, not a value of it, or out of its bounds.
+    #[error("{why}; {kept}")]
+    KnobRefused { why: String, kept: &'static str },
+    /// A function or the module is in somebody's use.
+    #[error("{what}: {why}; {fix}")]
+    Busy {
+        what: String,
+        why: String,
+        fix: String,
+    },
+    /// The kernel lacks what LUC hooks, or has a layout it does not know.
+    #[error("{what}: {why}; see `luc probe`")]
+    KernelUnsupported { what: String, why: String },
+    /// A file of the module cannot be read.
+    #[error("cannot read {file}: {source}")]
+    Unreadable { file: String, source: io::Error },
+    /// A file of the module holds what no knob of this build takes.
+    #[error("{file} (is the module of another version?): {source}")]
+    OtherVersion { file: String, source: KnobError },
+    /// The kernel did not do as it said, or gave an error without a name here.
+    #[error("{0}")]
+    Unexpected(String),
+    /// A file of the machine cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,28 @@
+//! What talks to this machine.
+//!
+//! [`System`] is the machine, or a tree of files that looks like one. The other modules ask it:
+//! [`mounts`] and [`journal`] which file systems it has, [`kernel`] what runs there, [`sysfs`] and
+//! [`module`] what the kernel module of LUC does, [`process`] how processes are called, [`tracefs`]
+//! what the kernel traces, [`rotation`] whether a disk turns. [`preconditions`] and [`watching`] tell
+//! what the machine lacks.
+//!
+//! Whatever goes wrong is a [`HostError`]. No exit code and no argument of the command line is known
+//! here.
+
+pub mod check;
+mod error;
+pub mod journal;
+pub mod kernel;
+mod loading;
+pub mod module;
+pub mod mounts;
+pub mod preconditions;
+pub mod process;
+pub mod rotation;
+pub mod sysfs;
+mod system;
+pub mod tracefs;
+pub mod watching;
+
+pub use error::HostError;
+pub use system::{Device, Located, Machine, System, plain};

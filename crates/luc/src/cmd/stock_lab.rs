@@ -1,0 +1,52 @@
+//! What the verbs share that run virtual machines: where they find the sources of the module, and
+//! what a failed measurement means.
+
+use std::path::{Path, PathBuf};
+
+use luc_report::ReportError;
+
+use crate::exit::Failure;
+
+/// Where sources of the module are looked for, the first that has them.
+const SOURCES: [&str; 2] = [".", concat!("/usr/src/luc-", env!("CARGO_PKG_VERSION"))];
+
+/// A directory that holds the module's sources.
+pub(super) fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let candidates = match given {
+        Some(dir) => vec![dir],
+        None => SOURCES.map(Path::new).to_vec(),
+    };
+    let is_source = |dir: &&Path| dir.join("kmod/Kbuild").exists();
+    candidates
+        .iter()
+        .copied()
+        .find(is_source)
+        .map(Path::to_path_buf)
+        .ok_or_else(|| {
+            let looked: Vec<_> = candidates
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect();
+            Failure::Lab {
+                why: format!(
+                    "no module sources (kmod/Kbuild) in {}; name them with `--source DIR`",
+                    looked.join(" or ")
+                ),
+            }
+        })
+}
+
+/// What it means for the exit code.
+pub fn failed(error: ReportError) -> Failure {
+    let why = error.to_string();
+    match error {
+        ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
+            Failure::LabUnavailable { why }
+        }
+        ReportError::Lab { .. } | ReportError::Failed { .. } | ReportError::BadOutput { .. } => {
+            Failure::Lab { why }
+        }
+        // Its line tells the cause already.
+        _ => Failure::Unexpected(anyhow::anyhow!(why)),
+    }
+}

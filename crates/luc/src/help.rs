@@ -1,0 +1,99 @@
+//! What help texts and man pages hold beside the arguments: examples, and the tables of policies,
+//! knobs and counters.
+
+use luc_control::{Enumerator, Knob, KnobKind, counters, knobs, policies};
+
+/// First line of a verb's examples; its declaration has them as `after_help`.
+pub(crate) const EXAMPLES: &str = "Examples:";
+
+/// The examples of a verb, a command line each.
+pub fn examples(command: &clap::Command) -> Vec<String> {
+    let text = command.get_after_help().map(ToString::to_string);
+    let text = text.unwrap_or_default();
+    let lines = text.lines().skip_while(|line| *line != EXAMPLES).skip(1);
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+/// A verb that holds others takes the first example of each; and the long help has them, too, before
+/// the tables that some verbs end with.
+pub fn with_examples(command: clap::Command) -> clap::Command {
+    let mut command = command.mut_subcommands(with_examples);
+    if command.has_subcommands() {
+        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let firsts = verbs.filter_map(|verb| examples(verb).into_iter().next());
+        let lines: Vec<String> = std::iter::once(EXAMPLES.to_owned()).chain(firsts).collect();
+        command = command.after_help(lines.join("\n  "));
+    }
+    let (Some(short), Some(long)) = (command.get_after_help(), command.get_after_long_help())
+    else {
+        return command;
+    };
+    let both = format!("{short}\n\n{long}");
+    command.after_long_help(both)
+}
+
+/// Which values a knob takes: `stock|static|pid`, or `0 to 1000`.
+pub fn range(min: i64, max: i64, words: &[&str]) -> String {
+    if words.is_empty() {
+        format!("{min} to {max}")
+    } else {
+        words.join("|")
+    }
+}
+
+/// What `policy` means, wherever knobs are listed.
+pub const POLICY_HELP: &str = "batching and copyout by one name; custom if they have none";
+
+/// The knobs that choose a controller, with their words.
+pub fn controllers() -> impl Iterator<Item = (&'static Knob, &'static [Enumerator])> {
+    knobs().iter().filter_map(|knob| match knob.kind {
+        KnobKind::Enum(words) if words.iter().any(|word| !word.knobs.is_empty()) => {
+            Some((knob, words))
+        }
+        _ => None,
+    })
+}
+
+/// A controller's help, with the knobs that it reads beside those that all share.
+pub fn word_help(word: &Enumerator) -> String {
+    let knobs: Vec<_> = word.knobs.split_whitespace().collect();
+    if knobs.is_empty() {
+        return word.help.to_owned();
+    }
+    format!("{} (knobs: {})", word.help, knobs.join(", "))
+}
+
+/// The policies and knobs as text, for `--help`.
+pub fn knob_table() -> String {
+    let named = policies()
+        .iter()
+        .map(|policy| (policy.text, policy.help.to_owned()));
+    let rows = knobs().iter().map(|knob| {
+        let range = range(knob.min, knob.max, &knob.words());
+        let default = knob.format(knob.default);
+        (
+            knob.name,
+            format!("{} ({range}; default {default})", knob.help),
+        )
+    });
+    let mut lists = vec![list("Policies:", named), list("Knobs:", rows)];
+    for (knob, words) in controllers() {
+        let words = words.iter().map(|word| (word.text, word_help(word)));
+        lists.push(list(&format!("Words of {}:", knob.name), words));
+    }
+    lists.join("\n\n")
+}
+
+/// The counters as text, for `--help`.
+pub fn counter_table() -> String {
+    let rows = counters()
+        .iter()
+        .map(|counter| (counter.name, counter.help.to_owned()));
+    list("Counters:", rows)
+}
+
+fn list(title: &str, rows: impl Iterator<Item = (&'static str, String)>) -> String {
+    let head = std::iter::once(title.to_owned());
+    let rows = rows.map(|(name, help)| format!("  {name}\n          {help}"));
+    head.chain(rows).collect::<Vec<_>>().join("\n")
+}
