@@ -5,7 +5,6 @@
 //! function that the module hooks is never among them, for its entry has one
 //! owner.
 
-use crate::host::Extent;
 use luc_trace::Sight;
 use std::fmt;
 
@@ -166,81 +165,6 @@ impl fmt::Display for Means {
     }
 }
 
-/// What a host offers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offer {
-    /// The kernel's types are there (`/sys/kernel/btf/vmlinux`).
-    pub btf: bool,
-    /// kprobes can be made.
-    pub kprobes: bool,
-    /// Hooks at the entries of functions are called (`kernel.ftrace_enabled`). Without, the
-    /// kernel takes them and never calls them.
-    pub entries: bool,
-    /// Functions that types are known of.
-    pub typed: Vec<String>,
-    /// Functions that are symbols; None: the kernel does not tell, but may know them.
-    pub symbols: Option<Vec<String>>,
-    /// Where functions lie that calls are looked for in, or that are called there.
-    pub extents: Vec<(String, Extent)>,
-}
-
-impl Offer {
-    /// Where a function lies.
-    pub fn extent(&self, function: &str) -> Option<Extent> {
-        let mut named = self.extents.iter().filter(|(name, _)| name == function);
-        let found = named.next().map(|(_, extent)| *extent);
-        // Of two with one name nobody knows which.
-        found.filter(|_| named.next().is_none())
-    }
-
-    /// The name of a function here, if it can be tried by these means; `allowed` leaves
-    /// out what is not wanted.
-    ///
-    /// # Errors
-    /// Why it need not be tried, a clause.
-    pub fn function(
-        &self,
-        hook: &Hook,
-        means: Means,
-        allowed: &[Means],
-    ) -> Result<&'static str, &'static str> {
-        let known = |list: &[String]| {
-            let in_list = |name: &&&str| list.iter().any(|other| other == *name);
-            hook.functions.iter().find(in_list).copied()
-        };
-        if !allowed.contains(&means) {
-            return Err(match means {
-                Means::Fentry => "fentry was not asked for",
-                Means::Kprobe => "kprobes were not asked for",
-            });
-        }
-        if means == Means::Kprobe && !self.kprobes {
-            return Err("there are no kprobes");
-        }
-        if !self.entries {
-            return Err("kernel.ftrace_enabled is 0");
-        }
-        match (means, &self.symbols) {
-            (Means::Fentry, _) if !self.btf => Err("the kernel tells nothing of its types"),
-            (Means::Fentry, _) => known(&self.typed).ok_or("its types are not known"),
-            // The kernel resolves the usual name itself, or says that it cannot.
-            (Means::Kprobe, None) => Ok(hook.functions[0]),
-            (Means::Kprobe, Some(symbols)) => {
-                known(symbols).ok_or("the kernel has no such function")
-            }
-        }
-    }
-
-    /// The means to try for a function with its name here, best first.
-    pub fn means(&self, hook: &Hook, allowed: &[Means]) -> Vec<(Means, &'static str)> {
-        let named = |means| Some((means, self.function(hook, means, allowed).ok()?));
-        [Means::Fentry, Means::Kprobe]
-            .into_iter()
-            .filter_map(named)
-            .collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,44 +179,6 @@ mod tests {
             assert!(!OF_THE_MODULE.contains(&quoted), "{function}");
         }
         assert!(OF_THE_MODULE.contains("\"out_of_line_wait_on_bit\""));
-    }
-
-    #[test]
-    fn fentry_first_then_kprobes_then_nothing() {
-        let hook = &HOOKS[0];
-        let [usual, other] = hook.functions else {
-            panic!("{hook:?}");
-        };
-        let both = [Means::Fentry, Means::Kprobe];
-        let mut offer = Offer {
-            btf: true,
-            kprobes: true,
-            entries: true,
-            typed: vec![(*usual).to_owned()],
-            symbols: Some(vec![(*other).to_owned(), (*usual).to_owned()]),
-            extents: Vec::new(),
-        };
-        let (fentry, kprobe) = ((Means::Fentry, *usual), (Means::Kprobe, *usual));
-        assert_eq!(offer.means(hook, &both), [fentry, kprobe]);
-        assert_eq!(offer.means(hook, &[Means::Kprobe]), [kprobe]);
-        offer.typed.clear();
-        assert_eq!(offer.means(hook, &both), [kprobe]);
-        // As newer kernels call it.
-        offer.symbols = Some(vec![(*other).to_owned()]);
-        assert_eq!(offer.means(hook, &both), [(Means::Kprobe, *other)]);
-        offer.kprobes = false;
-        assert_eq!(offer.means(hook, &both), []);
-        offer.typed.push((*usual).to_owned());
-        offer.btf = false;
-        assert_eq!(offer.means(hook, &both), []);
-        // Without a list of symbols the kernel is asked by the usual name.
-        offer.kprobes = true;
-        offer.symbols = None;
-        assert_eq!(offer.means(hook, &both), [kprobe]);
-        // Taken, and never called.
-        offer.btf = true;
-        offer.entries = false;
-        assert_eq!(offer.means(hook, &both), []);
     }
 
     #[test]

@@ -6,11 +6,12 @@
 //! function: one load more for each on a host that refuses fentry, some ten in all.
 
 use crate::error::TracerError;
-use crate::hooks::{Hook, Means, Offer, TRACEPOINTS};
+use crate::hooks::{Hook, Means, TRACEPOINTS};
+use crate::host::Offer;
 use crate::ring;
 use crate::said;
+use crate::settings::{Mode, SLOTS, Settings};
 use crate::sites::SITES;
-use crate::tracer::{Mode, SLOTS, Settings};
 use libbpf_rs::{Object, ObjectBuilder, OpenMapMut, OpenObject};
 
 /// The compiled programs.

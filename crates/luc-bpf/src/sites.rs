@@ -6,7 +6,15 @@
 //! is looked for in the text of the functions that may hold it.
 
 use crate::hooks::Wait;
-use crate::host::Extent;
+
+/// Where a function lies in the kernel's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its begin.
+    pub address: u64,
+    /// Bytes up to the next one.
+    pub bytes: u64,
+}
 
 /// A kind of waits and the calls that it is seen at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The kernel's text: reading it, and kprobes somewhere in it.
 
-use crate::host::Extent;
-use crate::sites::Place;
+use crate::sites::{Extent, Place};
 use libbpf_rs::{AsRawLibbpf as _, Link, MapCore, MapFlags, ProgramInput, ProgramMut};
 use std::ffi::CString;
 use std::ptr::NonNull;
