@@ -1,7 +1,6 @@
-//! The C side, declared. Nothing here is public.
+//! The C side, declared. Nothing here is public. `layout.rs` and `pid.rs` declare their own.
 
 use crate::layout::{Input, Output, Params, State};
-use crate::pid::{Gains, PidState, PidTerms};
 use std::ffi::{c_char, c_int, c_uint};
 
 #[repr(C)]
@@ -63,8 +62,6 @@ unsafe extern "C" {
         state: *const State,
         input: *const Input,
     ) -> c_int;
-    pub(crate) fn luc_state_init(state: *mut State);
-    pub(crate) fn luc_params_init(params: *mut Params);
     pub(crate) fn luc_control_step(
         step: c_uint,
         params: *const Params,
@@ -72,13 +69,6 @@ unsafe extern "C" {
         input: *const Input,
         out: *mut Output,
     );
-    pub(crate) fn luc_pid_step(
-        gains: *const Gains,
-        state: *mut PidState,
-        e_milli: i64,
-        dt_milli: i64,
-        saturated: c_int,
-    ) -> PidTerms;
     pub(crate) fn luc_returns_arrive(returns: *mut u64, task: u32, tid: u32) -> c_int;
     pub(crate) fn luc_returns_enter(returns: *mut u64, task: u32, tid: u32);
     pub(crate) fn luc_returns_repeats(returns: *const u64, task: u32, tid: u32) -> c_int;

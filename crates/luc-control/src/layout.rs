@@ -3,7 +3,6 @@
 //! The fields are generated from the X-macro rows; a row added there appears
 //! here with its help text as documentation.
 
-use crate::ffi;
 use std::fmt;
 
 /// One field of a record: its name in trace lines and what it means.
@@ -107,12 +106,18 @@ macro_rules! enumeration {
 
 include!(concat!(env!("OUT_DIR"), "/layout.rs"));
 
+// SAFETY: the declarations repeat those of `control/*.h`.
+unsafe extern "C" {
+    fn luc_state_init(state: *mut State);
+    fn luc_params_init(params: *mut Params);
+}
+
 /// The defaults of the knob table.
 impl Default for Params {
     fn default() -> Self {
         let mut params = Self::from_values([0; Self::LEN]);
         // SAFETY: Params has the size and layout of struct luc_params.
-        unsafe { ffi::luc_params_init(&raw mut params) };
+        unsafe { luc_params_init(&raw mut params) };
         params
     }
 }
@@ -122,7 +127,7 @@ impl Default for State {
     fn default() -> Self {
         let mut state = Self::from_values([0; Self::LEN]);
         // SAFETY: State has the size and layout of struct luc_state.
-        unsafe { ffi::luc_state_init(&raw mut state) };
+        unsafe { luc_state_init(&raw mut state) };
         state
     }
 }
@@ -275,6 +280,7 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ffi;
     use std::collections::HashSet;
     use std::mem::size_of;
 

@@ -1,6 +1,6 @@
 //! The PID law on its own, as `control/luc_pid.h` documents it.
 
-use crate::ffi;
+use std::ffi::c_int;
 
 /// Gains in thousandths.
 #[repr(C)]
@@ -52,6 +52,17 @@ pub enum Saturated {
     High,
 }
 
+// SAFETY: the declaration repeats that of `control/luc_pid.h`.
+unsafe extern "C" {
+    fn luc_pid_step(
+        gains: *const Gains,
+        state: *mut PidState,
+        e_milli: i64,
+        dt_milli: i64,
+        saturated: c_int,
+    ) -> PidTerms;
+}
+
 /// One step of the PID law. `e_milli`: error in thousandths of an event.
 /// `dt_milli`: length of the step in average steps, thousandths; 1000 is a
 /// regular step. Any value is accepted.
@@ -69,5 +80,5 @@ pub fn pid_step(
     };
     // SAFETY: layouts are pinned by static assertions in shim/tables.c, and
     // the callee keeps neither pointer.
-    unsafe { ffi::luc_pid_step(gains, state, e_milli, dt_milli, saturated) }
+    unsafe { luc_pid_step(gains, state, e_milli, dt_milli, saturated) }
 }
