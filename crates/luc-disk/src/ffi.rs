@@ -1,6 +1,6 @@
 //! The C side, declared. Nothing here is public.
 
-use crate::model::Request;
+use crate::request::Request;
 use std::ffi::c_char;
 
 #[repr(C)]

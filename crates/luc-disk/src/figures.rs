@@ -1,8 +1,9 @@
 //! What a disk does under the loads that data sheets quote.
 
 use crate::knobs::Params;
-use crate::model::{Model, Request};
+use crate::model::Model;
 use crate::queue::{Queue, run};
+use crate::request::Request;
 
 const GIB: u64 = 1 << 30;
 const BLOCK: u32 = 4096;

@@ -13,13 +13,15 @@ mod knobs;
 mod model;
 mod preset;
 mod queue;
+mod request;
 mod spec;
 
 pub use figures::Figures;
 pub use knobs::{Knob, KnobError, Params, knob, knobs};
-pub use model::{Model, Op, Request};
+pub use model::Model;
 pub use preset::{Preset, PresetKnob, UnknownPreset, preset, presets};
 pub use queue::{Completion, Queue, Ran, run};
+pub use request::{Op, Request};
 pub use spec::{Spec, SpecError};
 
 /// The driver's sources, by path relative to the repository: what lies in

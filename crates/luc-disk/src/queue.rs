@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Model, Request};
+use crate::model::Model;
+use crate::request::Request;
 
 /// A request that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,72 @@
+//! What a disk is asked for.
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Op {
+    /// Data from the disk.
+    Read,
+    /// Data to the disk.
+    Write,
+    /// The volatile cache to the medium.
+    Flush,
+}
+
+/// A request, `struct lucdisk_request` in the same layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Request {
+    /// First 512-byte sector.
+    pub sector: u64,
+    /// Length; 0 for a flush.
+    pub bytes: u32,
+    op: u32,
+    fua: u32,
+    /// When it arrived.
+    pub arrived_ns: u64,
+}
+
+impl Request {
+    /// A request that arrives at time 0; a queue sets the time.
+    pub fn new(op: Op, sector: u64, bytes: u32) -> Self {
+        Self {
+            sector,
+            bytes,
+            op: op as u32,
+            fua: 0,
+            arrived_ns: 0,
+        }
+    }
+
+    /// A read.
+    pub fn read(sector: u64, bytes: u32) -> Self {
+        Self::new(Op::Read, sector, bytes)
+    }
+
+    /// A write.
+    pub fn write(sector: u64, bytes: u32) -> Self {
+        Self::new(Op::Write, sector, bytes)
+    }
+
+    /// A write that is durable when it is done.
+    pub fn write_fua(sector: u64, bytes: u32) -> Self {
+        Self {
+            fua: 1,
+            ..Self::write(sector, bytes)
+        }
+    }
+
+    /// A flush.
+    pub fn flush() -> Self {
+        Self::new(Op::Flush, 0, 0)
+    }
+
+    /// What it asks for.
+    pub fn op(&self) -> Op {
+        match self.op {
+            0 => Op::Read,
+            1 => Op::Write,
+            _ => Op::Flush,
+        }
+    }
+}
