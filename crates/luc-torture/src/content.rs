@@ -2,8 +2,19 @@
 
 use crate::file_history::{FileHistory, SectorHistory, State};
 use crate::record::{Label, SECTOR_BYTES};
-use crate::verify::DataMode;
 use crate::violation::{Kind, Violation};
+use serde::Serialize;
+
+/// How the file system was mounted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataMode {
+    /// `data=ordered` or `data=journal`: a block is on the disk before a file shows it.
+    #[default]
+    Ordered,
+    /// `data=writeback`: blocks that no sync promised may hold anything.
+    Writeback,
+}
 
 /// A file that was found.
 #[derive(Clone, Debug)]

@@ -77,9 +77,10 @@ pub mod tree;
 mod verify;
 mod violation;
 
+pub use content::DataMode;
 pub use cuts::{CutError, Cuts, Loss, Summary};
 pub use history::{History, SECTORS_MAX, THREADS_MAX};
 pub use run::{Done, Length, WORK_THREADS_MAX, Work, WorkError, work, work_rank};
 pub use tree::DirTree;
-pub use verify::{DataMode, Report, verify};
+pub use verify::{Report, verify};
 pub use violation::{Kind, Violation};

@@ -7,22 +7,11 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::content::{Found, Judge, READ_MAX};
+use crate::content::{DataMode, Found, Judge, READ_MAX};
 use crate::history::{History, Value};
 use crate::moments::{Span, moments};
 use crate::tree::{Entry, Tree, Type};
 use crate::violation::{Kind, Violation};
-
-/// How the file system was mounted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DataMode {
-    /// `data=ordered` or `data=journal`: a block is on the disk before a file shows it.
-    #[default]
-    Ordered,
-    /// `data=writeback`: blocks that no sync promised may hold anything.
-    Writeback,
-}
 
 /// What the judge found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
