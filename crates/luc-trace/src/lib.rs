@@ -13,6 +13,7 @@
 //! types, and runs no controller.
 
 mod entry;
+mod error;
 mod event;
 pub mod export;
 mod header;
@@ -25,10 +26,11 @@ mod trace;
 mod writer;
 
 pub use entry::Entry;
+pub use error::TraceError;
 pub use event::{Event, Record};
 pub use header::{Header, VERSION};
 pub use parse::parse_line;
-pub use reader::{LINE_BYTES_MAX, Losses, Reader, TraceError};
+pub use reader::{LINE_BYTES_MAX, Losses, Reader};
 pub use sight::{Sight, Unseen};
 pub use span::{CREATED, DIRECTORY, SPAN_BYTES, Span, SpanKind, decode, encode};
 pub use trace::{Process, Task, Trace, printable};

@@ -1,7 +1,7 @@
 //! One line of ftrace's text.
 
+use crate::error::TraceError;
 use crate::event::{Event, Record};
-use crate::reader::TraceError;
 use luc_control::{Decision, Reason};
 use std::str::FromStr;
 

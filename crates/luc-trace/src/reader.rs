@@ -1,58 +1,17 @@
 //! Reading a recording line by line.
 
 use crate::entry::Entry;
+use crate::error::TraceError;
 use crate::event::Event;
-use crate::header::{Header, VERSION, unescape};
+use crate::header::{Header, unescape};
 use crate::island;
 use crate::parse::parse_line;
 use crate::span::{SPAN_BYTES, Span};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
-use thiserror::Error;
 
 /// Longest line that is read; a decision takes about 1500 bytes.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
-
-/// Why a recording cannot be read on.
-#[derive(Debug, Error)]
-pub enum TraceError {
-    /// The source failed.
-    #[error("reading line {line} of the recording: {source}")]
-    Io {
-        /// Number of the line, from 1.
-        line: u64,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A line was not understood.
-    #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        /// Number of the line, from 1.
-        line: u64,
-        /// Byte within it, from 1.
-        column: usize,
-        /// What is wrong there.
-        what: String,
-    },
-    /// A block of spans is cut off or was changed.
-    #[error("line {line}, a block of {spans} spans: {what}; what stands before it can be used")]
-    Damaged {
-        /// Number of the line that announces the block, from 1.
-        line: u64,
-        /// Spans that it announces.
-        spans: usize,
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// The recording is of a version that this crate does not know.
-    #[error(
-        "the recording has format '{found}', this luc reads formats 1 to {VERSION}; use the luc that recorded it"
-    )]
-    Version {
-        /// Version of the recording.
-        found: String,
-    },
-}
 
 /// Records of tracepoints that the kernel dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! A whole recording in memory.
 
 use crate::entry::Entry;
+use crate::error::TraceError;
 use crate::event::Record;
 use crate::header::Header;
-use crate::reader::{Losses, Reader, TraceError};
+use crate::reader::{Losses, Reader};
 use crate::sight::{Sight, Unseen};
 use crate::span::{Span, SpanKind};
 use luc_control::Dev;
