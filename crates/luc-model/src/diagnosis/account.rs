@@ -7,7 +7,7 @@
 //! disk's cache; the latter is booked with commits, for it is the same wait
 //! for the same disk. A write is its waits and the rest.
 
-use crate::observed::{Observed, ObservedSync, Service, end_of, is_sync};
+use crate::observed::{Observed, ObservedSync, Service, Table, end_of, is_sync};
 use crate::stats::share;
 use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
@@ -226,6 +226,23 @@ impl Covered {
     fn total(&self) -> u64 {
         self.until(u64::MAX)
     }
+}
+
+/// Syncs per second of the time that was watched.
+pub(super) fn syncs_per_s(account: &Account, table: &Table) -> f64 {
+    share(table.sync.count as f64 * 1e9, account.duration_ns)
+}
+
+/// What commits cost writers. A locked transaction is waited for at every
+/// commit; but where the journal is full, it is locked until there is space, and
+/// the wait is booked there.
+pub(super) fn blocked_ns(account: &Account, journal_small: bool) -> f64 {
+    let locked_ns = if journal_small {
+        0.0
+    } else {
+        account.locked_ns
+    };
+    account.buffer_ns + locked_ns
 }
 
 #[cfg(test)]

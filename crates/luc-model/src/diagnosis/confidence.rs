@@ -1,8 +1,8 @@
 //! How far to believe a diagnosis, with the reasons in words.
 
+use super::evidence::{Verdict, VerdictKind};
 use super::facts::{Facts, Luc};
 use super::slices::Slices;
-use super::verdicts::{Verdict, VerdictKind};
 use super::{unseen, words};
 use crate::observed::{Observed, ObservedCommit};
 use crate::stats::share;
@@ -91,7 +91,7 @@ impl Confidence {
             confidence.lower(Level::Medium, why);
         }
         if trace.spans_lost > 0 {
-            confidence.lower_by(lost_share(trace), lost(trace));
+            confidence.lower_by(unseen::lost_share(trace), unseen::lost(trace));
         }
         if let Some(damage) = &trace.damage {
             let why = format!("It was read up to its damage only: {damage}.");
@@ -99,7 +99,7 @@ impl Confidence {
         }
         let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
         if unserved_share > LOST_SHARE && facts.fast_commit != Some(true) {
-            confidence.lower_by(unserved_share, unserved(unserved_share));
+            confidence.lower_by(unserved_share, unseen::unserved(unserved_share));
         }
         let missing = commits_missing(observed);
         let missing_share = share(missing, missing + observed.commits.len() as f64);
@@ -127,7 +127,7 @@ impl Confidence {
         if unseen.is_empty() {
             return;
         }
-        let undermined = verdicts.iter().any(|it| unseen::undermines(unseen, it));
+        let undermined = verdicts.iter().any(|it| undermines(unseen, it));
         let matters = |sight: &Sight| !matches!(sight, Sight::Opens | Sight::Closes);
         let level = match (undermined, unseen.iter().any(matters)) {
             (true, _) => Level::Low,
@@ -155,21 +155,14 @@ impl Confidence {
     }
 }
 
-fn lost_share(trace: &Trace) -> f64 {
-    let lost = trace.spans_lost as f64;
-    share(lost, trace.spans.len() as f64 + lost)
-}
-
-/// That events were lost: the sentence is the same wherever it matters.
-pub(super) fn lost(trace: &Trace) -> String {
-    let shown = words::share(lost_share(trace));
-    format!("{shown} of the events were lost while it was recorded.")
-}
-
-/// That syncs are without their commits.
-pub(super) fn unserved(share: f64) -> String {
-    let shown = words::share(share);
-    format!("The commit of {shown} of the syncs is not in the trace.")
+/// Whether a verdict might be another if all could be seen.
+fn undermines(unseen: &Unseen, verdict: &Verdict) -> bool {
+    match verdict.kind {
+        VerdictKind::SyncDelays => unseen.contains(&Sight::Flushes),
+        VerdictKind::WriteDelays | VerdictKind::JournalTooSmall => unseen.contains(&Sight::Writes),
+        VerdictKind::NoPressure | VerdictKind::Unclear => unseen::any_wait(unseen),
+        VerdictKind::DataFlush | VerdictKind::Device => false,
+    }
 }
 
 /// Commits follow each other by number, so a gap is one that was not seen. A

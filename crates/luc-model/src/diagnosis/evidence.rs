@@ -1,13 +1,61 @@
-//! The sentences of the verdicts, with the numbers in them.
+//! A verdict, and the sentences that it stands on, with the numbers in them.
 
-use super::account::Account;
+use super::account::{Account, blocked_ns, syncs_per_s};
 use super::facts::Facts;
 use super::gain::Gains;
 use super::slices::{Estimate, Slice, Slices};
-use super::verdicts::{Evidence, Verdict, VerdictKind, blocked_ns, syncs_per_s};
 use super::{unseen, words};
 use crate::observed::Table;
 use luc_trace::{Sight, Unseen};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// Syncs wait while commits of others run.
+    SyncDelays,
+    /// Writes wait for metadata that commits are writing.
+    WriteDelays,
+    /// Syncs spend most of their time writing data.
+    DataFlush,
+    /// Syncs wait for their own commit, and that for the disk.
+    Device,
+    /// Operations wait for space in the journal.
+    JournalTooSmall,
+    /// Nobody waits enough to notice.
+    NoPressure,
+    /// There are waits, but no cause stands out.
+    Unclear,
+}
+
+impl VerdictKind {
+    /// Whether it names something that costs time.
+    pub fn costs(self) -> bool {
+        !matches!(self, Self::NoPressure | Self::Unclear)
+    }
+}
+
+/// A sentence and the numbers in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The sentence.
+    pub text: String,
+    /// The numbers by names that end in their units.
+    pub numbers: BTreeMap<&'static str, Estimate>,
+}
+
+/// A cause, and how it is known.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Which.
+    pub kind: VerdictKind,
+    /// Its share of the time of syncs, writes and waits for the journal.
+    pub cost_share: Estimate,
+    /// How it is known.
+    pub evidence: Vec<Evidence>,
+}
 
 /// Makes verdicts out of what the slices say.
 pub(super) struct Judge<'a> {

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Luc};
 use super::slices::{Estimate, Slice, Slices};
-use super::{confidence, unseen, words};
+use super::{unseen, words};
 use crate::stats::share;
 use crate::whatif::Rule;
 use luc_trace::Trace;
@@ -135,12 +135,12 @@ fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Ve
     }
     let lost_share = share(trace.spans_lost as f64, trace.spans.len() as f64);
     if lost_share > LOST_SHARE_MAX {
-        doubts.push(confidence::lost(trace));
+        doubts.push(unseen::lost(trace));
     }
     let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
     // Those of fast commits pass unchanged in fact, too.
     if unserved_share > UNSERVED_SHARE_MAX && facts.fast_commit != Some(true) {
-        doubts.push(confidence::unserved(unserved_share));
+        doubts.push(unseen::unserved(unserved_share));
     }
     doubts.extend(unseen::doubts(&trace.unseen));
     doubts

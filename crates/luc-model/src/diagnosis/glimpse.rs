@@ -9,9 +9,10 @@
 //! both agree. How long a sync writes its data, waits for space in the journal,
 //! and whose it is, nothing here says.
 
+use super::evidence::{Evidence, VerdictKind};
 use super::facts::{Facts, Luc};
 use super::slices::Estimate;
-use super::verdicts::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
+use super::verdicts::{LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S};
 use super::{advice, luc_in, words};
 use crate::stats::share;
 use luc_control::{Dev, Step};

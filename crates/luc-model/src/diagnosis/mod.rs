@@ -33,6 +33,7 @@ mod words;
 pub use account::Account;
 pub use advice::Help;
 pub use confidence::{Confidence, Level};
+pub use evidence::{Evidence, Verdict, VerdictKind};
 pub use facts::{Facts, Luc};
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
@@ -40,7 +41,6 @@ pub use processes::{Cause, Processes, Sufferer};
 pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
-pub use verdicts::{Evidence, Verdict, VerdictKind};
 
 use crate::observed::{Observed, Table};
 use luc_control::Dev;

@@ -1,10 +1,11 @@
-//! What is not known where something could not be seen: which of the numbers say nothing, which
-//! are bounds, and what doubt that casts on a verdict.
+//! What is not known where something could not be seen, or was lost: which of the numbers say
+//! nothing, which are bounds, and what doubt that casts on the replay.
 
 use super::account::Account;
-use super::verdicts::{Verdict, VerdictKind};
+use super::words;
 use crate::observed::Table;
-use luc_trace::{Sight, Unseen};
+use crate::stats::share;
+use luc_trace::{Sight, Trace, Unseen};
 use serde::Serializer;
 
 /// Fields of [`Table`] that need a sight.
@@ -104,16 +105,6 @@ pub(super) fn operations(unseen: &Unseen) -> &'static str {
     }
 }
 
-/// Whether a verdict might be another if all could be seen.
-pub(super) fn undermines(unseen: &Unseen, verdict: &Verdict) -> bool {
-    match verdict.kind {
-        VerdictKind::SyncDelays => unseen.contains(&Sight::Flushes),
-        VerdictKind::WriteDelays | VerdictKind::JournalTooSmall => unseen.contains(&Sight::Writes),
-        VerdictKind::NoPressure | VerdictKind::Unclear => any_wait(unseen),
-        VerdictKind::DataFlush | VerdictKind::Device => false,
-    }
-}
-
 /// Why the replay cannot be believed, a sentence each.
 pub fn doubts(unseen: &Unseen) -> Vec<String> {
     let mut doubts = Vec::new();
@@ -124,6 +115,24 @@ pub fn doubts(unseen: &Unseen) -> Vec<String> {
         doubts.push("What writers wait for is not known.".to_owned());
     }
     doubts
+}
+
+/// Share of the events that were lost.
+pub(super) fn lost_share(trace: &Trace) -> f64 {
+    let lost = trace.spans_lost as f64;
+    share(lost, trace.spans.len() as f64 + lost)
+}
+
+/// That events were lost: the sentence is the same wherever it matters.
+pub(super) fn lost(trace: &Trace) -> String {
+    let shown = words::share(lost_share(trace));
+    format!("{shown} of the events were lost while it was recorded.")
+}
+
+/// That syncs are without their commits.
+pub(super) fn unserved(share: f64) -> String {
+    let shown = words::share(share);
+    format!("The commit of {shown} of the syncs is not in the trace.")
 }
 
 /// As words, for programs.

@@ -1,15 +1,13 @@
 //! The verdicts: which of the causes take enough time to be named.
 
-use super::account::Account;
-use super::evidence::Judge;
+use super::account::{Account, blocked_ns, syncs_per_s};
+use super::evidence::{Judge, Verdict};
 use super::facts::Facts;
 use super::gain::Gains;
-use super::slices::{Estimate, Slices};
+use super::slices::Slices;
 use crate::observed::Table;
 use crate::stats::share;
 use luc_trace::Unseen;
-use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// If somebody is in a sync or waits for the journal for less than this share
 /// of the time, nobody can become faster by more than 1 / (1 - 0.05) = 1.053,
@@ -35,53 +33,6 @@ const BOUND_SHARE_MIN: f64 = 0.50;
 const OWN_ONLY_SHARE_MIN: f64 = 0.80;
 /// Where nothing reaches its threshold, half of what would make "most" is named.
 const LARGEST_SHARE_MIN: f64 = 0.25;
-
-/// What it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerdictKind {
-    /// Syncs wait while commits of others run.
-    SyncDelays,
-    /// Writes wait for metadata that commits are writing.
-    WriteDelays,
-    /// Syncs spend most of their time writing data.
-    DataFlush,
-    /// Syncs wait for their own commit, and that for the disk.
-    Device,
-    /// Operations wait for space in the journal.
-    JournalTooSmall,
-    /// Nobody waits enough to notice.
-    NoPressure,
-    /// There are waits, but no cause stands out.
-    Unclear,
-}
-
-impl VerdictKind {
-    /// Whether it names something that costs time.
-    pub fn costs(self) -> bool {
-        !matches!(self, Self::NoPressure | Self::Unclear)
-    }
-}
-
-/// A sentence and the numbers in it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Evidence {
-    /// The sentence.
-    pub text: String,
-    /// The numbers by names that end in their units.
-    pub numbers: BTreeMap<&'static str, Estimate>,
-}
-
-/// A cause, and how it is known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// Which.
-    pub kind: VerdictKind,
-    /// Its share of the time of syncs, writes and waits for the journal.
-    pub cost_share: Estimate,
-    /// How it is known.
-    pub evidence: Vec<Evidence>,
-}
 
 /// The verdicts that hold, the most costly first; at least one.
 pub(super) fn verdicts(
@@ -144,20 +95,4 @@ fn no_pressure(account: &Account, table: &Table) -> bool {
     let cheap =
         table.sync.mean_ns < CHEAP_SYNC_NS && account.busiest_thread_share < CHEAP_THREAD_SHARE_MAX;
     account.busy_share < BUSY_SHARE_MIN || (few_waits && (rare || cheap))
-}
-
-pub(super) fn syncs_per_s(account: &Account, table: &Table) -> f64 {
-    share(table.sync.count as f64 * 1e9, account.duration_ns)
-}
-
-/// What commits cost writers. A locked transaction is waited for at every
-/// commit; but where the journal is full, it is locked until there is space, and
-/// the wait is booked there.
-pub(super) fn blocked_ns(account: &Account, journal_small: bool) -> f64 {
-    let locked_ns = if journal_small {
-        0.0
-    } else {
-        account.locked_ns
-    };
-    account.buffer_ns + locked_ns
 }
