@@ -13,6 +13,7 @@ pub mod args;
 pub mod demo;
 pub mod document;
 pub mod error;
+pub mod host;
 pub mod html;
 pub mod lab;
 pub mod load;

@@ -302,14 +302,16 @@ impl Load {
         )
     }
 
-    pub(crate) fn can_leave_fsync_out(&self) -> bool {
-        matches!(
+    /// Whether it can be measured in a mode: only some workloads can leave their fsyncs out.
+    pub fn suits(&self, mode: Mode) -> bool {
+        let can_leave_fsync_out = matches!(
             self,
             Self::Varmail { .. }
                 | Self::Oltp { .. }
                 | Self::SharedFiles { .. }
                 | Self::Metarates { .. }
-        )
+        );
+        mode != Mode::Nofsync || can_leave_fsync_out
     }
 
     /// Whether both ask for the same, however long each was measured: kept results stay readable

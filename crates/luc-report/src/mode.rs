@@ -1,6 +1,5 @@
 //! How far LUC, or something instead of it, is involved in a cell.
 
-use crate::load::Load;
 use serde::{Deserialize, Serialize};
 
 /// How far LUC is involved.
@@ -106,10 +105,5 @@ impl Mode {
         } else {
             ""
         }
-    }
-
-    /// Whether a workload can be measured in this mode: only some can leave their fsyncs out.
-    pub fn suits(self, load: &Load) -> bool {
-        self != Self::Nofsync || load.can_leave_fsync_out()
     }
 }

@@ -4,8 +4,8 @@
 //! and no number of threads given; each figure compares LUC with stock in the same boot.
 
 use crate::document::{Cell, Tone};
+use crate::host::Host;
 use crate::lab::every_kernel;
-use crate::matrix::Host;
 
 /// How many figures were reached and missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

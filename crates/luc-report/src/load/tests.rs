@@ -103,6 +103,6 @@ fn policies_change_the_disk_or_the_workload_but_never_both() {
         assert_eq!(special, expected, "{spec}");
         assert!(!special || !mode.attached());
     }
-    assert!(!Mode::Nofsync.suits(&cell(Mode::Nofsync).load));
-    assert!(Mode::Nojc.suits(&cell(Mode::Nojc).load));
+    assert!(!cell(Mode::Nofsync).load.suits(Mode::Nofsync));
+    assert!(cell(Mode::Nojc).load.suits(Mode::Nojc));
 }

@@ -3,6 +3,7 @@
 use crate::args::{MatrixArgs, Part};
 use crate::demo::{SPEEDS, burst, write_burst};
 use crate::document::{Cell, Chart, Document, Line, Section, Table, number};
+use crate::host::Host;
 use crate::load::{Job, Load, Measurement, Mode, Purpose};
 use crate::record::{Filter, Record, Records, Spread};
 use crate::targets::{CREATE_FSYNC, P99, THREADS, Tally, Target};
@@ -158,7 +159,7 @@ fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Mea
     let mut cells = Vec::new();
     for load in loads {
         for repeat in 1..=repeats {
-            let modes = modes.iter().filter(|mode| mode.suits(load));
+            let modes = modes.iter().filter(|mode| load.suits(**mode));
             cells.extend(modes.map(|&mode| Measurement {
                 purpose: Purpose::Figures,
                 disk: disk.to_owned(),
@@ -288,44 +289,6 @@ fn hosts(records: &Records) -> Vec<Host<'_>> {
         }
     }
     hosts
-}
-
-/// A kernel on so many virtual processors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host<'a> {
-    /// By its name in the list of kernels.
-    pub kernel: &'a str,
-    /// Virtual processors.
-    pub vcpus: u32,
-}
-
-impl Host<'_> {
-    fn job(self, cpu_mips: u32, cells: Vec<Measurement>) -> Job {
-        Job {
-            kernel: self.kernel.to_owned(),
-            cpu_mips,
-            vcpus: self.vcpus,
-            virtual_time: true,
-            cells,
-        }
-    }
-
-    /// The kernel, and what is not as usual.
-    fn at_speed(self, cpu_mips: u32) -> String {
-        let speed = match cpu_mips {
-            1000 => String::new(),
-            mips => format!(", {mips} MIPS"),
-        };
-        format!("kernel {}{speed}", self.cell().text)
-    }
-
-    /// The first column of its rows.
-    fn cell(self) -> Cell {
-        match self.vcpus {
-            1 => Cell::new(self.kernel),
-            vcpus => Cell::new(format!("{}, {vcpus} CPUs", self.kernel)),
-        }
-    }
 }
 
 /// One load on one disk, at one speed, on one host.
