@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::archive::{Archive, Package};
 use crate::cache::{Cache, remove_tree, write_atomic};
 use crate::error::{LabError, Result};
-use crate::fetch::{Archive, KernelTree, Package, capture};
-use crate::kernels::KernelSpec;
+use crate::kernels::{KernelSpec, KernelTree};
 use crate::log;
-use crate::module::in_path;
 use crate::progress::Progress;
+use crate::tools::{capture, in_path};
 
 /// A patch of upstream/: its name and its text.
 macro_rules! patch {
@@ -110,7 +110,7 @@ pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> R
     }
     let archive = Archive::open(cache, &spec.suites)?;
     archive.update()?;
-    let package = archive.source(wanted.source, spec.verified.as_deref())?;
+    let package = archive.package(wanted.source, spec.verified.as_deref())?;
     let log = cache.path(&format!("kernels/{}.build.log", spec.name));
     let mut release = String::new();
     let root = cache.entry(&wanted.key(&package.version), |root| {

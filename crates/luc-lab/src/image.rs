@@ -10,8 +10,8 @@ use std::process::Command;
 
 use crate::cpio::{MODE_DIR, MODE_FILE, MODE_LINK, Writer};
 use crate::error::{LabError, Result};
-use crate::fetch::capture;
 use crate::plan::PLAN_PATH;
+use crate::tools::capture;
 
 /// Programs taken from this machine with the libraries they need.
 const HOST_TOOLS: [&str; 6] = [

@@ -1,6 +1,6 @@
-//! The list of kernels the lab can boot (`kernels.toml`).
+//! The list of kernels the lab can boot (`kernels.toml`), and one of them in the cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,19 @@ pub struct KernelSpec {
     /// Anything a person should know.
     #[serde(default)]
     pub note: String,
+}
+
+/// A kernel unpacked in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelTree {
+    /// Kernel release as `uname -r` prints it.
+    pub release: String,
+    /// Debian version.
+    pub version: String,
+    /// Root of the unpacked image packages (boot/, lib/modules/).
+    pub image_root: PathBuf,
+    /// Root of the unpacked headers packages (usr/src/).
+    pub headers_root: PathBuf,
 }
 
 /// Where the guest's own tools come from.

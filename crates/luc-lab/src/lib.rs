@@ -1,6 +1,6 @@
 //! Stock Debian kernels in QEMU on virtual time.
 //!
-//! The lab fetches kernels as packages ([`kernels`], [`mirror`], [`fetch`]),
+//! The lab fetches kernels as packages ([`kernels`], [`mirror`], [`obtain`]),
 //! builds a module against their headers ([`module`]), makes a guest image
 //! that holds the caller's own binary ([`image`]), boots it under QEMU's
 //! instruction counter ([`qemu`]) and brings back outputs, files and the
@@ -8,13 +8,14 @@
 //!
 //! The lab knows nothing of what it runs: steps are opaque commands.
 
+mod archive;
 pub mod cache;
 pub mod channel;
 pub mod cpio;
 pub mod debug_kernel;
 pub mod disk;
 pub mod error;
-pub mod fetch;
+mod fetch;
 pub mod guest;
 pub mod image;
 pub mod kernels;
@@ -23,10 +24,12 @@ pub mod log;
 pub mod mirror;
 pub mod module;
 pub mod modules;
+pub mod obtain;
 pub mod plan;
 pub mod progress;
 pub mod qemu;
 pub mod run;
+mod tools;
 pub mod tree;
 
 pub use disk::{DiskSpec, FsType};

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
 use crate::error::{LabError, Result};
-use crate::fetch::capture;
+use crate::tools::capture;
 
 /// The plugin's sources: name and text. The first is what is compiled.
 const SOURCES: [(&str, &str); 2] = [

@@ -9,10 +9,11 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, write_atomic};
 use crate::error::{LabError, Result};
-use crate::fetch::{self, KernelTree};
-use crate::kernels::{KernelList, KernelSpec};
+use crate::kernels::{KernelList, KernelSpec, KernelTree};
 use crate::log;
+use crate::obtain;
 use crate::progress::Progress;
+use crate::tools::in_path;
 use crate::tree::Tree;
 
 /// A module that is built from sources.
@@ -100,7 +101,7 @@ fn build(
 ) -> Result<PathBuf> {
     let spec = list.get(kernel)?;
     let cache = Cache::open()?;
-    let tree = fetch::kernel(&cache, spec, progress)?;
+    let tree = obtain::kernel(&cache, spec, progress)?;
     let key = format!("modules/{}-{}", tree.release, digest(sources, spec, &tree));
     let entry = cache.entry(&key, |build| {
         progress.stage(&format!("building the module for kernel {}", tree.release));
@@ -306,11 +307,6 @@ fn relocatable(makefile: &str) -> String {
         fixed.push('\n');
     }
     fixed
-}
-
-pub(crate) fn in_path(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use rustix::io::FdFlags;
 
 use crate::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT};
 use crate::error::{LabError, Result};
-use crate::fetch::capture;
+use crate::tools::capture;
 
 /// Environment variable that names another QEMU program.
 pub const QEMU_VARIABLE: &str = "LUC_QEMU";

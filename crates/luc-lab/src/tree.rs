@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::fetch::capture;
 use crate::kernels::{GuestTools, KernelSpec};
 use crate::mirror;
 use crate::progress::Progress;
+use crate::tools::capture;
 
 /// Enters the tree in namespaces of its own, so that the mounts vanish with
 /// the build. Arguments: tree, headers, build folder, then the command.

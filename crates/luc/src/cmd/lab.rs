@@ -419,7 +419,7 @@ fn fetch(args: &FetchArgs, context: &mut Context) -> Result<(), Failure> {
     for name in names {
         let kernel = list.get(name).map_err(failed)?;
         let mut bar = Bar::new();
-        let tree = luc_lab::fetch::kernel(&cache, kernel, &mut bar).map_err(failed)?;
+        let tree = luc_lab::obtain::kernel(&cache, kernel, &mut bar).map_err(failed)?;
         drop(bar);
         writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
         context.out.flush()?;

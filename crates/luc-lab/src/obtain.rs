@@ -1,0 +1,20 @@
+//! A kernel of the list, however it comes: as packages, or built here.
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::kernels::{KernelSpec, KernelTree};
+use crate::progress::Progress;
+use crate::{debug_kernel, fetch};
+
+/// Makes sure a kernel is in the cache.
+///
+/// # Errors
+/// No mirror, no such package, no network, no disk space, a debug kernel that
+/// is not built: each says so.
+pub fn kernel(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<KernelTree> {
+    if spec.source.is_some() {
+        debug_kernel::find(cache, spec)
+    } else {
+        fetch::kernel(cache, spec, progress)
+    }
+}
