@@ -4,7 +4,6 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::Folder;
-use crate::processes::WORKERS_MAX;
 
 /// Arguments that every workload has: where to run and how to print.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,13 +20,9 @@ pub struct Common {
     pub json: bool,
 }
 
+/// A number of threads or processes.
 pub(crate) fn threads() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=65_536)
-}
-
-/// Processes or threads with barriers between their phases.
-pub(crate) fn workers() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=WORKERS_MAX)
 }
 
 /// Longest time that can be asked for: keeps every sum of nanoseconds far from overflow.

@@ -32,9 +32,6 @@ use crate::usage::Usage;
 use crate::worker::{Assignment, Flags, Link, Order, Part, Reply, SHARED_BYTES};
 use crate::{Result, Stop, WorkloadError, worker};
 
-/// Most workers of one run.
-pub const WORKERS_MAX: i64 = 65_536;
-
 /// Most operations of one run: each call of each is kept, 8 bytes, until the end.
 pub const OPS_MAX: u64 = 1 << 24;
 

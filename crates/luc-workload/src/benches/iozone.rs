@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::{Common, workers};
+use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, NameBuffer};
@@ -41,7 +41,7 @@ pub struct Iozone {
     #[serde(flatten)]
     pub common: Common,
     /// Number of children that write at the same time
-    #[arg(short = 't', long = "threads", value_name = "N", default_value_t = 4, value_parser = workers())]
+    #[arg(short = 't', long = "threads", value_name = "N", default_value_t = 4, value_parser = threads())]
     pub threads: u32,
     /// Size of each child's file
     #[arg(short = 's', long = "size", value_name = "SIZE", default_value = "128k", value_parser = size_bytes)]

@@ -11,7 +11,7 @@ use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::{Common, workers};
+use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Found, Measured};
 use crate::dir::{Dir, NameBuffer};
 use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN, WRITE};
@@ -43,7 +43,7 @@ pub struct Mdtest {
     #[serde(flatten)]
     pub common: Common,
     /// Number of processes
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers())]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = threads())]
     pub procs: u32,
     /// Files of each process
     #[arg(short = 'n', long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=10_000_000))]

@@ -12,7 +12,7 @@ use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::{Common, workers};
+use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Found, Measured};
 use crate::dir::{Dir, NameBuffer};
 use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN};
@@ -40,7 +40,7 @@ pub struct Metarates {
     #[serde(flatten)]
     pub common: Common,
     /// Number of processes
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers())]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = threads())]
     pub procs: u32,
     /// Files of each process
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=10_000_000))]

@@ -37,5 +37,6 @@ mod tree;
 mod worker;
 
 pub use options::{AioWait, WmlOptions};
+pub use prepare::Say;
 pub use report::{FilesetResult, FlowopResult, WmlResult};
-pub use run::{Say, run};
+pub use run::run;

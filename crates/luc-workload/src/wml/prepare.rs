@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use luc_wml::plan::{Fileset, Plan};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -11,7 +12,6 @@ use rustix::io::{retry_on_intr, write};
 
 use super::draw::Draws;
 use super::fileset::{Kind, LiveFileset, PathBuffer};
-use super::run::Say;
 use super::tree::Tree;
 use crate::{Result, Stop, WorkloadError};
 
@@ -21,6 +21,9 @@ const CHUNK: usize = 1 << 20;
 const THREADS: usize = 32;
 /// The largest number that the generator of the preallocation gives.
 const RAND_MAX: u64 = 0x7fff_ffff;
+
+/// Hears what is going on, and how long that takes where it is known.
+pub type Say<'a> = dyn FnMut(&str, Option<Duration>) + 'a;
 
 /// Where files are made.
 pub struct Ground<'a> {

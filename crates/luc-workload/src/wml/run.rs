@@ -11,7 +11,7 @@ use super::draw::Draws;
 use super::engine::{Compiler, Engine, each, share};
 use super::jobs::{Job, descriptors, generator, jobs, places, totals};
 use super::options::WmlOptions;
-use super::prepare::{Ground, prepare};
+use super::prepare::{Ground, Say, prepare};
 use super::report::{FilesetResult, Sums, WmlResult};
 use super::sync::Events;
 use super::worker::{Counted, Worker};
@@ -21,9 +21,6 @@ use crate::crew::{self, Observed, Schedule, Window};
 use crate::latency::Recorder;
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::{Latency, Result, Stop, WorkloadError};
-
-/// Hears what is going on, and how long that takes where it is known.
-pub type Say<'a> = dyn FnMut(&str, Option<Duration>) + 'a;
 
 /// Runs a workload file's plan.
 ///
