@@ -4,6 +4,7 @@
 //! example first, so that no rule can pass by looking at nothing.
 
 mod c_code;
+mod circles;
 mod licences;
 mod prose;
 
