@@ -42,7 +42,6 @@ pub struct Attached {
     pub sites: Vec<Site>,
     /// Those that are missing.
     pub lacks: Vec<Lack>,
-    /// Tracepoints.
     pub tracepoints: usize,
 }
 

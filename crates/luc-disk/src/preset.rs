@@ -13,7 +13,6 @@ use crate::knobs::{KnobError, Params, knob};
 pub struct PresetKnob {
     /// Name of the knob.
     pub name: &'static str,
-    /// Its value.
     pub value: i64,
     /// Where the figure is from.
     pub source: &'static str,

@@ -7,7 +7,6 @@ use serde::Serialize;
 pub struct LogProblem {
     /// Line in the log, from 1.
     pub line_number: usize,
-    /// The line.
     pub line: String,
 }
 

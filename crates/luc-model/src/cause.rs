@@ -37,9 +37,7 @@ pub const SPREAD_SHARE_MIN: f64 = 0.01;
 /// What a run is to have much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throughput {
-    /// Syncs.
     Syncs,
-    /// Writes.
     Writes,
     /// Bytes written.
     Bytes,

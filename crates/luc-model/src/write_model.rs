@@ -25,7 +25,6 @@ use std::collections::BTreeMap;
 /// A thread that writes a file and then syncs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writer {
-    /// The thread.
     pub thread: u32,
     /// Begin of its first write, ns: `t(q_write)`.
     pub write_begin_ns: u64,

@@ -106,7 +106,6 @@ pub struct Chart {
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name.
     pub name: String,
     /// Its values.
     pub y: Vec<Option<f64>>,

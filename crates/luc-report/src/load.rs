@@ -365,7 +365,6 @@ pub struct Measurement {
     /// The workload.
     #[serde(flatten)]
     pub load: Load,
-    /// The mode.
     pub mode: Mode,
     /// Which repetition, from 1; also the seed of what the workload draws.
     pub repeat: u32,
@@ -493,7 +492,6 @@ pub struct Job {
     pub vcpus: u32,
     /// Whether instructions are counted; else virtual processors run in parallel, in host time.
     pub virtual_time: bool,
-    /// The cells.
     pub cells: Vec<Measurement>,
 }
 

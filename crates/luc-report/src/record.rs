@@ -74,14 +74,12 @@ pub struct Filter<'a> {
     pub cpu_mips: Option<u32>,
     /// Virtual processors.
     pub vcpus: Option<u32>,
-    /// Disk.
     pub disk: Option<&'a str>,
 }
 
 /// Values of one figure over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Mean.
     pub mean: f64,
     /// Smallest.
     pub min: f64,

@@ -10,9 +10,7 @@ use crate::lab::every_kernel;
 /// How many figures were reached and missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Reached.
     pub reached: usize,
-    /// Missed.
     pub missed: usize,
 }
 

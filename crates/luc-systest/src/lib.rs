@@ -272,7 +272,6 @@ pub struct Job {
     pub name: &'static str,
     /// Name of its script.
     pub script: &'static str,
-    /// Its disks.
     pub disks: Vec<DiskSpec>,
     /// Added to the environment of the script.
     pub env: Vec<(&'static str, String)>,

@@ -142,7 +142,6 @@ pub enum Event {
 /// An event with its thread and its number there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The thread.
     pub thread: u32,
     /// Counts the marks of the thread from 0, so that none can be lost unseen.
     pub number: u32,
@@ -155,7 +154,6 @@ pub struct Mark {
 pub struct Placed {
     /// Its place in the log of the disk, or its ordinal from 0.
     pub index: u64,
-    /// The mark.
     pub mark: Mark,
 }
 

@@ -17,7 +17,6 @@ const MAGIC: u64 = u64::from_le_bytes(*b"LUCsectr");
 pub struct Label {
     /// The run that wrote it.
     pub session: u64,
-    /// The file.
     pub file: u32,
     /// The sector's place in the file.
     pub sector: u32,

@@ -232,7 +232,6 @@ pub struct Fileset {
 /// `define process`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Process {
-    /// Its name.
     pub name: String,
     /// How many of it are started; at least 1.
     pub instances: u64,
@@ -245,7 +244,6 @@ pub struct Process {
 /// `thread` in a process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Thread {
-    /// Its name.
     pub name: String,
     /// How many of it are started in each process; at least 1.
     pub instances: u64,

@@ -15,7 +15,6 @@ const MOST_SHARE: f64 = 0.5;
 /// Processes of one name and control group that sync.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cause {
-    /// Their name.
     pub name: String,
     /// Their control group, where that is known.
     pub cgroup: Option<String>,
@@ -31,7 +30,6 @@ pub struct Cause {
 /// Processes of one name and control group that lose time to others' commits or the journal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sufferer {
-    /// Their name.
     pub name: String,
     /// Their control group, where that is known.
     pub cgroup: Option<String>,

@@ -30,7 +30,6 @@ pub struct Table {
     pub commits_waited_mean: f64,
     /// `T_DFLUSH` of all syncs, ns.
     pub flush_mean_ns: f64,
-    /// Writes.
     pub writes: u64,
     /// `T_write`.
     pub write: Times,

@@ -103,7 +103,6 @@ pub struct Rates {
 /// The simulation of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// The rule.
     pub rule: Rule,
     /// What comes out.
     pub rates: Rates,

@@ -72,7 +72,6 @@ impl TortureArgs {
 pub struct Torment {
     /// Kernel, by its name in the list.
     pub kernel: String,
-    /// Its release.
     pub kernel_release: String,
     /// Name of the scenario.
     pub scenario: String,

@@ -65,7 +65,6 @@ pub struct WriteDelayResult {
     pub args: WriteDelay,
     /// Writes that ended within the measurement.
     pub writes: u64,
-    /// Writes per second.
     pub writes_per_s: f64,
     /// Writes that took longer than `args.delayed_over_us`.
     pub delayed: u64,
@@ -75,7 +74,6 @@ pub struct WriteDelayResult {
     pub write: Latency,
     /// fsyncs that ended within the measurement, over all streams.
     pub fsyncs: u64,
-    /// fsyncs per second.
     pub fsyncs_per_s: f64,
     /// The time an fsync took.
     pub fsync: Latency,

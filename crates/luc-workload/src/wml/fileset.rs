@@ -29,7 +29,6 @@ pub struct LiveFileset<'p> {
 /// Which of a fileset's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file.
     File,
     /// A leaf directory.
     LeafDir,

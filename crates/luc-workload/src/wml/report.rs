@@ -46,9 +46,7 @@ pub struct WmlResult {
     pub ops: u64,
     /// I/O operations per second.
     pub ops_per_s: f64,
-    /// Reads per second.
     pub reads_per_s: f64,
-    /// Writes per second.
     pub writes_per_s: f64,
     /// Bytes of all I/O operations.
     pub bytes: u64,
@@ -73,7 +71,6 @@ pub struct WmlResult {
 /// A fileset as it was prepared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilesetResult {
-    /// Its name.
     pub name: String,
     /// Files, existing or not.
     pub files: u64,
@@ -92,7 +89,6 @@ pub struct FilesetResult {
 /// One flowop over all threads. Flowops of one name are one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowopResult {
-    /// Its name.
     pub name: String,
     /// True if it counts in the summary.
     pub io: bool,

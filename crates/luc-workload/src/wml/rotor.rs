@@ -28,7 +28,6 @@ pub enum Want {
 pub enum Becomes {
     /// What it was.
     Same,
-    /// Existing.
     Existing,
     /// Not existing, and nobody has it open.
     Missing,

@@ -93,7 +93,6 @@ pub struct Wait {
 /// What LUC does for a journal; None of what an older module does not count.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucSample {
-    /// The policy.
     pub policy: String,
     /// `steer` or `observe`.
     pub mode: String,
@@ -114,11 +113,8 @@ pub struct LucSample {
 /// What LUC's counters of a journal gained; None of what an older module does not count.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucRates {
-    /// Commits per second.
     pub commits_per_s: Option<f64>,
-    /// Sync events per second.
     pub sync_events_per_s: Option<f64>,
-    /// Sync events per commit.
     pub sync_events_per_commit: Option<f64>,
     /// Commits held back, per second.
     pub held_per_s: Option<f64>,
@@ -148,7 +144,6 @@ pub struct Reason {
 pub struct ProcessSample {
     /// Its number.
     pub pid: u32,
-    /// Its name.
     pub name: String,
     /// Its control group, where that is known.
     pub cgroup: Option<String>,

@@ -35,7 +35,6 @@ pub type Labels = Vec<(&'static str, String)>;
 /// What one series of a metric holds.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number.
     Number(f64),
     /// Durations: upper bounds with counts of what does not exceed them, then the sum and how many.
     Buckets(Vec<(f64, u64)>, f64, u64),
@@ -44,13 +43,11 @@ pub enum Value {
 /// A metric with its series.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// Its name.
     pub name: String,
     /// How it moves.
     pub kind: Kind,
     /// One line about it.
     pub help: String,
-    /// Its series.
     pub series: Vec<(Labels, Value)>,
 }
 

@@ -99,7 +99,6 @@ pub struct Message {
 /// A sample of a journal for the sparklines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// Syncs per second.
     pub syncs_per_s: u64,
     /// 99 of 100 syncs took no longer, us.
     pub p99_us: u64,
