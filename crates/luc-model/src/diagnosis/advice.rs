@@ -2,20 +2,14 @@
 
 use super::facts::{Facts, Luc};
 use super::gain::Gain;
+use super::kinds::KINDS;
 use super::{Diagnosis, VerdictKind, unseen, words};
 use serde::Serialize;
 
 /// A gain that is noticed. Less disappears in the variation from day to day.
 const GAIN_MIN: f64 = 1.05;
-/// Largest journal that is advised: a longer one takes long to replay after a
-/// crash, and holds back more buffers of the page cache.
-const JOURNAL_BYTES_MAX: u64 = 1 << 30;
-/// Smallest that is advised.
-const JOURNAL_BYTES_MIN: u64 = 256 << 20;
 /// What ext4 takes if it is not told, s.
 const COMMIT_INTERVAL_S: u64 = 5;
-/// A share of the commits' time that is worth a sentence.
-const DATA_SHARE_MIN: f64 = 0.30;
 /// Fewer syncs per commit than this: most commits were asked for by none.
 const SYNCS_PER_COMMIT_OF_TIMER: f64 = 0.5;
 
@@ -52,7 +46,7 @@ impl Help {
 }
 
 /// Whether LUC would help and can run there.
-fn luc_serves(diagnosis: &Diagnosis) -> bool {
+pub(super) fn luc_serves(diagnosis: &Diagnosis) -> bool {
     diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
 }
 
@@ -71,10 +65,6 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     if !diagnosis.found_cost() {
         return advice;
     }
-    let has = |kind| diagnosis.has(kind);
-    if has(VerdictKind::JournalTooSmall) {
-        journal(facts, &mut advice);
-    }
     if let Some((cause, sufferer)) = diagnosis.processes.neighbour() {
         advice.push(format!(
             "{} makes {} of the syncs while {} loses {} of the time lost.",
@@ -88,50 +78,13 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
             cause.name
         ));
     }
-    if has(VerdictKind::DataFlush) {
-        advice.push("Write less data before each sync, or take a faster disk.".into());
-    }
-    // Shorter commits are shorter waits for those of others, too.
-    let waits_anyway = has(VerdictKind::SyncDelays) && !luc_serves(diagnosis);
-    if has(VerdictKind::Device) || waits_anyway {
-        advice.push(match facts.rotational {
-            Some(true) => "The disk turns; an SSD, or a journal on one, shortens every commit.".into(),
-            _ => "A disk with power-loss protection flushes at once; so does one for the journal alone.".into(),
-        });
-        if diagnosis.account.commit_data_share >= DATA_SHARE_MIN {
-            advice.push(format!(
-                "Commits spend {} of their time writing files' data first (data=ordered).",
-                words::share(diagnosis.account.commit_data_share)
-            ));
+    for row in &KINDS {
+        if diagnosis.has(row.of) {
+            (row.advise)(diagnosis, facts, &mut advice);
         }
-    }
-    if has(VerdictKind::SyncDelays) && facts.fast_commit == Some(true) {
-        advice.push("LUC does not hold commits of a journal that makes fast commits.".into());
     }
     options(diagnosis, facts, &mut advice);
     advice
-}
-
-fn journal(facts: &Facts, advice: &mut Vec<String>) {
-    let size = facts.journal_bytes;
-    if size.is_some_and(|bytes| bytes >= JOURNAL_BYTES_MAX) {
-        advice
-            .push("The journal is as large as is useful; the disk is too slow to empty it.".into());
-        return;
-    }
-    let wanted = size.map_or(JOURNAL_BYTES_MAX, |bytes| {
-        let larger = bytes.saturating_mul(4);
-        larger.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX)
-    });
-    let shown = words::bytes(wanted);
-    advice.push(format!(
-        "A journal of {shown} would have room; unmount the file system to change it, then:"
-    ));
-    let device = facts.device.as_deref().unwrap_or("DEVICE");
-    let size_mib = wanted >> 20;
-    advice.push(format!("tune2fs -O ^has_journal {device}"));
-    advice.push(format!("tune2fs -J size={size_mib} {device}"));
-    advice.push("Then look again.".into());
 }
 
 fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
@@ -166,9 +119,7 @@ fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
 /// What to type next; None: nothing.
 pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<String> {
     let path = facts.path.as_deref().map_or_else(|| "PATH".into(), quoted);
-    let delays = [VerdictKind::SyncDelays, VerdictKind::WriteDelays]
-        .into_iter()
-        .any(|kind| diagnosis.has(kind));
+    let delays = diagnosis.any(|kind| kind.of_luc);
     if diagnosis.luc == Luc::Steering {
         return delays.then(|| format!("luc status {path}"));
     }

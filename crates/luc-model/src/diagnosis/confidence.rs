@@ -127,7 +127,7 @@ impl Confidence {
         if unseen.is_empty() {
             return;
         }
-        let undermined = verdicts.iter().any(|it| undermines(unseen, it));
+        let undermined = verdicts.iter().any(|it| (it.kind.row().undermined)(unseen));
         let matters = |sight: &Sight| !matches!(sight, Sight::Opens | Sight::Closes);
         let level = match (undermined, unseen.iter().any(matters)) {
             (true, _) => Level::Low,
@@ -152,16 +152,6 @@ impl Confidence {
             Level::High
         };
         self.lower(level, why);
-    }
-}
-
-/// Whether a verdict might be another if all could be seen.
-fn undermines(unseen: &Unseen, verdict: &Verdict) -> bool {
-    match verdict.kind {
-        VerdictKind::SyncDelays => unseen.contains(&Sight::Flushes),
-        VerdictKind::WriteDelays | VerdictKind::JournalTooSmall => unseen.contains(&Sight::Writes),
-        VerdictKind::NoPressure | VerdictKind::Unclear => unseen::any_wait(unseen),
-        VerdictKind::DataFlush | VerdictKind::Device => false,
     }
 }
 

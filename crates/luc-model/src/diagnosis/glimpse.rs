@@ -9,10 +9,9 @@
 //! both agree. How long a sync writes its data, waits for space in the journal,
 //! and whose it is, nothing here says.
 
-use super::evidence::{Evidence, VerdictKind};
+use super::evidence::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
 use super::facts::{Facts, Luc};
 use super::slices::Estimate;
-use super::verdicts::{LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S};
 use super::{advice, luc_in, words};
 use crate::stats::share;
 use luc_control::{Dev, Step};
@@ -255,8 +254,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
             VerdictKind::Unclear
         });
     }
-    let delays =
-        kinds.contains(&VerdictKind::SyncDelays) || kinds.contains(&VerdictKind::WriteDelays);
+    let delays = kinds.iter().any(|kind| kind.row().of_luc);
     let path = facts
         .path
         .as_deref()
@@ -367,14 +365,11 @@ fn delays(behind: &Behind) -> Evidence {
 
 /// It as plain text: the answer in the first line, a newline at the end.
 pub fn render_glimpse(glimpse: &Glimpse) -> String {
-    let what = |kind: &VerdictKind| match kind {
-        VerdictKind::SyncDelays => "syncs wait for the commits of others",
-        VerdictKind::WriteDelays => "writes wait for commits",
-        VerdictKind::NoPressure => "no fsync pressure on the journal",
-        VerdictKind::Device => "syncs wait for the disk, each for its own commit",
-        _ if glimpse.counts.sync_events.is_none() => "what syncs wait for cannot be told",
-        _ => "there are syncs, and what they wait for cannot be told",
+    let untold = match glimpse.counts.sync_events {
+        None => "what syncs wait for cannot be told",
+        Some(_) => "there are syncs, and what they wait for cannot be told",
     };
+    let what = |kind: &VerdictKind| kind.row().module.unwrap_or(untold);
     let answer: Vec<&str> = glimpse.kinds.iter().map(what).collect();
     let mut page = super::text::Page::default();
     page.line(

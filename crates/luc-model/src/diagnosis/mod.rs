@@ -4,7 +4,7 @@
 //! All time that threads spent in syncs, in writes and in waits for the
 //! journal elsewhere is booked to what it was spent on (`account.rs`). Causes
 //! that take enough of it become verdicts, and are ranked by the share that
-//! they take (`verdicts.rs`, where the thresholds are, each with its reason).
+//! they take (`kinds/`, a file each, with its thresholds and their reasons).
 //! What LUC would give comes from the replay of the trace ([`crate::what_if`]).
 //!
 //! Every mean and every share stands with a 95 % interval. A trace is one
@@ -23,11 +23,11 @@ mod evidence;
 mod facts;
 mod gain;
 mod glimpse;
+mod kinds;
 mod processes;
 mod slices;
 mod text;
 mod unseen;
-mod verdicts;
 mod words;
 
 pub use account::Account;
@@ -43,6 +43,7 @@ pub use text::render;
 pub use unseen::doubts;
 
 use crate::observed::{Observed, Table};
+use evidence::Case;
 use luc_control::Dev;
 use luc_trace::{Event, Record, Trace, Unseen};
 use serde::Serialize;
@@ -91,6 +92,11 @@ impl Diagnosis {
         self.verdicts.iter().any(|verdict| verdict.kind.costs())
     }
 
+    /// Whether a verdict is of such a kind.
+    fn any(&self, of: impl Fn(&kinds::Kind) -> bool) -> bool {
+        self.verdicts.iter().any(|verdict| of(verdict.kind.row()))
+    }
+
     /// Whether a verdict holds.
     pub fn has(&self, kind: VerdictKind) -> bool {
         self.verdicts.iter().any(|verdict| verdict.kind == kind)
@@ -104,7 +110,12 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let slices = Slices::of(trace, dev, &observed, facts);
     let mut gains = Gains::of(trace, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
-    let verdicts = verdicts::verdicts(&slices, &gains, &trace.unseen, facts);
+    let verdicts = kinds::verdicts(&Case {
+        slices: &slices,
+        gains: &gains,
+        unseen: &trace.unseen,
+        facts,
+    });
     if verdicts
         .iter()
         .any(|it| it.kind == VerdictKind::JournalTooSmall)

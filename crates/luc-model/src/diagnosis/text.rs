@@ -18,7 +18,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
             &format!(
                 "{}: {}",
                 diagnosis.file_system,
-                answer(first, &diagnosis.unseen)
+                (first.kind.row().answer)(first, &diagnosis.unseen)
             ),
         );
     }
@@ -75,60 +75,8 @@ fn obstacle(diagnosis: &Diagnosis) -> Option<&str> {
     why.filter(|_| !needless)
 }
 
-/// One line that says what it is and what it costs.
-fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
-    let cost = words::share(verdict.cost_share.value);
-    let waits_unseen = unseen::any_wait(unseen);
-    let what = match verdict.kind {
-        VerdictKind::SyncDelays if unseen.contains(&Sight::Flushes) => {
-            return format!(
-                "syncs wait for the commits of others, or for their data to be written: at most {cost} of {}",
-                unseen::operations(unseen)
-            );
-        }
-        VerdictKind::SyncDelays => "syncs wait for the commits of others",
-        VerdictKind::WriteDelays => "writes wait for commits",
-        VerdictKind::DataFlush => "syncs wait for their data to be written",
-        VerdictKind::Device => "syncs wait for the disk, each for its own commit",
-        VerdictKind::JournalTooSmall => "the journal is too small",
-        VerdictKind::NoPressure => {
-            let busy = number(verdict, "busy_share");
-            if waits_unseen {
-                return format!(
-                    "no fsync pressure; somebody syncs {} of the time, and not all waits could be seen",
-                    words::share(busy)
-                );
-            }
-            if busy == 0.0 {
-                return "no fsync pressure; nobody syncs, and nobody waits for commits".into();
-            }
-            return format!(
-                "no fsync pressure; somebody waits {} of the time",
-                words::share(busy)
-            );
-        }
-        VerdictKind::Unclear => {
-            return "there are waits, but no cause takes 10% of the time".into();
-        }
-    };
-    format!("{what}: {cost} of {}", unseen::operations(unseen))
-}
-
-fn number(verdict: &Verdict, name: &str) -> f64 {
-    let found = verdict.evidence.iter().find_map(|it| it.numbers.get(name));
-    found.map_or(0.0, |estimate| estimate.value)
-}
-
 fn head(verdict: &Verdict, unseen: &Unseen) -> String {
-    let name = match verdict.kind {
-        VerdictKind::SyncDelays => "synchronisation delays",
-        VerdictKind::WriteDelays => "write delays",
-        VerdictKind::DataFlush => "data flush",
-        VerdictKind::Device => "device",
-        VerdictKind::JournalTooSmall => "journal too small",
-        VerdictKind::NoPressure => "no fsync pressure",
-        VerdictKind::Unclear => "unclear",
-    };
+    let name = verdict.kind.row().name;
     if !verdict.kind.costs() {
         return format!("{name}:");
     }
@@ -202,12 +150,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         process(page, &text, cause.cgroup.as_deref());
     }
     // Everybody loses some microseconds; where that is no verdict it is no news.
-    let lost = [
-        VerdictKind::SyncDelays,
-        VerdictKind::WriteDelays,
-        VerdictKind::JournalTooSmall,
-    ];
-    let lost = lost.into_iter().any(|kind| diagnosis.has(kind));
+    let lost = diagnosis.any(|kind| kind.has_sufferers);
     let sufferers = sufferers.as_deref().filter(|_| lost).unwrap_or_default();
     if !sufferers.is_empty() {
         page.line("  ", "who loses time:");

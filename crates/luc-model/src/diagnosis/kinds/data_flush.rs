@@ -1,0 +1,51 @@
+//! Syncs spend most of their time writing data.
+
+use super::super::evidence::{Case, Verdict, VerdictKind};
+use super::super::words;
+use super::{BOUND_SHARE_MIN, Kind, Standing, costs};
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::DataFlush,
+    name: "data flush",
+    answer: |verdict, unseen| costs("syncs wait for their data to be written", verdict, unseen),
+    module: None,
+    holds: |case| case.account().of_syncs(case.account().flush_ns) >= BOUND_SHARE_MIN,
+    verdict,
+    advise: |_, _, advice| {
+        advice.push("Write less data before each sync, or take a faster disk.".into());
+    },
+    undermined: |_| false,
+    of_luc: false,
+    has_sufferers: false,
+    standing: Standing::Cause,
+    largest: Some(|account| account.flush_ns),
+};
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    let flush = case.of_sync_time(|account| account.flush_ns);
+    let own = case.of_sync_time(|account| account.own_ns);
+    let each = case.slices.estimate(|slice| {
+        let count = slice.table.sync.count;
+        (count > 0).then(|| slice.account.flush_ns / count as f64)
+    });
+    case.verdict(VerdictKind::DataFlush, |account| account.flush_ns)
+        .with(
+            format!(
+                "{} of the sync time goes into writing data, {} per sync.",
+                words::share_range(flush),
+                words::time_range(each)
+            ),
+            [("flush_sync_share", flush), ("flush_mean_ns", each)],
+        )
+        .with(
+            if own.value > 0.0 {
+                format!(
+                    "The commit is {} of the sync time.",
+                    words::share_range(own)
+                )
+            } else {
+                "Next to none of the sync time is a commit's.".into()
+            },
+            [("own_sync_share", own)],
+        )
+}

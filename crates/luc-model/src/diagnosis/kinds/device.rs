@@ -1,0 +1,91 @@
+//! Syncs wait for their own commit, and that for the disk.
+
+use super::super::evidence::{Case, Verdict, VerdictKind};
+use super::super::facts::Facts;
+use super::super::{Diagnosis, words};
+use super::{BOUND_SHARE_MIN, Kind, Standing, costs};
+use luc_trace::Sight;
+
+/// Bound by the disk are syncs of which at most one in five waits behind others.
+const OWN_ONLY_SHARE_MIN: f64 = 0.80;
+/// A share of the commits' time that is worth a sentence.
+const DATA_SHARE_MIN: f64 = 0.30;
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::Device,
+    name: "device",
+    answer: |verdict, unseen| {
+        costs(
+            "syncs wait for the disk, each for its own commit",
+            verdict,
+            unseen,
+        )
+    },
+    module: Some("syncs wait for the disk, each for its own commit"),
+    holds,
+    verdict,
+    advise: shorter_commits,
+    undermined: |_| false,
+    of_luc: false,
+    has_sufferers: false,
+    standing: Standing::Cause,
+    largest: Some(|account| account.own_ns),
+};
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    let commit = case.commit_time();
+    let busy = case.of_time(|account| account.commit_busy_share);
+    let bounds = case.unseen.contains(&Sight::Flushes);
+    let mut verdict = case.verdict(VerdictKind::Device, |account| account.own_ns);
+    if case.slices.whole.table.sync_events > 0 {
+        let own_only = case
+            .slices
+            .share(|slice| (slice.table.sync_events > 0).then_some(slice.account.own_only_share));
+        verdict = verdict.with(
+            format!(
+                "{}{} of the syncs wait for their own commit alone.",
+                if bounds { "At least " } else { "" },
+                words::share_range(own_only)
+            ),
+            [(
+                if bounds {
+                    "least_own_only_share"
+                } else {
+                    "own_only_share"
+                },
+                own_only,
+            )],
+        );
+    }
+    verdict.with(
+        format!(
+            "A commit takes {}, and one runs for {} of the time.",
+            words::time_range(commit),
+            words::share_range(busy)
+        ),
+        [("commit_mean_ns", commit), ("commit_busy_share", busy)],
+    )
+}
+
+fn holds(case: &Case<'_>) -> bool {
+    let (account, table) = (case.account(), &case.slices.whole.table);
+    let own_only = table.sync_events == 0 || account.own_only_share >= OWN_ONLY_SHARE_MIN;
+    own_only && account.of_operations(account.own_ns) >= BOUND_SHARE_MIN
+}
+
+/// What makes every commit shorter. Two kinds advise it.
+pub(super) fn shorter_commits(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
+    advice.push(match facts.rotational {
+        Some(true) => "The disk turns; an SSD, or a journal on one, shortens every commit.".into(),
+        _ => {
+            "A disk with power-loss protection flushes at once; so does one for the journal alone."
+                .into()
+        }
+    });
+    if diagnosis.account.commit_data_share >= DATA_SHARE_MIN {
+        advice.push(format!(
+            "Commits spend {} of their time writing files' data first (data=ordered).",
+            words::share(diagnosis.account.commit_data_share)
+        ));
+    }
+}

@@ -1,0 +1,93 @@
+//! Operations wait for space in the journal.
+
+use super::super::evidence::{Case, Verdict, VerdictKind};
+use super::super::facts::Facts;
+use super::super::slices::Estimate;
+use super::super::words;
+use super::{Kind, Standing, costs};
+use luc_trace::Sight;
+
+/// Largest journal that is advised: a longer one takes long to replay after a
+/// crash, and holds back more buffers of the page cache.
+const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+/// Smallest that is advised.
+const JOURNAL_BYTES_MIN: u64 = 256 << 20;
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::JournalTooSmall,
+    name: "journal too small",
+    answer: |verdict, unseen| costs("the journal is too small", verdict, unseen),
+    module: None,
+    holds: |case| case.journal_small(),
+    verdict,
+    advise: |_, facts, advice| larger_journal(facts, advice),
+    undermined: |unseen| unseen.contains(&Sight::Writes),
+    of_luc: false,
+    has_sufferers: true,
+    standing: Standing::Cause,
+    largest: None,
+};
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    let space = case.per_s(|account| account.space_ns);
+    let locked = case.per_s(|account| account.locked_ns);
+    let mut verdict = case
+        .verdict(VerdictKind::JournalTooSmall, |account| {
+            account.space_ns + account.locked_ns
+        })
+        .with(
+            format!(
+                "Tasks wait for space in the journal for {} per second, all together.",
+                words::time_range(space)
+            ),
+            [("space_per_s_ns", space)],
+        );
+    if locked.value > 0.0 {
+        verdict = verdict.with(
+            format!(
+                "They wait for locked transactions for {} per second.",
+                words::time_range(locked)
+            ),
+            [("locked_per_s_ns", locked)],
+        );
+    }
+    if let Some(bytes) = case.facts.journal_bytes {
+        let blocks = case
+            .facts
+            .block_bytes
+            .filter(|of| *of > 0)
+            .map(|of| bytes / of);
+        let blocks = blocks.map(|n| format!(", {}", words::counted(n, "block", "blocks")));
+        verdict = verdict.with(
+            format!(
+                "The journal has {}{}.",
+                words::bytes(bytes),
+                blocks.unwrap_or_default()
+            ),
+            [("journal_bytes", Estimate::exact(bytes as f64))],
+        );
+    }
+    verdict
+}
+
+fn larger_journal(facts: &Facts, advice: &mut Vec<String>) {
+    let size = facts.journal_bytes;
+    if size.is_some_and(|bytes| bytes >= JOURNAL_BYTES_MAX) {
+        advice
+            .push("The journal is as large as is useful; the disk is too slow to empty it.".into());
+        return;
+    }
+    let wanted = size.map_or(JOURNAL_BYTES_MAX, |bytes| {
+        let larger = bytes.saturating_mul(4);
+        larger.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX)
+    });
+    let shown = words::bytes(wanted);
+    advice.push(format!(
+        "A journal of {shown} would have room; unmount the file system to change it, then:"
+    ));
+    let device = facts.device.as_deref().unwrap_or("DEVICE");
+    let size_mib = wanted >> 20;
+    advice.push(format!("tune2fs -O ^has_journal {device}"));
+    advice.push(format!("tune2fs -J size={size_mib} {device}"));
+    advice.push("Then look again.".into());
+}

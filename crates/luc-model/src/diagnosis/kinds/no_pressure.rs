@@ -1,0 +1,107 @@
+//! No task waits enough to notice.
+
+use super::super::account::syncs_per_s;
+use super::super::evidence::{Case, LOST_PER_S_MIN_NS, RARE_SYNCS_PER_S, Verdict, VerdictKind};
+use super::super::slices::Estimate;
+use super::super::{unseen, words};
+use super::{Kind, Standing};
+use luc_trace::Unseen;
+
+/// If somebody is in a sync or waits for the journal for less than this share
+/// of the time, nobody can become faster by more than 1 / (1 - 0.05) = 1.053,
+/// whatever is done about it: every thread's waits lie within that share.
+const BUSY_SHARE_MIN: f64 = 0.05;
+/// Rare syncs take a lower share of the time than that.
+const RARE_BUSY_SHARE_MAX: f64 = 0.20;
+/// Syncs that take less than a millisecond, in threads that spend less than a
+/// tenth of their time in them, are noticed by nobody.
+const CHEAP_SYNC_NS: f64 = 1e6;
+const CHEAP_THREAD_SHARE_MAX: f64 = 0.10;
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::NoPressure,
+    name: "no fsync pressure",
+    answer,
+    module: Some("no fsync pressure on the journal"),
+    holds,
+    verdict,
+    advise: |_, _, _| (),
+    undermined: unseen::any_wait,
+    of_luc: false,
+    has_sufferers: false,
+    standing: Standing::Alone,
+    largest: None,
+};
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    let busy = case.of_time(|account| account.busy_share);
+    let (table, account) = (&case.slices.whole.table, &case.slices.whole.account);
+    let rate = case
+        .slices
+        .estimate(|slice| Some(syncs_per_s(&slice.account, &slice.table)));
+    let verdict = case.verdict(VerdictKind::NoPressure, |_| 0.0).with(
+        match (busy.value > 0.0, unseen::any_wait(case.unseen)) {
+            (true, false) => format!(
+                "Somebody syncs or waits for the journal for {} of the time.",
+                words::share_range(busy)
+            ),
+            (true, true) => format!(
+                "Somebody syncs, or is seen to wait for the journal, for {} of the time.",
+                words::share_range(busy)
+            ),
+            (false, false) => "Nobody waits for the journal.".into(),
+            (false, true) => "Nobody is seen to wait for the journal.".into(),
+        },
+        [("busy_share", busy)],
+    );
+    if table.sync.count == 0 {
+        return verdict.with("Nobody syncs.".into(), [("syncs_per_s", rate)]);
+    }
+    let verdict = verdict.with(
+        format!("There are {} syncs per second.", words::number_range(rate)),
+        [("syncs_per_s", rate)],
+    );
+    let mean = Estimate::exact(table.sync.mean_ns);
+    let thread = Estimate::exact(account.busiest_thread_share);
+    verdict.with(
+        format!(
+            "A sync takes {}; no thread spends more than {} of its time in syncs.",
+            words::time(mean.value),
+            words::share(thread.value)
+        ),
+        [("sync_mean_ns", mean), ("busiest_thread_share", thread)],
+    )
+}
+
+fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
+    let busy = number(verdict, "busy_share");
+    if unseen::any_wait(unseen) {
+        return format!(
+            "no fsync pressure; somebody syncs {} of the time, and not all waits could be seen",
+            words::share(busy)
+        );
+    }
+    if busy == 0.0 {
+        return "no fsync pressure; nobody syncs, and nobody waits for commits".into();
+    }
+    format!(
+        "no fsync pressure; somebody waits {} of the time",
+        words::share(busy)
+    )
+}
+
+fn number(verdict: &Verdict, name: &str) -> f64 {
+    let found = verdict.evidence.iter().find_map(|it| it.numbers.get(name));
+    found.map_or(0.0, |estimate| estimate.value)
+}
+
+fn holds(case: &Case<'_>) -> bool {
+    let (account, table) = (case.account(), &case.slices.whole.table);
+    let waits_ns = account.buffer_ns + account.locked_ns + account.space_ns;
+    let few_waits = account.per_s(waits_ns) < LOST_PER_S_MIN_NS;
+    let rare =
+        syncs_per_s(account, table) < RARE_SYNCS_PER_S && account.busy_share < RARE_BUSY_SHARE_MAX;
+    let cheap =
+        table.sync.mean_ns < CHEAP_SYNC_NS && account.busiest_thread_share < CHEAP_THREAD_SHARE_MAX;
+    account.busy_share < BUSY_SHARE_MIN || (few_waits && (rare || cheap))
+}

@@ -1,0 +1,99 @@
+//! Syncs wait while commits of others run.
+
+use super::super::advice::luc_serves;
+use super::super::evidence::{Case, Verdict, VerdictKind};
+use super::super::facts::Facts;
+use super::super::{Diagnosis, unseen, words};
+use super::device::shorter_commits;
+use super::{Kind, Standing, costs};
+use luc_trace::{Sight, Unseen};
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::SyncDelays,
+    name: "synchronisation delays",
+    answer,
+    module: Some("syncs wait for the commits of others"),
+    holds: |case| case.lost(case.account().behind_ns, case.account().sync_ns),
+    verdict,
+    advise,
+    undermined: |unseen| unseen.contains(&Sight::Flushes),
+    of_luc: true,
+    has_sufferers: true,
+    standing: Standing::Cause,
+    largest: None,
+};
+
+fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
+    if unseen.contains(&Sight::Flushes) {
+        return format!(
+            "syncs wait for the commits of others, or for their data to be written: at most {} of {}",
+            words::share(verdict.cost_share.value),
+            unseen::operations(unseen)
+        );
+    }
+    costs("syncs wait for the commits of others", verdict, unseen)
+}
+
+fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
+    // Shorter commits are shorter waits for those of others, too; said once.
+    if !diagnosis.has(VerdictKind::Device) && !luc_serves(diagnosis) {
+        shorter_commits(diagnosis, facts, advice);
+    }
+    if facts.fast_commit == Some(true) {
+        advice.push("LUC does not hold commits of a journal that makes fast commits.".into());
+    }
+}
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    let waited = case.of_served(|table| table.commits_waited_mean);
+    let delay = case.of_served(|table| table.sync_delay_mean_ns);
+    let behind = case.of_sync_time(|account| account.behind_ns);
+    let events = case.of_served(|table| table.sync_events_per_commit);
+    let commit = case.commit_time();
+    // Counted from a sync's begin, where it is not seen when its data is written.
+    let bounds = case.unseen.contains(&Sight::Flushes);
+    let most = if bounds { "at most " } else { "" };
+    let name = |exact, bound| if bounds { bound } else { exact };
+    case.verdict(VerdictKind::SyncDelays, |account| account.behind_ns)
+        .with(
+            format!(
+                "A sync waits through {most}{} commits; 1 commit would do.",
+                words::number_range(waited)
+            ),
+            [(
+                name("commits_waited_mean_commits", "most_waited_mean_commits"),
+                waited,
+            )],
+        )
+        .with(
+            format!(
+                "It waits {most}{} for its own commit to begin.",
+                words::time_range(delay)
+            ),
+            [(name("sync_delay_mean_ns", "most_sync_delay_mean_ns"), delay)],
+        )
+        .with(
+            format!(
+                "{}{} of the sync time passes while others' commits run.",
+                if bounds { "At most " } else { "" },
+                words::share_range(behind)
+            ),
+            [(name("behind_sync_share", "most_behind_sync_share"), behind)],
+        )
+        .with(
+            format!(
+                "A commit serves {} syncs and takes {}.",
+                words::number_range(events),
+                words::time_range(commit)
+            ),
+            [
+                ("sync_events_per_commit_events", events),
+                ("commit_mean_ns", commit),
+            ],
+        )
+        .with_gain(
+            "Batching commits",
+            "batching_gain_ratio",
+            case.believed(case.gains.batching),
+        )
+}

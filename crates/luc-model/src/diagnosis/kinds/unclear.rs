@@ -1,0 +1,63 @@
+//! There are waits, but no cause stands out.
+
+use super::super::evidence::{Case, Verdict, VerdictKind};
+use super::super::slices::Estimate;
+use super::super::{unseen, words};
+use super::{Kind, Standing};
+use luc_trace::Sight;
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::Unclear,
+    name: "unclear",
+    answer: |_, _| "there are waits, but no cause takes 10% of the time".into(),
+    module: None,
+    holds: |_| true,
+    verdict,
+    advise: |_, _, _| (),
+    undermined: unseen::any_wait,
+    of_luc: false,
+    has_sufferers: false,
+    standing: Standing::Last,
+    largest: None,
+};
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    if case.unseen.contains(&Sight::Writes) {
+        return unclear_syncs(case);
+    }
+    let writing = case.slices.share(|slice| {
+        let account = &slice.account;
+        (account.operations_ns > 0.0).then(|| account.of_operations(account.write_ns))
+    });
+    let sync = case.slices.whole.table.sync;
+    let mut verdict = case.verdict(VerdictKind::Unclear, |_| 0.0).with(
+            format!(
+                "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
+                words::share_range(writing)
+            ),
+            [("write_share", writing)],
+        );
+    if sync.count > 0 {
+        verdict = verdict.with(
+            format!(
+                "A sync takes {} on average, {} at most.",
+                words::time(sync.mean_ns),
+                words::time(sync.max_ns as f64)
+            ),
+            [("sync_mean_ns", Estimate::exact(sync.mean_ns))],
+        );
+    }
+    verdict
+}
+
+/// Where writes cannot be seen, syncs are all that time is known of.
+fn unclear_syncs(case: &Case<'_>) -> Verdict {
+    let own = case.of_sync_time(|account| account.own_ns);
+    case.verdict(VerdictKind::Unclear, |_| 0.0).with(
+        format!(
+            "The commit is {} of the sync time.",
+            words::share_range(own)
+        ),
+        [("own_sync_share", own)],
+    )
+}

@@ -1,0 +1,68 @@
+//! Writes wait for metadata that commits are writing.
+
+use super::super::account::blocked_ns;
+use super::super::evidence::{Case, Verdict, VerdictKind};
+use super::super::words;
+use super::{Kind, Standing, costs};
+use luc_trace::Sight;
+
+pub(super) const KIND: Kind = Kind {
+    of: VerdictKind::WriteDelays,
+    name: "write delays",
+    answer: |verdict, unseen| costs("writes wait for commits", verdict, unseen),
+    module: Some("writes wait for commits"),
+    holds: |case| {
+        case.lost(
+            blocked_ns(case.account(), case.journal_small()),
+            case.writing_ns(),
+        )
+    },
+    verdict,
+    advise: |_, _, _| (),
+    undermined: |unseen| unseen.contains(&Sight::Writes),
+    of_luc: true,
+    has_sufferers: true,
+    standing: Standing::Cause,
+    largest: None,
+};
+
+fn verdict(case: &Case<'_>) -> Verdict {
+    let journal_small = case.journal_small();
+    let table = &case.slices.whole.table;
+    let lost = case.per_s(|account| blocked_ns(account, journal_small));
+    let mut verdict = case.verdict(VerdictKind::WriteDelays, |account| {
+        blocked_ns(account, journal_small)
+    });
+    if table.writes_delayed > 0 {
+        let delayed = case
+            .slices
+            .share(|slice| (slice.table.writes > 0).then_some(slice.table.writes_delayed_share));
+        let each = case.slices.estimate(|slice| {
+            (slice.table.writes_delayed > 0).then_some(slice.table.write_delay_mean_ns)
+        });
+        verdict = verdict.with(
+            format!(
+                "{} of the writes wait for metadata that a commit writes, {} each.",
+                words::share_range(delayed),
+                words::time_range(each)
+            ),
+            [
+                ("writes_delayed_share", delayed),
+                ("write_delay_mean_ns", each),
+            ],
+        );
+    }
+    verdict
+        .with(
+            format!(
+                "Commits block tasks for {} per second, all together.",
+                words::time_range(lost)
+            ),
+            [("blocked_per_s_ns", lost)],
+        )
+        .with_gain(
+            "Copying buffers out",
+            "copy_out_gain_ratio",
+            case.believed(case.gains.copy_out),
+        )
+}
