@@ -6,138 +6,53 @@ use std::fmt::Write as _;
 
 use luc_host::HostError;
 
-/// Exit code of `luc`. The table in `luc --help` and in the man pages is made
-/// from these rows; a code that was published never changes its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Code {
-    /// Everything asked for was done.
-    Ok = 0,
-    /// Something happened that `luc` has no name for.
-    Unexpected = 1,
-    /// The command line makes no sense.
-    Usage = 2,
-    /// The kernel asks for more rights than the caller has.
-    NotPermitted = 3,
-    /// `luc.ko` is not loaded and cannot be.
-    ModuleUnavailable = 4,
-    /// No such path, or nothing is mounted from that device.
-    NotFound = 5,
-    /// There is a file system, but no ext4 or ext3 journal in it.
-    NotJournaled = 6,
-    /// The file system is mounted read-only.
-    ReadOnly = 7,
-    /// LUC is on already.
-    AlreadyOn = 8,
-    /// LUC is not on.
-    NotOn = 9,
-    /// Unknown knob, not a value of it, or out of its bounds.
-    KnobRefused = 10,
-    /// A function or the module is in somebody's use.
-    Busy = 11,
-    /// The kernel lacks what LUC hooks, or has a layout it does not know.
-    KernelUnsupported = 12,
-    /// `luc probe` found something missing.
-    NotReady = 13,
-    /// A workload could not run.
-    Workload = 14,
-    /// `luc bench matrix` missed a figure.
-    FiguresMissed = 15,
-    /// A workload file is refused.
-    WorkloadFile = 16,
-    /// The lab lacks a tool, a package or a mirror.
-    LabUnavailable = 19,
-    /// The lab could not run the machine.
-    Lab = 20,
-    /// The kernel log of the lab machine holds a warning or worse.
-    KernelLog = 21,
-    /// A command that `luc` ran could not be started, or hit its time limit.
-    Command = 22,
-    /// A replayed decision differs from the recorded one.
-    ReplayMismatch = 23,
-    /// A trace cannot be read or recorded.
-    Trace = 24,
-    /// `luc torture verify` found a promise broken.
-    PromiseBroken = 25,
-    /// `luc doctor` found something that costs, and what helps against it.
-    Advised = 26,
-    /// Stopped by Ctrl-C or SIGTERM.
-    Interrupted = 130,
+macro_rules! codes {
+    ($($name:ident = $number:literal $meaning:literal,)+) => {
+        /// Exit code of `luc`. A code that was published never changes its meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Code {
+            $(#[doc = $meaning] $name = $number,)+
+        }
+
+        impl Code {
+            /// Every code with its meaning, in the order of their numbers.
+            pub const ALL: &[(Self, &'static str)] = &[$((Self::$name, $meaning),)+];
+        }
+    };
+}
+
+// Those of `luc --help` and of the man pages, too.
+codes! {
+    Ok = 0 "done",
+    Unexpected = 1 "something unexpected failed",
+    Usage = 2 "the command line is wrong",
+    NotPermitted = 3 "not permitted: more rights are needed",
+    ModuleUnavailable = 4 "the kernel module is not loaded and cannot be",
+    NotFound = 5 "no such path, or nothing is mounted from that device",
+    NotJournaled = 6 "not an ext4 or ext3 file system with a journal",
+    ReadOnly = 7 "the file system is mounted read-only",
+    AlreadyOn = 8 "LUC is already on for this file system",
+    NotOn = 9 "LUC is not on for this file system",
+    KnobRefused = 10 "knob refused: unknown, not a value of it, or out of bounds",
+    Busy = 11 "a kernel function or the module is in use by somebody else",
+    KernelUnsupported = 12 "this kernel lacks something that LUC needs",
+    NotReady = 13 "luc probe: this machine cannot run LUC as it is",
+    Workload = 14 "luc bench: the workload could not run",
+    FiguresMissed = 15 "luc bench matrix: a figure was missed",
+    WorkloadFile = 16 "luc bench: the workload file is refused",
+    LabUnavailable = 19 "luc lab: QEMU, a package or a mirror is missing",
+    Lab = 20 "luc lab: the virtual machine could not be run",
+    KernelLog = 21 "luc lab: the guest's kernel log holds a warning or worse",
+    Command = 22 "a command that luc ran did not start or hit its limit (else: its own status)",
+    ReplayMismatch = 23 "luc replay: a decision differs from the recorded one",
+    Trace = 24 "a trace cannot be read or recorded",
+    PromiseBroken = 25 "luc torture: what a sync promised is not there, or what cannot be is",
+    Advised = 26 "luc doctor: something costs, and there is something to do about it",
+    Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 
 impl Code {
-    /// Every code with its meaning, in the order of their numbers.
-    pub const ALL: [(Code, &'static str); 26] = [
-        (Code::Ok, "done"),
-        (Code::Unexpected, "something unexpected failed"),
-        (Code::Usage, "the command line is wrong"),
-        (Code::NotPermitted, "not permitted: more rights are needed"),
-        (
-            Code::ModuleUnavailable,
-            "the kernel module is not loaded and cannot be",
-        ),
-        (
-            Code::NotFound,
-            "no such path, or nothing is mounted from that device",
-        ),
-        (
-            Code::NotJournaled,
-            "not an ext4 or ext3 file system with a journal",
-        ),
-        (Code::ReadOnly, "the file system is mounted read-only"),
-        (Code::AlreadyOn, "LUC is already on for this file system"),
-        (Code::NotOn, "LUC is not on for this file system"),
-        (
-            Code::KnobRefused,
-            "knob refused: unknown, not a value of it, or out of bounds",
-        ),
-        (
-            Code::Busy,
-            "a kernel function or the module is in use by somebody else",
-        ),
-        (
-            Code::KernelUnsupported,
-            "this kernel lacks something that LUC needs",
-        ),
-        (
-            Code::NotReady,
-            "luc probe: this machine cannot run LUC as it is",
-        ),
-        (Code::Workload, "luc bench: the workload could not run"),
-        (Code::FiguresMissed, "luc bench matrix: a figure was missed"),
-        (
-            Code::WorkloadFile,
-            "luc bench: the workload file is refused",
-        ),
-        (
-            Code::LabUnavailable,
-            "luc lab: QEMU, a package or a mirror is missing",
-        ),
-        (Code::Lab, "luc lab: the virtual machine could not be run"),
-        (
-            Code::KernelLog,
-            "luc lab: the guest's kernel log holds a warning or worse",
-        ),
-        (
-            Code::Command,
-            "a command that luc ran did not start or hit its limit (else: its own status)",
-        ),
-        (
-            Code::ReplayMismatch,
-            "luc replay: a decision differs from the recorded one",
-        ),
-        (Code::Trace, "a trace cannot be read or recorded"),
-        (
-            Code::PromiseBroken,
-            "luc torture: what a sync promised is not there, or what cannot be is",
-        ),
-        (
-            Code::Advised,
-            "luc doctor: something costs, and there is something to do about it",
-        ),
-        (Code::Interrupted, "interrupted by Ctrl-C or SIGTERM"),
-    ];
-
     /// The number handed to the shell.
     pub fn number(self) -> u8 {
         self as u8
