@@ -1,7 +1,6 @@
 //! Workload `toy`: one thread makes one file durable, a number of times.
 
 use std::fmt;
-use std::path::Path;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -39,10 +38,6 @@ pub struct ToyResult {
 impl Benchmark for Toy {
     type Found = ToyResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
         let dir = scratch.subdir("toy")?;
@@ -75,10 +70,6 @@ impl Benchmark for Toy {
 impl Found for ToyResult {
     fn title(&self) -> String {
         format!("toy, {} turns", self.args.turns)
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {

@@ -1,12 +1,10 @@
 //! What a benchmark is: arguments that can run, and what they find. `benches/` has them all.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::args::Common;
 use crate::crew::Observed;
 use crate::text::Lines;
 use crate::worker::{Link, Part};
@@ -16,9 +14,6 @@ use crate::{Latency, Result, Stop, WorkloadError};
 pub trait Benchmark {
     /// What it finds.
     type Found: Found;
-
-    /// The arguments that all have.
-    fn common(&self) -> &Common;
 
     /// How long it takes; `None` where that shows only when it is over.
     fn length(&self) -> Option<Duration> {
@@ -72,9 +67,6 @@ impl<F> Measured<F> {
 pub trait Found {
     /// What ran, in a few words.
     fn title(&self) -> String;
-
-    /// Where it ran.
-    fn dir(&self) -> &Path;
 
     /// The figures for people, a line each.
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result;

@@ -73,7 +73,7 @@ impl Bench {
 impl fmt::Display for BenchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = self.outcome.found();
-        writeln!(f, "{}, in {}", found.title(), found.dir().display())?;
+        writeln!(f, "{}, in {}", found.title(), self.outcome.dir().display())?;
         let mut lines = Lines(f);
         found.lines(&mut lines)?;
         if !found.is_measured() {

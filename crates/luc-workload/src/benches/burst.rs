@@ -13,7 +13,6 @@
 //! more than half a commit the two cases overlap, and the share says less.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -103,10 +102,6 @@ struct Turn {
 impl Benchmark for Burst {
     type Found = BurstResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn length(&self) -> Option<Duration> {
         let bursts = u64::from(self.warmup_bursts) + u64::from(self.bursts);
         Some(Duration::from_millis(bursts * u64::from(self.period_ms)))
@@ -141,10 +136,6 @@ impl Found for BurstResult {
                 time(self.commit_ns)
             ),
         )
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

@@ -1,7 +1,6 @@
 //! Workload `create-fsync`: threads that create files and make each one durable.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -139,10 +138,6 @@ struct Thread {
 impl Benchmark for CreateFsync {
     type Found = CreateFsyncResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn length(&self) -> Option<Duration> {
         let seconds = self.warmup_s + self.seconds;
         self.ops.is_none().then(|| Duration::from_secs_f64(seconds))
@@ -190,10 +185,6 @@ impl Found for CreateFsyncResult {
             format!("create {create}, close {close}")
         };
         lines.line("other calls, mean", parts)
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

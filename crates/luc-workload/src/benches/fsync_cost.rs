@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use clap::{Args, value_parser};
 use rustix::fs::{Mode, fchmod, fstat};
@@ -133,10 +132,6 @@ struct Loops<'a> {
 impl Benchmark for FsyncCost {
     type Found = FsyncCostResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         run(self, stop)
     }
@@ -161,10 +156,6 @@ impl Found for FsyncCostResult {
         lines.line("journal's thread", known(self.commit))?;
         let buffers = format!("  {} buffers", self.args.buffers);
         lines.line(&buffers, known(self.commit_buffers))
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

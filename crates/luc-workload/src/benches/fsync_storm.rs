@@ -10,7 +10,6 @@
 //! wait is in no percentile.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -169,10 +168,6 @@ struct Server {
 impl Benchmark for FsyncStorm {
     type Found = FsyncStormResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn length(&self) -> Option<Duration> {
         Some(Duration::from_secs_f64(self.warmup_s + self.seconds))
     }
@@ -219,10 +214,6 @@ impl Found for FsyncStormResult {
             lines.line("read time", latency(&self.read))?;
         }
         Ok(())
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

@@ -7,7 +7,7 @@
 //! rate is thus measured while others have nothing left to do.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use rustix::fs::OFlags;
@@ -117,10 +117,6 @@ pub struct Job {
 impl Benchmark for Iozone {
     type Found = IozoneResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         run(self, stop)
     }
@@ -195,10 +191,6 @@ impl Found for IozoneResult {
             ("close time", &self.close),
         ];
         calls(lines, &times)
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

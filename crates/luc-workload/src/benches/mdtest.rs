@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
@@ -99,10 +99,6 @@ pub struct Job {
 impl Benchmark for Mdtest {
     type Found = MdtestResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         run(self, stop)
     }
@@ -138,10 +134,6 @@ impl Found for MdtestResult {
             ("close time", &self.close),
         ];
         calls(lines, &times)
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

@@ -6,7 +6,7 @@
 //! barrier to its last close. What is said of one phase is said of the others.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
@@ -113,10 +113,6 @@ pub struct Job {
 impl Benchmark for Metarates {
     type Found = MetaratesResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         run(self, stop)
     }
@@ -148,10 +144,6 @@ impl Found for MetaratesResult {
             ("close time", &self.close),
         ];
         calls(lines, &times)
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

@@ -12,6 +12,7 @@ mod scaling;
 mod write_burst;
 mod write_delay;
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -68,7 +69,7 @@ macro_rules! benches {
             /// Whether the user asked for JSON instead of text.
             pub fn json(&self) -> bool {
                 match self {
-                    $(Self::$args(args) => args.common().json,)+
+                    $(Self::$args(args) => args.common.json,)+
                     Self::Worker => false,
                 }
             }
@@ -91,6 +92,14 @@ macro_rules! benches {
         }
 
         impl Outcome {
+            /// Where it ran.
+            pub fn dir(&self) -> &Path {
+                match self {
+                    $(Self::$args(found) => &found.args.common.dir,)+
+                    Self::Wml(found) => &found.dir,
+                }
+            }
+
             /// What all have.
             pub fn found(&self) -> &dyn Found {
                 match self {

@@ -6,7 +6,6 @@
 use std::ffi::CStr;
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use clap::{Args, value_parser};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -101,10 +100,6 @@ struct Thread {
 impl Benchmark for Scaling {
     type Found = ScalingResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         run(self, stop)
     }
@@ -132,10 +127,6 @@ impl Found for ScalingResult {
             )?;
         }
         Ok(())
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

@@ -7,7 +7,6 @@
 //! that commit moves the size and takes blocks, so it needs what the commit is writing.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -102,10 +101,6 @@ struct Turn {
 impl Benchmark for WriteBurst {
     type Found = WriteBurstResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn length(&self) -> Option<Duration> {
         let bursts = u64::from(self.warmup_bursts) + u64::from(self.bursts);
         Some(Duration::from_millis(bursts * u64::from(self.period_ms)))
@@ -146,10 +141,6 @@ impl Found for WriteBurstResult {
         )?;
         lines.line("create time", latency(&self.create))?;
         lines.line("sync delay", latency(&self.fsync))
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

@@ -1,7 +1,6 @@
 //! Workload `write-delay`: small writes beside a stream of fsyncs.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -113,10 +112,6 @@ impl Thread {
 impl Benchmark for WriteDelay {
     type Found = WriteDelayResult;
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
     fn length(&self) -> Option<Duration> {
         Some(Duration::from_secs_f64(self.warmup_s + self.seconds))
     }
@@ -154,10 +149,6 @@ impl Found for WriteDelayResult {
             format!("{} ({:.1}/s)", self.fsyncs, self.fsyncs_per_s),
         )?;
         lines.line("sync delay", latency(&self.fsync))
-    }
-
-    fn dir(&self) -> &Path {
-        &self.args.common.dir
     }
 
     fn main_figure(&self) -> Option<f64> {

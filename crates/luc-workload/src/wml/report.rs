@@ -1,7 +1,7 @@
 //! What a run of a workload file found, and Filebench's familiar text of it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use luc_wml::plan::Flowop;
 use serde::{Deserialize, Serialize};
@@ -202,10 +202,6 @@ fn near(ns: u64) -> f64 {
 impl Found for WmlResult {
     fn title(&self) -> String {
         format!("{}, {} threads", self.source, self.threads)
-    }
-
-    fn dir(&self) -> &Path {
-        &self.dir
     }
 
     fn main_figure(&self) -> Option<f64> {
