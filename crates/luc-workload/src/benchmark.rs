@@ -10,8 +10,14 @@ use crate::text::Lines;
 use crate::worker::{Link, Part};
 use crate::{Latency, Result, Stop, WorkloadError};
 
+/// The name of a benchmark, from its row.
+pub trait Named {
+    /// As on the command line.
+    const NAME: &'static str;
+}
+
 /// The arguments of a benchmark, which are its command line, and how it runs.
-pub trait Benchmark {
+pub trait Benchmark: Named {
     /// What it finds.
     type Found: Found;
 

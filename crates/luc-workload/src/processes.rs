@@ -50,8 +50,8 @@ const LOOK: Timespec = Timespec {
 /// What the workers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Processes of this program, which was told to run the workload of this name.
-    Processes(&'static str),
+    /// Processes of this program, which was told to run the benchmark.
+    Processes,
     /// Threads of this process.
     Threads,
 }
@@ -182,15 +182,15 @@ impl Company {
             flags: Flags::map(shared.as_fd()).map_err(|e| setup("share memory with", e))?,
         };
         let words = match kind {
-            Kind::Processes(workload) => words_before(workload),
+            Kind::Processes => words_before(B::NAME),
             Kind::Threads => Vec::new(),
         };
         for job in jobs {
             let job = serde_json::to_value(job).map_err(|e| setup("tell", e))?;
             let (member, told) = match kind {
-                Kind::Processes(bench) => {
+                Kind::Processes => {
                     let parent = Pid::as_raw_pid(getpid());
-                    let bench = bench.to_owned();
+                    let bench = B::NAME.to_owned();
                     let assignment = Assignment { parent, bench, job };
                     (process(&words, &shared), Some(assignment))
                 }
@@ -326,7 +326,7 @@ fn setup(call: &'static str, source: impl Into<io::Error>) -> WorkloadError {
 
 fn refused(kind: Kind, number: usize, wanted: usize, source: io::Error) -> WorkloadError {
     match kind {
-        Kind::Processes(_) => WorkloadError::Process {
+        Kind::Processes => WorkloadError::Process {
             number,
             wanted,
             source,

@@ -108,7 +108,35 @@ impl Benchmark for Burst {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        let threads = self.threads as usize;
+        allow_open_files(threads)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let mut places = Vec::with_capacity(threads);
+        for index in 0..self.threads {
+            places.push((scratch.subdir(&format!("t{index:04}"))?, index));
+        }
+        let window = window(self.period_ms, self.warmup_bursts, self.bursts);
+        let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
+            one(&dir, index, self, schedule, stop, failed)
+        };
+        let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
+        scratch.remove()?;
+
+        // Interrupted: only bursts that every thread took part in can be compared.
+        let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
+        let measured = bursts.saturating_sub(self.warmup_bursts as usize);
+        let turns: Vec<Vec<Turn>> = (bursts - measured..bursts)
+            .map(|burst| results.iter().map(|thread| thread[burst]).collect())
+            .collect();
+        let result = figures(self, &turns);
+        let elapsed_ns = measured as u64 * u64::from(self.period_ms) * NS_PER_MS;
+        Ok(Measured {
+            fsyncs: result.fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 }
 
@@ -149,38 +177,6 @@ impl Found for BurstResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &Burst, stop: &Stop) -> Result<Measured<BurstResult>> {
-    let threads = args.threads as usize;
-    allow_open_files(threads)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let mut places = Vec::with_capacity(threads);
-    for index in 0..args.threads {
-        places.push((scratch.subdir(&format!("t{index:04}"))?, index));
-    }
-    let window = window(args.period_ms, args.warmup_bursts, args.bursts);
-    let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
-        one(&dir, index, args, schedule, stop, failed)
-    };
-    let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
-    scratch.remove()?;
-
-    // Interrupted: only bursts that every thread took part in can be compared.
-    let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
-    let measured = bursts.saturating_sub(args.warmup_bursts as usize);
-    let turns: Vec<Vec<Turn>> = (bursts - measured..bursts)
-        .map(|burst| results.iter().map(|thread| thread[burst]).collect())
-        .collect();
-    let result = figures(args, &turns);
-    let elapsed_ns = measured as u64 * u64::from(args.period_ms) * NS_PER_MS;
-    Ok(Measured {
-        fsyncs: result.fsync.count,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 /// When bursts are measured: the bursts lie one period apart.

@@ -144,7 +144,70 @@ impl Benchmark for CreateFsync {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        let threads = self.threads as usize;
+        allow_open_files(threads)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let files_max = scratch.free_inodes()? / INODES_SHARE / u64::from(self.threads);
+        let mut places = Vec::with_capacity(threads);
+        for index in 0..u64::from(self.threads) {
+            let (name, first_file) = if self.own_dirs {
+                (format!("t{index:04}"), 0)
+            } else {
+                (
+                    "shared".to_owned(),
+                    index * Name::COUNT / u64::from(self.threads),
+                )
+            };
+            let sharers = if self.own_dirs { 1 } else { self.threads };
+            let files_per_dir = u64::from((self.files_per_dir / sharers).max(SHARE_FILES_MIN));
+            let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
+            places.push(Place {
+                dir: scratch.subdir(&name)?,
+                first_file,
+                files_per_dir,
+                dirs_max: (files_max / files_per_dir).max(DIRS_MIN),
+            });
+        }
+        let window = Window {
+            warmup_ns: seconds_ns(self.warmup_s),
+            length_ns: self.ops.is_none().then(|| seconds_ns(self.seconds)),
+        };
+        let data = vec![0x6c_u8; self.bytes as usize];
+        let body =
+            |place, schedule, failed: &Stop| one(&place, schedule, self.ops, &data, stop, failed);
+        let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
+        scratch.remove()?;
+
+        let interrupted = stop.is_set();
+        let ended_ns = results.iter().map(|t| t.ended_ns);
+        let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
+        let fsync = Recorder::merged(results.iter().map(|t| &t.fsync));
+        let counts = || results.iter().map(|t| t.fsync.count());
+        let result = CreateFsyncResult {
+            args: self.clone(),
+            ops: fsync.count,
+            ops_per_s: per_second(fsync.count, elapsed_ns),
+            file_creation_rate_per_s: file_creation_rate_per_s(
+                results
+                    .iter()
+                    .filter(|t| t.fsync.count() > 0)
+                    .map(|t| t.whole_sum_ns as f64 / t.fsync.count() as f64),
+            ),
+            thread_ops_min: counts().min().unwrap_or(0),
+            thread_ops_max: counts().max().unwrap_or(0),
+            fsync,
+            create_mean_ns: Mean::merged(results.iter().map(|t| t.create)),
+            write_mean_ns: Mean::merged(results.iter().map(|t| t.write)),
+            close_mean_ns: Mean::merged(results.iter().map(|t| t.close)),
+            removed_early: results.iter().map(|t| t.removed).sum(),
+        };
+        Ok(Measured {
+            fsyncs: fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted,
+            observed,
+        })
     }
 }
 
@@ -194,73 +257,6 @@ impl Found for CreateFsyncResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &CreateFsync, stop: &Stop) -> Result<Measured<CreateFsyncResult>> {
-    let threads = args.threads as usize;
-    allow_open_files(threads)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let files_max = scratch.free_inodes()? / INODES_SHARE / u64::from(args.threads);
-    let mut places = Vec::with_capacity(threads);
-    for index in 0..u64::from(args.threads) {
-        let (name, first_file) = if args.own_dirs {
-            (format!("t{index:04}"), 0)
-        } else {
-            (
-                "shared".to_owned(),
-                index * Name::COUNT / u64::from(args.threads),
-            )
-        };
-        let sharers = if args.own_dirs { 1 } else { args.threads };
-        let files_per_dir = u64::from((args.files_per_dir / sharers).max(SHARE_FILES_MIN));
-        let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
-        places.push(Place {
-            dir: scratch.subdir(&name)?,
-            first_file,
-            files_per_dir,
-            dirs_max: (files_max / files_per_dir).max(DIRS_MIN),
-        });
-    }
-    let window = Window {
-        warmup_ns: seconds_ns(args.warmup_s),
-        length_ns: args.ops.is_none().then(|| seconds_ns(args.seconds)),
-    };
-    let data = vec![0x6c_u8; args.bytes as usize];
-    let body =
-        |place, schedule, failed: &Stop| one(&place, schedule, args.ops, &data, stop, failed);
-    let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
-    scratch.remove()?;
-
-    let interrupted = stop.is_set();
-    let ended_ns = results.iter().map(|t| t.ended_ns);
-    let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
-    let fsync = Recorder::merged(results.iter().map(|t| &t.fsync));
-    let counts = || results.iter().map(|t| t.fsync.count());
-    let result = CreateFsyncResult {
-        args: args.clone(),
-        ops: fsync.count,
-        ops_per_s: per_second(fsync.count, elapsed_ns),
-        file_creation_rate_per_s: file_creation_rate_per_s(
-            results
-                .iter()
-                .filter(|t| t.fsync.count() > 0)
-                .map(|t| t.whole_sum_ns as f64 / t.fsync.count() as f64),
-        ),
-        thread_ops_min: counts().min().unwrap_or(0),
-        thread_ops_max: counts().max().unwrap_or(0),
-        fsync,
-        create_mean_ns: Mean::merged(results.iter().map(|t| t.create)),
-        write_mean_ns: Mean::merged(results.iter().map(|t| t.write)),
-        close_mean_ns: Mean::merged(results.iter().map(|t| t.close)),
-        removed_early: results.iter().map(|t| t.removed).sum(),
-    };
-    Ok(Measured {
-        fsyncs: fsync.count,
-        found: result,
-        elapsed_ns,
-        interrupted,
-        observed,
-    })
 }
 
 fn one(

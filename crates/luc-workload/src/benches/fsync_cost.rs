@@ -133,7 +133,48 @@ impl Benchmark for FsyncCost {
     type Found = FsyncCostResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        allow_descriptors(1, u64::from(self.buffers) + 1)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let journal = Journal::below(scratch.path());
+        let watched = journal.as_ref().and_then(Watched::new);
+        let loops = Loops {
+            files: files(&scratch, self.buffers)?,
+            dir: scratch.subdir("files")?,
+            args: self,
+            stop,
+        };
+        loops.go_through(journal.as_ref().and_then(Journal::blocks).unwrap_or(0))?;
+        scratch.settle()?;
+
+        let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
+        let (before, begin_ns) = (read(), now_ns());
+        let result = FsyncCostResult {
+            args: self.clone(),
+            clean: loops.clean()?,
+            committed: loops.committed()?,
+            commit: watched.as_ref().map(|w| loops.commit(1, w)).transpose()?,
+            commit_buffers: watched
+                .as_ref()
+                .map(|w| loops.commit(loops.files.len(), w))
+                .transpose()?,
+        };
+        let (after, elapsed_ns) = (read(), now_ns() - begin_ns);
+        drop(loops);
+        scratch.remove()?;
+        let observed = Observed {
+            journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
+            cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
+        };
+        let commits = [result.commit, result.commit_buffers].into_iter().flatten();
+        let fsyncs = [result.clean, result.committed].into_iter().chain(commits);
+        let fsyncs = fsyncs.map(|times| times.count).sum();
+        Ok(Measured {
+            fsyncs,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 }
 
@@ -165,51 +206,6 @@ impl Found for FsyncCostResult {
     fn is_a_rate(&self) -> bool {
         false
     }
-}
-
-fn run(args: &FsyncCost, stop: &Stop) -> Result<Measured<FsyncCostResult>> {
-    allow_descriptors(1, u64::from(args.buffers) + 1)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let journal = Journal::below(scratch.path());
-    let watched = journal.as_ref().and_then(Watched::new);
-    let loops = Loops {
-        files: files(&scratch, args.buffers)?,
-        dir: scratch.subdir("files")?,
-        args,
-        stop,
-    };
-    loops.go_through(journal.as_ref().and_then(Journal::blocks).unwrap_or(0))?;
-    scratch.settle()?;
-
-    let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
-    let (before, begin_ns) = (read(), now_ns());
-    let result = FsyncCostResult {
-        args: args.clone(),
-        clean: loops.clean()?,
-        committed: loops.committed()?,
-        commit: watched.as_ref().map(|w| loops.commit(1, w)).transpose()?,
-        commit_buffers: watched
-            .as_ref()
-            .map(|w| loops.commit(loops.files.len(), w))
-            .transpose()?,
-    };
-    let (after, elapsed_ns) = (read(), now_ns() - begin_ns);
-    drop(loops);
-    scratch.remove()?;
-    let observed = Observed {
-        journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
-        cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
-    };
-    let commits = [result.commit, result.commit_buffers].into_iter().flatten();
-    let fsyncs = [result.clean, result.committed].into_iter().chain(commits);
-    let fsyncs = fsyncs.map(|times| times.count).sum();
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 /// Makes files until as many as asked for begin a block of the inode table each.

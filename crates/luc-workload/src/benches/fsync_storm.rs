@@ -173,7 +173,55 @@ impl Benchmark for FsyncStorm {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        if self.op == StormOp::Append && self.bytes == 0 {
+            return Err(WorkloadError::Arguments(
+                "an append of no bytes leaves its fsync nothing to do; give --bytes of 1 or more"
+                    .to_owned(),
+            ));
+        }
+        let warmup_ns = seconds_ns(self.warmup_s);
+        let length_ns = seconds_ns(self.seconds);
+        let arrivals = arrivals(self, warmup_ns + length_ns)?;
+        let threads = self.threads as usize + self.readers as usize;
+        allow_open_files(threads)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let mut places = Vec::with_capacity(threads);
+        for index in 0..self.threads {
+            places.push(Place::Server(scratch.subdir(&format!("t{index:04}"))?));
+        }
+        for index in 0..self.readers {
+            places.push(Place::Reader(readers_file(&scratch, index)?, index));
+        }
+        let window = Window {
+            warmup_ns,
+            length_ns: Some(length_ns),
+        };
+        let queue = Queue {
+            arrivals,
+            next: AtomicU64::new(0),
+            drain_ns: seconds_ns(self.drain_s),
+        };
+        let data = vec![0x6c_u8; self.bytes as usize];
+        let body = |place, schedule, failed: &Stop| match place {
+            Place::Server(dir) => serve(&dir, self, &data, &queue, schedule, stop, failed),
+            Place::Reader(dir, index) => read(&dir, index, self, schedule, stop, failed),
+        };
+        let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
+        scratch.remove()?;
+
+        let interrupted = stop.is_set();
+        let ended_ns = results.iter().map(Thread::ended_ns);
+        let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
+        let before = |ns| queue.arrivals.partition_point(|&at_ns| at_ns < ns) as u64;
+        let meant = before(warmup_ns + elapsed_ns) - before(warmup_ns);
+        let result = figures(self, meant, elapsed_ns, &results);
+        Ok(Measured {
+            fsyncs: result.fsyncs,
+            found: result,
+            elapsed_ns,
+            interrupted,
+            observed,
+        })
     }
 }
 
@@ -223,59 +271,6 @@ impl Found for FsyncStormResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &FsyncStorm, stop: &Stop) -> Result<Measured<FsyncStormResult>> {
-    if args.op == StormOp::Append && args.bytes == 0 {
-        return Err(WorkloadError::Arguments(
-            "an append of no bytes leaves its fsync nothing to do; give --bytes of 1 or more"
-                .to_owned(),
-        ));
-    }
-    let warmup_ns = seconds_ns(args.warmup_s);
-    let length_ns = seconds_ns(args.seconds);
-    let arrivals = arrivals(args, warmup_ns + length_ns)?;
-    let threads = args.threads as usize + args.readers as usize;
-    allow_open_files(threads)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let mut places = Vec::with_capacity(threads);
-    for index in 0..args.threads {
-        places.push(Place::Server(scratch.subdir(&format!("t{index:04}"))?));
-    }
-    for index in 0..args.readers {
-        places.push(Place::Reader(readers_file(&scratch, index)?, index));
-    }
-    let window = Window {
-        warmup_ns,
-        length_ns: Some(length_ns),
-    };
-    let queue = Queue {
-        arrivals,
-        next: AtomicU64::new(0),
-        drain_ns: seconds_ns(args.drain_s),
-    };
-    let data = vec![0x6c_u8; args.bytes as usize];
-    let body = |place, schedule, failed: &Stop| match place {
-        Place::Server(dir) => serve(&dir, args, &data, &queue, schedule, stop, failed),
-        Place::Reader(dir, index) => read(&dir, index, args, schedule, stop, failed),
-    };
-    let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
-    scratch.remove()?;
-
-    let interrupted = stop.is_set();
-    let ended_ns = results.iter().map(Thread::ended_ns);
-    let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
-    let before = |ns| queue.arrivals.partition_point(|&at_ns| at_ns < ns) as u64;
-    let meant = before(warmup_ns + elapsed_ns) - before(warmup_ns);
-    let result = figures(args, meant, elapsed_ns, &results);
-    let fsyncs = result.fsyncs;
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted,
-        observed,
-    })
 }
 
 fn figures(

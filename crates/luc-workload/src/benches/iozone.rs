@@ -118,7 +118,58 @@ impl Benchmark for Iozone {
     type Found = IozoneResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        let record_bytes = u32::try_from(self.record_bytes)
+        .ok()
+        .filter(|&bytes| u64::from(bytes) <= self.size_bytes)
+        .ok_or_else(|| {
+            WorkloadError::Arguments(format!(
+                "a record of {} bytes does not fit a file of {}; give a smaller -r or a larger -s",
+                self.record_bytes, self.size_bytes
+            ))
+        })?;
+        let records = self.size_bytes / self.record_bytes;
+        if records * self.record_bytes != self.size_bytes {
+            return Err(WorkloadError::Arguments(format!(
+                "a file of {} bytes is no whole number of records of {}; give another -s or -r",
+                self.size_bytes, self.record_bytes
+            )));
+        }
+        processes::bound(self.threads, records)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let jobs: Vec<Job> = (0..self.threads)
+            .map(|rank| Job {
+                dir: scratch.path().to_owned(),
+                rank,
+                records,
+                record_bytes,
+                fsync: self.fsync,
+                close: self.close,
+                first_stops: !self.no_stonewall,
+            })
+            .collect();
+        let kind = if self.posix_threads {
+            Kind::Threads
+        } else {
+            Kind::Processes
+        };
+        let (phases, observed) = processes::run::<Iozone>(kind, &jobs, 1, &scratch, stop)?;
+        scratch.remove()?;
+
+        let result = phases.first().map_or_else(
+            || IozoneResult {
+                args: self.clone(),
+                ..IozoneResult::default()
+            },
+            |phase| figures(self, phase),
+        );
+        let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
+        Ok(Measured {
+            fsyncs: result.fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
@@ -204,62 +255,6 @@ impl Found for IozoneResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &Iozone, stop: &Stop) -> Result<Measured<IozoneResult>> {
-    let record_bytes = u32::try_from(args.record_bytes)
-        .ok()
-        .filter(|&bytes| u64::from(bytes) <= args.size_bytes)
-        .ok_or_else(|| {
-            WorkloadError::Arguments(format!(
-                "a record of {} bytes does not fit a file of {}; give a smaller -r or a larger -s",
-                args.record_bytes, args.size_bytes
-            ))
-        })?;
-    let records = args.size_bytes / args.record_bytes;
-    if records * args.record_bytes != args.size_bytes {
-        return Err(WorkloadError::Arguments(format!(
-            "a file of {} bytes is no whole number of records of {}; give another -s or -r",
-            args.size_bytes, args.record_bytes
-        )));
-    }
-    processes::bound(args.threads, records)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let jobs: Vec<Job> = (0..args.threads)
-        .map(|rank| Job {
-            dir: scratch.path().to_owned(),
-            rank,
-            records,
-            record_bytes,
-            fsync: args.fsync,
-            close: args.close,
-            first_stops: !args.no_stonewall,
-        })
-        .collect();
-    let kind = if args.posix_threads {
-        Kind::Threads
-    } else {
-        Kind::Processes("iozone")
-    };
-    let (phases, observed) = processes::run::<Iozone>(kind, &jobs, 1, &scratch, stop)?;
-    scratch.remove()?;
-
-    let result = phases.first().map_or_else(
-        || IozoneResult {
-            args: args.clone(),
-            ..IozoneResult::default()
-        },
-        |phase| figures(args, phase),
-    );
-    let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
-    let fsyncs = result.fsync.count;
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 fn figures(args: &Iozone, phase: &Phase) -> IozoneResult {

@@ -100,7 +100,64 @@ impl Benchmark for Mdtest {
     type Found = MdtestResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        processes::bound(self.procs, u64::from(self.items))?;
+        let trees = if self.unique_dirs { self.procs } else { 1 };
+        let dirs = tree_size(self.depth, self.branches);
+        if dirs.saturating_mul(u64::from(trees)) > DIRS_MAX {
+            return Err(WorkloadError::Arguments(format!(
+                "{trees} trees of depth {} with {} branches have more than {DIRS_MAX} directories; give a smaller -z or -b",
+                self.depth, self.branches
+            )));
+        }
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        for tree in 0..trees {
+            let name = format!("tree.{tree}");
+            let root = scratch.subdir(&name)?;
+            for dir in tree_dirs(self.depth, self.branches).iter().skip(1) {
+                root.mkdir(dir)?;
+            }
+        }
+        let jobs: Vec<Job> = (0..self.procs)
+            .map(|rank| {
+                let tree = if self.unique_dirs { rank } else { 0 };
+                Job {
+                    dir: scratch.path().join(format!("tree.{tree}")),
+                    rank,
+                    items: self.items,
+                    bytes: self.bytes,
+                    fsync: self.fsync,
+                    depth: self.depth,
+                    branches: self.branches,
+                }
+            })
+            .collect();
+        let kind = Kind::Processes;
+        let (phases, observed) =
+            processes::run::<Mdtest>(kind, &jobs, PHASES.len(), &scratch, stop)?;
+        scratch.remove()?;
+
+        let created = phases.first();
+        let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
+        let named = phases.iter().zip(PHASES);
+        let result = MdtestResult {
+            args: self.clone(),
+            tree_dirs: dirs,
+            phases: named
+                .map(|(phase, name)| PhaseResult::new(name, phase))
+                .collect(),
+            open: call(OPEN),
+            write: call(WRITE),
+            fsync: call(FSYNC),
+            close: call(CLOSE),
+        };
+        let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
+        Ok(Measured {
+            fsyncs: result.fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
@@ -143,67 +200,6 @@ impl Found for MdtestResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &Mdtest, stop: &Stop) -> Result<Measured<MdtestResult>> {
-    processes::bound(args.procs, u64::from(args.items))?;
-    let trees = if args.unique_dirs { args.procs } else { 1 };
-    let dirs = tree_size(args.depth, args.branches);
-    if dirs.saturating_mul(u64::from(trees)) > DIRS_MAX {
-        return Err(WorkloadError::Arguments(format!(
-            "{trees} trees of depth {} with {} branches have more than {DIRS_MAX} directories; give a smaller -z or -b",
-            args.depth, args.branches
-        )));
-    }
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    for tree in 0..trees {
-        let name = format!("tree.{tree}");
-        let root = scratch.subdir(&name)?;
-        for dir in tree_dirs(args.depth, args.branches).iter().skip(1) {
-            root.mkdir(dir)?;
-        }
-    }
-    let jobs: Vec<Job> = (0..args.procs)
-        .map(|rank| {
-            let tree = if args.unique_dirs { rank } else { 0 };
-            Job {
-                dir: scratch.path().join(format!("tree.{tree}")),
-                rank,
-                items: args.items,
-                bytes: args.bytes,
-                fsync: args.fsync,
-                depth: args.depth,
-                branches: args.branches,
-            }
-        })
-        .collect();
-    let kind = Kind::Processes("mdtest");
-    let (phases, observed) = processes::run::<Mdtest>(kind, &jobs, PHASES.len(), &scratch, stop)?;
-    scratch.remove()?;
-
-    let created = phases.first();
-    let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
-    let named = phases.iter().zip(PHASES);
-    let result = MdtestResult {
-        args: args.clone(),
-        tree_dirs: dirs,
-        phases: named
-            .map(|(phase, name)| PhaseResult::new(name, phase))
-            .collect(),
-        open: call(OPEN),
-        write: call(WRITE),
-        fsync: call(FSYNC),
-        close: call(CLOSE),
-    };
-    let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
-    let fsyncs = result.fsync.count;
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 /// Directories of a tree, its root included.

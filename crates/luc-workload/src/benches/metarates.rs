@@ -114,7 +114,52 @@ impl Benchmark for Metarates {
     type Found = MetaratesResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        processes::bound(self.procs, u64::from(self.files))?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let steps = steps(self);
+        let mut jobs = Vec::with_capacity(self.procs as usize);
+        for rank in 0..self.procs {
+            let name = if self.unique_dirs {
+                format!("n{rank}")
+            } else {
+                "shared".to_owned()
+            };
+            // Made here, so that no process waits for another one's directory in a phase.
+            drop(scratch.subdir(&name)?);
+            jobs.push(Job {
+                dir: scratch.path().join(name),
+                rank,
+                files: self.files,
+                fsync: !self.no_fsync,
+                steps: steps.clone(),
+            });
+        }
+        let (phases, observed) =
+            processes::run::<Metarates>(Kind::Processes, &jobs, steps.len(), &scratch, stop)?;
+        scratch.remove()?;
+
+        let created = phases.first().filter(|_| steps[0] == Step::Create);
+        let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
+        let named = phases.iter().zip(&steps);
+        let result = MetaratesResult {
+            args: self.clone(),
+            unsafe_no_fsync: self.no_fsync,
+            phases: named
+                .map(|(phase, step)| PhaseResult::new(step.name(), phase))
+                .collect(),
+            file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
+            open: call(OPEN),
+            fsync: call(FSYNC),
+            close: call(CLOSE),
+        };
+        let elapsed_ns = phases.iter().map(processes::Phase::length_ns).sum();
+        Ok(Measured {
+            fsyncs: result.fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
@@ -153,61 +198,6 @@ impl Found for MetaratesResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &Metarates, stop: &Stop) -> Result<Measured<MetaratesResult>> {
-    processes::bound(args.procs, u64::from(args.files))?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let steps = steps(args);
-    let mut jobs = Vec::with_capacity(args.procs as usize);
-    for rank in 0..args.procs {
-        let name = if args.unique_dirs {
-            format!("n{rank}")
-        } else {
-            "shared".to_owned()
-        };
-        // Made here, so that no process waits for another one's directory in a phase.
-        drop(scratch.subdir(&name)?);
-        jobs.push(Job {
-            dir: scratch.path().join(name),
-            rank,
-            files: args.files,
-            fsync: !args.no_fsync,
-            steps: steps.clone(),
-        });
-    }
-    let (phases, observed) = processes::run::<Metarates>(
-        Kind::Processes("metarates"),
-        &jobs,
-        steps.len(),
-        &scratch,
-        stop,
-    )?;
-    scratch.remove()?;
-
-    let created = phases.first().filter(|_| steps[0] == Step::Create);
-    let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
-    let named = phases.iter().zip(&steps);
-    let result = MetaratesResult {
-        args: args.clone(),
-        unsafe_no_fsync: args.no_fsync,
-        phases: named
-            .map(|(phase, step)| PhaseResult::new(step.name(), phase))
-            .collect(),
-        file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
-        open: call(OPEN),
-        fsync: call(FSYNC),
-        close: call(CLOSE),
-    };
-    let elapsed_ns = phases.iter().map(processes::Phase::length_ns).sum();
-    let fsyncs = result.fsync.count;
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 /// The phases asked for; create when none is.

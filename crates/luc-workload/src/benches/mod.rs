@@ -19,11 +19,10 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::benchmark::{Benchmark, Found, Measured};
+use crate::benchmark::{Benchmark, Found, Measured, Named};
 use crate::wml::WmlResult;
 use crate::worker::{self, Link, Part};
-use crate::{Result, WorkloadError};
-use crate::{Stop, processes};
+use crate::{Result, Stop, WorkloadError, processes};
 
 pub use burst::{Burst, BurstResult};
 pub use create_fsync::{CreateFsync, CreateFsyncResult};
@@ -108,6 +107,10 @@ macro_rules! benches {
                 }
             }
         }
+
+        $(impl Named for $args {
+            const NAME: &'static str = $name;
+        })+
 
         /// Does the part of a worker of the benchmark of this name.
         fn work(name: &str, job: Value, link: &mut Link) -> Result<Vec<Part>> {

@@ -101,7 +101,44 @@ impl Benchmark for Scaling {
     type Found = ScalingResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        let cpus = cpus()?;
+        let counts = thread_counts(&self.threads, cpus.len())?;
+        let most = counts.iter().copied().max().unwrap_or(1);
+        allow_descriptors(most as usize, u64::from(most) + 1)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let dir = scratch.subdir("files")?;
+        let journal = Journal::below(scratch.path());
+        let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
+        let before = read();
+        let (mut steps, mut elapsed_ns) = (Vec::with_capacity(counts.len()), 0);
+        for threads in counts {
+            let (step, step_ns) = step(self, &cpus[..threads as usize], (&scratch, &dir), stop)?;
+            elapsed_ns += step_ns;
+            steps.push(step);
+            if stop.is_set() {
+                break;
+            }
+        }
+        let after = read();
+        drop(dir);
+        scratch.remove()?;
+        compare(&mut steps);
+        let fsyncs = steps.iter().map(|step| step.calls).sum();
+        let observed = Observed {
+            journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
+            cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
+        };
+        let result = ScalingResult {
+            args: self.clone(),
+            steps,
+        };
+        Ok(Measured {
+            fsyncs,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 }
 
@@ -132,47 +169,6 @@ impl Found for ScalingResult {
     fn main_figure(&self) -> Option<f64> {
         self.steps.last().map(|it| it.calls_per_s)
     }
-}
-
-fn run(args: &Scaling, stop: &Stop) -> Result<Measured<ScalingResult>> {
-    let cpus = cpus()?;
-    let counts = thread_counts(&args.threads, cpus.len())?;
-    let most = counts.iter().copied().max().unwrap_or(1);
-    allow_descriptors(most as usize, u64::from(most) + 1)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let dir = scratch.subdir("files")?;
-    let journal = Journal::below(scratch.path());
-    let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
-    let before = read();
-    let (mut steps, mut elapsed_ns) = (Vec::with_capacity(counts.len()), 0);
-    for threads in counts {
-        let (step, step_ns) = step(args, &cpus[..threads as usize], (&scratch, &dir), stop)?;
-        elapsed_ns += step_ns;
-        steps.push(step);
-        if stop.is_set() {
-            break;
-        }
-    }
-    let after = read();
-    drop(dir);
-    scratch.remove()?;
-    compare(&mut steps);
-    let fsyncs = steps.iter().map(|step| step.calls).sum();
-    let observed = Observed {
-        journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
-        cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
-    };
-    let result = ScalingResult {
-        args: args.clone(),
-        steps,
-    };
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 /// The processors that this process may run on.

@@ -107,7 +107,36 @@ impl Benchmark for WriteBurst {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        let threads = self.threads as usize;
+        allow_open_files(threads)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let mut places = Vec::with_capacity(threads);
+        for index in 0..self.threads {
+            places.push((scratch.subdir(&format!("t{index:04}"))?, index));
+        }
+        let window = window(self.period_ms, self.warmup_bursts, self.bursts);
+        let data = vec![0x6c_u8; self.piece_bytes as usize];
+        let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
+            one(&dir, index, self, &data, schedule, stop, failed)
+        };
+        let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
+        scratch.remove()?;
+
+        let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
+        let warmup = (self.warmup_bursts as usize).min(bursts);
+        let turns: Vec<Vec<Turn>> = (warmup..bursts)
+            .map(|burst| results.iter().map(|thread| thread[burst]).collect())
+            .collect();
+        let measured = turns.len() as u64;
+        let elapsed_ns = measured * u64::from(self.period_ms) * NS_PER_MS;
+        let result = figures(self, &turns);
+        Ok(Measured {
+            fsyncs: result.fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted: stop.is_set(),
+            observed,
+        })
     }
 }
 
@@ -158,40 +187,6 @@ impl Found for WriteBurstResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &WriteBurst, stop: &Stop) -> Result<Measured<WriteBurstResult>> {
-    let threads = args.threads as usize;
-    allow_open_files(threads)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let mut places = Vec::with_capacity(threads);
-    for index in 0..args.threads {
-        places.push((scratch.subdir(&format!("t{index:04}"))?, index));
-    }
-    let window = window(args.period_ms, args.warmup_bursts, args.bursts);
-    let data = vec![0x6c_u8; args.piece_bytes as usize];
-    let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
-        one(&dir, index, args, &data, schedule, stop, failed)
-    };
-    let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
-    scratch.remove()?;
-
-    let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
-    let warmup = (args.warmup_bursts as usize).min(bursts);
-    let turns: Vec<Vec<Turn>> = (warmup..bursts)
-        .map(|burst| results.iter().map(|thread| thread[burst]).collect())
-        .collect();
-    let measured = turns.len() as u64;
-    let elapsed_ns = measured * u64::from(args.period_ms) * NS_PER_MS;
-    let result = figures(args, &turns);
-    let fsyncs = result.fsync.count;
-    Ok(Measured {
-        fsyncs,
-        found: result,
-        elapsed_ns,
-        interrupted: stop.is_set(),
-        observed,
-    })
 }
 
 fn one(

@@ -117,7 +117,65 @@ impl Benchmark for WriteDelay {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        run(self, stop)
+        let threads = self.writers as usize + self.fsync_streams as usize;
+        allow_open_files(threads)?;
+        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
+        let mut places = Vec::with_capacity(threads);
+        for index in 0..self.fsync_streams {
+            places.push(Place::Stream(scratch.subdir(&format!("sync{index:04}"))?));
+        }
+        // One directory for all writers: their inodes are neighbours and share blocks of the inode
+        // table, as files that are made together do.
+        for index in 0..self.writers {
+            places.push(Place::Writer(scratch.subdir("write")?, u64::from(index)));
+        }
+        let window = Window {
+            warmup_ns: seconds_ns(self.warmup_s),
+            length_ns: Some(seconds_ns(self.seconds)),
+        };
+        let body = |place, schedule, failed: &Stop| match place {
+            Place::Writer(dir, number) => writer(&dir, number, self, schedule, stop, failed),
+            Place::Stream(dir) => stream(&dir, schedule, stop, failed),
+        };
+        let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
+        scratch.remove()?;
+
+        let interrupted = stop.is_set();
+        let ended_ns = results.iter().map(Thread::ended_ns);
+        let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
+        let write = Recorder::merged(results.iter().filter_map(|thread| match thread {
+            Thread::Writer { write, .. } => Some(write),
+            Thread::Stream { .. } => None,
+        }));
+        let fsync = Recorder::merged(results.iter().filter_map(|thread| match thread {
+            Thread::Stream { fsync, .. } => Some(fsync),
+            Thread::Writer { .. } => None,
+        }));
+        let delayed = results
+            .iter()
+            .map(|thread| match thread {
+                Thread::Writer { delayed, .. } => *delayed,
+                Thread::Stream { .. } => 0,
+            })
+            .sum();
+        let result = WriteDelayResult {
+            args: self.clone(),
+            writes: write.count,
+            writes_per_s: per_second(write.count, elapsed_ns),
+            delayed,
+            delayed_share: share(delayed, write.count),
+            write,
+            fsyncs: fsync.count,
+            fsyncs_per_s: per_second(fsync.count, elapsed_ns),
+            fsync,
+        };
+        Ok(Measured {
+            fsyncs: fsync.count,
+            found: result,
+            elapsed_ns,
+            interrupted,
+            observed,
+        })
     }
 }
 
@@ -162,68 +220,6 @@ impl Found for WriteDelayResult {
     fn syncs(&self) -> Option<&Latency> {
         Some(&self.fsync)
     }
-}
-
-fn run(args: &WriteDelay, stop: &Stop) -> Result<Measured<WriteDelayResult>> {
-    let threads = args.writers as usize + args.fsync_streams as usize;
-    allow_open_files(threads)?;
-    let scratch = Scratch::new(&args.common.dir, args.common.keep)?;
-    let mut places = Vec::with_capacity(threads);
-    for index in 0..args.fsync_streams {
-        places.push(Place::Stream(scratch.subdir(&format!("sync{index:04}"))?));
-    }
-    // One directory for all writers: their inodes are neighbours and share blocks of the inode
-    // table, as files that are made together do.
-    for index in 0..args.writers {
-        places.push(Place::Writer(scratch.subdir("write")?, u64::from(index)));
-    }
-    let window = Window {
-        warmup_ns: seconds_ns(args.warmup_s),
-        length_ns: Some(seconds_ns(args.seconds)),
-    };
-    let body = |place, schedule, failed: &Stop| match place {
-        Place::Writer(dir, number) => writer(&dir, number, args, schedule, stop, failed),
-        Place::Stream(dir) => stream(&dir, schedule, stop, failed),
-    };
-    let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
-    scratch.remove()?;
-
-    let interrupted = stop.is_set();
-    let ended_ns = results.iter().map(Thread::ended_ns);
-    let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
-    let write = Recorder::merged(results.iter().filter_map(|thread| match thread {
-        Thread::Writer { write, .. } => Some(write),
-        Thread::Stream { .. } => None,
-    }));
-    let fsync = Recorder::merged(results.iter().filter_map(|thread| match thread {
-        Thread::Stream { fsync, .. } => Some(fsync),
-        Thread::Writer { .. } => None,
-    }));
-    let delayed = results
-        .iter()
-        .map(|thread| match thread {
-            Thread::Writer { delayed, .. } => *delayed,
-            Thread::Stream { .. } => 0,
-        })
-        .sum();
-    let result = WriteDelayResult {
-        args: args.clone(),
-        writes: write.count,
-        writes_per_s: per_second(write.count, elapsed_ns),
-        delayed,
-        delayed_share: share(delayed, write.count),
-        write,
-        fsyncs: fsync.count,
-        fsyncs_per_s: per_second(fsync.count, elapsed_ns),
-        fsync,
-    };
-    Ok(Measured {
-        fsyncs: fsync.count,
-        found: result,
-        elapsed_ns,
-        interrupted,
-        observed,
-    })
 }
 
 fn writer(
