@@ -29,10 +29,11 @@ use libtest_mimic::{Arguments, Trial};
 /// A suite: its name, and what makes its tests.
 type Suite = (&'static str, fn() -> Vec<Trial>);
 
-/// Those with the longest tests first, so that the last to end are short; before them the one that
-/// wants the machine for itself, and would wait for the others.
+/// Those with the longest tests first, so that the last to end are short; before them those
+/// that want the machine for themselves, and would wait for the others.
 const SUITES: [Suite; 17] = [
     ("lines", lines::tests),
+    ("debug", debug::tests),
     ("toy", toy::tests),
     ("sight", sight::tests),
     ("unload", unload::tests),
@@ -44,7 +45,6 @@ const SUITES: [Suite; 17] = [
     ("truth", truth::tests),
     ("verbs", verbs::tests),
     ("torture", torture::tests),
-    ("debug", debug::tests),
     ("watch", watch::tests),
     ("smoke", smoke::tests),
     ("determinism", determinism::tests),
