@@ -2,16 +2,15 @@
 # what does not show. sight.rs judges what was said.
 . /t/lib.sh
 
-# host NAME COMMAND...: each verb on the host that the command makes of this one; those that only
-# count where $COUNTED_ON names it.
+# host NAME COMMAND...: the verbs on the host that the command makes of this one; those that attach
+# as recording does, only where $LIVE_ON names it.
 host() {
 	name=$1
 	shift
-	case " $COUNTED_ON " in
-	*" $name "*) counted "$@" ;;
+	case " $LIVE_ON " in
+	*" $name "*) live "$@" ;;
 	esac
 	said probe "$@" luc probe --json
-	said doctor "$@" luc doctor --json --seconds 2 /mnt/0
 	rm -f /tmp/host.luc
 	said record "$@" luc trace record --seconds 2 --on /mnt/0 -o /tmp/host.luc
 	if [ -s /tmp/host.luc ]; then
@@ -21,7 +20,8 @@ host() {
 	ok "$name was asked"
 }
 
-counted() {
+live() {
+	said doctor "$@" luc doctor --json --seconds 2 /mnt/0
 	said top "$@" luc top --once --json --interval 0.5
 	said exporter "$@" luc exporter --once
 	said count "$@" luc trace count --json --seconds 1 --on /mnt/0

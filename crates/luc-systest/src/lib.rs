@@ -90,11 +90,7 @@ static MACHINE: RwLock<()> = RwLock::new(());
 
 /// A test with its name.
 pub fn test(name: impl Into<String>, body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
-    let name = name.into();
-    Trial::ignorable_test(name.clone(), move || {
-        let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        concluded(&name, body)
-    })
+    trial(name.into(), false, body)
 }
 
 /// A test in host time that wants the whole machine: no other one runs meanwhile.
@@ -102,9 +98,13 @@ pub fn test_alone(
     name: impl Into<String>,
     body: impl FnOnce() -> Outcome + Send + 'static,
 ) -> Trial {
-    let name = name.into();
+    trial(name.into(), true, body)
+}
+
+fn trial(name: String, alone: bool, body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
     Trial::ignorable_test(name.clone(), move || {
-        let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner));
+        let _shared = (!alone).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         concluded(&name, body)
     })
 }

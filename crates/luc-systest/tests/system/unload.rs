@@ -16,8 +16,9 @@ pub fn tests() -> Vec<Trial> {
 fn cycles(kernel: &str, virtual_time: bool) -> Outcome {
     let cycles: u32 = match (virtual_time, is_whole()) {
         (true, true) => 200,
-        (true, false) => 60,
-        (false, _) => 40,
+        (true, false) => 30,
+        (false, true) => 40,
+        (false, false) => 20,
     };
     let jobs = [Job::new("unload", &["10ms:2:512M"])?.env("CYCLES", cycles.to_string())];
     let mut spec = guest(kernel, &jobs)?;

@@ -56,7 +56,7 @@ impl Answer {
     }
 }
 
-/// One case.
+/// One case. Those of a kernel with the same answer stand together.
 pub struct Case {
     pub name: &'static str,
     pub kernel: &'static str,
