@@ -15,15 +15,15 @@ busy() { # name, benchmark...
 }
 
 touch /tmp/go
-busy threads luc bench create-fsync --threads 8 --seconds 2 --warmup-s 0 --bytes 4096 /mnt/0 &
-busy writers luc bench write-delay --writers 8 --think-us 20000 --seconds 2 --warmup-s 0 /mnt/0 &
+busy threads luc bench create-fsync --threads 8 --seconds 5 --warmup-s 0 --bytes 4096 /mnt/0 &
+busy writers luc bench write-delay --writers 8 --think-us 20000 --seconds 5 --warmup-s 0 /mnt/0 &
 
 commits=0 held=0 copies=0 cycle=0 begin=$(cut -d ' ' -f 1 /proc/uptime)
 while [ $cycle -lt "$CYCLES" ]; do
 	insmod /lib/luc/luc.ko || bad "insmod in cycle $cycle"
 	# A spread of moments, the same in every run.
 	(echo "$(cat /sys/class/block/nullb0/dev)" > /sys/fs/luc/attach) || bad "attach in cycle $cycle"
-	usleep $(((cycle * 7919) % 16000))
+	usleep $(((cycle * 7919) % 64000))
 	commits=$((commits + $(counter nullb0 commits)))
 	held=$((held + $(counter nullb0 commits_held)))
 	copies=$((copies + $(counter nullb0 copies)))

@@ -16,11 +16,11 @@ pub fn tests() -> Vec<Trial> {
 fn cycles(kernel: &str, virtual_time: bool) -> Outcome {
     let cycles: u32 = match (virtual_time, is_whole()) {
         (true, true) => 200,
-        (true, false) => 30,
+        (true, false) => 60,
         (false, true) => 40,
         (false, false) => 20,
     };
-    let jobs = [Job::new("unload", &["10ms:2:512M"])?.env("CYCLES", cycles.to_string())];
+    let jobs = [Job::new("unload", &["20ms:2:512M"])?.env("CYCLES", cycles.to_string())];
     let mut spec = guest(kernel, &jobs)?;
     spec.virtual_time = virtual_time;
     // A slow processor spends the fewest host seconds on a load that never ends.
