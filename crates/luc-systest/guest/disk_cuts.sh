@@ -130,24 +130,30 @@ wait
 cp $disks/lucdisk0/log "$LUC_OUT/overlap.log"
 end=$(here lucdisk0)
 disk lucdisk_b replica=lucdisk0
-state() { # cut, mode: "CUT MODE ID...", the id of each sector, z for zeros
+state() { # cut, mode: the two in a line, and all sectors
 	put lucdisk_b cut "$1 $2 $1"
-	dd if=/dev/lucdisk_b bs=512 count=$sectors 2> /dev/null | tr '\0' '\n' | awk -v line="$1 $2" '
-		length($0) { line = line " " $1; next }
-		++zeros == 512 { line = line " z"; zeros = 0 }
-		END { print line }'
+	echo "cut $1 $2"
+	dd if=/dev/lucdisk_b bs=512 count=$sectors 2> /dev/null
 }
-at=0
-while [ "$at" -le "$end" ]; do
-	for mode in none all random; do
-		state "$at" $mode
+states() {
+	at=0
+	while [ "$at" -le "$end" ]; do
+		for mode in none all random; do
+			state "$at" $mode
+		done
+		at=$((at + 1))
 	done
-	at=$((at + 1))
-done > "$LUC_OUT/states"
-while [ "$at" -gt 5 ]; do
-	at=$((at - 37))
-	[ $at -ge 0 ] && state "$at" random-whole && state "$at" none
-done >> "$LUC_OUT/states"
+	while [ "$at" -gt 5 ]; do
+		at=$((at - 37))
+		[ $at -ge 0 ] && state "$at" random-whole && state "$at" none
+	done
+}
+# "CUT MODE ID...": the id of each sector, z for zeros.
+states | tr '\0' '\n' | awk '
+	$1 == "cut" { if (line) print line; line = $2 " " $3; zeros = 0; next }
+	length($0) { line = line " " $1; next }
+	++zeros == 512 { line = line " z"; zeros = 0 }
+	END { print line }' > "$LUC_OUT/states"
 ok "$(wc -l < "$LUC_OUT/states") states"
 undisk lucdisk0 lucdisk_b
 
@@ -157,8 +163,10 @@ mkfs lucdisk0
 mount -t ext4 /dev/lucdisk0 /mnt
 put lucdisk0 record 1
 i=0
+mkdir /tmp/want
 while [ $i -lt 40 ]; do
-	noise $((i * 997 + 100)) $i > /mnt/$i
+	noise $((i * 997 + 100)) $i > /tmp/want/$i
+	cat /tmp/want/$i > /mnt/$i
 	[ $((i % 2)) = 0 ] && sync -d /mnt/$i
 	[ $((i % 4)) = 3 ] && sync && mark lucdisk0 "file $i."
 	i=$((i + 1))
@@ -181,8 +189,7 @@ for mode in none random all latest-lost random-whole; do
 		last=$(tr '\0' '\n' < /dev/lucdisk_b-log | grep -o 'file [0-9]*\.' | tail -n 1 | tr -dc 0-9)
 		i=0
 		while [ $i -le "${last:--1}" ]; do
-			noise $((i * 997 + 100)) $i > /tmp/want
-			cmp -s /tmp/want /mnt/$i || { failed=$((failed + 1)); bad "file $i of $last, cut $at $mode"; }
+			cmp -s /tmp/want/$i /mnt/$i || { failed=$((failed + 1)); bad "file $i of $last, cut $at $mode"; }
 			i=$((i + 1))
 		done
 		umount /mnt
