@@ -11,26 +11,22 @@ pub enum Entry {
     Line(Record),
     /// A span of the tracer.
     Span(Span),
-    /// Spans that found no place in the tracer's buffer, since the last such note.
+    /// Spans that found no room in the tracer's ring, since the last such note.
     SpansLost(u64),
-    /// Where a control group lies, by the number that tasks name.
+    /// Where the control group lies that tasks name by this number.
     Cgroup {
-        /// Its number.
         id: u64,
-        /// Its path below the root of control groups.
+        /// Below the root of control groups.
         path: String,
     },
-    /// How the file of a sync is called.
+    /// The path of a file that was synced.
     File {
-        /// The file system.
         dev: Dev,
-        /// Its inode.
         inode: u64,
         /// When the sync began, ns: another file may have had the inode before.
         begin_ns: u64,
-        /// Its path.
         path: String,
     },
-    /// The recording was ended in order; nothing follows.
+    /// The recording is complete; nothing follows.
     End,
 }

@@ -4,58 +4,42 @@ use luc_control::replay::Item;
 use luc_control::{Decision, Dev, Reason};
 use std::fmt;
 
-/// One line of a recording.
+/// One line of a recording. Of [`Event::Lost`] only the CPU is known; the rest is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Name of the task that ran; empty for [`Event::Lost`].
+    /// Name of the task that ran.
     pub task: String,
-    /// Its number; 0 for [`Event::Lost`].
     pub pid: i64,
     /// The CPU that it ran on, or that lost records.
     pub cpu: u32,
     /// Time stamp in ns by the trace clock, as exact as the line was (ftrace
-    /// prints microseconds); 0 for [`Event::Lost`].
+    /// prints microseconds).
     pub time_ns: u64,
-    /// What happened.
     pub event: Event,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A journal commit started.
     Commit {
-        /// The file system.
         dev: Dev,
-        /// The transaction.
         tid: u32,
         /// Sync events that it serves.
         events: i64,
         /// Set point it was held for, events.
         setpoint_events: i64,
-        /// Time it was held, or would have been in mode observe.
+        /// How long it was held, or would have been in mode observe.
         held_ns: i64,
-        /// Why it was not held longer. [`Reason::Hold`]: it would have been, had LUC not only observed.
+        /// Why it was not held longer; [`Reason::Hold`]: because LUC only observes.
         reason: Reason,
-        /// Whether the decision was carried out.
         steer: bool,
     },
     /// An operation slept because a commit was writing its metadata.
-    WriteDelay {
-        /// The file system.
-        dev: Dev,
-        /// Number of the block.
-        block: u64,
-        /// How long it slept.
-        delay_ns: i64,
-    },
+    WriteDelay { dev: Dev, block: u64, delay_ns: i64 },
     /// One step of a controller.
     Decision {
-        /// The file system.
         dev: Dev,
-        /// The transaction.
         tid: u32,
-        /// The record.
         decision: Box<Decision>,
     },
     /// The kernel dropped records here.
@@ -77,7 +61,7 @@ impl Record {
         }
     }
 
-    /// What replay wants to know of this line, None if nothing.
+    /// What replay needs of this line.
     pub fn to_replay(&self) -> Option<Item> {
         match &self.event {
             Event::Decision { dev, tid, decision } => Some(Item::Decision {
@@ -101,10 +85,8 @@ impl fmt::Display for Record {
             }
             return write!(f, "EVENTS]");
         }
-        let (s, us) = (
-            self.time_ns / 1_000_000_000,
-            self.time_ns % 1_000_000_000 / 1000,
-        );
+        let us = self.time_ns / 1000;
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
         write!(
             f,
             "{:>16}-{:<7} [{:03}] ..... {s:>5}.{us:06}: {}",
@@ -134,12 +116,10 @@ impl fmt::Display for Event {
                 dev,
                 block,
                 delay_ns,
-            } => {
-                write!(
-                    f,
-                    "luc_write_delay: dev={dev} block={block} delay_ns={delay_ns}"
-                )
-            }
+            } => write!(
+                f,
+                "luc_write_delay: dev={dev} block={block} delay_ns={delay_ns}"
+            ),
             Self::Decision { dev, tid, decision } => {
                 write!(f, "luc_decision: dev={dev} tid={tid}")?;
                 for (field, value) in Decision::fields().zip(decision.values()) {

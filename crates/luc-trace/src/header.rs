@@ -20,9 +20,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// Key of what the tracer could not see, as [`Sight::words`](crate::Sight::words) has it.
+    /// Key of the events that the tracer could not see, as [`Sight::words`](crate::Sight::words).
     pub const UNSEEN: &str = "unseen";
-    /// Key of why not, a note for people.
+    /// Key of the reasons, a note for people.
     pub const UNSEEN_WHY: &str = "unseen-why";
 
     /// The header with one more pair.
@@ -73,8 +73,7 @@ impl fmt::Display for Header {
     }
 }
 
-/// White space, control characters and '%' become %XX, so that a value is
-/// always one word of one line.
+/// White space, control characters and '%' become %XX: a value is one word of one line.
 pub(crate) fn escaped(value: &str) -> String {
     let mut word = String::with_capacity(value.len());
     for c in value.chars() {
@@ -91,7 +90,7 @@ pub(crate) fn escaped(value: &str) -> String {
     word
 }
 
-/// The reverse; what is no %XX stays as it is.
+/// The reverse of [`escaped`]; other uses of '%' stay as they are.
 pub(crate) fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -11,13 +11,13 @@ use crate::span::SPAN_BYTES;
 pub(crate) const SPANS_MAX: usize = 3000;
 /// Begin of the line that announces spans.
 pub(crate) const SPANS: &str = "#spans ";
-/// Begin of the line that says how many spans were lost.
+/// Begin of the line with the number of spans lost.
 pub(crate) const LOST: &str = "#lost ";
-/// Begin of the line that says where a control group lies: its number, then its path.
+/// Begin of the line of a control group: its number, its path.
 pub(crate) const CGROUP: &str = "#cgroup ";
-/// Begin of the line that names the file of a sync: its file system, its inode, when the sync began, its path.
+/// Begin of the line of a synced file: its file system, its inode, begin of the sync, its path.
 pub(crate) const FILE: &str = "#file ";
-/// The last line of a recording that was ended in order.
+/// The last line of a complete recording.
 pub(crate) const END: &str = "#end";
 
 /// The line before these records, with its newline.
@@ -26,8 +26,7 @@ pub(crate) fn announce(records: &[u8]) -> String {
     format!("{SPANS}{count} {:08x}\n", crc32fast::hash(records))
 }
 
-/// Number of records and their checksum, from the line that announces them;
-/// None if it makes no sense.
+/// Number of records and their checksum, from the line that announces them.
 pub(crate) fn announced(line: &str) -> Option<(usize, u32)> {
     let (count, crc) = line.strip_prefix(SPANS)?.split_once(' ')?;
     let digits = |text: &str, base: u32| text.chars().all(|c| c.is_digit(base));

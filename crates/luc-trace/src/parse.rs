@@ -5,16 +5,15 @@ use crate::event::{Event, Record};
 use luc_control::{Decision, Reason};
 use std::str::FromStr;
 
-/// Width that ftrace pads a task's name to, so that the dash before the task's
-/// number stands here even if the name itself looks like anything.
+/// Width that ftrace pads a task's name to: the dash before the task's number stands here, whatever
+/// the name is.
 const TASK_WIDTH: usize = 16;
 
 /// Reads a line. `Ok(None)`: a comment, an empty line or another tracepoint.
 /// `line_number` counts from 1 and is only used in errors.
 ///
 /// # Errors
-/// [`TraceError::Syntax`] with the column (in bytes, from 1) that was not
-/// understood.
+/// [`TraceError::Syntax`]
 pub fn parse_line(line: &str, line_number: u64) -> Result<Option<Record>, TraceError> {
     let mut cursor = Cursor {
         line,
@@ -58,8 +57,7 @@ impl<'a> Cursor<'a> {
         }))
     }
 
-    /// `CPU:0 [LOST 123 EVENTS]`, or without the number if the kernel does not
-    /// know it.
+    /// `CPU:0 [LOST 123 EVENTS]`, or `CPU:0 [LOST EVENTS]`.
     fn lost(&mut self) -> Result<Record, TraceError> {
         self.at = "CPU:".len();
         let cpu = self.number_up_to(" [LOST ", "a CPU and ' [LOST '")?;
@@ -389,7 +387,7 @@ mod tests {
             )),
             "line 7, column 111: 'hold' is no reason to start a commit"
         );
-        // As LUC says it that only observes.
+        // LUC in mode observe says so.
         let observed = parsed(&format!(
             "{head}luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold steer=0"
         ));

@@ -22,9 +22,8 @@ pub struct Losses {
     pub events: u64,
 }
 
-/// The entries of a recording, in the order in which they stand there. A line that is not
-/// understood yields an error, and reading can go on behind it; damage to a
-/// block of spans, of which nobody knows where it ends, is the last that is read.
+/// The entries of a recording, in their order. A line that is not understood yields an error, and
+/// reading can go on behind it. The end of a damaged block of spans is unknown: reading ends there.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -42,8 +41,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. Without a header, as in plain `trace_pipe` output,
-    /// there is just none.
+    /// Reads the first line. Plain `trace_pipe` output has no header.
     ///
     /// # Errors
     /// The source fails, or the header is of another version.
@@ -87,13 +85,13 @@ impl<R: BufRead> Reader<R> {
         self.spans_lost
     }
 
-    /// Whether the end was seen. Without it a recording of format 2 was cut off.
+    /// Whether the end was read. A recording of format 2 without it was cut off.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Lines and spans skipped up to here: comments, empty lines, tracepoints
-    /// of others, spans of a kind that a later version added.
+    /// Lines and spans skipped up to here: comments, empty lines, foreign tracepoints, spans of a
+    /// kind that a later version added.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -229,7 +227,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             return None;
         }
         let next = self.next_entry().transpose();
-        // A source that failed once may fail the same way for ever.
+        // A source may fail the same way for ever.
         self.failed |= matches!(next, Some(Err(TraceError::Io { .. })));
         next
     }

@@ -1,21 +1,18 @@
-//! What a tracer may be unable to see.
+//! Kinds of events that a tracer may be unable to see.
 //!
-//! Hosts differ in which functions of the kernel they let be looked at. What a
-//! recording holds none of was absent only if it could have been seen.
+//! Hosts differ in which functions of the kernel can be hooked. Events that a recording lacks did
+//! not happen only if the tracer could have seen them.
 
 use crate::span::SpanKind;
 use std::collections::BTreeSet;
 
-/// One thing that is seen or not; syncs and commits always are.
+/// A kind of events that is seen or not; syncs and commits always are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sight {
-    /// Opens of files.
     Opens,
-    /// Writes to files.
     Writes,
-    /// Closes of files.
     Closes,
-    /// When a sync has written its data and asks for a transaction.
+    /// When a sync has written its data and asks for its transaction.
     Flushes,
     /// sync and syncfs of whole file systems.
     SyncFs,
@@ -27,7 +24,7 @@ pub enum Sight {
     WaitSpace,
 }
 
-/// Several of them.
+/// The kinds that were not seen.
 pub type Unseen = BTreeSet<Sight>;
 
 impl Sight {
@@ -57,7 +54,7 @@ impl Sight {
         }
     }
 
-    /// The same for people.
+    /// Its words for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Opens => "opens",
@@ -71,7 +68,7 @@ impl Sight {
         }
     }
 
-    /// What is needed to see spans of a kind; None: they are always seen.
+    /// The sight that a kind of spans needs; None: the kind is always seen.
     pub fn of(kind: SpanKind) -> Option<Self> {
         match kind {
             SpanKind::Open => Some(Self::Opens),
@@ -85,29 +82,28 @@ impl Sight {
         }
     }
 
-    /// Whether spans of a kind are seen where these are not.
+    /// Whether spans of a kind are seen in spite of these.
     pub fn sees(unseen: &Unseen, kind: SpanKind) -> bool {
         Self::of(kind).is_none_or(|sight| !unseen.contains(&sight))
     }
 
-    /// Whether it is a kind of waits inside operations.
     pub fn is_wait(self) -> bool {
         matches!(self, Self::WaitBuffer | Self::WaitLocked | Self::WaitSpace)
     }
 
-    /// Several, as a header has them.
+    /// As a header has them.
     pub fn words(unseen: &Unseen) -> String {
         let words: Vec<_> = unseen.iter().map(|sight| sight.word()).collect();
         words.join(",")
     }
 
-    /// Several, for people.
+    /// For people.
     pub fn texts(unseen: &Unseen) -> String {
         let texts: Vec<_> = unseen.iter().map(|sight| sight.text()).collect();
         texts.join(", ")
     }
 
-    /// The reverse of [`Sight::words`]; words of later versions are passed over.
+    /// The reverse of [`Sight::words`]; words of later versions are ignored.
     pub fn parse(words: &str) -> Unseen {
         let named = |word: &str| Self::ALL.into_iter().find(|sight| sight.word() == word);
         words.split(',').filter_map(named).collect()

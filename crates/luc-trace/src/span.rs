@@ -14,11 +14,12 @@ pub const DIRECTORY: u32 = 1;
 /// Flag of [`Span::flags`]: opened with `O_CREAT`.
 pub const CREATED: u32 = 2;
 
-/// What a span is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// The numbers are those of `abi/luc_span.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum SpanKind {
     /// No operation: a task is seen for the first time, or under a new name.
+    #[default]
     Task,
     /// Open or creation of a file.
     Open,
@@ -85,7 +86,7 @@ impl SpanKind {
         }
     }
 
-    /// Whether it is a call that waits for one file's data to be durable.
+    /// Whether it is a call that makes one file durable.
     pub fn is_file_sync(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync)
     }
@@ -104,9 +105,8 @@ impl fmt::Display for SpanKind {
 
 /// Something that began and ended. Which fields a kind has is the table of
 /// `abi/luc_span.h`; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// What it is.
     pub kind: SpanKind,
     /// Begin, ns of the monotonic clock.
     pub begin_ns: u64,
@@ -116,9 +116,8 @@ pub struct Span {
     pub object: u64,
     /// Bytes written.
     pub amount: i64,
-    /// Moments between begin and end, or the bytes of a task's name.
+    /// Moments between begin and end, ns, or the bytes of a task's name.
     pub marks_ns: [u64; 3],
-    /// The file system.
     pub dev: Dev,
     /// The thread.
     pub pid: u32,
@@ -136,28 +135,17 @@ pub struct Span {
     pub flags: u32,
 }
 
-impl Default for Span {
-    fn default() -> Self {
+impl Span {
+    /// With these times, and otherwise empty.
+    pub fn of(kind: SpanKind, begin_ns: u64, end_ns: u64) -> Self {
         Self {
-            kind: SpanKind::Task,
-            begin_ns: 0,
-            end_ns: 0,
-            object: 0,
-            amount: 0,
-            marks_ns: [0; 3],
-            dev: Dev::default(),
-            pid: 0,
-            tgid: 0,
-            tid: 0,
-            done_tid: 0,
-            result: 0,
-            within: SpanKind::Task,
-            flags: 0,
+            kind,
+            begin_ns,
+            end_ns,
+            ..Self::default()
         }
     }
-}
 
-impl Span {
     /// How long it took, ns; 0 if the clock went back.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
@@ -174,8 +162,7 @@ impl Span {
         self.flush_ns().map_or(self.begin_ns, |(_, end)| end)
     }
 
-    /// For how many commits a sync had to wait when it asked: 0 if its
-    /// transaction was committed already.
+    /// How many commits a sync had to wait for when it asked.
     pub fn commits_ahead(&self) -> u32 {
         let ahead = self.tid.wrapping_sub(self.done_tid);
         // Transaction numbers wrap, and are compared as the kernel does.
@@ -190,7 +177,7 @@ impl Span {
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
-    /// The same with the name of a task, of which 15 bytes are kept as in the kernel.
+    /// The span with the name of a task, of which 15 bytes are kept as in the kernel.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let mut bytes = [0; 16];
@@ -263,7 +250,7 @@ pub fn encode(dev: Dev) -> u32 {
     dev.major << 20 | dev.minor & 0xf_ffff
 }
 
-/// The reverse.
+/// The reverse of [`encode`].
 pub fn decode(dev: u32) -> Dev {
     Dev {
         major: dev >> 20,
@@ -332,7 +319,7 @@ mod tests {
             flags: 12,
         };
         let bytes = span.to_bytes();
-        // SAFETY: the array of shim/offsets.c, which nobody writes.
+        // SAFETY: the array of shim/offsets.c is constant.
         let offsets = unsafe { luc_span_offsets };
         let values = offsets.map(|at| bytes[at]);
         assert_eq!(values, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 7, 8, 12]);
@@ -353,17 +340,13 @@ mod tests {
 
     #[test]
     fn commits_ahead_of_a_sync() {
-        let ahead = |tid, done_tid| {
+        for (tid, done_tid, ahead) in [(7, 5, 2), (5, 5, 0), (4, 5, 0), (0, u32::MAX, 1)] {
             let span = Span {
                 tid,
                 done_tid,
                 ..Span::default()
             };
-            span.commits_ahead()
-        };
-        assert_eq!(ahead(7, 5), 2);
-        assert_eq!(ahead(5, 5), 0);
-        assert_eq!(ahead(4, 5), 0);
-        assert_eq!(ahead(0, u32::MAX), 1);
+            assert_eq!(span.commits_ahead(), ahead, "{tid} {done_tid}");
+        }
     }
 }

@@ -16,23 +16,22 @@ use std::io::BufRead;
 pub struct Task {
     /// Its name when it was last seen.
     pub name: String,
-    /// Its process.
     pub tgid: u32,
     /// Its control group's number.
     pub cgroup: u64,
 }
 
-/// How a process is called, everywhere.
+/// The name of a process for people, and its control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
-    /// The name of its main thread; that of another thread, or its number in words, where
-    /// the main thread's is not known. Nothing in it acts on a terminal.
+    /// The name of its main thread; where that is not known, of another thread, or its number in
+    /// words. Nothing in it acts on a terminal.
     pub name: String,
-    /// Its control group; None where that is not known.
+    /// None where it is not known.
     pub cgroup: Option<String>,
 }
 
-/// Text that does nothing to a terminal: whoever named a task chose it.
+/// Text that does nothing to a terminal. Any user may choose the name of a task.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(shown).collect()
@@ -41,7 +40,6 @@ pub fn printable(text: &str) -> String {
 /// A recording, as far as it could be read.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// Where it comes from.
     pub header: Header,
     /// The spans by begin; those of equal begin, the longer first. Without tasks.
     pub spans: Vec<Span>,
@@ -49,9 +47,9 @@ pub struct Trace {
     pub tasks: BTreeMap<u32, Task>,
     /// Paths of control groups by their number.
     pub cgroups: BTreeMap<u64, String>,
-    /// Paths of files that were synced, as far as they are known, by file system, inode and begin of the sync.
+    /// Known paths of files that were synced, by file system, inode and begin of the sync.
     pub files: BTreeMap<(Dev, u64, u64), String>,
-    /// What the tracer could not see: that there is none of it says nothing.
+    /// The tracer could not see these: their absence says nothing.
     pub unseen: Unseen,
     /// Lines of the module's tracepoints.
     pub lines: Vec<Record>,
@@ -59,7 +57,7 @@ pub struct Trace {
     pub spans_lost: u64,
     /// Records that ftrace lost.
     pub lines_lost: Losses,
-    /// Where reading ended early and why; None: all of it was read, to its end.
+    /// Where reading ended early and why; None: the recording is complete.
     pub damage: Option<String>,
 }
 
@@ -129,7 +127,7 @@ impl Trace {
         self.tasks.insert(span.pid, task);
     }
 
-    /// They were written by end, and on each processor for itself.
+    /// The tracer writes spans by end, and on each processor apart.
     fn sort(&mut self) {
         self.spans
             .sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
@@ -142,12 +140,12 @@ impl Trace {
         Some((begin, end))
     }
 
-    /// How the process with this number is called; `thread` is one of its threads.
+    /// The process with this number; `thread` is one of its threads.
     pub fn process(&self, tgid: u32, thread: u32) -> Process {
         let tasks = [tgid, thread].map(|task| self.tasks.get(&task));
         let named = |task: &&Task| !task.name.is_empty();
         let named = tasks.into_iter().flatten().find(named);
-        // Threads of one process may lie in several; the main thread's counts.
+        // Threads of one process may lie in several control groups; the main thread's counts.
         let cgroup = tasks.into_iter().flatten().find_map(|task| {
             let path = self.cgroups.get(&task.cgroup)?;
             Some(printable(path))

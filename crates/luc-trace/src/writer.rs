@@ -6,9 +6,8 @@ use crate::island::{self, SPANS_MAX};
 use crate::span::{SPAN_BYTES, Span};
 use std::io::{self, Write};
 
-/// Writes a recording: the header at once, then what it is given. Spans are
-/// gathered into blocks; lines do not wait for them, so lines and spans are
-/// each in order, but not with one another.
+/// Writes a recording. Spans are gathered into blocks and lines do not wait for them, so lines and
+/// spans are each in order, but not with one another. All errors are the sink's.
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
@@ -17,9 +16,6 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Writes the header.
-    ///
-    /// # Errors
-    /// The sink's.
     pub fn new(mut sink: W, header: &Header) -> io::Result<Self> {
         writeln!(sink, "{header}")?;
         Ok(Self {
@@ -28,19 +24,12 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes a record in the form of ftrace. Its time stamp keeps the
-    /// microseconds.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Writes a record as ftrace prints it, with microseconds.
     pub fn record(&mut self, record: &Record) -> io::Result<()> {
         writeln!(self.sink, "{record}")
     }
 
-    /// Passes a line through as ftrace printed it, with or without its end.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Writes a line that ftrace printed, with or without its end.
     pub fn raw_line(&mut self, line: &[u8]) -> io::Result<()> {
         self.sink.write_all(line)?;
         if line.last() != Some(&b'\n') {
@@ -49,19 +38,11 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Notes records of tracepoints that were lost, such as the overruns that a
-    /// CPU's `stats` show after a recording; None: an unknown number.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Notes lost records of tracepoints; None: an unknown number.
     pub fn lost(&mut self, cpu: u32, events: Option<u64>) -> io::Result<()> {
         self.record(&Record::lost(cpu, events))
     }
 
-    /// Writes a span.
-    ///
-    /// # Errors
-    /// The sink's.
     pub fn span(&mut self, span: &Span) -> io::Result<()> {
         self.spans.extend_from_slice(&span.to_bytes());
         if self.spans.len() >= SPANS_MAX * SPAN_BYTES {
@@ -70,10 +51,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes spans as the tracer delivered them, at once and from where they are.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Writes spans as the tracer delivered them, without a copy.
     pub fn raw_spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
         self.flush_spans()?;
         for some in spans.chunks(SPANS_MAX) {
@@ -82,28 +60,18 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Notes spans that were lost.
-    ///
-    /// # Errors
-    /// The sink's.
     pub fn spans_lost(&mut self, spans: u64) -> io::Result<()> {
         self.flush_spans()?;
         writeln!(self.sink, "{}{spans}", island::LOST)
     }
 
     /// Notes where the control group with this number lies.
-    ///
-    /// # Errors
-    /// The sink's.
     pub fn cgroup(&mut self, id: u64, path: &str) -> io::Result<()> {
         self.flush_spans()?;
         writeln!(self.sink, "{}{id} {}", island::CGROUP, escaped(path))
     }
 
-    /// Names the file of a sync.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Notes the path of the file of a sync.
     pub fn file(&mut self, sync: &Span, path: &str) -> io::Result<()> {
         self.flush_spans()?;
         let (dev, inode, begin_ns) = (sync.dev, sync.object, sync.begin_ns);
@@ -111,10 +79,7 @@ impl<W: Write> Writer<W> {
         writeln!(self.sink, "{}{dev} {inode} {begin_ns} {path}", island::FILE)
     }
 
-    /// Writes out what was gathered, so that a reader finds it even if nothing follows.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Writes out the gathered spans, so that a reader finds them even if nothing follows.
     pub fn flush(&mut self) -> io::Result<()> {
         self.flush_spans()?;
         self.sink.flush()
@@ -129,10 +94,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the recording in order, flushes and returns the sink.
-    ///
-    /// # Errors
-    /// The sink's.
+    /// Writes the end of the recording, flushes and returns the sink.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush_spans()?;
         writeln!(self.sink, "{}", island::END)?;

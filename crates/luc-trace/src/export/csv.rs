@@ -15,7 +15,7 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
     Column { name, value }
 }
 
-/// From left to right. New ones are added at the end, so that old scripts find theirs.
+/// New columns are added at the end, so that old scripts find theirs.
 const COLUMNS: [Column; 20] = [
     column("kind", |_, s| Some(word(s.kind.text()))),
     column("begin_ns", |_, s| Some(s.begin_ns.to_string())),
@@ -82,11 +82,8 @@ fn flag(flags: u32) -> String {
     u8::from(flags != 0).to_string()
 }
 
-/// Writes a line for each span, by begin, below a line of headings. Fields that
-/// a kind of span does not have are empty.
-///
-/// # Errors
-/// The sink's.
+/// Writes a line for each span, by begin, below a line of headings. Fields that a kind of span does
+/// not have are empty.
 pub fn csv(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     let names = COLUMNS.map(|column| column.name);
     writeln!(sink, "{}", names.join(","))?;
@@ -104,7 +101,7 @@ pub fn csv(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A field that may hold anything, as RFC 4180 wants it.
+/// A field of any text, by RFC 4180.
 fn quoted(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -125,9 +122,6 @@ mod tests {
             ..Span::default()
         };
         let fsync = Span {
-            kind: SpanKind::Fsync,
-            begin_ns: 10,
-            end_ns: 90,
             marks_ns: [20, 30, 0],
             pid: 7,
             tgid: 6,
@@ -136,15 +130,12 @@ mod tests {
             done_tid: 3,
             result: -5,
             flags: DIRECTORY,
-            ..Span::default()
+            ..Span::of(SpanKind::Fsync, 10, 90)
         };
         let commit = Span {
-            kind: SpanKind::Commit,
-            begin_ns: 40,
-            end_ns: 80,
             marks_ns: [41, 42, 43],
             tid: 5,
-            ..Span::default()
+            ..Span::of(SpanKind::Commit, 40, 80)
         };
         let trace = Trace::of([task.with_name("a \"b\", c"), fsync, commit]);
         let mut out = Vec::new();

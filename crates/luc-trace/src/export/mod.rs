@@ -9,18 +9,16 @@ use std::io::{self, Write};
 pub use csv::csv;
 pub use perfetto::perfetto;
 
-/// A format of another program.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// Its name, a word.
+    /// One word.
     pub name: &'static str,
-    /// What it is for, in a line.
+    /// One line.
     pub help: &'static str,
     /// Writes a recording; its errors are the sink's.
     pub write: fn(&Trace, &mut dyn Write) -> io::Result<()>,
 }
 
-/// All of them.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "perfetto",

@@ -18,9 +18,6 @@ use std::io::{self, Write};
 const JOURNALS_FROM: u64 = 1 << 30;
 
 /// Writes the timeline. Its times count from the first span.
-///
-/// # Errors
-/// The sink's.
 pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
     let mut timeline = Timeline {
@@ -43,24 +40,22 @@ pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
         .collect();
     for (number, span) in trace.spans.iter().enumerate() {
         if span.kind == SpanKind::Commit {
-            let place = journals.get(&span.dev).copied().unwrap_or(JOURNALS_FROM);
-            timeline.commit(span, place)?;
+            timeline.commit(span, journals[&span.dev])?;
             continue;
         }
         timeline.operation(span)?;
         let served = commits.get(&(span.dev, span.tid));
-        // What was committed already was not waited for.
+        // A sync does not wait for a transaction that was committed already.
         if let Some(commit) =
             served.filter(|_| span.kind.is_file_sync() && span.commits_ahead() > 0)
         {
-            let place = journals.get(&span.dev).copied().unwrap_or(JOURNALS_FROM);
-            timeline.arrow(number, span, commit, place)?;
+            timeline.arrow(number, span, commit, journals[&span.dev])?;
         }
     }
     writeln!(timeline.sink, "]}}")
 }
 
-/// Names threads, processes and journals; gives the numbers of the latter.
+/// Names threads, processes and journals; returns the numbers of the journals.
 fn name_tracks(trace: &Trace, timeline: &mut Timeline<'_>) -> io::Result<BTreeMap<Dev, u64>> {
     let mut processes = BTreeSet::new();
     for (pid, task) in &trace.tasks {
@@ -205,23 +200,17 @@ mod tests {
     #[test]
     fn threads_commits_and_arrows() {
         let fsync = Span {
-            kind: SpanKind::Fsync,
-            begin_ns: 1_000_000,
-            end_ns: 9_000_500,
             marks_ns: [1_000_100, 2_000_000, 0],
             pid: 8,
             tgid: 7,
             tid: 5,
             done_tid: 3,
-            ..Span::default()
+            ..Span::of(SpanKind::Fsync, 1_000_000, 9_000_500)
         };
         let commit = |tid, begin_ns| Span {
-            kind: SpanKind::Commit,
-            begin_ns,
-            end_ns: begin_ns + 4_000_000,
             marks_ns: [begin_ns + 10, begin_ns + 20, begin_ns + 30],
             tid,
-            ..Span::default()
+            ..Span::of(SpanKind::Commit, begin_ns, begin_ns + 4_000_000)
         };
         let task = Span {
             pid: 8,
@@ -255,21 +244,17 @@ mod tests {
         );
     }
 
-    /// The importer takes process and thread numbers as 32 bits: larger ones would meet on one track.
+    /// The importer keeps 32 bits of process and thread numbers: larger ones would share a track.
     #[test]
     fn each_journal_has_a_track_of_its_own_among_numbers_of_32_bits() {
         let commit = |minor| Span {
-            kind: SpanKind::Commit,
             dev: Dev { major: 8, minor },
-            begin_ns: 10,
-            end_ns: 20,
-            ..Span::default()
+            ..Span::of(SpanKind::Commit, 10, 20)
         };
         let write = Span {
-            kind: SpanKind::Write,
             pid: 1 << 22,
             tgid: 1 << 22,
-            ..Span::default()
+            ..Span::of(SpanKind::Write, 0, 0)
         };
         let events = events(&Trace::of([commit(1), commit(17), write]));
         let mut tracks = BTreeMap::new();
