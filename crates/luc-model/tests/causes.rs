@@ -3,7 +3,7 @@
 mod common;
 
 use common::{DEV, Little, US};
-use luc_model::cause::{LeftOut, Sign};
+use luc_model::causes::{LeftOut, Sign};
 use luc_model::{CauseError, Observed, Quantities, rank};
 use proptest::prelude::*;
 

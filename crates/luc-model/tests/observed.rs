@@ -2,28 +2,10 @@
 
 mod common;
 
-use common::{DEV, Little, MS};
+use common::{DEV, Little, MS, commit, span};
 use luc_model::observed::{Service, Waits};
 use luc_model::{Observed, fsync_model};
 use luc_trace::{CREATED, Header, Span, SpanKind, Trace};
-
-fn span(kind: SpanKind, pid: u32, begin_ns: u64, end_ns: u64) -> Span {
-    Span {
-        kind,
-        pid,
-        begin_ns,
-        end_ns,
-        dev: DEV,
-        ..Span::default()
-    }
-}
-
-fn commit(tid: u32, begin_ns: u64, end_ns: u64) -> Span {
-    Span {
-        tid,
-        ..span(SpanKind::Commit, 1, begin_ns, end_ns)
-    }
-}
 
 fn sync(pid: u32, begin_ns: u64, end_ns: u64, tid: u32, done_tid: u32) -> Span {
     Span {

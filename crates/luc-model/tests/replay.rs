@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DEV, Little, MS, Start, US, operations_per_s};
+use common::{DEV, Little, MS, Start, US, commit, operations_per_s, span};
 use luc_model::{Observed, Rule, WhatIf, WhatIfError, what_if};
 use luc_trace::{Header, Span, SpanKind, Trace};
 
@@ -16,16 +16,15 @@ fn off(got: f64, want: f64) -> f64 {
 
 /// Workloads that differ in what decides the grouping.
 fn workloads() -> Vec<(&'static str, Little)> {
-    let base = Little::default();
-    vec![
-        ("two convoys", base.clone()),
+    let base = Little::default;
+    let mut workloads = vec![
+        ("two convoys", base()),
         (
             "many threads, larger commits are slower",
             Little {
                 threads: 48,
                 commit_per_sync_ns: 10 * US,
-                seed: 2,
-                ..base.clone()
+                ..base()
             },
         ),
         (
@@ -34,8 +33,7 @@ fn workloads() -> Vec<(&'static str, Little)> {
                 threads: 6,
                 think_ns: 3 * MS,
                 jitter_ns: 4 * MS,
-                seed: 3,
-                ..base.clone()
+                ..base()
             },
         ),
         (
@@ -43,8 +41,7 @@ fn workloads() -> Vec<(&'static str, Little)> {
             Little {
                 threads: 16,
                 flush_ns: 1500 * US,
-                seed: 4,
-                ..base.clone()
+                ..base()
             },
         ),
         (
@@ -53,8 +50,7 @@ fn workloads() -> Vec<(&'static str, Little)> {
                 threads: 16,
                 flush_ns: 2 * MS,
                 jitter_ns: 9 * MS,
-                seed: 8,
-                ..base.clone()
+                ..base()
             },
         ),
         (
@@ -63,8 +59,7 @@ fn workloads() -> Vec<(&'static str, Little)> {
                 threads: 5,
                 flush_ns: 6 * MS,
                 jitter_ns: 4 * MS,
-                seed: 9,
-                ..base.clone()
+                ..base()
             },
         ),
         (
@@ -72,27 +67,28 @@ fn workloads() -> Vec<(&'static str, Little)> {
             Little {
                 writes: 5,
                 wait_ns: 700 * US,
-                seed: 5,
-                ..base.clone()
+                ..base()
             },
         ),
         (
             "one thread",
             Little {
                 threads: 1,
-                seed: 6,
-                ..base.clone()
+                ..base()
             },
         ),
         (
             "transaction numbers wrap around",
             Little {
                 first_tid: u32::MAX - 100,
-                seed: 7,
-                ..base
+                ..base()
             },
         ),
-    ]
+    ];
+    for (seed, (_, little)) in (1..).zip(&mut workloads) {
+        little.seed = seed;
+    }
+    workloads
 }
 
 #[test]
@@ -123,12 +119,7 @@ fn stock_reproduces_its_trace() {
 #[test]
 fn idle_ends_change_no_gain() {
     let trace = Little::default().trace();
-    let (Some(first), Some(last)) = (
-        trace.spans.iter().map(|span| span.begin_ns).min(),
-        trace.spans.iter().map(|span| span.end_ns).max(),
-    ) else {
-        panic!("nothing happened");
-    };
+    let (first, last) = trace.bounds_ns().expect("spans");
     let length_ns = last - first;
     let shifted = trace.spans.iter().map(|span| {
         let mut span = *span;
@@ -140,15 +131,11 @@ fn idle_ends_change_no_gain() {
         span
     });
     // The journal's timer, long before and long behind.
-    let commit = |at_ns, tid| Span {
-        kind: SpanKind::Commit,
-        dev: DEV,
-        begin_ns: at_ns,
-        end_ns: at_ns + MS,
-        tid,
-        ..Span::default()
-    };
-    let alone = [commit(first, 0), commit(last + 2 * length_ns, u32::MAX / 2)];
+    let late_ns = last + 2 * length_ns;
+    let alone = [
+        commit(0, first, first + MS),
+        commit(u32::MAX / 2, late_ns, late_ns + MS),
+    ];
     let idle = Trace::of(shifted.chain(alone));
     let gain = |trace: &Trace| ask(trace, &[Rule::BestBatching]).predictions[0].gain;
     let (with, without) = (gain(&idle), gain(&trace));
@@ -268,26 +255,15 @@ fn turns(header: Header) -> Trace {
         let begin_ns = turn * 100 * US;
         for (pid, work_ns) in [(10, 0), (11, 50 * US)] {
             let span = |kind, begin_ns, end_ns| Span {
-                kind,
-                begin_ns,
-                end_ns,
-                pid,
-                dev: DEV,
                 within: SpanKind::Write,
-                ..Span::default()
+                ..span(kind, pid, begin_ns, end_ns)
             };
             let sleep_ns = begin_ns + 50 * US - work_ns;
             spans.push(span(SpanKind::Write, begin_ns, begin_ns + 100 * US));
             spans.push(span(SpanKind::WaitBuffer, sleep_ns, sleep_ns + 50 * US));
         }
     }
-    spans.push(Span {
-        kind: SpanKind::Commit,
-        begin_ns: 10 * US,
-        end_ns: 90 * US,
-        dev: DEV,
-        ..Span::default()
-    });
+    spans.push(commit(0, 10 * US, 90 * US));
     Trace {
         header,
         ..Trace::of(spans)

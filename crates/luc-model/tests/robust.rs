@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{DEV, Little, MS, US};
+use common::{DEV, Little, MS, US, any_span, span};
 use luc_control::Dev;
 use luc_model::observed::Service;
 use luc_model::{Observed, Quantities, Rule, fsync_model, what_if, write_model};
-use luc_trace::{Span, SpanKind, Trace};
+use luc_trace::{SpanKind, Trace};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -65,34 +65,6 @@ fn everything(trace: &Trace) {
     }
 }
 
-prop_compose! {
-    /// Few threads, transactions and files, so that they meet; times that are
-    /// close together or anywhere, and ends before begins.
-    fn any_span()(
-        kind in prop::sample::select(SpanKind::ALL.to_vec()),
-        within in prop::sample::select(SpanKind::ALL.to_vec()),
-        near in prop::array::uniform5(0_u64..400),
-        far in prop::array::uniform5(any::<u64>()),
-        is_far in prop::bool::weighted(0.1),
-        ids in (0_u32..4, 0_u64..3, any::<i64>(), 0_u32..2),
-        tids in (0_u32..5, 0_u32..5, any::<bool>()),
-    ) -> Span {
-        let [begin_ns, end_ns, marks_ns @ ..] = if is_far { far } else { near };
-        let (pid, object, amount, minor) = ids;
-        let (tid, done_tid, wraps) = tids;
-        let base = if wraps { u32::MAX - 2 } else { 0 };
-        Span {
-            kind, within, begin_ns, end_ns, marks_ns, pid, object, amount,
-            dev: if minor == 0 { DEV } else { Dev::default() },
-            tid: tid.wrapping_add(base),
-            done_tid: done_tid.wrapping_add(base),
-            tgid: pid,
-            result: 0,
-            flags: minor * 3,
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -115,14 +87,7 @@ proptest! {
 #[test]
 fn small_and_odd_traces() {
     everything(&Trace::default());
-    let kinds = SpanKind::ALL.iter().map(|kind| Span {
-        kind: *kind,
-        begin_ns: 5,
-        end_ns: 5,
-        dev: DEV,
-        ..Span::default()
-    });
-    everything(&Trace::of(kinds));
+    everything(&Trace::of(SpanKind::ALL.map(|kind| span(kind, 0, 5, 5))));
     let thousand = Little {
         threads: 1000,
         rounds: 40,

@@ -2,156 +2,90 @@
 
 mod common;
 
-use common::{DEV, Little, MS};
-use luc_model::grouping::Commit;
-use luc_model::write_model::{Set, Writer, algorithm_4_2, classify, write_time_ns};
+use common::{DEV, Little, MS, commit, span};
+use luc_model::algorithms::grouping::CommitTimes;
+use luc_model::algorithms::write_model::{Set, Writer, classify};
 use luc_model::{Observed, WriteModel, write_model};
 use luc_trace::{Span, SpanKind, Trace};
-use proptest::prelude::*;
 
-fn writer(thread: u32, write_ns: (u64, u64), fsync_begin_ns: u64, flush_end_ns: u64) -> Writer {
+fn writer(thread: u32, write_ns: (u64, u64), fsync_begin_ns: u64) -> Writer {
     Writer {
         thread,
         write_begin_ns: write_ns.0,
         write_end_ns: write_ns.1,
         fsync_begin_ns,
-        flush_end_ns,
-        bytes: 3000,
+        ..Writer::default()
     }
 }
 
-const COMMIT: Commit = Commit {
-    begin_ns: 100,
-    end_ns: 180,
-};
-
-/// One round against the commit 100 to 180, `T_JC` 80.
-///
-///   K1: writes 10 to 40, fsync 50, flushed 95: triggers it.  X  40 - 10 = 30
-///   K2: writes 10 to 45, fsync 99: begins just before it.    X  45 - 10 = 35
-///   K3: writes 20 to 190, fsync 192.                         Y  (100 - 20) + 80 + (190 - 180) = 170
-///   K4: writes 130 to 200, fsync 201.                        Z  (180 - 130) + (200 - 180) = 70
-///   K5: writes 30 to 60, fsync 110: was not writing at all.  Y  (100 - 30) + 80 + (60 - 180) = 30
+/// Against the commit 100 to 180, with what begins in its very moment.
 #[test]
-fn one_round_by_hand() {
-    let writers = [
-        writer(1, (10, 40), 50, 95),
-        writer(2, (10, 45), 99, 120),
-        writer(3, (20, 190), 192, 230),
-        writer(4, (130, 200), 201, 240),
-        writer(5, (30, 60), 110, 150),
-    ];
-    assert_eq!(
-        algorithm_4_2(&writers, &COMMIT),
-        [
-            (Set::X, 30),
-            (Set::X, 35),
-            (Set::Y, 170),
-            (Set::Z, 70),
-            (Set::Y, 30)
-        ]
-    );
-}
-
-#[test]
-fn the_trigger_is_not_affected_whatever_its_times() {
-    // Its clock says that it began after the commit, yet nobody flushed first.
-    let writers = [
-        writer(1, (120, 130), 131, 140),
-        writer(2, (120, 130), 132, 141),
-    ];
-    let sets: Vec<Set> = algorithm_4_2(&writers, &COMMIT)
-        .iter()
-        .map(|(set, _)| *set)
-        .collect();
-    assert_eq!(sets, [Set::X, Set::Z]);
-    assert!(algorithm_4_2(&[], &COMMIT).is_empty());
-}
-
-#[test]
-fn begins_in_the_moment_of_the_commit() {
-    let set = |write_ns, fsync_ns| classify(&writer(1, (write_ns, 300), fsync_ns, 400), &COMMIT);
-    assert_eq!(set(10, 99), Set::X);
-    assert_eq!(set(10, 100), Set::Y);
-    assert_eq!(set(99, 200), Set::Y);
-    assert_eq!(set(100, 200), Set::Z);
-}
-
-proptest! {
-    /// With the measured end put in, equations 10 to 12 say the same.
-    #[test]
-    fn the_equations_are_identities(
-        times in prop::array::uniform4(any::<u64>()),
-        commit in any::<(u64, u64)>(),
-    ) {
-        let writer = writer(1, (times[0], times[1]), times[2], times[3]);
-        let commit = Commit { begin_ns: commit.0, end_ns: commit.1 };
-        let set = classify(&writer, &commit);
-        let time_ns = i128::from(times[1]) - i128::from(times[0]);
-        prop_assert_eq!(write_time_ns(&writer, &commit, set), time_ns);
-        prop_assert_eq!(algorithm_4_2(&[writer], &commit), [(Set::X, time_ns)]);
+fn sets_by_hand() {
+    let commit = CommitTimes {
+        begin_ns: 100,
+        end_ns: 180,
+    };
+    for (write_ns, fsync_begin_ns, set) in [
+        ((10, 40), 50, Set::X),
+        ((10, 45), 99, Set::X),
+        ((10, 95), 100, Set::Y),
+        ((20, 190), 192, Set::Y),
+        ((99, 190), 200, Set::Y),
+        // It was not writing at all.
+        ((30, 60), 110, Set::Y),
+        ((100, 190), 200, Set::Z),
+        ((130, 200), 201, Set::Z),
+    ] {
+        let writer = writer(1, write_ns, fsync_begin_ns);
+        assert_eq!(classify(&writer, &commit), set, "{writer:?}");
     }
 }
 
-fn spans_of(writer: &Writer, waited_ns: (u64, u64)) -> Vec<Span> {
-    let span = |kind, begin_ns, end_ns| Span {
-        kind,
-        begin_ns,
-        end_ns,
-        pid: writer.thread,
+/// Its writes in two pieces, its wait inside of them, and its fsync.
+fn spans_of(writer: &Writer, (wait_ns, waited_ns): (u64, u64)) -> Vec<Span> {
+    let span = |kind, begin_ns, end_ns, amount| Span {
         object: 9,
-        dev: DEV,
-        ..Span::default()
-    };
-    // In two pieces: the phase goes from the first's begin to the last's end.
-    let middle_ns = u64::midpoint(writer.write_begin_ns, writer.write_end_ns);
-    let piece = |begin_ns, end_ns, amount| Span {
+        within: SpanKind::Write,
         amount,
-        ..span(SpanKind::Write, begin_ns, end_ns)
+        ..span(kind, writer.thread, begin_ns, end_ns)
     };
+    let (begin_ns, end_ns) = (writer.write_begin_ns, writer.write_end_ns);
+    let middle_ns = u64::midpoint(begin_ns, end_ns);
+    let fsync_ns = writer.fsync_begin_ns;
     let mut spans = vec![
-        piece(writer.write_begin_ns, middle_ns, 1000),
-        piece(middle_ns + 1, writer.write_end_ns, 2000),
-        Span {
-            marks_ns: [writer.fsync_begin_ns, writer.flush_end_ns, 0],
-            ..span(
-                SpanKind::Fsync,
-                writer.fsync_begin_ns,
-                writer.flush_end_ns + 99,
-            )
-        },
+        span(SpanKind::Write, begin_ns, middle_ns, 1000),
+        span(SpanKind::Write, middle_ns + 1, end_ns, 2000),
+        span(SpanKind::Fsync, fsync_ns, fsync_ns + 130, 0),
     ];
-    if waited_ns.1 > 0 {
-        spans.push(Span {
-            within: SpanKind::Write,
-            ..span(SpanKind::WaitBuffer, waited_ns.0, waited_ns.1)
-        });
+    if waited_ns > 0 {
+        spans.push(span(SpanKind::WaitBuffer, wait_ns, waited_ns, 0));
     }
     spans
 }
 
-/// K1 and K4 as above, and a K3 that writes from 90. X writes 3000 bytes in 30,
-/// so a writer needs 30 for itself.
+/// Each writer with its wait, against the commit 100 to 180.
+fn modelled(writers: &[(Writer, (u64, u64))]) -> WriteModel {
+    let spans = writers.iter().flat_map(|(it, wait)| spans_of(it, *wait));
+    let trace = Trace::of(spans.chain([commit(5, 100, 180)]));
+    write_model(&trace, &Observed::of(&trace, DEV))
+}
+
+fn near(a: f64, b: f64) {
+    assert!((a - b).abs() < 1e-6 * b.max(1.0), "{a} {b}");
+}
+
+/// X writes 3000 bytes from 10 to 40, so a writer needs 30 for itself.
 ///
-///   Y: at 90 + 30 = 120 it would have ended, after the commit's begin:
+///   Y, from 90 to 190: at 90 + 30 = 120 it would have ended, after the commit's begin:
 ///      30 + 80 = 110, measured 190 - 90 = 100
-///   Z: 30 + (180 - 130) = 80, measured 70
+///   Z, from 130 to 200: 30 + (180 - 130) = 80, measured 70
 #[test]
 fn predicted_beside_measured_by_hand() {
-    let mut spans = vec![Span {
-        kind: SpanKind::Commit,
-        begin_ns: 100,
-        end_ns: 180,
-        tid: 5,
-        dev: DEV,
-        ..Span::default()
-    }];
-    spans.extend(spans_of(&writer(1, (10, 40), 50, 95), (0, 0)));
-    spans.extend(spans_of(&writer(3, (90, 190), 192, 230), (100, 135)));
-    spans.extend(spans_of(&writer(4, (130, 200), 201, 240), (170, 180)));
-    let trace = Trace::of(spans);
-    let model = write_model(&trace, &Observed::of(&trace, DEV));
-    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6 * b.max(1.0), "{a} {b}");
+    let model = modelled(&[
+        (writer(1, (10, 40), 50), (0, 0)),
+        (writer(3, (90, 190), 192), (100, 135)),
+        (writer(4, (130, 200), 201), (170, 180)),
+    ]);
     let WriteModel { x, y, z, .. } = model;
     assert_eq!((x.writers, y.writers, z.writers), (1, 1, 1));
     near(x.predicted_mean_ns, 30.0);
@@ -172,19 +106,12 @@ fn predicted_beside_measured_by_hand() {
 /// on its way to its fsync, and nothing is added to its time.
 #[test]
 fn a_writer_that_was_done_is_not_blocked() {
-    let mut spans = vec![Span {
-        kind: SpanKind::Commit,
-        begin_ns: 100,
-        end_ns: 180,
-        dev: DEV,
-        ..Span::default()
-    }];
-    spans.extend(spans_of(&writer(1, (10, 40), 50, 95), (0, 0)));
-    spans.extend(spans_of(&writer(5, (30, 60), 110, 150), (0, 0)));
-    let trace = Trace::of(spans);
-    let model = write_model(&trace, &Observed::of(&trace, DEV));
+    let model = modelled(&[
+        (writer(1, (10, 40), 50), (0, 0)),
+        (writer(5, (30, 60), 110), (0, 0)),
+    ]);
     assert_eq!((model.x.writers, model.y.writers), (1, 1));
-    assert!((model.y.predicted_mean_ns - 30.0).abs() < 1e-9, "{model:?}");
+    near(model.y.predicted_mean_ns, 30.0);
 }
 
 #[test]

@@ -4,15 +4,15 @@
 //! The algorithm gets when each sync was called and when each commit began and ended: a sync
 //! waits for the first commit that begins after its call.
 //!
-//! Beside it stands an amended one ([`SyncPrediction::amended_ns`]), with what the published algorithm leaves out:
+//! Beside it stands an amended one ([`SyncPrediction::amended_ns`]), with two things more:
 //!
 //! - A sync that flushes data asks for its transaction when that is done. By then the commit may
 //!   be over, and nothing is left to wait for but the flush.
-//! - The way from the end of a commit to the thread's own processor: who shares a commit is released
-//!   together, and of those that asked before it as many as there are processors go first, each
-//!   until it waits again. That is told only where the recording says how many processors there were.
+//! - Threads that share a commit are released together. Of those that asked before it, as many as
+//!   there are processors go first, each until it waits again. Only where the recording says how
+//!   many processors there were.
 
-use crate::grouping::{self, Commit, SyncRequest, group};
+use super::grouping::{CommitTimes, Served, group};
 use crate::observed::{Observed, ObservedSync, Service};
 use crate::stats::{mean, quantile, share, whole_ns};
 use crate::whatif::released;
@@ -25,7 +25,6 @@ use std::collections::BTreeMap;
 pub struct SyncPrediction {
     /// Place in [`Observed::syncs`].
     pub sync: usize,
-    /// The thread.
     pub pid: u32,
     /// Equation 4 or 5, ns.
     pub predicted_ns: u64,
@@ -87,36 +86,22 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
     let waited: Vec<usize> = (0..observed.syncs.len())
         .filter(|place| matches!(observed.syncs[*place].service, Service::Commit(_)))
         .collect();
-    let requests = |begin_ns: fn(&ObservedSync) -> u64| -> Vec<SyncRequest> {
+    let begins = |begin_ns: fn(&ObservedSync) -> u64| -> Vec<u64> {
         let syncs = waited.iter().map(|place| &observed.syncs[*place]);
-        let request = |sync: &ObservedSync| SyncRequest {
-            begin_ns: begin_ns(sync),
-            thread: sync.pid,
-        };
-        syncs.map(request).collect()
+        syncs.map(begin_ns).collect()
     };
-    let calling = requests(|sync| sync.begin_ns);
-    let asking = requests(|sync| sync.asked_ns);
-    let joining = requests(|sync| sync.flush_begin_ns.min(sync.asked_ns));
-    let commits: Vec<Commit> = observed
-        .commits
-        .iter()
-        .map(|commit| Commit {
-            begin_ns: commit.begin_ns,
-            end_ns: commit.end_ns,
-        })
-        .collect();
-
-    let services = group(&calling, &commits).services;
-    let joined = group(&joining, &commits).services;
-    let in_line_ns = in_line_ns(trace, observed, &asking, &joined);
+    let commits: Vec<CommitTimes> = observed.commits.iter().map(CommitTimes::from).collect();
+    let served = group(&begins(|sync| sync.begin_ns), &commits);
+    let joining = begins(|sync| sync.flush_begin_ns.min(sync.asked_ns));
+    let joined = group(&joining, &commits);
+    let in_line_ns = in_line_ns(trace, observed, &begins(|sync| sync.asked_ns), &joined);
     let amended = joined.into_iter().zip(in_line_ns);
-    let predictions = waited.iter().zip(services).zip(amended).filter_map(
-        |((&place, service), (joined, in_line_ns))| {
-            let (sync, service, joined) = (&observed.syncs[place], service?, joined?);
+    let predictions = waited.iter().zip(served).zip(amended).filter_map(
+        |((&place, served), (joined, in_line_ns))| {
+            let (sync, served, joined) = (&observed.syncs[place], served?, joined?);
             let before_ns = sync.asked_ns - sync.begin_ns;
             let commit_end_ns = commits[joined.commit].end_ns;
-            // Whose commit is over when he asks need not wait, and stands in no line.
+            // A sync whose commit is over when it asks waits for nothing.
             let waits_ns = if commit_end_ns > sync.asked_ns {
                 commit_end_ns.saturating_add(in_line_ns) - sync.asked_ns
             } else {
@@ -125,12 +110,12 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
             Some(SyncPrediction {
                 sync: place,
                 pid: sync.pid,
-                predicted_ns: service.predicted_ns,
+                predicted_ns: served.predicted_ns,
                 amended_ns: before_ns.saturating_add(waits_ns),
                 measured_ns: sync.duration_ns(),
-                commits_predicted: service.commits,
+                commits_predicted: served.commits,
                 commits_measured: sync.commits_waited,
-                right_commit: sync.service == Service::Commit(service.commit),
+                right_commit: sync.service == Service::Commit(served.commit),
                 amended_right_commit: sync.service == Service::Commit(joined.commit),
             })
         },
@@ -165,25 +150,25 @@ fn errors(syncs: &[SyncPrediction], predicted_ns: impl Fn(&SyncPrediction) -> u6
         .collect()
 }
 
-/// For each request the predicted time from the end of its commit to the end of its sync, ns.
+/// For each sync the predicted time from the end of its commit to the end of its sync, ns.
 fn in_line_ns(
     trace: &Trace,
     observed: &Observed,
-    requests: &[SyncRequest],
-    services: &[Option<grouping::Service>],
+    asked_ns: &[u64],
+    served: &[Option<Served>],
 ) -> Vec<u64> {
-    let mut in_line_ns = vec![0; requests.len()];
+    let mut in_line_ns = vec![0; asked_ns.len()];
     let Some(released) = released(trace, observed) else {
         return in_line_ns;
     };
-    let mut order: Vec<usize> = (0..requests.len()).collect();
-    order.sort_by_key(|place| requests[*place].begin_ns);
+    let mut order: Vec<usize> = (0..asked_ns.len()).collect();
+    order.sort_by_key(|place| asked_ns[*place]);
     let mut before: BTreeMap<usize, u64> = BTreeMap::new();
     for place in order {
-        let Some(service) = services[place] else {
+        let Some(served) = served[place] else {
             continue;
         };
-        let before = before.entry(service.commit).or_default();
+        let before = before.entry(served.commit).or_default();
         let turns = *before / u64::from(released.cpus);
         in_line_ns[place] = whole_ns(turns as f64 * released.turn_ns + released.sync_ns);
         *before += 1;

@@ -1,55 +1,53 @@
-//! Algorithm 4.1: which journal commit serves which fsync, and for how long
-//! the fsync waits.
+//! Algorithm 4.1: which journal commit serves which fsync, and for how long the fsync waits.
 //!
-//! The algorithm has a pool of threads K and a pool of commits L. It takes the
-//! thread with the smallest begin of fsync and the commit with the smallest
-//! begin, puts every other thread whose fsync began before the commit into the
-//! same group, takes all of them out of the pools, and starts again. For each
-//! thread of a group
+//! The algorithm has a pool of threads K and a pool of commits L. It takes the thread with the
+//! smallest begin of fsync and the commit with the smallest begin, puts every other thread whose
+//! fsync began before the commit into the same group, takes all of them out of the pools, and
+//! starts again. For each thread of a group
 //!
 //! ```text
 //! T_fsync(K) = t(q_JC) - t(q_fsync) + T_JC
 //! ```
 //!
-//! which is equation 4 for a thread that found the journal idle and equation 5
-//! for one that came while another commit ran: the rest of that commit is part
-//! of the time until its own begins.
+//! which is equation 4 for a thread that found the journal idle, and equation 5 for one that came
+//! while another commit ran: the rest of that commit is part of the time until its own begins.
 //!
-//! The published text takes the pools to fit: every commit was triggered by a
-//! thread of K. A trace has others as well, of the periodic timer or of a full
-//! journal. A commit that begins before any fsync of the pool serves nobody
-//! here and is taken out alone, because an fsync that begins once a commit has
-//! begun belongs to the next. The comparison is strict, as published: an fsync
-//! that begins in the very nanosecond of a commit goes into the next one.
+//! The published text takes every commit to be triggered by a thread of K. A trace also has
+//! commits of the periodic timer or of a full journal. A commit that begins before any fsync of
+//! the pool serves no thread here, because an fsync that begins after it belongs to the next. The
+//! comparison is strict, as published: an fsync that begins in the very nanosecond of a commit
+//! goes into the next one.
 
-/// A thread begins to wait for a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncRequest {
-    /// When, ns: `t(q_fsync)`.
-    pub begin_ns: u64,
-    /// Which thread.
-    pub thread: u32,
-}
+use crate::observed::ObservedCommit;
 
-/// A journal commit.
+/// When a journal commit ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commit {
+pub struct CommitTimes {
     /// Begin, ns: `t(q_JC)`.
     pub begin_ns: u64,
     /// End, ns: `t(r_JC)`.
     pub end_ns: u64,
 }
 
-impl Commit {
+impl CommitTimes {
     /// `T_JC`, ns; 0 if the clock went back.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
     }
 }
 
+impl From<&ObservedCommit> for CommitTimes {
+    fn from(commit: &ObservedCommit) -> Self {
+        Self {
+            begin_ns: commit.begin_ns,
+            end_ns: commit.end_ns,
+        }
+    }
+}
+
 /// How an fsync is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct Served {
     /// Place of the commit in the list given.
     pub commit: usize,
     /// `T_fsync`, ns: equation 4 or 5.
@@ -59,73 +57,35 @@ pub struct Service {
     pub commits: u32,
 }
 
-/// Threads that share a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// Place of the commit in the list given.
-    pub commit: usize,
-    /// The thread that triggers it: the first to begin its fsync.
-    pub trigger: u32,
-    /// Sync events, at least 1.
-    pub sync_events: usize,
-}
-
-/// The answer of [`group`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grouping {
-    /// For each request, in the order given; None: no commit begins after it.
-    pub services: Vec<Option<Service>>,
-    /// By begin of their commits. A commit that serves nobody has no group.
-    pub groups: Vec<Group>,
-}
-
-impl Grouping {
-    /// Requests that no commit serves.
-    pub fn unserved(&self) -> usize {
-        self.services.iter().filter(|s| s.is_none()).count()
-    }
-}
-
-/// Algorithm 4.1. Neither list needs to be sorted; O(n log n).
-pub fn group(requests: &[SyncRequest], commits: &[Commit]) -> Grouping {
-    let mut waiting: Vec<usize> = (0..requests.len()).collect();
-    waiting.sort_by_key(|place| requests[*place].begin_ns);
+/// Algorithm 4.1 on the begins of fsyncs (`t(q_fsync)`, ns). The answer is in their order; None:
+/// no commit begins after it. Neither list needs to be sorted; O(n log n).
+pub fn group(begins_ns: &[u64], commits: &[CommitTimes]) -> Vec<Option<Served>> {
+    let mut waiting: Vec<usize> = (0..begins_ns.len()).collect();
+    waiting.sort_by_key(|place| begins_ns[*place]);
+    let mut waiting = waiting.into_iter().peekable();
     let mut serving: Vec<usize> = (0..commits.len()).collect();
     serving.sort_by_key(|place| commits[*place].begin_ns);
 
-    let mut answer = Grouping {
-        services: vec![None; requests.len()],
-        groups: Vec::new(),
-    };
-    let mut served = 0;
-    // The end of the commits so far: who begins before it found one running.
+    let mut served = vec![None; begins_ns.len()];
+    // The end of the commits so far: an fsync that begins before it found one running.
     let mut busy_until_ns = 0;
     for place in serving {
         let commit = commits[place];
-        let first = served;
-        while let Some(&waiter) = waiting.get(served) {
-            let begin_ns = requests[waiter].begin_ns;
-            if begin_ns >= commit.begin_ns {
-                break;
-            }
-            let until_commit_ns = commit.begin_ns - begin_ns;
-            answer.services[waiter] = Some(Service {
+        while let Some(waiter) = waiting.next_if(|waiter| begins_ns[*waiter] < commit.begin_ns) {
+            let until_commit_ns = commit.begin_ns - begins_ns[waiter];
+            served[waiter] = Some(Served {
                 commit: place,
                 predicted_ns: until_commit_ns.saturating_add(commit.duration_ns()),
-                commits: if begin_ns < busy_until_ns { 2 } else { 1 },
-            });
-            served += 1;
-        }
-        if served > first {
-            answer.groups.push(Group {
-                commit: place,
-                trigger: requests[waiting[first]].thread,
-                sync_events: served - first,
+                commits: if begins_ns[waiter] < busy_until_ns {
+                    2
+                } else {
+                    1
+                },
             });
         }
         busy_until_ns = busy_until_ns.max(commit.end_ns);
     }
-    answer
+    served
 }
 
 #[cfg(test)]
@@ -133,15 +93,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn requests(begins_ns: &[u64]) -> Vec<SyncRequest> {
-        (1..)
-            .zip(begins_ns)
-            .map(|(thread, &begin_ns)| SyncRequest { begin_ns, thread })
-            .collect()
+    fn commits(times: &[(u64, u64)]) -> Vec<CommitTimes> {
+        let commit = |&(begin_ns, end_ns)| CommitTimes { begin_ns, end_ns };
+        times.iter().map(commit).collect()
     }
 
-    fn commit(begin_ns: u64, end_ns: u64) -> Commit {
-        Commit { begin_ns, end_ns }
+    /// Commit, predicted time, commits waited for.
+    fn grouped(begins_ns: &[u64], times: &[(u64, u64)]) -> Vec<Option<(usize, u64, u32)>> {
+        let served = group(begins_ns, &commits(times)).into_iter();
+        served
+            .map(|it| it.map(|it| (it.commit, it.predicted_ns, it.commits)))
+            .collect()
     }
 
     /// Two groups as in figure 4.3.
@@ -154,111 +116,59 @@ mod tests {
     ///   K2: (100 -  95) + 80 =  85      K4: (180 - 170) + 90 = 100
     #[test]
     fn two_groups_by_hand() {
-        let got = group(
-            &requests(&[90, 95, 110, 170]),
-            &[commit(100, 180), commit(180, 270)],
-        );
-        let service = |commit, predicted_ns, commits| {
-            Some(Service {
-                commit,
-                predicted_ns,
-                commits,
-            })
-        };
-        assert_eq!(
-            got.services,
-            [
-                service(0, 90, 1),
-                service(0, 85, 1),
-                service(1, 160, 2),
-                service(1, 100, 2)
-            ]
-        );
-        let group = |commit, trigger| Group {
-            commit,
-            trigger,
-            sync_events: 2,
-        };
-        assert_eq!(got.groups, [group(0, 1), group(1, 3)]);
+        let got = grouped(&[90, 95, 110, 170], &[(100, 180), (180, 270)]);
+        let want = [(0, 90, 1), (0, 85, 1), (1, 160, 2), (1, 100, 2)];
+        assert_eq!(got, want.map(Some));
+        // In another order, and after a periodic commit that serves no thread.
+        let got = grouped(&[170, 90, 110, 95], &[(180, 270), (100, 180), (10, 20)]);
+        let want = [(0, 100, 2), (1, 90, 1), (0, 160, 2), (1, 85, 1)];
+        assert_eq!(got, want.map(Some));
     }
 
-    /// The moments are the point: at 100 a commit begins, and ends at 180.
+    /// At 100 a commit begins, and ends at 180.
     #[test]
     fn moments_at_the_edge() {
-        let commits = [commit(100, 180), commit(300, 350)];
-        let served = |at| group(&requests(&[at]), &commits).services[0];
-        assert_eq!(served(99).map(|s| (s.commit, s.commits)), Some((0, 1)));
-        // In the same nanosecond: strictly before is required.
-        assert_eq!(served(100).map(|s| (s.commit, s.commits)), Some((1, 2)));
-        assert_eq!(served(179).map(|s| (s.commit, s.commits)), Some((1, 2)));
-        // The journal is idle again: equation 4.
-        assert_eq!(served(180).map(|s| (s.commit, s.commits)), Some((1, 1)));
-        assert_eq!(served(180).map(|s| s.predicted_ns), Some(120 + 50));
-        assert_eq!(served(300), None);
-    }
-
-    #[test]
-    fn order_of_the_lists_does_not_matter() {
-        let got = group(
-            &requests(&[170, 90, 110, 95]),
-            &[commit(180, 270), commit(100, 180), commit(10, 20)],
-        );
-        let commits: Vec<usize> = got.services.iter().flatten().map(|s| s.commit).collect();
-        assert_eq!(commits, [0, 1, 0, 1]);
-        // The periodic commit at 10 served nobody.
-        assert_eq!(got.groups.len(), 2);
-        assert_eq!(got.groups[0].trigger, 2);
-    }
-
-    #[test]
-    fn nothing_and_too_little() {
-        assert_eq!(group(&[], &[]), Grouping::default());
-        assert_eq!(group(&requests(&[5, 6]), &[]).unserved(), 2);
-        assert!(group(&[], &[commit(1, 2)]).groups.is_empty());
+        for (at, want) in [
+            (99, Some((0, 81, 1))),
+            // In the same nanosecond: strictly before is required.
+            (100, Some((1, 250, 2))),
+            (179, Some((1, 171, 2))),
+            // The journal is idle again: equation 4.
+            (180, Some((1, 120 + 50, 1))),
+            (300, None),
+        ] {
+            assert_eq!(grouped(&[at], &[(100, 180), (300, 350)]), [want], "{at}");
+        }
+        assert_eq!(grouped(&[5, 6], &[]), [None, None]);
+        assert!(grouped(&[], &[(1, 2)]).is_empty());
     }
 
     proptest! {
         #[test]
         fn each_by_the_first_commit_after_it(
             begins_ns in prop::collection::vec(0_u64..300, 0..40),
-            commits in prop::collection::vec((0_u64..300, 0_u64..60), 0..20),
+            times in prop::collection::vec((0_u64..300, 0_u64..60), 0..20),
         ) {
-            let commits: Vec<Commit> =
-                commits.iter().map(|(begin, length)| commit(*begin, begin + length)).collect();
-            let requests = requests(&begins_ns);
-            let got = group(&requests, &commits);
-            for (request, service) in requests.iter().zip(&got.services) {
+            let times: Vec<_> = times.iter().map(|(begin, ns)| (*begin, begin + ns)).collect();
+            let commits = commits(&times);
+            for (begin_ns, served) in begins_ns.iter().zip(group(&begins_ns, &commits)) {
                 // The definition, without pools: the earliest begin that is later.
-                let want = commits.iter().map(|c| c.begin_ns).filter(|b| *b > request.begin_ns).min();
-                prop_assert_eq!(service.map(|s| commits[s.commit].begin_ns), want);
-                if let Some(service) = service {
-                    let commit = commits[service.commit];
-                    let time = commit.begin_ns - request.begin_ns + commit.duration_ns();
-                    prop_assert_eq!(service.predicted_ns, time);
+                let want = commits.iter().map(|c| c.begin_ns).filter(|b| b > begin_ns).min();
+                prop_assert_eq!(served.map(|s| commits[s.commit].begin_ns), want);
+                if let Some(served) = served {
+                    let commit = commits[served.commit];
+                    let time = commit.begin_ns - begin_ns + commit.duration_ns();
+                    prop_assert_eq!(served.predicted_ns, time);
                 }
             }
-            // Who asks later is not served by an earlier commit.
-            let mut order: Vec<(u64, Option<u64>)> = requests
-                .iter()
-                .zip(&got.services)
-                .map(|(r, s)| (r.begin_ns, s.map(|s| commits[s.commit].begin_ns)))
-                .collect();
-            order.sort_unstable();
-            for pair in order.windows(2) {
-                prop_assert!(pair[1].1.is_none() || pair[0].1 <= pair[1].1);
-            }
-            let grouped: usize = got.groups.iter().map(|g| g.sync_events).sum();
-            prop_assert_eq!(grouped + got.unserved(), requests.len());
         }
 
         #[test]
         fn any_numbers(
             begins_ns in prop::collection::vec(any::<u64>(), 0..20),
-            commits in prop::collection::vec((any::<u64>(), any::<u64>()), 0..20),
+            times in prop::collection::vec((any::<u64>(), any::<u64>()), 0..20),
         ) {
-            let commits: Vec<Commit> = commits.iter().map(|(b, e)| commit(*b, *e)).collect();
-            let got = group(&requests(&begins_ns), &commits);
-            prop_assert_eq!(got.services.len(), begins_ns.len());
+            prop_assert_eq!(group(&begins_ns, &commits(&times)).len(), begins_ns.len());
         }
     }
 }

@@ -19,14 +19,15 @@
 //! come about by chance; [`Causes::chance_strength`] says how strong.
 
 use crate::observed::{Observed, Table};
-use crate::pca::components;
 use crate::stats::{correlation, ranks, standardised};
 use luc_trace::{CREATED, Sight, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-pub use crate::pca::Component;
+mod components;
+
+pub use components::Component;
 
 /// Fewer rows say nothing: two always lie on a line.
 pub const ROWS_MIN: usize = 3;
@@ -251,7 +252,7 @@ pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
         }
     }
 
-    answer.components = components(&columns);
+    answer.components = components::components(&columns);
     let score = |component: &Component| {
         // A component without variance goes with nothing.
         standardised(&component.scores).map_or(0.0, |scores| correlation(&scores, &target))

@@ -1,12 +1,13 @@
 //! A little jbd2: threads that open, write, sync and close in a loop, written
 //! commit by commit. It shares no code and no structure with the model's
-//! engine: it knows when each thread will ask next and works out who makes it
-//! into the next commit, with no queue of events.
+//! engine: it knows when each thread will ask next and works out which threads make it into the next
+//! commit, with no queue of events.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use luc_control::Dev;
 use luc_trace::{CREATED, Span, SpanKind, Trace};
+use proptest::prelude::*;
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -16,6 +17,52 @@ pub const DEV: Dev = Dev {
 };
 /// The journal's thread.
 pub const JOURNAL: u32 = 1;
+
+/// A span of a thread on [`DEV`].
+pub fn span(kind: SpanKind, pid: u32, begin_ns: u64, end_ns: u64) -> Span {
+    Span {
+        pid,
+        dev: DEV,
+        ..Span::of(kind, begin_ns, end_ns)
+    }
+}
+
+pub fn commit(tid: u32, begin_ns: u64, end_ns: u64) -> Span {
+    Span {
+        tid,
+        ..span(SpanKind::Commit, JOURNAL, begin_ns, end_ns)
+    }
+}
+
+prop_compose! {
+    /// Few threads, transactions and files, so that they meet; times that are close together or
+    /// anywhere, and ends before begins.
+    pub fn any_span()(
+        kind in prop::sample::select(SpanKind::ALL.to_vec()),
+        within in prop::sample::select(SpanKind::ALL.to_vec()),
+        near in prop::array::uniform5(0_u64..400),
+        far in prop::array::uniform5(any::<u64>()),
+        is_far in prop::bool::weighted(0.1),
+        scale in prop::sample::select(vec![1, US, 10 * MS]),
+        ids in (0_u32..4, 0_u64..3, any::<i64>(), 0_u32..3),
+        tids in (0_u32..5, 0_u32..5, any::<bool>()),
+    ) -> Span {
+        let times = if is_far { far } else { near.map(|ns| ns * scale) };
+        let [begin_ns, end_ns, marks_ns @ ..] = times;
+        let (pid, object, amount, place) = ids;
+        let (tid, done_tid, wraps) = tids;
+        let base = if wraps { u32::MAX - 2 } else { 0 };
+        Span {
+            kind, within, begin_ns, end_ns, marks_ns, pid, object, amount,
+            dev: if place == 0 { Dev::default() } else { DEV },
+            tid: tid.wrapping_add(base),
+            done_tid: done_tid.wrapping_add(base),
+            tgid: pid / 2,
+            result: 0,
+            flags: place * 3,
+        }
+    }
+}
 
 /// Repeats with its seed; Knuth's constants.
 pub struct Rng(pub u64);
@@ -138,14 +185,8 @@ impl Little {
                 + rng.below(self.commit_jitter_ns);
             let end_ns = locked_ns + time_ns;
             spans.push(Span {
-                kind: SpanKind::Commit,
-                begin_ns: locked_ns - self.lag_ns.min(2 * US),
-                end_ns,
-                tid,
-                marks_ns: [locked_ns, locked_ns, locked_ns],
-                pid: JOURNAL,
-                dev: DEV,
-                ..Span::default()
+                marks_ns: [locked_ns; 3],
+                ..commit(tid, locked_ns - self.lag_ns.min(2 * US), end_ns)
             });
             for &member in &members {
                 let Asking {
@@ -159,9 +200,6 @@ impl Little {
                 let committed = [end_ns, done_ns[0], done_ns[1]];
                 let behind = committed.iter().filter(|end| **end > asked_ns).count();
                 spans.push(Span {
-                    kind: SpanKind::Fsync,
-                    begin_ns: sync_begin_ns,
-                    end_ns: sync_end_ns,
                     tid,
                     done_tid: tid.wrapping_sub(u32::try_from(behind).unwrap()),
                     marks_ns: if self.flush_ns > 0 {
@@ -169,15 +207,10 @@ impl Little {
                     } else {
                         [0; 3]
                     },
-                    ..of_thread(thread)
-                });
-                spans.push(Span {
-                    kind: SpanKind::Close,
-                    begin_ns: sync_end_ns,
-                    end_ns: sync_end_ns + self.close_ns,
-                    ..of_thread(thread)
+                    ..of_thread(thread, SpanKind::Fsync, sync_begin_ns, sync_end_ns)
                 });
                 let free_ns = sync_end_ns + self.close_ns;
+                spans.push(of_thread(thread, SpanKind::Close, sync_end_ns, free_ns));
                 asking[member] = self.until_asked(thread, free_ns, &mut rng, &mut spans);
             }
             std::mem::swap(&mut members, &mut groups[1]);
@@ -231,31 +264,22 @@ impl Little {
             now_ns += self.slow_think_ns;
         }
         spans.push(Span {
-            kind: SpanKind::Open,
-            begin_ns: now_ns,
-            end_ns: now_ns + self.open_ns,
             flags: CREATED,
-            ..of_thread(thread)
+            ..of_thread(thread, SpanKind::Open, now_ns, now_ns + self.open_ns)
         });
         now_ns += self.open_ns;
         for write in 0..self.writes {
             let wait_ns = if write == 0 { self.wait_ns } else { 0 };
             if wait_ns > 0 {
                 spans.push(Span {
-                    kind: self.wait_kind,
                     within: SpanKind::Write,
-                    begin_ns: now_ns + 1,
-                    end_ns: now_ns + 1 + wait_ns,
-                    ..of_thread(thread)
+                    ..of_thread(thread, self.wait_kind, now_ns + 1, now_ns + 1 + wait_ns)
                 });
             }
             let end_ns = now_ns + self.write_ns + wait_ns;
             spans.push(Span {
-                kind: SpanKind::Write,
-                begin_ns: now_ns,
-                end_ns,
                 amount: 4096,
-                ..of_thread(thread)
+                ..of_thread(thread, SpanKind::Write, now_ns, end_ns)
             });
             now_ns = end_ns;
         }
@@ -268,13 +292,11 @@ impl Little {
     }
 }
 
-fn of_thread(thread: u32) -> Span {
+fn of_thread(thread: u32, kind: SpanKind, begin_ns: u64, end_ns: u64) -> Span {
     Span {
-        pid: 100 + thread,
         tgid: 100,
         object: u64::from(12 + thread),
-        dev: DEV,
-        ..Span::default()
+        ..span(kind, 100 + thread, begin_ns, end_ns)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the simulator can be told to suffer from, and what must be said of it.
 
-use crate::common::{DEV, Little, MS, Start, US};
+use crate::common::{DEV, Little, MS, Start, US, span};
 use crate::{SECOND, facts, judge};
 use luc_model::diagnosis::{Level, VerdictKind, diagnose, render};
 use luc_trace::{Span, SpanKind, Trace};
@@ -8,20 +8,19 @@ use luc_trace::{Span, SpanKind, Trace};
 /// What the simulator can be told to suffer from.
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
-    let base = Little {
+    let base = || Little {
         rounds: 1500,
         ..Little::default()
     };
-    vec![
-        ("two convoys", base.clone(), VerdictKind::SyncDelays),
+    let mut cases = vec![
+        ("two convoys", base(), VerdictKind::SyncDelays),
         (
             "many threads that think",
             Little {
                 threads: 32,
                 think_ns: 5 * MS,
                 jitter_ns: 10 * MS,
-                seed: 2,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::SyncDelays,
         ),
@@ -29,8 +28,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
             "two threads",
             Little {
                 threads: 2,
-                seed: 3,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::SyncDelays,
         ),
@@ -38,8 +36,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
             "one thread",
             Little {
                 threads: 1,
-                seed: 4,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::Device,
         ),
@@ -47,8 +44,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
             "threads that share every commit",
             Little {
                 start: Start::WhenBack(4 * MS),
-                seed: 5,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::Device,
         ),
@@ -57,8 +53,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
             Little {
                 threads: 1,
                 flush_ns: 20 * MS,
-                seed: 6,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::DataFlush,
         ),
@@ -68,8 +63,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
                 threads: 4,
                 flush_ns: 30 * MS,
                 jitter_ns: 20 * MS,
-                seed: 7,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::DataFlush,
         ),
@@ -79,8 +73,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
                 threads: 4,
                 writes: 3,
                 wait_ns: 12 * MS,
-                seed: 8,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::WriteDelays,
         ),
@@ -91,8 +84,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
                 writes: 3,
                 wait_ns: 12 * MS,
                 wait_kind: SpanKind::WaitSpace,
-                seed: 9,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::JournalTooSmall,
         ),
@@ -103,8 +95,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
                 writes: 3,
                 wait_ns: 12 * MS,
                 wait_kind: SpanKind::WaitLocked,
-                seed: 10,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::WriteDelays,
         ),
@@ -117,8 +108,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
                 commit_ns: 60 * US,
                 commit_jitter_ns: 20 * US,
                 rounds: 10_000,
-                seed: 11,
-                ..base.clone()
+                ..base()
             },
             VerdictKind::NoPressure,
         ),
@@ -129,12 +119,15 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
                 think_ns: 3 * SECOND,
                 jitter_ns: SECOND,
                 rounds: 20,
-                seed: 12,
-                ..base
+                ..base()
             },
             VerdictKind::NoPressure,
         ),
-    ]
+    ];
+    for (seed, (_, little, _)) in (1..).zip(&mut cases) {
+        little.seed = seed;
+    }
+    cases
 }
 
 #[test]
@@ -217,13 +210,8 @@ fn a_neighbour_is_named() {
         for round in 0..(end_ns - 2 * MS) / (4 * MS) {
             let begin_ns = MS + u64::from(pid) * US + round * 4 * MS;
             let write = Span {
-                kind: SpanKind::Write,
-                begin_ns,
-                end_ns: begin_ns + 3 * MS,
-                pid,
                 tgid: 200,
-                dev: DEV,
-                ..Span::default()
+                ..span(SpanKind::Write, pid, begin_ns, begin_ns + 3 * MS)
             };
             spans.push(write);
             spans.push(Span {

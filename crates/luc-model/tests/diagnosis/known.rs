@@ -1,6 +1,6 @@
 //! How far to believe it.
 
-use crate::common::{self, DEV, Little, MS};
+use crate::common::{DEV, Little, MS, commit};
 use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_control::Dev;
@@ -14,15 +14,7 @@ fn quiet_time_counts() {
         watched_ns: Some((SECOND, 16 * SECOND)),
         ..facts()
     };
-    let commit = Span {
-        kind: SpanKind::Commit,
-        begin_ns: 5 * SECOND,
-        end_ns: 5 * SECOND + 40 * MS,
-        tid: 7,
-        pid: common::JOURNAL,
-        dev: DEV,
-        ..Span::default()
-    };
+    let commit = commit(7, 5 * SECOND, 5 * SECOND + 40 * MS);
     let sync = Span {
         kind: SpanKind::Fsync,
         begin_ns: commit.begin_ns - MS,

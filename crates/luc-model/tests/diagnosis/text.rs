@@ -1,11 +1,10 @@
 //! Whatever is said fits a terminal and has units; and something is always said.
 
 use crate::cases::cases;
-use crate::common::{DEV, MS, US};
+use crate::common::{DEV, MS, any_span, span};
 use crate::{SECOND, facts};
-use luc_control::Dev;
 use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, VerdictKind, diagnose, render};
-use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
+use luc_trace::{Sight, SpanKind, Trace, Unseen};
 use proptest::prelude::*;
 
 /// What a unit looks like, or a word for what is counted.
@@ -96,11 +95,13 @@ pub fn check_text(diagnosis: &Diagnosis) {
 
 #[test]
 fn every_text_has_units_and_fits() {
-    let mut known = facts();
-    known.journal_bytes = Some(64 << 20);
-    known.block_bytes = Some(4096);
-    known.mount_options = Some("rw,sync,nobarrier,data=journal,commit=2".into());
-    known.rotational = Some(true);
+    let known = Facts {
+        journal_bytes: Some(64 << 20),
+        block_bytes: Some(4096),
+        mount_options: Some("rw,sync,nobarrier,data=journal,commit=2".into()),
+        rotational: Some(true),
+        ..facts()
+    };
     let mut seen: Vec<VerdictKind> = Vec::new();
     for (_, little, _) in cases() {
         let trace = little.trace();
@@ -116,22 +117,8 @@ fn every_text_has_units_and_fits() {
         }
     }
     // Writing is all that happens.
-    let writes = (0..100).map(|n| Span {
-        kind: SpanKind::Write,
-        begin_ns: n * 100 * MS,
-        end_ns: n * 100 * MS + 90 * MS,
-        pid: 7,
-        dev: DEV,
-        ..Span::default()
-    });
-    let busy = Span {
-        kind: SpanKind::Fsync,
-        begin_ns: 0,
-        end_ns: 3 * SECOND,
-        pid: 8,
-        dev: DEV,
-        ..Span::default()
-    };
+    let writes = (0..100).map(|n| span(SpanKind::Write, 7, n * 100 * MS, n * 100 * MS + 90 * MS));
+    let busy = span(SpanKind::Fsync, 8, 0, 3 * SECOND);
     let got = diagnose(&Trace::of(writes.chain([busy])), DEV, &facts());
     check_text(&got);
     seen.extend(got.verdicts.iter().map(|verdict| verdict.kind));
@@ -139,31 +126,6 @@ fn every_text_has_units_and_fits() {
     seen.dedup();
     assert_eq!(seen.len(), 7, "{seen:?}");
     check_text(&diagnose(&Trace::default(), DEV, &facts()));
-}
-
-prop_compose! {
-    fn any_span()(
-        kind in prop::sample::select(SpanKind::ALL.to_vec()),
-        within in prop::sample::select(SpanKind::ALL.to_vec()),
-        near in prop::array::uniform5(0_u64..400),
-        far in prop::array::uniform5(any::<u64>()),
-        is_far in prop::bool::weighted(0.1),
-        scale in prop::sample::select(vec![1_u64, US, 10 * MS]),
-        ids in (0_u32..4, any::<i64>(), 0_u32..5),
-        tids in (0_u32..5, 0_u32..5),
-    ) -> Span {
-        let times = if is_far { far } else { near.map(|ns| ns * scale) };
-        let [begin_ns, end_ns, marks_ns @ ..] = times;
-        let (pid, amount, minor) = ids;
-        Span {
-            kind, within, begin_ns, end_ns, marks_ns, pid, amount,
-            dev: if minor == 0 { Dev::default() } else { DEV },
-            tid: tids.0,
-            done_tid: tids.1,
-            tgid: pid / 2,
-            ..Span::default()
-        }
-    }
 }
 
 proptest! {

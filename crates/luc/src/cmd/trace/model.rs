@@ -7,10 +7,9 @@ use clap::ValueHint;
 use luc_control::Dev;
 use luc_model::diagnosis::doubts;
 use luc_model::whatif::{CommitTime, Prediction, Rates};
-use luc_model::write_model::SetSummary;
 use luc_model::{
-    CreationRate, FsyncModel, Observed, Rule, Table, Times, WhatIf, WriteModel, fsync_model,
-    what_if, write_model,
+    CreationRate, FsyncModel, Observed, Rule, SetSummary, Table, Times, WhatIf, WriteModel,
+    fsync_model, what_if, write_model,
 };
 use luc_trace::Trace;
 use luc_words::{count, three, time};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
 use luc_control::Dev;
-use luc_model::cause::{Component, LeftOut, ROWS_MIN, Sign};
+use luc_model::causes::{Component, LeftOut, ROWS_MIN, Sign};
 use luc_model::{CauseError, Causes, Observed, Quantities, Throughput, rank};
 use luc_trace::{SpanKind, Trace};
 use luc_words::{count, three, time};

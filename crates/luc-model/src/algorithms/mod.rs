@@ -1,0 +1,9 @@
+//! The published model, section 4 of the dissertation: Algorithm 4.1 for fsyncs, Algorithm 4.2 for
+//! writers.
+
+mod fsync_model;
+pub mod grouping;
+pub mod write_model;
+
+pub use fsync_model::{CreationRate, FsyncModel, SyncPrediction, fsync_model};
+pub use write_model::{SetSummary, WriteModel, write_model};
