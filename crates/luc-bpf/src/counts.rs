@@ -1,4 +1,4 @@
-//! What the tracer counted.
+//! Sums and histograms of the tracer.
 
 use luc_trace::SpanKind;
 
@@ -39,13 +39,13 @@ impl Histogram {
         self.buckets[bucket(ns)] += 1;
     }
 
-    /// How many durations it holds.
+    /// Number of durations.
     pub fn total(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this share (0 to 1) of them does not exceed, ns: the
-    /// middle of its bucket, so an eighth off at most. None if it is empty.
+    /// The duration that this share (0 to 1) of them does not exceed, ns: the middle of its bucket,
+    /// so an eighth off at most.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.total();
         if total == 0 {
@@ -65,14 +65,14 @@ impl Histogram {
         bucket.map(|number| u64::midpoint(bound_ns(number), bound_ns(number + 1)))
     }
 
-    /// Adds what another one holds.
+    /// Adds another histogram.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
         }
     }
 
-    /// What came since an earlier reading.
+    /// The growth since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.buckets.iter().zip(&earlier.buckets);
@@ -112,23 +112,18 @@ fn bound_ns(bucket: usize) -> u64 {
     }
 }
 
-/// What happened on one file system since the tracer was attached.
+/// Sums over one file system since the tracer was attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// fsync and fdatasync calls.
     pub syncs: u64,
-    /// Time in them, ns.
     pub sync_ns: u64,
-    /// The same calls by the number of commits that they waited for: none,
-    /// one, two, three or more.
+    /// The same calls by the number of commits that they waited for; the last counts three or more.
     pub syncs_by_commits: [u64; AHEAD_MAX + 1],
-    /// Journal commits.
     pub commits: u64,
-    /// Time that a commit ran, ns.
     pub commit_ns: u64,
     /// Waits, as [`WAITS`] orders them.
     pub waits: [u64; 3],
-    /// Time in them, ns.
     pub wait_ns: [u64; 3],
     /// Durations of syncs.
     pub sync_hist: Histogram,
@@ -137,66 +132,46 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// All numbers, in the order of `struct luc_counts`.
+    fn numbers(&mut self) -> impl Iterator<Item = &mut u64> {
+        let syncs = [&mut self.syncs, &mut self.sync_ns].into_iter();
+        let syncs = syncs.chain(&mut self.syncs_by_commits);
+        let commits = [&mut self.commits, &mut self.commit_ns];
+        let waits = self.waits.iter_mut().chain(&mut self.wait_ns);
+        let histograms = [&mut self.sync_hist, &mut self.wait_hist];
+        let buckets = histograms.into_iter().flat_map(|hist| &mut hist.buckets);
+        syncs.chain(commits).chain(waits).chain(buckets)
+    }
+
     /// Adds one processor's record; false if it has another size.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> bool {
         let (words, rest) = bytes.as_chunks::<8>();
         if words.len() != COUNTS || !rest.is_empty() {
             return false;
         }
-        let mut values = words.iter().map(|word| u64::from_ne_bytes(*word));
-        let mut next = || values.next().unwrap_or(0);
-        self.syncs += next();
-        self.sync_ns += next();
-        for count in &mut self.syncs_by_commits {
-            *count += next();
-        }
-        self.commits += next();
-        self.commit_ns += next();
-        for count in self.waits.iter_mut().chain(&mut self.wait_ns) {
-            *count += next();
-        }
-        for hist in [&mut self.sync_hist, &mut self.wait_hist] {
-            for count in &mut hist.buckets {
-                *count += next();
-            }
+        for (count, word) in self.numbers().zip(words) {
+            *count += u64::from_ne_bytes(*word);
         }
         true
     }
 
-    /// What came since an earlier reading.
+    /// The growth since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let minus = |now: u64, then: u64| now.saturating_sub(then);
-        let mut result = self.clone();
-        result.syncs = minus(self.syncs, earlier.syncs);
-        result.sync_ns = minus(self.sync_ns, earlier.sync_ns);
-        result.commits = minus(self.commits, earlier.commits);
-        result.commit_ns = minus(self.commit_ns, earlier.commit_ns);
-        for (mine, then) in result
-            .syncs_by_commits
-            .iter_mut()
-            .zip(earlier.syncs_by_commits)
-        {
-            *mine = minus(*mine, then);
+        let (mut now, mut then) = (self.clone(), earlier.clone());
+        for (now, then) in now.numbers().zip(then.numbers()) {
+            *now = now.saturating_sub(*then);
         }
-        for (mine, then) in result.waits.iter_mut().zip(earlier.waits) {
-            *mine = minus(*mine, then);
-        }
-        for (mine, then) in result.wait_ns.iter_mut().zip(earlier.wait_ns) {
-            *mine = minus(*mine, then);
-        }
-        result.sync_hist = self.sync_hist.since(&earlier.sync_hist);
-        result.wait_hist = self.wait_hist.since(&earlier.wait_hist);
-        result
+        now
     }
 
-    /// Syncs that a commit served, per commit; None without a commit.
+    /// Syncs that a commit served, per commit.
     pub fn syncs_per_commit(&self) -> Option<f64> {
         let served = self.syncs - self.syncs_by_commits[0].min(self.syncs);
         (self.commits > 0).then(|| served as f64 / self.commits as f64)
     }
 
-    /// Share of syncs that waited for two commits or more, of those that waited; None if none did.
+    /// Share of syncs that waited for two commits or more, of those that waited.
     pub fn late_share(&self) -> Option<f64> {
         let [_, once, late @ ..] = self.syncs_by_commits;
         let late: u64 = late.iter().sum();
@@ -205,14 +180,13 @@ impl Counts {
     }
 }
 
-/// What a process did and lost since the tracer was attached.
+/// Sums over one process since the tracer was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessCounts {
-    /// Its fsync and fdatasync calls.
+    /// fsync and fdatasync calls.
     pub syncs: u64,
-    /// Time in them, ns.
     pub sync_ns: u64,
-    /// Those that waited for two commits or more.
+    /// Syncs that waited for two commits or more.
     pub syncs_late: u64,
     /// Time in waits of all kinds, ns.
     pub wait_ns: u64,
@@ -220,16 +194,13 @@ pub struct ProcessCounts {
 
 impl ProcessCounts {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, _) = bytes.as_chunks::<8>();
-        let [syncs, sync_ns, syncs_late, wait_ns] = words else {
-            return None;
-        };
-        let number = |word: &[u8; 8]| u64::from_ne_bytes(*word);
+        let words: &[[u8; 8]; 4] = bytes.as_chunks().0.try_into().ok()?;
+        let [syncs, sync_ns, syncs_late, wait_ns] = words.map(u64::from_ne_bytes);
         Some(Self {
-            syncs: number(syncs),
-            sync_ns: number(sync_ns),
-            syncs_late: number(syncs_late),
-            wait_ns: number(wait_ns),
+            syncs,
+            sync_ns,
+            syncs_late,
+            wait_ns,
         })
     }
 }

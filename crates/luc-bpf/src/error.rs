@@ -1,67 +1,36 @@
-//! What can go wrong, in one line each.
+//! Why there is no tracing, in one line each.
 
 use thiserror::Error;
 
 const EACCES: i32 = 13;
 const ENOSYS: i32 = 38;
 
-/// Why there is no tracing.
 #[derive(Debug, Error)]
 pub enum TracerError {
-    /// The kernel's types are not there.
     #[error(
         "this kernel tells nothing of its types (/sys/kernel/btf/vmlinux is missing); it needs CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
-    /// The system call is not there.
     #[error("this kernel has no BPF (bpf() is not implemented); it needs CONFIG_BPF_SYSCALL")]
     NoBpf,
     /// A tree of files stands for the machine.
     #[error("only the machine itself can be traced, not a tree of files that looks like one")]
     Elsewhere,
-    /// BPF is refused.
     #[error(
         "BPF is refused ({why}); be root, or have CAP_BPF and CAP_PERFMON, and no kernel lockdown (confidentiality)"
     )]
-    Denied {
-        /// What the kernel said.
-        why: String,
-    },
-    /// A program cannot be loaded or attached.
+    Denied { why: String },
     #[error("the tracer's programs do not fit this kernel: {what}: {why}")]
-    Unfit {
-        /// What was tried.
-        what: String,
-        /// What the kernel said.
-        why: String,
-    },
-    /// More was asked for than fits.
+    Unfit { what: String, why: String },
     #[error("at most {most} {what} can be watched at once; name fewer")]
-    TooMany {
-        /// What there are too many of.
-        what: &'static str,
-        /// How many there may be.
-        most: usize,
-    },
-    /// A control group that is none.
+    TooMany { what: &'static str, most: usize },
     #[error("{path} is no control group: {why}")]
-    NoCgroup {
-        /// What was named.
-        path: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Reading what was traced.
+    NoCgroup { path: String, why: String },
     #[error("reading the tracer's {what}: {why}")]
-    Read {
-        /// What was read.
-        what: &'static str,
-        /// What went wrong.
-        why: String,
-    },
+    Read { what: &'static str, why: String },
 }
 
-/// The system's words without its error number: the number adds nothing for a person.
+/// The system's words without its error number.
 fn plain(text: &str) -> String {
     let Some((words, rest)) = text.split_once(" (os error ") else {
         return text.to_owned();
@@ -71,7 +40,7 @@ fn plain(text: &str) -> String {
 }
 
 impl TracerError {
-    /// Why alone, for a list of reasons.
+    /// The reason alone, for a list of reasons.
     pub(crate) fn reason(&self) -> String {
         let why = match self {
             Self::Denied { why } | Self::Unfit { why, .. } => why.clone(),
@@ -80,10 +49,10 @@ impl TracerError {
         plain(&why)
     }
 
-    /// Tells a refusal from a misfit. The verifier, which refuses programs, says
-    /// EACCES; EPERM is for who may not load any.
+    /// Tells a refusal from a misfit. The verifier refuses programs with EACCES; EPERM means that
+    /// this task may not load any.
     pub(crate) fn of(what: &str, error: &libbpf_rs::Error) -> Self {
-        // Programs are refused one helper then, which looks like a misfit.
+        // A kernel in lockdown refuses programs a helper, which looks like a misfit.
         if crate::host::locked_down() {
             return Self::Denied {
                 why: "the kernel is locked down for confidentiality".to_owned(),

@@ -1,9 +1,8 @@
-//! What the tracer attaches to, and by what means.
+//! The hooks of the tracer, and by what means each is attached.
 //!
-//! Tracepoints are there on every kernel that has ext4. Functions can be
-//! had through fentry, or through kprobes, or not at all: hosts differ. A
-//! function that the module hooks is never among them, for its entry has one
-//! owner.
+//! Tracepoints are there on every kernel that has ext4. Hosts differ in whether a function can be
+//! hooked by fentry, by kprobes, or not at all. A function that the module hooks is never among
+//! them, as an entry has one owner.
 
 use luc_trace::Sight;
 use std::fmt;
@@ -13,7 +12,7 @@ use std::fmt;
 pub struct Tracepoint {
     /// Name of the program.
     pub program: &'static str,
-    /// Not needed where only counts are wanted.
+    /// Only attached where spans are wanted.
     pub timeline_only: bool,
 }
 
@@ -36,20 +35,20 @@ const fn tracepoint(program: &'static str, timeline_only: bool) -> Tracepoint {
     }
 }
 
-/// A function of the kernel whose begin, and mostly end, is looked at.
+/// A hooked function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// The function, by the names that it has had, the usual one first.
     pub functions: &'static [&'static str],
     /// Its programs are this behind `fentry_`, `fexit_`, `kprobe_` and `kretprobe_`.
     pub suffix: &'static str,
-    /// Whether its end is looked at too.
+    /// Whether its end is hooked too.
     pub end: bool,
-    /// Not needed where only counts are wanted.
+    /// Only attached where spans are wanted.
     pub timeline_only: bool,
     /// The kind of events that is not seen without it.
     pub sight: Sight,
-    /// Not needed where the calls that begin and end these waits can be had.
+    /// Not needed where the calls that begin and end these waits are found.
     pub stands_in: Option<Wait>,
 }
 
@@ -64,71 +63,59 @@ pub enum Wait {
 
 /// All functions.
 pub const HOOKS: [Hook; 11] = [
-    hook(
-        &["do_filp_open", "do_file_open"],
-        "open",
-        true,
-        true,
-        Sight::Opens,
-    ),
-    hook(
-        &["ext4_file_write_iter"],
-        "write",
-        true,
-        true,
-        Sight::Writes,
-    ),
-    hook(&["ext4_release_file"], "close", true, true, Sight::Closes),
-    hook(&["ext4_fc_commit"], "asked", false, true, Sight::Flushes),
-    hook(
-        &["jbd2_journal_force_commit"],
-        "forced",
-        false,
-        true,
-        Sight::Flushes,
-    ),
-    hook(&["ext4_sync_fs"], "syncfs", true, true, Sight::SyncFs),
+    operation(&["do_filp_open", "do_file_open"], "open", Sight::Opens),
+    operation(&["ext4_file_write_iter"], "write", Sight::Writes),
+    operation(&["ext4_release_file"], "close", Sight::Closes),
+    asks(&["ext4_fc_commit"], "asked"),
+    asks(&["jbd2_journal_force_commit"], "forced"),
+    operation(&["ext4_sync_fs"], "syncfs", Sight::SyncFs),
     Hook {
         stands_in: Some(Wait::Buffer),
-        ..hook(&["bit_wait_io"], "bit_wait", true, false, Sight::WaitBuffer)
+        ..wait(&["bit_wait_io"], "bit_wait", Sight::WaitBuffer)
     },
     locked(&["prepare_to_wait"], "wait"),
     locked(&["prepare_to_wait_exclusive"], "wait_exclusive"),
     locked(&["finish_wait"], "waited"),
-    hook(
-        &["__jbd2_log_wait_for_space"],
-        "space",
-        true,
-        false,
-        Sight::WaitSpace,
-    ),
+    wait(&["__jbd2_log_wait_for_space"], "space", Sight::WaitSpace),
 ];
 
-const fn hook(
-    functions: &'static [&'static str],
-    suffix: &'static str,
-    end: bool,
-    timeline_only: bool,
-    sight: Sight,
-) -> Hook {
+type Names = &'static [&'static str];
+
+const fn operation(functions: Names, suffix: &'static str, sight: Sight) -> Hook {
+    Hook {
+        timeline_only: true,
+        ..wait(functions, suffix, sight)
+    }
+}
+
+/// A function by which a sync asks for its transaction.
+const fn asks(functions: Names, suffix: &'static str) -> Hook {
+    Hook {
+        end: false,
+        ..operation(functions, suffix, Sight::Flushes)
+    }
+}
+
+const fn wait(functions: Names, suffix: &'static str, sight: Sight) -> Hook {
     Hook {
         functions,
         suffix,
-        end,
-        timeline_only,
+        end: true,
+        timeline_only: false,
         sight,
         stands_in: None,
     }
 }
 
-const fn locked(functions: &'static [&'static str], suffix: &'static str) -> Hook {
+const fn locked(functions: Names, suffix: &'static str) -> Hook {
     Hook {
+        end: false,
         stands_in: Some(Wait::Locked),
-        ..hook(functions, suffix, false, false, Sight::WaitLocked)
+        ..wait(functions, suffix, Sight::WaitLocked)
     }
 }
 
-/// How a function is looked at.
+/// How a function is hooked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Means {
     /// A trampoline at its entry and exit: cheapest.

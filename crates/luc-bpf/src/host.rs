@@ -1,4 +1,4 @@
-//! What this host offers to a tracer.
+//! Which means of tracing this host offers.
 
 use crate::hooks::{HOOKS, Hook, Means};
 use crate::sites::{Extent, SITES, Site};
@@ -13,31 +13,29 @@ const BTF: &str = "/sys/kernel/btf";
 const SYMBOLS: &str = "/proc/kallsyms";
 const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
-/// Modules that functions of ours may lie in.
+/// Modules that hooked functions may lie in.
 const MODULES: [&str; 2] = ["ext4", "jbd2"];
-/// There where perf can make kprobes.
+/// Exists where perf can make kprobes.
 const KPROBES: &str = "/sys/bus/event_source/devices/kprobe/type";
 
-/// Whether the kernel keeps what it holds from everybody, root too.
+/// Whether the kernel keeps its memory from root, too.
 pub(crate) fn locked_down() -> bool {
     std::fs::read_to_string(LOCKDOWN).is_ok_and(|levels| levels.contains("[confidentiality]"))
 }
 
-/// What a host offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// The kernel's types are there (`/sys/kernel/btf/vmlinux`).
     pub btf: bool,
-    /// kprobes can be made.
     pub kprobes: bool,
-    /// Hooks at the entries of functions are called (`kernel.ftrace_enabled`). Without, the
-    /// kernel takes them and never calls them.
+    /// Whether `kernel.ftrace_enabled` is set. Without, the kernel takes hooks at the entries of
+    /// functions and never calls them.
     pub entries: bool,
-    /// Functions that types are known of.
+    /// Functions of known types.
     pub typed: Vec<String>,
-    /// Functions that are symbols; None: the kernel does not tell, but may know them.
+    /// Functions that are symbols; None: the kernel hides its symbols, but may know them.
     pub symbols: Option<Vec<String>>,
-    /// Where functions lie that calls are looked for in, or that are called there.
+    /// Where functions lie in which a [`Site`] has calls, and those that it calls.
     pub extents: Vec<(String, Extent)>,
 }
 
@@ -46,15 +44,14 @@ impl Offer {
     pub fn extent(&self, function: &str) -> Option<Extent> {
         let mut named = self.extents.iter().filter(|(name, _)| name == function);
         let found = named.next().map(|(_, extent)| *extent);
-        // Of two with one name nobody knows which.
+        // Two functions of one name cannot be told apart.
         found.filter(|_| named.next().is_none())
     }
 
-    /// The name of a function here, if it can be tried by these means; `allowed` leaves
-    /// out what is not wanted.
+    /// The name of a function here, if it can be tried by these means.
     ///
     /// # Errors
-    /// Why it need not be tried, a clause.
+    /// Why not, a clause.
     pub fn function(
         &self,
         hook: &Hook,
@@ -98,7 +95,7 @@ impl Offer {
     }
 }
 
-/// Looks what there is. What cannot be read counts as not there.
+/// Looks at the host. An unreadable file counts as missing.
 pub fn offer() -> Offer {
     let btf = Path::new(BTF).join("vmlinux").exists();
     let Symbols { named, mut places } = symbols();
@@ -119,7 +116,7 @@ pub fn offer() -> Offer {
     }
 }
 
-/// The functions among these that hooks are for.
+/// The hooked functions among these.
 fn hooked(symbols: &[Symbol]) -> Vec<String> {
     let functions = HOOKS.iter().flat_map(|hook| hook.functions);
     let known = |function: &&&str| symbols.iter().any(|symbol| symbol.name == **function);
@@ -132,15 +129,15 @@ fn hooked(symbols: &[Symbol]) -> Vec<String> {
 #[derive(Debug, PartialEq, Eq)]
 struct Symbol {
     name: String,
-    /// 0 where the kernel does not tell.
+    /// 0 where the kernel hides it.
     address: u64,
-    /// The module that it belongs to, if it is none of the kernel itself.
+    /// None of the kernel itself.
     module: Option<String>,
 }
 
 #[derive(Default)]
 struct Symbols {
-    /// Functions of ours: hooked, or called where a task goes to sleep.
+    /// Functions that are hooked, or called where a task goes to sleep.
     named: Vec<Symbol>,
     /// Where any function begins.
     places: Vec<u64>,
@@ -158,7 +155,7 @@ fn symbols() -> Symbols {
         .collect();
     let mut lines = BufReader::new(file);
     let mut line = String::new();
-    // One string for all: there are some hundred thousand.
+    // One string for some hundred thousand lines.
     while lines.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
         if let Some((address, name, module)) = symbol(&line) {
             symbols.places.push(address);
@@ -175,7 +172,7 @@ fn symbols() -> Symbols {
     symbols
 }
 
-/// `ffffffff81234560 T finish_wait` or `... t ext4_sync_fs\t[ext4]`; None of what is no function.
+/// `ffffffff81234560 T finish_wait` or `... t ext4_sync_fs\t[ext4]`; None: not a function.
 fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -187,9 +184,9 @@ fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
     Some((address, name, module))
 }
 
-/// The functions whose types are known. Of a module's functions, and of those that the kernel
-/// does not list, only the files of types are looked at: where one lacks the function, loading
-/// fails and kprobes are taken.
+/// The functions whose types are known. For functions of modules, and for those that the kernel does
+/// not list, the file of types is enough: where it lacks the function, loading fails and kprobes are
+/// taken.
 fn typed(symbols: &[Symbol]) -> Vec<String> {
     let vmlinux = Btf::from_vmlinux().ok();
     let typed_by_kernel = |name: &str| {
@@ -250,7 +247,6 @@ mod tests {
         offer.kprobes = true;
         offer.symbols = None;
         assert_eq!(offer.means(hook, &both), [kprobe]);
-        // Taken, and never called.
         offer.btf = true;
         offer.entries = false;
         assert_eq!(offer.means(hook, &both), []);

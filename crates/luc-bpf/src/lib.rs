@@ -1,16 +1,13 @@
-//! The tracer: BPF programs that watch file systems, their journals and who
-//! waits for them, on a kernel as it is.
+//! The tracer: BPF programs that watch file systems, their journals and the tasks that wait for
+//! them, on a kernel as it is.
 //!
-//! The programs (`bpf/`) are compiled in and fitted to the running kernel by
-//! libbpf. [`Tracer::attach`] finds out what the host offers and takes the
-//! best of it; what it cannot have it lists, and does without. In
-//! [`Mode::Timeline`] it delivers [spans](luc_trace::Span), in
-//! [`Mode::Counts`] sums and histograms, at a cost that can be left on. What
-//! is lost is counted: spans that found no room in the ring, and programs that
-//! the kernel did not run because the processor was running them already.
+//! The programs (`bpf/`) are compiled in and fitted to the running kernel by libbpf.
+//! [`Tracer::attach`] takes the best means that the host offers, lists the missing hooks, and does
+//! without them. It delivers [spans](luc_trace::Span), or sums and histograms at a cost that can be
+//! left on ([`Detail`]). Losses are counted: spans without room in the ring, and events that the
+//! kernel passed over because the processor was running their program already.
 //!
-//! When a [`Tracer`] is dropped nothing of it stays in the kernel, and the
-//! kernel sees to that where the process is killed.
+//! When a [`Tracer`] is dropped or its process is killed, nothing of it stays in the kernel.
 
 mod counts;
 mod error;
@@ -29,6 +26,6 @@ pub use counts::{Counts, Histogram, ProcessCounts, WAITS};
 pub use error::TracerError;
 pub use hooks::{HOOKS, Hook, Means, TRACEPOINTS, Tracepoint, Wait};
 pub use host::{Offer, offer};
-pub use settings::{Mode, Settings};
+pub use settings::{Detail, Settings};
 pub use sites::{Extent, Place, SITES, Site};
 pub use tracer::{Attached, Lack, Tracer};

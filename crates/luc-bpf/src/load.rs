@@ -1,16 +1,16 @@
 //! Loading: all programs at once, or, where the kernel refuses some of them, the others.
 //!
-//! libbpf loads the programs of an object together and fails with the first that is
-//! refused. Mostly none is. Where one is, tracepoints alone say whether the host has BPF at all,
-//! then each means is tried for itself, and, of a means that is not taken as a whole, each
-//! function: one load more for each on a host that refuses fentry, some ten in all.
+//! libbpf loads the programs of an object together and fails with the first that is refused. Then
+//! tracepoints alone show whether the host has BPF at all. Each means is tried apart, and, of a
+//! means that is not taken as a whole, each function: some ten loads more on a host that refuses
+//! fentry.
 
 use crate::error::TracerError;
 use crate::hooks::{Hook, Means, TRACEPOINTS};
 use crate::host::Offer;
 use crate::ring;
 use crate::said;
-use crate::settings::{Mode, SLOTS, Settings};
+use crate::settings::{Detail, SLOTS, Settings};
 use crate::sites::SITES;
 use libbpf_rs::{Object, ObjectBuilder, OpenMapMut, OpenObject};
 
@@ -23,10 +23,10 @@ pub(crate) const READER: &str = "read_text";
 /// A trial needs no ring to speak of, KiB.
 const TRIAL_RING_KIB: u32 = 1;
 
-/// A function, by which means, and its name here.
+/// A hook, by which means, and the name of its function here.
 type Way = (Hook, Means, &'static str);
 
-/// A function that the kernel takes no program of this means for.
+/// A hook whose program of this means the kernel refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub hook: Hook,
@@ -40,10 +40,7 @@ pub(crate) struct Loaded {
     pub refusals: Vec<Refusal>,
 }
 
-/// Loads what the kernel takes of what is wanted.
-///
-/// # Errors
-/// Not even the tracepoints' programs can be had.
+/// Loads the wanted programs that the kernel takes. Those of the tracepoints are needed.
 pub(crate) fn load(settings: &Settings, offer: &Offer) -> Result<Loaded, TracerError> {
     let wanted = Wanted::of(settings, offer);
     if let Ok(object) = wanted.load(settings) {
@@ -60,7 +57,7 @@ pub(crate) fn load(settings: &Settings, offer: &Offer) -> Result<Loaded, TracerE
     Ok(Loaded { object, refusals })
 }
 
-/// Programs by what they are for.
+/// A set of programs, by their hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     tracepoints: bool,
@@ -70,7 +67,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// All that a host may have.
+    /// All that may fit this host.
     fn of(settings: &Settings, offer: &Offer) -> Self {
         let mut ways = Vec::new();
         for hook in settings.hooks() {
@@ -98,7 +95,7 @@ impl Wanted {
         }
     }
 
-    /// Parts it into what `takes` takes and what it does not, by means and then by function.
+    /// Parts it into the programs that `takes` takes and the others, by means and then by function.
     fn sift(&self, takes: &dyn Fn(&Self) -> Result<(), TracerError>) -> (Self, Vec<Refusal>) {
         let mut fitting = Self::tracepoints();
         let mut refusals = Vec::new();
@@ -130,7 +127,7 @@ impl Wanted {
         (fitting, refusals)
     }
 
-    /// Names of the programs, and the function that those for fentry are for.
+    /// Names of the programs, and the functions of those for fentry.
     fn programs(&self, timeline: bool) -> Vec<(String, Option<&'static str>)> {
         let mut programs = Vec::new();
         if self.tracepoints {
@@ -166,7 +163,7 @@ impl Wanted {
     }
 
     fn choose(&self, open: &mut OpenObject, settings: &Settings) -> Result<(), TracerError> {
-        let programs = self.programs(settings.mode == Mode::Timeline);
+        let programs = self.programs(settings.detail == Detail::Spans);
         for mut program in open.progs_mut() {
             let mut named = programs.iter();
             let wanted = named.find(|(name, _)| program.name() == name.as_str());
@@ -181,7 +178,7 @@ impl Wanted {
     }
 }
 
-/// Gives a map what the settings say of it.
+/// Sets the size or the contents of a map by the settings.
 fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError> {
     let name = map.name().to_string_lossy().into_owned();
     if name == "spans" {
@@ -210,7 +207,7 @@ fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError>
 fn constants(settings: &Settings) -> Vec<u32> {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let mut values = vec![
-        u32::from(settings.mode == Mode::Timeline),
+        u32::from(settings.detail == Detail::Spans),
         u32::from(!settings.processes.is_empty()),
         count(settings.cgroups.len()),
         count(settings.devs.len()),
@@ -222,11 +219,11 @@ fn constants(settings: &Settings) -> Vec<u32> {
     values
 }
 
-/// Where no span is written one place will do.
 pub(crate) fn ring_places(settings: &Settings) -> u32 {
-    match settings.mode {
-        Mode::Timeline => ring::places(settings.ring_kib),
-        Mode::Counts => 1,
+    match settings.detail {
+        Detail::Spans => ring::places(settings.ring_kib),
+        // A map needs an entry.
+        Detail::Sums => 1,
     }
 }
 
@@ -248,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Sifts by what a pretended kernel takes; gives also how often it was asked.
+    /// Sifts with a pretended kernel; counts how often it was asked.
     fn sift(
         wanted: &Wanted,
         takes: impl Fn(&Way) -> bool,

@@ -1,12 +1,9 @@
-//! Programs that the kernel did not run.
-//!
-//! A program never runs twice on one processor at the same time: where its task
-//! was preempted inside of it, another task's event is passed over. The
-//! kernel counts those.
+//! Events that the kernel passed over, because the program was running on that processor already: its
+//! task was preempted inside of it.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// Times that this program was passed over; 0 where the kernel does not tell.
+/// Events that this program missed; 0 where the kernel does not count them.
 pub(crate) fn of(program: BorrowedFd<'_>) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let Ok(mut bytes) = u32::try_from(size_of_val(&info)) else {

@@ -1,4 +1,4 @@
-//! The ring of spans, seen as memory: `spans` and `ring` in `bpf/maps.h`.
+//! The ring of spans as mapped memory: `spans` and `ring` in `bpf/maps.h`.
 
 use crate::error::TracerError;
 use luc_trace::SPAN_BYTES;
@@ -9,16 +9,16 @@ use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the words of `struct luc_ring` lie, bytes.
+/// Offsets in `struct luc_ring`, bytes.
 const HEAD: usize = 0;
 const TAIL: usize = 64;
 const CONTROL_BYTES: usize = 72;
-/// Where a span has its end, bytes; 0 as long as it is not whole.
+/// Offset of a span's end, bytes. An end of 0: the span is not whole.
 const END: usize = 8;
-/// Spans that are handed out at once: their places are free again before all is read.
+/// Spans that are handed out at once; then their places are free again.
 const AT_ONCE: u64 = 2048;
 
-/// Places of a ring of so many KiB, at least.
+/// Places of a ring of at least so many KiB.
 pub(crate) fn places(kib: u32) -> u32 {
     let places = u64::from(kib.clamp(4, 1 << 20)) * 1024 / SPAN_BYTES as u64;
     // A mebi of KiB has fewer than a power of two that 32 bits hold.
@@ -44,7 +44,7 @@ impl Memory {
         Ok(Self { at, bytes })
     }
 
-    /// A word that the programs may write, too.
+    /// A word that the programs may write at the same time.
     fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes);
         // SAFETY: it lies within the memory, aligned, and is only ever used as an atomic.
@@ -64,13 +64,13 @@ pub(crate) struct Ring {
     control: Memory,
     spans: Memory,
     places: u64,
-    /// Spans that were begun and are not whole, long after the programs left.
+    /// Spans that are not whole long after the programs left.
     given_up: Cell<u64>,
     was_full: Cell<bool>,
 }
 
 impl Ring {
-    /// Of these maps; the ring has so many places, a power of two.
+    /// `places` is a power of two.
     pub(crate) fn new(
         control: BorrowedFd<'_>,
         spans: BorrowedFd<'_>,
@@ -87,8 +87,7 @@ impl Ring {
         })
     }
 
-    /// Hands out what is whole, in the order of the places, some at a time. What was begun
-    /// when this is called and is whole is handed out unless something before it is not.
+    /// Hands out spans in the order of the places, some at a time, up to the first that is not whole.
     pub(crate) fn take(&self, mut each: impl FnMut(&[[u8; SPAN_BYTES]])) {
         let tail_word = self.control.word(TAIL);
         let head = self.control.word(HEAD).load(Ordering::Acquire);
@@ -113,7 +112,7 @@ impl Ring {
         }
     }
 
-    /// Passes over the next one, which nobody will finish. False: there is none.
+    /// Skips the next span, which no program will finish. False: there is none.
     pub(crate) fn give_up_one(&self) -> bool {
         let tail_word = self.control.word(TAIL);
         let tail = tail_word.load(Ordering::Relaxed);
@@ -125,19 +124,17 @@ impl Ring {
         true
     }
 
-    /// Whether all that was begun was handed out.
     pub(crate) fn is_empty(&self) -> bool {
         let at = |word| self.control.word(word).load(Ordering::Acquire);
         at(HEAD) == at(TAIL)
     }
 
-    /// How many were passed over.
+    /// Number of skipped spans.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up.get()
     }
 
-    /// Whether it was full at some time. Only the reader makes room, so it still was when
-    /// that came.
+    /// Whether the reader ever found it full. Only the reader makes room.
     pub(crate) fn was_full(&self) -> bool {
         self.was_full.get()
     }
@@ -146,7 +143,7 @@ impl Ring {
         self.spans.word(offset(place) + END)
     }
 
-    /// So many from this place on, all of them whole.
+    /// `count` whole spans from this place on.
     fn whole(&self, first: u64, count: usize) -> &[[u8; SPAN_BYTES]] {
         assert!(first + count as u64 <= self.places);
         // SAFETY: they lie within the memory. The programs write to no span that is whole
@@ -158,7 +155,7 @@ impl Ring {
     }
 }
 
-/// Where a place begins; there are no more of them than 32 bits hold.
+/// Where a place begins, bytes; the number of places fits 32 bits.
 fn offset(place: u64) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX / SPAN_BYTES) * SPAN_BYTES
 }
@@ -180,7 +177,7 @@ mod tests {
         Ring::new(control.as_fd(), spans.as_fd(), PLACES).unwrap()
     }
 
-    /// As `begin_span()` does it.
+    /// Like `begin_span()`.
     fn begin(ring: &Ring) -> Option<u64> {
         let head = ring.control.word(HEAD);
         let at = head.load(Ordering::Relaxed);
@@ -230,7 +227,7 @@ mod tests {
             end(&ring, *at);
         }
         assert_eq!(begin(&ring), None);
-        assert!(!ring.was_full(), "nobody has looked");
+        assert!(!ring.was_full(), "the reader has not looked");
         assert_eq!(taken(&ring).len(), 8);
         assert!(ring.was_full());
         assert_eq!(begin(&ring), Some(8));

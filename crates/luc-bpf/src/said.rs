@@ -1,16 +1,15 @@
-//! What libbpf says. It talks to standard error by itself; here its words are
-//! kept for the error that they explain.
+//! libbpf's warnings, kept for the error that they explain instead of printed.
 
 use libbpf_rs::PrintLevel;
 use std::sync::{Mutex, PoisonError};
 
 static SAID: Mutex<String> = Mutex::new(String::new());
 
-/// From now on libbpf's warnings are kept, and nothing of it is printed.
+/// Keeps libbpf's warnings from now on.
 pub(crate) fn listen() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        // Failures are told at the end: a log of the verifier may be long.
+        // A log of the verifier may be long; the failure stands at its end.
         if said.len() > 1 << 20 {
             said.clear();
         }
@@ -19,7 +18,7 @@ pub(crate) fn listen() {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// The reason in what was said last, to be put behind an error.
+/// The reason in the last warnings, as a suffix of an error.
 pub(crate) fn last() -> String {
     let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     reason(&said)

@@ -5,41 +5,39 @@ use crate::host::Offer;
 use luc_control::Dev;
 use std::path::PathBuf;
 
-/// File systems that can be watched at once, as `abi/luc_tracer.h` says.
+/// File systems that can be watched at once: `LUC_COUNTS_SLOTS` of `abi/luc_tracer.h`.
 pub(crate) const SLOTS: usize = 64;
 
-/// What is wanted.
+/// What the tracer delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum Detail {
     /// A span of every operation, commit and wait.
-    Timeline,
+    Spans,
     /// Sums and histograms.
-    Counts,
+    Sums,
 }
 
 /// What to watch, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// File systems.
     pub devs: Vec<Dev>,
-    /// Spans or counts.
-    pub mode: Mode,
+    pub detail: Detail,
     /// Only operations of these processes; empty: of all.
     pub processes: Vec<u32>,
     /// Only operations of tasks in these control groups, or below them; empty: of all.
     pub cgroups: Vec<PathBuf>,
     /// Size of the ring of spans, KiB; rounded up to a power of two of spans.
     pub ring_kib: u32,
-    /// Means that may be taken, for tests and for hosts with trouble.
+    /// Allowed means, for tests and for hosts with trouble.
     pub means: Vec<Means>,
 }
 
 impl Settings {
     /// All operations on these file systems.
-    pub fn new(devs: Vec<Dev>, mode: Mode) -> Self {
+    pub fn new(devs: Vec<Dev>, detail: Detail) -> Self {
         Self {
             devs,
-            mode,
+            detail,
             processes: Vec::new(),
             cgroups: Vec::new(),
             ring_kib: 16 * 1024,
@@ -47,15 +45,15 @@ impl Settings {
         }
     }
 
-    /// The functions that this mode looks at.
+    /// The hooks that this detail needs.
     pub(crate) fn hooks(&self) -> impl Iterator<Item = &'static Hook> {
-        let timeline = self.mode == Mode::Timeline;
+        let spans = self.detail == Detail::Spans;
         HOOKS
             .iter()
-            .filter(move |hook| timeline || !hook.timeline_only)
+            .filter(move |hook| spans || !hook.timeline_only)
     }
 
-    /// Whether calls inside of functions are to be looked for.
+    /// Whether to look for calls inside of functions.
     pub(crate) fn sites_wanted(&self, offer: &Offer) -> bool {
         self.means.contains(&Means::Kprobe) && offer.kprobes
     }

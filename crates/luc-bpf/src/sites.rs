@@ -1,16 +1,14 @@
 //! Calls inside of functions: where tasks go to sleep.
 //!
-//! A hook on a function that puts tasks to sleep runs for every task of the
-//! machine that sleeps on anything. A kprobe on the one call that matters runs
-//! for nobody else. Where that call lies depends on the kernel's build, so it
-//! is looked for in the text of the functions that may hold it.
+//! A hook on a function that puts tasks to sleep runs for every task of the machine that sleeps on
+//! anything; a kprobe on the one call that matters does not. Where that call lies depends on the
+//! kernel's build, so it is looked for in the text of the functions that may hold it.
 
 use crate::hooks::Wait;
 
 /// Where a function lies in the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Its begin.
     pub address: u64,
     /// Bytes up to the next one.
     pub bytes: u64,
@@ -19,21 +17,19 @@ pub struct Extent {
 /// A kind of waits and the calls that it is seen at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Which waits.
     pub wait: Wait,
-    /// Functions that may hold the calls; the compiler makes some part of others.
+    /// Functions that may hold the calls; the compiler inlines some into others.
     pub inside: &'static [&'static str],
-    /// What they call when a wait begins, one of these.
+    /// One of these is called when a wait begins.
     pub begin: &'static [&'static str],
     /// Its program.
     pub at_begin: &'static str,
-    /// What they call when it ends; the same as `begin`: it ends when that returns.
+    /// One of these is called when a wait ends. If it is `begin`, a wait ends when that returns.
     pub end: &'static [&'static str],
     /// Its program.
     pub at_end: &'static str,
 }
 
-/// All of them.
 pub const SITES: [Site; 2] = [
     Site {
         wait: Wait::Buffer,
@@ -59,32 +55,28 @@ pub const SITES: [Site; 2] = [
 
 /// Opcode of a call to an address relative to the next instruction (x86-64).
 const CALL: u8 = 0xe8;
-/// What stands in its place while another kprobe is on it; the address behind it stays. The
-/// kernel never makes a jump of a probed call.
+/// Stands in its place while another kprobe is on it; the address behind it stays. The kernel never
+/// turns a probed call into a jump.
 const BREAKPOINT: u8 = 0xcc;
-/// Bytes of that instruction.
 const CALL_BYTES: usize = 5;
 
 /// A place for a kprobe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The function that it lies in.
     pub function: &'static str,
-    /// How far behind its begin, bytes.
+    /// From the begin of the function, bytes.
     pub offset: u64,
 }
 
 impl Site {
-    /// Names of all functions that must be known to find the calls.
+    /// All functions that must be known to find the calls.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let lists = [self.inside, self.begin, self.end];
         lists.into_iter().flatten().copied()
     }
 
-    /// Where waits begin and where they end. None if one of the two is nowhere, as then
-    /// waits could not be told.
-    ///
-    /// `extent` tells where a function lies, `text` what is there.
+    /// Where waits begin and where they end; None unless both are found. `extent` tells where a
+    /// function lies, `text` returns its bytes.
     pub fn places(
         &self,
         extent: &dyn Fn(&str) -> Option<Extent>,
@@ -124,8 +116,8 @@ impl Site {
 
 /// Offsets of calls to one of these addresses in text that begins at `address`.
 ///
-/// Bytes are looked at everywhere, not from instruction to instruction: that five of them
-/// are such a call by chance is unlikely, and the kernel refuses kprobes within instructions.
+/// It looks at every byte, not at every instruction: five bytes are hardly such a call by chance, and
+/// the kernel refuses kprobes within instructions.
 fn calls(text: &[u8], address: u64, targets: &[u64]) -> Vec<usize> {
     let target = |(offset, bytes): (usize, &[u8])| {
         let (&(CALL | BREAKPOINT), relative) = bytes.split_first()? else {
@@ -198,30 +190,18 @@ mod tests {
             .places(&extent, &|_| Some(text.clone()))
             .expect("both are there");
         let function = "do_get_write_access";
-        assert_eq!(
-            begin,
-            [Place {
-                function,
-                offset: 1
-            }]
-        );
-        assert_eq!(
-            end,
-            [Place {
-                function,
-                offset: 6
-            }]
-        );
+        let place = |offset| [Place { function, offset }];
+        assert_eq!((begin, end), (place(1).to_vec(), place(6).to_vec()));
     }
 
     #[test]
     fn without_begin_or_end_there_is_no_site() {
-        assert!(
-            SITES[0]
-                .places(&extent, &|_| Some(vec![0x90; 64]))
-                .is_none()
-        );
-        assert!(SITES[0].places(&extent, &|_| None).is_none());
-        assert!(SITES[1].places(&extent, &|_| Some(vec![])).is_none());
+        let places = |site: &Site, text: Option<&[u8]>| {
+            let text = text.map(<[u8]>::to_vec);
+            site.places(&extent, &|_| text.clone())
+        };
+        assert_eq!(places(&SITES[0], Some(&[0x90; 64])), None);
+        assert_eq!(places(&SITES[0], None), None);
+        assert_eq!(places(&SITES[1], Some(&[])), None);
     }
 }

@@ -5,13 +5,13 @@ use libbpf_rs::{AsRawLibbpf as _, Link, MapCore, MapFlags, ProgramInput, Program
 use std::ffi::CString;
 use std::ptr::NonNull;
 
-/// Read at once, as `abi/luc_tracer.h` says. A piece that begins at a multiple of
-/// this lies within one page.
+/// `LUC_TEXT_BYTES` of `abi/luc_tracer.h`. A piece that begins at a multiple of this lies within one
+/// page.
 const PIECE_BYTES: u64 = 512;
-/// Functions that are longer are none that anybody looks into.
+/// No function that is read is longer.
 const MOST_BYTES: u64 = 16 * 1024;
 
-/// What lies there, read by a program that leaves a piece of it in a map.
+/// Reads the kernel's text there, by a program that leaves a piece of it in a map.
 pub(crate) fn read(reader: &ProgramMut<'_>, map: &impl MapCore, extent: Extent) -> Option<Vec<u8>> {
     let end = extent.address.checked_add(extent.bytes.min(MOST_BYTES))?;
     let first = extent.address - extent.address % PIECE_BYTES;
@@ -33,7 +33,7 @@ pub(crate) fn read(reader: &ProgramMut<'_>, map: &impl MapCore, extent: Extent) 
     Some(text.get(skip..skip + length)?.to_vec())
 }
 
-/// Attaches a program at this instruction.
+/// Attaches a program to this instruction.
 pub(crate) fn attach(program: &ProgramMut<'_>, place: Place) -> Result<Link, String> {
     let function = CString::new(place.function).map_err(|error| error.to_string())?;
     let options = libbpf_sys::bpf_kprobe_opts {

@@ -1,4 +1,4 @@
-//! Loading, attaching, reading.
+//! Attaching and reading.
 
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
@@ -6,7 +6,7 @@ use crate::hooks::{Hook, Means, TRACEPOINTS};
 use crate::host::{self, Offer};
 use crate::load::{self, Loaded, READER, Refusal};
 use crate::ring::Ring;
-use crate::settings::{Mode, SLOTS, Settings};
+use crate::settings::{Detail, SLOTS, Settings};
 use crate::sites::{Place, SITES, Site};
 use crate::{misses, text};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ProgramMut};
@@ -20,33 +20,29 @@ use std::time::Duration;
 
 const CGROUPS_MAX: usize = 16;
 const PROCESSES_MAX: usize = 1024;
-/// How long a program may be held up between a span's begin and its end, when all are leaving.
+/// A preempted program may end its span this late after tracing has ended.
 const STRAGGLERS: u32 = 20;
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(5);
 
-/// A function that could not be had.
+/// A function that could not be hooked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// Which.
     pub hook: Hook,
-    /// Why not: a clause for each means.
+    /// A clause for each means.
     pub why: String,
 }
 
-/// What was attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
-    /// Functions and by which means.
     pub hooks: Vec<(Hook, Means)>,
     /// Calls inside of functions, by kprobes.
     pub sites: Vec<Site>,
-    /// Those that are missing.
     pub lacks: Vec<Lack>,
     pub tracepoints: usize,
 }
 
 impl Attached {
-    /// How many hooks there are of each means, by its name.
+    /// Number of hooks by the name of their means.
     pub fn by_means(&self) -> BTreeMap<String, usize> {
         let of = |means| self.hooks.iter().filter(|(_, by)| *by == means).count();
         BTreeMap::from([
@@ -59,7 +55,7 @@ impl Attached {
         ])
     }
 
-    /// Kinds of events that are not seen for want of functions.
+    /// Kinds of events that are not seen for lack of hooks.
     pub fn unseen(&self) -> Unseen {
         self.lacks.iter().map(|lack| lack.hook.sight).collect()
     }
@@ -80,11 +76,11 @@ impl Attached {
     }
 }
 
-/// Programs in the kernel. They leave with it.
+/// Programs in the kernel. They leave it when this is dropped.
 pub struct Tracer {
     attached: Attached,
     devs: Vec<Dev>,
-    /// None where only counts are wanted.
+    /// None where only sums are wanted.
     ring: Option<Ring>,
     // Links go before the programs that they lead to.
     links: Vec<Link>,
@@ -104,16 +100,13 @@ impl Tracer {
     /// Loads the programs and attaches them.
     ///
     /// # Errors
-    /// No types, no rights, too much asked for, or a kernel that nothing fits. A function that
-    /// cannot be had is no error: see [`Tracer::attached`].
+    /// No types, no rights, too many file systems, processes or control groups, or a kernel that the
+    /// programs do not fit. A missing function is no error: see [`Tracer::attached`].
     pub fn attach(settings: &Settings) -> Result<Self, TracerError> {
         Self::attach_with(settings, &host::offer())
     }
 
-    /// The same with what a host is known to offer.
-    ///
-    /// # Errors
-    /// As [`Tracer::attach`].
+    /// Like [`Tracer::attach`], with a known offer of the host.
     pub fn attach_with(settings: &Settings, offer: &Offer) -> Result<Self, TracerError> {
         if !offer.btf {
             return Err(TracerError::NoBtf);
@@ -129,9 +122,9 @@ impl Tracer {
         }
         let Loaded { object, refusals } = load::load(settings, offer)?;
         fill(&object, settings)?;
-        let ring = match settings.mode {
-            Mode::Timeline => Some(ring(&object, settings)?),
-            Mode::Counts => None,
+        let ring = match settings.detail {
+            Detail::Spans => Some(ring(&object, settings)?),
+            Detail::Sums => None,
         };
         let mut tracer = Self {
             attached: Attached::default(),
@@ -144,12 +137,10 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// What it attached to, and what it does without.
     pub fn attached(&self) -> &Attached {
         &self.attached
     }
 
-    /// The file systems that it watches.
     pub fn devs(&self) -> &[Dev] {
         &self.devs
     }
@@ -161,7 +152,7 @@ impl Tracer {
         refusals: &[Refusal],
     ) -> Result<(), TracerError> {
         if settings.sites_wanted(offer) {
-            // What cannot be had has a stand-in among the functions.
+            // A missing site has a stand-in among the hooks.
             for site in &SITES {
                 if let Ok(links) = self.attach_site(site, offer) {
                     self.links.extend(links);
@@ -169,8 +160,8 @@ impl Tracer {
                 }
             }
         }
-        // Functions first: an operation seen at its end only would have no begin, but one
-        // whose waits were missed would be wrong.
+        // Before the tracepoints: a sync whose waits were missed would be wrong, while an operation
+        // that is seen at its end only makes no span.
         for hook in settings.hooks() {
             let by_calls = |site: &Site| Some(site.wait) == hook.stands_in;
             if self.attached.sites.iter().any(by_calls) {
@@ -182,7 +173,7 @@ impl Tracer {
             }
         }
         self.settle_alternatives();
-        let timeline = settings.mode == Mode::Timeline;
+        let timeline = settings.detail == Detail::Spans;
         for tracepoint in TRACEPOINTS.iter().filter(|t| timeline || !t.timeline_only) {
             let link = self
                 .link(tracepoint.program)
@@ -196,7 +187,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// By the first means that works; the error says of each why it does not.
+    /// Attaches by the first means that works; the error has a reason for each.
     fn attach_by_any(
         &mut self,
         hook: &Hook,
@@ -224,12 +215,12 @@ impl Tracer {
                 Err(why) => reasons.push(format!("the kernel refuses {means} ({why})")),
             }
         }
-        // One reason may keep both away.
+        // Both may fail for one reason.
         reasons.dedup();
         Err(reasons.join(", and "))
     }
 
-    /// Kernels use one of two functions to wait for a locked transaction: one is enough.
+    /// A kernel uses one of two functions to wait for a locked transaction: one is enough.
     fn settle_alternatives(&mut self) {
         let has = |suffix: &str| self.attached.hooks.iter().any(|(h, _)| h.suffix == suffix);
         if has("wait") || has("wait_exclusive") {
@@ -264,7 +255,7 @@ impl Tracer {
                 .attach_kprobe(at_end, function)
                 .map_err(|error| error.to_string()),
         };
-        // The end first: a begin without an end would be remembered for ever.
+        // The end first: a begin without an end would stay in the table of tasks.
         let end = means.end(hook);
         let end = end.map(|program| link(&program, true)).transpose()?;
         let begin = link(&means.begin(hook), false)?;
@@ -285,14 +276,14 @@ impl Tracer {
         program.attach().map_err(|error| error.to_string())
     }
 
-    /// Hands out the spans that came since the last call, some at a time, where they lie.
+    /// Hands out the spans since the last call, some at a time, without a copy.
     pub fn poll(&self, mut each: impl FnMut(&[[u8; SPAN_BYTES]])) {
         let Some(ring) = &self.ring else { return };
         ring.take(&mut each);
         if !self.links.is_empty() {
             return;
         }
-        // These are the last. A program that was preempted while it wrote one goes on.
+        // These are the last. A program may have been preempted while it wrote one.
         for _ in 0..STRAGGLERS {
             if ring.is_empty() {
                 return;
@@ -305,19 +296,14 @@ impl Tracer {
         }
     }
 
-    /// Ends tracing; what is in the ring can still be polled.
+    /// Ends tracing; spans in the ring can still be polled.
     pub fn detach(&mut self) {
-        // Begins first: one whose end nobody sees any more would count as lost.
-        while let Some(link) = self.links.pop() {
-            drop(link);
-        }
+        // Begins first: a begin whose end is not seen would count as lost.
+        while self.links.pop().is_some() {}
     }
 
-    /// What was lost since the begin: spans without room in the ring, and events that a
-    /// program was not run for.
-    ///
-    /// # Errors
-    /// The counts cannot be read.
+    /// Lost since the begin: spans without room in the ring, and events without a run of their
+    /// program.
     pub fn lost(&self) -> Result<u64, TracerError> {
         let lost = self.percpu("lost", 0)?;
         let lost = lost.iter().filter_map(|bytes| bytes.first_chunk());
@@ -333,10 +319,7 @@ impl Tracer {
         self.ring.as_ref().is_some_and(Ring::was_full)
     }
 
-    /// What was counted on a file system; None if it is not watched.
-    ///
-    /// # Errors
-    /// The counts cannot be read.
+    /// The sums of a file system; None if it is not watched.
     pub fn counts(&self, dev: Dev) -> Result<Option<Counts>, TracerError> {
         let Some(slot) = self.devs.iter().position(|watched| *watched == dev) else {
             return Ok(None);
@@ -354,15 +337,12 @@ impl Tracer {
         Ok(Some(counts))
     }
 
-    /// What processes did and lost on all watched file systems, by their number.
-    ///
-    /// # Errors
-    /// The counts cannot be read.
+    /// The sums of processes on all watched file systems, by their number.
     pub fn processes(&self) -> Result<Vec<(u32, ProcessCounts)>, TracerError> {
         let map = self.map("processes")?;
         let mut list = Vec::new();
         for key in map.keys() {
-            // It may be gone by now.
+            // The process may be gone by now.
             let Ok(Some(value)) = map.lookup(&key, MapFlags::ANY) else {
                 continue;
             };
@@ -389,7 +369,7 @@ impl Tracer {
     }
 }
 
-/// Names what is to be watched.
+/// Tells the programs which processes and control groups to watch.
 fn fill(object: &Object, settings: &Settings) -> Result<(), TracerError> {
     let put = |name: &'static str, key: u32, value: &[u8]| {
         map(object, name)?

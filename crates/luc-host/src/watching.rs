@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use luc_bpf::{Attached, Mode, Settings, Tracer, TracerError};
+use luc_bpf::{Attached, Detail, Settings, Tracer, TracerError};
 use serde::Serialize;
 
 use crate::check::{Check, Need, State};
@@ -40,7 +40,7 @@ impl Watching {
                 checks,
             };
         }
-        let tried = Tracer::attach(&Settings::new(Vec::new(), Mode::Timeline));
+        let tried = Tracer::attach(&Settings::new(Vec::new(), Detail::Spans));
         let attached = tried.as_ref().map(Tracer::attached);
         checks.extend(judge(attached));
         let words = |it: &Attached| it.unseen().iter().map(|sight| sight.word()).collect();

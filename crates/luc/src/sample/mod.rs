@@ -12,7 +12,7 @@ mod snapshot;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use luc_bpf::{Attached, Mode, Settings, Tracer, TracerError};
+use luc_bpf::{Attached, Detail, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
 use luc_host::{Device, System, kernel, process, sysfs};
@@ -275,7 +275,7 @@ fn attach(
     }
     let devs: Vec<_> = devices.iter().copied().map(Dev::from).collect();
     let settings = |devs| {
-        let mut settings = Settings::new(devs, Mode::Counts);
+        let mut settings = Settings::new(devs, Detail::Sums);
         by.choose(&mut settings);
         settings
     };

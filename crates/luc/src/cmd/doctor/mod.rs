@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_bpf::{Mode, Settings, Tracer};
+use luc_bpf::{Detail, Settings, Tracer};
 use luc_control::{Dev, knob};
 use luc_host::journal::{self, Journal};
 use luc_host::{HostError, System, preconditions, rotation, sysfs, watching};
@@ -109,7 +109,7 @@ pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     } else {
         let journals = chosen(args, context.system)?;
         let devs = journals.iter().map(|journal| Dev::from(journal.device));
-        let mut settings = Settings::new(devs.collect(), Mode::Timeline);
+        let mut settings = Settings::new(devs.collect(), Detail::Spans);
         args.by.choose(&mut settings);
         // What it cannot see stands on the page.
         match watching::attach(&settings, context.system) {

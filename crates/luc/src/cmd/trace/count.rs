@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
-use luc_bpf::{Counts, Histogram, Mode, ProcessCounts, Tracer, WAITS};
+use luc_bpf::{Counts, Detail, Histogram, ProcessCounts, Tracer, WAITS};
 use luc_trace::{Sight, Unseen};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ struct Answer {
 pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
     let failed_to_trace = |error| untraceable("trace count", error, system);
-    let tracer = attach(&args.watch, Mode::Counts, 0, context)?.map_err(failed_to_trace)?;
+    let tracer = attach(&args.watch, Detail::Sums, 0, context)?.map_err(failed_to_trace)?;
     let begin = Instant::now();
     let limit = args.seconds.map(Duration::from_secs);
     let status = during(&args.command, limit, PAUSE, context, || Ok(()))?;

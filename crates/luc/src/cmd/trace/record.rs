@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_bpf::Mode;
+use luc_bpf::Detail;
 use luc_host::{kernel, process, sysfs};
 use luc_trace::{Header, Sight};
 
@@ -144,7 +144,7 @@ impl Sources {
                 events,
             });
         }
-        let spans = match attach(&args.watch, Mode::Timeline, args.buffer_kib, context)? {
+        let spans = match attach(&args.watch, Detail::Spans, args.buffer_kib, context)? {
             Ok(tracer) => Some(Spans::new(tracer, args.watch.by)),
             Err(error) if events.is_some() && args.from == Origin::Both => {
                 writeln!(

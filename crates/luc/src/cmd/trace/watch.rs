@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_bpf::{Mode, Settings, Tracer, TracerError};
+use luc_bpf::{Detail, Settings, Tracer, TracerError};
 use luc_host::journal;
 
 use crate::Context;
@@ -31,12 +31,12 @@ pub struct Watch {
 /// Attaches the tracer to what was asked for; see [`tracer::attach`].
 pub fn attach(
     watch: &Watch,
-    mode: Mode,
+    detail: Detail,
     ring_kib: u32,
     context: &mut Context,
 ) -> Result<Result<Tracer, TracerError>, Failure> {
     let devs = journal::devs(&watch.paths, context.system)?;
-    let mut settings = Settings::new(devs, mode);
+    let mut settings = Settings::new(devs, detail);
     settings.processes.clone_from(&watch.processes);
     settings.cgroups.clone_from(&watch.cgroups);
     settings.ring_kib = ring_kib;
