@@ -41,6 +41,7 @@ pub mod causes;
 pub mod diagnosis;
 pub mod observed;
 mod stats;
+mod stretches;
 pub mod whatif;
 
 pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_model, write_model};

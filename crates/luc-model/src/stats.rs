@@ -1,24 +1,18 @@
-//! The little statistics that the models need.
+//! Statistics.
 
 use serde::Serialize;
 
-/// How long things of one kind took.
+/// A summary of durations; all 0 without one. Quantiles are by nearest rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
-    /// How many there were.
     pub count: u64,
-    /// Mean, ns; 0 if there was none.
     pub mean_ns: f64,
-    /// Half of them took at most this, ns.
     pub p50_ns: u64,
-    /// 99 of 100 took at most this, ns.
     pub p99_ns: u64,
-    /// The longest, ns.
     pub max_ns: u64,
 }
 
 impl Times {
-    /// Of a list of exact times.
     pub fn of(times_ns: impl IntoIterator<Item = u64>) -> Self {
         let mut times_ns: Vec<u64> = times_ns.into_iter().collect();
         times_ns.sort_unstable();
@@ -36,10 +30,9 @@ impl Times {
     }
 }
 
-/// Place of a quantile in a sorted list of at least one: the smallest value
-/// that at least this share of the values does not exceed.
+/// Place of a quantile in a sorted list of at least one value.
 fn nearest_rank(count: usize, percent: usize) -> usize {
-    // In 128 bits: a list has less than 2^64 values.
+    // In 128 bits, as a list has less than 2^64 values.
     let rank = (count as u128 * percent as u128).div_ceil(100).max(1) - 1;
     usize::try_from(rank).unwrap_or(count).min(count - 1)
 }

@@ -3,7 +3,7 @@
 use crate::stats::correlation;
 use serde::Serialize;
 
-/// Rotations end long before: convergence is quadratic.
+/// Never reached: convergence is quadratic.
 const SWEEPS_MAX: usize = 64;
 
 /// A principal component.
@@ -18,9 +18,8 @@ pub struct Component {
     pub scores: Vec<f64>,
 }
 
-/// Principal components of standardised columns of equal length, the largest
-/// variance first; as many as columns. The largest loading of each is positive,
-/// because an eigenvector has no sign of its own.
+/// Principal components of standardised columns of equal length, the largest variance first; as many
+/// as columns. An eigenvector has no sign of its own: the largest loading of each is positive.
 pub(crate) fn components(columns: &[Vec<f64>]) -> Vec<Component> {
     let count = columns.len();
     let matrix = columns
@@ -39,7 +38,7 @@ pub(crate) fn components(columns: &[Vec<f64>]) -> Vec<Component> {
                     |most, v| if v.abs() > most.abs() { *v } else { most },
                 )
                 .signum();
-            // A correlation matrix has no negative eigenvalue but by rounding.
+            // Below 0 by rounding alone.
             let value = values[at].max(0.0);
             let score = |row: usize| -> f64 {
                 columns
@@ -146,7 +145,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the eigenvectors are for: M v = value v, and the values add up.
+        /// M v = value v, and the values add up to the trace.
         #[test]
         fn eigenvectors_are(entries in prop::collection::vec(-1.0_f64..1.0, 36)) {
             let at = |row: usize, column: usize| entries[row.min(column) * 6 + row.max(column)];

@@ -1,22 +1,20 @@
-//! Which measured quantities go with throughput: the root-cause analysis of
-//! the dissertation's chapter 3, from many runs of one workload.
+//! Which measured quantities go with throughput: the root-cause analysis of the dissertation's
+//! chapter 3, from many runs of one workload.
 //!
-//! Each trace gives a row of quantities and its throughput. Columns are
-//! standardised, because a count and a time have no common unit. Three
-//! questions are put to them:
+//! Each trace gives a row of quantities and its throughput. Columns are standardised, as a count and a
+//! time have no common unit.
 //!
-//! - Does the quantity move with throughput? Pearson's correlation says it for
-//!   straight lines, Spearman's for anything that rises or falls. A single odd
-//!   run pulls one of them; the [`Cause::strength`] is what both grant.
-//! - Which quantities move together? Principal components. Five quantities
-//!   with one loading each on the same component are one cause, not five.
-//! - Which component moves with throughput? [`Causes::component`]; the loading
-//!   of a quantity on it is the third column of the ranking.
+//! - Does the quantity move with throughput? Pearson's correlation tells for straight lines,
+//!   Spearman's for any rise or fall. A single odd run pulls one of them; [`Cause::strength`] is the
+//!   weaker one.
+//! - Which quantities move together? Principal components: five quantities with large loadings on the
+//!   same component are one cause, not five.
+//! - Which component moves with throughput? [`Causes::component`]; the loading of a quantity on it is
+//!   the third column of the ranking.
 //!
-//! Correlation is no cause. Where something else changes both, as the speed of
-//! the processor does, the ranking cannot see it; a run with the suspect taken
-//! away ([`crate::whatif`], or `luc off`) can. With few rows strong correlations
-//! come about by chance; [`Causes::chance_strength`] says how strong.
+//! Correlation is no cause. Where something else changes both, such as the speed of the processor,
+//! only a run without the suspect shows it ([`crate::whatif`], or `luc off`). With few rows strong
+//! correlations come about by chance; [`Causes::chance_strength`] says how strong.
 
 use crate::observed::{Observed, Table};
 use crate::stats::{correlation, ranks, standardised};
@@ -29,13 +27,13 @@ mod components;
 
 pub use components::Component;
 
-/// Fewer rows say nothing: two always lie on a line.
+/// Two rows always lie on a line.
 pub const ROWS_MIN: usize = 3;
 
-/// A quantity whose values are closer together, as a share of the largest, has no part.
+/// A quantity of a smaller spread, as a share of the largest value, has no part in the ranking.
 pub const SPREAD_SHARE_MIN: f64 = 0.01;
 
-/// What a run is to have much of.
+/// The throughput that is to be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throughput {
     Syncs,
@@ -47,8 +45,7 @@ pub enum Throughput {
 }
 
 impl Throughput {
-    /// How much of it a trace has per second; None if the trace has no length, or could
-    /// not see it.
+    /// Of a trace; None if the trace has no length, or could not see it.
     pub fn per_s(self, trace: &Trace, observed: &Observed) -> Option<f64> {
         let of = match self {
             Self::Syncs => None,
@@ -78,21 +75,19 @@ impl Throughput {
     }
 }
 
-/// What one trace, or one run, measured.
+/// The measured quantities of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Quantities {
-    /// Operations per second, or any other rate that is to be explained.
     pub throughput_per_s: f64,
-    /// Quantities by name; names end in their unit.
+    /// By names that end in their unit.
     pub values: BTreeMap<String, f64>,
 }
 
 impl Quantities {
-    /// The quantities of [`crate::Table`], beside a throughput that the workload
-    /// measured.
+    /// The quantities of [`Table`], beside a throughput that the workload measured.
     pub fn of(observed: &Observed, throughput_per_s: f64) -> Self {
         let table = observed.table();
-        // Of nothing the sum of floats is -0.
+        // The empty sum of floats is -0.
         let other_waits = observed.other_waits.values();
         let other_buffer_ns = other_waits.fold(0.0, |sum, waits| sum + waits.buffer_ns as f64);
         let seconds = (table.duration_ns as f64 / 1e9).max(1e-9);
@@ -112,7 +107,6 @@ impl Quantities {
             ("other_buffer_waits_ns_per_s", other_buffer_ns / seconds),
         ];
         let mut unknown = Table::unknown(&observed.unseen);
-        // Means bear the names of the times that they are of.
         if unknown.contains(&"write") {
             unknown.push("write_mean_ns");
         }
@@ -137,8 +131,7 @@ impl Quantities {
 pub enum LeftOut {
     /// The same in all rows.
     Constant,
-    /// It varies by less than [`SPREAD_SHARE_MIN`]: what hardly changes explains
-    /// nothing, however well it goes with throughput.
+    /// It varies by less than [`SPREAD_SHARE_MIN`], which explains nothing.
     Steady,
     /// Not in all rows.
     Missing,
@@ -146,7 +139,7 @@ pub enum LeftOut {
     NotFinite,
 }
 
-/// Which way throughput goes when the quantity grows.
+/// The direction of throughput when the quantity grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {
@@ -158,24 +151,21 @@ pub enum Sign {
     Unclear,
 }
 
-/// A quantity and how it goes with throughput.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
     /// The quantity.
     pub name: String,
-    /// Which way.
     pub sign: Sign,
     /// The smaller of both correlations' absolute values, 0 to 1; 0 if unclear.
     pub strength: f64,
     /// Pearson's correlation with throughput, -1 to 1.
     pub pearson: f64,
-    /// Spearman's, -1 to 1.
+    /// Spearman's correlation with throughput, -1 to 1.
     pub spearman: f64,
     /// Loading on [`Causes::component`], -1 to 1.
     pub loading: f64,
 }
 
-/// The answer of [`rank`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Causes {
     /// The strongest first; of equal strength the larger loading, then by name.
@@ -184,42 +174,30 @@ pub struct Causes {
     pub names: Vec<String>,
     /// The largest variance first.
     pub components: Vec<Component>,
-    /// Place of the component whose scores go most with throughput; None if
-    /// there is none.
+    /// Place of the component whose scores go most with throughput.
     pub component: Option<usize>,
     /// The components' Pearson correlations with throughput, in their order.
     pub component_pearsons: Vec<f64>,
-    /// Of as many quantities that have nothing to do with throughput, the strongest
-    /// reaches this in one of 20 sets of as many rows. What is no stronger may be chance.
+    /// The strongest of as many random quantities reaches this in one of 20 sets of as many rows. A
+    /// weaker cause may be chance.
     pub chance_strength: f64,
     /// Quantities without a part in it, by name.
     pub left_out: BTreeMap<String, LeftOut>,
 }
 
-/// Rows that cannot be ranked.
+/// Why rows cannot be ranked.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CauseError {
-    /// Less than [`ROWS_MIN`].
     #[error("{rows} traces are too few to compare; give at least {ROWS_MIN}")]
-    TooFewRows {
-        /// How many there are.
-        rows: usize,
-    },
-    /// Nothing to explain.
+    TooFewRows { rows: usize },
     #[error("the throughput is the same in all traces; vary something, as the number of threads")]
     ThroughputConstant,
-    /// A throughput that is infinite or no number.
+    /// Rows count from 0.
     #[error("the throughput of trace {row} is no finite number")]
-    ThroughputNotFinite {
-        /// Which row, from 0.
-        row: usize,
-    },
+    ThroughputNotFinite { row: usize },
 }
 
 /// Ranks the quantities by how they go with throughput.
-///
-/// # Errors
-/// Fewer than [`ROWS_MIN`] rows, or a throughput that says nothing.
 pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
     if rows.len() < ROWS_MIN {
         return Err(CauseError::TooFewRows { rows: rows.len() });
@@ -254,11 +232,11 @@ pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
 
     answer.components = components::components(&columns);
     let score = |component: &Component| {
-        // A component without variance goes with nothing.
+        // None: a component without variance.
         standardised(&component.scores).map_or(0.0, |scores| correlation(&scores, &target))
     };
     let scores: Vec<f64> = answer.components.iter().map(score).collect();
-    // Of equal ones the first, which has more of the variance.
+    // Of equals the first, which has the larger variance.
     answer.component = (0..scores.len())
         .rev()
         .max_by(|a, b| scores[*a].abs().total_cmp(&scores[*b].abs()));
@@ -284,11 +262,10 @@ pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
     Ok(answer)
 }
 
-/// With r the sine of an angle, r of `rows` unrelated pairs is distributed as the
-/// cosine of that angle to the power of `rows` - 3 (pairs from normal distributions;
-/// Student's t in other words). The strongest of `quantities` stays below where each
-/// does. They are taken for independent, and strength for Pearson's alone: both err
-/// towards doubt.
+/// With r the sine of an angle, r of `rows` unrelated pairs is distributed as the cosine of that angle
+/// to the power of `rows` - 3 (Student's t for pairs from normal distributions). The strongest of
+/// `quantities` stays below where each does. They are taken for independent, and strength for
+/// Pearson's alone: both err towards doubt.
 fn chance_strength(rows: usize, quantities: usize) -> f64 {
     const STEPS: usize = 10_000;
     let step = std::f64::consts::FRAC_PI_2 / STEPS as f64;
@@ -315,7 +292,7 @@ fn column(raw: &[f64], rows: usize) -> Result<Vec<f64>, LeftOut> {
         let smallest = raw.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = raw.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let scale = smallest.abs().max(largest.abs());
-        // Divided first: the difference of two finite numbers need not be one.
+        // Divided first, as the difference of two finite numbers may be infinite.
         if largest / scale - smallest / scale < SPREAD_SHARE_MIN {
             return Err(LeftOut::Steady);
         }

@@ -1,14 +1,14 @@
 //! Where the time of syncs and writes went.
 //!
-//! A sync that a commit served is, in the order of time: the data flush, the
-//! wait while other commits run, the wait while none runs (the journal's
-//! thread wakes up, or LUC holds the commit), its own commit, and the way
-//! back. One that needed no commit is its data flush and the flush of the
-//! disk's cache; the latter is booked with commits, for it is the same wait
-//! for the same disk. A write is its waits and the rest.
+//! A sync that a commit served is, in the order of time: the data flush, the wait while other commits
+//! run, the wait while none runs (the journal's thread wakes up, or LUC holds the commit), its own
+//! commit, and the way back. A sync that needed no commit is its data flush and the flush of the
+//! disk's cache, which is booked with commits: the same wait for the same disk. A write is its waits
+//! and the rest.
 
 use crate::observed::{Observed, ObservedSync, Service, Table, end_of, is_sync};
 use crate::stats::share;
+use crate::stretches::{Stretch, joined, total_ns, within_ns};
 use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct Account {
     pub sync_ns: f64,
     /// Of that: writing data, ns.
     pub flush_ns: f64,
-    /// Of that: asked, and other commits ran before the serving one began, ns.
+    /// Of that: other commits ran between its asking and the begin of its own, ns.
     pub behind_ns: f64,
     /// Of that: the serving commit, or the flush of the disk's cache, ns.
     pub own_ns: f64,
@@ -38,24 +38,22 @@ pub struct Account {
     pub locked_ns: f64,
     /// Waiting for space in the journal, in any operation, ns.
     pub space_ns: f64,
-    /// Share of the trace's time in which somebody was in a sync or waited for the journal.
+    /// Share of the trace's time in which a thread was in a sync or waited for the journal.
     pub busy_share: f64,
-    /// Share of its time that the thread which was in syncs and such waits the longest was in them.
+    /// The same of the thread with the largest such share.
     pub busiest_thread_share: f64,
     /// Share of the trace's time in which a commit ran.
     pub commit_busy_share: f64,
     /// Share of the commits' time in which they wrote the data of files (data=ordered).
     pub commit_data_share: f64,
-    /// Share of the served syncs that waited for their own commit alone: after
-    /// they asked, at most a tenth of their time passed behind others. A thread
-    /// that is woken shortly before a commit's end, and asks again, meets its
-    /// tail; that is no delay worth the name.
+    /// Share of the served syncs that waited for their own commit alone: after they asked, at most a
+    /// tenth of their time passed behind others. A thread that asks again shortly before the end of a
+    /// commit meets its tail; that is no delay.
     pub own_only_share: f64,
 }
 
 impl Account {
-    /// With fast commits a sync without a commit was served by one of those,
-    /// which no span tells of: its wait is one for the disk, and its own.
+    /// A sync that a fast commit served has no commit among the spans: it waited for its own.
     pub(super) fn of(
         trace: &Trace,
         observed: &Observed,
@@ -76,7 +74,7 @@ impl Account {
 
     fn add_syncs(&mut self, observed: &Observed, fast_commit: bool) {
         let commits = observed.commits.iter().map(|c| (c.begin_ns, c.end_ns));
-        let running = Covered::by(commits.collect());
+        let running = joined(commits.collect(), 0);
         let (mut served, mut own_only) = (0_u64, 0_u64);
         for sync in &observed.syncs {
             self.sync_ns += sync.duration_ns() as f64;
@@ -87,7 +85,7 @@ impl Account {
                     let commit = &observed.commits[place];
                     let begin_ns = commit.begin_ns.clamp(asked_ns, end_ns);
                     let done_ns = commit.end_ns.clamp(begin_ns, end_ns);
-                    let behind_ns = running.within(asked_ns, begin_ns);
+                    let behind_ns = within_ns(&running, (asked_ns, begin_ns));
                     self.behind_ns += behind_ns as f64;
                     self.own_ns += (done_ns - begin_ns) as f64;
                     served += 1;
@@ -101,13 +99,12 @@ impl Account {
             }
         }
         self.own_only_share = share(own_only as f64, served as f64);
-        self.commit_busy_share = share(running.total() as f64, self.duration_ns);
+        self.commit_busy_share = share(total_ns(&running) as f64, self.duration_ns);
     }
 
     fn add_waits(&mut self, trace: &Trace, observed: &Observed) {
-        let syncs = observed.syncs.iter();
-        let mut busy: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-        for sync in syncs {
+        let mut busy: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
+        for sync in &observed.syncs {
             let of_thread = busy.entry(sync.pid).or_default();
             of_thread.push((sync.begin_ns, sync.end_ns));
         }
@@ -125,19 +122,17 @@ impl Account {
         for (within, waits) in &observed.other_waits {
             let time_ns = waits.buffer_ns as f64 + waits.locked_ns as f64 + waits.space_ns as f64;
             if is_sync(*within) {
-                // They lie in the sync, nearly always where it gives its data a
-                // place on the disk, and are booked as waits.
+                // They lie in the data flush, nearly always, and are booked as waits.
                 self.flush_ns = (self.flush_ns - time_ns).max(0.0);
             } else {
                 self.elsewhere_ns += time_ns;
             }
         }
-        let busiest = busy
-            .values()
-            .map(|spans| Covered::by(spans.clone()).total());
-        self.busiest_thread_share = share(busiest.max().unwrap_or(0) as f64, self.duration_ns);
-        let all = Covered::by(busy.into_values().flatten().collect());
-        self.busy_share = share(all.total() as f64, self.duration_ns);
+        let busy_ns = |stretches: Vec<Stretch>| total_ns(&joined(stretches, 0)) as f64;
+        let busiest = busy.values().map(|of_thread| busy_ns(of_thread.clone()));
+        self.busiest_thread_share = share(busiest.fold(0.0, f64::max), self.duration_ns);
+        let all = busy.into_values().flatten().collect();
+        self.busy_share = share(busy_ns(all), self.duration_ns);
     }
 
     /// A write to a file that was opened with `O_SYNC` contains a sync, which counts once.
@@ -188,61 +183,20 @@ impl Account {
     }
 }
 
-/// Moments that lie in at least one of some intervals.
-struct Covered {
-    /// (begin, end, time covered before), by begin, apart from each other.
-    parts: Vec<(u64, u64, u64)>,
-}
-
-impl Covered {
-    fn by(mut intervals: Vec<(u64, u64)>) -> Self {
-        intervals.sort_unstable();
-        let mut parts: Vec<(u64, u64, u64)> = Vec::new();
-        for (begin, end) in intervals {
-            match parts.last_mut() {
-                Some(last) if begin <= last.1 => last.1 = last.1.max(end),
-                last => {
-                    let before = last.map_or(0, |(begin, end, before)| *before + (*end - *begin));
-                    parts.push((begin, end, before));
-                }
-            }
-        }
-        Self { parts }
-    }
-
-    /// Time covered before a moment.
-    fn until(&self, moment: u64) -> u64 {
-        let started = self.parts.partition_point(|part| part.0 <= moment);
-        let Some(&(begin, end, before)) = started.checked_sub(1).map(|at| &self.parts[at]) else {
-            return 0;
-        };
-        before + (moment.min(end) - begin)
-    }
-
-    fn within(&self, from: u64, to: u64) -> u64 {
-        self.until(to).saturating_sub(self.until(from))
-    }
-
-    fn total(&self) -> u64 {
-        self.until(u64::MAX)
-    }
-}
-
 /// Syncs per second of the time that was watched.
 pub(super) fn syncs_per_s(account: &Account, table: &Table) -> f64 {
     share(table.sync.count as f64 * 1e9, account.duration_ns)
 }
 
-/// What commits cost writers. A locked transaction is waited for at every
-/// commit; but where the journal is full, it is locked until there is space, and
-/// the wait is booked there.
+/// Time that commits cost writers, ns. Writers wait for a locked transaction at every commit. In a
+/// full journal it is locked until there is space, and the wait is booked there.
 pub(super) fn blocked_ns(account: &Account, journal_small: bool) -> f64 {
-    let locked_ns = if journal_small {
-        0.0
-    } else {
-        account.locked_ns
-    };
-    account.buffer_ns + locked_ns
+    account.buffer_ns
+        + if journal_small {
+            0.0
+        } else {
+            account.locked_ns
+        }
 }
 
 #[cfg(test)]
@@ -250,18 +204,6 @@ mod tests {
     use super::*;
     use luc_control::Dev;
     use luc_trace::Span;
-
-    #[test]
-    fn time_that_intervals_cover() {
-        let covered = Covered::by(vec![(20, 30), (10, 12), (25, 40), (12, 13)]);
-        assert_eq!(covered.total(), 23);
-        assert_eq!(covered.within(0, 10), 0);
-        assert_eq!(covered.within(11, 26), 2 + 6);
-        assert_eq!(covered.within(39, 100), 1);
-        assert_eq!(covered.within(30, 20), 0);
-        assert_eq!(Covered::by(Vec::new()).total(), 0);
-        assert_eq!(Covered::by(vec![(0, u64::MAX)]).total(), u64::MAX);
-    }
 
     /// Commits 7, 100 to 180, and 8, 190 to 270. A sync begins at 90, writes data
     /// from 95 to 120, asks, and is served by 8 until 275:
@@ -271,11 +213,8 @@ mod tests {
     #[test]
     fn booked_by_hand() {
         let span = |kind, begin_ns, end_ns| Span {
-            kind,
-            begin_ns,
-            end_ns,
             pid: 5,
-            ..Span::default()
+            ..Span::of(kind, begin_ns, end_ns)
         };
         let commit = |tid, begin, end, data_ns| Span {
             tid,

@@ -6,24 +6,24 @@ use super::kinds::KINDS;
 use super::{Diagnosis, VerdictKind, unseen, words};
 use serde::Serialize;
 
-/// A gain that is noticed. Less disappears in the variation from day to day.
+/// Less disappears in the variation from day to day.
 const GAIN_MIN: f64 = 1.05;
-/// What ext4 takes if it is not told, s.
+/// The default of ext4, s.
 const COMMIT_INTERVAL_S: u64 = 5;
-/// Fewer syncs per commit than this: most commits were asked for by none.
+/// Fewer syncs per commit than this: no sync asked for most commits.
 const SYNCS_PER_COMMIT_OF_TIMER: f64 = 0.5;
 
 /// Whether LUC would help, by both ends of the gain's interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Help {
-    /// It gives something that is noticed, and even the lower end is a gain.
+    /// The gain would be noticed, and even the lower end is a gain.
     Would,
-    /// The lower end is none, the upper one would be noticed.
+    /// The lower end is no gain, the upper end would be noticed.
     May,
     /// Not even the upper end would be noticed.
     WouldNot,
-    /// Nothing can be said, or what is said is not to be trusted.
+    /// No gain can be given, or it is not to be trusted.
     Unknown,
 }
 
@@ -50,10 +50,10 @@ pub(super) fn luc_serves(diagnosis: &Diagnosis) -> bool {
     diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
 }
 
-/// Sentences on what else would help.
+/// What would help besides LUC, in sentences.
 pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
-    // This is about files, not about time: it stands beside any verdict.
+    // Beside any verdict: it is about data, not about time.
     if facts.fast_commit == Some(true) {
         let device = facts.device.as_deref().unwrap_or("DEVICE");
         advice.push(
@@ -78,7 +78,7 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
             cause.name
         ));
     }
-    for row in &KINDS {
+    for row in KINDS {
         if diagnosis.has(row.of) {
             (row.advise)(diagnosis, facts, &mut advice);
         }
@@ -116,9 +116,9 @@ fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     }
 }
 
-/// What to type next; None: nothing.
+/// The command to type next.
 pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<String> {
-    let path = facts.path.as_deref().map_or_else(|| "PATH".into(), quoted);
+    let path = path(facts);
     let delays = diagnosis.any(|kind| kind.of_luc);
     if diagnosis.luc == Luc::Steering {
         return delays.then(|| format!("luc status {path}"));
@@ -131,16 +131,16 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
         });
     }
     if diagnosis.has(VerdictKind::JournalTooSmall) {
-        // First the journal; the advice has the commands, which need an unmount.
+        // The journal first. The advice has the commands, which need an unmount.
         return None;
     }
     let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
     if may && diagnosis.found_cost() {
-        // The interval narrows with the time that it is watched for.
+        // The interval narrows with the time watched.
         let seconds = longer_s(diagnosis.account.duration_ns);
         return Some(format!("luc doctor --seconds {seconds} {path}"));
     }
-    // Another recording of that host will lack the same events.
+    // Another recording of that host would lack the same events.
     let seen = unseen::doubts(&diagnosis.unseen).is_empty();
     let doubtful = diagnosis.luc_help == Help::Unknown && diagnosis.luc_obstacle.is_none();
     if delays && doubtful && seen {
@@ -159,8 +159,13 @@ fn longer_s(duration_ns: f64) -> u64 {
     watched_s.saturating_mul(4).clamp(60, 3600)
 }
 
-/// As a shell takes it for one word.
-pub(super) fn quoted(path: &str) -> String {
+/// The path as the user types it.
+pub(super) fn path(facts: &Facts) -> String {
+    facts.path.as_deref().map_or_else(|| "PATH".into(), quoted)
+}
+
+/// One word for a shell.
+fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
         return path.to_owned();

@@ -9,18 +9,17 @@ use crate::stats::share;
 use luc_trace::{Sight, Trace, Unseen};
 use serde::Serialize;
 
-/// ext4 commits every 5 s by itself: a shorter trace may not show what that does.
+/// ext4 commits every 5 s by itself, which a shorter trace may not show.
 const SHORT_NS: f64 = 5e9;
-/// Anything can happen to be absent for a second.
+/// A second without an event says nothing.
 const TOO_SHORT_NS: f64 = 1e9;
 /// Below this many syncs and writes a share of them can be off by 10 points.
 const EVENTS_MIN: u64 = 100;
-/// Shares of spans lost, or of syncs without their commit, that matter, and
-/// that make sums meaningless.
+/// Shares of spans lost, or of syncs without their commit, that matter,
 const LOST_SHARE: f64 = 0.01;
+/// and that make sums meaningless.
 const LOST_SHARE_BAD: f64 = 0.10;
 
-/// A word for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -28,13 +27,12 @@ pub enum Level {
     Low,
     /// Probably right.
     Medium,
-    /// Nothing speaks against it.
+    /// There is no reason for doubt.
     #[default]
     High,
 }
 
 impl Level {
-    /// The word.
     pub fn text(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -44,12 +42,12 @@ impl Level {
     }
 }
 
-/// How far to believe a diagnosis.
+/// How far to trust a diagnosis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Confidence {
     /// The lowest that a reason brings it to.
     pub level: Level,
-    /// What speaks against it, a sentence each.
+    /// The doubts, a sentence each.
     pub reasons: Vec<String>,
 }
 
@@ -81,7 +79,7 @@ impl Confidence {
             confidence.lower(level, why);
         }
         let events = table.sync.count + table.writes;
-        // That little happens is itself well known from few events.
+        // A few events are enough to know that little happens.
         let shares_matter = verdicts
             .iter()
             .any(|verdict| verdict.kind != VerdictKind::NoPressure);
@@ -122,7 +120,7 @@ impl Confidence {
         self.reasons.push(why);
     }
 
-    /// Once for all that could not be seen; opens and closes are no part of any verdict.
+    /// Once for all unseen kinds. Opens and closes are no part of any verdict.
     fn lower_by_unseen(&mut self, unseen: &Unseen, verdicts: &[Verdict], facts: &Facts) {
         if unseen.is_empty() {
             return;
@@ -155,8 +153,8 @@ impl Confidence {
     }
 }
 
-/// Commits follow each other by number, so a gap is one that was not seen. A
-/// large gap is another mount, or no number at all.
+/// Commits are numbered without gaps, so a gap is an unseen commit. A large gap is another mount, or no
+/// number at all.
 fn commits_missing(observed: &Observed) -> f64 {
     const GAP_MAX: u32 = 1000;
     let gap = |pair: &[ObservedCommit]| pair[1].tid.wrapping_sub(pair[0].tid).wrapping_sub(1);

@@ -11,16 +11,15 @@ use luc_trace::Unseen;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A cause is named if it takes a tenth of the time of the operations that it
-/// hits, for with less of it they vary by more than it costs,
+/// A cause is named if it takes a tenth of the time of the operations that it hits, as they vary by
+/// that much themselves,
 pub(super) const PART_MIN: f64 = 0.10;
-/// and 20 ms of all threads' time per second: less is nothing to a machine.
+/// and 20 ms of all threads' time per second: less is not noticed.
 pub(super) const LOST_PER_S_MIN_NS: f64 = 20e6;
 
-/// Fewer syncs than this: an editor that saves, a logger that flushes. They hardly ever meet.
+/// Fewer syncs than this, as of an editor or a logger, hardly ever meet.
 pub(super) const RARE_SYNCS_PER_S: f64 = 2.0;
 
-/// What it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
@@ -34,33 +33,30 @@ pub enum VerdictKind {
     Device,
     /// Operations wait for space in the journal.
     JournalTooSmall,
-    /// Nobody waits enough to notice.
+    /// No task waits enough to notice.
     NoPressure,
     /// There are waits, but no cause stands out.
     Unclear,
 }
 
-/// A sentence and the numbers in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// The sentence.
+    /// A sentence.
     pub text: String,
-    /// The numbers by names that end in their units.
+    /// The numbers in it, by names that end in their units.
     pub numbers: BTreeMap<&'static str, Estimate>,
 }
 
-/// A cause, and how it is known.
+/// A cause with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Which.
     pub kind: VerdictKind,
     /// Its share of the time of syncs, writes and waits for the journal.
     pub cost_share: Estimate,
-    /// How it is known.
     pub evidence: Vec<Evidence>,
 }
 
-/// What verdicts are made of.
+/// What verdicts are made from.
 pub(super) struct Case<'a> {
     pub slices: &'a Slices,
     pub gains: &'a Gains,
@@ -73,7 +69,7 @@ impl Case<'_> {
         &self.slices.whole.account
     }
 
-    /// Whether that much of it is lost that it is worth naming.
+    /// Whether a part of some time is large enough to be named.
     pub fn lost(&self, part_ns: f64, whole_ns: f64) -> bool {
         let per_s = self.account().per_s(part_ns);
         share(part_ns, whole_ns) >= PART_MIN && per_s >= LOST_PER_S_MIN_NS
@@ -84,7 +80,7 @@ impl Case<'_> {
         self.account().write_ns + self.account().elsewhere_ns
     }
 
-    /// Space may be waited for in syncs as well, where data is given its place.
+    /// Tasks may wait for space in syncs as well, in the data flush.
     pub fn journal_small(&self) -> bool {
         let space_ns = self.account().space_ns;
         self.lost(space_ns, self.account().operations_ns) || self.lost(space_ns, self.writing_ns())
@@ -129,7 +125,7 @@ impl Case<'_> {
         self.slices.estimate(mean)
     }
 
-    /// A part of the gain; None where what cannot be seen leaves it in doubt.
+    /// A part of the gain; None where unseen events leave it in doubt.
     pub(super) fn believed(&self, gain: Option<Estimate>) -> Option<Estimate> {
         gain.filter(|_| unseen::doubts(self.unseen).is_empty())
     }

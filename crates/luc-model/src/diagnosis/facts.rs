@@ -1,8 +1,8 @@
-//! What is known beside the trace.
+//! Facts beside the trace.
 
 use serde::Serialize;
 
-/// What LUC did with a file system. The later ones matter more.
+/// What LUC did with a file system. Later ones count more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Luc {
@@ -15,30 +15,24 @@ pub enum Luc {
     Steering,
 }
 
-/// What is known of a file system beside its trace. What is not known is None.
+/// Facts of a file system beside its trace; None: not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// How the user names it, in commands: a path.
+    /// The path by which the user names it.
     pub path: Option<String>,
     /// Its block device, as in `/dev/vdb`.
     pub device: Option<String>,
-    /// Size of its journal, bytes.
     pub journal_bytes: Option<u64>,
-    /// Size of its blocks, bytes.
     pub block_bytes: Option<u64>,
     /// Mount options, separated by commas.
     pub mount_options: Option<String>,
-    /// Begin and end of the watching, ns of the trace's clock. Without it the
-    /// trace's first and last event count, and time before and after, in which
-    /// nothing happened, is unknown.
+    /// Begin and end of the watching, ns of the trace's clock. Without it quiet time before the first
+    /// event and after the last is unknown.
     pub watched_ns: Option<(u64, u64)>,
-    /// What LUC did.
     pub luc: Option<Luc>,
-    /// Whether it makes fast commits.
     pub fast_commit: Option<bool>,
-    /// Whether its disk turns.
     pub rotational: Option<bool>,
-    /// Why the tracer could not see all, a sentence each.
+    /// Why the tracer could not see some events, a sentence each.
     pub unseen_why: Vec<String>,
     /// Why LUC cannot run on that machine, if that is known.
     pub luc_obstacle: Option<String>,

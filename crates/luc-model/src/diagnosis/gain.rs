@@ -1,4 +1,4 @@
-//! What LUC would give, by the replay.
+//! The gain of LUC, by the replay.
 
 use super::facts::{Facts, Luc};
 use super::slices::{Estimate, Slice, Slices};
@@ -8,21 +8,19 @@ use crate::whatif::Rule;
 use luc_trace::Trace;
 use serde::Serialize;
 
-/// A simulation that misses what was measured by more than this is not believed
-/// about what was not measured: half as much as the gains that matter is noise.
+/// A simulation of stock that is off by more than this is not trusted for other rules.
 const STOCK_ERROR_SHARE_MAX: f64 = 0.15;
-/// Syncs whose commit is unknown pass unchanged in the replay. With more than
-/// this share of them it says little.
+/// Syncs whose commit is unknown pass unchanged in the replay, which says little with more of them.
 const UNSERVED_SHARE_MAX: f64 = 0.10;
-/// A slice with fewer syncs and writes says nothing.
+/// A slice with fewer syncs and writes has no ratio.
 const OPERATIONS_MIN: u64 = 10;
-/// A chain of operations of which so many are missing is another one.
+/// A chain of operations that lacks more of them is another chain.
 const LOST_SHARE_MAX: f64 = 0.10;
 
 /// Operations per second with LUC over those without.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// What is compared.
+    /// The rate that is compared.
     pub of: &'static str,
     /// Of the whole trace.
     pub ratio: f64,
@@ -30,18 +28,16 @@ pub struct Gain {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Whether to believe it.
     pub trusted: bool,
-    /// Why not, a sentence each; empty if it is trusted.
+    /// Why not, a sentence each.
     pub doubts: Vec<String>,
     /// By how much the simulation of what was measured is off, as a share.
     pub stock_error_share: f64,
 }
 
-/// Gains by what brings them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gains {
-    /// Of all that LUC would do here.
+    /// Of all that LUC would do.
     pub luc: Option<Gain>,
     /// Of batching commits alone; None also where LUC does not.
     pub(super) batching: Option<Estimate>,
@@ -51,10 +47,10 @@ pub struct Gains {
 
 impl Gains {
     pub(super) fn of(trace: &Trace, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
-        // A trace with holds in it cannot say what their absence would give.
         let Ok(what_if) = &slices.whole.what_if else {
             return Self::default();
         };
+        // The trace has LUC's holds in it.
         if luc == Luc::Steering {
             return Self::default();
         }
@@ -70,17 +66,13 @@ impl Gains {
             Some(Estimate::of(whole, &parts, error_share))
         };
         let copy_out = estimate(Rule::NoBlockedWrites);
-        // Commits of a journal with fast commits are not held. Elsewhere LUC
-        // tries holding, and leaves it where it does not pay.
+        // LUC does not hold commits of a journal with fast commits. Elsewhere it tries holding, and
+        // stops where it does not pay.
         let fast = facts.fast_commit == Some(true);
         let batching = estimate(Rule::BestBatching).filter(|_| !fast);
         let both = estimate(Rule::Luc).filter(|_| !fast);
-        let value = |estimate: &Option<Estimate>| estimate.map_or(0.0, |it| it.value);
-        let best = if value(&both) >= value(&copy_out) {
-            both
-        } else {
-            copy_out
-        };
+        let faster = |a: &Estimate, b: &Estimate| a.value.total_cmp(&b.value);
+        let best = copy_out.into_iter().chain(both).max_by(faster);
         let doubts = doubts(trace, slices, facts, error_share);
         let luc = best.map(|best| Gain {
             of: "operations_per_s",
@@ -104,7 +96,6 @@ impl Gains {
 }
 
 impl Gains {
-    /// One more reason not to trust it.
     pub(super) fn doubt(&mut self, why: &str) {
         if let Some(gain) = &mut self.luc {
             gain.trusted = false;
@@ -120,7 +111,6 @@ fn enough(slice: &Slice) -> bool {
 fn ratio(slice: &Slice, rule: Rule) -> Option<f64> {
     let answer = slice.what_if.as_ref().ok()?;
     let found = answer.predictions.iter().find(|p| p.rule == rule)?;
-    // Nothing ended in the simulation of the stock rule: no ratio.
     (answer.stock.rates.operations_per_s > 0.0).then_some(found.gain)
 }
 
@@ -138,7 +128,7 @@ fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Ve
         doubts.push(unseen::lost(trace));
     }
     let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
-    // Those of fast commits pass unchanged in fact, too.
+    // Syncs that a fast commit serves pass unchanged under LUC, too.
     if unserved_share > UNSERVED_SHARE_MAX && facts.fast_commit != Some(true) {
         doubts.push(unseen::unserved(unserved_share));
     }

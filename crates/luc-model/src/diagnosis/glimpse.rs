@@ -1,13 +1,10 @@
-//! What LUC's module can tell where nothing can be traced.
+//! A diagnosis from LUC's module alone, where nothing can be traced.
 //!
-//! Its counters say how many syncs waited for commits, how long commits take and
-//! how long writers slept for metadata that a commit was writing. Its records of
-//! decisions say more: who waits for a commit when it opens asked no later than the
-//! latest of them, and no earlier than the commit before was closed, for until
-//! then they would have joined that one. So the time that syncs spend behind
-//! others' commits lies between two bounds, and a verdict is given only where
-//! both agree. How long a sync writes its data, waits for space in the journal,
-//! and whose it is, nothing here says.
+//! Its counters tell how many syncs waited for commits, how long commits take and how long writers
+//! slept for metadata that a commit was writing. Its records of decisions bound the time that syncs
+//! spend behind others' commits: syncs that wait for a commit when it opens asked no later than the
+//! latest of them, and no earlier than the close of the commit before, which they would have joined.
+//! A verdict is given only where both bounds agree.
 
 use super::evidence::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
 use super::facts::{Facts, Luc};
@@ -18,34 +15,30 @@ use luc_control::{Dev, Step};
 use luc_trace::{Event, Record};
 use serde::Serialize;
 
-/// Fewer commits that somebody waited for say nothing of a share.
+/// Fewer commits with waiting syncs show no share.
 const COMMITS_MIN: u64 = 20;
-/// If all syncs together wait for commits for less than this share of the time,
-/// it does not matter how; the same threshold as with traced operations.
+/// Waits of all syncs for commits below this share of the time do not matter; the same threshold as
+/// with traced operations.
 const BUSY_SHARE_MIN: f64 = 0.05;
 
-/// What nothing of the module tells.
+/// The module never tells these.
 const UNKNOWN: [&str; 3] = [
     "how long syncs write their data before they wait for a commit",
     "waits for space in the journal, or for a locked transaction",
     "whose syncs and writes these are, and what LUC would give",
 ];
 
-/// Counts of the module while it was watched. An older module lacks some, and a recording tells
-/// some only; those are None.
+/// Counts of the module while it was watched. An older module and a recording lack some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ModuleCounts {
-    /// For how long, ns.
     pub duration_ns: u64,
-    /// Journal commits.
     pub commits: Option<u64>,
-    /// Syncs that waited for one.
+    /// Syncs that waited for a commit.
     pub sync_events: Option<u64>,
     /// Operations that changed metadata.
     pub writes: Option<u64>,
     /// Those that slept because a commit was writing their metadata.
     pub writes_delayed: Option<u64>,
-    /// For how long, ns.
     pub write_delay_ns: Option<u64>,
     /// Average duration of a commit, ns, as jbd2 measures it.
     pub commit_avg_ns: Option<u64>,
@@ -101,15 +94,14 @@ impl ModuleCounts {
 /// Bounds of the time that syncs waited before their own commit was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Behind {
-    /// Commits that somebody waited for, and the commit before them is known.
+    /// Commits with waiting syncs, behind a known commit.
     pub commits: u64,
     /// Syncs that waited for these when they opened.
     pub events: u64,
-    /// At least so long, ns of all of them.
+    /// Lower bound, the sum over all syncs.
     pub low_ns: f64,
-    /// At most so long.
     pub high_ns: f64,
-    /// Duration of their own commits, ns of all of them, by jbd2's average.
+    /// Duration of their own commits by jbd2's average, the sum over all syncs.
     pub own_ns: f64,
 }
 
@@ -124,7 +116,7 @@ impl Behind {
             } = &line.event
             else {
                 if matches!(line.event, Event::Lost { .. }) {
-                    // Whichever commit was closed last, nobody knows it.
+                    // The last close may be among the lost records.
                     closed_ns = None;
                 }
                 continue;
@@ -148,17 +140,15 @@ impl Behind {
         let positive = |ns: i64| ns.max(0) as f64;
         let events = input.events as f64;
         let commit_ns = positive(input.commit_avg_ns);
-        // Before the commit before began, nothing was waited for behind it; it may have
-        // ended long ago, and then its waiters were let go long ago.
+        // No sync waits behind the commit before until that begins.
         let since_ns = positive(input.now_ns.saturating_sub(closed_ns));
         let latest_ns = positive(input.now_ns.saturating_sub(input.last_event_ns));
         let low_ns = latest_ns.min(since_ns);
-        // One who asks while no commit runs starts one at once: what lies between is
-        // at most as long as a commit.
+        // A sync that asks while no commit runs starts one at once, so it waits for at most a commit.
         let high_ns = since_ns.min(commit_ns).max(low_ns);
         self.commits += 1;
         self.events += u64::try_from(input.events).unwrap_or(0);
-        // Only the latest one's moment is known; the others came before.
+        // Only the latest sync's moment is known; the others asked before.
         self.low_ns += low_ns * events;
         self.high_ns += low_ns + high_ns * (events - 1.0);
         self.own_ns += commit_ns * events;
@@ -173,22 +163,19 @@ impl Behind {
     }
 }
 
-/// What can be said without a trace.
+/// A diagnosis without a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Glimpse {
     /// The file system, as the user named it; its device number otherwise.
     pub file_system: String,
-    /// The answer, what costs most first; never empty.
+    /// The most costly first; never empty.
     pub kinds: Vec<VerdictKind>,
-    /// How it is known.
     pub evidence: Vec<Evidence>,
-    /// What cannot be told.
     pub unknown: Vec<String>,
-    /// What to type next; None: nothing.
+    /// The command to type next.
     pub next_command: Option<String>,
     /// What LUC did meanwhile.
     pub luc: Luc,
-    /// What was counted.
     pub counts: ModuleCounts,
     /// Bounds of sync delays; None without records of decisions.
     pub behind: Option<Behind>,
@@ -201,7 +188,7 @@ impl Glimpse {
     }
 }
 
-/// Judges what the module counted and, where they could be had, its records.
+/// Judges the counts of the module and its records, if there are any.
 pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: &Facts) -> Glimpse {
     let behind = lines.map(|lines| Behind::of(lines, dev));
     let luc = luc_in(lines.unwrap_or_default(), dev)
@@ -236,7 +223,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
             evidence.push(delays(&behind));
             let low = behind.low_share() >= PART_MIN && per_s(behind.low_ns) >= LOST_PER_S_MIN_NS;
             if low {
-                // What costs more, surely, comes first.
+                // The surely larger cost comes first.
                 let first = behind.low_ns > counts.write_delay_ns.unwrap_or(0) as f64;
                 kinds.insert(if first { 0 } else { kinds.len() }, VerdictKind::SyncDelays);
             } else if behind.high_share() < PART_MIN {
@@ -255,10 +242,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
         });
     }
     let delays = kinds.iter().any(|kind| kind.row().of_luc);
-    let path = facts
-        .path
-        .as_deref()
-        .map_or_else(|| "PATH".into(), advice::quoted);
+    let path = advice::path(facts);
     let next_command = delays.then(|| match luc {
         Luc::Observing => format!("luc set {path} mode steer"),
         Luc::Steering => format!("luc status {path}"),
@@ -316,14 +300,14 @@ fn syncs(counts: &ModuleCounts) -> Option<Evidence> {
     Some(evidence(text, numbers.into_iter().chain(commit)))
 }
 
-/// None where no write was delayed, or that is not known.
+/// None where no write was delayed, or the number is not known.
 fn writes(counts: &ModuleCounts) -> Option<Evidence> {
     let (delayed @ 1.., delay_ns) = (counts.writes_delayed?, counts.write_delay_ns?) else {
         return None;
     };
     let each_ns = share(delay_ns as f64, delayed as f64);
     let lost_ns = share(delay_ns as f64 * 1e9, counts.duration_ns as f64);
-    // A recording without copy-outs does not tell how many there were of all.
+    // A recording without copy-outs lacks the number of all writes.
     let of_all = counts
         .writes
         .map(|all| share(delayed as f64, all as f64).min(1.0));
@@ -363,14 +347,16 @@ fn delays(behind: &Behind) -> Evidence {
     )
 }
 
-/// It as plain text: the answer in the first line, a newline at the end.
+/// Plain text: the answer in the first line, a newline at the end.
 pub fn render_glimpse(glimpse: &Glimpse) -> String {
     let untold = match glimpse.counts.sync_events {
         None => "what syncs wait for cannot be told",
         Some(_) => "there are syncs, and what they wait for cannot be told",
     };
-    let what = |kind: &VerdictKind| kind.row().module.unwrap_or(untold);
-    let answer: Vec<&str> = glimpse.kinds.iter().map(what).collect();
+    let rows = glimpse.kinds.iter().map(|kind| kind.row());
+    let answer: Vec<&str> = rows
+        .map(|row| if row.by_module { row.what } else { untold })
+        .collect();
     let mut page = super::text::Page::default();
     page.line(
         "",
@@ -389,7 +375,7 @@ pub fn render_glimpse(glimpse: &Glimpse) -> String {
         },
     );
     match &glimpse.next_command {
-        Some(command) => page.command("  next: ", command),
+        Some(command) => page.row("  next: ", command),
         None => page.line("  ", "next: nothing that the module could name"),
     }
     for evidence in &glimpse.evidence {

@@ -1,20 +1,16 @@
-//! The diagnosis: which delay it is that a file system has, what it costs, who
-//! causes it and who suffers, and what would help.
+//! The diagnosis: which delay a file system has, what it costs, which processes cause it and which
+//! suffer, and what would help.
 //!
-//! All time that threads spent in syncs, in writes and in waits for the
-//! journal elsewhere is booked to what it was spent on (`account.rs`). Causes
-//! that take enough of it become verdicts, and are ranked by the share that
-//! they take (`kinds/`, a file each, with its thresholds and their reasons).
-//! What LUC would give comes from the replay of the trace ([`crate::what_if`]).
+//! The time of threads in syncs, in writes and in other waits for the journal is booked to its causes
+//! (`account.rs`). Causes that take enough of it become verdicts, ranked by their share (`kinds/`, a
+//! file each, with its thresholds and their reasons). The gain of LUC comes from the replay of the
+//! trace ([`crate::what_if`]).
 //!
-//! Every mean and every share stands with a 95 % interval. A trace is one
-//! sample of a system whose events depend on each other, so the interval is
-//! that of batch means: the trace is cut into slices of equal length, each is
-//! judged like a trace of its own, and the spread of the slices says how much
-//! the whole could be off (`slices.rs`).
+//! Every mean and every share has a 95 % interval. Events depend on each other, so it is that of
+//! batch means: the trace is cut into slices of equal length, each is judged like a trace of its own,
+//! and the spread of the slices is the error of the whole (`slices.rs`).
 //!
-//! What cannot be known lowers the confidence, with the reason in words, and
-//! is never made up for by a guess.
+//! Unknown quantities lower the confidence, with the reason in words, and are never guessed.
 
 mod account;
 mod advice;
@@ -37,7 +33,7 @@ pub use evidence::{Evidence, Verdict, VerdictKind};
 pub use facts::{Facts, Luc};
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
-pub use processes::{Cause, Processes, Sufferer};
+pub use processes::{Processes, Sufferer, Syncer};
 pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
@@ -49,35 +45,28 @@ use luc_trace::{Event, Record, Trace, Unseen};
 use serde::Serialize;
 use slices::Slices;
 
-/// What a trace says of one file system.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// The file system, as the user named it; its device number otherwise.
     pub file_system: String,
     /// The first is the answer; never empty.
     pub verdicts: Vec<Verdict>,
-    /// What LUC would give; None if it acts already, or nothing can be said.
+    /// The gain of LUC; None if it acts already, or nothing can be said.
     pub gain: Option<Gain>,
-    /// Who causes it, and who suffers.
     pub processes: Processes,
-    /// What else would help, a sentence each.
+    /// What would help besides LUC, a sentence each.
     pub advice: Vec<String>,
-    /// What to type next; None: nothing.
+    /// The command to type next.
     pub next_command: Option<String>,
-    /// How far to believe all this.
     pub confidence: Confidence,
-    /// Whether LUC would help, by both ends of the gain's interval.
     pub luc_help: Help,
     /// Why LUC cannot run on that machine, if that is known.
     pub luc_obstacle: Option<String>,
     /// What LUC did while it was traced.
     pub luc: Luc,
-    /// Kinds of events that could not be seen.
     #[serde(serialize_with = "unseen::as_words")]
     pub unseen: Unseen,
-    /// Where the time went.
     pub account: Account,
-    /// The quantities of the model.
     pub table: Table,
 }
 
@@ -116,10 +105,8 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         unseen: &trace.unseen,
         facts,
     });
-    if verdicts
-        .iter()
-        .any(|it| it.kind == VerdictKind::JournalTooSmall)
-    {
+    let mut kinds = verdicts.iter().map(|verdict| verdict.kind);
+    if kinds.any(|kind| kind == VerdictKind::JournalTooSmall) {
         gains.doubt("LUC mostly stands aside while the journal has no space.");
     }
     let confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
@@ -144,21 +131,18 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     diagnosis
 }
 
-/// A recording knows better than the machine that reads it.
+/// The recording counts more than the machine that reads it.
 fn luc_state(trace: &Trace, dev: Dev, facts: &Facts) -> Luc {
     luc_in(&trace.lines, dev).max(facts.luc).unwrap_or_default()
 }
 
-/// What the module's lines say of it; None without any.
+/// By the module's lines; None without any.
 fn luc_in(lines: &[Record], dev: Dev) -> Option<Luc> {
-    let mut state = None;
-    for line in lines {
-        if let Event::Commit { dev: of, steer, .. } = line.event
-            && of == dev
-        {
-            let now = if steer { Luc::Steering } else { Luc::Observing };
-            state = state.max(Some(now));
+    let states = lines.iter().filter_map(|line| match line.event {
+        Event::Commit { dev: of, steer, .. } if of == dev => {
+            Some(if steer { Luc::Steering } else { Luc::Observing })
         }
-    }
-    state
+        _ => None,
+    });
+    states.max()
 }

@@ -1,4 +1,4 @@
-//! Who causes the delays, and who suffers from them.
+//! Processes that cause the delays, and processes that lose time to them.
 
 use super::unseen;
 use crate::observed::{Observed, Service, is_sync};
@@ -9,29 +9,28 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Longest lists.
 const SHOWN_MAX: usize = 5;
-/// More than half: what the rest does together is less.
+/// More than half: all others together are less.
 const MOST_SHARE: f64 = 0.5;
 
 /// Processes of one name and control group that sync.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Cause {
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Syncer {
     pub name: String,
-    /// Their control group, where that is known.
+    /// None where it is not known.
     pub cgroup: Option<String>,
     /// Syncs that waited for a commit.
     pub syncs: u64,
     /// Share of all of those.
     pub syncs_share: f64,
-    /// Commits whose first sync was theirs: without it they had come later. None where it
-    /// cannot be seen when syncs ask.
+    /// Commits whose first sync was theirs. None where it cannot be seen when syncs ask.
     pub commits_asked: Option<u64>,
 }
 
 /// Processes of one name and control group that lose time to others' commits or the journal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sufferer {
     pub name: String,
-    /// Their control group, where that is known.
+    /// None where it is not known.
     pub cgroup: Option<String>,
     /// Time lost, ns: from asking to the begin of the serving commit, and in
     /// waits for buffers, locked transactions and space.
@@ -45,80 +44,74 @@ pub struct Sufferer {
 /// Both, the largest first, at most 5 each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Processes {
-    /// Who syncs.
-    pub causes: Vec<Cause>,
-    /// Processes that lose time; None where some of the time lost cannot be seen.
+    pub causes: Vec<Syncer>,
+    /// None where some of the time lost cannot be seen.
     pub sufferers: Option<Vec<Sufferer>>,
+}
+
+#[derive(Default)]
+struct Tally {
+    syncs: u64,
+    commits_asked: u64,
+    sync_delay_ns: f64,
+    lost_ns: f64,
 }
 
 impl Processes {
     pub(super) fn of(trace: &Trace, observed: &Observed) -> Self {
-        let names = Names::of(trace, observed);
-        let mut causes: HashMap<&Process, Cause> = HashMap::new();
-        let mut lost: HashMap<&Process, Sufferer> = HashMap::new();
-        // Who asked first for each commit.
+        let names = names(trace, observed);
+        // By name and control group, which decide between equals below.
+        let mut tallies: BTreeMap<&Process, Tally> = BTreeMap::new();
+        // By commit: when the first sync asked for it, and its process.
         let mut first: BTreeMap<usize, (u64, &Process)> = BTreeMap::new();
         for sync in &observed.syncs {
-            let name = names.of_thread(sync.pid);
             let Service::Commit(place) = sync.service else {
                 continue;
             };
-            causes.entry(name).or_default().syncs += 1;
-            let earliest = first.entry(place).or_insert((sync.asked_ns, name));
+            let process = &names[&sync.pid];
+            let tally = tallies.entry(process).or_default();
+            tally.syncs += 1;
+            tally.sync_delay_ns += sync.delay_ns as f64;
+            tally.lost_ns += sync.delay_ns as f64;
+            let earliest = first.entry(place).or_insert((sync.asked_ns, process));
             if sync.asked_ns < earliest.0 {
-                *earliest = (sync.asked_ns, name);
-            }
-            lost.entry(name).or_default().sync_delay_ns += sync.delay_ns as f64;
-        }
-        let sees_asking = !trace.unseen.contains(&Sight::Flushes);
-        if sees_asking {
-            for cause in causes.values_mut() {
-                cause.commits_asked = Some(0);
-            }
-            for (_, name) in first.into_values() {
-                let asked = &mut causes.entry(name).or_default().commits_asked;
-                *asked = Some(asked.unwrap_or(0) + 1);
+                *earliest = (sync.asked_ns, process);
             }
         }
-        for sufferer in lost.values_mut() {
-            sufferer.lost_ns = sufferer.sync_delay_ns;
+        for (_, process) in first.into_values() {
+            tallies.entry(process).or_default().commits_asked += 1;
         }
         let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
         for wait in of_dev.filter(|span| span.kind.is_wait()) {
-            let name = names.of_thread(wait.pid);
-            lost.entry(name).or_default().lost_ns += wait.duration_ns() as f64;
+            let tally = tallies.entry(&names[&wait.pid]).or_default();
+            tally.lost_ns += wait.duration_ns() as f64;
         }
 
-        let syncs: u64 = causes.values().map(|cause| cause.syncs).sum();
-        let mut causes: Vec<Cause> = causes
-            .into_iter()
-            .map(|(process, cause)| Cause {
-                name: process.name.clone(),
-                cgroup: process.cgroup.clone(),
-                syncs_share: share(cause.syncs as f64, syncs as f64),
-                ..cause
-            })
-            .collect();
-        causes.sort_by(|a, b| {
-            let by_syncs = b.syncs.cmp(&a.syncs);
-            by_syncs.then_with(|| (&a.name, &a.cgroup).cmp(&(&b.name, &b.cgroup)))
-        });
+        let sees_asking = !trace.unseen.contains(&Sight::Flushes);
+        let syncs: u64 = tallies.values().map(|tally| tally.syncs).sum();
+        let syncing = tallies.iter().filter(|(_, tally)| tally.syncs > 0);
+        let syncer = |(process, tally): (&&Process, &Tally)| Syncer {
+            name: process.name.clone(),
+            cgroup: process.cgroup.clone(),
+            syncs: tally.syncs,
+            syncs_share: share(tally.syncs as f64, syncs as f64),
+            commits_asked: sees_asking.then_some(tally.commits_asked),
+        };
+        let mut causes: Vec<Syncer> = syncing.map(syncer).collect();
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.syncs));
         causes.truncate(SHOWN_MAX);
 
-        let mut sufferers: Vec<Sufferer> = lost
-            .into_iter()
-            .filter(|(_, sufferer)| sufferer.lost_ns > 0.0)
-            .map(|(process, sufferer)| Sufferer {
-                name: process.name.clone(),
-                cgroup: process.cgroup.clone(),
-                ..sufferer
-            })
-            .collect();
-        sufferers.sort_by(|a, b| {
-            let by_time = b.lost_ns.total_cmp(&a.lost_ns);
-            by_time.then_with(|| (&a.name, &a.cgroup).cmp(&(&b.name, &b.cgroup)))
-        });
-        // In the order of their names and sizes: a sum of floats depends on it.
+        let losing = tallies.iter().filter(|(_, tally)| tally.lost_ns > 0.0);
+        let sufferer = |(process, tally): (&&Process, &Tally)| Sufferer {
+            name: process.name.clone(),
+            cgroup: process.cgroup.clone(),
+            lost_ns: tally.lost_ns,
+            lost_share: 0.0,
+            sync_delay_ns: tally.sync_delay_ns,
+        };
+        let mut sufferers: Vec<Sufferer> = losing.map(sufferer).collect();
+        sufferers.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns));
+        // In that order: a sum of floats depends on it.
         let all_ns: f64 = sufferers.iter().map(|sufferer| sufferer.lost_ns).sum();
         for sufferer in &mut sufferers {
             sufferer.lost_share = share(sufferer.lost_ns, all_ns);
@@ -131,8 +124,8 @@ impl Processes {
         }
     }
 
-    /// One that issues most of the syncs while another loses most of the time.
-    pub(super) fn neighbour(&self) -> Option<(&Cause, &Sufferer)> {
+    /// A process that issues most of the syncs, and another that loses most of the time.
+    pub(super) fn neighbour(&self) -> Option<(&Syncer, &Sufferer)> {
         let cause = self.causes.first()?;
         let sufferer = self.sufferers.as_ref()?.first()?;
         let found = cause.syncs_share > MOST_SHARE
@@ -142,31 +135,18 @@ impl Processes {
     }
 }
 
-/// How the processes are called that threads belong to, by thread.
-struct Names(HashMap<u32, Process>);
-
-impl Names {
-    fn of(trace: &Trace, observed: &Observed) -> Self {
-        let mut of_process: HashMap<u32, Process> = HashMap::new();
-        let mut names = HashMap::new();
-        for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
-            let concerned = is_sync(span.kind) || span.kind.is_wait();
-            if !concerned || names.contains_key(&span.pid) {
-                continue;
-            }
-            let process = of_process.entry(span.tgid);
-            let process = process.or_insert_with(|| trace.process(span.tgid, span.pid));
-            names.insert(span.pid, process.clone());
+/// The processes of the threads that sync or wait, by thread.
+fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
+    let mut of_process: HashMap<u32, Process> = HashMap::new();
+    let mut names = HashMap::new();
+    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+        let concerned = is_sync(span.kind) || span.kind.is_wait();
+        if !concerned || names.contains_key(&span.pid) {
+            continue;
         }
-        Self(names)
+        let process = of_process.entry(span.tgid);
+        let process = process.or_insert_with(|| trace.process(span.tgid, span.pid));
+        names.insert(span.pid, process.clone());
     }
-
-    /// Of a thread of the trace.
-    fn of_thread(&self, pid: u32) -> &Process {
-        static NOBODY: Process = Process {
-            name: String::new(),
-            cgroup: None,
-        };
-        self.0.get(&pid).unwrap_or(&NOBODY)
-    }
+    names
 }

@@ -1,4 +1,4 @@
-//! Intervals: a trace cut into slices, each judged like a trace of its own.
+//! Confidence intervals: a trace is cut into slices, each judged like a trace of its own.
 
 use super::account::Account;
 use super::facts::Facts;
@@ -9,15 +9,13 @@ use luc_control::Dev;
 use luc_trace::Trace;
 use serde::Serialize;
 
-/// Slices of a trace. More are shorter, and cut more operations at their ends;
-/// fewer say less of the spread.
+/// More slices cut more operations at their ends; fewer show less of the spread.
 pub(super) const SLICES: u64 = 8;
-/// Of fewer values no interval is given: with 4 it would be wider than with 8 by half.
+/// Fewer values have no interval: with 4 it would be wider than with 8 by half.
 const VALUES_MIN: usize = 5;
 /// Student's t for 95 % on both sides and 4 to 7 degrees of freedom.
 const T_95: [f64; 4] = [2.776, 2.571, 2.447, 2.365];
 
-/// What is asked of the replay.
 pub(super) const RULES: [Rule; 3] = [Rule::BestBatching, Rule::NoBlockedWrites, Rule::Luc];
 
 /// A value and its 95 % interval.
@@ -32,7 +30,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Something that was counted, not sampled.
+    /// A counted value, not a sampled one.
     pub(super) fn exact(value: f64) -> Self {
         Self {
             value,
@@ -40,7 +38,7 @@ impl Estimate {
         }
     }
 
-    /// Of a value and the same of slices, and a part of it by which it may be off besides.
+    /// A value, the same of slices, and a share of it by which it may be off besides.
     pub(super) fn of(value: f64, of_slices: &[f64], error_share: f64) -> Self {
         let count = of_slices.len();
         let Some(t) = count.checked_sub(VALUES_MIN).and_then(|at| T_95.get(at)) else {
@@ -58,7 +56,6 @@ impl Estimate {
     }
 }
 
-/// A stretch of time.
 pub(super) struct Slice {
     pub table: Table,
     pub account: Account,
@@ -76,7 +73,6 @@ impl Slice {
     }
 }
 
-/// The whole, and its slices.
 pub(super) struct Slices {
     pub whole: Slice,
     pub parts: Vec<Slice>,
@@ -93,8 +89,7 @@ impl Slices {
         };
         let mut parts: Vec<Trace> = (0..SLICES).map(part).collect();
         for span in trace.spans.iter().filter(|span| span.dev == dev) {
-            // Whatever crosses an edge is in no slice, as what crosses the ends
-            // of a trace is not in it.
+            // A span across an edge is in no slice, as a span across the ends is not in a trace.
             let slice = |ns: u64| (ns.saturating_sub(first_ns) / length_ns.max(1)).min(SLICES - 1);
             let at = slice(span.begin_ns);
             if at == slice(span.end_ns.max(span.begin_ns)) {
@@ -124,7 +119,7 @@ impl Slices {
     }
 }
 
-/// Begin and end of what was watched, ns; nothing lies outside.
+/// Begin and end of the watched time, ns; no event lies outside.
 fn window(trace: &Trace, observed: &Observed, facts: &Facts) -> (u64, u64) {
     let watched = facts.watched_ns.or_else(|| trace.bounds_ns());
     let known = watched.into_iter().chain(observed.bounds_ns);

@@ -3,7 +3,7 @@
 use super::advice::Help;
 use super::facts::Luc;
 use super::slices::Estimate;
-use super::{Diagnosis, Level, Processes, Sufferer, Verdict, VerdictKind, unseen, words};
+use super::{Diagnosis, Processes, Sufferer, Verdict, VerdictKind, unseen, words};
 use luc_trace::{Sight, Unseen};
 
 /// Columns of text; commands and paths are never broken.
@@ -18,7 +18,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
             &format!(
                 "{}: {}",
                 diagnosis.file_system,
-                (first.kind.row().answer)(first, &diagnosis.unseen)
+                first.answer(&diagnosis.unseen)
             ),
         );
     }
@@ -27,7 +27,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         page.line("  ", &format!("LUC cannot run on this machine: {why}."));
     }
     if let Some(command) = &diagnosis.next_command {
-        page.command("  next: ", command);
+        page.row("  next: ", command);
     } else {
         page.line(
             "  ",
@@ -59,13 +59,13 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         "  ",
         &format!("confidence: {level}, from {shown} with {commits}; ranges are 95% intervals"),
     );
-    // Each caveat once: what speaks against the gain stands there already.
+    // Each doubt once: those of the gain stand there already.
     let doubts = diagnosis.gain.as_ref().map(|gain| &gain.doubts);
     let told = |reason: &&String| doubts.is_some_and(|doubts| doubts.contains(*reason));
     for reason in confidence.reasons.iter().filter(|reason| !told(reason)) {
         page.line("    ", reason);
     }
-    page.text
+    page.into_text()
 }
 
 /// Why LUC cannot run there, where it might help.
@@ -149,7 +149,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         );
         process(page, &text, cause.cgroup.as_deref());
     }
-    // Everybody loses some microseconds; where that is no verdict it is no news.
+    // Every process loses some microseconds; only as a verdict it is worth a list.
     let lost = diagnosis.any(|kind| kind.has_sufferers);
     let sufferers = sufferers.as_deref().filter(|_| lost).unwrap_or_default();
     if !sufferers.is_empty() {
@@ -167,7 +167,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
     }
 }
 
-/// A process with its control group, on a line of its own where one is too short for both.
+/// A process with its control group, which has a line of its own where one is too short for both.
 fn process(page: &mut Page, text: &str, cgroup: Option<&str>) {
     let Some(cgroup) = cgroup else {
         return page.row("    ", text);
@@ -180,8 +180,8 @@ fn process(page: &mut Page, text: &str, cgroup: Option<&str>) {
     page.row("      ", &format!("in {cgroup}"));
 }
 
-/// Where it was lost. Both sums are of the same numbers, in the same order: all of it is
-/// exactly all of it.
+/// Which part was lost in syncs. Without other losses both sums are of the same numbers in the same
+/// order, and equal.
 fn in_syncs(sufferer: &Sufferer) -> String {
     let Sufferer {
         lost_ns,
@@ -203,7 +203,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Text, broken between words; what follows a break stands two columns further in.
+    /// Text, broken between words; lines behind a break are indented by two columns more.
     pub(super) fn line(&mut self, indent: &str, text: &str) {
         let mut width = 0;
         for word in text.split_whitespace() {
@@ -226,25 +226,14 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Text in columns, which is short enough.
-    fn row(&mut self, indent: &str, text: &str) {
+    /// A line that is never broken.
+    pub(super) fn row(&mut self, indent: &str, text: &str) {
         self.text.push_str(indent);
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
-    /// Something to type.
-    pub(super) fn command(&mut self, indent: &str, text: &str) {
-        self.row(indent, text);
-    }
-
     pub(super) fn into_text(self) -> String {
         self.text
-    }
-}
-
-impl std::fmt::Display for Level {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.text())
     }
 }

@@ -1,5 +1,5 @@
-//! What is not known where something could not be seen, or was lost: which of the numbers say
-//! nothing, which are bounds, and what doubt that casts on the replay.
+//! Unseen and lost events: which numbers are unknown, which are bounds, and the doubts about the
+//! replay.
 
 use super::account::Account;
 use super::words;
@@ -42,7 +42,7 @@ const OF_TABLE: [(Sight, &[&str]); 3] = [
     ),
 ];
 
-/// Sums of waits in operations whatsoever: of a sum without a part nothing is known.
+/// Sums over all kinds of waits: unknown if one kind is.
 const OF_WAITS: [&str; 4] = [
     "elsewhere_ns",
     "operations_ns",
@@ -72,14 +72,14 @@ fn needing(rows: &[(Sight, &[&'static str])], unseen: &Unseen) -> Vec<&'static s
 }
 
 impl Table {
-    /// Names of the fields that say nothing where these could not be seen.
+    /// Names of the fields that are unknown without these events.
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
         needing(&OF_TABLE, unseen)
     }
 }
 
 impl Account {
-    /// Names of the fields that say nothing where these could not be seen.
+    /// Names of the fields that are unknown without these events.
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
         let mut unknown = needing(&OF_ACCOUNT, unseen);
         if any_wait(unseen) {
@@ -89,12 +89,11 @@ impl Account {
     }
 }
 
-/// Whether some kind of waits could not be seen.
 pub(super) fn any_wait(unseen: &Unseen) -> bool {
     unseen.iter().any(|sight| sight.is_wait())
 }
 
-/// Words for the whole that shares of the time of operations refer to.
+/// Words for the time that shares of operations are of.
 pub(super) fn operations(unseen: &Unseen) -> &'static str {
     let waits = Sight::ALL.into_iter().filter(|sight| sight.is_wait());
     let no_wait = waits.clone().all(|sight| unseen.contains(&sight));
@@ -105,7 +104,7 @@ pub(super) fn operations(unseen: &Unseen) -> &'static str {
     }
 }
 
-/// Why the replay cannot be believed, a sentence each.
+/// Why the replay cannot be trusted, a sentence each.
 pub fn doubts(unseen: &Unseen) -> Vec<String> {
     let mut doubts = Vec::new();
     if unseen.contains(&Sight::Flushes) {
@@ -117,25 +116,21 @@ pub fn doubts(unseen: &Unseen) -> Vec<String> {
     doubts
 }
 
-/// Share of the events that were lost.
 pub(super) fn lost_share(trace: &Trace) -> f64 {
     let lost = trace.spans_lost as f64;
     share(lost, trace.spans.len() as f64 + lost)
 }
 
-/// That events were lost: the sentence is the same wherever it matters.
 pub(super) fn lost(trace: &Trace) -> String {
     let shown = words::share(lost_share(trace));
     format!("{shown} of the events were lost while it was recorded.")
 }
 
-/// That syncs are without their commits.
 pub(super) fn unserved(share: f64) -> String {
     let shown = words::share(share);
     format!("The commit of {shown} of the syncs is not in the trace.")
 }
 
-/// As words, for programs.
 pub(super) fn as_words<S: Serializer>(unseen: &Unseen, to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(unseen.iter().map(|sight| sight.word()))
 }
@@ -144,7 +139,6 @@ pub(super) fn as_words<S: Serializer>(unseen: &Unseen, to: S) -> Result<S::Ok, S
 mod tests {
     use super::*;
 
-    /// A field that is renamed is renamed here.
     #[test]
     fn the_fields_are_there() {
         let all: Unseen = Sight::ALL.into_iter().collect();

@@ -1,11 +1,11 @@
-//! Numbers for people: three digits that matter, and always a unit.
+//! Numbers for people: three digits, and a unit.
 
 use super::slices::Estimate;
 use luc_words::time_unit;
 
 pub(super) use luc_words::{bytes, counted, three};
 
-/// `3.81 ms`. What took none has no unit to show: `no time`.
+/// `3.81 ms`, or `no time`.
 pub(super) fn time(ns: f64) -> String {
     let shown = luc_words::time(ns);
     if shown == "0.00 ns" {
@@ -15,7 +15,7 @@ pub(super) fn time(ns: f64) -> String {
     }
 }
 
-/// `67%`; small shares keep the digits that tell them from nothing.
+/// `67%`; small shares keep a digit more.
 pub(super) fn share(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 || percent >= 9.95 {
@@ -54,7 +54,7 @@ pub(super) fn times_range(estimate: Estimate) -> String {
     format!("{} times{}", three(estimate.value), range(estimate, three))
 }
 
-/// Nothing where both ends are, as shown, the value itself.
+/// Empty where both ends look like the value.
 fn range(estimate: Estimate, show: impl Fn(f64) -> String) -> String {
     let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
         return String::new();

@@ -1,8 +1,6 @@
-//! What a trace says of one file system: syncs with the commits that served
-//! them, commits with their sync events, writes with the waits inside them.
-//!
-//! These are the quantities of tables 3.1 and 4.1 of the dissertation, per
-//! event; [`Table`] holds what is derived from them.
+//! One file system of a trace: syncs with the commits that served them, commits with their sync
+//! events, writes with the waits inside them. These are the quantities of tables 3.1 and 4.1 of the
+//! dissertation, per event; [`Table`] holds the derived ones.
 
 mod serving;
 mod table;
@@ -19,23 +17,20 @@ use std::collections::BTreeMap;
 pub enum Service {
     /// By this commit, its place in [`Observed::commits`].
     Commit(usize),
-    /// By none, for its transaction had been committed before it began.
+    /// Its transaction had been committed before it began.
     Unneeded,
-    /// By none either: this commit took its change in and ended while the sync
-    /// was still writing its data. Under another rule it might have had to wait.
+    /// This commit took in its change and ended while the sync was still writing its data. Under
+    /// another rule it might have had to wait.
     Overtaken(usize),
-    /// It must have waited for a commit, but the trace has none that fits: it
-    /// began before the first, the commit's span was lost, or a fast commit did
-    /// it. Never guessed.
+    /// It must have waited for a commit that the trace lacks: it began before the first, the commit's
+    /// span was lost, or a fast commit served it. Never guessed.
     Unserved,
 }
 
 /// fsync, fdatasync, or one file system's part of sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedSync {
-    /// Which of them.
     pub kind: SpanKind,
-    /// The thread.
     pub pid: u32,
     /// Begin, ns: `t(q_fsync)`.
     pub begin_ns: u64,
@@ -47,7 +42,6 @@ pub struct ObservedSync {
     pub end_ns: u64,
     /// Transaction wanted; 0: unknown.
     pub tid: u32,
-    /// Who served it.
     pub service: Service,
     /// Commits it waited through, its own included; 0 without one.
     pub commits_waited: u32,
@@ -70,14 +64,12 @@ impl ObservedSync {
 /// A journal commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedCommit {
-    /// Transaction.
     pub tid: u32,
     /// Begin, ns: `t(q_JC)`.
     pub begin_ns: u64,
-    /// When its transaction was locked, ns: nobody can join later. The begin
-    /// if the trace does not say.
+    /// When its transaction was locked, ns: no sync can join later. The begin if that is not known.
     pub locked_ns: u64,
-    /// When it began to write its log, ns; 0 if the trace does not say.
+    /// When it began to write its log, ns; 0 if that is not known.
     pub log_ns: u64,
     /// End, ns: `t(r_JC)`. Not before its begin.
     pub end_ns: u64,
@@ -91,9 +83,8 @@ impl ObservedCommit {
         self.end_ns - self.begin_ns
     }
 
-    /// The earliest end of a sync that it served, ns. A commit publishes its
-    /// number shortly before its own end, once its log is written: a task that
-    /// looks between the two is gone before the commit is.
+    /// The earliest end of a sync that it served, ns. A commit publishes its number once its log is
+    /// written, shortly before its own end.
     fn released_by_ns(&self) -> u64 {
         let log_known = (self.begin_ns..=self.end_ns).contains(&self.log_ns);
         if log_known { self.log_ns } else { self.end_ns }
@@ -105,11 +96,10 @@ impl ObservedCommit {
 pub struct Waits {
     /// Waits for a buffer that a commit was writing.
     pub buffer_waits: u64,
-    /// Their time, ns.
     pub buffer_ns: u64,
-    /// Time waited for a locked transaction, ns.
+    /// Waits for a locked transaction, ns.
     pub locked_ns: u64,
-    /// Time waited for space in the journal, ns.
+    /// Waits for space in the journal, ns.
     pub space_ns: u64,
 }
 
@@ -127,12 +117,9 @@ impl Waits {
     }
 }
 
-/// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedWrite {
-    /// The thread.
     pub pid: u32,
-    /// The file.
     pub inode: u64,
     /// Begin, ns: `t(q_write)`.
     pub begin_ns: u64,
@@ -140,7 +127,6 @@ pub struct ObservedWrite {
     pub end_ns: u64,
     /// Bytes written; 0 if it failed.
     pub bytes: u64,
-    /// What it waited for.
     pub waits: Waits,
 }
 
@@ -151,12 +137,10 @@ impl ObservedWrite {
     }
 }
 
-/// One file system, as a trace saw it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Which file system.
     pub dev: Dev,
-    /// First begin and last end, ns; None if nothing was seen.
+    /// First begin and last end, ns; None without a span.
     pub bounds_ns: Option<(u64, u64)>,
     /// By begin.
     pub syncs: Vec<ObservedSync>,
@@ -164,18 +148,15 @@ pub struct Observed {
     pub commits: Vec<ObservedCommit>,
     /// By begin.
     pub writes: Vec<ObservedWrite>,
-    /// Waits outside of writes, by the operation that waited;
-    /// [`SpanKind::Task`] if it was none that is traced.
+    /// Waits outside of writes, by the operation that waited; [`SpanKind::Task`]: none that is traced.
     pub other_waits: BTreeMap<SpanKind, Waits>,
-    /// Spans that the tracer lost, of any file system: what is missing here
-    /// may be among them.
+    /// Spans of any file system that the tracer lost.
     pub spans_lost: u64,
-    /// Kinds of events that could not be seen: their absence here says nothing.
     pub unseen: Unseen,
 }
 
 impl Observed {
-    /// What `trace` says of the file system on `dev`. O(n log n).
+    /// The file system on `dev`. O(n log n).
     pub fn of(trace: &Trace, dev: Dev) -> Self {
         let mut observed = Self {
             dev,
@@ -194,7 +175,7 @@ impl Observed {
                 observed.writes.push(write(span));
             }
         }
-        // A trace is sorted already unless somebody built it by hand.
+        // A trace that was built by hand may be in no order.
         observed.commits.sort_by_key(|commit| commit.begin_ns);
         observed.writes.sort_by_key(|write| write.begin_ns);
         observed.match_syncs(spans().filter(|span| is_sync(span.kind)));
@@ -243,12 +224,12 @@ impl Observed {
         }
     }
 
-    /// How long the trace lasted for this file system, ns.
+    /// From first begin to last end, ns.
     pub fn duration_ns(&self) -> u64 {
         self.bounds_ns.map_or(0, |(begin, end)| end - begin)
     }
 
-    /// Syncs that must have waited for a commit that the trace does not have.
+    /// Syncs that must have waited for a commit that the trace lacks.
     pub fn unserved(&self) -> usize {
         let unserved = |sync: &&ObservedSync| sync.service == Service::Unserved;
         self.syncs.iter().filter(unserved).count()
@@ -263,7 +244,7 @@ impl Observed {
     }
 }
 
-/// Whether it waits for the journal: syncs of files and of whole file systems.
+/// Syncs of files and of whole file systems.
 pub(crate) fn is_sync(kind: SpanKind) -> bool {
     kind.is_file_sync() || kind == SpanKind::Sync
 }

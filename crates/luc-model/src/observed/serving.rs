@@ -1,8 +1,8 @@
-//! Which commit served a sync, by number where the trace knows it.
+//! Which commit served a sync, by number where that is known.
 
 use super::{ObservedCommit, ObservedSync, Service};
 
-/// The commits of a trace, ready to be asked. Lists hold places in `all`.
+/// The commits of a trace with indices into `all`.
 pub(super) struct Commits<'a> {
     /// By begin.
     all: &'a [ObservedCommit],
@@ -38,11 +38,9 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Who served a sync that had `ahead` commits to wait for by its numbers.
-    ///
-    /// By the number of its transaction if that commit can have done it. Else
-    /// by time: the last commit that ended before the sync did, provided it
-    /// ended after the sync asked. Earlier commits cannot be what it waited for.
+    /// The service of a sync that had `ahead` commits to wait for by its numbers: the commit of its
+    /// transaction, if that can have served it, or else, by time, the last commit that ended between
+    /// the asking of the sync and its end.
     pub(super) fn serve(&self, sync: &ObservedSync, ahead: u32) -> Service {
         let (asked_ns, end_ns) = (sync.asked_ns, sync.end_ns);
         let known = sync.tid != 0;
@@ -65,8 +63,7 @@ impl<'a> Commits<'a> {
         let last = ended.checked_sub(1).map(|at| self.by_end[at]);
         match last {
             Some((end, place)) if end > asked_ns => Service::Commit(place),
-            // It returned with no commit in between: there was nothing to wait
-            // for, if its number does not say otherwise.
+            // It waited for no commit, unless its number says otherwise.
             _ if !known => Service::Unneeded,
             _ => Service::Unserved,
         }
@@ -74,7 +71,7 @@ impl<'a> Commits<'a> {
 
     /// The commit of this transaction, if it can have released a sync at `end_ns`.
     fn of_tid(&self, tid: u32, end_ns: u64) -> Option<usize> {
-        // Numbers come again after 2^32 commits, or after another mount: the latest counts.
+        // Numbers repeat after 2^32 commits, or after another mount: the latest counts.
         let after = self
             .by_tid
             .partition_point(|(number, begin, _)| (*number, *begin) <= (tid, end_ns));
@@ -83,10 +80,8 @@ impl<'a> Commits<'a> {
         (number == tid && commit.released_by_ns() <= end_ns).then_some(place)
     }
 
-    /// Commits that overlap the time from `asked_ns` to the end of the commit
-    /// at `place`, that one included. Commits follow each other, so those with
-    /// a smaller or equal number are those that began no later, and numbers
-    /// that wrap around need no care.
+    /// Commits from `asked_ns` to the end of the commit at `place`, that one included. Commits follow
+    /// each other, so places are counted, not numbers, which wrap around.
     pub(super) fn waited(&self, asked_ns: u64, place: usize) -> u32 {
         let over = self.latest_end_ns.partition_point(|end| *end <= asked_ns);
         u32::try_from((place + 1).saturating_sub(over).max(1)).unwrap_or(u32::MAX)

@@ -1,26 +1,24 @@
-//! What is derived from the events: section 3 and table 4.1 of the dissertation.
+//! Derived quantities: section 3 and table 4.1 of the dissertation.
 
-use super::{Observed, Service};
+use super::{Observed, ObservedCommit, ObservedSync, ObservedWrite, Service};
 use crate::stats::{Times, mean, share};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The derived quantities. Means over nothing are 0.
+/// Means over nothing are 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// How long the trace lasted, ns.
     pub duration_ns: u64,
-    /// Journal commits.
     pub commits: u64,
     /// `T_JC`.
     pub commit: Times,
     /// Syncs that a commit of the trace served.
     pub sync_events: u64,
-    /// Of those per commit, over all commits, those that served none included.
+    /// Of those per commit, over all commits.
     pub sync_events_per_commit: f64,
     /// Syncs that found their transaction committed when they asked.
     pub syncs_unneeded: u64,
-    /// Syncs whose commit the trace does not have.
+    /// Syncs whose commit the trace lacks.
     pub syncs_unserved: u64,
     /// `T_fsync` of all syncs.
     pub sync: Times,
@@ -37,7 +35,7 @@ pub struct Table {
     pub writes_delayed: u64,
     /// Of all writes, 0 to 1.
     pub writes_delayed_share: f64,
-    /// How long a delayed write waited for such buffers, ns.
+    /// Mean wait of a delayed write for such buffers, ns.
     pub write_delay_mean_ns: f64,
     /// Threads that synced or wrote.
     pub threads: u64,
@@ -46,13 +44,11 @@ pub struct Table {
 }
 
 impl Observed {
-    /// The derived quantities.
     pub fn table(&self) -> Table {
         let served = || self.syncs.iter().filter(|s| self.commit_of(s).is_some());
         let delayed = || self.writes.iter().filter(|w| w.waits.buffer_waits > 0);
-        let unneeded = |s: &&super::ObservedSync| {
-            matches!(s.service, Service::Unneeded | Service::Overtaken(_))
-        };
+        let unneeded =
+            |s: &&ObservedSync| matches!(s.service, Service::Unneeded | Service::Overtaken(_));
         let sync_events = served().count() as u64;
         let writers = self.writes.iter().map(|write| write.pid);
         let threads: BTreeSet<u32> = self.syncs.iter().map(|s| s.pid).chain(writers).collect();
@@ -60,17 +56,17 @@ impl Observed {
         Table {
             duration_ns: self.duration_ns(),
             commits: self.commits.len() as u64,
-            commit: Times::of(self.commits.iter().map(super::ObservedCommit::duration_ns)),
+            commit: Times::of(self.commits.iter().map(ObservedCommit::duration_ns)),
             sync_events,
             sync_events_per_commit: share(sync_events as f64, self.commits.len() as f64),
             syncs_unneeded: self.syncs.iter().filter(unneeded).count() as u64,
             syncs_unserved: self.unserved() as u64,
-            sync: Times::of(self.syncs.iter().map(super::ObservedSync::duration_ns)),
+            sync: Times::of(self.syncs.iter().map(ObservedSync::duration_ns)),
             sync_delay_mean_ns: mean(served().map(|sync| sync.delay_ns as f64)),
             commits_waited_mean: mean(served().map(|sync| f64::from(sync.commits_waited))),
             flush_mean_ns: mean(self.syncs.iter().map(|sync| sync.flush_ns() as f64)),
             writes: self.writes.len() as u64,
-            write: Times::of(self.writes.iter().map(super::ObservedWrite::duration_ns)),
+            write: Times::of(self.writes.iter().map(ObservedWrite::duration_ns)),
             writes_delayed: delayed().count() as u64,
             writes_delayed_share: share(delayed().count() as f64, self.writes.len() as f64),
             write_delay_mean_ns: mean(delayed().map(|write| write.waits.buffer_ns as f64)),

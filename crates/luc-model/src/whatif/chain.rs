@@ -1,16 +1,14 @@
 //! A thread's part of a trace as a chain of steps that can be walked again.
 //!
-//! Its time line runs from the begin to the end of the trace. What it spent
-//! waiting for a commit inside a sync, or for a buffer that a commit was
-//! writing, becomes a step of its own. The rest of an operation is work for a
-//! processor, and time in line for one. All else is time that passes as it
-//! did: thinking, writing data, other waits. Idle time at both ends of the
-//! trace is thinking too, so that a chain is as long as the trace and can be
-//! walked again from its start.
+//! Its time line runs from the begin to the end of the trace. A wait for a commit inside a sync, or
+//! for a buffer that a commit was writing, is a step of its own. The rest of an operation is work for
+//! a processor, or waiting for one. All other time passes as it did: thinking, writing data, other
+//! waits, and idle time at both ends of the trace.
 
 use super::processor::work_ns;
 use crate::observed::{Observed, ObservedSync, Service, end_of, is_sync};
 use crate::stats::{share, whole_ns};
+use crate::stretches::{Stretch, cut, joined, without};
 use luc_trace::{SpanKind, Trace};
 use std::collections::BTreeMap;
 
@@ -19,12 +17,11 @@ use std::collections::BTreeMap;
 pub(super) enum Step {
     /// Time passes, ns.
     Pass(u64),
-    /// It works, for so many ns of a processor.
+    /// It works, ns of a processor.
     Work(u64),
     /// A wait for a buffer that a commit is writing, ns.
     Stall(u64),
-    /// It takes part in the transaction that is open now; its next sync wants
-    /// that one.
+    /// It joins the open transaction; its next sync wants that one.
     Join,
     /// A sync begins.
     Begin,
@@ -32,7 +29,7 @@ pub(super) enum Step {
     Ask,
     /// A sync ends.
     Synced,
-    /// An operation ends; a write or not.
+    /// An operation ends.
     Done { write: bool },
 }
 
@@ -43,11 +40,8 @@ struct Piece {
     step: Step,
 }
 
-/// A stretch of time, begin and end, ns.
-pub(super) type Stretch = (u64, u64);
-
-/// The chain of every thread that did something, by thread; where it is known when they were ready, the
-/// work in it is told from time that passes. O(n log n).
+/// The chain of every thread with an operation or wait, by thread. With `ready`, work is told from
+/// time that passes. O(n log n).
 pub(super) fn chains(trace: &Trace, observed: &Observed, ready: &ReadyTimes) -> Vec<Vec<Step>> {
     let Some(bounds_ns) = observed.bounds_ns else {
         return Vec::new();
@@ -65,16 +59,15 @@ pub(super) fn chains(trace: &Trace, observed: &Observed, ready: &ReadyTimes) -> 
                 write: span.kind == SpanKind::Write,
             },
             kind if is_sync(kind) => Step::Done { write: false },
-            // The journal's own thread, and waits that pass as they did.
+            // The journal's own thread, and other waits.
             _ => continue,
         };
-        let begin_ns = if matches!(step, Step::Stall(_)) {
-            begin_ns
-        } else {
-            end_ns
-        };
         pieces.entry(span.pid).or_default().push(Piece {
-            begin_ns,
+            begin_ns: if matches!(step, Step::Stall(_)) {
+                begin_ns
+            } else {
+                end_ns
+            },
             end_ns,
             step,
         });
@@ -86,30 +79,26 @@ pub(super) fn chains(trace: &Trace, observed: &Observed, ready: &ReadyTimes) -> 
     pieces.into_iter().map(chain).collect()
 }
 
-/// What threads do once a commit has released them, before they wait again: means over all releases.
+/// The work of threads between their release by a commit and their next wait: means over all releases.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Released {
     /// Processors.
     pub cpus: u32,
     /// Work until the end of the sync, ns.
     pub sync_ns: f64,
-    /// Work until the thread waits again, ns: so long the processor is taken.
+    /// Work until the thread waits again, ns.
     pub turn_ns: f64,
 }
 
-/// None if the recording does not tell how many processors there were, or none was released.
+/// None if the number of processors is not known, or no thread was released.
 pub(crate) fn released(trace: &Trace, observed: &Observed) -> Option<Released> {
     let cpus = cpus(trace)?;
     let (mut releases, mut sync_ns, mut turn_ns) = (0_u64, 0.0, 0.0);
     for chain in chains(trace, observed, &ready(trace, observed, cpus)) {
-        for (at, _) in chain
-            .iter()
-            .enumerate()
-            .filter(|(_, step)| **step == Step::Ask)
-        {
+        for released in chain.split(|step| *step == Step::Ask).skip(1) {
             releases += 1;
             let mut in_sync = true;
-            for step in &chain[at + 1..] {
+            for step in released {
                 match step {
                     Step::Work(ns) => {
                         turn_ns += *ns as f64;
@@ -130,20 +119,21 @@ pub(crate) fn released(trace: &Trace, observed: &Observed) -> Option<Released> {
     })
 }
 
-/// How many processors the recording says there were.
+/// Number of processors, if the recording has it.
 pub(super) fn cpus(trace: &Trace) -> Option<u32> {
     let cpus = trace.header.pairs.get("cpus")?;
     cpus.parse().ok().filter(|cpus| *cpus > 0)
 }
 
-/// How long a thread may be between two operations and still be taken to compute there, ns. Who
-/// sleeps for a time sleeps longer: the kernel lets timers be late by this much.
+/// A thread that is no longer than this between two operations computes there, ns. One that sleeps for
+/// a set time sleeps longer: the kernel lets timers be late by this much.
 const COMPUTES_NS: u64 = 50_000;
 
-/// A stretch in which a thread was ready to work, and for how much of it it had a processor, ns.
+/// A stretch in which a thread was ready to work.
 #[derive(Clone, Copy)]
 pub(super) struct Ready {
     stretch: Stretch,
+    /// Its time on a processor, ns.
     work_ns: u64,
 }
 
@@ -159,8 +149,8 @@ impl Ready {
     }
 }
 
-/// When each thread was ready: inside of operations, but for what they waited for, and between
-/// operations that follow each other at once. In order, and apart from each other.
+/// When each thread was ready: inside of operations less their waits, and between operations that
+/// follow each other at once. In order and apart.
 pub(super) fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> ReadyTimes {
     let mut inside: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
     let mut waiting: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
@@ -178,7 +168,7 @@ pub(super) fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> ReadyTimes
         let until_ns = match sync.service {
             Service::Commit(place) => released_ns(sync, observed.commits[place].end_ns),
             Service::Unneeded | Service::Overtaken(_) => sync.asked_ns,
-            // What it waited for is not known, so all of it may have been a wait.
+            // All of it may have been a wait.
             Service::Unserved => sync.end_ns,
         };
         of_thread.push((sync.asked_ns, until_ns));
@@ -206,7 +196,7 @@ pub(super) fn taken(ready: &ReadyTimes, cpus: u32) -> Vec<Stretch> {
     let mut edges: Vec<(u64, i64)> = Vec::new();
     for it in ready.values().flatten() {
         if it.work_ns > 0 {
-            // Who stood in line did so first.
+            // Its wait for a processor comes first.
             edges.push((it.stretch.1 - it.work_ns, 1));
             edges.push((it.stretch.1, -1));
         }
@@ -226,59 +216,7 @@ pub(super) fn taken(ready: &ReadyTimes, cpus: u32) -> Vec<Stretch> {
     joined(stretches, 0)
 }
 
-/// In order, those made one that overlap or are no farther apart than this.
-fn joined(mut stretches: Vec<Stretch>, apart_ns: u64) -> Vec<Stretch> {
-    stretches.sort_unstable();
-    let mut all: Vec<Stretch> = Vec::with_capacity(stretches.len());
-    for (begin_ns, end_ns) in stretches {
-        match all.last_mut() {
-            Some((_, last_ns)) if begin_ns <= last_ns.saturating_add(apart_ns) => {
-                *last_ns = end_ns.max(*last_ns);
-            }
-            _ => all.push((begin_ns, end_ns)),
-        }
-    }
-    all
-}
-
-/// What is left of the one without the other; both in order and apart.
-fn without(stretches: Vec<Stretch>, holes: &[Stretch]) -> Vec<Stretch> {
-    let mut left = Vec::with_capacity(stretches.len() + holes.len());
-    for (mut begin_ns, end_ns) in stretches {
-        let first = holes.partition_point(|(_, hole_end_ns)| *hole_end_ns <= begin_ns);
-        for &(hole_ns, hole_end_ns) in &holes[first..] {
-            if hole_ns >= end_ns {
-                break;
-            }
-            if hole_ns > begin_ns {
-                left.push((begin_ns, hole_ns));
-            }
-            begin_ns = begin_ns.max(hole_end_ns);
-        }
-        if begin_ns < end_ns {
-            left.push((begin_ns, end_ns));
-        }
-    }
-    left
-}
-
-/// The same in pieces, which end where a cut is. Cuts in order.
-fn cut(stretches: Vec<Stretch>, cuts_ns: &[u64]) -> Vec<Stretch> {
-    let mut pieces = Vec::with_capacity(stretches.len() + cuts_ns.len());
-    for (mut begin_ns, end_ns) in stretches {
-        let first = cuts_ns.partition_point(|at_ns| *at_ns <= begin_ns);
-        for &at_ns in cuts_ns[first..].iter().take_while(|at_ns| **at_ns < end_ns) {
-            if at_ns > begin_ns {
-                pieces.push((begin_ns, at_ns));
-            }
-            begin_ns = at_ns;
-        }
-        pieces.push((begin_ns, end_ns));
-    }
-    pieces
-}
-
-/// When a commit let go of a sync, ns.
+/// When a commit released a sync, ns.
 fn released_ns(sync: &ObservedSync, commit_end_ns: u64) -> u64 {
     commit_end_ns.clamp(sync.asked_ns, sync.end_ns)
 }
@@ -304,9 +242,8 @@ fn sync_pieces(sync: &ObservedSync, observed: &Observed, pieces: &mut Vec<Piece>
     } else {
         sync.asked_ns
     };
-    // Data is given its place, and the transaction its member, when the flush
-    // begins. The transaction that it turned out to be bounds that moment: it
-    // was open since the one before was locked, and until it was locked itself.
+    // A sync joins its transaction when its flush allocates the data's blocks. That transaction was
+    // open from the lock of the one before to its own lock, which bounds the moment.
     let opened_ns = place
         .checked_sub(1)
         .map_or(0, |before| observed.commits[before].locked_ns);
@@ -321,10 +258,9 @@ fn sync_pieces(sync: &ObservedSync, observed: &Observed, pieces: &mut Vec<Piece>
     pieces.push(at(sync.end_ns, sync.end_ns, Step::Synced));
 }
 
-/// Steps in the order of time. Where pieces overlap, as no thread's can but
-/// for a clock that went back, the later one has what the earlier left.
+/// Steps in the order of time. Pieces overlap only if the clock went back; then the earlier counts.
 fn chain(mut pieces: Vec<Piece>, (first_ns, last_ns): Stretch, ready: &[Ready]) -> Vec<Step> {
-    // Of those that begin together the shorter first: what ends there happened before what begins.
+    // Of those that begin together the shorter first: ends before begins.
     pieces.sort_by_key(|piece| (piece.begin_ns, piece.end_ns));
     let mut steps = Vec::with_capacity(2 * pieces.len() + 1);
     let mut now_ns = first_ns;
@@ -366,11 +302,16 @@ mod tests {
 
     fn span(kind: SpanKind, begin_ns: u64, end_ns: u64) -> Span {
         Span {
-            kind,
-            begin_ns,
-            end_ns,
             pid: 7,
-            ..Span::default()
+            ..Span::of(kind, begin_ns, end_ns)
+        }
+    }
+
+    fn commit(tid: u32, begin_ns: u64, end_ns: u64) -> Span {
+        Span {
+            tid,
+            pid: 1,
+            ..span(SpanKind::Commit, begin_ns, end_ns)
         }
     }
 
@@ -387,11 +328,6 @@ mod tests {
     /// a write 200 to 230 that waited from 205 to 225; the trace ends at 250.
     #[test]
     fn a_thread_by_hand() {
-        let commit = |begin, end, tid| Span {
-            pid: 1,
-            tid,
-            ..span(SpanKind::Commit, begin, end)
-        };
         let sync = Span {
             tid: 5,
             done_tid: 4,
@@ -402,13 +338,13 @@ mod tests {
             ..span(SpanKind::WaitBuffer, 205, 225)
         };
         let got = of(&[
-            commit(90, 95, 4),
+            commit(4, 90, 95),
             span(SpanKind::Open, 100, 110),
             sync,
-            commit(120, 180, 5),
+            commit(5, 120, 180),
             span(SpanKind::Write, 200, 230),
             wait,
-            commit(240, 250, 6),
+            commit(6, 240, 250),
         ]);
         let steps = [
             Step::Pass(20),
@@ -432,21 +368,11 @@ mod tests {
     /// locked at 120 already: the sync joined at 100, and asked at 130.
     #[test]
     fn a_sync_joins_when_its_data_does() {
-        let commit = Span {
-            pid: 1,
-            tid: 5,
-            ..span(SpanKind::Commit, 120, 180)
-        };
         let sync = Span {
             tid: 5,
             done_tid: 4,
             marks_ns: [100, 130, 0],
             ..span(SpanKind::Fsync, 90, 181)
-        };
-        let before = Span {
-            pid: 1,
-            tid: 4,
-            ..span(SpanKind::Commit, 50, 60)
         };
         let steps = [
             Step::Pass(40),
@@ -459,18 +385,13 @@ mod tests {
             Step::Synced,
             Step::Done { write: false },
         ];
-        assert_eq!(of(&[before, sync, commit]), [steps]);
+        assert_eq!(of(&[commit(4, 50, 60), sync, commit(5, 120, 180)]), [steps]);
     }
 
     /// The transaction that served it bounds when it can have joined: commit 4
     /// is locked at 50, commit 5 at 120 and ends at 180.
     #[test]
     fn a_sync_joins_while_its_transaction_is_open() {
-        let commit = |tid, begin_ns, end_ns| Span {
-            pid: 1,
-            tid,
-            ..span(SpanKind::Commit, begin_ns, end_ns)
-        };
         let joined_ns = |begin_ns, marks_ns, done_tid| {
             let sync = Span {
                 tid: 5,
@@ -518,8 +439,8 @@ mod tests {
     }
 
     /// One processor. Thread 7 writes from 100 to 200 and waits for a buffer from 120 to 160;
-    /// thread 8 opens from 150 to 180. So that one has the processor until 180, and then the writer, which
-    /// closes another file at once.
+    /// thread 8 opens from 150 to 180 and has the processor until then. The writer has it from then on,
+    /// and closes another file at once.
     #[test]
     fn work_is_what_is_neither_waited_nor_in_line() {
         let wait = Span {
@@ -553,23 +474,5 @@ mod tests {
         ];
         assert_eq!(of(1), [writer(20), opener.clone()]);
         assert_eq!(of(2), [writer(0), opener]);
-    }
-
-    #[test]
-    fn stretches_without_others() {
-        let left = |holes: &[Stretch]| without(vec![(10, 20), (30, 40)], holes);
-        assert_eq!(left(&[]), [(10, 20), (30, 40)]);
-        assert_eq!(left(&[(0, 10), (20, 30)]), [(10, 20), (30, 40)]);
-        assert_eq!(
-            left(&[(5, 12), (14, 15), (18, 35)]),
-            [(12, 14), (15, 18), (35, 40)]
-        );
-        assert_eq!(left(&[(0, 99)]), []);
-        let all = || vec![(5, 9), (1, 3), (3, 4), (6, 7)];
-        assert_eq!(joined(all(), 0), [(1, 4), (5, 9)]);
-        assert_eq!(joined(all(), 1), [(1, 9)]);
-        let cut = |cuts_ns: &[u64]| cut(vec![(10, 20), (30, 40)], cuts_ns);
-        assert_eq!(cut(&[10, 20, 25, 40]), [(10, 20), (30, 40)]);
-        assert_eq!(cut(&[12, 12, 35]), [(10, 12), (12, 20), (30, 35), (35, 40)]);
     }
 }

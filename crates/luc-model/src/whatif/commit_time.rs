@@ -1,15 +1,14 @@
 //! How long a commit takes, learnt from the commits of a trace.
 //!
-//! The journal's thread needs a processor as well, and where all are taken it stands in line: a
-//! commit takes longer the more others work beside it. Under another rule other threads work at
-//! other times, so the two are learnt apart: the time of a commit that has a processor whenever it wants
-//! one, by its sync events, and how much of the time in which all are taken is added to that.
+//! The journal's thread needs a processor as well: where all are taken, a commit takes longer. Under
+//! another rule other threads work at other times, so the two are learnt apart: the time of a commit
+//! with a free processor, by its sync events, and how much of the time in which all processors are
+//! taken is added to that.
 
-use super::chain::Stretch;
 use crate::observed::{Observed, Service};
 use crate::stats::{mean, whole_ns};
+use crate::stretches::{Stretch, within_ns};
 use serde::Serialize;
-use std::ops::RangeInclusive;
 
 /// Fewer commits than this show no slope.
 const COMMITS_MIN: usize = 8;
@@ -24,17 +23,15 @@ pub struct CommitTime {
     pub mean_ns: f64,
     /// The line's value at no sync event and with a free processor, ns; the mean if there is no line.
     pub base_ns: f64,
-    /// By how much one more sync event lengthens a commit, ns; 0 if the trace
-    /// shows no such thing.
+    /// By how much one more sync event lengthens a commit, ns.
     pub per_sync_event_ns: f64,
     /// How much of the time in which all processors are taken lengthens a commit, 0 to 1.
     pub per_taken: f64,
-    /// The shortest seen, ns, without what that added.
+    /// The shortest seen with a free processor, ns: no prediction is shorter.
     pub min_ns: u64,
-    /// The longest seen, ns, without what that added: nothing beyond is ever predicted.
+    /// The longest seen with a free processor, ns: no prediction is longer.
     pub max_ns: u64,
-    /// Median time from the moment a commit could start to its lock, ns: until
-    /// then a sync can still join.
+    /// Median time from the moment a commit could start to its lock, ns. Syncs join until the lock.
     pub lag_ns: u64,
 }
 
@@ -71,11 +68,10 @@ impl CommitTime {
         })
     }
 
-    /// Predicted, ns, with a free processor all the while.
+    /// Predicted with a free processor, ns.
     pub fn at(&self, sync_events: usize) -> u64 {
         let line_ns = self.base_ns + self.per_sync_event_ns * sync_events as f64;
-        let seen: RangeInclusive<u64> = self.min_ns..=self.max_ns;
-        whole_ns(line_ns).clamp(*seen.start(), *seen.end())
+        whole_ns(line_ns).clamp(self.min_ns, self.max_ns)
     }
 }
 
@@ -86,8 +82,7 @@ struct Point {
     ns: f64,
 }
 
-/// What makes commits longer; 0 where the trace shows no such thing, or the opposite, which is
-/// noise and not worth a line.
+/// What makes commits longer; 0 where the trace shows no such thing, or noise.
 #[derive(Clone, Copy, Default)]
 struct Slopes {
     per_event_ns: f64,
@@ -113,7 +108,7 @@ impl Slopes {
         );
         let (en, tn) = (together(events, |it| it.ns), together(taken, |it| it.ns));
         let apart = ee * tt - et * et;
-        // Where the one goes with the other there is no telling them apart.
+        // Where the two go together they cannot be told apart.
         if apart > ee * tt / 1e6 {
             let both = Self {
                 per_event_ns: (en * tt - tn * et) / apart,
@@ -146,15 +141,6 @@ impl Slopes {
             Self::default()
         }
     }
-}
-
-/// How much of a stretch lies in others, which are in order and apart, ns.
-fn within_ns(stretches: &[Stretch], (from_ns, to_ns): Stretch) -> u64 {
-    let first = stretches.partition_point(|(_, end_ns)| *end_ns <= from_ns);
-    let inside = stretches[first..].iter();
-    let inside = inside.take_while(|(begin_ns, _)| *begin_ns < to_ns);
-    let parts = inside.map(|(begin_ns, end_ns)| end_ns.min(&to_ns) - begin_ns.max(&from_ns));
-    parts.sum()
 }
 
 /// A commit can start once a sync asked and the one before has ended.
@@ -272,14 +258,6 @@ mod tests {
         let time = beside(commits.collect(), &taken).unwrap();
         assert!((time.per_taken - 1.0).abs() < 1e-6, "{time:?}");
         assert_eq!((time.at(1), time.at(16)), (2000, 2000));
-    }
-
-    #[test]
-    fn parts_of_stretches() {
-        let all = [(10, 20), (30, 40)];
-        let within = |from_ns, to_ns| within_ns(&all, (from_ns, to_ns));
-        assert_eq!((within(0, 50), within(15, 35), within(20, 30)), (20, 10, 0));
-        assert_eq!((within(12, 14), within(40, 50), within(9, 9)), (2, 0, 0));
     }
 
     #[test]

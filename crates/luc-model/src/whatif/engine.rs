@@ -5,22 +5,21 @@
 //! of a lock is too late for it, as in Algorithm 4.1.
 
 use super::chain::Step;
-use super::processor::{Line, SLICE_NS};
+use super::processor::{RunQueue, SLICE_NS};
 use super::{CommitTime, REPEATS_MAX, Rule};
 use crate::stats::whole_ns;
 use luc_control::Params;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// However many want a processor, the journal's thread has this share of one.
+/// The journal's thread has at least this share of a processor.
 const SPEED_MIN: f64 = 0.05;
 
-/// Syncs of late from which LUC knows how many need not wait.
+/// LUC averages over so many recent syncs which share of them need not wait.
 const NEEDLESS_CALLS: f64 = 16.0;
-/// However many are inside a sync, no commit is held longer than so many average commits.
+/// No commit is held longer than so many average commits, however many tasks are inside a sync.
 const SURE_LIMITS: u64 = 4;
 
-/// What a simulation counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
     pub operations: u64,
@@ -30,12 +29,11 @@ pub(super) struct Outcome {
     pub threads_cut: u64,
 }
 
-/// Who an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The journal's timer of this number; older ones are void.
+    /// The journal's timer of this number; older timers are void.
     Journal(u64),
-    /// A thread has worked as long as it was to, or could at once.
+    /// A thread has done its work, or its turn is over.
     Worked(usize),
     /// A thread goes on.
     Thread(usize),
@@ -51,11 +49,11 @@ struct Thread<'a> {
     /// When its sync began, and whether it has not asked yet.
     begun_ns: u64,
     syncing: bool,
-    /// Whether it is at such a step, or waits for a processor.
+    /// Whether it works, or waits for a processor.
     works: bool,
-    /// Work of its step that is still to be done, ns.
+    /// Remaining work of its step, ns.
     work_ns: u64,
-    /// What is left of its turn on a processor, ns; None: it has none.
+    /// Rest of its turn on a processor, ns; None: it has no processor.
     turn_ns: Option<u64>,
     /// Transaction that its next sync wants; None: the one open when it asks.
     joined: Option<u64>,
@@ -63,16 +61,14 @@ struct Thread<'a> {
     released_by: Option<u64>,
 }
 
-/// How a chain is walked again: what happens in it, without the idle time at both ends of the trace.
+/// The part of a chain that is walked again: without the idle time at both ends of the trace.
 #[derive(Clone, Copy, Default)]
 struct Again {
-    /// The steps from first to last thing that happens.
     from: usize,
     to: usize,
-    /// When the last of them ended in the trace, ns: nothing is begun behind that.
+    /// When the last step ended in the trace, ns: no walk begins later.
     until_ns: u64,
-    /// From the last one to the first of the next walk, ns. Of the time at both ends no more than the
-    /// thread ever paused in between.
+    /// Between two walks, ns: of the time at both ends no more than the longest pause in between.
     pause_ns: u64,
 }
 
@@ -99,12 +95,11 @@ impl Again {
     }
 }
 
-/// What the journal does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Nobody waits for the open transaction.
+enum Journal {
+    /// No thread waits for the open transaction.
     Idle,
-    /// Somebody does, and the rule holds the commit back, since then (ns).
+    /// Threads wait, and the rule has held the commit back since then (ns).
     Holding(u64),
     /// On its way to the lock: syncs still join.
     Starting,
@@ -112,29 +107,28 @@ enum Phase {
     Writing,
 }
 
-/// A simulation.
 pub(super) struct Engine<'a> {
     rule: Rule,
     commit_time: CommitTime,
     end_ns: u64,
-    line: Line,
+    run_queue: RunQueue,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     threads: Vec<Thread<'a>>,
-    phase: Phase,
+    journal: Journal,
     timer: u64,
-    /// Number of the open transaction; those before are locked or committed.
+    /// Number of the open transaction; earlier ones are locked or committed.
     open: u64,
     /// Threads that wait for the open transaction, and for the one being written.
     waiting: Vec<usize>,
     served: Vec<usize>,
     last_asked_ns: u64,
-    /// What is left to do of the commit that is being written, ns with a free processor, and since when.
+    /// Rest of the commit that is being written, ns with a free processor, and since when, ns.
     left_ns: f64,
     paced_ns: u64,
     /// Average duration of a commit as jbd2 keeps it, and when the last one was locked, ns.
     commit_avg_ns: u64,
     locked_ns: u64,
-    /// Threads inside a sync that have not asked yet, and the share of those who then need not wait.
+    /// Threads inside a sync that have not asked yet, and the share of threads that need not wait then.
     syncing: u32,
     needless: f64,
     /// Threads expected back, of the last commit and of the one before.
@@ -169,10 +163,10 @@ impl<'a> Engine<'a> {
             rule,
             commit_time,
             end_ns: duration_ns,
-            line: Line::new(cpus),
+            run_queue: RunQueue::new(cpus),
             events: begins.collect(),
             threads: chains.iter().map(thread).collect(),
-            phase: Phase::Idle,
+            journal: Journal::Idle,
             timer: 0,
             open: 1,
             waiting: Vec::new(),
@@ -195,7 +189,7 @@ impl<'a> Engine<'a> {
                 break;
             }
             match event {
-                Event::Journal(timer) if timer == self.timer => self.journal(now_ns),
+                Event::Journal(timer) if timer == self.timer => self.on_journal_timer(now_ns),
                 Event::Journal(_) => {}
                 Event::Worked(thread) => self.worked(thread, now_ns),
                 Event::Thread(thread) => {
@@ -207,8 +201,7 @@ impl<'a> Engine<'a> {
         self.outcome
     }
 
-    /// Walks a thread until it waits, or until its next step concerns others
-    /// and lies ahead of `now_ns`.
+    /// Walks a thread until it waits, or until a step that concerns others lies ahead of `now_ns`.
     fn walk(&mut self, number: usize, now_ns: u64) {
         loop {
             let thread = &mut self.threads[number];
@@ -301,12 +294,12 @@ impl<'a> Engine<'a> {
         let thread = &mut self.threads[number];
         if thread.work_ns > 0 {
             thread.turn_ns = None;
-            if self.line.is_empty() {
+            if self.run_queue.is_empty() {
                 self.begin_turn(number, now_ns);
                 return;
             }
             self.hand_on(now_ns);
-            // There was somebody, who has the processor now.
+            // The first in the queue has the processor now.
             if self.enter(number, now_ns) {
                 self.begin_turn(number, now_ns);
             }
@@ -322,10 +315,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A processor goes to the next in line.
+    /// A processor goes to the next in the queue.
     fn hand_on(&mut self, now_ns: u64) {
         self.pace(now_ns);
-        if let Some(next) = self.line.leave() {
+        if let Some(next) = self.run_queue.leave() {
             self.begin_turn(next, now_ns);
         } else {
             self.set_commit_timer(now_ns);
@@ -335,31 +328,31 @@ impl<'a> Engine<'a> {
     /// Whether a thread has a processor at once.
     fn enter(&mut self, number: usize, now_ns: u64) -> bool {
         self.pace(now_ns);
-        let has_one = self.line.enter(number);
+        let has_one = self.run_queue.enter(number);
         self.set_commit_timer(now_ns);
         has_one
     }
 
-    /// How fast the commit goes on, of what it would with a free processor.
+    /// Speed of the commit, as a share of that with a free processor.
     fn speed(&self) -> f64 {
-        if self.line.is_full() {
+        if self.run_queue.is_full() {
             (1.0 - self.commit_time.per_taken).max(SPEED_MIN)
         } else {
             1.0
         }
     }
 
-    /// Takes note of how far the commit has come; before the processors are taken or left.
+    /// Notes the progress of the commit; called before processors are taken or left.
     fn pace(&mut self, now_ns: u64) {
-        if self.phase == Phase::Writing {
+        if self.journal == Journal::Writing {
             self.left_ns -= (now_ns - self.paced_ns) as f64 * self.speed();
             self.paced_ns = now_ns;
         }
     }
 
-    /// When it will be through if all stays as it is.
+    /// Sets the end of the commit at its present speed.
     fn set_commit_timer(&mut self, now_ns: u64) {
-        if self.phase == Phase::Writing {
+        if self.journal == Journal::Writing {
             let ns = whole_ns(self.left_ns.max(0.0) / self.speed());
             self.set_timer(now_ns.saturating_add(ns));
         }
@@ -370,7 +363,7 @@ impl<'a> Engine<'a> {
         self.expect_no_more(number);
         let thread = &mut self.threads[number];
         let wanted = thread.joined.take().unwrap_or(self.open);
-        let being_written = self.phase == Phase::Writing && wanted + 1 == self.open;
+        let being_written = self.journal == Journal::Writing && wanted + 1 == self.open;
         self.asked(number, wanted == self.open || being_written);
         if wanted == self.open {
             self.waiting.push(number);
@@ -382,12 +375,12 @@ impl<'a> Engine<'a> {
             self.served.push(number);
             return true;
         }
-        // Who waits may have been held for this thread alone.
+        // The commit may have been held for this thread alone.
         self.consider(now_ns);
         false
     }
 
-    /// A thread is no longer on its way to asking: it waits for a commit, or need not.
+    /// A thread inside a sync waits for a commit now, or need not.
     fn asked(&mut self, number: usize, waits: bool) {
         if std::mem::take(&mut self.threads[number].syncing) {
             self.syncing -= 1;
@@ -399,7 +392,7 @@ impl<'a> Engine<'a> {
     fn expect_no_more(&mut self, number: usize) {
         let commits = self.outcome.commits;
         if let Some(by) = self.threads[number].released_by.take() {
-            // Those of commits before the last two were forgotten already.
+            // Only of the last two commits threads are expected.
             if let Some(count) = usize::try_from(commits - by)
                 .ok()
                 .and_then(|age| self.expected.get_mut(age))
@@ -409,12 +402,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Starts the commit if somebody waits, none runs, and the rule says so.
+    /// Starts the commit if a thread waits, none runs, and the rule allows it.
     fn consider(&mut self, now_ns: u64) {
-        let since_ns = match self.phase {
-            Phase::Idle => now_ns,
-            Phase::Holding(since_ns) => since_ns,
-            Phase::Starting | Phase::Writing => return,
+        let since_ns = match self.journal {
+            Journal::Idle => now_ns,
+            Journal::Holding(since_ns) => since_ns,
+            Journal::Starting | Journal::Writing => return,
         };
         if self.waiting.is_empty() {
             return;
@@ -428,16 +421,17 @@ impl<'a> Engine<'a> {
             _ => now_ns,
         };
         if start_ns > now_ns {
-            self.phase = Phase::Holding(since_ns);
+            self.journal = Journal::Holding(since_ns);
             self.set_timer(start_ns);
         } else {
-            self.phase = Phase::Starting;
+            self.journal = Journal::Starting;
             self.set_timer(now_ns.saturating_add(self.commit_time.lag_ns));
         }
     }
 
-    /// As LUC's controller bounds it (`control/batching_pid.c`): for one average commit, longer while
-    /// some are inside a sync, and while nobody is, not beyond the idle timeout. None: for nobody.
+    /// Until when LUC's controller (`control/batching_pid.c`) holds a commit: for one average commit,
+    /// longer while threads are inside a sync, and otherwise not beyond the idle timeout. None: no
+    /// thread is expected.
     fn luc_holds_until_ns(&self, since_ns: u64) -> Option<u64> {
         let knobs = Params::default();
         let ns = |us: i64| u64::try_from(us).unwrap_or(0) * 1_000;
@@ -464,16 +458,15 @@ impl<'a> Engine<'a> {
             .push(Reverse((at_ns, Event::Journal(self.timer))));
     }
 
-    /// The journal's timer.
-    fn journal(&mut self, now_ns: u64) {
-        match self.phase {
-            Phase::Idle => {}
-            Phase::Holding(_) => {
-                self.phase = Phase::Starting;
+    fn on_journal_timer(&mut self, now_ns: u64) {
+        match self.journal {
+            Journal::Idle => {}
+            Journal::Holding(_) => {
+                self.journal = Journal::Starting;
                 self.set_timer(now_ns.saturating_add(self.commit_time.lag_ns));
             }
-            Phase::Starting => {
-                self.phase = Phase::Writing;
+            Journal::Starting => {
+                self.journal = Journal::Writing;
                 self.open += 1;
                 self.served = std::mem::take(&mut self.waiting);
                 self.left_ns = self.commit_time.at(self.served.len()) as f64;
@@ -481,12 +474,12 @@ impl<'a> Engine<'a> {
                 self.locked_ns = now_ns;
                 self.set_commit_timer(now_ns);
             }
-            Phase::Writing => self.end_commit(now_ns),
+            Journal::Writing => self.end_commit(now_ns),
         }
     }
 
     fn end_commit(&mut self, now_ns: u64) {
-        self.phase = Phase::Idle;
+        self.journal = Journal::Idle;
         self.commit_avg_ns -= self.commit_avg_ns / 4;
         self.commit_avg_ns += (now_ns - self.locked_ns) / 4;
         self.outcome.commits += 1;

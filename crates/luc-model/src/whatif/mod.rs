@@ -1,38 +1,34 @@
-//! What if: the threads of a trace, walked again under another rule.
+//! What if: the threads of a trace, replayed under another rule.
 //!
-//! Every thread is a chain of steps (`chain.rs`); the journal is a small
-//! discrete-event model (`engine.rs`). What is assumed, all of it:
+//! Every thread is a chain of steps (`chain.rs`); the journal is a small discrete-event model
+//! (`engine.rs`). The assumptions:
 //!
-//! - A thread does the same again whatever it waited: its thinking and its data
-//!   flushes take as long as in the trace.
-//! - Inside operations, where it waits for nothing else, a thread works or stands
-//!   in line for a processor: first come, first served, in turns of some ms
-//!   (`processor.rs`). Without the number of processors, which recordings of old do
-//!   not tell, that time passes as it did. Between operations it computes if they
-//!   follow each other at once; what longer pauses are is unknown, and they pass as they did.
-//! - A commit takes as long as the trace's commits did, by a line over its sync
-//!   events, and never longer than the longest seen; while all processors are taken it goes on as
-//!   much more slowly as in the trace ([`CommitTime`]). A batch
-//!   larger than any in the trace is therefore predicted a little too fast.
-//! - One commit at a time. A sync belongs to the transaction that is open when
-//!   it asks, or when its data flush began; it joins the open one until that is
-//!   locked, which is the trace's median time after it could be.
-//! - Commits that no sync asked for (the periodic one, a full journal) take no
-//!   time, and waits for locked transactions and for space stay as they were.
-//! - Waits for buffers stay as they were, too, unless the rule takes them away.
-//!   Fewer commits would mean fewer of them.
-//! - The trace shows stock behaviour. One that was recorded while LUC steered
-//!   contains its holds, and `stock` would repeat them in part.
-//! - Threads are closed loops: faster syncs mean more of them. A chain whose last operation
-//!   ends sooner than in the trace begins again with its first, at most
-//!   [`REPEATS_MAX`] times, up to the moment at which it ended there.
-//! - What began before the trace or was not over at its end is not in it, and
-//!   counts as thinking.
+//! - A thread does the same again whatever it waited: its thinking and its data flushes take as long
+//!   as in the trace.
+//! - Inside operations, where it waits for nothing else, a thread works or waits for a processor:
+//!   first come, first served, in turns of some ms (`processor.rs`). In old recordings, which lack
+//!   the number of processors, that time passes as it did. Between operations that follow each other
+//!   at once it computes; longer pauses pass as they did.
+//! - A commit takes as long as the trace's commits did, by a line over its sync events, and never
+//!   longer than the longest seen. While all processors are taken it slows down as much as in the
+//!   trace ([`CommitTime`]). A batch larger than any in the trace is predicted a little too fast.
+//! - One commit runs at a time. A sync belongs to the transaction that is open when it asks, or when
+//!   its data flush began. It joins that until the lock, which comes the trace's median time after
+//!   the commit could start.
+//! - Commits without a sync (the periodic one, a full journal) take no time. Waits for locked
+//!   transactions and for space stay as they were.
+//! - Waits for buffers stay as they were, too, unless the rule takes them away. Fewer commits would
+//!   mean fewer of them.
+//! - The trace shows stock behaviour. A trace of LUC at work contains its holds, and `stock` would
+//!   repeat them in part.
+//! - Threads are closed loops: faster syncs mean more of them. A chain whose last operation ends
+//!   sooner than in the trace begins again with its first, at most [`REPEATS_MAX`] times, up to the
+//!   moment at which it ended there.
+//! - An operation that is not whole in the trace counts as thinking.
 //!
-//! How wrong all that is for a trace shows in [`WhatIf::stock_error_share`]:
-//! the stock rule, simulated, against what was measured. A prediction is not
-//! better than that. And batching is predicted as if it were always on: where
-//! it comes out below 1, LUC's trial of holding would leave it off.
+//! [`WhatIf::stock_error_share`] is the error of all that: the stock rule, simulated, against the
+//! measured rates. No prediction is better. Batching is predicted as if it were always on: where it
+//! comes out below 1, LUC's trial of holding would leave it off.
 
 mod chain;
 mod commit_time;
@@ -42,7 +38,7 @@ mod processor;
 pub(crate) use chain::released;
 pub use commit_time::CommitTime;
 
-use crate::observed::{Observed, is_sync};
+use crate::observed::{Observed, ObservedSync, is_sync};
 use crate::stats::{Times, per_s, share};
 use chain::{ReadyTimes, chains};
 use engine::{Engine, Outcome};
@@ -51,30 +47,25 @@ use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 use thiserror::Error;
 
-/// How often a thread's chain is walked at most: a gain beyond it is not
-/// believed, and chains without any time in them come to an end.
+/// A chain is walked at most so often: a larger gain is not trusted, and chains without time end.
 pub const REPEATS_MAX: u32 = 32;
 
-/// When a commit starts, and who waits.
+/// When a commit starts, and which tasks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// As soon as a sync asks and no commit runs.
     Stock,
-    /// Held until all threads have asked that the last two commits released, for
-    /// one mean commit time at most. A thread that waits for a buffer counts as
-    /// coming, as in the kernel: its wait ends with the commit that writes the
-    /// buffer, and while one is held none writes.
+    /// Held until all threads have asked that the last two commits released, for one mean commit time
+    /// at most. A thread that waits for a buffer counts as coming, as in the kernel: its wait ends
+    /// with the commit that writes the buffer.
     BestBatching,
-    /// Held until no sync came for this long. It ends without a limit: who has
-    /// asked does not ask again before it is served.
-    Delay {
-        /// The quiet time, ns.
-        idle_ns: u64,
-    },
-    /// Stock, but nobody waits for a buffer that a commit is writing.
+    /// Held until no sync came for this long. It needs no limit: a task does not ask again before it
+    /// is served.
+    Delay { idle_ns: u64 },
+    /// Stock, but no task waits for a buffer that a commit is writing.
     NoBlockedWrites,
-    /// [`Rule::BestBatching`] within LUC's bounds, for those inside a sync as well, and
+    /// [`Rule::BestBatching`] within LUC's bounds, also for tasks inside a sync, and
     /// [`Rule::NoBlockedWrites`].
     Luc,
 }
@@ -85,18 +76,15 @@ impl Rule {
     }
 }
 
-/// What a file system gives per second.
+/// The throughput of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
-    /// Operations that ended: open, write, sync, close; per second.
+    /// Ended operations: open, write, sync, close.
     pub operations_per_s: f64,
-    /// Syncs that ended, per second.
     pub syncs_per_s: f64,
-    /// Writes that ended, per second.
     pub writes_per_s: f64,
-    /// Journal commits per second. Simulated: those for syncs alone.
+    /// Journal commits. Simulated: those for syncs alone.
     pub commits_per_s: f64,
-    /// How long the syncs took.
     pub sync: Times,
 }
 
@@ -104,7 +92,6 @@ pub struct Rates {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     pub rule: Rule,
-    /// What comes out.
     pub rates: Rates,
     /// Operations per second over those of the simulated stock rule; 0 if that has none.
     pub gain: f64,
@@ -120,21 +107,19 @@ pub struct Prediction {
 /// The answer of [`what_if`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIf {
-    /// What the trace itself shows.
     pub measured: Rates,
     /// The stock rule, simulated.
     pub stock: Prediction,
-    /// By how much its operations per second are off, as a share of the measured.
+    /// Error of its operations per second, as a share of the measured.
     pub stock_error_share: f64,
-    /// The rules asked for, in their order.
+    /// In the order of the rules.
     pub predictions: Vec<Prediction>,
-    /// How long commits were taken to last.
     pub commit_time: CommitTime,
 }
 
 impl WhatIf {
-    /// What LUC would do of the rules that were asked for. It copies out wherever
-    /// that frees writers, but holds commits only where its trial finds that to pay.
+    /// The rule that LUC would follow. It copies out wherever that frees writers, but holds commits
+    /// only where its trial finds that to pay.
     pub fn luc(&self) -> Option<&Prediction> {
         let own = |it: &&Prediction| matches!(it.rule, Rule::Luc | Rule::NoBlockedWrites);
         let faster = |a: &&Prediction, b: &&Prediction| a.gain.total_cmp(&b.gain);
@@ -149,22 +134,13 @@ pub enum WhatIfError {
     #[error(
         "the trace has nothing of {dev} that took time; record for longer, or name another file system"
     )]
-    Nothing {
-        /// The file system.
-        dev: Dev,
-    },
+    Nothing { dev: Dev },
     /// No commit: how long one would take is unknown.
     #[error("the trace has no journal commit of {dev}; record while something syncs")]
-    NoCommits {
-        /// The file system.
-        dev: Dev,
-    },
+    NoCommits { dev: Dev },
 }
 
 /// Simulates rules on a trace. O(n log n) per rule and walk of the trace.
-///
-/// # Errors
-/// The trace has no span or no commit of the file system, or no time passed in it.
 pub fn what_if(trace: &Trace, observed: &Observed, rules: &[Rule]) -> Result<WhatIf, WhatIfError> {
     let dev = observed.dev;
     let duration_ns = observed.duration_ns();
@@ -225,10 +201,7 @@ fn measured(trace: &Trace, observed: &Observed) -> Rates {
     };
     let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
     let operations = of_dev.filter(|span| operation(span.kind)).count();
-    let times_ns = observed
-        .syncs
-        .iter()
-        .map(super::observed::ObservedSync::duration_ns);
+    let times_ns = observed.syncs.iter().map(ObservedSync::duration_ns);
     let outcome = Outcome {
         operations: operations as u64,
         writes: observed.writes.len() as u64,

@@ -1,21 +1,21 @@
 //! Threads that want processors.
 //!
-//! Who is ready while all processors are taken waits in line, so the same operation takes longer
-//! the more others are ready. How much of a stretch of a trace was work and how much was that
-//! line, is told from who got on when ([`work_ns`]); walked again, the work is the same and
-//! the line is what comes of it ([`Line`]).
+//! A thread that is ready while all processors are taken waits in the run queue, so the same operation
+//! takes longer the more threads are ready. [`work_ns`] tells the work in a trace from that wait, by
+//! the order in which threads got on. The replay repeats the work, and [`RunQueue`] makes the waits.
 
+use crate::stretches::Stretch;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// For how long a thread keeps its processor while others wait, ns: one tick of a kernel with
-/// 250 of them per second. Most work is far shorter.
+/// A thread keeps its processor for so long while others wait, ns: one tick of a kernel with 250 Hz.
+/// Most work is far shorter.
 pub(super) const SLICE_NS: u64 = 4_000_000;
 
-/// Of each stretch in which a thread was ready (begin and end, ns), the time that it had a processor,
-/// ns. Taken to be served in the order in which they ended: a processor that one left was the next
-/// one's from then on. While any thread is ready no processor that it could have is idle.
-pub(super) fn work_ns(ready: &[(u64, u64)], cpus: u32) -> Vec<u64> {
+/// Of each stretch in which a thread was ready, its time on a processor, ns. Threads are taken to be
+/// served in the order in which they ended: each gets the processor that is free the longest. No
+/// processor is idle while a thread is ready.
+pub(super) fn work_ns(ready: &[Stretch], cpus: u32) -> Vec<u64> {
     let mut order: Vec<usize> = (0..ready.len()).collect();
     order.sort_by_key(|place| {
         let (begin_ns, end_ns) = ready[*place];
@@ -35,13 +35,13 @@ pub(super) fn work_ns(ready: &[(u64, u64)], cpus: u32) -> Vec<u64> {
     work_ns
 }
 
-/// Processors, and who waits for one.
-pub(super) struct Line {
+/// Processors, and the threads that wait for one.
+pub(super) struct RunQueue {
     free: u32,
     waiting: VecDeque<usize>,
 }
 
-impl Line {
+impl RunQueue {
     pub(super) fn new(cpus: u32) -> Self {
         Self {
             free: cpus.max(1),
@@ -49,7 +49,7 @@ impl Line {
         }
     }
 
-    /// Whether a thread has a processor at once; else it stands in line.
+    /// Whether a thread has a processor at once; else it waits.
     pub(super) fn enter(&mut self, thread: usize) -> bool {
         if self.free > 0 {
             self.free -= 1;
@@ -59,7 +59,7 @@ impl Line {
         false
     }
 
-    /// A thread leaves its processor: to whom it goes.
+    /// A thread leaves its processor, which goes to the thread returned.
     pub(super) fn leave(&mut self) -> Option<usize> {
         let next = self.waiting.pop_front();
         if next.is_none() {
@@ -82,10 +82,10 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// Three are ready at 0 and end at 20, 50 and 60; a fourth is ready from 100 to 130, when nobody is
-    /// in its way, and a fifth from 110 to 140.
+    /// Three are ready at 0 and end at 20, 50 and 60; a fourth is ready from 100 to 130, alone at first,
+    /// and a fifth from 110 to 140.
     #[test]
-    fn the_line_is_no_work() {
+    fn waiting_for_a_processor_is_no_work() {
         let ready = [(0, 60), (0, 20), (0, 50), (100, 130), (110, 140)];
         assert_eq!(work_ns(&ready, 1), [10, 20, 30, 30, 10]);
         // 20; 50 beside it; from 20 on the third has the first one's.
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn first_come_first_served() {
-        let mut line = Line::new(2);
-        let entered: Vec<bool> = (0..4).map(|thread| line.enter(thread)).collect();
+        let mut queue = RunQueue::new(2);
+        let entered: Vec<bool> = (0..4).map(|thread| queue.enter(thread)).collect();
         assert_eq!(entered, [true, true, false, false]);
-        assert_eq!((line.leave(), line.leave()), (Some(2), Some(3)));
-        assert!(line.is_empty());
-        assert_eq!((line.leave(), line.leave()), (None, None));
-        assert!(line.enter(7));
+        assert_eq!((queue.leave(), queue.leave()), (Some(2), Some(3)));
+        assert!(queue.is_empty());
+        assert_eq!((queue.leave(), queue.leave()), (None, None));
+        assert!(queue.enter(7));
     }
 }

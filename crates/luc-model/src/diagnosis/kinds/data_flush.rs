@@ -1,14 +1,15 @@
 //! Syncs spend most of their time writing data.
 
-use super::super::evidence::{Case, Verdict, VerdictKind};
-use super::super::words;
-use super::{BOUND_SHARE_MIN, Kind, Standing, costs};
+use super::{BOUND_SHARE_MIN, Kind, Standing};
+use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::words;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::DataFlush,
     name: "data flush",
-    answer: |verdict, unseen| costs("syncs wait for their data to be written", verdict, unseen),
-    module: None,
+    what: "syncs wait for their data to be written",
+    answer: None,
+    by_module: false,
     holds: |case| case.account().of_syncs(case.account().flush_ns) >= BOUND_SHARE_MIN,
     verdict,
     advise: |_, _, advice| {

@@ -1,12 +1,12 @@
 //! Syncs wait for their own commit, and that for the disk.
 
-use super::super::evidence::{Case, Verdict, VerdictKind};
-use super::super::facts::Facts;
-use super::super::{Diagnosis, words};
-use super::{BOUND_SHARE_MIN, Kind, Standing, costs};
+use super::{BOUND_SHARE_MIN, Kind, Standing};
+use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::{Diagnosis, words};
 use luc_trace::Sight;
 
-/// Bound by the disk are syncs of which at most one in five waits behind others.
+/// At most one in five syncs waits behind others.
 const OWN_ONLY_SHARE_MIN: f64 = 0.80;
 /// A share of the commits' time that is worth a sentence.
 const DATA_SHARE_MIN: f64 = 0.30;
@@ -14,14 +14,9 @@ const DATA_SHARE_MIN: f64 = 0.30;
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::Device,
     name: "device",
-    answer: |verdict, unseen| {
-        costs(
-            "syncs wait for the disk, each for its own commit",
-            verdict,
-            unseen,
-        )
-    },
-    module: Some("syncs wait for the disk, each for its own commit"),
+    what: "syncs wait for the disk, each for its own commit",
+    answer: None,
+    by_module: true,
     holds,
     verdict,
     advise: shorter_commits,
@@ -73,7 +68,7 @@ fn holds(case: &Case<'_>) -> bool {
     own_only && account.of_operations(account.own_ns) >= BOUND_SHARE_MIN
 }
 
-/// What makes every commit shorter. Two kinds advise it.
+/// Advice that shortens every commit. Two kinds give it.
 pub(super) fn shorter_commits(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     advice.push(match facts.rotational {
         Some(true) => "The disk turns; an SSD, or a journal on one, shortens every commit.".into(),

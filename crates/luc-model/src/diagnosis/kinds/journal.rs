@@ -1,14 +1,14 @@
 //! Operations wait for space in the journal.
 
-use super::super::evidence::{Case, Verdict, VerdictKind};
-use super::super::facts::Facts;
-use super::super::slices::Estimate;
-use super::super::words;
-use super::{Kind, Standing, costs};
+use super::{Kind, Standing};
+use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::slices::Estimate;
+use crate::diagnosis::words;
 use luc_trace::Sight;
 
-/// Largest journal that is advised: a longer one takes long to replay after a
-/// crash, and holds back more buffers of the page cache.
+/// Largest journal that is advised: a larger one takes long to replay after a crash, and keeps more
+/// buffers in the page cache.
 const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 /// Smallest that is advised.
 const JOURNAL_BYTES_MIN: u64 = 256 << 20;
@@ -16,8 +16,9 @@ const JOURNAL_BYTES_MIN: u64 = 256 << 20;
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::JournalTooSmall,
     name: "journal too small",
-    answer: |verdict, unseen| costs("the journal is too small", verdict, unseen),
-    module: None,
+    what: "the journal is too small",
+    answer: None,
+    by_module: false,
     holds: |case| case.journal_small(),
     verdict,
     advise: |_, facts, advice| larger_journal(facts, advice),

@@ -1,4 +1,4 @@
-//! The kinds of verdicts: a file each, and a row of [`KINDS`]. A file has the rule and its
+//! The kinds of verdicts: a file each, and a row of [`KINDS`]. A file has the rule with its
 //! thresholds, the evidence, the sentences, and the advice.
 
 mod data_flush;
@@ -15,9 +15,9 @@ use super::facts::Facts;
 use super::{Diagnosis, unseen, words};
 use luc_trace::Unseen;
 
-/// Bound by data or by the disk is what spends most of its time there.
+/// Syncs that spend this share of their time on data, or for the disk, are bound by it.
 const BOUND_SHARE_MIN: f64 = 0.50;
-/// Where nothing reaches its threshold, half of what would make "most" is named.
+/// Where no cause reaches its threshold, the largest is named from half of that share on.
 const LARGEST_SHARE_MIN: f64 = 0.25;
 
 /// A kind of verdict.
@@ -25,41 +25,40 @@ pub(super) struct Kind {
     pub of: VerdictKind,
     /// Heads its evidence.
     pub name: &'static str,
-    /// What it is and what it costs, in a line.
-    pub answer: fn(&Verdict, &Unseen) -> String,
-    /// The same where the module alone tells; None: it cannot tell.
-    pub module: Option<&'static str>,
+    /// Says it in a line.
+    pub what: &'static str,
+    /// The first line; None: `what` and its cost.
+    pub answer: Option<fn(&Verdict, &Unseen) -> String>,
+    /// Whether the module alone can tell it.
+    pub by_module: bool,
     /// Whether it holds.
     pub holds: fn(&Case<'_>) -> bool,
     /// The verdict with its evidence.
     pub verdict: fn(&Case<'_>) -> Verdict,
     /// Adds what would help, besides LUC.
     pub advise: fn(&Diagnosis, &Facts, &mut Vec<String>),
-    /// Whether it might be another if all could be seen.
+    /// Whether it might be another verdict if these could be seen.
     pub undermined: fn(&Unseen) -> bool,
     /// Whether LUC acts on it.
     pub of_luc: bool,
     /// Whether the tasks that lose time by it are worth naming.
     pub has_sufferers: bool,
-    /// How it stands to the others.
     pub standing: Standing,
-    /// The time that it is of. Where no cause holds, the largest of these is named.
+    /// Its time, ns. Where no cause holds, the largest of these is named.
     pub largest: Option<fn(&Account) -> f64>,
 }
 
-/// How a kind stands to the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Where it holds, no other does.
     Alone,
-    /// It is one of the causes.
     Cause,
     /// It holds where no other does.
     Last,
 }
 
-/// All of them, in the order of their advice.
-pub(super) const KINDS: [Kind; 7] = [
+/// In the order of their advice.
+pub(super) const KINDS: &[Kind] = &[
     no_pressure::KIND,
     journal::KIND,
     data_flush::KIND,
@@ -70,7 +69,6 @@ pub(super) const KINDS: [Kind; 7] = [
 ];
 
 impl VerdictKind {
-    /// Its row.
     pub(super) fn row(self) -> &'static Kind {
         let row = KINDS.iter().find(|row| row.of == self);
         row.expect("every kind has a row")
@@ -106,8 +104,14 @@ pub(super) fn verdicts(case: &Case<'_>) -> Vec<Verdict> {
     found
 }
 
-/// A cause and its share, in a line.
-fn costs(what: &str, verdict: &Verdict, unseen: &Unseen) -> String {
-    let cost = words::share(verdict.cost_share.value);
-    format!("{what}: {cost} of {}", unseen::operations(unseen))
+impl Verdict {
+    /// The answer in a line: what it is and what it costs.
+    pub(super) fn answer(&self, unseen: &Unseen) -> String {
+        let row = self.kind.row();
+        if let Some(answer) = row.answer {
+            return answer(self, unseen);
+        }
+        let cost = words::share(self.cost_share.value);
+        format!("{}: {cost} of {}", row.what, unseen::operations(unseen))
+    }
 }

@@ -1,28 +1,28 @@
 //! No task waits enough to notice.
 
-use super::super::account::syncs_per_s;
-use super::super::evidence::{Case, LOST_PER_S_MIN_NS, RARE_SYNCS_PER_S, Verdict, VerdictKind};
-use super::super::slices::Estimate;
-use super::super::{unseen, words};
 use super::{Kind, Standing};
+use crate::diagnosis::account::syncs_per_s;
+use crate::diagnosis::evidence::{Case, LOST_PER_S_MIN_NS, RARE_SYNCS_PER_S, Verdict, VerdictKind};
+use crate::diagnosis::slices::Estimate;
+use crate::diagnosis::{unseen, words};
 use luc_trace::Unseen;
 
-/// If somebody is in a sync or waits for the journal for less than this share
-/// of the time, nobody can become faster by more than 1 / (1 - 0.05) = 1.053,
-/// whatever is done about it: every thread's waits lie within that share.
+/// If threads are in syncs or wait for the journal for less than this share of the time, no thread can
+/// become faster by more than 1 / (1 - 0.05) = 1.053: its waits lie within that share.
 const BUSY_SHARE_MIN: f64 = 0.05;
-/// Rare syncs take a lower share of the time than that.
+/// Rare syncs take a smaller share of the time.
 const RARE_BUSY_SHARE_MAX: f64 = 0.20;
-/// Syncs that take less than a millisecond, in threads that spend less than a
-/// tenth of their time in them, are noticed by nobody.
+/// Syncs of less than a millisecond are not noticed in threads that spend less than a tenth of their
+/// time in them.
 const CHEAP_SYNC_NS: f64 = 1e6;
 const CHEAP_THREAD_SHARE_MAX: f64 = 0.10;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::NoPressure,
     name: "no fsync pressure",
-    answer,
-    module: Some("no fsync pressure on the journal"),
+    what: "no fsync pressure on the journal",
+    answer: Some(answer),
+    by_module: true,
     holds,
     verdict,
     advise: |_, _, _| (),

@@ -1,18 +1,19 @@
 //! Syncs wait while commits of others run.
 
-use super::super::advice::luc_serves;
-use super::super::evidence::{Case, Verdict, VerdictKind};
-use super::super::facts::Facts;
-use super::super::{Diagnosis, unseen, words};
 use super::device::shorter_commits;
-use super::{Kind, Standing, costs};
+use super::{Kind, Standing};
+use crate::diagnosis::advice::luc_serves;
+use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::{Diagnosis, unseen, words};
 use luc_trace::{Sight, Unseen};
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::SyncDelays,
     name: "synchronisation delays",
-    answer,
-    module: Some("syncs wait for the commits of others"),
+    what: "syncs wait for the commits of others",
+    answer: Some(answer),
+    by_module: true,
     holds: |case| case.lost(case.account().behind_ns, case.account().sync_ns),
     verdict,
     advise,
@@ -24,18 +25,18 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
-    if unseen.contains(&Sight::Flushes) {
-        return format!(
-            "syncs wait for the commits of others, or for their data to be written: at most {} of {}",
-            words::share(verdict.cost_share.value),
-            unseen::operations(unseen)
-        );
-    }
-    costs("syncs wait for the commits of others", verdict, unseen)
+    let (or, at_most) = if unseen.contains(&Sight::Flushes) {
+        (", or for their data to be written", "at most ")
+    } else {
+        ("", "")
+    };
+    let cost = words::share(verdict.cost_share.value);
+    let whole = unseen::operations(unseen);
+    format!("{}{or}: {at_most}{cost} of {whole}", KIND.what)
 }
 
 fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
-    // Shorter commits are shorter waits for those of others, too; said once.
+    // Shorter commits shorten the waits for those of others, too.
     if !diagnosis.has(VerdictKind::Device) && !luc_serves(diagnosis) {
         shorter_commits(diagnosis, facts, advice);
     }
@@ -50,7 +51,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     let behind = case.of_sync_time(|account| account.behind_ns);
     let events = case.of_served(|table| table.sync_events_per_commit);
     let commit = case.commit_time();
-    // Counted from a sync's begin, where it is not seen when its data is written.
+    // The wait counts from a sync's begin where its data flush is not seen.
     let bounds = case.unseen.contains(&Sight::Flushes);
     let most = if bounds { "at most " } else { "" };
     let name = |exact, bound| if bounds { bound } else { exact };

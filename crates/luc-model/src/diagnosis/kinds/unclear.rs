@@ -1,16 +1,17 @@
 //! There are waits, but no cause stands out.
 
-use super::super::evidence::{Case, Verdict, VerdictKind};
-use super::super::slices::Estimate;
-use super::super::{unseen, words};
 use super::{Kind, Standing};
+use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::slices::Estimate;
+use crate::diagnosis::{unseen, words};
 use luc_trace::Sight;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::Unclear,
     name: "unclear",
-    answer: |_, _| "there are waits, but no cause takes 10% of the time".into(),
-    module: None,
+    what: "there are waits, but no cause takes 10% of the time",
+    answer: Some(|_, _| KIND.what.into()),
+    by_module: false,
     holds: |_| true,
     verdict,
     advise: |_, _, _| (),
@@ -50,7 +51,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     verdict
 }
 
-/// Where writes cannot be seen, syncs are all that time is known of.
+/// Where writes cannot be seen, only the time of syncs is known.
 fn unclear_syncs(case: &Case<'_>) -> Verdict {
     let own = case.of_sync_time(|account| account.own_ns);
     case.verdict(VerdictKind::Unclear, |_| 0.0).with(

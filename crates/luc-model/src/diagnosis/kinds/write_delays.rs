@@ -1,21 +1,20 @@
 //! Writes wait for metadata that commits are writing.
 
-use super::super::account::blocked_ns;
-use super::super::evidence::{Case, Verdict, VerdictKind};
-use super::super::words;
-use super::{Kind, Standing, costs};
+use super::{Kind, Standing};
+use crate::diagnosis::account::blocked_ns;
+use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::words;
 use luc_trace::Sight;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::WriteDelays,
     name: "write delays",
-    answer: |verdict, unseen| costs("writes wait for commits", verdict, unseen),
-    module: Some("writes wait for commits"),
+    what: "writes wait for commits",
+    answer: None,
+    by_module: true,
     holds: |case| {
-        case.lost(
-            blocked_ns(case.account(), case.journal_small()),
-            case.writing_ns(),
-        )
+        let blocked_ns = blocked_ns(case.account(), case.journal_small());
+        case.lost(blocked_ns, case.writing_ns())
     },
     verdict,
     advise: |_, _, _| (),
