@@ -2,8 +2,7 @@
 /*
  * The journal's commits. One runs at a time, so the file system holds its marks.
  *
- * Arguments of a module's tracepoints may be NULL as far as the verifier knows,
- * so they are asked for that.
+ * The verifier wants arguments of a module's tracepoints to be checked for NULL.
  */
 #ifndef LUC_BPF_COMMIT_H
 #define LUC_BPF_COMMIT_H
@@ -11,8 +10,8 @@
 #include "spans.h"
 
 /*
- * A commit begins when it locks its transaction: between jbd2_start_commit and
- * this lies the taking of a lock, and a program would run for nothing else.
+ * A commit begins when it locks its transaction: only the taking of a lock lies
+ * between jbd2_start_commit and this.
  */
 SEC("tp_btf/jbd2_commit_locking")
 int BPF_PROG(commit_locking, struct journal_s *journal)
@@ -41,9 +40,9 @@ int BPF_PROG(commit_locking, struct journal_s *journal)
 }
 
 /*
- * The file system whose commit runs on this journal, if its begin was seen. That
- * left the journal's address, so what lies behind it need not be read: an address
- * that is another journal's by now has no commit running.
+ * The file system whose commit runs on this journal, if its begin was seen. The
+ * begin left the journal's address, so nothing behind it need be read: an address
+ * that another journal has by now has no running commit.
  */
 static __always_inline struct fs_state *committing(const struct journal_s *journal)
 {
@@ -89,7 +88,7 @@ int BPF_PROG(commit_end, struct journal_s *journal, struct transaction_s *transa
 	fs->ended += 1;
 	begin_ns = fs->begin_ns;
 	fs->begin_ns = 0;
-	/* It began before anybody watched. */
+	/* It began before the tracer was attached. */
 	if (!begin_ns)
 		return 0;
 	now_ns = bpf_ktime_get_ns();

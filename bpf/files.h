@@ -12,7 +12,7 @@ static __always_inline __u32 device(struct inode *inode, bool direct)
 	return READ(direct, sb, s_dev);
 }
 
-/* Which file system it is shows only when the file is open. */
+/* The file system is known only when the file is open. */
 static __always_inline int open_begin(const struct open_flags *op, bool direct)
 {
 	struct task_state *state;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parts of the kernel's types that the tracer reads. Only names matter:
- * libbpf looks up in the BTF of the running kernel where each field lies and
- * how wide it is.
+ * The fields of kernel types that the tracer reads. Only names matter: libbpf
+ * finds place and width of each field in the BTF of the running kernel.
  */
 #ifndef LUC_BPF_KERNEL_H
 #define LUC_BPF_KERNEL_H

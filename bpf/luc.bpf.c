@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tracer: what operations on chosen file systems, their journal commits
- * and their waits take.
+ * The tracer: durations of operations on chosen file systems, of their journal
+ * commits and of waits.
  *
- * Tracepoints and functions of a stock kernel; none of the functions that the
- * module hooks, as a function has one owner of its entry. What a program
- * needs of a function's begin at its end waits in a table of tasks, so one
- * body serves fentry/fexit and kprobe/kretprobe, of which a host may have
- * only one kind.
+ * It hooks tracepoints and functions of a stock kernel, but none that the module
+ * hooks, as the entry of a function has one owner. A begin leaves its state for
+ * the end in a table of tasks, so one body serves fentry/fexit and
+ * kprobe/kretprobe; a host may have only one kind.
  *
- * Where only counts are wanted (`timeline` is 0), only what costs little is
- * attached: syncs, commits, and waits, which are over when they are seen.
+ * Where only sums are wanted (`timeline` is 0), only syncs, commits and waits are
+ * hooked, which costs little.
  */
 #include "maps.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What the programs keep: settings, file systems, tasks, counts, and the ring
- * of spans.
- */
+/* Settings, file systems, tasks, counts, and the ring of spans. */
 #ifndef LUC_BPF_MAPS_H
 #define LUC_BPF_MAPS_H
 
@@ -17,21 +14,21 @@
 
 const volatile struct luc_tracer_settings settings;
 
-/* A file system that is watched; its place is that of its device in the settings. */
+/* A watched file system; its place is that of its device in the settings. */
 struct fs_state {
 	__u64 journal;	/* struct journal_s; 0 until it is known */
 	__u64 queue;	/* where tasks wait for a locked transaction */
-	__u64 begin_ns;	/* of the commit that runs, 0: none does */
+	__u64 begin_ns;	/* of the running commit; 0: none runs */
 	__u64 marks_ns[LUC_SPAN_MARKS];
 	__u32 done_tid;	/* last transaction committed */
 	__u32 ended;	/* commits that ended */
 	bool done_known;
-	__u32 dev;	/* of the commit that runs */
+	__u32 dev;	/* of the running commit */
 };
 
 struct fs_state filesystems[LUC_COUNTS_SLOTS];
 
-/* Tasks that wait now, about: whose wait ends need not look where there are none. */
+/* About how many tasks wait for a locked transaction: if 0, no wait can end. */
 __u64 waiting;
 
 struct {
@@ -62,16 +59,16 @@ struct {
 	__type(value, __u32);
 } chosen_cgroups SEC(".maps");
 
-/* What a task is in the middle of; a begin of 0: not in that. */
+/* The operations that a task is in; a begin of 0: not in that one. */
 struct task_state {
-	__u64 owner;	/* the task that has this place, 0: nobody has */
+	__u64 owner;	/* the task that has this place; 0: none */
 	__u64 sync_ns;
-	__u32 sync_slot, ended;	/* where it syncs; commits when that began */
+	__u32 sync_slot, ended;	/* file system; commits that had ended at the begin */
 	__u32 sync_tid, done_tid;
 	bool datasync, directory;
-	/* Not yet added to the process's. */
+	/* Not yet added to the process's counts. */
 	struct luc_process_counts pending;
-	__u64 pending_ns;	/* since when */
+	__u64 pending_ns;	/* last time of adding */
 	__u64 buffer_ns, locked_ns, space_ns;
 	__u32 buffer_dev, locked_dev, space_dev;
 	__u32 open_flags;
@@ -85,20 +82,19 @@ struct task_state {
 } __attribute__((aligned(256)));
 
 /*
- * A task's place is that of its number. Numbers follow one another, so they
- * seldom meet, and the way there is an addition; a look-up in the task's
- * storage is 120 instructions, in most of the programs. Who finds his place
- * taken goes there all the same. A place is its task's until the kernel frees
- * the task: no address means another task before that, whatever its number.
+ * A task's place is that of its number. Numbers follow one another, so tasks
+ * seldom collide, and the way there is an addition; a look-up in task storage is
+ * 120 instructions. On a collision, fall back to task storage. A task keeps its
+ * place until the kernel frees it: before that no other task has its address.
  *
- * (A thread that replaces its process by execve() gets another number. What it
- * leaves behind has no begin in it and costs a place.)
+ * (A thread that replaces its process by execve() gets another number. Its old
+ * place stays taken, with no begin in it.)
  */
 #define TASK_PLACES 4096
 
 struct task_state places[TASK_PLACES];
 
-/* Somebody's state is in the task's storage. */
+/* The state of at least one task is in task storage. */
 bool crowded;
 
 struct {
@@ -109,10 +105,10 @@ struct {
 } tasks SEC(".maps");
 
 /*
- * The ring of spans, an array that the reader sees as memory. A program takes
- * the place at `head`; the span in it is whole once its end is not 0, which is
- * written last, and the reader makes it 0 again before `tail` gives the place
- * back. (The kernel's own ring takes a spin lock and five times as long.)
+ * The ring of spans, an array that the reader maps. A program takes the place at
+ * `head`. It writes the end last: a span is whole once its end is not 0. The
+ * reader sets it to 0 before it frees the place by moving `tail`. (The kernel's
+ * own ring takes a spin lock and five times as long.)
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -124,7 +120,7 @@ struct {
 
 struct luc_ring ring SEC(".data.ring");
 
-/* Spans that found no room. */
+/* Spans without room in the ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What all programs share: whom to watch, tasks, histograms, the ring. */
+/* Shared by all programs: watched file systems and tasks, histograms, the ring. */
 #ifndef LUC_BPF_SPANS_H
 #define LUC_BPF_SPANS_H
 
 #include "maps.h"
 
 /*
- * A field of a structure behind a pointer that the verifier trusts (fentry), or
- * through a helper (kprobes). `direct` is a constant.
+ * Reads a field behind a pointer that the verifier trusts (fentry), or through a
+ * helper (kprobes). `direct` is a constant.
  */
 #define READ(direct, pointer, field) \
 	((direct) ? (pointer)->field : BPF_CORE_READ(pointer, field))
 
-/* A search in line: most hosts watch few, and a map would cost more. */
+/* A linear search: most hosts watch few file systems, and a map would cost more. */
 static __always_inline struct fs_state *watched(__u32 dev)
 {
 	for (__u32 i = 0; i < LUC_COUNTS_SLOTS && i < settings.filesystems; i++) {
@@ -29,7 +29,7 @@ static __always_inline struct luc_counts *counts_of(const struct fs_state *fs)
 	return bpf_map_lookup_elem(&counts, &slot);
 }
 
-/* Whether the task that runs is one of those asked for. */
+/* Whether the current task is to be watched. */
 static __always_inline bool chosen(void)
 {
 	if (settings.only_processes) {
@@ -58,8 +58,8 @@ static __always_inline void count_lost(void)
 }
 
 /*
- * Something begins. Where it had begun already its end was not seen: there are only so
- * many returns that kretprobes can wait for.
+ * An operation begins. If it had begun already, its end was not seen: kretprobes
+ * can wait for a limited number of returns.
  */
 static __always_inline void begun(__u64 *since_ns)
 {
@@ -68,7 +68,7 @@ static __always_inline void begun(__u64 *since_ns)
 	*since_ns = bpf_ktime_get_ns();
 }
 
-/* So often somebody else may be faster. */
+/* Other processors may take the head first so often. */
 #define RESERVE_TRIES 32
 
 static __always_inline struct luc_span *reserve(void)
@@ -88,7 +88,7 @@ static __always_inline struct luc_span *reserve(void)
 	return NULL;
 }
 
-/* A place in the ring with what all spans of this task have; NULL: lost. */
+/* A new span of the current task in the ring; NULL: lost. */
 static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns, __u32 dev)
 {
 	struct luc_span *span = reserve();
@@ -109,8 +109,8 @@ static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns, _
 }
 
 /*
- * The span is whole: all else was written before, by a barrier. Nobody is woken:
- * the reader comes by itself, often enough.
+ * The span is whole: a barrier orders all other writes before. The reader polls,
+ * so it need not be woken.
  */
 static __always_inline void end_span(struct luc_span *span, __u64 end_ns)
 {
@@ -127,13 +127,13 @@ static __always_inline struct task_state *place_of(const struct task_struct *tas
 	return &places[task->pid & (TASK_PLACES - 1)];
 }
 
-/* Not inlined: it is seldom needed. */
+/* Not inlined, as it is seldom needed. */
 static __noinline struct task_state *stored(void)
 {
 	return bpf_task_storage_get(&tasks, (void *)current(), NULL, 0);
 }
 
-/* A state for a task that has none in its place; one in all, so the storage is asked first. */
+/* The state of a task that does not own its place. A task has one state: look in storage first. */
 static __noinline struct task_state *settle(void)
 {
 	struct task_struct *task = current();
@@ -166,10 +166,10 @@ static __always_inline struct task_state *task(void)
 	return state->owner == (__u64)task ? state : settle();
 }
 
-/* How long what a thread did stays with it, where a reader does not see it. */
+/* A thread adds its counts to its process after this time, where the reader sees them. */
 #define PENDING_NS 100000000ULL
 
-/* Adds what a thread did to its process. */
+/* Adds the counts of a thread to its process. */
 static __always_inline void hand_in(struct task_state *state, __u32 tgid)
 {
 	struct luc_process_counts *p = bpf_map_lookup_elem(&processes, &tgid);
@@ -185,7 +185,7 @@ static __always_inline void hand_in(struct task_state *state, __u32 tgid)
 	__builtin_memset(&state->pending, 0, sizeof(state->pending));
 }
 
-/* Does so now and then: a map costs more than what is counted. */
+/* Does so now and then, as a map costs more than counting. */
 static __always_inline bool hand_in_at(struct task_state *state, __u64 now_ns)
 {
 	if (now_ns - state->pending_ns < PENDING_NS)
@@ -194,7 +194,6 @@ static __always_inline bool hand_in_at(struct task_state *state, __u64 now_ns)
 	return true;
 }
 
-/* Adds what was not yet added. */
 static __always_inline void hand_in_rest(struct task_state *state, __u32 tgid)
 {
 	if (state->pending.syncs || state->pending.wait_ns)
@@ -202,8 +201,8 @@ static __always_inline void hand_in_rest(struct task_state *state, __u32 tgid)
 }
 
 /*
- * The task ends. The kernel frees it only after a grace period, when whoever waited for
- * it may have asked for the counts.
+ * The task ends. The kernel frees it only after a grace period; the reader may ask for
+ * the counts before.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(task_exits, struct task_struct *task)
@@ -216,8 +215,8 @@ int BPF_PROG(task_exits, struct task_struct *task)
 }
 
 /*
- * Nobody holds the task any more: its place is free, and as it was, and what it still
- * did after its end was announced is its process's.
+ * The kernel frees the task: add its last counts to its process, clear its place and
+ * give it back.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(task_gone, struct task_struct *task)
@@ -229,20 +228,20 @@ int BPF_PROG(task_gone, struct task_struct *task)
 	hand_in_rest(state, task->tgid);
 	__builtin_memset((void *)state + sizeof(state->owner), 0,
 			 sizeof(*state) - sizeof(state->owner));
-	/* With a barrier: who takes the place finds it empty. */
+	/* With a barrier: the next owner finds the place empty. */
 	__sync_lock_test_and_set(&state->owner, 0);
 	return 0;
 }
 
-/* The task that runs, if what it does on this file system is to be seen. */
+/* The current task, if it and this file system are watched. */
 static __always_inline struct task_state *task_on(__u32 dev)
 {
 	return watched(dev) && chosen() ? task() : NULL;
 }
 
 /*
- * The main thread's name is its process's. It may never do anything that is seen, so
- * each other thread tells it along with its own.
+ * The main thread's name is that of the process. The main thread itself may never be
+ * seen, so each other thread reports it with its own name.
  */
 static __noinline int introduce_leader(__u64 now_ns)
 {
@@ -262,7 +261,7 @@ static __noinline int introduce_leader(__u64 now_ns)
 	return 0;
 }
 
-/* Tells the task's name if it is new; `again` looks whether it has changed. */
+/* Reports the task's name if it is new; with `again` also if it has changed. */
 static __always_inline void introduce(struct task_state *state, __u64 now_ns, bool again)
 {
 	const struct task_struct *me = current();
@@ -271,7 +270,7 @@ static __always_inline void introduce(struct task_state *state, __u64 now_ns, bo
 
 	if (state->name[0] && !again)
 		return;
-	/* As the kernel has it: the helper for names takes ten times as long. */
+	/* Read directly: the helper for names takes ten times as long. */
 	name[0] = *(__u64 *)&me->comm[0];
 	name[1] = *(__u64 *)&me->comm[8];
 	if (state->name[0] == name[0] && state->name[1] == name[1])
@@ -303,8 +302,8 @@ static __always_inline __u16 operation(const struct task_state *state)
 }
 
 /*
- * Position of the highest bit that is set; value must not be 0. The compiler
- * would do all six steps without a branch, which is three times as long.
+ * Position of the highest bit that is set; value must not be 0. The barrier keeps
+ * the branches: six steps without a branch take three times as long.
  */
 static __always_inline __u32 log2_floor(__u64 value)
 {

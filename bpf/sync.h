@@ -5,7 +5,6 @@
 
 #include "spans.h"
 
-/* Learns where the journal of this file system is. */
 static __always_inline void learn_journal(struct fs_state *fs, struct super_block *sb)
 {
 	struct ext4_sb_info *info = BPF_CORE_READ(sb, s_fs_info);
@@ -22,8 +21,8 @@ static __always_inline void learn_journal(struct fs_state *fs, struct super_bloc
 }
 
 /*
- * The transaction that a sync of this inode asks for. A directory's sync asks
- * for the one that runs, by which name it is known there.
+ * The transaction that a sync of this inode asks for. The sync of a directory
+ * asks for the running transaction.
  */
 static __always_inline __u32 wanted_tid(const struct fs_state *fs, struct inode *inode,
 					bool datasync, bool directory)
@@ -85,8 +84,8 @@ int BPF_PROG(sync_enter, struct file *file, int datasync)
 }
 
 /*
- * Sums of one sync. It waited for the commits that ended meanwhile; those that
- * did during its data flush count too, which only a timeline can tell apart.
+ * Counts one sync. It waited for the commits that ended meanwhile; commits that
+ * ended during its data flush count too, as only a timeline tells them apart.
  */
 static __always_inline void count_sync(struct fs_state *fs, struct task_state *state, __u64 now_ns,
 				       __u64 ns)
@@ -131,7 +130,7 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 		return 0;
 	}
 	directory = (inode->i_mode & S_IFMT) == S_IFDIR;
-	/* One that did not ask, as its data could not be written, say, would have asked for this. */
+	/* A sync that did not ask (its data could not be written) would have asked for this. */
 	tid = state->asked_ns ? state->sync_tid
 			      : wanted_tid(fs, inode, state->datasync, directory);
 	span = begin_span(state->datasync ? LUC_SPAN_FDATASYNC : LUC_SPAN_FSYNC, begin_ns,
@@ -142,7 +141,7 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 	span->result = ret;
 	span->tid = tid;
 	span->done_tid = state->done_tid;
-	/* Data is written from the begin of the sync until it asks. */
+	/* The data flush lasts from the begin of the sync until it asks. */
 	span->marks_ns[0] = state->asked_ns ? begin_ns : 0;
 	span->marks_ns[1] = state->asked_ns;
 	if (directory)
@@ -152,15 +151,15 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 }
 
 /*
- * A sync has written its data, which it begins with, and asks for a transaction:
- * by its number, or, of directories and journaled data, for the one that runs.
+ * A sync has written its data and asks for a transaction: by its number, or, for
+ * directories and journaled data, for the running one.
  */
 static __always_inline int asked(bool forced, __u32 tid)
 {
 	struct task_state *state = task_if_known();
 	struct fs_state *fs;
 
-	/* Not only syncs force commits. */
+	/* Other callers force commits, too. */
 	if (!state || !state->sync_ns)
 		return 0;
 	fs = syncing_on(state);

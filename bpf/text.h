@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel's own text, a piece, for the loader: it looks for calls in it. */
+/* Reads a piece of the kernel's text, in which the loader looks for calls. */
 #ifndef LUC_BPF_TEXT_H
 #define LUC_BPF_TEXT_H
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waits: seen where a task goes to sleep, so that who need not wait pays
- * nothing.
+ * Waits, seen where a task goes to sleep: a task that does not wait pays nothing.
  *
- * buffer, locked: kprobes on the very calls, inside the functions that wait,
- *   whose places the loader finds in the kernel's text (text.h). Where it
- *   cannot, the functions called stand in, whoever calls them:
- *   buffer: bit_wait_io() is told which bit is waited for; the shadow bit of a
- *     buffer is set while a commit writes it.
- *   locked: the task is put on a wait queue inside the journal, so the queue's
- *     address tells.
- * space: __jbd2_log_wait_for_space() is called only where space is lacking.
+ * buffer, locked: kprobes on the calls inside the functions that wait. The loader
+ *   finds them in the kernel's text (text.h). Where it cannot, the functions
+ *   called stand in, for any caller:
+ *   buffer: an argument of bit_wait_io() is the bit; the shadow bit of a buffer is
+ *     set while a commit writes it.
+ *   locked: the address of the wait queue, which lies inside the journal.
+ * space: __jbd2_log_wait_for_space() is called only if space is lacking.
  */
 #ifndef LUC_BPF_WAITS_H
 #define LUC_BPF_WAITS_H
@@ -43,12 +41,12 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	if (kind == LUC_SPAN_WAIT_BUFFER)
 		count_duration(c->wait_hist, now_ns - begin_ns);
 	state->pending.wait_ns += now_ns - begin_ns;
-	/* The clock is that of syncs: a task often waits just before its last sync. */
+	/* Syncs set the time of the last adding: a task often waits just before its last sync. */
 	hand_in_at(state, now_ns);
 	return 0;
 }
 
-/* A wait that is over, if there was one. */
+/* Ends a wait, if there is one. */
 static __always_inline int over(__u16 kind, struct task_state *state, __u64 *since_ns, __u32 dev)
 {
 	__u64 begin_ns = *since_ns;
@@ -59,7 +57,7 @@ static __always_inline int over(__u16 kind, struct task_state *state, __u64 *sin
 	return waited(kind, state, begin_ns, dev);
 }
 
-/* Of a buffer's state `word` one bit is waited for. */
+/* The task waits for a bit of a buffer's state `word`. */
 static __always_inline int buffer_begin(unsigned long *word, int bit)
 {
 	struct task_state *state;
@@ -93,7 +91,7 @@ static __always_inline int locked_begin(struct wait_queue_head *queue)
 		if (filesystems[i].queue != (__u64)queue)
 			continue;
 		state = chosen() ? task() : NULL;
-		/* Woken and not yet let through, it waits on. */
+		/* A task that is woken too early waits on. */
 		if (!state || state->locked_ns)
 			return 0;
 		state->locked_dev = settings.devs[i];
@@ -129,16 +127,11 @@ static __always_inline int space_begin(struct journal_s *journal)
 static __always_inline int space_end(void)
 {
 	struct task_state *state = task_if_known();
-	__u64 begin_ns;
 
-	if (!state || !state->space_ns)
-		return 0;
-	begin_ns = state->space_ns;
-	state->space_ns = 0;
-	return waited(LUC_SPAN_WAIT_SPACE, state, begin_ns, state->space_dev);
+	return state ? over(LUC_SPAN_WAIT_SPACE, state, &state->space_ns, state->space_dev) : 0;
 }
 
-/* At the calls, and behind that which waits for a bit. */
+/* At the calls; the end of a wait for a bit is behind its call. */
 SEC("kprobe")
 int BPF_KPROBE(call_buffer, unsigned long *word, int bit) { return buffer_begin(word, bit); }
 SEC("kprobe")
@@ -163,7 +156,7 @@ int BPF_KPROBE(kprobe_bit_wait, struct wait_bit_key *key)
 SEC("kretprobe/bit_wait_io")
 int BPF_KRETPROBE(kretprobe_bit_wait) { return buffer_end(); }
 
-/* Which of the two wait_transaction_locked() calls depends on the kernel. */
+/* wait_transaction_locked() calls one of the two, depending on the kernel. */
 SEC("fentry/prepare_to_wait")
 int BPF_PROG(fentry_wait, struct wait_queue_head *queue) { return locked_begin(queue); }
 SEC("kprobe/prepare_to_wait")

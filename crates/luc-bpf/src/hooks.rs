@@ -7,33 +7,18 @@
 use luc_trace::Sight;
 use std::fmt;
 
-/// A tracepoint and the program for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tracepoint {
-    /// Name of the program.
-    pub program: &'static str,
-    /// Only attached where spans are wanted.
-    pub timeline_only: bool,
-}
-
-/// All tracepoints; without one of them there is no tracing.
-pub const TRACEPOINTS: [Tracepoint; 8] = [
-    tracepoint("task_exits", false),
-    tracepoint("task_gone", false),
-    tracepoint("sync_enter", false),
-    tracepoint("sync_exit", false),
-    tracepoint("commit_locking", false),
-    tracepoint("commit_end", false),
-    tracepoint("commit_flushing", true),
-    tracepoint("commit_logging", true),
+/// Programs of tracepoints; without one of them there is no tracing.
+pub(crate) const TRACEPOINTS: [&str; 6] = [
+    "task_exits",
+    "task_gone",
+    "sync_enter",
+    "sync_exit",
+    "commit_locking",
+    "commit_end",
 ];
 
-const fn tracepoint(program: &'static str, timeline_only: bool) -> Tracepoint {
-    Tracepoint {
-        program,
-        timeline_only,
-    }
-}
+/// More of them, only attached where spans are wanted.
+pub(crate) const TIMELINE_TRACEPOINTS: [&str; 2] = ["commit_flushing", "commit_logging"];
 
 /// A hooked function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,8 +24,8 @@ mod tracer;
 
 pub use counts::{Counts, Histogram, ProcessCounts, WAITS};
 pub use error::TracerError;
-pub use hooks::{HOOKS, Hook, Means, TRACEPOINTS, Tracepoint, Wait};
+pub use hooks::{HOOKS, Hook, Means, Wait};
 pub use host::{Offer, offer};
 pub use settings::{Detail, Settings};
-pub use sites::{Extent, Place, SITES, Site};
+pub use sites::{Extent, Site};
 pub use tracer::{Attached, Lack, Tracer};

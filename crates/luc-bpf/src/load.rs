@@ -6,7 +6,7 @@
 //! fentry.
 
 use crate::error::TracerError;
-use crate::hooks::{Hook, Means, TRACEPOINTS};
+use crate::hooks::{Hook, Means};
 use crate::host::Offer;
 use crate::ring;
 use crate::said;
@@ -128,11 +128,11 @@ impl Wanted {
     }
 
     /// Names of the programs, and the functions of those for fentry.
-    fn programs(&self, timeline: bool) -> Vec<(String, Option<&'static str>)> {
+    fn programs(&self, settings: &Settings) -> Vec<(String, Option<&'static str>)> {
         let mut programs = Vec::new();
         if self.tracepoints {
-            let wanted = TRACEPOINTS.iter().filter(|t| timeline || !t.timeline_only);
-            programs.extend(wanted.map(|tracepoint| (tracepoint.program.to_owned(), None)));
+            let wanted = settings.tracepoints();
+            programs.extend(wanted.map(|program| (program.to_owned(), None)));
         }
         for (hook, means, function) in &self.ways {
             let target = (*means == Means::Fentry).then_some(*function);
@@ -163,7 +163,7 @@ impl Wanted {
     }
 
     fn choose(&self, open: &mut OpenObject, settings: &Settings) -> Result<(), TracerError> {
-        let programs = self.programs(settings.detail == Detail::Spans);
+        let programs = self.programs(settings);
         for mut program in open.progs_mut() {
             let mut named = programs.iter();
             let wanted = named.find(|(name, _)| program.name() == name.as_str());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_as_a_whole_is_not_tried_again() {
+    fn a_set_that_failed_as_a_whole_is_not_tried_again() {
         let only_fentry = Wanted {
             tracepoints: true,
             ways: ways()[..HOOKS.len()].to_vec(),

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_holds_up_what_follows_until_it_is_given_up() {
+    fn an_unfinished_span_holds_up_later_ones_until_it_is_skipped() {
         let ring = ring();
         let [a, b, c] = [(); 3].map(|()| begin(&ring).unwrap());
         end(&ring, a);

@@ -1,6 +1,6 @@
 //! What to watch, and how.
 
-use crate::hooks::{HOOKS, Hook, Means};
+use crate::hooks::{HOOKS, Hook, Means, TIMELINE_TRACEPOINTS, TRACEPOINTS};
 use crate::host::Offer;
 use luc_control::Dev;
 use std::path::PathBuf;
@@ -51,6 +51,14 @@ impl Settings {
         HOOKS
             .iter()
             .filter(move |hook| spans || !hook.timeline_only)
+    }
+
+    /// The programs of the tracepoints that this detail needs.
+    pub(crate) fn tracepoints(&self) -> impl Iterator<Item = &'static str> {
+        let timeline = TIMELINE_TRACEPOINTS
+            .iter()
+            .filter(|_| self.detail == Detail::Spans);
+        TRACEPOINTS.iter().chain(timeline).copied()
     }
 
     /// Whether to look for calls inside of functions.

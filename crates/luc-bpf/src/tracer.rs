@@ -2,7 +2,7 @@
 
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
-use crate::hooks::{Hook, Means, TRACEPOINTS};
+use crate::hooks::{Hook, Means};
 use crate::host::{self, Offer};
 use crate::load::{self, Loaded, READER, Refusal};
 use crate::ring::Ring;
@@ -173,14 +173,11 @@ impl Tracer {
             }
         }
         self.settle_alternatives();
-        let timeline = settings.detail == Detail::Spans;
-        for tracepoint in TRACEPOINTS.iter().filter(|t| timeline || !t.timeline_only) {
-            let link = self
-                .link(tracepoint.program)
-                .map_err(|why| TracerError::Unfit {
-                    what: format!("tracepoint of {}", tracepoint.program),
-                    why,
-                })?;
+        for program in settings.tracepoints() {
+            let link = self.link(program).map_err(|why| TracerError::Unfit {
+                what: format!("tracepoint of {program}"),
+                why,
+            })?;
             self.links.push(link);
             self.attached.tracepoints += 1;
         }

@@ -37,8 +37,7 @@ impl Header {
         line.starts_with(MAGIC)
     }
 
-    /// Reads a header line; `Err` is the version found if it is not ours, or
-    /// what could not be understood.
+    /// Reads a header line; `Err` is its unknown version.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let mut words = line[MAGIC.len().min(line.len())..].split_ascii_whitespace();
         let version = words.next().unwrap_or("");

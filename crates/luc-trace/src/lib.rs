@@ -1,16 +1,12 @@
-//! Recordings: what the tracer saw and what the module's tracepoints said.
+//! Recordings: spans of the tracer and lines of the module's tracepoints.
 //!
-//! A recording is a header line and the lines that ftrace printed, as they
-//! were: `trace_pipe` saved behind a header is a recording, and so is plain
-//! `trace_pipe` output without one. Among them lie islands of binary
-//! [spans](Span): operations, journal commits and waits, with begin and end. Reading
-//! is streaming and never trusts the bytes: what cannot be understood is an
-//! error with its place, and what the kernel lost is an entry of its own.
+//! A recording is a header line and the lines that ftrace printed; plain `trace_pipe` output without
+//! a header is a recording, too. Among the lines lie islands of binary [spans](Span): operations,
+//! journal commits and waits, with begin and end. Reading is streaming and never trusts the bytes: a
+//! line that is not understood is an error with its place, and a loss is an entry of its own.
 //! [`Trace`] is a whole recording in memory, as far as it could be read.
 //!
-//! The names of the fields of `luc_decision` come from `abi/` by way of the
-//! tables of `luc-control`; this crate uses nothing else of it but the record
-//! types, and runs no controller.
+//! The names of the fields of `luc_decision` come from `abi/` by way of the tables of `luc-control`.
 
 mod entry;
 mod error;
@@ -30,7 +26,7 @@ pub use error::TraceError;
 pub use event::{Event, Record};
 pub use header::{Header, VERSION};
 pub use parse::parse_line;
-pub use reader::{LINE_BYTES_MAX, Losses, Reader};
+pub use reader::{Losses, Reader};
 pub use sight::{Sight, Unseen};
 pub use span::{CREATED, DIRECTORY, SPAN_BYTES, Span, SpanKind, decode, encode};
 pub use trace::{Process, Task, Trace, printable};

@@ -314,39 +314,30 @@ mod tests {
 
     #[test]
     fn odd_tasks_and_options() {
-        let tail = "luc_write_delay: dev=8:1 block=18446744073709551615 delay_ns=7";
         for (head, task, pid) in [
+            ("           <...>-9       [000] d..2.", "<...>", 9),
+            ("  kjournald-12 [000] .....", "kjournald", 12),
             (
-                "           <...>-9       [000] d..2. 1.000000: ",
-                "<...>",
-                9,
-            ),
-            ("  kjournald-12 [000] ..... 1.000000: ", "kjournald", 12),
-            (
-                "a b: luc_commit:-77      [000] ..... 1.000000: ",
+                "a b: luc_commit:-77      [000] .....",
                 "a b: luc_commit:",
                 77,
             ),
             (
-                " x [000] ..... 3-77      [000] ..... 1.000000: ",
+                " x [000] ..... 3-77      [000] .....",
                 "x [000] ..... 3",
                 77,
             ),
-            (
-                "            bash-7       (      7) [000] ..... 1.000000: ",
-                "bash",
-                7,
-            ),
-            (
-                "            bash-7       (-------) [000] ..... 1.000000: ",
-                "bash",
-                7,
-            ),
-            ("          a-b-c-7       [000] 1000000000: ", "a-b-c", 7),
+            ("            bash-7       (      7) [000] .....", "bash", 7),
+            ("            bash-7       (-------) [000] .....", "bash", 7),
+            ("          a-b-c-7       [000]", "a-b-c", 7),
         ] {
-            let record = parsed(&format!("{head}{tail}"));
-            assert_eq!((record.task.as_str(), record.pid), (task, pid), "{head}");
-            assert_eq!(record.time_ns, 1_000_000_000);
+            for time in ["1.000000", "1000000000"] {
+                let record = parsed(&format!(
+                    "{head} {time}: luc_write_delay: dev=8:1 block=18446744073709551615 delay_ns=7"
+                ));
+                assert_eq!((record.task.as_str(), record.pid), (task, pid), "{head}");
+                assert_eq!(record.time_ns, 1_000_000_000);
+            }
         }
     }
 
@@ -375,40 +366,29 @@ mod tests {
             "line 7, column 1: no CPU in brackets: this is no line of ftrace"
         );
         let head = "            bash-7       [000] ..... 1.000000: ";
-        assert_eq!(
-            error(&format!(
-                "{head}luc_write_delay: dev=8:1 block=x delay_ns=1"
-            )),
-            "line 7, column 73: 'x' makes no sense for block"
-        );
-        assert_eq!(
-            error(&format!(
-                "{head}luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold steer=1"
-            )),
-            "line 7, column 111: 'hold' is no reason to start a commit"
-        );
+        let commit = "luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold";
+        let decision = "luc_decision: dev=8:1 tid=1";
+        for (line, part) in [
+            (
+                "luc_write_delay: dev=8:1 block=x delay_ns=1".to_owned(),
+                "line 7, column 73: 'x' makes no sense for block",
+            ),
+            (
+                format!("{commit} steer=1"),
+                "line 7, column 111: 'hold' is no reason to start a commit",
+            ),
+            (format!("{decision} step=0"), "lacks the field batching"),
+            (format!("{decision} step=0 step=0"), "step is there twice"),
+            (format!("{decision} colour=0"), "no field colour"),
+        ] {
+            let error = error(&format!("{head}{line}"));
+            assert!(error.contains(part), "{error}");
+        }
         // LUC in mode observe says so.
-        let observed = parsed(&format!(
-            "{head}luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold steer=0"
-        ));
-        assert!(matches!(
-            observed.event,
-            Event::Commit {
-                reason: Reason::Hold,
-                steer: false,
-                ..
-            }
-        ));
+        let observed = parsed(&format!("{head}{commit} steer=0"));
+        let hold = Reason::Hold;
         assert!(
-            error(&format!("{head}luc_decision: dev=8:1 tid=1 step=0"))
-                .contains("lacks the field batching")
-        );
-        assert!(
-            error(&format!("{head}luc_decision: dev=8:1 tid=1 step=0 step=0")).contains("twice")
-        );
-        assert!(
-            error(&format!("{head}luc_decision: dev=8:1 tid=1 colour=0"))
-                .contains("no field colour")
+            matches!(observed.event, Event::Commit { reason, steer: false, .. } if reason == hold)
         );
         for line in [
             "CPU:x [LOST 1 EVENTS]",

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 
 /// Longest line that is read; a decision takes about 1500 bytes.
-pub const LINE_BYTES_MAX: usize = 64 * 1024;
+const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Records of tracepoints that the kernel dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,6 @@ pub struct Reader<R> {
     spans: VecDeque<Span>,
     losses: Losses,
     spans_lost: u64,
-    skipped: u64,
     ended: bool,
     failed: bool,
 }
@@ -54,7 +53,6 @@ impl<R: BufRead> Reader<R> {
             spans: VecDeque::new(),
             losses: Losses::default(),
             spans_lost: 0,
-            skipped: 0,
             ended: false,
             failed: false,
         };
@@ -88,12 +86,6 @@ impl<R: BufRead> Reader<R> {
     /// Whether the end was read. A recording of format 2 without it was cut off.
     pub fn ended(&self) -> bool {
         self.ended
-    }
-
-    /// Lines and spans skipped up to here: comments, empty lines, foreign tracepoints, spans of a
-    /// kind that a later version added.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
     }
 
     /// The next line without its end, None behind the last.
@@ -156,8 +148,6 @@ impl<R: BufRead> Reader<R> {
                     self.losses.events = self.losses.events.saturating_add(events.unwrap_or(0));
                 }
                 return Ok(Some(Entry::Line(record)));
-            } else {
-                self.skipped += 1;
             }
         }
     }
@@ -193,9 +183,8 @@ impl<R: BufRead> Reader<R> {
             return Err(damaged("its checksum is wrong"));
         }
         let (records, _) = records.as_chunks::<SPAN_BYTES>();
-        let known = records.iter().filter_map(Span::from_bytes);
-        self.spans = known.collect();
-        self.skipped += u64::try_from(spans - self.spans.len()).unwrap_or(0);
+        // Later versions may have more kinds of spans.
+        self.spans = records.iter().filter_map(Span::from_bytes).collect();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Spans: what the tracer saw a task or a journal do, with begin and end.
+//! Spans: operations, commits and waits that the tracer saw, with begin and end.
 //!
 //! The record is that of `abi/luc_span.h`, little-endian; a test compares this
 //! file with it.

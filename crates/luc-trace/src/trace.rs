@@ -133,6 +133,11 @@ impl Trace {
             .sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
     }
 
+    /// The spans of a file system.
+    pub fn on(&self, dev: Dev) -> impl Iterator<Item = &Span> {
+        self.spans.iter().filter(move |span| span.dev == dev)
+    }
+
     /// First begin and last end, ns; None if there is no span.
     pub fn bounds_ns(&self) -> Option<(u64, u64)> {
         let begin = self.spans.first()?.begin_ns;

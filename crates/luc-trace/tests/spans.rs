@@ -90,7 +90,7 @@ fn spans_lines_and_losses_are_read_in_order() {
 }
 
 #[test]
-fn what_stands_before_a_cut_is_read() {
+fn a_recording_is_read_up_to_a_cut() {
     let bytes = write(&some(7_000));
     let whole = Trace::read(&bytes[..]).unwrap();
     assert_eq!((whole.spans.len(), whole.damage), (7_000, None));
@@ -141,8 +141,8 @@ fn spans_of_a_later_kind_are_skipped() {
     writer.span(&some(1)[0]).unwrap();
     let bytes = writer.finish().unwrap();
     let mut reader = Reader::new(&bytes[..]).unwrap();
-    assert_eq!(reader.by_ref().count(), 2);
-    assert_eq!(reader.skipped(), 1);
+    assert!(matches!(reader.next(), Some(Ok(Entry::Span(_)))));
+    assert!(matches!(reader.next(), Some(Ok(Entry::End))));
 }
 
 proptest! {
