@@ -1,5 +1,5 @@
-# A controller, a benchmark and an export format that were added to a copy of the sources, each by
-# one file and its row.
+# A controller, a benchmark and an export format that were added to a copy of the sources, each by one
+# file and its row.
 . /t/lib.sh
 check 0 "on: /mnt/0 (nullb0, ext4): policy custom, steering, set point automatic" \
 	luc on /mnt/0 --set batching=toy --set copyout=off

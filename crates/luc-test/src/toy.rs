@@ -1,13 +1,13 @@
-//! Toys: things that people add to LUC, each added to a copy of the sources by one file and its row
-//! in a table. `CONTRIBUTING.md` says where.
+//! Toys: additions to LUC, each one file and its row in a table of a copy of the sources.
+//! `CONTRIBUTING.md` says where.
 
 use std::fs;
 use std::path::Path;
 
-/// A text that stands once in a file, and what is put behind it.
+/// A file, a text that stands in it once, and the row that is put behind it.
 type Row = (&'static str, &'static str, &'static str);
 
-/// A toy: its file, what stands in it, and its rows.
+/// A toy: its file, the source, and its rows.
 struct Toy {
     file: &'static str,
     source: &'static str,
@@ -57,20 +57,29 @@ const FORMAT: Toy = Toy {
     ],
 };
 
+const KINDS: &str = "crates/luc-model/src/diagnosis/kinds/mod.rs";
+const VERDICT: Toy = Toy {
+    file: "crates/luc-model/src/diagnosis/kinds/toy.rs",
+    source: include_str!("../toys/verdict_toy.rs"),
+    rows: &[
+        (KINDS, "mod sync_delays;\n", "mod toy;\n"),
+        (KINDS, "    sync_delays::KIND,\n", "    toy::KIND,\n"),
+        (
+            "crates/luc-model/src/diagnosis/evidence.rs",
+            "    Unclear,\n",
+            "    /// Writes take their time without waiting for a commit.\n    Toy,\n",
+        ),
+    ],
+};
+
 /// Adds all to the sources below `root`.
-///
-/// # Panics
-/// When a row has no place, or a file cannot be read or written.
 pub fn add_all(root: &Path) {
-    for toy in [CONTROLLER, BENCHMARK, FORMAT] {
+    for toy in [CONTROLLER, BENCHMARK, FORMAT, VERDICT] {
         toy.add(root, |source| source);
     }
 }
 
 /// Adds the controller, with `change` made to its code.
-///
-/// # Panics
-/// As [`add_all`].
 pub fn add_controller(root: &Path, change: impl FnOnce(String) -> String) {
     CONTROLLER.add(root, change);
 }

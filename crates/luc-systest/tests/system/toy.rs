@@ -1,7 +1,7 @@
-//! A new controller, a new benchmark, a new export format: each is one file and its row. A toy of
-//! each is added to a copy of the sources, and then it builds and shows on the command line; the
-//! controller steers a kernel in the lab, and its decisions replay; the benchmark runs there. That
-//! the controller is fuzzed, too, `fuzzing` shows.
+//! A new controller, a new benchmark, a new export format, a new verdict of the doctor: each is one
+//! file and its row. A toy of each is added to a copy of the sources, which must build and show them
+//! on the command line. The controller steers a kernel in the lab, and its decisions replay; the
+//! benchmark runs there. `fuzzing` fuzzes the controller.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::process::Command;
 
 use libtest_mimic::Trial;
 use luc_systest::{Job, Outcome, Trouble, fail, guest, module, root, run_jobs, scratch, test};
+use luc_trace::{Header, Span, SpanKind, Writer};
 
 /// Folders that a build of the program needs, beside the files at the top. Not `.cargo`: the copy
 /// lies below it, and its flags given twice would be other flags.
@@ -36,7 +37,9 @@ fn toys(kernel: &str) -> Outcome {
     let jobs = [Job::new("toy", &["1ms:8:64M"])?];
     let mut spec = guest(kernel, &jobs)?;
     spec.luc_module = Some(module(kernel, &copy)?);
-    spec.binary = Some(build(&copy, &dir.join("target"))?);
+    let luc = build(&copy, &dir.join("target"))?;
+    verdict_is_told(&luc)?;
+    spec.binary = Some(luc);
     run_jobs(&spec, &jobs)?;
     Ok(())
 }
@@ -64,6 +67,37 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
             .current_dir(copy),
     )?;
     Ok(target.join("x86_64-unknown-linux-gnu/release/luc"))
+}
+
+/// Of a recording in which tasks write most of the time, which no other verdict is about.
+fn verdict_is_told(luc: &Path) -> Outcome {
+    const MS: u64 = 1_000_000;
+    let write = |n| Span::of(SpanKind::Write, n * 100 * MS, n * 100 * MS + 90 * MS);
+    let sync = Span::of(SpanKind::Fsync, 0, 3_000 * MS);
+    let recording = || -> std::io::Result<tempfile::NamedTempFile> {
+        let mut writer = Writer::new(tempfile::NamedTempFile::new()?, &Header::default())?;
+        for span in (0..100).map(write).chain([sync]) {
+            writer.span(&span)?;
+        }
+        writer.finish()
+    };
+    let recording = recording().map_err(|error| Trouble::Fail(error.to_string()))?;
+    let output = Command::new(luc)
+        .args(["doctor", "--from"])
+        .arg(recording.path())
+        .output()
+        .map_err(|error| Trouble::Fail(error.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    for part in [
+        "0:0: writes take long without any commit: 75% of the time in syncs and writes\n",
+        "Writes alone take 904 ms",
+        "Write less.",
+    ] {
+        if !said.contains(part) {
+            return fail(format!("luc doctor does not say '{part}': {said}"));
+        }
+    }
+    Ok(())
 }
 
 fn run_to_end(command: &mut Command) -> Outcome {
