@@ -1,9 +1,12 @@
 //! What the tests of several crates share.
 //!
-//! A test that cannot run here says so with [`skip`]: the reason is printed past the test
-//! harness, which would swallow it, and noted in the file that `LUC_SKIPS` names, so that
-//! `make check` and `make test` can end with a count. With `CI` set nothing may be skipped, but
-//! for what needs a thing that nobody is expected to have: [`skip_expected`].
+//! A test that cannot run here calls [`skip`]. That prints the reason past the test harness, which
+//! would swallow it, and notes it in the file that `LUC_SKIPS` names: `make check` and `make test` end
+//! with a count. With `CI` set only tests of optional things may be skipped ([`skip_expected`]).
+//!
+//! Everything here panics where it fails, as tests do.
+
+#![allow(clippy::missing_panics_doc)]
 
 pub mod toy;
 
@@ -22,34 +25,24 @@ pub fn may_skip() -> bool {
 }
 
 /// Prints that `test` is skipped and why, and has it counted.
-///
-/// # Panics
-/// Where nothing may be skipped, or the skip cannot be counted.
 pub fn skip(test: &str, why: &str) {
     assert!(may_skip(), "{test} may not be skipped with CI set: {why}");
     tell(&format!("SKIP {test}: {why}\n"));
 }
 
-/// The same for a test of something optional, such as a kernel that takes long to build: skipped
-/// with `CI` set too. It is counted like the others, and its line says that it is expected.
-///
-/// # Panics
-/// When the skip cannot be counted.
+/// Skips a test of something optional, such as a kernel that takes long to build, with `CI` set too.
+/// It is counted, and its line says that it is expected.
 pub fn skip_expected(test: &str, why: &str) {
     tell(&format!("SKIP {test} (optional, also for CI): {why}\n"));
 }
 
-/// Notes how long a test took, in the file that `LUC_TIMES` names: the slowest are printed at the
-/// end.
-///
-/// # Panics
-/// When that cannot be noted.
+/// Notes how long a test took in the file that `LUC_TIMES` names; the slowest are printed at the end.
 pub fn took(test: &str, seconds: f64) {
     note("LUC_TIMES", &format!("{seconds:.0} s {test}\n"));
 }
 
 fn tell(line: &str) {
-    // Not eprint!, which the harness captures. Nobody listening is no failure.
+    // Not eprint!, which the harness captures. A closed stderr is no failure.
     let _ = std::io::stderr().write_all(line.as_bytes());
     note("LUC_SKIPS", line);
 }
@@ -66,11 +59,7 @@ fn note(variable: &str, line: &str) {
     }
 }
 
-/// A terminal of its own: the end with the keyboard, and the end that programs are given. No
-/// process is controlled by it yet.
-///
-/// # Panics
-/// When the kernel has none.
+/// A new terminal: the end of the keyboard, and the end for programs. It controls no process yet.
 pub fn terminal() -> (File, File) {
     let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&keyboard).expect("granted");
@@ -83,9 +72,6 @@ pub fn terminal() -> (File, File) {
 
 /// Runs `body` with a small file system of memory, mounted with `options`, at a path; skips
 /// where nothing can be mounted. It must not be in use afterwards.
-///
-/// # Panics
-/// When `body` does, and when the file system cannot be unmounted.
 pub fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
     // The harness names the thread of a test after it.
     let thread = std::thread::current();
