@@ -21,26 +21,22 @@ fn row(throughput_per_s: f64, values: &[(&str, f64)]) -> Quantities {
 fn a_known_cause_comes_first() {
     // commits rises as throughput falls; waits does, too, but for one odd run;
     // noise goes up and down.
-    let rows: Vec<Quantities> = [
+    let rows = [
         (100.0, 1.0, 1.0, 5.0),
         (90.0, 2.0, 2.0, -5.0),
         (80.0, 3.0, 30.0, 5.0),
         (70.0, 4.0, 4.0, -5.0),
         (60.0, 5.0, 5.0, 5.0),
     ]
-    .iter()
-    .map(|(t, commits, waits, noise)| {
-        row(
-            *t,
-            &[
-                ("commits", *commits),
-                ("waits", *waits),
-                ("noise", *noise),
-                ("size", 7.0),
-            ],
-        )
-    })
-    .collect();
+    .map(|(per_s, commits, waits, noise)| {
+        let values = [
+            ("commits", commits),
+            ("waits", waits),
+            ("noise", noise),
+            ("size", 7.0),
+        ];
+        row(per_s, &values)
+    });
     let got = rank(&rows).unwrap();
     let names: Vec<&str> = got.causes.iter().map(|cause| cause.name.as_str()).collect();
     assert_eq!(names, ["commits", "waits", "noise"]);
@@ -61,7 +57,7 @@ fn a_known_cause_comes_first() {
 }
 
 #[test]
-fn what_is_left_out_says_why() {
+fn quantities_are_left_out_for_a_reason() {
     let rows = [
         row(1.0, &[("a", 1.0), ("b", 2.0), ("c", f64::NAN)]),
         row(2.0, &[("a", 2.0), ("c", 1.0)]),
@@ -120,7 +116,7 @@ fn traces_name_the_sync_delay() {
     let waited = find("commits_waited_mean");
     assert_eq!(waited.sign, Sign::Hurts);
     assert!(waited.strength > 0.8, "{waited:?}");
-    // Nobody wrote: those columns are constant, and said to be.
+    // No thread wrote: those columns are constant.
     assert_eq!(got.left_out["threads_blocked"], LeftOut::Constant);
 }
 

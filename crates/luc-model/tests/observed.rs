@@ -1,4 +1,4 @@
-//! What a trace says, on traces small enough to know by heart.
+//! Small traces with answers by hand.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn served(span: Span) -> (Service, u32, u64) {
 }
 
 #[test]
-fn who_served_a_sync() {
+fn services_of_syncs() {
     // By number: one commit, or the rest of another as well.
     assert_eq!(served(sync(5, 110, 320, 8, 6)), (Service::Commit(1), 2, 90));
     assert_eq!(served(sync(5, 330, 510, 9, 8)), (Service::Commit(2), 1, 70));
@@ -79,7 +79,7 @@ fn a_commit_publishes_its_number_before_it_ends() {
         seen.syncs[0].service
     };
     assert_eq!(seen(150), Service::Commit(0));
-    // Back before the log was written, or nobody knows: it was not that commit.
+    // Back before the log was written, or that moment is not known: it was not that commit.
     assert_eq!(seen(196), Service::Unserved);
     assert_eq!(seen(0), Service::Unserved);
 }
@@ -94,18 +94,11 @@ fn transaction_numbers_wrap_around() {
         sync(6, 110, 405, 1, u32::MAX - 1),
         sync(7, 310, 320, u32::MAX, 0),
     ]);
-    let syncs: Vec<_> = seen
-        .syncs
-        .iter()
-        .map(|s| (s.service, s.commits_waited))
-        .collect();
+    let syncs = seen.syncs.iter().map(|s| (s.service, s.commits_waited));
+    let (one, three) = ((Service::Commit(0), 1), (Service::Commit(2), 3));
     assert_eq!(
-        syncs,
-        [
-            (Service::Commit(0), 1),
-            (Service::Commit(2), 3),
-            (Service::Unneeded, 0)
-        ]
+        syncs.collect::<Vec<_>>(),
+        [one, three, (Service::Unneeded, 0)]
     );
 }
 
@@ -139,11 +132,8 @@ fn waits_belong_to_the_write_around_them() {
             ..wait(WaitBuffer, 5, 120, 130, Write)
         },
     ]);
-    let waits: Vec<_> = seen
-        .writes
-        .iter()
-        .map(|w| (w.pid, w.begin_ns, w.waits))
-        .collect();
+    let waits = seen.writes.iter().map(|w| (w.pid, w.begin_ns, w.waits));
+    let waits: Vec<_> = waits.collect();
     let all = Waits {
         buffer_waits: 2,
         buffer_ns: 50,
@@ -199,23 +189,17 @@ fn predicted_beside_measured_by_hand() {
     let trace = Trace::of(spans);
     let seen = Observed::of(&trace, DEV);
     let model = fsync_model(&trace, &seen);
-    let times: Vec<_> = model
+    let times = model
         .syncs
         .iter()
-        .map(|s| {
-            (
-                s.pid,
-                s.predicted_ns,
-                s.measured_ns,
-                s.commits_predicted,
-                s.commits_measured,
-            )
-        })
-        .collect();
-    assert_eq!(
-        times,
-        [(11, 90, 92, 1, 1), (12, 85, 89, 1, 1), (13, 165, 168, 2, 2)]
-    );
+        .map(|s| (s.pid, s.predicted_ns, s.measured_ns));
+    let want = [(11, 90, 92), (12, 85, 89), (13, 165, 168)];
+    assert_eq!(times.collect::<Vec<_>>(), want);
+    let commits = model
+        .syncs
+        .iter()
+        .map(|s| (s.commits_predicted, s.commits_measured));
+    assert_eq!(commits.collect::<Vec<_>>(), [(1, 1), (1, 1), (2, 2)]);
     let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * b;
     assert!(near(model.error_median_share, 2.0 / 92.0), "{model:?}");
     assert!(near(model.error_p90_share, 4.0 / 89.0));
@@ -248,7 +232,7 @@ fn algorithm_4_1_on_a_loop() {
     let little = Little::default();
     let trace = little.trace();
     let seen = Observed::of(&trace, DEV);
-    assert_eq!(seen.unserved(), 0);
+    assert_eq!(seen.table().syncs_unserved, 0);
     let model = fsync_model(&trace, &seen);
     // Between begin and lock lie 2 us in which a sync can still join.
     assert!(
@@ -296,10 +280,10 @@ fn algorithm_4_1_begins_with_the_call() {
     );
 }
 
-/// Three ask at 100, 110 and 120 for the commit from 200 to 1000. On one processor they are let go one after the
-/// other: each works for 10 to the end of its sync, and for 10 to close the file, before it is idle.
+/// Three ask at 100, 110 and 120 for the commit from 200 to 1000. On one processor they go on one after
+/// the other: each works for 10 to the end of its sync, and for 10 to close the file.
 #[test]
-fn who_is_released_together_stands_in_line() {
+fn threads_released_together_wait_for_a_processor() {
     let mut spans = vec![commit(7, 50, 60), commit(8, 200, 1000)];
     for (place, pid) in [(0, 31), (1, 32), (2, 33)] {
         let end_ns = 1010 + 20 * place;
@@ -325,9 +309,9 @@ fn who_is_released_together_stands_in_line() {
     assert!((unknown.amended_error_p90_share - got.error_p90_share).abs() < 1e-9);
 }
 
-/// Called at 100 and 101, when transaction 8 was open, with data to flush. One asks at 150, while its
-/// commit runs from 120 to 200; the other at 230, when nothing is left to wait for. The published
-/// algorithm knows nothing of flushes.
+/// Two syncs with data join transaction 8 at 100 and 101. One asks at 150, while its commit runs from
+/// 120 to 200; the other at 230, when nothing is left to wait for. The published algorithm ignores
+/// flushes.
 #[test]
 fn a_flush_may_outlast_the_commit() {
     let flushed = |pid, begin_ns, asked_ns, end_ns| Span {

@@ -16,74 +16,49 @@ fn off(got: f64, want: f64) -> f64 {
 
 /// Workloads that differ in what decides the grouping.
 fn workloads() -> Vec<(&'static str, Little)> {
-    let base = Little::default;
+    let threads = |threads| Little {
+        threads,
+        ..Little::default()
+    };
+    let flushing = |number, flush_ns, jitter_ns| Little {
+        jitter_ns,
+        flush_ns,
+        ..threads(number)
+    };
+    let slower = Little {
+        commit_per_sync_ns: 10 * US,
+        ..threads(48)
+    };
+    let thinking = Little {
+        think_ns: 3 * MS,
+        jitter_ns: 4 * MS,
+        ..threads(6)
+    };
+    let waiting = Little {
+        writes: 5,
+        wait_ns: 700 * US,
+        ..threads(8)
+    };
+    let wrapping = Little {
+        first_tid: u32::MAX - 100,
+        ..threads(8)
+    };
     let mut workloads = vec![
-        ("two convoys", base()),
+        ("two convoys", threads(8)),
+        ("many threads, larger commits are slower", slower),
+        ("thinking takes as long as a commit", thinking),
+        ("data joins early", flushing(16, 1500 * US, 60 * US)),
         (
-            "many threads, larger commits are slower",
-            Little {
-                threads: 48,
-                commit_per_sync_ns: 10 * US,
-                ..base()
-            },
-        ),
-        (
-            "thinking takes as long as a commit",
-            Little {
-                threads: 6,
-                think_ns: 3 * MS,
-                jitter_ns: 4 * MS,
-                ..base()
-            },
-        ),
-        (
-            "data is flushed, and joins early",
-            Little {
-                threads: 16,
-                flush_ns: 1500 * US,
-                ..base()
-            },
-        ),
-        (
-            "data is flushed, and many ask while their commit runs",
-            Little {
-                threads: 16,
-                flush_ns: 2 * MS,
-                jitter_ns: 9 * MS,
-                ..base()
-            },
+            "many ask while their commit runs",
+            flushing(16, 2 * MS, 9 * MS),
         ),
         (
             "data takes longer than a commit",
-            Little {
-                threads: 5,
-                flush_ns: 6 * MS,
-                jitter_ns: 4 * MS,
-                ..base()
-            },
+            flushing(5, 6 * MS, 4 * MS),
         ),
-        (
-            "writes that wait",
-            Little {
-                writes: 5,
-                wait_ns: 700 * US,
-                ..base()
-            },
-        ),
-        (
-            "one thread",
-            Little {
-                threads: 1,
-                ..base()
-            },
-        ),
-        (
-            "transaction numbers wrap around",
-            Little {
-                first_tid: u32::MAX - 100,
-                ..base()
-            },
-        ),
+        ("writes that wait", waiting),
+        ("one thread", threads(1)),
+        ("transaction numbers wrap around", wrapping),
     ];
     for (seed, (_, little)) in (1..).zip(&mut workloads) {
         little.seed = seed;
@@ -115,7 +90,7 @@ fn stock_reproduces_its_trace() {
     }
 }
 
-/// Who watches begins before the load and ends after it.
+/// The watching begins before the load and ends after it.
 #[test]
 fn idle_ends_change_no_gain() {
     let trace = Little::default().trace();
@@ -164,7 +139,7 @@ fn batching_is_predicted_from_a_stock_trace() {
     let convoys = ask(&Little::default().trace(), &[Rule::BestBatching]);
     let gain = convoys.predictions[0].gain;
     assert!((1.8..2.0).contains(&gain), "{gain}");
-    // For one thread nobody is expected: nothing changes.
+    // One thread expects no other: nothing changes.
     let lone = Little {
         threads: 1,
         ..Little::default()
@@ -197,7 +172,7 @@ fn a_static_delay_is_predicted_from_a_stock_trace() {
 fn writes_that_do_not_wait_are_predicted() {
     let little = Little {
         writes: 5,
-        // Half as long as a commit: it moves who shares one.
+        // Half as long as a commit: other threads share one.
         wait_ns: 2 * MS,
         ..Little::default()
     };
@@ -270,9 +245,9 @@ fn turns(header: Header) -> Trace {
     }
 }
 
-/// Where nobody sleeps, a second processor is what makes it twice as fast; one is busy already.
+/// Without sleeps only a second processor makes it twice as fast; the first is busy already.
 #[test]
-fn who_does_not_sleep_needs_a_processor() {
+fn a_thread_that_does_not_sleep_needs_a_processor() {
     let gain = |header| {
         let got = ask(&turns(header), &[Rule::NoBlockedWrites]);
         assert!(got.stock_error_share < 0.01, "{got:?}");

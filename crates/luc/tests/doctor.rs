@@ -165,7 +165,7 @@ fn what_luc_cannot_help_against() {
         "{said}"
     );
     assert!(
-        said.contains("\n  next: nothing to type for LUC; see what else would help\n"),
+        said.contains("\n  next: nothing; LUC cannot help here, see below\n"),
         "{said}"
     );
 }

@@ -141,7 +141,7 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
     }
 }
 
-/// Errors as shares of what was measured. A sync that took no time at all has none.
+/// Errors as shares of the measured times. A sync that took no time has none.
 fn errors(syncs: &[SyncPrediction], predicted_ns: impl Fn(&SyncPrediction) -> u64) -> Vec<f64> {
     let lasted = syncs.iter().filter(|sync| sync.measured_ns > 0);
     let error = |sync: &SyncPrediction| predicted_ns(sync).abs_diff(sync.measured_ns) as f64;
@@ -191,7 +191,7 @@ struct ThreadTimes {
 /// predicted, have no part in it.
 fn creation_rate(trace: &Trace, observed: &Observed, syncs: &[SyncPrediction]) -> CreationRate {
     let mut threads: BTreeMap<u32, ThreadTimes> = BTreeMap::new();
-    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+    for span in trace.on(observed.dev) {
         let created = span.kind == SpanKind::Open && span.flags & CREATED != 0;
         if created {
             let times = threads.entry(span.pid).or_default();

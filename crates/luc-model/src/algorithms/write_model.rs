@@ -1,4 +1,4 @@
-//! Algorithm 4.2: which writers a commit blocks, and what that costs.
+//! Algorithm 4.2: which writers a commit blocks, and at what cost.
 //!
 //! A writer is a thread between the begin of its writes to a file and the fsync
 //! that follows them. Against a commit L it is in one of three sets:
@@ -169,7 +169,7 @@ pub fn write_model(trace: &Trace, observed: &Observed) -> WriteModel {
 
 /// By how much the commit lengthens a writer's time, ns. Y: all of the commit,
 /// provided the writer would not have ended before it begins; else it was not
-/// writing, only on its way to its fsync. Z: what is left of the commit.
+/// writing, only on its way to its fsync. Z: the rest of the commit.
 fn blocked_ns(writer: &Writer, commit: &CommitTimes, set: Set, own_ns: f64) -> f64 {
     let until_ns = |at_ns: u64| at_ns.saturating_sub(writer.write_begin_ns) as f64;
     match set {
@@ -182,11 +182,8 @@ fn blocked_ns(writer: &Writer, commit: &CommitTimes, set: Set, own_ns: f64) -> f
 /// Writes of a thread to a file up to its next sync of that file. Writes that
 /// no sync follows are left out: the algorithm needs `t(q_fsync)`.
 fn writers(trace: &Trace, observed: &Observed) -> Vec<Writer> {
-    let mut syncs = trace
-        .spans
-        .iter()
-        .filter(|span| span.dev == observed.dev && span.kind.is_file_sync())
-        .peekable();
+    let syncs = trace.on(observed.dev);
+    let mut syncs = syncs.filter(|span| span.kind.is_file_sync()).peekable();
     // By thread and file.
     let mut open: BTreeMap<(u32, u64), Writer> = BTreeMap::new();
     let mut writers = Vec::new();

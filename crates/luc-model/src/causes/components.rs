@@ -147,7 +147,7 @@ mod tests {
     proptest! {
         /// M v = value v, and the values add up to the trace.
         #[test]
-        fn eigenvectors_are(entries in prop::collection::vec(-1.0_f64..1.0, 36)) {
+        fn eigenvectors_solve_the_equation(entries in prop::collection::vec(-1.0_f64..1.0, 36)) {
             let at = |row: usize, column: usize| entries[row.min(column) * 6 + row.max(column)];
             let matrix: Vec<Vec<f64>> =
                 (0..6).map(|row| (0..6).map(|column| at(row, column)).collect()).collect();

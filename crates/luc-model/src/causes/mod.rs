@@ -18,7 +18,7 @@
 
 use crate::observed::{Observed, Table};
 use crate::stats::{correlation, ranks, standardised};
-use luc_trace::{CREATED, Sight, SpanKind, Trace};
+use luc_trace::{CREATED, Sight, Span, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -55,11 +55,8 @@ impl Throughput {
         if of.is_some_and(|sight| observed.unseen.contains(&sight)) {
             return None;
         }
-        let created = || {
-            let opens = trace.spans.iter().filter(|span| {
-                span.dev == observed.dev && span.kind == SpanKind::Open && span.result == 0
-            });
-            opens.filter(|span| span.flags & CREATED != 0).count()
+        let created = |span: &&Span| {
+            span.kind == SpanKind::Open && span.result == 0 && span.flags & CREATED != 0
         };
         let amount = match self {
             Self::Syncs => observed.syncs.len() as f64,
@@ -68,7 +65,7 @@ impl Throughput {
                 .writes
                 .iter()
                 .fold(0.0, |sum, w| sum + w.bytes as f64),
-            Self::Creations => created() as f64,
+            Self::Creations => trace.on(observed.dev).filter(created).count() as f64,
         };
         let duration_ns = observed.duration_ns();
         (duration_ns > 0).then(|| amount * 1e9 / duration_ns as f64)
@@ -334,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hardly_varies_explains_nothing() {
+    fn steady_quantities_are_left_out() {
         let of = |raw: &[f64]| column(raw, raw.len()).err();
         assert_eq!(of(&[467.0, 468.0, 469.0]), Some(LeftOut::Steady));
         assert_eq!(of(&[467.0, 468.0, 480.0]), None);
@@ -345,7 +342,7 @@ mod tests {
 
     /// Against tables of critical values of Pearson's correlation, two-sided.
     #[test]
-    fn chance_is_what_tables_say() {
+    fn chance_agrees_with_tables() {
         for (rows, wanted) in [(3, 0.997), (4, 0.950), (5, 0.878), (10, 0.632), (30, 0.361)] {
             let found = chance_strength(rows, 1);
             assert!((found - wanted).abs() < 0.001, "{rows}: {found}");

@@ -108,8 +108,7 @@ impl Account {
             let of_thread = busy.entry(sync.pid).or_default();
             of_thread.push((sync.begin_ns, sync.end_ns));
         }
-        let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
-        for wait in of_dev.filter(|span| span.kind.is_wait()) {
+        for wait in trace.on(observed.dev).filter(|span| span.kind.is_wait()) {
             let of_thread = busy.entry(wait.pid).or_default();
             of_thread.push((wait.begin_ns, end_of(wait)));
             let time_ns = wait.duration_ns() as f64;
@@ -155,8 +154,10 @@ impl Account {
 
     fn add_commits(&mut self, trace: &Trace, observed: &Observed) {
         let (mut data_ns, mut all_ns) = (0.0, 0.0);
-        let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
-        for commit in of_dev.filter(|span| span.kind == SpanKind::Commit) {
+        for commit in trace
+            .on(observed.dev)
+            .filter(|span| span.kind == SpanKind::Commit)
+        {
             let [_, flush_ns, log_ns] = commit.marks_ns;
             let known = commit.begin_ns <= flush_ns && log_ns <= commit.end_ns;
             if known && flush_ns > 0 {

@@ -1,4 +1,4 @@
-//! What would help, and what to type next.
+//! Remedies, and the next command.
 
 use super::facts::{Facts, Luc};
 use super::gain::Gain;

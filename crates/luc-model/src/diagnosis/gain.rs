@@ -31,7 +31,7 @@ pub struct Gain {
     pub trusted: bool,
     /// Why not, a sentence each.
     pub doubts: Vec<String>,
-    /// By how much the simulation of what was measured is off, as a share.
+    /// Error of the simulated stock rule, as a share of the measured rate.
     pub stock_error_share: f64,
 }
 

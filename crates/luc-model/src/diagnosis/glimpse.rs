@@ -350,8 +350,8 @@ fn delays(behind: &Behind) -> Evidence {
 /// Plain text: the answer in the first line, a newline at the end.
 pub fn render_glimpse(glimpse: &Glimpse) -> String {
     let untold = match glimpse.counts.sync_events {
-        None => "what syncs wait for cannot be told",
-        Some(_) => "there are syncs, and what they wait for cannot be told",
+        None => "the cause of syncs' waits cannot be told",
+        Some(_) => "there are syncs, and the cause of their waits cannot be told",
     };
     let rows = glimpse.kinds.iter().map(|kind| kind.row());
     let answer: Vec<&str> = rows
@@ -376,7 +376,7 @@ pub fn render_glimpse(glimpse: &Glimpse) -> String {
     );
     match &glimpse.next_command {
         Some(command) => page.row("  next: ", command),
-        None => page.line("  ", "next: nothing that the module could name"),
+        None => page.line("  ", "next: nothing that the module can tell"),
     }
     for evidence in &glimpse.evidence {
         page.line("  ", &evidence.text);

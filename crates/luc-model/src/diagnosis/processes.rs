@@ -81,8 +81,7 @@ impl Processes {
         for (_, process) in first.into_values() {
             tallies.entry(process).or_default().commits_asked += 1;
         }
-        let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
-        for wait in of_dev.filter(|span| span.kind.is_wait()) {
+        for wait in trace.on(observed.dev).filter(|span| span.kind.is_wait()) {
             let tally = tallies.entry(&names[&wait.pid]).or_default();
             tally.lost_ns += wait.duration_ns() as f64;
         }
@@ -139,7 +138,7 @@ impl Processes {
 fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
     let mut of_process: HashMap<u32, Process> = HashMap::new();
     let mut names = HashMap::new();
-    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+    for span in trace.on(observed.dev) {
         let concerned = is_sync(span.kind) || span.kind.is_wait();
         if !concerned || names.contains_key(&span.pid) {
             continue;

@@ -88,7 +88,7 @@ impl Slices {
             ..Trace::default()
         };
         let mut parts: Vec<Trace> = (0..SLICES).map(part).collect();
-        for span in trace.spans.iter().filter(|span| span.dev == dev) {
+        for span in trace.on(dev) {
             // A span across an edge is in no slice, as a span across the ends is not in a trace.
             let slice = |ns: u64| (ns.saturating_sub(first_ns) / length_ns.max(1)).min(SLICES - 1);
             let at = slice(span.begin_ns);

@@ -34,7 +34,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
             if diagnosis.advice.is_empty() {
                 "next: nothing"
             } else {
-                "next: nothing to type for LUC; see what else would help"
+                "next: nothing; LUC cannot help here, see below"
             },
         );
     }
@@ -46,7 +46,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
     }
     processes(diagnosis, &mut page);
     if !diagnosis.advice.is_empty() {
-        page.line("  ", "what else would help:");
+        page.line("  ", "other remedies:");
         for advice in &diagnosis.advice {
             page.line("    ", advice);
         }
@@ -114,7 +114,7 @@ fn luc(diagnosis: &Diagnosis) -> String {
     };
     let needless = diagnosis.luc_help == Help::Would && !diagnosis.found_cost();
     let but = if needless {
-        ", but nobody waits enough to notice"
+        ", but no task waits enough to notice"
     } else {
         ""
     };
@@ -133,7 +133,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         &[]
     };
     if !causes.is_empty() {
-        page.line("  ", "who syncs:");
+        page.line("  ", "processes that sync:");
     }
     for cause in causes {
         let first = cause.commits_asked.filter(|asked| *asked > 0);
@@ -153,7 +153,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
     let lost = diagnosis.any(|kind| kind.has_sufferers);
     let sufferers = sufferers.as_deref().filter(|_| lost).unwrap_or_default();
     if !sufferers.is_empty() {
-        page.line("  ", "who loses time:");
+        page.line("  ", "processes that lose time:");
     }
     for sufferer in sufferers {
         let text = format!(

@@ -8,67 +8,40 @@ use crate::stats::share;
 use luc_trace::{Sight, Trace, Unseen};
 use serde::Serializer;
 
-/// Fields of [`Table`] that need a sight.
-const OF_TABLE: [(Sight, &[&str]); 3] = [
+/// Fields of [`Table`] that need a sight, apart by spaces.
+const OF_TABLE: [(Sight, &str); 3] = [
     (
         Sight::Flushes,
-        &[
-            "flush_mean_ns",
-            "sync_delay_mean_ns",
-            "commits_waited_mean",
-            "syncs_unneeded",
-        ],
+        "flush_mean_ns sync_delay_mean_ns commits_waited_mean syncs_unneeded",
     ),
     (
         Sight::Writes,
-        &[
-            "writes",
-            "write",
-            "writes_delayed",
-            "writes_delayed_share",
-            "write_delay_mean_ns",
-            "threads",
-            "threads_blocked",
-        ],
+        "writes write writes_delayed writes_delayed_share write_delay_mean_ns threads threads_blocked",
     ),
     (
         Sight::WaitBuffer,
-        &[
-            "writes_delayed",
-            "writes_delayed_share",
-            "write_delay_mean_ns",
-            "threads_blocked",
-        ],
+        "writes_delayed writes_delayed_share write_delay_mean_ns threads_blocked",
     ),
 ];
 
 /// Sums over all kinds of waits: unknown if one kind is.
-const OF_WAITS: [&str; 4] = [
-    "elsewhere_ns",
-    "operations_ns",
-    "busy_share",
-    "busiest_thread_share",
-];
+const OF_WAITS: &str = "elsewhere_ns operations_ns busy_share busiest_thread_share";
 
 /// Fields of [`Account`] that need a sight.
-const OF_ACCOUNT: [(Sight, &[&str]); 5] = [
-    (
-        Sight::Flushes,
-        &["flush_ns", "behind_ns", "own_ns", "own_only_share"],
-    ),
-    (
-        Sight::Writes,
-        &["write_ns", "elsewhere_ns", "operations_ns"],
-    ),
-    (Sight::WaitBuffer, &["buffer_ns"]),
-    (Sight::WaitLocked, &["locked_ns"]),
-    (Sight::WaitSpace, &["space_ns"]),
+const OF_ACCOUNT: [(Sight, &str); 8] = [
+    (Sight::Flushes, "flush_ns behind_ns own_ns own_only_share"),
+    (Sight::Writes, "write_ns elsewhere_ns operations_ns"),
+    (Sight::WaitBuffer, "buffer_ns"),
+    (Sight::WaitBuffer, OF_WAITS),
+    (Sight::WaitLocked, "locked_ns"),
+    (Sight::WaitLocked, OF_WAITS),
+    (Sight::WaitSpace, "space_ns"),
+    (Sight::WaitSpace, OF_WAITS),
 ];
 
-fn needing(rows: &[(Sight, &[&'static str])], unseen: &Unseen) -> Vec<&'static str> {
+fn needing(rows: &[(Sight, &'static str)], unseen: &Unseen) -> Vec<&'static str> {
     let rows = rows.iter().filter(|(sight, _)| unseen.contains(sight));
-    rows.flat_map(|(_, fields)| fields.iter().copied())
-        .collect()
+    rows.flat_map(|(_, fields)| fields.split(' ')).collect()
 }
 
 impl Table {
@@ -81,11 +54,7 @@ impl Table {
 impl Account {
     /// Names of the fields that are unknown without these events.
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
-        let mut unknown = needing(&OF_ACCOUNT, unseen);
-        if any_wait(unseen) {
-            unknown.extend(OF_WAITS);
-        }
-        unknown
+        needing(&OF_ACCOUNT, unseen)
     }
 }
 

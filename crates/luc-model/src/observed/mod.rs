@@ -164,7 +164,7 @@ impl Observed {
             unseen: trace.unseen.clone(),
             ..Self::default()
         };
-        let spans = || trace.spans.iter().filter(|span| span.dev == dev);
+        let spans = || trace.on(dev);
         for span in spans() {
             let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
             let (first, last) = observed.bounds_ns.unwrap_or((begin_ns, end_ns));
@@ -227,20 +227,6 @@ impl Observed {
     /// From first begin to last end, ns.
     pub fn duration_ns(&self) -> u64 {
         self.bounds_ns.map_or(0, |(begin, end)| end - begin)
-    }
-
-    /// Syncs that must have waited for a commit that the trace lacks.
-    pub fn unserved(&self) -> usize {
-        let unserved = |sync: &&ObservedSync| sync.service == Service::Unserved;
-        self.syncs.iter().filter(unserved).count()
-    }
-
-    /// The commit that served a sync.
-    pub fn commit_of(&self, sync: &ObservedSync) -> Option<&ObservedCommit> {
-        match sync.service {
-            Service::Commit(place) => self.commits.get(place),
-            Service::Unneeded | Service::Overtaken(_) | Service::Unserved => None,
-        }
     }
 }
 

@@ -45,10 +45,10 @@ pub struct Table {
 
 impl Observed {
     pub fn table(&self) -> Table {
-        let served = || self.syncs.iter().filter(|s| self.commit_of(s).is_some());
+        let syncs = |of: fn(Service) -> bool| self.syncs.iter().filter(move |s| of(s.service));
+        let served = || syncs(|service| matches!(service, Service::Commit(_)));
+        let unneeded = |it| matches!(it, Service::Unneeded | Service::Overtaken(_));
         let delayed = || self.writes.iter().filter(|w| w.waits.buffer_waits > 0);
-        let unneeded =
-            |s: &&ObservedSync| matches!(s.service, Service::Unneeded | Service::Overtaken(_));
         let sync_events = served().count() as u64;
         let writers = self.writes.iter().map(|write| write.pid);
         let threads: BTreeSet<u32> = self.syncs.iter().map(|s| s.pid).chain(writers).collect();
@@ -59,8 +59,8 @@ impl Observed {
             commit: Times::of(self.commits.iter().map(ObservedCommit::duration_ns)),
             sync_events,
             sync_events_per_commit: share(sync_events as f64, self.commits.len() as f64),
-            syncs_unneeded: self.syncs.iter().filter(unneeded).count() as u64,
-            syncs_unserved: self.unserved() as u64,
+            syncs_unneeded: syncs(unneeded).count() as u64,
+            syncs_unserved: syncs(|service| service == Service::Unserved).count() as u64,
             sync: Times::of(self.syncs.iter().map(ObservedSync::duration_ns)),
             sync_delay_mean_ns: mean(served().map(|sync| sync.delay_ns as f64)),
             commits_waited_mean: mean(served().map(|sync| f64::from(sync.commits_waited))),

@@ -51,7 +51,7 @@ pub(super) fn chains(trace: &Trace, observed: &Observed, ready: &ReadyTimes) -> 
         let of_thread = pieces.entry(sync.pid).or_default();
         sync_pieces(sync, observed, of_thread);
     }
-    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+    for span in trace.on(observed.dev) {
         let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
         let step = match span.kind {
             SpanKind::WaitBuffer => Step::Stall(0),
@@ -154,7 +154,7 @@ impl Ready {
 pub(super) fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> ReadyTimes {
     let mut inside: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
     let mut waiting: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
-    for span in trace.spans.iter().filter(|span| span.dev == observed.dev) {
+    for span in trace.on(observed.dev) {
         let stretch = (span.begin_ns, end_of(span));
         if span.kind.is_wait() {
             waiting.entry(span.pid).or_default().push(stretch);
@@ -324,6 +324,11 @@ mod tests {
         )
     }
 
+    fn told(chain: &[Step]) -> String {
+        let steps: Vec<String> = chain.iter().map(|step| format!("{step:?}")).collect();
+        steps.join(" ")
+    }
+
     /// Open 100 to 110; fsync 115 to 190, served by the commit 120 to 180;
     /// a write 200 to 230 that waited from 205 to 225; the trace ends at 250.
     #[test]
@@ -346,22 +351,9 @@ mod tests {
             wait,
             commit(6, 240, 250),
         ]);
-        let steps = [
-            Step::Pass(20),
-            Step::Done { write: false },
-            Step::Pass(5),
-            Step::Begin,
-            Step::Ask,
-            Step::Pass(10),
-            Step::Synced,
-            Step::Done { write: false },
-            Step::Pass(15),
-            Step::Stall(20),
-            Step::Pass(5),
-            Step::Done { write: true },
-            Step::Pass(20),
-        ];
-        assert_eq!(got, [steps]);
+        let steps = "Pass(20) Done { write: false } Pass(5) Begin Ask Pass(10) Synced \
+                     Done { write: false } Pass(15) Stall(20) Pass(5) Done { write: true } Pass(20)";
+        assert_eq!(told(&got[0]), steps);
     }
 
     /// Data is flushed from 100 to 130 while the transaction that took it in is
@@ -374,18 +366,10 @@ mod tests {
             marks_ns: [100, 130, 0],
             ..span(SpanKind::Fsync, 90, 181)
         };
-        let steps = [
-            Step::Pass(40),
-            Step::Begin,
-            Step::Pass(10),
-            Step::Join,
-            Step::Pass(30),
-            Step::Ask,
-            Step::Pass(1),
-            Step::Synced,
-            Step::Done { write: false },
-        ];
-        assert_eq!(of(&[commit(4, 50, 60), sync, commit(5, 120, 180)]), [steps]);
+        let got = of(&[commit(4, 50, 60), sync, commit(5, 120, 180)]);
+        let steps =
+            "Pass(40) Begin Pass(10) Join Pass(30) Ask Pass(1) Synced Done { write: false }";
+        assert_eq!(told(&got[0]), steps);
     }
 
     /// The transaction that served it bounds when it can have joined: commit 4
@@ -428,13 +412,8 @@ mod tests {
             done_tid: 5,
             ..span(SpanKind::Fsync, 10, 14)
         };
-        let steps = [
-            Step::Begin,
-            Step::Pass(4),
-            Step::Synced,
-            Step::Done { write: false },
-        ];
-        assert_eq!(of(&[sync]), [steps]);
+        let steps = "Begin Pass(4) Synced Done { write: false }";
+        assert_eq!(told(&of(&[sync])[0]), steps);
         assert!(of(&[]).is_empty());
     }
 
@@ -455,24 +434,14 @@ mod tests {
         let trace = Trace::of([span(SpanKind::Write, 100, 200), wait, open, last]);
         let observed = Observed::of(&trace, Dev::default());
         let of = |cpus| chains(&trace, &observed, &ready(&trace, &observed, cpus));
-        let writer = |behind_ns: u64| {
-            vec![
-                Step::Work(20),
-                Step::Stall(40),
-                Step::Work(40 - behind_ns),
-                Step::Done { write: true },
-                Step::Work(30),
-                Step::Work(10),
-                Step::Done { write: false },
-            ]
-        };
-        let opener = vec![
-            Step::Pass(50),
-            Step::Work(30),
-            Step::Done { write: false },
-            Step::Pass(60),
-        ];
-        assert_eq!(of(1), [writer(20), opener.clone()]);
-        assert_eq!(of(2), [writer(0), opener]);
+        let opener = "Pass(50) Work(30) Done { write: false } Pass(60)";
+        for (cpus, work) in [(1, "Work(20)"), (2, "Work(40)")] {
+            let writer = format!(
+                "Work(20) Stall(40) {work} Done {{ write: true }} Work(30) Work(10) \
+                 Done {{ write: false }}"
+            );
+            let got: Vec<String> = of(cpus).iter().map(|chain| told(chain)).collect();
+            assert_eq!(got, [writer.as_str(), opener]);
+        }
     }
 }

@@ -118,28 +118,21 @@ impl Slopes {
                 return both;
             }
         }
-        // The one that explains more.
-        let explained = |with: f64, spread: f64| {
-            if with > 0.0 && spread > 0.0 {
-                with * with / spread
-            } else {
-                0.0
-            }
+        // The one that explains more of the spread.
+        let by_events = Self {
+            per_event_ns: en / ee,
+            per_taken: 0.0,
         };
-        let (by_events, by_taken) = (explained(en, ee), explained(tn, tt));
-        if by_taken > by_events {
-            Self {
-                per_event_ns: 0.0,
-                per_taken: (tn / tt).min(1.0),
-            }
-        } else if by_events > 0.0 {
-            Self {
-                per_event_ns: en / ee,
-                per_taken: 0.0,
-            }
-        } else {
-            Self::default()
-        }
+        let by_taken = Self {
+            per_event_ns: 0.0,
+            per_taken: (tn / tt).min(1.0),
+        };
+        let alone = [(tn, tt, by_taken), (en, ee, by_events)].into_iter();
+        alone
+            .filter(|(with, spread, _)| *with > 0.0 && *spread > 0.0)
+            .map(|(with, spread, slopes)| (with * with / spread, slopes))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map_or_else(Self::default, |(_, slopes)| slopes)
     }
 }
 
@@ -220,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_serve_nobody_do_not_count() {
+    fn commits_without_syncs_do_not_count() {
         let mut commits: Vec<_> = (0..9).map(|at| commit(at * 100, 40, 2)).collect();
         commits.push(commit(2_000, 7, 0));
         assert_eq!(learnt(commits).unwrap().min_ns, 40);

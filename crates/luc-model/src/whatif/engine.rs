@@ -40,6 +40,7 @@ enum Event {
 }
 
 /// A thread on its chain.
+#[derive(Default)]
 struct Thread<'a> {
     steps: &'a [Step],
     at: usize,
@@ -146,17 +147,8 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let thread = |steps: &'a Vec<Step>| Thread {
             steps,
-            at: 0,
             again: Again::of(steps, duration_ns),
-            walks: 0,
-            now_ns: 0,
-            begun_ns: 0,
-            syncing: false,
-            works: false,
-            work_ns: 0,
-            turn_ns: None,
-            joined: None,
-            released_by: None,
+            ..Thread::default()
         };
         let begins = (0..chains.len()).map(|thread| Reverse((0, Event::Thread(thread))));
         Self {

@@ -199,8 +199,10 @@ fn measured(trace: &Trace, observed: &Observed) -> Rates {
         let file = matches!(kind, SpanKind::Open | SpanKind::Write | SpanKind::Close);
         file || is_sync(kind)
     };
-    let of_dev = trace.spans.iter().filter(|span| span.dev == observed.dev);
-    let operations = of_dev.filter(|span| operation(span.kind)).count();
+    let operations = trace
+        .on(observed.dev)
+        .filter(|span| operation(span.kind))
+        .count();
     let times_ns = observed.syncs.iter().map(ObservedSync::duration_ns);
     let outcome = Outcome {
         operations: operations as u64,

@@ -83,7 +83,7 @@ pub enum Start {
     AtOnce,
     /// Once the threads of the last two commits asked; after this many ns at most.
     WhenBack(u64),
-    /// Once nobody asked for this many ns.
+    /// Once no thread asked for this many ns.
     WhenQuiet(u64),
 }
 

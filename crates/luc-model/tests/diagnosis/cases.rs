@@ -1,128 +1,75 @@
-//! What the simulator can be told to suffer from, and what must be said of it.
+//! Loads of the simulator with a known verdict.
 
 use crate::common::{DEV, Little, MS, Start, US, span};
 use crate::{SECOND, facts, judge};
 use luc_model::diagnosis::{Level, VerdictKind, diagnose, render};
 use luc_trace::{Span, SpanKind, Trace};
 
-/// What the simulator can be told to suffer from.
-#[allow(clippy::too_many_lines, reason = "a table")]
+/// A load of the simulator, and the verdict that it must get.
 pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
-    let base = || Little {
+    use SpanKind::{WaitBuffer, WaitLocked, WaitSpace};
+    use VerdictKind::{DataFlush, Device, JournalTooSmall, NoPressure, SyncDelays, WriteDelays};
+
+    let threads = |threads| Little {
+        threads,
         rounds: 1500,
         ..Little::default()
     };
+    let thinking = |number, think_ns, jitter_ns| Little {
+        think_ns,
+        jitter_ns,
+        ..threads(number)
+    };
+    let flushing = |number, flush_ns, jitter_ns| Little {
+        jitter_ns,
+        flush_ns,
+        ..threads(number)
+    };
+    let waiting = |wait_kind| Little {
+        writes: 3,
+        wait_ns: 12 * MS,
+        wait_kind,
+        ..threads(4)
+    };
+    let sharing = Little {
+        start: Start::WhenBack(4 * MS),
+        ..threads(8)
+    };
+    let protected = Little {
+        commit_ns: 60 * US,
+        commit_jitter_ns: 20 * US,
+        rounds: 10_000,
+        ..thinking(4, 5 * MS, 2 * MS)
+    };
+    let idle = Little {
+        rounds: 20,
+        ..thinking(2, 3 * SECOND, SECOND)
+    };
     let mut cases = vec![
-        ("two convoys", base(), VerdictKind::SyncDelays),
+        ("two convoys", threads(8), SyncDelays),
+        ("many that think", thinking(32, 5 * MS, 10 * MS), SyncDelays),
+        ("two threads", threads(2), SyncDelays),
+        ("one thread", threads(1), Device),
+        ("threads that share every commit", sharing, Device),
         (
-            "many threads that think",
-            Little {
-                threads: 32,
-                think_ns: 5 * MS,
-                jitter_ns: 10 * MS,
-                ..base()
-            },
-            VerdictKind::SyncDelays,
+            "one with much data",
+            flushing(1, 20 * MS, 60 * US),
+            DataFlush,
         ),
         (
-            "two threads",
-            Little {
-                threads: 2,
-                ..base()
-            },
-            VerdictKind::SyncDelays,
-        ),
-        (
-            "one thread",
-            Little {
-                threads: 1,
-                ..base()
-            },
-            VerdictKind::Device,
-        ),
-        (
-            "threads that share every commit",
-            Little {
-                start: Start::WhenBack(4 * MS),
-                ..base()
-            },
-            VerdictKind::Device,
-        ),
-        (
-            "one thread with much data",
-            Little {
-                threads: 1,
-                flush_ns: 20 * MS,
-                ..base()
-            },
-            VerdictKind::DataFlush,
-        ),
-        (
-            "several threads with much data",
-            Little {
-                threads: 4,
-                flush_ns: 30 * MS,
-                jitter_ns: 20 * MS,
-                ..base()
-            },
-            VerdictKind::DataFlush,
+            "several with much data",
+            flushing(4, 30 * MS, 20 * MS),
+            DataFlush,
         ),
         (
             "writers that commits block",
-            Little {
-                threads: 4,
-                writes: 3,
-                wait_ns: 12 * MS,
-                ..base()
-            },
-            VerdictKind::WriteDelays,
+            waiting(WaitBuffer),
+            WriteDelays,
         ),
-        (
-            "a small journal",
-            Little {
-                threads: 4,
-                writes: 3,
-                wait_ns: 12 * MS,
-                wait_kind: SpanKind::WaitSpace,
-                ..base()
-            },
-            VerdictKind::JournalTooSmall,
-        ),
-        (
-            "locked transactions alone are no small journal",
-            Little {
-                threads: 4,
-                writes: 3,
-                wait_ns: 12 * MS,
-                wait_kind: SpanKind::WaitLocked,
-                ..base()
-            },
-            VerdictKind::WriteDelays,
-        ),
-        (
-            "a disk with power-loss protection",
-            Little {
-                threads: 4,
-                think_ns: 5 * MS,
-                jitter_ns: 2 * MS,
-                commit_ns: 60 * US,
-                commit_jitter_ns: 20 * US,
-                rounds: 10_000,
-                ..base()
-            },
-            VerdictKind::NoPressure,
-        ),
-        (
-            "idle",
-            Little {
-                threads: 2,
-                think_ns: 3 * SECOND,
-                jitter_ns: SECOND,
-                rounds: 20,
-                ..base()
-            },
-            VerdictKind::NoPressure,
-        ),
+        ("a small journal", waiting(WaitSpace), JournalTooSmall),
+        ("locked transactions", waiting(WaitLocked), WriteDelays),
+        ("a disk with power-loss protection", protected, NoPressure),
+        ("idle", idle, NoPressure),
     ];
     for (seed, (_, little, _)) in (1..).zip(&mut cases) {
         little.seed = seed;
@@ -144,7 +91,6 @@ fn each_case_gets_its_answer_first() {
         let shares = got.verdicts.iter().map(|v| v.cost_share.value);
         assert!(shares.is_sorted_by(|a, b| a >= b), "{name}:\n{text}");
         assert!(got.confidence.level > Level::Low, "{name}:\n{text}");
-        // Nothing else is blamed but what the case has besides.
         let blamed = |kind| got.has(kind) && kind != want;
         assert!(!blamed(VerdictKind::JournalTooSmall), "{name}:\n{text}");
         assert!(!blamed(VerdictKind::WriteDelays), "{name}:\n{text}");
@@ -242,5 +188,5 @@ fn a_neighbour_is_named() {
     let most = &got.processes.sufferers.as_ref().unwrap()[0];
     assert!(most.name == "victim" && most.lost_share > 0.5, "{text}");
     assert!(advised, "{text}");
-    assert!(text.contains("who syncs:\n    syncer"), "{text}");
+    assert!(text.contains("processes that sync:\n    syncer"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What the module alone can tell.
+//! Diagnoses from the module alone.
 
 use crate::common::{DEV, MS};
 use crate::{SECOND, facts};
@@ -23,19 +23,13 @@ fn commits(number: i64, events: i64, asked_before_ns: i64) -> Vec<Record> {
             ..Input::default()
         };
         for step in [Step::Open, Step::Close] {
-            let decision = Decision {
+            let decision = Box::new(Decision {
                 step: step.value(),
                 input,
                 ..Decision::default()
-            };
-            lines.push(line(
-                now_ns,
-                Event::Decision {
-                    dev: DEV,
-                    tid: 1,
-                    decision: Box::new(decision),
-                },
-            ));
+            });
+            let (dev, tid) = (DEV, 1);
+            lines.push(line(now_ns, Event::Decision { dev, tid, decision }));
         }
         lines.push(line(
             now_ns,
@@ -67,7 +61,7 @@ fn judged(lines: &[Record]) -> Glimpse {
     glimpse(ModuleCounts::of(lines, DEV), Some(lines), DEV, &facts())
 }
 
-/// Both are there: what costs more comes first.
+/// The larger cost comes first.
 #[test]
 fn writers_delayed_beside_convoys() {
     let lines = commits(500, 2, 4_000_000 - 10_000);
@@ -85,7 +79,7 @@ fn writers_delayed_beside_convoys() {
     assert_eq!(of(100 * SECOND), [both[1], both[0]]);
 }
 
-/// Who asked 4 ms before its commit of 4 ms was opened has waited for half of the time.
+/// A sync that asked 4 ms before its commit of 4 ms was opened has waited for half of the time.
 #[test]
 fn convoys_are_bounded_from_both_sides() {
     let got = judged(&commits(500, 2, 4_000_000 - 10_000));
@@ -110,7 +104,7 @@ fn convoys_are_bounded_from_both_sides() {
     }
 }
 
-/// One at a time, each of which starts its commit at once: the moment is known exactly.
+/// One sync at a time, which starts its commit at once: the moment is known exactly.
 #[test]
 fn a_lone_thread_waits_for_its_own_commit() {
     let got = judged(&commits(500, 1, 20_000));
@@ -119,9 +113,9 @@ fn a_lone_thread_waits_for_its_own_commit() {
     assert_eq!(got.next_command, None, "{text}");
 }
 
-/// Of several only the latest one's moment is known: it may be either.
+/// Of several syncs only the latest one's moment is known: the verdict may be either.
 #[test]
-fn what_is_not_known_is_not_guessed() {
+fn unknown_delays_are_not_guessed() {
     let lines = commits(500, 4, 20_000);
     let got = judged(&lines);
     let text = render_glimpse(&got);
@@ -173,9 +167,9 @@ fn writes_that_are_delayed_and_quiet_journals() {
     assert!(render_glimpse(&got).ends_with("from 5.00 s with 3 commits\n"));
 }
 
-/// What did not happen is not given a number, and of one thing there is one.
+/// An event that did not happen has no number, and one thing is in the singular.
 #[test]
-fn little_is_said_of_little() {
+fn small_counts_have_words() {
     let of = |counts: ModuleCounts| {
         let text = render_glimpse(&glimpse(counts, Some(&[]), DEV, &facts()));
         crate::text::check_words(&text);
@@ -207,9 +201,9 @@ fn little_is_said_of_little() {
     assert!(text.contains(said), "{text}");
 }
 
-/// A module that does not count something has not counted none of it.
+/// A missing counter is not a counter of 0.
 #[test]
-fn what_is_not_counted_is_not_known() {
+fn missing_counters_are_unknown() {
     let lines = commits(500, 2, 4_000_000 - 10_000);
     let counts = ModuleCounts {
         write_delay_ns: None,
@@ -218,7 +212,7 @@ fn what_is_not_counted_is_not_known() {
     };
     let got = glimpse(counts, None, DEV, &facts());
     let text = render_glimpse(&got);
-    // By a commit time of 0 nobody would wait.
+    // With a commit time of 0 no sync would wait.
     assert_eq!(got.kinds, [VerdictKind::Unclear], "{text}");
     assert!(text.contains("whether writes wait for commits"), "{text}");
     assert!(!text.contains("on average"), "{text}");
@@ -231,7 +225,7 @@ fn what_is_not_counted_is_not_known() {
     assert_eq!(nothing.kinds, [VerdictKind::Unclear], "{text}");
     assert!(nothing.evidence.is_empty(), "{text}");
     assert!(
-        text.starts_with("/srv/data: what syncs wait for cannot be told, "),
+        text.starts_with("/srv/data: the cause of syncs' waits cannot be told, "),
         "{text}"
     );
     assert!(text.ends_with("from 1.00 s\n"), "{text}");

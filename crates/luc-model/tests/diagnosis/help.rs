@@ -1,4 +1,4 @@
-//! What would help, and what to type.
+//! Remedies, and the next command.
 
 use crate::common::{DEV, Little, MS};
 use crate::{facts, judge};

@@ -46,7 +46,7 @@ fn quiet_time_counts() {
 }
 
 #[test]
-fn what_is_missing_lowers_the_confidence() {
+fn missing_events_lower_the_confidence() {
     let little = Little {
         rounds: 1500,
         ..Little::default()

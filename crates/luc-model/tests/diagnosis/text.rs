@@ -1,4 +1,4 @@
-//! Whatever is said fits a terminal and has units; and something is always said.
+//! Every text fits a terminal and has units.
 
 use crate::cases::cases;
 use crate::common::{DEV, MS, any_span, span};
@@ -7,7 +7,7 @@ use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, VerdictKind, diagnose, r
 use luc_trace::{Sight, SpanKind, Trace, Unseen};
 use proptest::prelude::*;
 
-/// What a unit looks like, or a word for what is counted.
+/// A unit, or a word for the counted things.
 fn has_unit(line: &str) -> bool {
     let units = [
         "%",
@@ -26,17 +26,15 @@ fn has_unit(line: &str) -> bool {
         "TiB",
         "blocks",
         "per second",
-        // None of it has no unit.
         "no time",
-        "Nobody",
-        "nobody",
+        "No task",
+        "no task",
         "Next to none",
     ];
     units.iter().any(|unit| line.contains(unit))
 }
 
-/// One of a thing is not several, and what was not at all is not measured. Numbers are read up to
-/// their last digit, so that neither `21 syncs` nor `1.00 syncs` is taken for one.
+/// One thing is in the singular, and a time of 0 has a word. `21 syncs` and `1.00 syncs` are plural.
 pub fn check_words(text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
     for pair in words.windows(2) {
@@ -48,7 +46,7 @@ pub fn check_words(text: &str) {
     assert!(!text.contains("for 0 commits"), "{text}");
 }
 
-/// What is said of LUC, what is to be typed and the exit code do not contradict each other.
+/// The line about LUC, the next command and the exit code agree.
 fn check_agreement(diagnosis: &Diagnosis, text: &str) {
     let next = diagnosis.next_command.as_deref().unwrap_or("");
     let switches_on = next.starts_with("luc on ") || next.starts_with("luc set ");

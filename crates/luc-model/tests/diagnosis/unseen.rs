@@ -1,4 +1,4 @@
-//! What cannot be seen is never taken for nothing.
+//! Unseen events are never taken for absent ones.
 
 use crate::common::{DEV, Little, MS};
 use crate::help::half_committed;
@@ -45,7 +45,7 @@ fn with_tracepoints_alone_sync_delays_are_a_bound() {
     assert_eq!(got.verdicts[0].kind, VerdictKind::SyncDelays, "{text}");
     assert_eq!(got.confidence.level, Level::Low, "{text}");
     assert_eq!(got.luc_help, Help::Unknown, "{text}");
-    // It is at least what it is where all is seen.
+    // No less than where all events are seen.
     let all = diagnose(&convoys(), DEV, &facts());
     assert!(got.account.behind_ns >= all.account.behind_ns, "{text}");
     assert!(
@@ -55,7 +55,7 @@ fn with_tracepoints_alone_sync_delays_are_a_bound() {
     let words: Vec<&str> = text.split_whitespace().collect();
     let words = words.join(" ");
     assert!(words.contains("% of the time in syncs LUC might"), "{text}");
-    assert!(!text.contains("who loses time"), "{text}");
+    assert!(!text.contains("processes that lose time"), "{text}");
     assert!(!text.contains("alone would give"), "{text}");
     assert_eq!(text.matches("Not seen").count(), 1, "{text}");
     assert_eq!(got.next_command, None, "another look sees no more: {text}");
@@ -75,11 +75,11 @@ fn quiet_is_not_sure_where_waits_are_unseen() {
     assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{text}");
     assert_eq!(got.confidence.level, Level::Low, "{text}");
     assert!(text.contains("not all waits could be seen"), "{text}");
-    assert!(!text.contains("Nobody waits"), "{text}");
+    assert!(!text.contains("No task waits"), "{text}");
 }
 
 #[test]
-fn what_no_verdict_needs_costs_no_confidence() {
+fn unseen_opens_cost_no_confidence() {
     let trace = blind(&convoys(), &[Sight::Opens, Sight::Closes]);
     let got = diagnose(&trace, DEV, &facts());
     let text = said(&got);

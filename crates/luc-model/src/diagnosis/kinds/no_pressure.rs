@@ -42,20 +42,20 @@ fn verdict(case: &Case<'_>) -> Verdict {
     let verdict = case.verdict(VerdictKind::NoPressure, |_| 0.0).with(
         match (busy.value > 0.0, unseen::any_wait(case.unseen)) {
             (true, false) => format!(
-                "Somebody syncs or waits for the journal for {} of the time.",
+                "Tasks sync or wait for the journal for {} of the time.",
                 words::share_range(busy)
             ),
             (true, true) => format!(
-                "Somebody syncs, or is seen to wait for the journal, for {} of the time.",
+                "Tasks sync, or are seen to wait for the journal, for {} of the time.",
                 words::share_range(busy)
             ),
-            (false, false) => "Nobody waits for the journal.".into(),
-            (false, true) => "Nobody is seen to wait for the journal.".into(),
+            (false, false) => "No task waits for the journal.".into(),
+            (false, true) => "No task is seen to wait for the journal.".into(),
         },
         [("busy_share", busy)],
     );
     if table.sync.count == 0 {
-        return verdict.with("Nobody syncs.".into(), [("syncs_per_s", rate)]);
+        return verdict.with("No task syncs.".into(), [("syncs_per_s", rate)]);
     }
     let verdict = verdict.with(
         format!("There are {} syncs per second.", words::number_range(rate)),
@@ -77,15 +77,15 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
     let busy = number(verdict, "busy_share");
     if unseen::any_wait(unseen) {
         return format!(
-            "no fsync pressure; somebody syncs {} of the time, and not all waits could be seen",
+            "no fsync pressure; tasks sync {} of the time, and not all waits could be seen",
             words::share(busy)
         );
     }
     if busy == 0.0 {
-        return "no fsync pressure; nobody syncs, and nobody waits for commits".into();
+        return "no fsync pressure; no task syncs or waits for commits".into();
     }
     format!(
-        "no fsync pressure; somebody waits {} of the time",
+        "no fsync pressure; tasks wait {} of the time",
         words::share(busy)
     )
 }
