@@ -3,7 +3,6 @@
 use super::{BOUND_SHARE_MIN, Kind, Standing};
 use crate::diagnosis::account::Account;
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
-use crate::diagnosis::words;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::Toy,
@@ -27,8 +26,6 @@ fn own_ns(account: &Account) -> f64 {
 
 fn verdict(case: &Case<'_>) -> Verdict {
     let own = case.per_s(own_ns);
-    case.verdict(VerdictKind::Toy, own_ns).with(
-        format!("Writes alone take {} per second.", words::time_range(own)),
-        [("own_per_s_ns", own)],
-    )
+    case.verdict(VerdictKind::Toy, own_ns)
+        .with("Writes alone take {} per second.", [("own_per_s_ns", own)])
 }

@@ -23,19 +23,12 @@ pub(super) const RARE_SYNCS_PER_S: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// Syncs wait while commits of others run.
     SyncDelays,
-    /// Writes wait for metadata that commits are writing.
     WriteDelays,
-    /// Syncs spend most of their time writing data.
     DataFlush,
-    /// Syncs wait for their own commit, and that for the disk.
     Device,
-    /// Operations wait for space in the journal.
     JournalTooSmall,
-    /// No task waits enough to notice.
     NoPressure,
-    /// There are waits, but no cause stands out.
     Unclear,
 }
 
@@ -132,11 +125,18 @@ impl Case<'_> {
 }
 
 impl Verdict {
+    /// Adds a sentence. Each `{}` in it stands for the next of the numbers.
     pub(super) fn with<const N: usize>(
         mut self,
-        text: String,
+        text: &str,
         numbers: [(&'static str, Estimate); N],
     ) -> Self {
+        let mut parts = text.split("{}");
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for ((name, estimate), part) in numbers.iter().zip(parts) {
+            text += &words::range_of(name, *estimate);
+            text += part;
+        }
         self.evidence.push(Evidence {
             text,
             numbers: numbers.into(),
@@ -145,13 +145,10 @@ impl Verdict {
     }
 
     pub(super) fn with_gain(self, what: &str, name: &'static str, gain: Option<Estimate>) -> Self {
-        let Some(gain) = gain else {
-            return self;
-        };
-        let text = format!(
-            "{what} alone would give {} the operations per second.",
-            words::times_range(gain)
-        );
-        self.with(text, [(name, gain)])
+        let text = format!("{what} alone would give {{}} the operations per second.");
+        match gain {
+            Some(gain) => self.with(&text, [(name, gain)]),
+            None => self,
+        }
     }
 }

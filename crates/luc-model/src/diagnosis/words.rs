@@ -27,14 +27,24 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
+/// A number with its interval, shown by the unit that its name ends in.
+pub(super) fn range_of(name: &str, estimate: Estimate) -> String {
+    match name.rsplit('_').next() {
+        Some("share") => share_range(estimate),
+        Some("ns") => time_range(estimate),
+        Some("ratio") => times_range(estimate),
+        _ => number_range(estimate),
+    }
+}
+
 /// `3.81 ms (3.70 to 3.92)`.
-pub(super) fn time_range(estimate: Estimate) -> String {
+fn time_range(estimate: Estimate) -> String {
     let (_, scale) = time_unit(estimate.value);
     time(estimate.value) + &range(estimate, |end| three(end / scale))
 }
 
 /// `1.95 (1.93 to 1.97)`.
-pub(super) fn number_range(estimate: Estimate) -> String {
+fn number_range(estimate: Estimate) -> String {
     three(estimate.value) + &range(estimate, three)
 }
 

@@ -32,16 +32,18 @@ fn convoys() -> Trace {
     little.trace()
 }
 
-fn said(got: &Diagnosis) -> String {
-    check_text(got);
-    render(got)
+/// The diagnosis and its text.
+fn judged(trace: &Trace, facts: &Facts) -> (Diagnosis, String) {
+    let got = diagnose(trace, DEV, facts);
+    check_text(&got);
+    let text = render(&got);
+    (got, text)
 }
 
 #[test]
 fn with_tracepoints_alone_sync_delays_are_a_bound() {
     let trace = blind(&convoys(), &Sight::ALL);
-    let got = diagnose(&trace, DEV, &facts());
-    let text = said(&got);
+    let (got, text) = judged(&trace, &facts());
     assert_eq!(got.verdicts[0].kind, VerdictKind::SyncDelays, "{text}");
     assert_eq!(got.confidence.level, Level::Low, "{text}");
     assert_eq!(got.luc_help, Help::Unknown, "{text}");
@@ -70,8 +72,7 @@ fn quiet_is_not_sure_where_waits_are_unseen() {
         ..facts()
     };
     let trace = blind(&Trace::default(), &[Sight::WaitBuffer]);
-    let got = diagnose(&trace, DEV, &watched);
-    let text = said(&got);
+    let (got, text) = judged(&trace, &watched);
     assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{text}");
     assert_eq!(got.confidence.level, Level::Low, "{text}");
     assert!(text.contains("not all waits could be seen"), "{text}");
@@ -81,13 +82,12 @@ fn quiet_is_not_sure_where_waits_are_unseen() {
 #[test]
 fn unseen_opens_cost_no_confidence() {
     let trace = blind(&convoys(), &[Sight::Opens, Sight::Closes]);
-    let got = diagnose(&trace, DEV, &facts());
-    let text = said(&got);
+    let (got, text) = judged(&trace, &facts());
     assert_eq!(got.confidence.level, Level::High, "{text}");
     assert!(text.contains("Not seen: opens, closes."), "{text}");
     let trace = blind(&convoys(), &[Sight::WaitSpace]);
-    let got = diagnose(&trace, DEV, &facts());
-    assert_eq!(got.confidence.level, Level::Medium, "{}", said(&got));
+    let (got, text) = judged(&trace, &facts());
+    assert_eq!(got.confidence.level, Level::Medium, "{text}");
 }
 
 /// The same reasons as when it was watched.
@@ -99,7 +99,7 @@ fn reasons_are_those_of_the_tracer() {
         ..facts()
     };
     let trace = blind(&convoys(), &[Sight::Opens]);
-    let text = said(&diagnose(&trace, DEV, &known));
+    let (_, text) = judged(&trace, &known);
     assert!(text.contains(why) && !text.contains("Not seen: "), "{text}");
 }
 
@@ -110,8 +110,7 @@ fn luc_is_not_advised_where_it_cannot_run() {
         luc_obstacle: Some(why.into()),
         ..facts()
     };
-    let got = diagnose(&Little::default().trace(), DEV, &barred);
-    let text = said(&got);
+    let (got, text) = judged(&Little::default().trace(), &barred);
     assert_eq!(got.luc_help, Help::Would, "{text}");
     assert_eq!(got.next_command, None, "{text}");
     let line = format!("LUC cannot run on this machine: {why}.");
@@ -127,7 +126,7 @@ fn caveats_stand_once() {
         spans_lost: spans.len() as u64,
         ..Trace::of(spans)
     };
-    let text = said(&diagnose(&trace, DEV, &facts()));
+    let (_, text) = judged(&trace, &facts());
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     for caveat in [
@@ -175,8 +174,7 @@ fn processes_have_one_name() {
     trace
         .cgroups
         .insert(7, "/system.slice/mailer.service".into());
-    let got = diagnose(&trace, DEV, &facts());
-    let text = said(&got);
+    let (got, text) = judged(&trace, &facts());
     let [cause] = &got.processes.causes[..] else {
         panic!("{text}");
     };

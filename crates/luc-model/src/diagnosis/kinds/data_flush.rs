@@ -2,7 +2,6 @@
 
 use super::{BOUND_SHARE_MIN, Kind, Standing};
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
-use crate::diagnosis::words;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::DataFlush,
@@ -31,21 +30,14 @@ fn verdict(case: &Case<'_>) -> Verdict {
     });
     case.verdict(VerdictKind::DataFlush, |account| account.flush_ns)
         .with(
-            format!(
-                "{} of the sync time goes into writing data, {} per sync.",
-                words::share_range(flush),
-                words::time_range(each)
-            ),
+            "{} of the sync time goes into writing data, {} per sync.",
             [("flush_sync_share", flush), ("flush_mean_ns", each)],
         )
         .with(
             if own.value > 0.0 {
-                format!(
-                    "The commit is {} of the sync time.",
-                    words::share_range(own)
-                )
+                "The commit is {} of the sync time."
             } else {
-                "Next to none of the sync time is a commit's.".into()
+                "Next to none of the sync time is a commit's."
             },
             [("own_sync_share", own)],
         )

@@ -36,28 +36,20 @@ fn verdict(case: &Case<'_>) -> Verdict {
         let own_only = case
             .slices
             .share(|slice| (slice.table.sync_events > 0).then_some(slice.account.own_only_share));
-        verdict = verdict.with(
-            format!(
-                "{}{} of the syncs wait for their own commit alone.",
-                if bounds { "At least " } else { "" },
-                words::share_range(own_only)
-            ),
-            [(
-                if bounds {
-                    "least_own_only_share"
-                } else {
-                    "own_only_share"
-                },
-                own_only,
-            )],
-        );
+        verdict = if bounds {
+            verdict.with(
+                "At least {} of the syncs wait for their own commit alone.",
+                [("least_own_only_share", own_only)],
+            )
+        } else {
+            verdict.with(
+                "{} of the syncs wait for their own commit alone.",
+                [("own_only_share", own_only)],
+            )
+        };
     }
     verdict.with(
-        format!(
-            "A commit takes {}, and one runs for {} of the time.",
-            words::time_range(commit),
-            words::share_range(busy)
-        ),
+        "A commit takes {}, and one runs for {} of the time.",
         [("commit_mean_ns", commit), ("commit_busy_share", busy)],
     )
 }

@@ -37,34 +37,21 @@ fn verdict(case: &Case<'_>) -> Verdict {
             account.space_ns + account.locked_ns
         })
         .with(
-            format!(
-                "Tasks wait for space in the journal for {} per second, all together.",
-                words::time_range(space)
-            ),
+            "Tasks wait for space in the journal for {} per second, all together.",
             [("space_per_s_ns", space)],
         );
     if locked.value > 0.0 {
         verdict = verdict.with(
-            format!(
-                "They wait for locked transactions for {} per second.",
-                words::time_range(locked)
-            ),
+            "They wait for locked transactions for {} per second.",
             [("locked_per_s_ns", locked)],
         );
     }
     if let Some(bytes) = case.facts.journal_bytes {
-        let blocks = case
-            .facts
-            .block_bytes
-            .filter(|of| *of > 0)
-            .map(|of| bytes / of);
+        let blocks = case.facts.block_bytes.and_then(|of| bytes.checked_div(of));
         let blocks = blocks.map(|n| format!(", {}", words::counted(n, "block", "blocks")));
+        let (shown, blocks) = (words::bytes(bytes), blocks.unwrap_or_default());
         verdict = verdict.with(
-            format!(
-                "The journal has {}{}.",
-                words::bytes(bytes),
-                blocks.unwrap_or_default()
-            ),
+            &format!("The journal has {shown}{blocks}."),
             [("journal_bytes", Estimate::exact(bytes as f64))],
         );
     }

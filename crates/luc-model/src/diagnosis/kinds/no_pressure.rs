@@ -41,34 +41,21 @@ fn verdict(case: &Case<'_>) -> Verdict {
         .estimate(|slice| Some(syncs_per_s(&slice.account, &slice.table)));
     let verdict = case.verdict(VerdictKind::NoPressure, |_| 0.0).with(
         match (busy.value > 0.0, unseen::any_wait(case.unseen)) {
-            (true, false) => format!(
-                "Tasks sync or wait for the journal for {} of the time.",
-                words::share_range(busy)
-            ),
-            (true, true) => format!(
-                "Tasks sync, or are seen to wait for the journal, for {} of the time.",
-                words::share_range(busy)
-            ),
-            (false, false) => "No task waits for the journal.".into(),
-            (false, true) => "No task is seen to wait for the journal.".into(),
+            (true, false) => "Tasks sync or wait for the journal for {} of the time.",
+            (true, true) => "Tasks sync, or are seen to wait for the journal, for {} of the time.",
+            (false, false) => "No task waits for the journal.",
+            (false, true) => "No task is seen to wait for the journal.",
         },
         [("busy_share", busy)],
     );
     if table.sync.count == 0 {
-        return verdict.with("No task syncs.".into(), [("syncs_per_s", rate)]);
+        return verdict.with("No task syncs.", [("syncs_per_s", rate)]);
     }
-    let verdict = verdict.with(
-        format!("There are {} syncs per second.", words::number_range(rate)),
-        [("syncs_per_s", rate)],
-    );
+    let verdict = verdict.with("There are {} syncs per second.", [("syncs_per_s", rate)]);
     let mean = Estimate::exact(table.sync.mean_ns);
     let thread = Estimate::exact(account.busiest_thread_share);
     verdict.with(
-        format!(
-            "A sync takes {}; no thread spends more than {} of its time in syncs.",
-            words::time(mean.value),
-            words::share(thread.value)
-        ),
+        "A sync takes {}; no thread spends more than {} of its time in syncs.",
         [("sync_mean_ns", mean), ("busiest_thread_share", thread)],
     )
 }

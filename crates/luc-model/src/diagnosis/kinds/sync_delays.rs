@@ -57,36 +57,25 @@ fn verdict(case: &Case<'_>) -> Verdict {
     let name = |exact, bound| if bounds { bound } else { exact };
     case.verdict(VerdictKind::SyncDelays, |account| account.behind_ns)
         .with(
-            format!(
-                "A sync waits through {most}{} commits; 1 commit would do.",
-                words::number_range(waited)
-            ),
+            &format!("A sync waits through {most}{{}} commits; 1 commit would do."),
             [(
                 name("commits_waited_mean_commits", "most_waited_mean_commits"),
                 waited,
             )],
         )
         .with(
-            format!(
-                "It waits {most}{} for its own commit to begin.",
-                words::time_range(delay)
-            ),
+            &format!("It waits {most}{{}} for its own commit to begin."),
             [(name("sync_delay_mean_ns", "most_sync_delay_mean_ns"), delay)],
         )
         .with(
-            format!(
-                "{}{} of the sync time passes while others' commits run.",
-                if bounds { "At most " } else { "" },
-                words::share_range(behind)
+            name(
+                "{} of the sync time passes while others' commits run.",
+                "At most {} of the sync time passes while others' commits run.",
             ),
             [(name("behind_sync_share", "most_behind_sync_share"), behind)],
         )
         .with(
-            format!(
-                "A commit serves {} syncs and takes {}.",
-                words::number_range(events),
-                words::time_range(commit)
-            ),
+            "A commit serves {} syncs and takes {}.",
             [
                 ("sync_events_per_commit_events", events),
                 ("commit_mean_ns", commit),

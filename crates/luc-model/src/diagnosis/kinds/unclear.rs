@@ -32,19 +32,13 @@ fn verdict(case: &Case<'_>) -> Verdict {
     });
     let sync = case.slices.whole.table.sync;
     let mut verdict = case.verdict(VerdictKind::Unclear, |_| 0.0).with(
-            format!(
-                "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
-                words::share_range(writing)
-            ),
-            [("write_share", writing)],
-        );
+        "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
+        [("write_share", writing)],
+    );
     if sync.count > 0 {
+        let max = words::time(sync.max_ns as f64);
         verdict = verdict.with(
-            format!(
-                "A sync takes {} on average, {} at most.",
-                words::time(sync.mean_ns),
-                words::time(sync.max_ns as f64)
-            ),
+            &format!("A sync takes {{}} on average, {max} at most."),
             [("sync_mean_ns", Estimate::exact(sync.mean_ns))],
         );
     }
@@ -55,10 +49,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
 fn unclear_syncs(case: &Case<'_>) -> Verdict {
     let own = case.of_sync_time(|account| account.own_ns);
     case.verdict(VerdictKind::Unclear, |_| 0.0).with(
-        format!(
-            "The commit is {} of the sync time.",
-            words::share_range(own)
-        ),
+        "The commit is {} of the sync time.",
         [("own_sync_share", own)],
     )
 }

@@ -3,7 +3,6 @@
 use super::{Kind, Standing};
 use crate::diagnosis::account::blocked_ns;
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
-use crate::diagnosis::words;
 use luc_trace::Sight;
 
 pub(super) const KIND: Kind = Kind {
@@ -40,11 +39,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
             (slice.table.writes_delayed > 0).then_some(slice.table.write_delay_mean_ns)
         });
         verdict = verdict.with(
-            format!(
-                "{} of the writes wait for metadata that a commit writes, {} each.",
-                words::share_range(delayed),
-                words::time_range(each)
-            ),
+            "{} of the writes wait for metadata that a commit writes, {} each.",
             [
                 ("writes_delayed_share", delayed),
                 ("write_delay_mean_ns", each),
@@ -53,10 +48,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     }
     verdict
         .with(
-            format!(
-                "Commits block tasks for {} per second, all together.",
-                words::time_range(lost)
-            ),
+            "Commits block tasks for {} per second, all together.",
             [("blocked_per_s_ns", lost)],
         )
         .with_gain(
