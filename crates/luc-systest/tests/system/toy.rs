@@ -72,7 +72,7 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
 /// Of a recording in which tasks write most of the time, which no other verdict is about.
 fn verdict_is_told(luc: &Path) -> Outcome {
     const MS: u64 = 1_000_000;
-    let write = |n| Span::of(SpanKind::Write, n * 100 * MS, n * 100 * MS + 90 * MS);
+    let write = |n: u64| Span::of(SpanKind::Write, n * 100 * MS, n * 100 * MS + 90 * MS);
     let sync = Span::of(SpanKind::Fsync, 0, 3_000 * MS);
     let recording = || -> std::io::Result<tempfile::NamedTempFile> {
         let mut writer = Writer::new(tempfile::NamedTempFile::new()?, &Header::default())?;
