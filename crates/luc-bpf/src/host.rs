@@ -112,18 +112,16 @@ pub fn offer() -> Offer {
         entries: !std::fs::read_to_string(FTRACE).is_ok_and(|text| text.trim() == "0"),
         extents: extents.collect(),
         typed: if btf { typed(&named) } else { Vec::new() },
-        symbols: (!places.is_empty()).then(|| hooked(&named)),
+        symbols: (!places.is_empty())
+            .then(|| hooked(|function| named.iter().any(|symbol| symbol.name == function))),
     }
 }
 
-/// The hooked functions among these.
-fn hooked(symbols: &[Symbol]) -> Vec<String> {
+/// The hooked functions for which this holds.
+fn hooked(holds: impl Fn(&str) -> bool) -> Vec<String> {
     let functions = HOOKS.iter().flat_map(|hook| hook.functions);
-    let known = |function: &&&str| symbols.iter().any(|symbol| symbol.name == **function);
-    functions
-        .filter(known)
-        .map(|function| (*function).to_owned())
-        .collect()
+    let held = functions.filter(|function| holds(function));
+    held.map(|function| (*function).to_owned()).collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -195,20 +193,15 @@ fn typed(symbols: &[Symbol]) -> Vec<String> {
     };
     let modules = MODULES.map(|module| Path::new(BTF).join(module));
     let any_module = modules.iter().any(|types| types.exists());
-    let has = |name: &&&str| {
-        let mut named = symbols.iter().filter(|symbol| symbol.name == **name);
+    hooked(|name| {
+        let mut named = symbols.iter().filter(|symbol| symbol.name == name);
         match named.next().map(|symbol| &symbol.module) {
             Some(Some(module)) => Path::new(BTF).join(module).exists(),
             Some(None) => typed_by_kernel(name),
             None if symbols.is_empty() => typed_by_kernel(name) || any_module,
             None => false,
         }
-    };
-    let functions = HOOKS.iter().flat_map(|hook| hook.functions);
-    functions
-        .filter(has)
-        .map(|name| (*name).to_owned())
-        .collect()
+    })
 }
 
 #[cfg(test)]

@@ -40,18 +40,11 @@ impl Sight {
         Self::WaitSpace,
     ];
 
-    /// Its word in headers and JSON.
+    /// Its word in headers and JSON: that of the spans that need it.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Opens => "open",
-            Self::Writes => "write",
-            Self::Closes => "close",
-            Self::Flushes => "flush",
-            Self::SyncFs => "sync",
-            Self::WaitBuffer => "wait-buffer",
-            Self::WaitLocked => "wait-locked",
-            Self::WaitSpace => "wait-space",
-        }
+        let mut kinds = SpanKind::ALL.into_iter();
+        let kind = kinds.find(|kind| Self::of(*kind) == Some(self));
+        kind.map_or("flush", SpanKind::text)
     }
 
     /// Its words for people.

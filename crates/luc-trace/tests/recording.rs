@@ -336,72 +336,56 @@ fn a_failing_source_ends_the_reading() {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let dev = (any::<u32>(), any::<u32>()).prop_map(|(major, minor)| Dev { major, minor });
+    let numbers = any::<(u32, u32, u32, u64, [i64; 3])>();
     let reason = prop::sample::select(&Reason::ALL[1..]);
-    prop_oneof![
-        (
-            dev.clone(),
-            any::<u32>(),
-            any::<[i64; 3]>(),
-            reason,
-            any::<bool>()
-        )
-            .prop_map(
-                |(dev, tid, [events, setpoint_events, held_ns], reason, steer)| {
-                    Event::Commit {
-                        dev,
-                        tid,
-                        events,
-                        setpoint_events,
-                        held_ns,
-                        reason,
-                        steer,
-                    }
-                }
-            ),
-        (dev.clone(), any::<u64>(), any::<i64>()).prop_map(|(dev, block, delay_ns)| {
-            Event::WriteDelay {
+    let values = prop::collection::vec(any::<i64>(), Decision::LEN);
+    let lost = any::<Option<u64>>();
+    let any = (0..4, numbers, reason, any::<bool>(), values, lost);
+    any.prop_map(|(kind, numbers, reason, steer, values, lost)| {
+        let (major, minor, tid, block, [events, setpoint_events, held_ns]) = numbers;
+        let dev = Dev { major, minor };
+        match kind {
+            0 => Event::Commit {
+                dev,
+                tid,
+                events,
+                setpoint_events,
+                held_ns,
+                reason,
+                steer,
+            },
+            1 => Event::WriteDelay {
                 dev,
                 block,
-                delay_ns,
-            }
-        }),
-        (
-            dev,
-            any::<u32>(),
-            prop::collection::vec(any::<i64>(), Decision::LEN)
-        )
-            .prop_map(|(dev, tid, values)| {
+                delay_ns: held_ns,
+            },
+            2 => {
                 let mut decision = Box::<Decision>::default();
                 for (field, value) in Decision::fields().zip(values) {
                     decision.set(field.name, value);
                 }
                 Event::Decision { dev, tid, decision }
-            }),
-        any::<Option<u64>>().prop_map(|events| Event::Lost { events }),
-    ]
+            }
+            _ => Event::Lost { events: lost },
+        }
+    })
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
     // Like the kernel's: up to 15 bytes, not starting with a space.
     let task = "[!-~][ -~]{0,14}";
-    (
-        task,
-        0_i64..4_194_304,
-        0_u32..8_192,
-        0_u64..1 << 43,
-        any_event(),
-    )
-        .prop_map(|(task, pid, cpu, time_us, event)| match event {
-            Event::Lost { events } => Record::lost(cpu, events),
-            event => Record {
-                task,
-                pid,
-                cpu,
-                time_ns: time_us * 1_000,
-                event,
-            },
-        })
+    let ids = (0_i64..4_194_304, 0_u32..8_192);
+    let any = (task, ids, 0_u64..1 << 43, any_event());
+    any.prop_map(|(task, (pid, cpu), time_us, event)| match event {
+        Event::Lost { events } => Record::lost(cpu, events),
+        event => Record {
+            task,
+            pid,
+            cpu,
+            time_ns: time_us * 1_000,
+            event,
+        },
+    })
 }
 
 proptest! {

@@ -99,7 +99,7 @@ fn luc(diagnosis: &Diagnosis) -> String {
         } else {
             "nothing was seen that it could change"
         };
-        return format!("What LUC would give cannot be said: {why}.");
+        return format!("The gain of LUC cannot be told: {why}.");
     };
     let times = words::times_range(Estimate {
         value: gain.ratio,

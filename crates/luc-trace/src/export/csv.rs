@@ -17,46 +17,31 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
 
 /// New columns are added at the end, so that old scripts find theirs.
 const COLUMNS: [Column; 20] = [
-    column("kind", |_, s| Some(word(s.kind.text()))),
-    column("begin_ns", |_, s| Some(s.begin_ns.to_string())),
-    column("end_ns", |_, s| Some(s.end_ns.to_string())),
-    column("dev", |_, s| Some(s.dev.to_string())),
-    column("pid", |_, s| by_task(s).then_some(s.pid.to_string())),
-    column("tgid", |_, s| by_task(s).then_some(s.tgid.to_string())),
-    column("task", |trace, s| {
-        by_task(s).then(|| quoted(&trace.task_name(s.pid)))
-    }),
-    column("inode", |_, s| of_file(s).then_some(s.object.to_string())),
-    column("bytes", |_, s| {
-        (s.kind == SpanKind::Write).then_some(s.amount.to_string())
-    }),
-    column("result", |_, s| {
-        (of_file(s) || s.kind == SpanKind::Sync).then_some(s.result.to_string())
-    }),
-    column("tid", |_, s| {
-        (s.kind.is_file_sync() || of_journal(s)).then_some(s.tid.to_string())
-    }),
-    column("done_tid", |_, s| {
-        s.kind.is_file_sync().then_some(s.done_tid.to_string())
-    }),
-    column("flush_begin_ns", |_, s| mark(s, s.kind.is_file_sync(), 0)),
-    column("flush_end_ns", |_, s| mark(s, s.kind.is_file_sync(), 1)),
+    column("kind", |_, s| of(&s.kind.text(), true)),
+    column("begin_ns", |_, s| of(&s.begin_ns, true)),
+    column("end_ns", |_, s| of(&s.end_ns, true)),
+    column("dev", |_, s| of(&s.dev, true)),
+    column("pid", |_, s| of(&s.pid, by_task(s))),
+    column("tgid", |_, s| of(&s.tgid, by_task(s))),
+    column("task", |t, s| of(&quoted(&t.task_name(s.pid)), by_task(s))),
+    column("inode", |_, s| of(&s.object, of_file(s))),
+    column("bytes", |_, s| of(&s.amount, s.kind == SpanKind::Write)),
+    column("result", |_, s| of(&s.result, has_result(s))),
+    column("tid", |_, s| of(&s.tid, syncs(s) || of_journal(s))),
+    column("done_tid", |_, s| of(&s.done_tid, syncs(s))),
+    column("flush_begin_ns", |_, s| mark(s, syncs(s), 0)),
+    column("flush_end_ns", |_, s| mark(s, syncs(s), 1)),
     column("locked_ns", |_, s| mark(s, of_journal(s), 0)),
     column("flushing_ns", |_, s| mark(s, of_journal(s), 1)),
     column("logging_ns", |_, s| mark(s, of_journal(s), 2)),
-    column("within", |_, s| {
-        s.kind.is_wait().then(|| word(s.within.text()))
-    }),
-    column("directory", |_, s| {
-        of_file(s).then_some(flag(s.flags & DIRECTORY))
-    }),
-    column("created", |_, s| {
-        (s.kind == SpanKind::Open).then_some(flag(s.flags & CREATED))
-    }),
+    column("within", |_, s| of(&s.within.text(), s.kind.is_wait())),
+    column("directory", |_, s| flag(s, of_file(s), DIRECTORY)),
+    column("created", |_, s| flag(s, s.kind == SpanKind::Open, CREATED)),
 ];
 
-fn word(text: &str) -> String {
-    text.to_owned()
+/// A field, where the kind of span has it.
+fn of(value: &dyn ToString, applies: bool) -> Option<String> {
+    applies.then(|| value.to_string())
 }
 
 fn of_journal(span: &Span) -> bool {
@@ -72,14 +57,22 @@ fn of_file(span: &Span) -> bool {
     span.kind.is_file_sync() || kinds.contains(&span.kind)
 }
 
+fn syncs(span: &Span) -> bool {
+    span.kind.is_file_sync()
+}
+
+fn has_result(span: &Span) -> bool {
+    of_file(span) || span.kind == SpanKind::Sync
+}
+
 /// 0 is no moment.
 fn mark(span: &Span, applies: bool, number: usize) -> Option<String> {
     let at_ns = span.marks_ns[number];
-    (applies && at_ns > 0).then_some(at_ns.to_string())
+    of(&at_ns, applies && at_ns > 0)
 }
 
-fn flag(flags: u32) -> String {
-    u8::from(flags != 0).to_string()
+fn flag(span: &Span, applies: bool, flag: u32) -> Option<String> {
+    of(&u8::from(span.flags & flag != 0), applies)
 }
 
 /// Writes a line for each span, by begin, below a line of headings. Fields that a kind of span does
