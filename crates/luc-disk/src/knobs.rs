@@ -140,11 +140,6 @@ impl Params {
         params
     }
 
-    /// All values, in the order of [`knobs`].
-    pub fn values(&self) -> &[i64] {
-        &self.values
-    }
-
     /// Knobs with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Knob, i64)> {
         knobs().iter().zip(self.values.iter().copied())
@@ -164,17 +159,6 @@ impl Params {
         knobs()[at].parse(&value.to_string())?;
         self.values[at] = value;
         Ok(())
-    }
-
-    /// Whether the disk has an arm and a platter.
-    pub fn rotates(&self) -> bool {
-        self.get("rotation_ns").is_some_and(|ns| ns > 0)
-    }
-
-    /// Whether written data that was not flushed is lost with the power.
-    pub fn is_volatile(&self) -> bool {
-        let over_zero = |name| self.get(name).is_some_and(|value| value > 0);
-        over_zero("cache_bytes") && over_zero("cache_volatile")
     }
 
     pub(crate) fn as_ptr(&self) -> *const i64 {

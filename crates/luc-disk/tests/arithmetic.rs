@@ -287,7 +287,7 @@ fn a_protected_cache_makes_flush_and_fua_free() {
     assert_eq!(done[1].latency_ns(), 0);
     assert_eq!(done[2].latency_ns(), 1000);
     let plp = preset("nvme-plp").unwrap().params().unwrap();
-    assert!(!plp.is_volatile());
+    assert_eq!(plp.get("cache_volatile"), Some(0));
     let done = one_by_one(Model::new(plp, SECTORS), &requests);
     assert_eq!(done[1].latency_ns(), 0);
 }
