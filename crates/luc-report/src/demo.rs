@@ -1,9 +1,13 @@
-//! The demonstration: first the phenomenon, then what LUC makes of it.
+//! The demonstration: first the phenomenon, then what LUC changes.
 
-use crate::args::DemoArgs;
-use crate::document::{Cell, Chart, Document, Line, Section, Table, Tone, number};
-use crate::load::{Job, Load, Measurement, Mode, Purpose};
-use crate::record::{Filter, Record, Records};
+use crate::measure::place::Place;
+use crate::measure::record::{Record, Records};
+use crate::plan::args::DemoArgs;
+use crate::plan::arm::Arm;
+use crate::plan::host::Host;
+use crate::plan::load::{Job, Load, Measurement, Purpose, Times};
+use crate::show::document::{Chart, Document, Entry, Line, Row, Section, Table, Tone};
+use crate::show::number;
 
 /// Format of the kept results.
 pub const SCHEMA: &str = "luc-demo/1";
@@ -11,24 +15,24 @@ pub const SCHEMA: &str = "luc-demo/1";
 /// Processor speeds, million instructions per second.
 pub const SPEEDS: [u32; 4] = [125, 250, 500, 1000];
 /// Threads of the bursts of fsyncs.
-const BURST_THREADS: [u32; 2] = [4, 16];
+pub const BURST_THREADS: [u32; 2] = [4, 16];
 /// Policies compared in throughput.
-const POLICIES: [Mode; 5] = [
-    Mode::Stock,
-    Mode::Static,
-    Mode::Pid,
-    Mode::Copyout,
-    Mode::Luc,
-];
+const POLICIES: [Arm; 5] = [Arm::Stock, Arm::Static, Arm::Pid, Arm::Copyout, Arm::Luc];
 const THREADS: [u32; 4] = [1, 4, 16, 64];
-/// Disks of the throughput comparison, with warm-up and measurement in milliseconds: a fast disk
-/// shows as many commits in less time, and keeps the processor, which is what costs host time,
-/// busier. The warm-up holds LUC's first trial of holding: 60 to 140 commits, the most where 64
-/// threads take turns at the processor.
-const DISKS: [(&str, u32, u32); 2] = [("4ms:1", 800, 900), ("100us:64", 450, 250)];
-const WRITERS: u32 = 48;
+/// Disks of the throughput comparison, with warm-up and measurement: a fast disk shows as many
+/// commits in less time, and keeps the processor busier, which is what costs host time. The warm-up
+/// holds LUC's first trial of holding: 60 to 140 commits, the most where 64 threads take turns at
+/// the processor.
+const DISKS: [(&str, Times); 2] = [
+    ("4ms:1", Times::new(900, 800)),
+    ("100us:64", Times::new(250, 450)),
+];
+const WRITE_DELAY: Load = Load::WriteDelay {
+    writers: 48,
+    times: Times::new(900, 300),
+};
 
-/// A burst as it is measured everywhere: 4 ms disk, whose commit is two requests.
+/// The burst of fsyncs that every part measures: 4 ms disk, whose commit is two requests.
 pub fn burst(threads: u32) -> Load {
     Load::Burst {
         threads,
@@ -38,7 +42,7 @@ pub fn burst(threads: u32) -> Load {
     }
 }
 
-/// A burst of writes as it is measured everywhere.
+/// The burst of writes that every part measures.
 pub fn write_burst() -> Load {
     Load::WriteBurst {
         threads: 16,
@@ -47,62 +51,51 @@ pub fn write_burst() -> Load {
     }
 }
 
+fn create_fsync(threads: u32, times: Times) -> Load {
+    Load::CreateFsync { threads, times }
+}
+
 /// The cells, in jobs that can run side by side. Long jobs come first, so that the machines end
 /// together.
 pub fn plan(args: &DemoArgs) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    let cell = |disk: &str, load: Load, mode: Mode| Measurement {
+    let host = Host {
+        kernel: &args.kernel,
+        vcpus: 1,
+    };
+    let cell = |disk: &str, load: Load, arm: Arm| Measurement {
         purpose: Purpose::Figures,
         disk: disk.to_owned(),
         load,
-        mode,
+        arm,
         repeat: 1,
     };
-    let mut job = |cpu_mips: u32, cells: Vec<Measurement>| {
-        jobs.push(Job {
-            kernel: args.kernel.clone(),
-            cpu_mips,
-            vcpus: 1,
-            virtual_time: true,
-            cells,
-        });
-    };
+    let mut jobs = Vec::new();
     // The most threads keep the processor busiest: they get a machine of their own.
     for part in [&THREADS[3..], &THREADS[..3]] {
-        for (disk, warmup_ms, measure_ms) in DISKS {
+        for (disk, times) in DISKS {
             let cells = part.iter().flat_map(|&threads| {
-                let load = Load::CreateFsync {
-                    threads,
-                    measure_ms,
-                    warmup_ms,
-                };
-                POLICIES.map(|mode| cell(disk, load.clone(), mode))
+                POLICIES.map(|arm| cell(disk, create_fsync(threads, times), arm))
             });
-            job(1000, cells.collect());
+            jobs.push(host.job(1000, cells.collect()));
         }
     }
-    let load = write_delay_load();
-    let cells = POLICIES.map(|mode| cell("4ms:1", load.clone(), mode));
-    job(1000, cells.into());
+    let cells = POLICIES.map(|arm| cell("4ms:1", WRITE_DELAY, arm));
+    jobs.push(host.job(1000, cells.into()));
     for cpu_mips in SPEEDS {
         let mut cells = Vec::new();
-        for mode in [Mode::Stock, Mode::Luc] {
-            for threads in BURST_THREADS {
-                cells.push(cell("4ms:1", burst(threads), mode));
-            }
-            cells.push(cell("4ms:8", write_burst(), mode));
+        for arm in [Arm::Stock, Arm::Luc] {
+            cells.extend(BURST_THREADS.map(|threads| cell("4ms:1", burst(threads), arm)));
+            cells.push(cell("4ms:8", write_burst(), arm));
         }
-        job(cpu_mips, cells);
+        jobs.push(host.job(cpu_mips, cells));
     }
     jobs
 }
 
 /// The report on kept results.
 pub fn document(records: &Records) -> Document {
-    let release = records
-        .records
-        .first()
-        .map_or("no kernel", |r| r.kernel_release.as_str());
+    let first = records.records.first();
+    let release = first.map_or("no kernel", |r| r.kernel_release.as_str());
     let sections = vec![
         burst_section(records),
         write_burst_section(records),
@@ -126,45 +119,31 @@ pub fn document(records: &Records) -> Document {
     }
 }
 
-fn is(load: &Load) -> impl Fn(&Load) -> bool + '_ {
-    move |other| other.alike(load)
-}
-
-fn first<'a>(
-    records: &'a Records,
-    cpu_mips: u32,
-    disk: &'a str,
-    mode: Mode,
-    load: &'a Load,
-) -> Option<&'a Record> {
-    let filter = Filter {
-        kernel: None,
-        cpu_mips: Some(cpu_mips),
-        vcpus: None,
-        disk: Some(disk),
+/// The load on the one host of the demonstration.
+fn place<'a>(records: &'a Records, cpu_mips: u32, disk: &'a str, load: Load) -> Place<'a> {
+    let nowhere = Host {
+        kernel: "",
+        vcpus: 1,
     };
-    records.select(filter, mode, is(load)).next()
-}
-
-fn entry(value: Option<f64>, form: impl Fn(f64) -> String) -> Cell {
-    value.map_or_else(Cell::none, |value| Cell::new(form(value)))
+    let host = records.records.first().map_or(nowhere, Record::host);
+    Place {
+        cpu_mips,
+        ..Place::new(records, host, disk, load)
+    }
 }
 
 /// A ratio, coloured where it clearly says something.
-fn ratio_entry(value: Option<f64>, more_is_good: bool) -> Cell {
-    let Some(value) = value else {
-        return Cell::none();
+fn ratio_entry(value: Option<f64>, more_is_good: bool) -> Entry {
+    let text = |value| format!("{}x", number::ratio(value));
+    let good = match value {
+        Some(v) if v > 1.03 => more_is_good,
+        Some(v) if v < 0.97 => !more_is_good,
+        _ => return Entry::of(value, text),
     };
-    let text = format!("{}x", number::ratio(value));
-    let tone = match value {
-        v if v > 1.03 => Some(more_is_good),
-        v if v < 0.97 => Some(!more_is_good),
-        _ => None,
-    };
-    match tone {
-        Some(true) => Cell::toned(text, Tone::Good),
-        Some(false) => Cell::toned(text, Tone::Bad),
-        None => Cell::new(text),
+    let tone = if good { Tone::Good } else { Tone::Bad };
+    Entry {
+        tone,
+        ..Entry::of(value, text)
     }
 }
 
@@ -181,50 +160,56 @@ struct BySpeed<'a> {
 }
 
 impl BySpeed<'_> {
-    fn value(&self, cpu_mips: u32, mode: Mode, figure: fn(&Record) -> Option<f64>) -> Option<f64> {
-        first(self.records, cpu_mips, self.disk, mode, &self.load).and_then(figure)
+    fn value(&self, cpu_mips: u32, arm: Arm, figure: fn(&Record) -> Option<f64>) -> Option<f64> {
+        let place = place(self.records, cpu_mips, self.disk, self.load.clone());
+        place.first(arm).and_then(figure)
     }
 
     fn chart(&self, title: &str, y_label: &str) -> Chart {
-        let line = |mode: Mode| Line {
-            name: mode.name().to_owned(),
-            y: SPEEDS
-                .map(|mips| self.value(mips, mode, Record::main_figure))
-                .into(),
-        };
+        let figure = |mips, arm| self.value(mips, arm, Record::main_figure);
         Chart {
             title: title.to_owned(),
             x_label: "processor speed, million instructions per second".to_owned(),
             y_label: y_label.to_owned(),
             x: SPEEDS.map(|mips| mips.to_string()).into(),
-            lines: vec![line(Mode::Stock), line(Mode::Luc)],
+            lines: lines(&[Arm::Stock, Arm::Luc], &SPEEDS, figure),
         }
     }
 
-    fn row(
+    /// A row for each speed; the headings are those of threads, stock's figure, its share of bad
+    /// outcomes and LUC's figure.
+    fn rows(
         &self,
-        cpu_mips: u32,
-        name: &str,
+        threads: u32,
+        [stock_heading, bad, luc_heading]: [&'static str; 3],
         form: fn(f64) -> String,
         more_is_good: bool,
-    ) -> Vec<Cell> {
-        let value = |mode, figure| self.value(cpu_mips, mode, figure);
-        let stock = value(Mode::Stock, Record::main_figure);
-        let luc = value(Mode::Luc, Record::main_figure);
-        vec![
-            Cell::new(name),
-            Cell::new(cpu_mips.to_string()),
-            entry(stock, form),
-            entry(value(Mode::Stock, Record::bad_share), number::percent),
-            entry(luc, form),
-            entry(value(Mode::Luc, Record::bad_share), number::percent),
-            ratio_entry(quotient(luc, stock), more_is_good),
-        ]
+    ) -> Vec<Row> {
+        let row = |mips: u32| {
+            let figure = |arm| self.value(mips, arm, Record::main_figure);
+            let share = |arm| Entry::of(self.value(mips, arm, Record::bad_share), number::percent);
+            let (stock, luc) = (figure(Arm::Stock), figure(Arm::Luc));
+            vec![
+                ("threads", Entry::new(threads.to_string())),
+                ("MIPS", Entry::new(mips.to_string())),
+                (stock_heading, Entry::of(stock, form)),
+                (bad, share(Arm::Stock)),
+                (luc_heading, Entry::of(luc, form)),
+                (bad, share(Arm::Luc)),
+                ("LUC/stock", ratio_entry(quotient(luc, stock), more_is_good)),
+            ]
+        };
+        SPEEDS.map(row).into()
     }
 }
 
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
+/// A line for each arm over the positions.
+fn lines(arms: &[Arm], x: &[u32], value: impl Fn(u32, Arm) -> Option<f64>) -> Vec<Line> {
+    let line = |&arm: &Arm| Line {
+        name: arm.name().to_owned(),
+        y: x.iter().map(|&at| value(at, arm)).collect(),
+    };
+    arms.iter().map(line).collect()
 }
 
 fn burst_section(records: &Records) -> Section {
@@ -234,6 +219,11 @@ fn burst_section(records: &Records) -> Section {
         load: burst(threads),
     });
     let named = || by.iter().zip(BURST_THREADS);
+    let chart = |(by, threads): (&BySpeed<'_>, u32)| {
+        by.chart(&format!("Bursts of {threads} fsyncs"), "files per second")
+    };
+    let headings = ["stock files/s", "waited for two", "LUC files/s"];
+    let groups = named().map(|(by, threads)| by.rows(threads, headings, number::figure, true));
     Section {
         title: "A faster processor, fewer files per second".to_owned(),
         note: "Every 60 ms, 4 or 16 threads each get a request at a random moment within 800 us: \
@@ -241,33 +231,9 @@ fn burst_section(records: &Records) -> Section {
                processor, the sooner the first fsync starts its journal commit, and the more of \
                the others come too late for it and wait for two commits instead of one."
             .to_owned(),
-        charts: named()
-            .map(|(by, threads)| {
-                by.chart(&format!("Bursts of {threads} fsyncs"), "files per second")
-            })
-            .collect(),
+        charts: named().map(chart).collect(),
         page_charts: Vec::new(),
-        table: Table {
-            headings: headings(&[
-                "threads",
-                "MIPS",
-                "stock files/s",
-                "waited for two",
-                "LUC files/s",
-                "waited for two",
-                "LUC/stock",
-            ]),
-            left: 0,
-            deciding: Some(6),
-            groups: named()
-                .map(|(by, threads)| {
-                    let name = threads.to_string();
-                    SPEEDS
-                        .map(|mips| by.row(mips, &name, number::figure, true))
-                        .into()
-                })
-                .collect(),
-        },
+        table: Table::new(0, groups.collect()),
     }
 }
 
@@ -277,74 +243,58 @@ fn write_burst_section(records: &Records) -> Section {
         disk: "4ms:8",
         load: write_burst(),
     };
-    let form = |ms: f64| format!("{ms:.3}");
+    let headings = ["stock ms", "blocked", "LUC ms"];
     Section {
         title: "A faster processor, slower writes".to_owned(),
         note: "Every 600 ms, 16 threads each write 16 KB to a new file at a random moment within \
                5 ms, then fsync. Disk 4ms:8; mean of 40 bursts; the time is that of the writes \
-               alone. Whoever writes while a commit is writing the same metadata sleeps until \
-               the disk is done; blocked means longer than 1.5 ms."
+               alone. A task that writes while a commit is writing the same metadata sleeps \
+               until the disk is done; blocked means longer than 1.5 ms."
             .to_owned(),
         charts: vec![by.chart("Bursts of 16 writers", "time to write 16 KB, ms")],
         page_charts: Vec::new(),
-        table: Table {
-            headings: headings(&[
-                "threads",
-                "MIPS",
-                "stock ms",
-                "blocked",
-                "LUC ms",
-                "blocked",
-                "LUC/stock",
-            ]),
-            left: 0,
-            deciding: Some(6),
-            groups: vec![SPEEDS.map(|mips| by.row(mips, "16", form, false)).into()],
-        },
+        table: Table::new(0, vec![by.rows(16, headings, number::ms, false)]),
     }
 }
 
 fn throughput_section(records: &Records) -> Section {
-    let mut groups = Vec::new();
-    for (disk, warmup_ms, measure_ms) in DISKS {
-        for threads in THREADS {
-            let load = Load::CreateFsync {
-                threads,
-                measure_ms,
-                warmup_ms,
+    let rows = |disk: &'static str, threads: u32, times: Times| -> Vec<Row> {
+        let place = place(records, 1000, disk, create_fsync(threads, times));
+        let stock = place.first(Arm::Stock).and_then(Record::main_figure);
+        let row = |arm: Arm| {
+            let record = place.first(arm);
+            let rate = record.and_then(Record::main_figure);
+            let delay = record.map(Record::sync_delay_ms);
+            let figure = |of: fn(&Record) -> Option<f64>| record.and_then(of);
+            let delay_ms = |ms: f64| match ms {
+                ms if ms < 10.0 => format!("{ms:.2}"),
+                ms => format!("{ms:.1}"),
             };
-            let of = |mode: Mode| first(records, 1000, disk, mode, &load);
-            let stock = of(Mode::Stock).and_then(Record::main_figure);
-            let row = |mode: Mode| {
-                let record = of(mode);
-                let rate = record.and_then(Record::main_figure);
-                let delay = record.map(Record::sync_delay_ms);
-                let delay_ms = |ms: f64| {
-                    if ms < 10.0 {
-                        format!("{ms:.2}")
-                    } else {
-                        format!("{ms:.1}")
-                    }
-                };
-                vec![
-                    Cell::new(disk),
-                    Cell::new(threads.to_string()),
-                    Cell::new(mode.name()),
-                    entry(rate, number::figure),
-                    ratio_entry(quotient(rate, stock), true),
-                    entry(record.and_then(Record::commits_per_s), number::figure),
-                    entry(record.and_then(Record::fsyncs_per_commit), number::figure),
-                    entry(delay.map(|d| d.0), delay_ms),
-                    entry(delay.map(|d| d.1), delay_ms),
-                    entry(
-                        record.and_then(Record::writes_delayed_share),
-                        number::percent,
-                    ),
-                ]
-            };
-            groups.push(POLICIES.map(row).into());
-        }
-    }
+            let delayed = figure(Record::writes_delayed_share);
+            vec![
+                ("disk", Entry::new(disk)),
+                ("threads", Entry::new(threads.to_string())),
+                ("policy", Entry::new(arm.name())),
+                ("ops/s", Entry::of(rate, number::figure)),
+                ("to stock", ratio_entry(quotient(rate, stock), true)),
+                (
+                    "commits/s",
+                    Entry::of(figure(Record::commits_per_s), number::figure),
+                ),
+                (
+                    "fsyncs/commit",
+                    Entry::of(figure(Record::fsyncs_per_commit), number::figure),
+                ),
+                ("p50 ms", Entry::of(delay.map(|d| d.0), delay_ms)),
+                ("p99 ms", Entry::of(delay.map(|d| d.1), delay_ms)),
+                ("writes delayed", Entry::of(delayed, number::percent)),
+            ]
+        };
+        POLICIES.map(row).into()
+    };
+    let groups = DISKS
+        .into_iter()
+        .flat_map(|(disk, times)| THREADS.map(|threads| rows(disk, threads, times)));
     Section {
         title: "Throughput under every policy".to_owned(),
         note: "Threads loop create, fsync, close at 1000 MIPS. static is the fixed 1 ms idle delay of the \
@@ -353,71 +303,38 @@ fn throughput_section(records: &Records) -> Section {
             .to_owned(),
         charts: Vec::new(),
         page_charts: DISKS.map(|disk| policies_chart(records, disk)).into(),
-        table: Table {
-            headings: headings(&[
-                "disk",
-                "threads",
-                "policy",
-                "ops/s",
-                "to stock",
-                "commits/s",
-                "fsyncs/commit",
-                "p50 ms",
-                "p99 ms",
-                "writes delayed",
-            ]),
-            left: 3,
-            deciding: Some(4),
-            groups,
-        },
+        table: Table::new(3, groups.collect()),
     }
 }
 
 /// The column of ratios to stock on one disk, over the threads.
-fn policies_chart(records: &Records, (disk, warmup_ms, measure_ms): (&str, u32, u32)) -> Chart {
-    let ratio = |threads: u32, mode: Mode| {
-        let load = Load::CreateFsync {
-            threads,
-            measure_ms,
-            warmup_ms,
-        };
-        let rate = |mode| first(records, 1000, disk, mode, &load).and_then(Record::main_figure);
-        quotient(rate(mode), rate(Mode::Stock))
+fn policies_chart(records: &Records, (disk, times): (&str, Times)) -> Chart {
+    let ratio = |threads: u32, arm: Arm| {
+        let place = place(records, 1000, disk, create_fsync(threads, times));
+        let rate = |arm| place.first(arm).and_then(Record::main_figure);
+        quotient(rate(arm), rate(Arm::Stock))
     };
     Chart {
         title: format!("Throughput on {disk}"),
         x_label: "threads".to_owned(),
         y_label: "times stock".to_owned(),
         x: THREADS.map(|threads| threads.to_string()).into(),
-        lines: POLICIES
-            .map(|mode| Line {
-                name: mode.name().to_owned(),
-                y: THREADS.map(|threads| ratio(threads, mode)).into(),
-            })
-            .into(),
-    }
-}
-
-fn write_delay_load() -> Load {
-    Load::WriteDelay {
-        writers: WRITERS,
-        measure_ms: 900,
-        warmup_ms: 300,
+        lines: lines(&POLICIES, &THREADS, ratio),
     }
 }
 
 fn write_delay_section(records: &Records) -> Section {
-    let load = write_delay_load();
-    let of = |mode: Mode| first(records, 1000, "4ms:1", mode, &load);
-    let stock = of(Mode::Stock).and_then(Record::main_figure);
-    let row = |mode: Mode| {
-        let record = of(mode);
+    let place = place(records, 1000, "4ms:1", WRITE_DELAY);
+    let stock = place.first(Arm::Stock).and_then(Record::main_figure);
+    let row = |arm: Arm| {
+        let record = place.first(arm);
         let rate = record.and_then(Record::main_figure);
+        let delayed = record.and_then(Record::bad_share);
         vec![
-            Cell::new(mode.name()),
-            entry(rate, number::figure),
-            ratio_entry(quotient(rate, stock), true),
-            entry(record.and_then(Record::bad_share), number::percent),
+            ("policy", Entry::new(arm.name())),
+            ("writes/s", Entry::of(rate, number::figure)),
+            ("to stock", ratio_entry(quotient(rate, stock), true)),
+            ("writes delayed", Entry::of(delayed, number::percent)),
         ]
     };
     Section {
@@ -425,22 +342,16 @@ fn write_delay_section(records: &Records) -> Section {
         note: "48 writers append 4 KB to their own files every 2 ms while one thread creates and \
                fsyncs. Disk 4ms:1, 1000 MIPS. Delayed means longer than 1 ms."
             .to_owned(),
-        charts: Vec::new(),
-        page_charts: Vec::new(),
-        table: Table {
-            headings: headings(&["policy", "writes/s", "to stock", "writes delayed"]),
-            left: 1,
-            deciding: Some(2),
-            groups: vec![POLICIES.map(row).into()],
-        },
+        table: Table::new(1, vec![POLICIES.map(row).into()]),
+        ..Section::default()
     }
 }
 
-/// What was gained, from the figures alone; what was not measured is missing.
+/// The gains, from the figures alone; `None` where nothing was measured.
 struct Gains {
-    /// Of the cell that gained most: throughput and fsyncs per commit to stock's, disk, threads.
+    /// The cell that gained most: throughput and fsyncs per commit to stock's, disk, threads.
     best: Option<(f64, f64, &'static str, u32)>,
-    /// Rate of bursts at eight times the speed to that at the lowest: stock's, LUC's.
+    /// Rate of bursts at eight times the speed over that at the lowest: stock's, LUC's.
     speed: Option<(f64, f64)>,
     /// Share of small writes that were delayed: stock's, LUC's.
     delayed: Option<(f64, f64)>,
@@ -448,19 +359,15 @@ struct Gains {
 
 impl Gains {
     fn of(records: &Records) -> Self {
-        let cells = DISKS.iter().flat_map(|&(disk, warmup_ms, measure_ms)| {
+        let cells = DISKS.iter().flat_map(|&(disk, times)| {
             THREADS.map(|threads| {
-                let load = Load::CreateFsync {
-                    threads,
-                    measure_ms,
-                    warmup_ms,
+                let place = place(records, 1000, disk, create_fsync(threads, times));
+                let figure = |of: fn(&Record) -> Option<f64>| {
+                    let one = |arm| place.first(arm).and_then(of);
+                    quotient(one(Arm::Luc), one(Arm::Stock))
                 };
-                let of = |mode| first(records, 1000, disk, mode, &load);
-                let rate = |mode| of(mode).and_then(Record::main_figure);
-                let each = |mode| of(mode).and_then(Record::fsyncs_per_commit);
-                let ratio = quotient(rate(Mode::Luc), rate(Mode::Stock))?;
-                let batch = quotient(each(Mode::Luc), each(Mode::Stock))?;
-                Some((ratio, batch, disk, threads))
+                let ratio = figure(Record::main_figure)?;
+                Some((ratio, figure(Record::fsyncs_per_commit)?, disk, threads))
             })
         });
         let by = BySpeed {
@@ -468,77 +375,65 @@ impl Gains {
             disk: "4ms:1",
             load: burst(4),
         };
-        let change = |mode| {
-            let rate = |mips| by.value(mips, mode, Record::main_figure);
+        let change = |arm| {
+            let rate = |mips| by.value(mips, arm, Record::main_figure);
             quotient(rate(1000), rate(125))
         };
-        let load = write_delay_load();
-        let delayed = |mode| first(records, 1000, "4ms:1", mode, &load).and_then(Record::bad_share);
+        let writers = place(records, 1000, "4ms:1", WRITE_DELAY);
+        let delayed = |arm| writers.first(arm).and_then(Record::bad_share);
         Self {
             best: cells.flatten().max_by(|a, b| a.0.total_cmp(&b.0)),
-            speed: change(Mode::Stock).zip(change(Mode::Luc)),
-            delayed: delayed(Mode::Stock).zip(delayed(Mode::Luc)),
+            speed: change(Arm::Stock).zip(change(Arm::Luc)),
+            delayed: delayed(Arm::Stock).zip(delayed(Arm::Luc)),
         }
     }
 
     /// The top of the page: a sentence each.
     fn sentences(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        if let Some((ratio, _, disk, threads)) = self.best {
-            sentences.push(if ratio > 1.0 {
-                format!(
-                    "LUC made up to {ratio:.2} times as many files durable per second \
-                     ({threads} threads, disk {disk})."
-                )
-            } else {
-                format!("Throughput did not grow: it was at best {ratio:.2} times stock's.")
-            });
-        }
-        if let Some((stock, luc)) = self.speed {
+        let best = self.best.map(|(ratio, _, disk, threads)| match ratio {
+            ratio if ratio > 1.0 => format!(
+                "LUC made up to {ratio:.2} times as many files durable per second ({threads} \
+                 threads, disk {disk})."
+            ),
+            ratio => format!("Throughput did not grow: it was at best {ratio:.2} times stock's."),
+        });
+        let speed = self.speed.map(|(stock, luc)| {
             let (stock, luc) = (faster(stock), faster(luc));
-            sentences.push(format!(
+            format!(
                 "A processor eight times as fast made bursts of 4 fsyncs {stock} on stock and \
                  {luc} with LUC."
-            ));
-        }
-        if let Some((stock, luc)) = self.delayed {
+            )
+        });
+        let delayed = self.delayed.map(|(stock, luc)| {
             let (stock, luc) = (number::percent(stock), number::percent(luc));
-            sentences.push(format!(
-                "Commits delayed {stock} of the small writes on stock and {luc} with LUC."
-            ));
-        }
-        sentences
+            format!("Commits delayed {stock} of the small writes on stock and {luc} with LUC.")
+        });
+        [best, speed, delayed].into_iter().flatten().collect()
     }
 }
 
-/// The last line of the text: what was gained, in plain words.
+/// The last line of the text: the gains in plain words.
 fn verdict(gains: &Gains) -> String {
-    let mut parts = Vec::new();
-    if let Some((ratio, batch, disk, threads)) = gains.best {
-        parts.push(if ratio > 1.0 {
-            format!(
-                "the same kernel on the same disk made up to {ratio:.2} times as many files \
-                 durable per second ({threads} threads, disk {disk}) with {batch:.1} times as \
-                 many fsyncs in each journal commit"
-            )
-        } else {
-            format!("throughput did not grow (at best {ratio:.2} times stock)")
-        });
-    }
-    if let Some((stock, luc)) = gains.speed {
-        parts.push(format!(
-            "a processor eight times as fast made bursts of 4 fsyncs {} on stock and {} with LUC",
-            faster(stock),
-            faster(luc)
-        ));
-    }
-    if let Some((stock, luc)) = gains.delayed {
-        parts.push(format!(
-            "the share of small writes that a commit delayed went from {} to {}",
-            number::percent(stock),
-            number::percent(luc)
-        ));
-    }
+    let best = gains.best.map(|(ratio, batch, disk, threads)| match ratio {
+        ratio if ratio > 1.0 => format!(
+            "the same kernel on the same disk made up to {ratio:.2} times as many files durable \
+             per second ({threads} threads, disk {disk}) with {batch:.1} times as many fsyncs in \
+             each journal commit"
+        ),
+        ratio => format!("throughput did not grow (at best {ratio:.2} times stock)"),
+    });
+    let speed = gains.speed.map(|(stock, luc)| {
+        let (stock, luc) = (faster(stock), faster(luc));
+        format!(
+            "a processor eight times as fast made bursts of 4 fsyncs {stock} on stock and {luc} \
+             with LUC"
+        )
+    });
+    let delayed = gains.delayed.map(|(stock, luc)| {
+        let (stock, luc) = (number::percent(stock), number::percent(luc));
+        format!("the share of small writes that a commit delayed went from {stock} to {luc}")
+    });
+    let parts: Vec<_> = [best, speed, delayed].into_iter().flatten().collect();
     if parts.is_empty() {
         return "Nothing was measured.".to_owned();
     }

@@ -1,5 +1,6 @@
-//! What can go wrong, in one line each.
+//! Errors, in one line each.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Result of measuring or rendering.
@@ -11,25 +12,22 @@ pub enum ReportError {
     /// The lab could not run a virtual machine.
     #[error("kernel {kernel} at {cpu_mips} MIPS: {source}")]
     Lab {
-        /// Kernel by its name in the list.
+        /// Name in the list of kernels.
         kernel: String,
-        /// Speed.
         cpu_mips: u32,
-        /// Why.
         source: luc_lab::LabError,
     },
     /// The machine ran, but a cell failed or the kernel log shows a problem.
     #[error("kernel {kernel} at {cpu_mips} MIPS: {first}{}{}", others(*.more), kept(.log.as_deref()))]
     Failed {
-        /// Kernel by its name in the list.
+        /// Name in the list of kernels.
         kernel: String,
-        /// Speed.
         cpu_mips: u32,
         /// The first problem.
         first: String,
-        /// How many more there were.
+        /// Number of further problems.
         more: usize,
-        /// The kernel's log, where it could be kept.
+        /// The kernel's log, if it could be kept.
         log: Option<PathBuf>,
     },
     /// A cell's output is not what its workload prints.
@@ -37,42 +35,38 @@ pub enum ReportError {
         "kernel {kernel}, cell {cell}: cannot read the result: {why}; the binary in the guest must be this one"
     )]
     BadOutput {
-        /// Kernel by its name in the list.
+        /// Name in the list of kernels.
         kernel: String,
-        /// The cell.
         cell: String,
-        /// What is wrong.
         why: String,
     },
     /// A file of the report could not be written or read.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried, as a verb.
+        /// A verb.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// Why it failed.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A results file is of another kind or version.
     #[error("{} is not a results file of this version ({why}); measure again", path.display())]
-    BadResults {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    BadResults { path: PathBuf, why: String },
     /// A chart could not be drawn.
     #[error("cannot draw the chart {title:?}: {why}")]
-    Chart {
-        /// Its heading.
-        title: String,
-        /// Why.
-        why: String,
-    },
+    Chart { title: String, why: String },
 }
 
 impl ReportError {
+    /// A maker of [`ReportError::File`] for `map_err`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
+
     /// Whether a machine was run and its kernel or programs are what failed.
     pub fn is_the_guests(&self) -> bool {
         use luc_lab::LabError::{GuestPanic, HostTimeout};
@@ -85,7 +79,7 @@ impl ReportError {
         }
     }
 
-    /// The same, and in what it happened, where the error does not tell by itself.
+    /// The same error, with the scenario in which it happened if the error does not name it.
     #[must_use]
     pub fn within(mut self, what: &str) -> Self {
         if let Self::Failed { first, .. } = &mut self {

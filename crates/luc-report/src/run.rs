@@ -4,21 +4,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::args::{DemoArgs, MatrixArgs, OutputArgs};
-use crate::document::Document;
 use crate::error::{ReportError, Result};
-use crate::lab::Lab;
-use crate::load::Job;
-use crate::origin::Origin;
-use crate::pool::{self, lock};
-use crate::record::{Record, Records};
-use crate::{demo as demo_report, html, matrix as matrix_report, text};
+use crate::measure::lab::Lab;
+use crate::measure::origin::Origin;
+use crate::measure::pool::{self, lock};
+use crate::measure::record::{Record, Records};
+use crate::plan::args::{DemoArgs, MatrixArgs, OutputArgs};
+use crate::plan::load::Job;
+use crate::show::document::Document;
+use crate::show::{html, text};
+use crate::{demo as demo_report, matrix as matrix_report};
 
-/// Hears how far the measuring is. Called from several threads.
+/// Shows the progress of a measurement. Called from several threads.
 pub trait Progress: Sync {
-    /// `done` of `total` cells are measured; `now` is what one of the machines does.
+    /// `done` of `total` cells are measured; `now` is the current work of one machine.
     fn step(&self, _done: usize, _total: usize, _now: &str) {}
-    /// Something the person should know but that stops nothing; one line.
+    /// Something that the user should know but that stops nothing; one line.
     fn note(&self, _text: &str) {}
 }
 
@@ -31,13 +32,11 @@ impl Progress for Quiet {}
 /// A finished report.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The report itself; [`text::render`] makes it readable.
     pub document: Document,
-    /// What it was made from.
     pub records: Records,
-    /// The HTML page.
+    /// Path of the HTML page.
     pub html: PathBuf,
-    /// The raw results.
+    /// Path of the raw results.
     pub json: PathBuf,
     /// Figures to reach that were reached.
     pub reached: usize,
@@ -50,12 +49,9 @@ pub struct Outcome {
 /// # Errors
 /// See [`ReportError`].
 pub fn demo(args: &DemoArgs, lab: &dyn Lab, progress: &dyn Progress) -> Result<Outcome> {
-    if args.output.from_results {
-        return render_demo(&args.out);
-    }
-    let jobs = demo_report::plan(args);
+    let plan = || demo_report::plan(args);
     measure(
-        &jobs,
+        plan,
         &args.output,
         &args.out,
         demo_report::SCHEMA,
@@ -70,12 +66,9 @@ pub fn demo(args: &DemoArgs, lab: &dyn Lab, progress: &dyn Progress) -> Result<O
 /// # Errors
 /// See [`ReportError`].
 pub fn matrix(args: &MatrixArgs, lab: &dyn Lab, progress: &dyn Progress) -> Result<Outcome> {
-    if args.output.from_results {
-        return render_matrix(&args.out);
-    }
-    let jobs = matrix_report::plan(args);
+    let plan = || matrix_report::plan(args);
     measure(
-        &jobs,
+        plan,
         &args.output,
         &args.out,
         matrix_report::SCHEMA,
@@ -88,7 +81,7 @@ pub fn matrix(args: &MatrixArgs, lab: &dyn Lab, progress: &dyn Progress) -> Resu
 /// Renders the demonstration kept in a directory.
 ///
 /// # Errors
-/// When the results file is missing, damaged or of another kind.
+/// The results file is missing, damaged or of another kind.
 pub fn render_demo(out: &Path) -> Result<Outcome> {
     let records = kept(out, demo_report::SCHEMA)?;
     let document = demo_report::document(&records);
@@ -98,7 +91,7 @@ pub fn render_demo(out: &Path) -> Result<Outcome> {
 /// Renders the figures table kept in a directory.
 ///
 /// # Errors
-/// When the results file is missing, damaged or of another kind.
+/// The results file is missing, damaged or of another kind.
 pub fn render_matrix(out: &Path) -> Result<Outcome> {
     let records = kept(out, matrix_report::SCHEMA)?;
     let (document, tally) = matrix_report::document(&records);
@@ -113,10 +106,8 @@ fn finish(
 ) -> Result<Outcome> {
     let html = out.join("report.html");
     write(&html, html::render(&document)?.as_bytes())?;
-    write(
-        &out.join("report.txt"),
-        text::render(&document, false).as_bytes(),
-    )?;
+    let text = text::render(&document, false);
+    write(&out.join("report.txt"), text.as_bytes())?;
     Ok(Outcome {
         document,
         records,
@@ -128,11 +119,7 @@ fn finish(
 }
 
 fn keep(out: &Path, records: &Records) -> Result<()> {
-    fs::create_dir_all(out).map_err(|source| ReportError::File {
-        action: "make directory",
-        path: out.to_owned(),
-        source,
-    })?;
+    fs::create_dir_all(out).map_err(ReportError::file("make directory", out))?;
     let path = out.join("results.json");
     let mut json = serde_json::to_vec_pretty(records).map_err(|e| ReportError::BadResults {
         path: path.clone(),
@@ -142,25 +129,17 @@ fn keep(out: &Path, records: &Records) -> Result<()> {
     write(&path, &json)
 }
 
-/// Writes beside, then renames: a reader never sees half a file.
+/// Writes a file beside it, then renames that: a reader never sees half a file.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let error = |source| ReportError::File {
-        action: "write",
-        path: path.to_owned(),
-        source,
-    };
     let beside = path.with_extension("new");
-    fs::write(&beside, bytes).map_err(error)?;
-    fs::rename(&beside, path).map_err(error)
+    fs::write(&beside, bytes)
+        .and_then(|()| fs::rename(&beside, path))
+        .map_err(ReportError::file("write", path))
 }
 
 fn kept(out: &Path, schema: &str) -> Result<Records> {
     let path = out.join("results.json");
-    let bytes = fs::read(&path).map_err(|source| ReportError::File {
-        action: "read",
-        path: path.clone(),
-        source,
-    })?;
+    let bytes = fs::read(&path).map_err(ReportError::file("read", &path))?;
     let bad = |why: String| ReportError::BadResults {
         path: path.clone(),
         why,
@@ -172,16 +151,20 @@ fn kept(out: &Path, schema: &str) -> Result<Records> {
     Ok(records)
 }
 
-/// Measures all jobs, several machines at a time. What a job measured is kept when it ends: whoever
-/// loses patience can render what there is.
+/// Measures all jobs, several machines at a time; with `--from-results` nothing. The records of a
+/// job are kept when the job ends: a user who loses patience can render them.
 fn measure(
-    jobs: &[Job],
+    plan: impl FnOnce() -> Vec<Job>,
     args: &OutputArgs,
     out: &Path,
     schema: &str,
     lab: &dyn Lab,
     progress: &dyn Progress,
 ) -> Result<()> {
+    if args.from_results {
+        return Ok(());
+    }
+    let jobs = plan();
     let board = Board {
         done: Mutex::new(vec![(0, String::new()); jobs.len()]),
         total: jobs.iter().map(|job| job.cells.len()).sum(),
@@ -189,7 +172,7 @@ fn measure(
     };
     let origin = Origin::here();
     let results: Mutex<Vec<Option<Vec<Record>>>> = Mutex::new(vec![None; jobs.len()]);
-    pool::each(args.jobs, jobs, |index, job| {
+    pool::each(args.jobs, &jobs, |index, job| {
         let mut reporter = Reporter {
             board: &board,
             job,
@@ -214,7 +197,7 @@ fn in_order(results: &[Option<Vec<Record>>], schema: &str, origin: &Origin) -> R
     }
 }
 
-/// How many cells each job has done, and what it does.
+/// How many cells each job has measured, and its current work.
 struct Board<'a> {
     done: Mutex<Vec<(usize, String)>>,
     total: usize,
@@ -242,7 +225,7 @@ impl Board<'_> {
     }
 }
 
-/// What one machine says, passed on.
+/// Passes the progress of one machine on.
 struct Reporter<'a> {
     board: &'a Board<'a>,
     job: &'a Job,
@@ -256,7 +239,7 @@ impl luc_lab::Progress for Reporter<'_> {
 
     fn guest(&mut self, done: u32, _total: u32, text: &str) {
         let done = usize::try_from(done).unwrap_or(0).min(self.job.cells.len());
-        // The cell's name says enough; what it does right now changes too often to be read.
+        // The cell's name is enough: its current step changes too often to be read.
         let cell = text.split(':').next().unwrap_or(text);
         self.board.set(self.index, done, self.job, cell);
     }

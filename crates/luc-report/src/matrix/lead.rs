@@ -1,15 +1,10 @@
 //! The top of the page: the figures table in three sentences.
 
-use super::{Place, hosts, mean};
-use crate::load::Mode;
-use crate::record::Records;
-use crate::targets::Tally;
-
-/// A load on a disk and LUC's ratio to stock there.
-struct Compared {
-    name: String,
-    ratio: f64,
-}
+use super::mean;
+use super::targets::Tally;
+use crate::measure::place::Place;
+use crate::measure::record::{Record, Records};
+use crate::plan::arm::Arm;
 
 /// How many figures were reached, the two ends of LUC's ratio to stock, and its middle.
 pub fn sentences(records: &Records, tally: &Tally) -> Vec<String> {
@@ -19,13 +14,13 @@ pub fn sentences(records: &Records, tally: &Tally) -> Vec<String> {
         missed => format!("{missed} of {total} figures were missed."),
     }];
     let mut all = compared(records);
-    all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    if let [worst, .., best] = all.as_slice() {
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    if let [(worst_name, worst), .., (best_name, best)] = all.as_slice() {
         sentences.push(format!(
-            "LUC reached {:.2} times stock at best ({}) and {:.2} times at worst ({}).",
-            best.ratio, best.name, worst.ratio, worst.name
+            "LUC reached {best:.2} times stock at best ({best_name}) and {worst:.2} times at worst \
+             ({worst_name})."
         ));
-        let middle = all[all.len() / 2].ratio;
+        let (_, middle) = all[all.len() / 2];
         sentences.push(format!(
             "Half of the {} loads ran at {middle:.2} times stock or better.",
             all.len()
@@ -34,29 +29,24 @@ pub fn sentences(records: &Records, tally: &Tally) -> Vec<String> {
     sentences
 }
 
-/// Every load whose main figure is a rate, once.
-fn compared(records: &Records) -> Vec<Compared> {
-    let mut all: Vec<Compared> = Vec::new();
-    for host in hosts(records) {
-        let of_host = |record: &&crate::Record| {
-            record.kernel == host.kernel
-                && record.vcpus == host.vcpus
-                && record.cell.mode == Mode::Luc
-                && record.is_a_rate()
+/// Every load whose main figure is a rate, once, with LUC's ratio to stock.
+fn compared(records: &Records) -> Vec<(String, f64)> {
+    let mut all: Vec<(String, f64)> = Vec::new();
+    for host in records.hosts() {
+        let of_host = |record: &&Record| {
+            record.host() == host && record.cell.arm == Arm::Luc && record.is_a_rate()
         };
         for record in records.records.iter().filter(of_host) {
-            let cell = &record.cell;
-            let mips = record.cpu_mips;
-            let name = format!(
-                "{} on {}, {}",
-                cell.load.name(),
-                cell.disk,
-                host.at_speed(mips)
-            );
-            let place = Place::new(records, host, mips, &cell.disk, cell.load.clone());
-            let known = all.iter().any(|one| one.name == name);
-            if let (false, Some(ratio)) = (known, mean(place.ratio(Mode::Luc))) {
-                all.push(Compared { name, ratio });
+            let (cell, cpu_mips) = (&record.cell, record.cpu_mips);
+            let (load, at) = (cell.load.name(), host.at_speed(cpu_mips));
+            let name = format!("{load} on {}, {at}", cell.disk);
+            let place = Place {
+                cpu_mips,
+                ..Place::new(records, host, &cell.disk, cell.load.clone())
+            };
+            let known = all.iter().any(|(known, _)| *known == name);
+            if let (false, Some(ratio)) = (known, mean(place.ratio(Arm::Luc))) {
+                all.push((name, ratio));
             }
         }
     }

@@ -1,21 +1,25 @@
 //! The figures table: every figure to reach, measured.
 
-use crate::args::{MatrixArgs, Part};
-use crate::demo::{SPEEDS, burst, write_burst};
-use crate::document::{Cell, Chart, Document, Line, Section, Table, number};
-use crate::host::Host;
-use crate::load::{Job, Load, Measurement, Mode, Purpose};
-use crate::record::{Filter, Record, Records, Spread};
-use crate::targets::{CREATE_FSYNC, P99, THREADS, Tally, Target};
+use crate::demo::{BURST_THREADS, SPEEDS, burst, write_burst};
+use crate::measure::place::Place;
+use crate::measure::record::{Record, Records, Spread};
+use crate::plan::args::{MatrixArgs, Part};
+use crate::plan::arm::Arm;
+use crate::plan::host::Host;
+use crate::plan::load::{Job, Load, Measurement, Purpose, Times};
+use crate::show::document::{Chart, Document, Entry, Line, Row, Section, Table};
+use crate::show::number;
+use targets::{CREATE_FSYNC, P99, THREADS, Tally, Target};
 
 mod bursts;
-mod cost;
-mod costs;
 mod disks;
+mod hooks;
 mod lead;
 mod loops;
 mod model;
+mod overhead;
 mod scaling;
+mod targets;
 mod tracing;
 mod workloads;
 
@@ -24,8 +28,6 @@ pub const SCHEMA: &str = "luc-matrix/1";
 
 /// Kernel of the figures that are asked of one kernel only.
 const SPEED_KERNEL: &str = "6.12";
-/// Threads of the bursts of fsyncs.
-const BURST_THREADS: [u32; 2] = [4, 16];
 /// Writers of write-delay.
 const WRITERS: u32 = 48;
 
@@ -47,22 +49,18 @@ fn measure_ms(disk: &str, threads: u32) -> u32 {
 }
 
 fn create_fsync(disk: &str, threads: u32) -> Load {
-    let measure_ms = measure_ms(disk, threads);
+    // Long enough for a controller to learn the slowest disk, and to try it once.
+    let warmup_ms = if disk == "4ms:1" { 800 } else { 200 };
     Load::CreateFsync {
         threads,
-        measure_ms,
-        // Long enough for a controller to learn the slowest disk, and to try it once.
-        warmup_ms: if disk == "4ms:1" { 800 } else { 200 },
+        times: Times::new(measure_ms(disk, threads), warmup_ms),
     }
 }
 
-fn write_delay() -> Load {
-    Load::WriteDelay {
-        writers: WRITERS,
-        measure_ms: 1500,
-        warmup_ms: 500,
-    }
-}
+const WRITE_DELAY: Load = Load::WriteDelay {
+    writers: WRITERS,
+    times: Times::new(1500, 500),
+};
 
 /// The cells, in jobs that can run side by side.
 pub fn plan(args: &MatrixArgs) -> Vec<Job> {
@@ -100,33 +98,31 @@ pub fn plan(args: &MatrixArgs) -> Vec<Job> {
 fn plan_host(args: &MatrixArgs, host: Host<'_>, has: impl Fn(Part) -> bool, jobs: &mut Vec<Job>) {
     let repeats = args.repeats;
     // Every comparison has its stock in the same boot, right before it.
-    let mut loop_modes = vec![Mode::Stock];
+    let pair = [Arm::Stock, Arm::Luc];
+    let mut loop_arms = vec![Arm::Stock];
     if has(Part::CreateFsync) {
-        loop_modes.push(Mode::Luc);
-        loop_modes.extend(&args.policies);
+        loop_arms.push(Arm::Luc);
+        loop_arms.extend(&args.policies);
     }
     if has(Part::Overhead) {
-        loop_modes.extend([Mode::Loaded, Mode::Observe]);
+        loop_arms.extend([Arm::Loaded, Arm::Observe]);
     }
-    let mut delay_modes = vec![Mode::Stock, Mode::Luc];
-    delay_modes.extend(&args.policies);
-    let pair = [Mode::Stock, Mode::Luc];
 
     if has(Part::Workloads) {
         jobs.extend(workloads::jobs(host, &args.policies, repeats));
     }
-    if loop_modes.len() > 1 {
+    if loop_arms.len() > 1 {
         for (disk, _) in CREATE_FSYNC {
             let loads = THREADS.map(|threads| create_fsync(disk, threads));
-            jobs.push(host.job(1000, repeated(disk, &loads, &loop_modes, repeats)));
+            jobs.push(host.job(1000, repeated(disk, &loads, &loop_arms, repeats)));
         }
     }
     if has(Part::Cost) {
-        jobs.push(cost::job(host));
+        jobs.push(hooks::job(host));
     }
     if has(Part::WriteDelay) {
-        let cells = repeated("4ms:1", &[write_delay()], &delay_modes, repeats);
-        jobs.push(host.job(1000, cells));
+        let arms = [&pair, args.policies.as_slice()].concat();
+        jobs.push(host.job(1000, repeated("4ms:1", &[WRITE_DELAY], &arms, repeats)));
     }
     if has(Part::Tracing) {
         jobs.push(tracing::job(host, repeats));
@@ -155,16 +151,16 @@ fn plan_host(args: &MatrixArgs, host: Host<'_>, has: impl Fn(Part) -> bool, jobs
     }
 }
 
-fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Measurement> {
+fn repeated(disk: &str, loads: &[Load], arms: &[Arm], repeats: u32) -> Vec<Measurement> {
     let mut cells = Vec::new();
     for load in loads {
         for repeat in 1..=repeats {
-            let modes = modes.iter().filter(|mode| load.suits(**mode));
-            cells.extend(modes.map(|&mode| Measurement {
+            let arms = arms.iter().filter(|arm| load.suits(**arm));
+            cells.extend(arms.map(|&arm| Measurement {
                 purpose: Purpose::Figures,
                 disk: disk.to_owned(),
                 load: load.clone(),
-                mode,
+                arm,
                 repeat,
             }));
         }
@@ -172,61 +168,32 @@ fn repeated(disk: &str, loads: &[Load], modes: &[Mode], repeats: u32) -> Vec<Mea
     cells
 }
 
-/// What the columns of policies mean; each is a ratio to stock.
-fn policies_note(policies: &[Mode]) -> String {
-    let mut note = "The main figure's ratio to stock.".to_owned();
-    for mode in policies {
-        note.push_str(match mode {
-            Mode::KernelBatching => {
-                " kernel-batching: stock, mounted dirsync with max_batch_time at its 15 ms: creating and removing \
-                 a file wait for their commit and batch as jbd2 does by itself, while the directory stays locked; \
-                 an fsync never batches there, and only in this column does removing a file wait."
-            }
-            Mode::Nofsync => {
-                " nofsync: stock, the workload leaves its fsyncs and synchronous writes out. UNSAFE: nothing is \
-                 durable; an upper bound."
-            }
-            Mode::Nojc => {
-                " nojc: ext4 without a journal. UNSAFE: a crash damages the file system. No fsync waits for a \
-                 commit, but each writes its blocks one by one: an upper bound where the disk takes many at once."
-            }
-            _ => "",
-        });
-    }
-    note
-}
-
 /// The report on kept results, and how many figures were reached.
 pub fn document(records: &Records) -> (Document, Tally) {
     let mut tally = Tally::default();
-    let hosts = hosts(records);
+    let hosts = records.hosts();
     let hosts = hosts.as_slice();
-    let alone: Vec<Host<'_>> = hosts
-        .iter()
-        .copied()
-        .filter(|host| host.vcpus == 1)
-        .collect();
+    let one_cpu = hosts.iter().copied().filter(|host| host.vcpus == 1);
+    let alone: Vec<Host<'_>> = one_cpu.collect();
     let all = records;
     let (records, modelled) = (&of(all, Purpose::Figures), &of(all, Purpose::Model));
-    let sections: Vec<Section> = [
+    let mut sections = vec![
         loops::create_fsync_section(records, hosts, &mut tally),
         loops::policies_section(records, hosts),
         loops::write_delay_section(records, hosts, &mut tally),
         bursts::burst_section(records, hosts, &mut tally),
         bursts::write_burst_section(records, hosts, &mut tally),
-        costs::overhead_section(records, &alone, &mut tally),
-        costs::instructions_section(records, &alone),
-        cost::section_of(records, &alone, &mut tally),
+        overhead::overhead_section(records, &alone, &mut tally),
+        overhead::instructions_section(records, &alone),
+        hooks::section_of(records, &alone, &mut tally),
         scaling::section_of(records, hosts),
-        workloads::section(records, hosts, &mut tally),
+        workloads::section_of(records, hosts, &mut tally),
         workloads::policies_section(records, hosts),
-        disks::section(records, hosts, &mut tally),
+        disks::section_of(records, hosts, &mut tally),
         tracing::section_of(records, &alone, &mut tally),
         model::section_of(modelled, &alone, &mut tally),
-    ]
-    .into_iter()
-    .filter(|section| !section.table.groups.is_empty())
-    .collect();
+    ];
+    sections.retain(|section| !section.table.groups.is_empty());
     let iozone = |record: &&Record| matches!(record.cell.load, Load::Iozone { .. });
     let (iozone, others): (Vec<_>, Vec<_>) = all.records.iter().partition(iozone);
     let runs = |of: &[&Record]| of.iter().map(|record| record.cell.repeat).max();
@@ -241,172 +208,140 @@ pub fn document(records: &Records) -> (Document, Tally) {
             releases.push(release);
         }
     }
-    let total = tally.reached + tally.missed;
+    let Tally { reached, missed } = tally;
+    let total = reached + missed;
     let document = Document {
         title: "LUC: figures".to_owned(),
         intro: format!(
             "Kernels {}. Stock and LUC in the same boot, one virtual processor unless more are \
              named, one instruction per nanosecond unless a speed is, every cell on a new file system. LUC as \
              `luc on` leaves it: no knob touched, no number of threads given. Runs of every \
-             cell: {}; a figure is their mean, with the range in brackets where they differ.",
-            releases.join(", "),
-            runs
+             cell: {runs}; a figure is their mean, with the range in brackets where they differ.",
+            releases.join(", ")
         ),
         sections,
-        verdict: if tally.missed == 0 {
-            format!("All {total} figures were reached.")
-        } else {
-            format!(
-                "{} of {total} figures were reached; missed: {}.",
-                tally.reached, tally.missed
-            )
+        verdict: match missed {
+            0 => format!("All {total} figures were reached."),
+            _ => format!("{reached} of {total} figures were reached; missed: {missed}."),
         },
-        lead: lead::sentences(records, &tally),
+        lead: lead::sentences(all, &tally),
         foot: all.foot(),
     };
     (document, tally)
 }
 
-/// What was measured for one purpose.
+/// Records of one purpose.
 fn of(records: &Records, purpose: Purpose) -> Records {
     let mut records = records.clone();
+    let is_of = |record: &Record| record.cell.purpose == purpose;
+    records.records.retain(is_of);
     records
-        .records
-        .retain(|record| record.cell.purpose == purpose);
-    records
 }
 
-/// Hosts in the order they were measured.
-fn hosts(records: &Records) -> Vec<Host<'_>> {
-    let mut hosts = Vec::new();
-    for record in &records.records {
-        let host = Host {
-            kernel: &record.kernel,
-            vcpus: record.vcpus,
-        };
-        if !hosts.contains(&host) {
-            hosts.push(host);
+/// A figure's mean, with its range if the repetitions differ; "-" where nothing was measured.
+fn entry(spread: Option<Spread>, form: impl Fn(f64) -> String) -> Entry {
+    Entry::of(spread, |spread| {
+        let (mean, min, max) = (form(spread.mean), form(spread.min), form(spread.max));
+        if min == max {
+            return mean;
         }
-    }
-    hosts
-}
-
-/// One load on one disk, at one speed, on one host.
-struct Place<'a> {
-    records: &'a Records,
-    filter: Filter<'a>,
-    load: Load,
-}
-
-impl<'a> Place<'a> {
-    fn new(records: &'a Records, host: Host<'a>, cpu_mips: u32, disk: &'a str, load: Load) -> Self {
-        let filter = Filter {
-            kernel: Some(host.kernel),
-            vcpus: Some(host.vcpus),
-            cpu_mips: Some(cpu_mips),
-            disk: Some(disk),
-        };
-        Self {
-            records,
-            filter,
-            load,
-        }
-    }
-
-    /// The load as it was measured, with its times.
-    fn measured(&self) -> Option<&Load> {
-        let load = |load: &Load| load.alike(&self.load);
-        let record = self.records.select(self.filter, Mode::Stock, load).next();
-        record.map(|record| &record.cell.load)
-    }
-
-    fn figure(&self, mode: Mode) -> Option<Spread> {
-        self.spread(mode, Record::main_figure)
-    }
-
-    fn spread(&self, mode: Mode, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
-        self.records
-            .spread(self.filter, mode, |load| load.alike(&self.load), figure)
-    }
-
-    /// What a figure is above stock's.
-    fn extra(&self, mode: Mode, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
-        let load = |load: &Load| load.alike(&self.load);
-        let difference = |value: f64, base: f64| Some(value - base);
-        self.records
-            .compare(self.filter, mode, load, figure, difference)
-    }
-
-    fn ratio(&self, mode: Mode) -> Option<Spread> {
-        self.ratio_of(mode, Record::main_figure)
-    }
-
-    fn ratio_of(&self, mode: Mode, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
-        let load = |load: &Load| load.alike(&self.load);
-        self.records.ratio(self.filter, mode, load, figure)
-    }
-
-    /// The p99 of fsync under LUC as a ratio to stock's, and whether that is little enough.
-    fn p99(&self, tally: &mut Tally) -> [Cell; 2] {
-        let ratio = self.ratio_of(Mode::Luc, Record::sync_delay_p99_ms);
-        [
-            entry(ratio, number::ratio),
-            tally.verdict(Some(P99), mean(ratio)),
-        ]
-    }
-}
-
-fn entry(spread: Option<Spread>, form: impl Fn(f64) -> String) -> Cell {
-    spread.map_or_else(Cell::none, |spread| Cell::new(number::spread(spread, form)))
-}
-
-fn target_entry(target: Option<Target>, form: impl Fn(f64) -> String) -> Cell {
-    target.map_or_else(Cell::none, |target| Cell::new(target.text(form)))
+        format!("{mean} ({min} to {max})")
+    })
 }
 
 fn mean(spread: Option<Spread>) -> Option<f64> {
     spread.map(|spread| spread.mean)
 }
 
+/// A figure, its target, and whether it is reached; the forms are those of figure and target.
+fn judged(
+    heading: &'static str,
+    figure: Option<Spread>,
+    target: Option<Target>,
+    forms: [fn(f64) -> String; 2],
+    tally: &mut Tally,
+) -> [(&'static str, Entry); 3] {
+    [
+        (heading, entry(figure, forms[0])),
+        (
+            "to reach",
+            Entry::of(target, |target| target.text(forms[1])),
+        ),
+        ("", tally.verdict(target, mean(figure))),
+    ]
+}
+
+/// The p99 of fsync under LUC as a ratio to stock's, and whether that is little enough.
+fn p99(heading: &'static str, place: &Place<'_>, tally: &mut Tally) -> [(&'static str, Entry); 2] {
+    let ratio = place.ratio_of(Arm::Luc, Record::sync_delay_p99_ms);
+    let [figure, _, verdict] = judged(heading, ratio, Some(P99), [number::ratio; 2], tally);
+    [figure, verdict]
+}
+
+/// The rows of each host with each of these items, a group each.
+fn groups<'a, T: Copy>(
+    hosts: &[Host<'a>],
+    items: &[T],
+    mut rows: impl FnMut(Host<'a>, T) -> Vec<Row>,
+) -> Vec<Vec<Row>> {
+    let all = hosts
+        .iter()
+        .flat_map(|host| items.iter().map(move |item| (host, item)));
+    all.map(|(&host, &item)| rows(host, item)).collect()
+}
+
+fn section(title: &str, note: &str, left: usize, groups: Vec<Vec<Row>>) -> Section {
+    Section {
+        title: title.to_owned(),
+        note: note.to_owned(),
+        table: Table::new(left, groups),
+        ..Section::default()
+    }
+}
+
+/// What the columns of policies mean; each is a ratio to stock.
+fn policies_note(policies: &[Arm]) -> String {
+    let mut note = "The main figure's ratio to stock.".to_owned();
+    for arm in policies {
+        note.push_str(match arm {
+            Arm::KernelBatching => {
+                " kernel-batching: stock, mounted dirsync with max_batch_time at its 15 ms: creating and removing \
+                 a file wait for their commit and batch as jbd2 does by itself, while the directory stays locked; \
+                 an fsync never batches there, and only in this column does removing a file wait."
+            }
+            Arm::Nofsync => {
+                " nofsync: stock, the workload leaves its fsyncs and synchronous writes out. UNSAFE: nothing is \
+                 durable; an upper bound."
+            }
+            Arm::Nojc => {
+                " nojc: ext4 without a journal. UNSAFE: a crash damages the file system. No fsync waits for a \
+                 commit, but each writes its blocks one by one: an upper bound where the disk takes many at once."
+            }
+            _ => "",
+        });
+    }
+    note
+}
+
+/// The ratio to stock under each policy and LUC; `None` where no policy was measured.
+fn policy_ratios(place: &Place<'_>, policies: &[Arm]) -> Option<Row> {
+    let ratios: Vec<_> = policies.iter().map(|&arm| place.ratio(arm)).collect();
+    ratios.iter().flatten().next()?;
+    let named = policies.iter().map(|arm| arm.warning_name()).zip(ratios);
+    let all = named.chain([(Arm::Luc.name(), place.ratio(Arm::Luc))]);
+    Some(
+        all.map(|(name, ratio)| (name, entry(ratio, number::ratio)))
+            .collect(),
+    )
+}
+
 /// Lines of ratios to stock over numbers of threads.
 fn ratio_chart(host: Host<'_>, of: &str, threads: &[u32], lines: Vec<Line>) -> Chart {
     Chart {
-        title: format!("{of}, kernel {}", host.cell().text),
+        title: format!("{of}, kernel {}", host.name()),
         x_label: "threads".to_owned(),
         y_label: "times stock".to_owned(),
         x: threads.iter().map(u32::to_string).collect(),
         lines,
-    }
-}
-
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
-}
-
-fn section(
-    title: &str,
-    note: &str,
-    names: &[&str],
-    left: usize,
-    groups: Vec<Vec<Vec<Cell>>>,
-) -> Section {
-    Section {
-        title: title.to_owned(),
-        note: note.to_owned(),
-        charts: Vec::new(),
-        page_charts: Vec::new(),
-        table: Table {
-            headings: headings(names),
-            left,
-            // Tables of ratios to stock have a column of that name, those of policies end with LUC.
-            deciding: names
-                .iter()
-                .position(|name| *name == "ratio")
-                .or_else(|| names.iter().position(|name| *name == Mode::Luc.name())),
-            groups: groups
-                .into_iter()
-                .filter(|group| !group.is_empty())
-                .collect(),
-        },
     }
 }

@@ -1,64 +1,59 @@
-//! What being watched costs.
+//! What the tracer costs.
 
-use super::{Host, Place, create_fsync, entry, mean, repeated, section, target_entry};
-use crate::document::{Cell, Section, number};
-use crate::load::{Job, Mode};
-use crate::record::{Record, Records};
-use crate::targets::{self, Tally};
+use super::targets::{self, Tally};
+use super::{create_fsync, entry, groups, judged, repeated, section};
+use crate::measure::place::Place;
+use crate::measure::record::{Record, Records};
+use crate::plan::arm::Arm;
+use crate::plan::host::Host;
+use crate::plan::load::Job;
+use crate::show::document::{Entry, Row, Section};
+use crate::show::number;
 
 /// Fast, so that a second holds many operations.
 const DISK: &str = "100us:64";
-/// One, whose every fsync has a commit of its own to be seen; few, many.
+/// One thread, whose every fsync has a commit of its own; a few, and many.
 const THREADS: [u32; 3] = [1, 4, 16];
 
 /// The cells, in one job.
 pub fn job(host: Host<'_>, repeats: u32) -> Job {
     let loads = THREADS.map(|threads| create_fsync(DISK, threads));
-    let modes = [Mode::Stock, Mode::Counted, Mode::Traced];
-    host.job(1000, repeated(DISK, &loads, &modes, repeats))
+    let arms = [Arm::Stock, Arm::Counted, Arm::Traced];
+    host.job(1000, repeated(DISK, &loads, &arms, repeats))
 }
 
 /// Instructions beyond stock for each fsync, with all that belongs to it.
 pub fn section_of(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
-    let mut groups = Vec::new();
-    let extra = |value: f64| format!("{value:+.0}");
-    let whole = |value: f64| format!("{value:.0}");
-    for &host in hosts {
-        let mut rows = Vec::new();
-        for threads in THREADS {
-            let place = Place::new(records, host, 1000, DISK, create_fsync(DISK, threads));
-            for (mode, target) in [
-                (Mode::Counted, targets::COUNTED),
-                (Mode::Traced, targets::TRACED),
-            ] {
-                let more = place.extra(mode, Record::instructions_per_fsync);
-                if more.is_none() {
-                    continue;
-                }
-                let stock = place.spread(Mode::Stock, Record::instructions_per_fsync);
-                rows.push(vec![
-                    host.cell(),
-                    Cell::new(mode.name()),
-                    Cell::new(threads.to_string()),
-                    entry(stock, whole),
-                    entry(more, extra),
-                    target_entry(Some(target), whole),
-                    tally.verdict(Some(target), mean(more)),
-                    entry(place.ratio(mode), number::fine_ratio),
-                ]);
-            }
-        }
-        groups.push(rows);
-    }
+    let arms = [
+        (Arm::Counted, targets::COUNTED),
+        (Arm::Traced, targets::TRACED),
+    ];
+    let groups = groups(hosts, &[()], |host, ()| {
+        let row = |(threads, (arm, target))| -> Option<Row> {
+            let place = Place::new(records, host, DISK, create_fsync(DISK, threads));
+            let more = Some(place.extra(arm, Record::instructions_per_fsync)?);
+            let stock = place.spread(Arm::Stock, Record::instructions_per_fsync);
+            let mut row = vec![
+                ("kernel", Entry::new(host.name())),
+                ("mode", Entry::new(arm.name())),
+                ("threads", Entry::new(threads.to_string())),
+                ("stock", entry(stock, number::whole)),
+            ];
+            let forms: [fn(f64) -> String; 2] = [|value| format!("{value:+.0}"), number::whole];
+            row.extend(judged("extra", more, Some(target), forms, tally));
+            row.push(("rate", entry(place.ratio(arm), number::fine_ratio)));
+            Some(row)
+        };
+        let all = THREADS.into_iter();
+        let all = all.flat_map(|threads| arms.map(|arm| (threads, arm)));
+        all.filter_map(row).collect()
+    });
     section(
         "What being watched costs",
         "Busy time of the virtual processor for each operation of create-fsync on disk 100us:64 (open, fsync, close, \
          and its part of a commit), counted exactly, beyond that of stock without a tracer. counted: `luc trace count`, sums and \
          histograms. traced: `luc trace record`, a span of everything, with the program that writes the \
          file on the same processor. The last column is the rate's ratio to stock.",
-        &[
-            "kernel", "mode", "threads", "stock", "extra", "to reach", "", "rate",
-        ],
         2,
         groups,
     )

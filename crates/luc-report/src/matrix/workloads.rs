@@ -1,40 +1,33 @@
 //! Figures of real workloads: varmail, oltp, metarates and iozone.
 
-use super::{Host, Place, entry, headings, mean, ratio_chart, repeated};
-use crate::document::{Cell, Chart, Line, Section, Table, number};
-use crate::load::{Job, Load, Mode, POLICIES};
-use crate::record::{Record, Records, Spread};
-use crate::targets::{self, Tally, Target};
+use super::targets::{self, Tally};
+use super::{
+    entry, groups, mean, p99, policies_note, policy_ratios, ratio_chart, repeated, section,
+};
+use crate::measure::place::Place;
+use crate::measure::record::{Record, Records, Spread};
+use crate::plan::arm::{Arm, POLICIES};
+use crate::plan::host::Host;
+use crate::plan::load::{Job, Load, Times};
+use crate::show::document::{Chart, Entry, Line, Row, Section};
+use crate::show::number;
 
-/// A disk, and how long each loop is measured on it.
-struct Disk {
-    spec: &'static str,
-    varmail_ms: u32,
-    oltp_ms: u32,
-}
-
+/// A disk, and how long varmail and oltp are measured on it.
+///
 /// One round of varmail takes two commits and more, and threads return in groups: a measurement
 /// holds some hundred rounds. oltp moves in far larger steps: its readers are let on a thousand
 /// reads at a time, when the slowest writer has made its hundred writes durable. Where the disk is
 /// slow the virtual processor idles, which costs next to nothing; where it is fast the processor
-/// is busy, and each virtual second takes many of ours.
-const DISKS: [Disk; 5] = [
-    Disk::new("4ms:1", 8000, 60_000),
-    Disk::new("4ms:32", 4000, 16_000),
-    Disk::new("1ms:64", 1500, 6000),
-    Disk::new("100us:64", 600, 2400),
-    Disk::new("20us:64", 600, 2400),
-];
+/// is busy, and each virtual second takes many seconds of the host.
+type Disk = (&'static str, Times, Times);
 
-impl Disk {
-    const fn new(spec: &'static str, varmail_ms: u32, oltp_ms: u32) -> Self {
-        Self {
-            spec,
-            varmail_ms,
-            oltp_ms,
-        }
-    }
-}
+const DISKS: [Disk; 5] = [
+    ("4ms:1", Times::of(8000), Times::of(60_000)),
+    ("4ms:32", Times::of(4000), Times::of(16_000)),
+    ("1ms:64", Times::of(1500), Times::of(6000)),
+    ("100us:64", Times::of(600), Times::of(2400)),
+    ("20us:64", Times::of(600), Times::of(2400)),
+];
 
 /// Threads of varmail, and of oltp altogether.
 const THREADS: [u32; 3] = [4, 16, 64];
@@ -42,34 +35,23 @@ const THREADS: [u32; 3] = [4, 16, 64];
 const METARATES: [u32; 3] = [4, 16, 32];
 /// Threads of shared-files.
 const SHARERS: u32 = 8;
-/// Processes of iozone.
-const CHILDREN: u32 = 256;
-/// How often iozone is measured where the others are once: it is over in a moment, and a figure
+/// iozone is measured this many times as often as the others: it is over in a moment, and a figure
 /// that few commits decide is as much chance as cause.
 const IOZONE_REPEATS: u32 = 5;
+const IOZONE: Load = Load::Iozone { threads: 256 };
 
-fn varmail(threads: u32, measure_ms: u32) -> Load {
-    Load::Varmail {
-        threads,
-        measure_ms,
-        warmup_ms: warmup_ms(measure_ms),
-    }
+fn varmail(threads: u32, (_, times, _): Disk) -> Load {
+    Load::Varmail { threads, times }
 }
 
-/// Long enough for a controller to learn a disk.
-fn warmup_ms(measure_ms: u32) -> u32 {
-    measure_ms / 4
-}
-
-/// So many threads in the proportions of the published 48: one writes the log, one of seven others
-/// writes data, the rest read.
-fn oltp(threads: u32, measure_ms: u32) -> Load {
+/// A number of threads in the proportions of the published 48: one writes the log, one of seven
+/// others writes data, the rest read.
+fn oltp(threads: u32, (_, _, times): Disk) -> Load {
     let db_writers = (threads / 7).max(1);
     Load::Oltp {
         readers: threads - 1 - db_writers,
         db_writers,
-        measure_ms,
-        warmup_ms: warmup_ms(measure_ms),
+        times,
     }
 }
 
@@ -83,43 +65,30 @@ fn metarates(n: u32, disk: &str) -> Load {
     }
 }
 
-/// What is measured on a disk, in the order of the table.
-fn loads(disk: &Disk) -> Vec<Load> {
+/// Loads of a disk, in the order of the table.
+fn loads(disk: Disk) -> Vec<Load> {
+    let (threads, times) = (SHARERS, disk.1);
     let mut loads = Vec::new();
-    loads.extend(THREADS.map(|threads| varmail(threads, disk.varmail_ms)));
-    loads.extend(THREADS.map(|threads| oltp(threads, disk.oltp_ms)));
-    loads.extend(METARATES.map(|n| metarates(n, disk.spec)));
-    loads.push(Load::SharedFiles {
-        threads: SHARERS,
-        measure_ms: disk.varmail_ms,
-        warmup_ms: warmup_ms(disk.varmail_ms),
-    });
+    loads.extend(THREADS.map(|threads| varmail(threads, disk)));
+    loads.extend(THREADS.map(|threads| oltp(threads, disk)));
+    loads.extend(METARATES.map(|n| metarates(n, disk.0)));
+    loads.push(Load::SharedFiles { threads, times });
     loads.push(IOZONE);
     loads
 }
 
-const IOZONE: Load = Load::Iozone { threads: CHILDREN };
-
 /// Jobs of one kernel: one per disk.
-pub fn jobs(host: Host<'_>, policies: &[Mode], repeats: u32) -> Vec<Job> {
-    let mut modes = vec![Mode::Stock, Mode::Luc];
-    modes.extend(policies);
-    let cells = |disk: &Disk| {
-        let (iozone, others): (Vec<_>, Vec<_>) =
-            loads(disk).into_iter().partition(|load| *load == IOZONE);
-        let mut cells = repeated(disk.spec, &others, &modes, repeats);
-        cells.extend(repeated(
-            disk.spec,
-            &iozone,
-            &modes,
-            repeats.saturating_mul(IOZONE_REPEATS),
-        ));
-        cells
+pub fn jobs(host: Host<'_>, policies: &[Arm], repeats: u32) -> Vec<Job> {
+    let arms = [&[Arm::Stock, Arm::Luc], policies].concat();
+    let job = |disk: Disk| {
+        let mut others = loads(disk);
+        others.retain(|load| *load != IOZONE);
+        let mut cells = repeated(disk.0, &others, &arms, repeats);
+        let repeats = repeats.saturating_mul(IOZONE_REPEATS);
+        cells.extend(repeated(disk.0, &[IOZONE], &arms, repeats));
+        host.job(1000, cells)
     };
-    DISKS
-        .iter()
-        .map(|disk| host.job(1000, cells(disk)))
-        .collect()
+    DISKS.into_iter().map(job).collect()
 }
 
 /// Name, threads and unit of a row.
@@ -146,6 +115,20 @@ fn names(load: &Load) -> (String, u32, &'static str) {
     }
 }
 
+/// The first columns of a row, and its unit. The load is the one that was measured, which another
+/// version may have planned.
+fn start(host: Host<'_>, disk: Disk, place: &Place<'_>) -> (Row, &'static str) {
+    let measured = place.first(Arm::Stock).map(|record| &record.cell.load);
+    let (name, threads, unit) = names(measured.unwrap_or(&place.load));
+    let row = vec![
+        ("kernel", Entry::new(host.name())),
+        ("disk", Entry::new(disk.0)),
+        ("workload", Entry::new(name)),
+        ("threads", Entry::new(threads.to_string())),
+    ];
+    (row, unit)
+}
+
 /// The rate of a row, in its unit per second.
 fn rate(record: &Record) -> Option<f64> {
     let figure = record.main_figure()?;
@@ -155,25 +138,6 @@ fn rate(record: &Record) -> Option<f64> {
     })
 }
 
-const HEADINGS: [&str; 14] = [
-    "kernel",
-    "disk",
-    "workload",
-    "threads",
-    "unit",
-    "stock /s",
-    "LUC /s",
-    "ratio",
-    "",
-    "fsyncs/s",
-    "fsyncs/commit",
-    "p99 fsync, ms",
-    "ratio",
-    "",
-];
-/// Column of the ratio.
-const RATIO_AT: usize = 7;
-
 /// The best cells of one kernel.
 #[derive(Default)]
 struct Best {
@@ -182,7 +146,7 @@ struct Best {
 }
 
 impl Best {
-    fn hear(&mut self, load: &Load, ratio: Option<Spread>) {
+    fn take(&mut self, load: &Load, ratio: Option<Spread>) {
         let best = match load {
             Load::Varmail { .. } => &mut self.varmail,
             Load::Oltp { .. } => &mut self.oltp,
@@ -191,40 +155,37 @@ impl Best {
         *best = best.iter().copied().chain(mean(ratio)).reduce(f64::max);
     }
 
-    fn rows(&self, host: Host<'_>, tally: &mut Tally) -> Vec<Vec<Cell>> {
+    fn rows(&self, host: Host<'_>, tally: &mut Tally) -> Vec<Row> {
         let bests = [
             ("best varmail", self.varmail, targets::VARMAIL_BEST),
             ("best oltp", self.oltp, targets::OLTP_BEST),
         ];
-        let row = |(name, best, target): (&str, Option<f64>, Target)| {
-            let best = best?;
-            let mut row = vec![host.cell(), Cell::new("all"), Cell::new(name)];
-            row.resize(RATIO_AT, Cell::new(""));
-            row.push(Cell::new(number::fine_ratio(best)));
-            row.push(tally.verdict(Some(target), Some(best)));
-            row.resize(HEADINGS.len(), Cell::new(""));
-            Some(row)
-        };
-        bests.into_iter().filter_map(row).collect()
+        let mut rows = Vec::new();
+        for (name, best, target) in bests {
+            let Some(ratio) = best else { continue };
+            let verdict = tally.verdict(Some(target), best);
+            let mut row = [host.name().as_str(), "all", name, "", "", "", ""]
+                .map(Entry::new)
+                .to_vec();
+            row.extend([Entry::new(number::fine_ratio(ratio)), verdict]);
+            row.resize(COLUMNS, Entry::new(""));
+            rows.push(row.into_iter().map(|entry| ("", entry)).collect());
+        }
+        rows
     }
 }
+
+/// Columns of the table.
+const COLUMNS: usize = 14;
 
 /// Stock's figure and LUC's.
-fn both(place: &Place<'_>, figure: impl Fn(&Record) -> Option<f64>) -> Cell {
-    let (stock, luc) = (
-        mean(place.spread(Mode::Stock, &figure)),
-        mean(place.spread(Mode::Luc, &figure)),
-    );
-    let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number::figure);
+fn both(place: &Place<'_>, figure: fn(&Record) -> Option<f64>) -> Entry {
+    let [stock, luc] = [Arm::Stock, Arm::Luc].map(|arm| mean(place.spread(arm, figure)));
     if stock.or(luc).is_none() {
-        return Cell::none();
+        return Entry::none();
     }
-    Cell::new(format!("{} -> {}", text(stock), text(luc)))
-}
-
-/// The mean alone: what the runs differ by is seen in the ratio.
-fn middle(spread: Option<Spread>) -> Cell {
-    mean(spread).map_or_else(Cell::none, |mean| Cell::new(number::figure(mean)))
+    let text = |value| Entry::of(value, number::figure).text;
+    Entry::new(format!("{} -> {}", text(stock), text(luc)))
 }
 
 const NOTE: &str = "Each row is to reach 0.99 of stock, its p99 of fsync at most 1.05, the best cell of varmail on a kernel 1.23, of oltp 1.25. Pairs are \
@@ -243,132 +204,83 @@ disks of 1 ms and less the run is over in a tenth of a second: few commits decid
 early raises it far more than others that are late lower it.";
 
 /// Every workload with LUC beside stock.
-pub fn section(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
+pub fn section_of(records: &Records, hosts: &[Host<'_>], tally: &mut Tally) -> Section {
     let mut groups = Vec::new();
     for &host in hosts {
         let mut best = Best::default();
-        for disk in &DISKS {
-            let mut rows = Vec::new();
-            for load in loads(disk) {
-                let place = Place::new(records, host, 1000, disk.spec, load.clone());
-                let ratio = place.ratio(Mode::Luc);
-                if ratio.is_none() {
-                    continue;
-                }
-                best.hear(&load, ratio);
-                // What was measured, not what would be today.
-                let (name, threads, unit) = names(place.measured().unwrap_or(&load));
+        for disk in DISKS {
+            let row = |load: Load| -> Option<Row> {
+                let place = Place::new(records, host, disk.0, load);
+                let ratio = Some(place.ratio(Arm::Luc)?);
+                best.take(&place.load, ratio);
+                // The mean alone: the ratio shows the range of the runs.
+                let middle = |arm| Entry::of(mean(place.spread(arm, rate)), number::figure);
                 let target = Some(targets::NEVER_SLOWER);
-                let mut row = vec![
-                    host.cell(),
-                    Cell::new(disk.spec),
-                    Cell::new(name),
-                    Cell::new(threads.to_string()),
-                    Cell::new(unit),
-                    middle(place.spread(Mode::Stock, rate)),
-                    middle(place.spread(Mode::Luc, rate)),
-                    entry(ratio, number::fine_ratio),
-                    tally.verdict(target, mean(ratio)),
-                    both(&place, Record::syncs_per_s),
-                    both(&place, Record::fsyncs_per_commit),
-                    both(&place, Record::sync_delay_p99_ms),
-                ];
-                row.extend(place.p99(tally));
-                rows.push(row);
-            }
-            groups.push(rows);
+                let (mut row, unit) = start(host, disk, &place);
+                row.extend([
+                    ("unit", Entry::new(unit)),
+                    ("stock /s", middle(Arm::Stock)),
+                    ("LUC /s", middle(Arm::Luc)),
+                    ("ratio", entry(ratio, number::fine_ratio)),
+                    ("", tally.verdict(target, mean(ratio))),
+                    ("fsyncs/s", both(&place, Record::syncs_per_s)),
+                    ("fsyncs/commit", both(&place, Record::fsyncs_per_commit)),
+                    ("p99 fsync, ms", both(&place, Record::sync_delay_p99_ms)),
+                ]);
+                row.extend(p99("ratio", &place, tally));
+                Some(row)
+            };
+            groups.push(loads(disk).into_iter().filter_map(row).collect());
         }
         groups.push(best.rows(host, tally));
     }
-    groups.retain(|group| !group.is_empty());
     Section {
-        title: "Real workloads".to_owned(),
-        note: NOTE.to_owned(),
-        charts: Vec::new(),
         page_charts: charts(records, hosts),
-        table: Table {
-            headings: headings(&HEADINGS),
-            left: 3,
-            deciding: Some(RATIO_AT),
-            groups,
-        },
+        ..section("Real workloads", NOTE, 3, groups)
     }
 }
 
+/// The load of a number of threads on a disk.
+type LoadOf = fn(u32, Disk) -> Load;
+
 /// varmail and oltp over the threads: LUC's ratio to stock, a line for each disk.
 fn charts(records: &Records, hosts: &[Host<'_>]) -> Vec<Chart> {
-    let kinds: [(&str, LoadOf); 2] = [
-        ("varmail", |threads, disk| varmail(threads, disk.varmail_ms)),
-        ("oltp", |threads, disk| oltp(threads, disk.oltp_ms)),
-    ];
+    let kinds: [(&str, LoadOf); 2] = [("varmail", varmail), ("oltp", oltp)];
     let chart = |host: Host<'_>, (name, load): (&str, LoadOf)| {
-        let line = |disk: &Disk| Line {
-            name: disk.spec.to_owned(),
-            y: THREADS
-                .map(|threads| {
-                    let load = load(threads, disk);
-                    let place = Place::new(records, host, 1000, disk.spec, load);
-                    mean(place.ratio(Mode::Luc))
-                })
-                .into(),
+        let ratio = |threads, disk: Disk| {
+            mean(Place::new(records, host, disk.0, load(threads, disk)).ratio(Arm::Luc))
         };
-        ratio_chart(host, name, &THREADS, DISKS.iter().map(line).collect())
+        let line = |disk: Disk| Line {
+            name: disk.0.to_owned(),
+            y: THREADS.map(|threads| ratio(threads, disk)).into(),
+        };
+        ratio_chart(host, name, &THREADS, DISKS.map(line).into())
     };
     let hosts = hosts.iter();
     let charts = hosts.flat_map(|&host| kinds.map(|kind| chart(host, kind)));
     charts.filter(Chart::has_a_line).collect()
 }
 
-/// The load of so many threads on a disk.
-type LoadOf = fn(u32, &Disk) -> Load;
-
 /// Every workload under the other policies.
 pub fn policies_section(records: &Records, hosts: &[Host<'_>]) -> Section {
-    let measured: Vec<Mode> = POLICIES
-        .into_iter()
-        .filter(|mode| {
-            let mut all = records.records.iter();
-            all.any(|record| record.cell.mode == *mode && !names(&record.cell.load).0.is_empty())
-        })
-        .collect();
-    let mut names_of_columns: Vec<String> = headings(&["kernel", "disk", "workload", "threads"]);
-    names_of_columns.extend(measured.iter().map(|mode| mode.warning_name()));
-    names_of_columns.push(Mode::Luc.name().to_owned());
-    let mut groups = Vec::new();
-    for &host in hosts {
-        for disk in &DISKS {
-            let mut rows = Vec::new();
-            for load in loads(disk) {
-                let place = Place::new(records, host, 1000, disk.spec, load.clone());
-                let ratios: Vec<_> = measured.iter().map(|&mode| place.ratio(mode)).collect();
-                if ratios.iter().all(Option::is_none) {
-                    continue;
-                }
-                let (name, threads, _) = names(place.measured().unwrap_or(&load));
-                let mut row = vec![
-                    host.cell(),
-                    Cell::new(disk.spec),
-                    Cell::new(name),
-                    Cell::new(threads.to_string()),
-                ];
-                row.extend(ratios.into_iter().map(|ratio| entry(ratio, number::ratio)));
-                row.push(entry(place.ratio(Mode::Luc), number::ratio));
-                rows.push(row);
-            }
-            groups.push(rows);
-        }
-    }
-    groups.retain(|group| !group.is_empty());
-    Section {
-        title: "Real workloads under the other policies".to_owned(),
-        note: super::policies_note(&measured),
-        charts: Vec::new(),
-        page_charts: Vec::new(),
-        table: Table {
-            deciding: names_of_columns.len().checked_sub(1),
-            headings: names_of_columns,
-            left: 3,
-            groups,
-        },
-    }
+    let mut policies = Vec::from(POLICIES);
+    policies.retain(|arm| {
+        let mut all = records.records.iter();
+        all.any(|record| record.cell.arm == *arm && record.cell.load.is_real())
+    });
+    let groups = groups(hosts, &DISKS, |host, disk| {
+        let row = |load: Load| -> Option<Row> {
+            let place = Place::new(records, host, disk.0, load);
+            let ratios = policy_ratios(&place, &policies)?;
+            let (row, _) = start(host, disk, &place);
+            Some(row.into_iter().chain(ratios).collect())
+        };
+        loads(disk).into_iter().filter_map(row).collect()
+    });
+    section(
+        "Real workloads under the other policies",
+        &policies_note(&policies),
+        3,
+        groups,
+    )
 }

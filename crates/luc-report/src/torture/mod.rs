@@ -7,20 +7,20 @@
 
 mod scenario;
 
-use crate::lab::every_kernel;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use luc_lab::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use luc_torture::Summary;
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Cell, Document, Section, Table, Tone};
 use crate::error::{ReportError, Result};
-use crate::lab::StockLab;
-use crate::pool::{self, lock};
+use crate::measure::lab::StockLab;
+use crate::measure::pool::{self, lock};
+use crate::plan::host::every_kernel;
 use crate::run::Progress;
+use crate::show::document::{Document, Entry, Row, Section, Table, Tone};
 pub use scenario::{Scenario, scenarios};
 
 /// Speed of the guest's processor, million instructions per second.
@@ -56,37 +56,34 @@ pub struct TortureArgs {
 impl TortureArgs {
     /// The scenarios asked for.
     pub fn scenarios(&self) -> Vec<Scenario> {
-        let wanted = |scenario: &Scenario| {
-            self.only.is_empty()
-                || self
-                    .only
-                    .iter()
-                    .any(|text| scenario.full_name().contains(text))
-        };
-        scenarios().into_iter().filter(wanted).collect()
+        let mut all = scenarios();
+        all.retain(|scenario| {
+            let name = scenario.full_name();
+            self.only.is_empty() || self.only.iter().any(|text| name.contains(text))
+        });
+        all
     }
 }
 
-/// What one scenario showed on one kernel.
+/// The outcome of one scenario on one kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Torment {
-    /// Kernel, by its name in the list.
+    /// Name in the list of kernels.
     pub kernel: String,
     pub kernel_release: String,
     /// Name of the scenario.
     pub scenario: String,
     /// Policy of LUC, or stock.
     pub policy: String,
-    /// What the cuts showed.
     pub summary: Summary,
-    /// What LUC did meanwhile; not known where it came and went.
+    /// What LUC did meanwhile; unknown where LUC was switched off and on.
     #[serde(default)]
     pub did: Option<Did>,
-    /// Why the stock kernel loses on such file systems, where it does.
+    /// Why the stock kernel loses data on such file systems, if it does.
     pub stock_loses: Option<String>,
 }
 
-/// How much of what could lose something was done.
+/// How often LUC did what could lose data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Did {
     /// Commits held.
@@ -96,7 +93,7 @@ pub struct Did {
 }
 
 impl Did {
-    /// From the file that the guest leaves.
+    /// Parses the file that the guest leaves.
     fn of(files: &[(String, Vec<u8>)]) -> Option<Self> {
         let is_it = |name: &str| name.rsplit('/').next() == Some(scenario::DID);
         let (_, bytes) = files.iter().find(|(name, _)| is_it(name))?;
@@ -114,16 +111,16 @@ impl Did {
 pub struct Unfinished {
     /// Name and policy of the scenario.
     pub scenario: String,
-    /// What happened, and on which kernel.
+    /// The error, with the kernel.
     pub why: String,
 }
 
-/// All of it.
+/// The outcome of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Torture {
     /// In the order of kernels and scenarios.
     pub torments: Vec<Torment>,
-    /// Scenarios of which nothing is known.
+    /// Scenarios without a result.
     pub unfinished: Vec<Unfinished>,
 }
 
@@ -136,7 +133,7 @@ impl Torture {
             .sum()
     }
 
-    /// Promises that were broken: because of LUC as far as anybody knows, and by the kernel itself.
+    /// Number of broken promises: those that may be LUC's fault, and those of the kernel itself.
     pub fn losses(&self) -> (u64, u64) {
         let losses = |summary: &Summary| summary.losses.len() as u64;
         let by_luc = self.lost_by_luc().map(|torment| losses(&torment.summary));
@@ -145,15 +142,15 @@ impl Torture {
         (ours, all - ours)
     }
 
-    /// What lost something under LUC that is not known to be lost without it: neither is there a
-    /// known fault of the kernel, nor did it show in this very run.
+    /// Scenarios that lost data under LUC, unless the kernel has a known fault that showed without
+    /// LUC in this very run.
     pub fn lost_by_luc(&self) -> impl Iterator<Item = &Torment> {
         let under_luc = self.torments.iter().filter(|t| t.policy != "stock");
         let lost = under_luc.filter(|torment| !torment.summary.losses.is_empty());
         lost.filter(|torment| torment.stock_loses.is_none() || !self.stock_lost(torment))
     }
 
-    /// Whether the stock kernel lost something on such a file system, too.
+    /// Whether the stock kernel lost data on such a file system, too.
     fn stock_lost(&self, like: &Torment) -> bool {
         self.torments.iter().any(|torment| {
             torment.policy == "stock"
@@ -164,11 +161,11 @@ impl Torture {
     }
 }
 
-/// Cuts the power.
+/// Runs the campaign.
 ///
 /// # Errors
-/// A machine could not be run. A loss is no error, nor is a guest that hangs, panics or complains: they
-/// are in the result, and the other scenarios are cut all the same.
+/// A machine could not be run. Losses, and guests that hang, panic or complain, are no errors: they
+/// are in the result, and the other scenarios run all the same.
 pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> Result<Torture> {
     let scenarios = args.scenarios();
     let jobs: Vec<(&String, &Scenario)> = args
@@ -197,17 +194,15 @@ pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> R
         progress.step(results.len(), jobs.len(), &now);
         Ok(())
     })?;
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let unfinished = unfinished
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
     Ok(Torture {
-        torments: results.into_values().collect(),
-        unfinished: unfinished.into_values().collect(),
+        torments: std::mem::take(&mut *lock(&results)).into_values().collect(),
+        unfinished: std::mem::take(&mut *lock(&unfinished))
+            .into_values()
+            .collect(),
     })
 }
 
-/// Passes on what a person should know.
+/// Passes notes on.
 struct Notes<'a>(&'a dyn Progress);
 
 impl luc_lab::Progress for Notes<'_> {
@@ -261,7 +256,7 @@ fn one(
     })
 }
 
-/// The answer of `luc torture cuts --json`.
+/// Parses the answer of `luc torture cuts --json`.
 fn summary(stdout: &str) -> Option<Summary> {
     #[derive(Deserialize)]
     struct Answer {
@@ -272,36 +267,32 @@ fn summary(stdout: &str) -> Option<Summary> {
     (answer.schema == 1).then_some(answer.summary)
 }
 
-/// A table of what was covered, and every loss in a line.
+/// A table of the scenarios, and every loss in a line.
 pub fn document(torture: &Torture) -> Document {
-    let number = |value: u64| Cell::new(value.to_string());
+    let number = |value: u64| Entry::new(value.to_string());
     let did = |torment: &Torment, what: fn(Did) -> u64| {
         let text = torment.did.map(|did| what(did).to_string());
-        Cell::new(text.unwrap_or_default())
+        Entry::new(text.unwrap_or_default())
     };
-    let row = |torment: &Torment| {
+    let row = |torment: &Torment| -> Row {
         let summary = &torment.summary;
         let lost = summary.losses.len();
         let tone = if lost == 0 { Tone::Good } else { Tone::Bad };
         vec![
-            Cell::new(&torment.kernel),
-            Cell::new(&torment.scenario),
-            Cell::new(&torment.policy),
-            number(summary.cuts),
-            number(summary.flushes),
-            did(torment, |did| did.held),
-            did(torment, |did| did.copies),
-            number(summary.syncs),
-            number(summary.syncs_verified),
-            number(summary.files),
-            number(summary.fscks),
-            Cell::toned(lost.to_string(), tone),
+            ("kernel", Entry::new(&torment.kernel)),
+            ("scenario", Entry::new(&torment.scenario)),
+            ("policy", Entry::new(&torment.policy)),
+            ("cuts", number(summary.cuts)),
+            ("flushes", number(summary.flushes)),
+            ("held", did(torment, |did| did.held)),
+            ("copies", did(torment, |did| did.copies)),
+            ("syncs", number(summary.syncs)),
+            ("verified", number(summary.syncs_verified)),
+            ("files", number(summary.files)),
+            ("e2fsck", number(summary.fscks)),
+            ("lost", Entry::toned(lost.to_string(), tone)),
         ]
     };
-    let headings = [
-        "kernel", "scenario", "policy", "cuts", "flushes", "held", "copies", "syncs", "verified",
-        "files", "e2fsck", "lost",
-    ];
     let mut note = "Each scenario's disk has a volatile cache that keeps everything until it is \
 flushed. cuts: places of its record where the power was cut, around the ends of flushes and at \
 random; what was not durable there survived in none, all, or some of its sectors. held, copies: \
@@ -325,9 +316,11 @@ back. lost: promises broken."
         .torments
         .iter()
         .filter_map(|t| t.stock_loses.as_ref());
-    for reason in reasons.collect::<std::collections::BTreeSet<_>>() {
+    for reason in reasons.collect::<BTreeSet<_>>() {
         let _ = write!(note, "\nLost with LUC and without: {reason}.");
     }
+    let by_kernel = torture.torments.chunk_by(|a, b| a.kernel == b.kernel);
+    let groups = by_kernel.map(|group| group.iter().map(row).collect());
     let (luc, stock) = torture.losses();
     let cuts = |summary: &Summary| summary.cuts;
     let syncs = |summary: &Summary| summary.syncs_verified;
@@ -337,18 +330,8 @@ back. lost: promises broken."
         sections: vec![Section {
             title: "What was covered".to_owned(),
             note,
-            charts: Vec::new(),
-            page_charts: Vec::new(),
-            table: Table {
-                headings: headings.map(String::from).into(),
-                left: 3,
-                deciding: Some(headings.len() - 1),
-                groups: torture
-                    .torments
-                    .chunk_by(|a, b| a.kernel == b.kernel)
-                    .map(|group| group.iter().map(row).collect())
-                    .collect(),
-            },
+            table: Table::new(3, groups.collect()),
+            ..Section::default()
         }],
         verdict: format!(
             "Under LUC the power was cut {} times and {} acknowledged syncs were verified, under the stock \

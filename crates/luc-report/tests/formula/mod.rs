@@ -8,8 +8,9 @@ use clap::Parser;
 use luc_lab::{CellResult, Status, StepResult};
 use luc_report::Record;
 use luc_report::error::Result;
-use luc_report::lab::{Lab, record};
-use luc_report::load::{Job, Load, Measurement, Mode};
+use luc_report::measure::lab::{Lab, record};
+use luc_report::plan::arm::Arm;
+use luc_report::plan::load::{Job, Load, Measurement};
 use luc_workload::Bench;
 use luc_workload::wml::WmlOptions;
 use serde_json::json;
@@ -45,7 +46,7 @@ pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
         assert_eq!(run.preset.as_deref(), published.then_some("paper"));
         assert_eq!(
             run.options.no_fsync,
-            cell.mode == Mode::Nofsync,
+            cell.arm == Arm::Nofsync,
             "{}",
             cell.name()
         );
@@ -84,11 +85,11 @@ fn whole(value: f64) -> u64 {
 /// The body of a real workload's answer, and how many fsyncs it tells of.
 fn real_workload(
     load: &Load,
-    mode: Mode,
+    arm: Arm,
     gain: f64,
     latency: impl Fn(f64, f64) -> serde_json::Value,
 ) -> (serde_json::Value, f64) {
-    let unsafe_no_fsync = mode == Mode::Nofsync;
+    let unsafe_no_fsync = arm == Arm::Nofsync;
     let none = latency(0.0, 0.0);
     match load {
         Load::Metarates { procs, .. } => {
@@ -137,8 +138,8 @@ fn real_workload(
 }
 
 /// Fsyncs without a commit on two processors of the host, whatever the guest has.
-fn scaling(mode: Mode, jitter: f64) -> (serde_json::Value, f64) {
-    let slower = if mode == Mode::Luc { 0.98 } else { 1.0 };
+fn scaling(arm: Arm, jitter: f64) -> (serde_json::Value, f64) {
+    let slower = if arm == Arm::Luc { 0.98 } else { 1.0 };
     let step = |threads: u32| {
         let to_one = 2.0 / f64::from(threads.max(2));
         let each = 1e5 * slower * jitter * to_one;
@@ -161,19 +162,19 @@ pub struct Formula {
 impl Formula {
     fn stdout(&self, job: &Job, cell: &Measurement) -> String {
         let mips = f64::from(job.cpu_mips);
-        let gain = |full: f64| match cell.mode {
-            Mode::Stock | Mode::Counted | Mode::Traced | Mode::Modelled => 1.0,
-            Mode::Loaded | Mode::Elsewhere => 0.9995,
-            Mode::Observe => 0.998,
-            Mode::Static => 0.9,
-            Mode::Pid => full * 0.98,
-            Mode::Copyout => 1.01,
-            Mode::KernelBatching => 1.2,
-            Mode::Nofsync => 30.0,
-            Mode::Nojc => 20.0,
-            Mode::Luc => full * (1.0 + self.gain / 100.0),
+        let gain = |full: f64| match cell.arm {
+            Arm::Stock | Arm::Counted | Arm::Traced | Arm::Modelled => 1.0,
+            Arm::Loaded | Arm::Elsewhere => 0.9995,
+            Arm::Observe => 0.998,
+            Arm::Static => 0.9,
+            Arm::Pid => full * 0.98,
+            Arm::Copyout => 1.01,
+            Arm::KernelBatching => 1.2,
+            Arm::Nofsync => 30.0,
+            Arm::Nojc => 20.0,
+            Arm::Luc => full * (1.0 + self.gain / 100.0),
         };
-        let copies = matches!(cell.mode, Mode::Copyout | Mode::Luc);
+        let copies = matches!(cell.arm, Arm::Copyout | Arm::Luc);
         let jitter = 1.0 + f64::from(cell.repeat) / 1000.0;
         let latency = |ms: f64, count: f64| {
             let ns = |factor: f64| whole(ms * factor * 1e6);
@@ -198,7 +199,7 @@ impl Formula {
             }
             Load::Burst { threads, .. } => {
                 let n = f64::from(*threads);
-                let luc = cell.mode == Mode::Luc;
+                let luc = cell.arm == Arm::Luc;
                 let rate =
                     n * if luc {
                         96.0 + mips / 33.0
@@ -212,7 +213,7 @@ impl Formula {
                 (body, n * 40.0)
             }
             Load::WriteBurst { .. } => {
-                let luc = cell.mode == Mode::Luc;
+                let luc = cell.arm == Arm::Luc;
                 let ms = if luc {
                     49.0 / mips
                 } else {
@@ -224,9 +225,9 @@ impl Formula {
                 (body, 640.0)
             }
             Load::FsyncCost { buffers, .. } => {
-                let extra = match cell.mode {
-                    Mode::Stock => 0.0,
-                    Mode::Elsewhere => 50.0,
+                let extra = match cell.arm {
+                    Arm::Stock => 0.0,
+                    Arm::Elsewhere => 50.0,
                     _ => 149.0,
                 };
                 let times = |ns: f64| json!({"count": 200, "usual_ns": ns, "median_ns": whole(ns)});
@@ -235,22 +236,16 @@ impl Formula {
                     "commit": times(5e4 + extra * 2.0), "commit_buffers": times(5e4 + extra * 2.0 + of_buffers)});
                 (body, 800.0)
             }
-            Load::Scaling { .. } => scaling(cell.mode, jitter),
-            load => real_workload(load, cell.mode, gain(1.26) * jitter, latency),
+            Load::Scaling { .. } => scaling(cell.arm, jitter),
+            load => real_workload(load, cell.arm, gain(1.26) * jitter, latency),
         };
         let commits = fsyncs
-            / if matches!(cell.mode, Mode::Luc | Mode::Pid) {
+            / if matches!(cell.arm, Arm::Luc | Arm::Pid) {
                 4.0
             } else {
                 2.0
             };
-        let busy_ns = fsyncs
-            * if cell.mode == Mode::Stock {
-                300e3
-            } else {
-                302e3
-            }
-            + commits * 50e3;
+        let busy_ns = fsyncs * if cell.arm == Arm::Stock { 300e3 } else { 302e3 } + commits * 50e3;
         let (workload, args) = asked(cell);
         let common = json!({"schema": "luc-bench/1", "workload": workload, "args": args, "interrupted": false,
             "elapsed_ns": 1_000_000_000, "journal": {"commits": whole(commits), "requested": whole(commits)},
@@ -265,8 +260,8 @@ impl Formula {
         let answer = |(index, argv): (usize, Vec<String>)| StepResult {
             stdout: match index {
                 i if i == bench => self.stdout(job, cell),
-                i if i == bench + 1 && cell.mode == Mode::Modelled => model(cell),
-                i if i == bench + 1 && cell.mode.attached() => {
+                i if i == bench + 1 && cell.arm == Arm::Modelled => model(cell),
+                i if i == bench + 1 && cell.arm.attached() => {
                     "commits 10\nwrites 1000\nwrites_delayed 7\n".to_owned()
                 }
                 _ => String::new(),

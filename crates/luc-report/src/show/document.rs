@@ -3,75 +3,90 @@
 /// A whole report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Heading.
     pub title: String,
-    /// What this is, in a few sentences.
+    /// Introduction in a few sentences.
     pub intro: String,
     /// In reading order.
     pub sections: Vec<Section>,
-    /// What it all came to, in plain words; the last line of the text.
+    /// The outcome in plain words; the last line of the text.
     pub verdict: String,
-    /// The same for the top of the page: a few short sentences; the verdict stands there without.
+    /// The outcome for the top of the page, in a few short sentences; if empty, the verdict stands
+    /// there.
     pub lead: Vec<String>,
-    /// Where the figures are from: the foot of the page.
+    /// Origin of the figures: the foot of the page.
     pub foot: Vec<String>,
 }
 
 /// A part of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// Heading.
     pub title: String,
     /// What is shown, with its conditions.
     pub note: String,
     /// Drawn above the table.
     pub charts: Vec<Chart>,
-    /// The same for the page alone: a terminal has the table.
+    /// Drawn on the page alone: a terminal has the table.
     pub page_charts: Vec<Chart>,
-    /// The figures.
     pub table: Table,
 }
 
-/// Rows of cells below a row of headings; every row has one cell per heading.
+/// Rows of entries below a row of headings; every row has one entry per heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Headings; those of `left` columns stand left, the others right.
-    pub headings: Vec<String>,
+    /// Headings; those of the first `left` columns stand left, the others right.
+    pub headings: Vec<&'static str>,
     /// How many columns, from the first, hold words.
     pub left: usize,
-    /// The column that tells what a row came to; a narrow page shows it first.
+    /// The column that sums a row up; a narrow page shows it first.
     pub deciding: Option<usize>,
     /// Groups of rows, set apart from each other.
-    pub groups: Vec<Vec<Vec<Cell>>>,
+    pub groups: Vec<Vec<Vec<Entry>>>,
+}
+
+/// A row before it is in a table: each entry under its heading. A heading that is empty stands
+/// above the judgement of the figure before it.
+pub type Row = Vec<(&'static str, Entry)>;
+
+/// Headings of the columns that sum a row up.
+const DECIDING: [&str; 6] = ["ratio", "LUC/stock", "to stock", "lowest", "LUC", "lost"];
+
+impl Table {
+    /// A table of these groups, without the empty ones. All rows have the headings of the first.
+    pub fn new(left: usize, groups: Vec<Vec<Row>>) -> Self {
+        let first = groups.iter().flatten().next();
+        let headings: Vec<_> = first.into_iter().flatten().map(|(name, _)| *name).collect();
+        let entries = |row: Row| row.into_iter().map(|(_, entry)| entry).collect();
+        let groups = groups.into_iter().filter(|group| !group.is_empty());
+        Self {
+            left,
+            deciding: headings.iter().position(|name| DECIDING.contains(name)),
+            headings,
+            groups: groups
+                .map(|group| group.into_iter().map(entries).collect())
+                .collect(),
+        }
+    }
 }
 
 /// One entry of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// What it says.
+pub struct Entry {
     pub text: String,
-    /// How it is meant.
     pub tone: Tone,
 }
 
 /// How an entry is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As it is.
     Plain,
-    /// Good news.
     Good,
-    /// Bad news.
     Bad,
 }
 
-impl Cell {
+impl Entry {
     /// A plain entry.
     pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            tone: Tone::Plain,
-        }
+        Self::toned(text, Tone::Plain)
     }
 
     /// An entry with a meaning.
@@ -82,7 +97,12 @@ impl Cell {
         }
     }
 
-    /// What could not be measured.
+    /// A value in this form; "-" where nothing could be measured.
+    pub fn of<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> Self {
+        Self::new(value.map_or_else(|| "-".to_owned(), form))
+    }
+
+    /// "-": nothing could be measured.
     pub fn none() -> Self {
         Self::new("-")
     }
@@ -91,15 +111,13 @@ impl Cell {
 /// Lines over a few named positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Heading.
     pub title: String,
-    /// What the positions are, with unit.
+    /// Quantity of the positions, with unit.
     pub x_label: String,
-    /// What the values are, with unit.
+    /// Quantity of the values, with unit.
     pub y_label: String,
     /// Names of the positions.
     pub x: Vec<String>,
-    /// The lines; each has one value per position, or none where nothing was measured.
     pub lines: Vec<Line>,
 }
 
@@ -107,7 +125,7 @@ pub struct Chart {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub name: String,
-    /// Its values.
+    /// One value per position; `None` where nothing was measured.
     pub y: Vec<Option<f64>>,
 }
 
@@ -119,14 +137,14 @@ impl Document {
 }
 
 impl Section {
-    /// Every chart of the page, in its order.
+    /// Every chart of the page, in order.
     pub fn all_charts(&self) -> impl Iterator<Item = &Chart> {
         self.charts.iter().chain(&self.page_charts)
     }
 }
 
 impl Chart {
-    /// Whether there is a line to draw.
+    /// Whether a line has two points.
     pub fn has_a_line(&self) -> bool {
         let points = |line: &Line| line.y.iter().flatten().count();
         self.lines.iter().any(|line| points(line) > 1)
@@ -136,44 +154,5 @@ impl Chart {
     pub fn y_max(&self) -> f64 {
         let values = self.lines.iter().flat_map(|line| line.y.iter().flatten());
         values.copied().fold(0.0, f64::max)
-    }
-}
-
-/// Numbers as people read them.
-pub mod number {
-    use crate::record::Spread;
-
-    /// A rate or another figure with about four digits.
-    pub fn figure(value: f64) -> String {
-        match value.abs() {
-            a if a >= 10_000.0 => format!("{value:.0}"),
-            a if a >= 100.0 => format!("{value:.0}"),
-            a if a >= 10.0 => format!("{value:.1}"),
-            _ => format!("{value:.2}"),
-        }
-    }
-
-    /// A share as a percentage.
-    pub fn percent(share: f64) -> String {
-        format!("{:.1}%", share * 100.0)
-    }
-
-    /// A ratio.
-    pub fn ratio(value: f64) -> String {
-        format!("{value:.2}")
-    }
-
-    /// A ratio to three places, for those that should be 1.
-    pub fn fine_ratio(value: f64) -> String {
-        format!("{value:.3}")
-    }
-
-    /// A figure with the range it was seen in, where that is worth saying.
-    pub fn spread(spread: Spread, form: impl Fn(f64) -> String) -> String {
-        let (mean, min, max) = (form(spread.mean), form(spread.min), form(spread.max));
-        if min == max {
-            return mean;
-        }
-        format!("{mean} ({min} to {max})")
     }
 }

@@ -1,9 +1,11 @@
-//! What the two programs can be told.
+//! Arguments of the demonstration and of the figures table.
 
-use crate::lab::every_kernel;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+
+use super::arm::{Arm, POLICIES};
+use super::host::every_kernel;
 
 /// Arguments that both programs have.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -28,12 +30,11 @@ pub struct DemoArgs {
     /// Kernel to show it on
     #[arg(long, value_name = "NAME", default_value = "6.12")]
     pub kernel: String,
-    /// How to measure and print.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// A part of the figures table.
+/// A part of the figures table, in the order in which parts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Part {
     /// create-fsync on four disks and four numbers of threads
@@ -61,23 +62,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them, in the order they are shown.
-    pub const ALL: [Self; 11] = [
-        Self::CreateFsync,
-        Self::WriteDelay,
-        Self::Burst,
-        Self::WriteBurst,
-        Self::Overhead,
-        Self::Cost,
-        Self::Workloads,
-        Self::Disks,
-        Self::Tracing,
-        Self::Model,
-        Self::Scaling,
-    ];
-
     /// Whether it is measured on one virtual processor only: it counts instructions, or asks a
-    /// model of one.
+    /// model of one processor.
     pub fn has_one_processor(self) -> bool {
         matches!(
             self,
@@ -106,30 +92,28 @@ pub struct MatrixArgs {
     /// pid, copyout; kernel-batching (what jbd2 does by itself for synchronous directories);
     /// UNSAFE upper bounds: nofsync (no fsync at all), nojc (no journal)
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policy)]
-    pub policies: Vec<crate::load::Mode>,
+    pub policies: Vec<Arm>,
     /// How often each cell is measured
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: u32,
-    /// How to measure and print.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl MatrixArgs {
-    /// The parts asked for, in the order they are shown.
+    /// The parts asked for, in the order in which they are shown.
     pub fn parts(&self) -> Vec<Part> {
-        // In host time no two runs are alike.
-        let always = |part: &Part| *part != Part::Scaling;
         let wanted = |part: &Part| match self.only.as_slice() {
-            [] => always(part),
+            // In host time no two runs are alike.
+            [] => *part != Part::Scaling,
             only => only.contains(part),
         };
-        Part::ALL.into_iter().filter(wanted).collect()
+        let all = Part::value_variants().iter().copied();
+        all.filter(wanted).collect()
     }
 }
 
-fn policy(name: &str) -> Result<crate::load::Mode, String> {
-    use crate::load::{Mode, POLICIES};
-    let found = POLICIES.into_iter().find(|mode| mode.name() == name);
-    found.ok_or_else(|| format!("not one of {}", POLICIES.map(Mode::name).join(", ")))
+fn policy(name: &str) -> Result<Arm, String> {
+    let found = POLICIES.into_iter().find(|arm| arm.name() == name);
+    found.ok_or_else(|| format!("not one of {}", POLICIES.map(Arm::name).join(", ")))
 }

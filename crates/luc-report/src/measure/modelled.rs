@@ -1,4 +1,4 @@
-//! What `luc trace model --json` says of a recording, as far as reports need it.
+//! The answer of `luc trace model --json`, as far as reports need it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 pub struct Modelled {
     /// Syncs that waited for a commit.
     pub syncs: u64,
-    /// Half of their times are foretold to within this share.
+    /// Median error of the predicted times of these syncs, as a share.
     pub error_median_share: f64,
-    /// The same of the amended algorithm.
+    /// The same for the amended algorithm.
     pub amended_error_median_share: f64,
-    /// Share of them that the model gives the commit which served them.
+    /// Share of these syncs to which the model assigns the commit that served them.
     pub right_commit_share: f64,
-    /// By how much the simulation of what was recorded is off, as a share.
+    /// Error of the simulation of the recording, as a share.
     pub stock_error_share: f64,
     /// Operations per second with LUC over those without.
     pub gain: f64,
-    /// The same of syncs.
+    /// The same for syncs.
     pub syncs_gain: f64,
-    /// The same of writes.
+    /// The same for writes.
     pub writes_gain: f64,
     /// Spans that the tracer lost.
     pub spans_lost: u64,
@@ -65,10 +65,10 @@ struct Prediction {
 }
 
 impl Modelled {
-    /// Reads what the guest printed.
+    /// Parses what the guest printed.
     ///
     /// # Errors
-    /// Why that is no answer, in words.
+    /// Says why that is no answer.
     pub fn read(json: &str) -> Result<Self, String> {
         let answer: Answer = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let count = answer.file_systems.len();

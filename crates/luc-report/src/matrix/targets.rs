@@ -3,9 +3,8 @@
 //! One virtual processor, one instruction per nanosecond unless a speed is named, no knob touched
 //! and no number of threads given; each figure compares LUC with stock in the same boot.
 
-use crate::document::{Cell, Tone};
-use crate::host::Host;
-use crate::lab::every_kernel;
+use crate::plan::host::{Host, every_kernel};
+use crate::show::document::{Entry, Tone};
 
 /// How many figures were reached and missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,21 +42,21 @@ impl Target {
 
 impl Tally {
     /// The verdict on one figure, counted; "-" where nothing is to be reached or known.
-    pub fn verdict(&mut self, target: Option<Target>, value: Option<f64>) -> Cell {
+    pub fn verdict(&mut self, target: Option<Target>, value: Option<f64>) -> Entry {
         match (target, value) {
             (Some(target), Some(value)) => self.judge(target.reached(value)),
-            _ => Cell::none(),
+            _ => Entry::none(),
         }
     }
 
-    /// The verdict on something that holds or does not, counted.
-    pub fn judge(&mut self, holds: bool) -> Cell {
+    /// The verdict on a condition, counted.
+    pub fn judge(&mut self, holds: bool) -> Entry {
         if holds {
             self.reached += 1;
-            Cell::toned("reached", Tone::Good)
+            Entry::toned("reached", Tone::Good)
         } else {
             self.missed += 1;
-            Cell::toned("MISSED", Tone::Bad)
+            Entry::toned("MISSED", Tone::Bad)
         }
     }
 }
@@ -74,7 +73,7 @@ pub const CREATE_FSYNC: [(&str, [f64; 4]); 4] = [
 pub const THREADS: [u32; 4] = [1, 4, 16, 64];
 
 /// Ratio of create-fsync with LUC to stock. With several virtual processors stock batches by
-/// itself, more or less: there it is never slower.
+/// itself, more or less: there LUC must not be slower.
 pub fn create_fsync(host: Host<'_>, disk: &str, threads: u32) -> Option<Target> {
     let column = THREADS.iter().position(|&n| n == threads)?;
     let line = kernel_line(host.kernel)?;
@@ -82,7 +81,7 @@ pub fn create_fsync(host: Host<'_>, disk: &str, threads: u32) -> Option<Target> 
         return Some(NEVER_SLOWER);
     }
     let ratio = match line {
-        // Its scheduler batches better by itself; figures to gain for the slow disk alone.
+        // Its scheduler batches better by itself: LUC must gain on the slow disk alone.
         "7.2" if disk == "4ms:1" => [0.997, 1.75, 1.80, 1.25][column],
         "7.2" => return Some(NEVER_SLOWER),
         _ => CREATE_FSYNC.iter().find(|(name, _)| *name == disk)?.1[column],
@@ -130,10 +129,10 @@ pub const TRACED: Target = Target::AtMost(1500.0);
 
 /// Median error of the model's fsync times, as a share of those measured.
 pub const MODEL_ERROR: Target = Target::AtMost(0.05);
-/// By how much the model's gain of LUC is off the measured one, as a share of that.
+/// Error of the gain that the model predicts for LUC, as a share of the measured gain.
 pub const MODEL_GAIN: Target = Target::AtMost(0.15);
 
-/// Ratio of any rate with LUC to stock: never slower, within what chance does.
+/// Ratio of any rate with LUC to stock: never slower, within chance.
 pub const NEVER_SLOWER: Target = Target::AtLeast(0.99);
 /// Ratio of the p99 of fsync with LUC to stock's.
 pub const P99: Target = Target::AtMost(1.05);
@@ -154,10 +153,8 @@ pub fn burst(threads: u32) -> Option<Target> {
 /// The line of kernels whose figures hold for this one: flavours share them.
 fn kernel_line(kernel: &str) -> Option<&str> {
     let line = kernel.strip_suffix("-full").unwrap_or(kernel);
-    every_kernel()
-        .iter()
-        .any(|name| name == line)
-        .then_some(line)
+    let known = every_kernel().iter().any(|name| name == line);
+    known.then_some(line)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Several machines at a time.
+//! Several virtual machines at a time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::thread;
 
 use crate::error::Result;
 
-/// Does all jobs, `workers` at a time, each taking the next that waits; `work` gets a job and its
-/// place. After a failure nobody takes another job: the whole would be incomplete anyway.
+/// Does all jobs, `workers` at a time: each worker takes the next job that waits. `work` gets a job
+/// and its index. After a failure no worker takes another job: the report would be incomplete.
 ///
 /// # Errors
 /// The first failure.
@@ -39,7 +39,7 @@ fn take<'a, Job>(next: &AtomicUsize, jobs: &'a [Job]) -> Option<(usize, &'a Job)
     jobs.get(index).map(|job| (index, job))
 }
 
-/// What a thread that panicked held is still whole: it panics elsewhere.
+/// Locks, although another thread may have panicked: none panics while it changes the value.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,24 +1,24 @@
-//! How far LUC, or something instead of it, is involved in a cell.
+//! The arms of a comparison.
 
 use serde::{Deserialize, Serialize};
 
-/// How far LUC is involved.
+/// An arm of a comparison: how far LUC, or something in its place, is active in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum Arm {
     /// The module is not loaded.
     Stock,
     /// The module is loaded but attached to nothing.
     Loaded,
-    /// `luc on` of another file system.
+    /// LUC is attached to another file system.
     Elsewhere,
-    /// Attached; decides and records but changes nothing.
+    /// Attached; LUC decides and records but changes nothing.
     Observe,
     /// Stock, while `luc trace count` counts.
     Counted,
     /// Stock, while `luc trace record` records.
     Traced,
-    /// The same; `luc trace model` then says of the recording what LUC would give.
+    /// As traced; `luc trace model` then predicts from the recording what LUC would give.
     Modelled,
     /// Policy `static`.
     Static,
@@ -32,23 +32,23 @@ pub enum Mode {
     Nofsync,
     /// Stock on ext4 without a journal. UNSAFE: a crash damages the file system.
     Nojc,
-    /// Stock with the kernel's own batching, see [`Mode::mount_options`].
+    /// Stock with the kernel's own batching, see [`Arm::mount_options`].
     #[serde(rename = "kernel-batching")]
     KernelBatching,
 }
 
 /// Policies that can be measured beside stock and LUC, in the order of their columns.
-pub const POLICIES: [Mode; 6] = [
-    Mode::Static,
-    Mode::Pid,
-    Mode::Copyout,
-    Mode::KernelBatching,
-    Mode::Nofsync,
-    Mode::Nojc,
+pub const POLICIES: [Arm; 6] = [
+    Arm::Static,
+    Arm::Pid,
+    Arm::Copyout,
+    Arm::KernelBatching,
+    Arm::Nofsync,
+    Arm::Nojc,
 ];
 
-impl Mode {
-    /// Its name in tables.
+impl Arm {
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stock => "stock",
@@ -68,16 +68,16 @@ impl Mode {
         }
     }
 
-    /// Its name where it must not be mistaken for something to use.
-    pub fn warning_name(self) -> String {
-        if matches!(self, Self::Nofsync | Self::Nojc) {
-            format!("{} (UNSAFE)", self.name())
-        } else {
-            self.name().to_owned()
+    /// Name, with a warning where nobody should use the arm.
+    pub fn warning_name(self) -> &'static str {
+        match self {
+            Self::Nofsync => "nofsync (UNSAFE)",
+            Self::Nojc => "nojc (UNSAFE)",
+            other => other.name(),
         }
     }
 
-    /// Whether it is only there to show what is at stake.
+    /// Whether it is only there as a bound.
     pub fn is_bound(self) -> bool {
         matches!(self, Self::Nofsync | Self::Nojc | Self::KernelBatching)
     }
@@ -92,15 +92,16 @@ impl Mode {
 
     /// Mount options, empty for the defaults.
     ///
-    /// jbd2 batches by itself only where a handle is synchronous: its owner then sleeps for the
-    /// mean duration of a commit, within the bounds `min_batch_time` and `max_batch_time`, before
-    /// it asks for the commit. ext4 makes such handles for changes of a directory that is
-    /// `dirsync`: creating and removing a file wait for their commit, batched. They hold the
-    /// directory's lock meanwhile, so that only files of different directories share a commit. An
-    /// fsync never batches; that of a file just created finds everything durable and returns.
+    /// jbd2 batches by itself only where a handle is synchronous: the task that owns the handle then
+    /// sleeps for the mean duration of a commit, within the bounds `min_batch_time` and
+    /// `max_batch_time`, before it asks for the commit. ext4 makes such handles for changes of a
+    /// directory that is `dirsync`: a task that creates or removes a file waits for the commit,
+    /// batched. It holds the directory's lock meanwhile, so that only files of different
+    /// directories share a commit. An fsync never batches; the fsync of a file just created finds
+    /// everything durable and returns.
     pub fn mount_options(self) -> &'static str {
         if self == Self::KernelBatching {
-            // The kernel's own bounds, said aloud: 0 and 15 ms.
+            // The kernel's own bounds, written out: 0 and 15 ms.
             "dirsync,min_batch_time=0,max_batch_time=15000"
         } else {
             ""

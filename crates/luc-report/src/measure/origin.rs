@@ -1,10 +1,10 @@
-//! When, where and how something was measured.
+//! Date, machine and command of a measurement.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// What the foot of a report says.
+/// The foot of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Date and time, UTC.
@@ -16,13 +16,12 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of this process, now.
+    /// This process, now.
     pub fn here() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let uname = rustix::system::uname();
-        let mut words = std::env::args_os();
-        // Where the program lies is of no use elsewhere.
-        words.next();
+        // The path of the program is of no use elsewhere.
+        let words = std::env::args_os().skip(1);
         let words = words.map(|word| shown(&word.to_string_lossy()));
         Self {
             date: utc(since.map_or(0, |since| since.as_secs())),
@@ -41,7 +40,7 @@ impl Origin {
     }
 }
 
-/// A word as a shell would have to read it.
+/// A word, quoted where a shell needs it.
 fn shown(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,6 +1,7 @@
 //! The commands of cells.
 
-use super::{Load, Measurement, Mode, POLICIES, Purpose};
+use super::{Load, Measurement, Purpose, Times};
+use crate::plan::arm::{Arm, POLICIES};
 
 #[test]
 fn commands_of_a_steered_cell() {
@@ -8,10 +9,9 @@ fn commands_of_a_steered_cell() {
         disk: "4ms:1".to_owned(),
         load: Load::CreateFsync {
             threads: 4,
-            measure_ms: 2000,
-            warmup_ms: 50,
+            times: Times::new(2000, 50),
         },
-        mode: Mode::Pid,
+        arm: Arm::Pid,
         repeat: 2,
         purpose: Purpose::Figures,
     };
@@ -35,7 +35,7 @@ fn stock_cells_know_nothing_of_luc_but_its_workload() {
             spread_us: 5000,
             bursts: 40,
         },
-        mode: Mode::Stock,
+        arm: Arm::Stock,
         repeat: 3,
         purpose: Purpose::Figures,
     };
@@ -46,11 +46,11 @@ fn stock_cells_know_nothing_of_luc_but_its_workload() {
 
 #[test]
 fn commands_of_real_workloads() {
-    let line = |load: Load, mode: Mode| {
+    let line = |load: Load, arm: Arm| {
         let cell = Measurement {
             disk: "100us:64".to_owned(),
             load,
-            mode,
+            arm,
             repeat: 1,
             purpose: Purpose::Figures,
         };
@@ -59,10 +59,9 @@ fn commands_of_real_workloads() {
     };
     let varmail = Load::Varmail {
         threads: 16,
-        measure_ms: 2500,
-        warmup_ms: 500,
+        times: Times::new(2500, 500),
     };
-    let (name, command) = line(varmail, Mode::Nofsync);
+    let (name, command) = line(varmail, Arm::Nofsync);
     assert_eq!(name, "varmail-16-100usx64-nofsync-r1");
     assert_eq!(
         command,
@@ -74,13 +73,13 @@ fn commands_of_real_workloads() {
         files: 4,
         rounds: 32,
     };
-    let (name, command) = line(metarates, Mode::Stock);
+    let (name, command) = line(metarates, Arm::Stock);
     assert_eq!(name, "metarates-4x4-100usx64-stock-r1");
     assert_eq!(
         command,
         "luc bench metarates --procs 4 --files 128 --keep --json --dir /mnt/0"
     );
-    let (_, command) = line(Load::Iozone { threads: 256 }, Mode::Luc);
+    let (_, command) = line(Load::Iozone { threads: 256 }, Arm::Luc);
     assert_eq!(
         command,
         "luc bench iozone -s 128k -r 32k -e -c -t 256 --keep --json --dir /mnt/0"
@@ -89,20 +88,20 @@ fn commands_of_real_workloads() {
 
 #[test]
 fn policies_change_the_disk_or_the_workload_but_never_both() {
-    let cell = |mode| Measurement {
+    let cell = |arm| Measurement {
         disk: "4ms:1".to_owned(),
         load: Load::Iozone { threads: 4 },
-        mode,
+        arm,
         repeat: 1,
         purpose: Purpose::Figures,
     };
-    for mode in POLICIES {
-        let spec = cell(mode).disk_spec().expect("a disk");
+    for arm in POLICIES {
+        let spec = cell(arm).disk_specs().expect("a disk").remove(0);
         let special = spec.to_string() != "4ms:1";
-        let expected = matches!(mode, Mode::Nojc | Mode::KernelBatching);
+        let expected = matches!(arm, Arm::Nojc | Arm::KernelBatching);
         assert_eq!(special, expected, "{spec}");
-        assert!(!special || !mode.attached());
+        assert!(!special || !arm.attached());
     }
-    assert!(!cell(Mode::Nofsync).load.suits(Mode::Nofsync));
-    assert!(cell(Mode::Nojc).load.suits(Mode::Nojc));
+    assert!(!cell(Arm::Nofsync).load.suits(Arm::Nofsync));
+    assert!(cell(Arm::Nojc).load.suits(Arm::Nojc));
 }

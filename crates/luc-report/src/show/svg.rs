@@ -4,12 +4,14 @@
 //! that nothing else uses, and in the finished drawing these stand-ins become CSS variables, so
 //! that one drawing serves a light and a dark page.
 
+use std::error::Error;
+
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::document::Chart;
+use super::document::Chart;
+use super::text::{axis, nice_top};
 use crate::error::{ReportError, Result};
-use crate::text::{axis, nice_top};
 
 /// Size of a drawing, pixels: that of a phone's screen, where it is not scaled and its text can be
 /// read; a larger screen scales it up.
@@ -42,7 +44,7 @@ pub fn render(chart: &Chart) -> Result<String> {
     let mut svg = String::new();
     draw(chart, &mut svg).map_err(|why| ReportError::Chart {
         title: chart.title.clone(),
-        why,
+        why: why.to_string(),
     })?;
     Ok(themed(svg))
 }
@@ -83,21 +85,19 @@ fn name_room(chart: &Chart) -> f64 {
     needed * positions / (width - needed)
 }
 
-fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
-    let failed = |e: &dyn std::fmt::Display| e.to_string();
+fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), Box<dyn Error>> {
     let positions = chart.x.len();
     let top = nice_top(chart.y_max());
     let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    let text = |size: u32| ("sans-serif", size).into_font().color(&INK);
+    let font = || ("sans-serif", TEXT).into_font();
+    let text = font().color(&INK);
     let mut builder = ChartBuilder::on(&root);
     builder
         .margin(MARGIN)
         .x_label_area_size(40)
         .y_label_area_size(VALUES_WIDTH);
     let last = positions.saturating_sub(1) as f64;
-    let mut area = builder
-        .build_cartesian_2d(-BEFORE..last + name_room(chart), 0.0..top)
-        .map_err(|e| failed(&e))?;
+    let mut area = builder.build_cartesian_2d(-BEFORE..last + name_room(chart), 0.0..top)?;
     area.configure_mesh()
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
@@ -108,15 +108,13 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
         .y_desc(&chart.y_label)
         .x_desc(&chart.x_label)
         .x_labels(0)
-        .label_style(text(TEXT))
-        .axis_desc_style(text(TEXT))
-        .draw()
-        .map_err(|e| failed(&e))?;
-    let below = text(TEXT).pos(Pos::new(HPos::Center, VPos::Top));
+        .label_style(text.clone())
+        .axis_desc_style(text.clone())
+        .draw()?;
+    let below = text.pos(Pos::new(HPos::Center, VPos::Top));
     area.draw_series(chart.x.iter().enumerate().map(|(position, name)| {
         EmptyElement::at((position as f64, 0.0)) + Text::new(name.clone(), (0, 6), below.clone())
-    }))
-    .map_err(|e| failed(&e))?;
+    }))?;
 
     let colours = || chart.lines.iter().zip(LINES.iter().cycle());
     for (line, colour) in colours() {
@@ -124,20 +122,14 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
             let known = line.y.iter().enumerate();
             known.filter_map(|(position, y)| y.map(|y| (position as f64, y)))
         };
-        area.draw_series(LineSeries::new(points(), colour.stroke_width(2)))
-            .map_err(|e| failed(&e))?;
-        area.draw_series(points().map(|point| Circle::new(point, 4, colour.filled())))
-            .map_err(|e| failed(&e))?;
+        area.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
+        area.draw_series(points().map(|point| Circle::new(point, 4, colour.filled())))?;
     }
     // Names at the ends of the lines, pushed apart from top to bottom where they would overlap.
     let mut names: Vec<(i32, &str, &RGBColor)> = colours()
         .filter_map(|(line, colour)| {
-            let (position, y) = line
-                .y
-                .iter()
-                .enumerate()
-                .rev()
-                .find_map(|(i, y)| Some((i, (*y)?)))?;
+            let position = line.y.iter().rposition(Option::is_some)?;
+            let y = line.y[position]?;
             let (_, pixel) = area.backend_coord(&(position as f64, y));
             Some((pixel, line.name.as_str(), colour))
         })
@@ -148,13 +140,9 @@ fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), String> {
     }
     let (x, _) = area.backend_coord(&(last, 0.0));
     for (y, name, colour) in names {
-        let style = ("sans-serif", TEXT).into_font().color(colour);
+        let style = font().color(colour);
         let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&Text::new(name, (x + 10, y), style))
-            .map_err(|e| failed(&e))?;
+        root.draw(&Text::new(name, (x + 10, y), style))?;
     }
-    root.present().map_err(|e| failed(&e))?;
-    drop(area);
-    drop(root);
-    Ok(())
+    Ok(root.present()?)
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::document::{Chart, Document, Section, Table, Tone};
+use super::document::{Chart, Document, Section, Table, Tone};
+use super::svg;
 use crate::error::Result;
-use crate::svg;
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2024; --soft: #5b6470; --grid: #dfe3e8;
@@ -57,7 +57,7 @@ pub fn render(document: &Document) -> Result<String> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    // What it came to is what a reader sees without scrolling; how it was measured comes after.
+    // A reader sees the outcome without scrolling; the conditions come after it.
     let top = match document.lead.as_slice() {
         [] => document.verdict.clone(),
         sentences => sentences.join("\n"),
@@ -80,7 +80,7 @@ pub fn render(document: &Document) -> Result<String> {
     Ok(out)
 }
 
-/// A section; `above` is the chart that the top of the page shows already.
+/// A section; the top of the page shows the chart `above` already.
 fn section(out: &mut String, section: &Section, above: Option<&Chart>) -> Result<()> {
     let _ = writeln!(out, "<section>\n<h2>{}</h2>", escape(&section.title));
     paragraphs(out, &section.note, " class=\"note\"");
@@ -113,7 +113,7 @@ fn figure(out: &mut String, chart: &Chart) -> Result<()> {
 }
 
 fn table(out: &mut String, table: &Table) {
-    // What has no heading says how the figure before it is meant.
+    // An entry without a heading judges the figure before it.
     let judges = |column: usize| table.headings[column].is_empty();
     let side = |column: usize| match table.deciding {
         Some(deciding) if column == deciding => "r decides",
@@ -123,26 +123,22 @@ fn table(out: &mut String, table: &Table) {
     };
     out.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, heading) in table.headings.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<th class=\"{}\">{}</th>",
-            side(column),
-            escape(heading)
-        );
+        let (side, heading) = (side(column), escape(heading));
+        let _ = write!(out, "<th class=\"{side}\">{heading}</th>");
     }
     out.push_str("</tr></thead>\n");
     for group in &table.groups {
         out.push_str("<tbody>\n");
         for row in group {
             out.push_str("<tr>");
-            for (column, cell) in row.iter().enumerate() {
-                let tone = match cell.tone {
+            for (column, entry) in row.iter().enumerate() {
+                let tone = match entry.tone {
                     Tone::Plain => "",
                     Tone::Good => " good",
                     Tone::Bad => " bad",
                 };
-                let text = escape(&cell.text);
-                let name = match table.headings[column].as_str() {
+                let text = escape(&entry.text);
+                let name = match table.headings[column] {
                     "" => String::new(),
                     name => format!(" data-name=\"{}\"", escape(name)),
                 };

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::document::{Cell, Chart, Document, Table, Tone};
+use super::document::{Chart, Document, Entry, Table, Tone};
 
 /// Escape sequences around a tone's text, when colours are wanted.
-fn paint(cell: &Cell, padded: &str, colour: bool) -> String {
-    match (colour, cell.tone) {
+fn paint(entry: &Entry, padded: &str, colour: bool) -> String {
+    match (colour, entry.tone) {
         (true, Tone::Good) => format!("\x1b[32m{padded}\x1b[0m"),
         (true, Tone::Bad) => format!("\x1b[31m{padded}\x1b[0m"),
         _ => padded.to_owned(),
@@ -16,11 +16,11 @@ fn paint(cell: &Cell, padded: &str, colour: bool) -> String {
 /// The whole report; `colour` adds escape sequences.
 pub fn render(document: &Document, colour: bool) -> String {
     let mut out = String::new();
-    heading(&mut out, &document.title, '=');
+    heading(&mut out, &document.title, "=");
     paragraph(&mut out, &document.intro);
     for section in &document.sections {
         out.push('\n');
-        heading(&mut out, &section.title, '-');
+        heading(&mut out, &section.title, "-");
         paragraph(&mut out, &section.note);
         for chart in &section.charts {
             out.push('\n');
@@ -36,12 +36,8 @@ pub fn render(document: &Document, colour: bool) -> String {
     out
 }
 
-fn heading(out: &mut String, text: &str, rule: char) {
-    let rule: String = std::iter::repeat_n(rule, text.chars().count()).collect();
-    out.push_str(text);
-    out.push('\n');
-    out.push_str(&rule);
-    out.push('\n');
+fn heading(out: &mut String, text: &str, rule: &str) {
+    let _ = writeln!(out, "{text}\n{}", rule.repeat(text.chars().count()));
 }
 
 /// Longest line of running text, columns.
@@ -71,8 +67,8 @@ fn table(table: &Table, colour: bool) -> String {
     let widths: Vec<usize> = (0..table.headings.len())
         .map(|column| {
             let heading = table.headings[column].chars().count();
-            let cells = rows().map(|row| row[column].text.chars().count());
-            cells.fold(heading, usize::max)
+            let entries = rows().map(|row| row[column].text.chars().count());
+            entries.fold(heading, usize::max)
         })
         .collect();
     let pad = |text: &str, column: usize| {
@@ -84,9 +80,8 @@ fn table(table: &Table, colour: bool) -> String {
         }
     };
     let mut out = String::new();
-    let mut line = |cells: Vec<String>| {
-        out.push_str(cells.join("  ").trim_end());
-        out.push('\n');
+    let mut line = |texts: Vec<String>| {
+        let _ = writeln!(out, "{}", texts.join("  ").trim_end());
     };
     let headings = table.headings.iter().enumerate();
     line(headings.map(|(column, text)| pad(text, column)).collect());
@@ -95,12 +90,10 @@ fn table(table: &Table, colour: bool) -> String {
             line(Vec::new());
         }
         for row in group {
-            let cells = row.iter().enumerate();
-            line(
-                cells
-                    .map(|(column, cell)| paint(cell, &pad(&cell.text, column), colour))
-                    .collect(),
-            );
+            let entries = row.iter().enumerate();
+            let painted =
+                entries.map(|(column, entry)| paint(entry, &pad(&entry.text, column), colour));
+            line(painted.collect());
         }
     }
     out
@@ -139,8 +132,9 @@ fn plot(chart: &Chart) -> String {
             }
         }
     }
-    // Marks last: a point is worth more than another line's way past it.
-    for (line, mark) in chart.lines.iter().zip(MARKS.into_iter().cycle()) {
+    // Marks come last: a point covers the way of another line.
+    let marked = || chart.lines.iter().zip(MARKS.into_iter().cycle());
+    for (line, mark) in marked() {
         for (position, value) in line.y.iter().enumerate() {
             if let Some(value) = value {
                 let spot = &mut field[row(*value)][position * STEP];
@@ -149,20 +143,14 @@ fn plot(chart: &Chart) -> String {
             }
         }
     }
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", chart.title);
     let labels: Vec<String> = (0..=ROWS)
-        .map(|row| {
-            let value = top * (ROWS - row) as f64 / ROWS as f64;
-            if row % (ROWS / 2) == 0 {
-                axis(value)
-            } else {
-                String::new()
-            }
+        .map(|row| match row % (ROWS / 2) {
+            0 => axis(top * (ROWS - row) as f64 / ROWS as f64),
+            _ => String::new(),
         })
         .collect();
     let margin = labels.iter().map(String::len).max().unwrap_or(0);
-    let _ = writeln!(out, "{}", chart.y_label);
+    let mut out = format!("{}\n{}\n", chart.title, chart.y_label);
     for (label, line) in labels.iter().zip(&field) {
         let text: String = line.iter().collect();
         let _ = writeln!(out, "{label:>margin$} |{}", text.trim_end());
@@ -172,12 +160,10 @@ fn plot(chart: &Chart) -> String {
     for (position, name) in chart.x.iter().enumerate() {
         let at = (position * STEP + margin + 2).saturating_sub(name.len() / 2);
         let space = at.saturating_sub(names.chars().count());
-        names.extend(std::iter::repeat_n(' ', space));
-        names.push_str(name);
+        let _ = write!(names, "{:space$}{name}", "");
     }
     let _ = writeln!(out, "{names}  {}", chart.x_label);
-    let keys = chart.lines.iter().zip(MARKS.into_iter().cycle());
-    let keys: Vec<String> = keys
+    let keys: Vec<String> = marked()
         .map(|(line, mark)| format!("{mark} {}", line.name))
         .collect();
     let _ = writeln!(out, "{:margin$}  {}   (@ both)", "", keys.join("   "));
@@ -196,15 +182,10 @@ pub fn nice_top(value: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// A value at an axis: as few digits as tell the steps apart.
+/// A value at an axis, without trailing zeros.
 pub fn axis(value: f64) -> String {
     let text = format!("{value:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() {
-        "0".to_owned()
-    } else {
-        text.to_owned()
-    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -1,49 +1,44 @@
-//! Who measures: the lab, or in tests something that answers as it would.
+//! The lab that measures, or in tests a stand-in that answers as the lab would.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use luc_lab::{Cell, CellResult, KernelList, RunResult, RunSpec, Step};
+use luc_lab::{Cell, CellResult, RunResult, RunSpec, Step};
 
+use super::modelled::Modelled;
+use super::record::Record;
 use crate::error::{ReportError, Result};
-use crate::load::{Job, Measurement, Mode};
-use crate::modelled::Modelled;
-use crate::record::Record;
-
-/// Kernels that everything is measured on, and have figures to reach.
-pub fn every_kernel() -> Vec<String> {
-    KernelList::builtin().map_or_else(|_| Vec::new(), |list| list.tagged("every"))
-}
+use crate::plan::arm::Arm;
+use crate::plan::load::{Job, Measurement};
 
 /// Measures all cells of a job.
 pub trait Lab: Sync {
-    /// Gives one record per cell, in the job's order. `progress` hears of every finished cell. A
-    /// cell of a mere bound ([`Mode::is_bound`](crate::load::Mode::is_bound)) may be lacking: a
-    /// workload may not be able to run there.
+    /// One record per cell, in the job's order. `progress` is called for every finished cell. A
+    /// cell of a mere bound ([`Arm::is_bound`]) may be missing: some workloads cannot run there.
     ///
     /// # Errors
-    /// When any other cell could not be measured: half a job is no comparison.
+    /// Any other cell could not be measured: half a job is no comparison.
     fn measure(&self, job: &Job, progress: &mut dyn luc_lab::Progress) -> Result<Vec<Record>>;
 }
 
-/// The real one: a stock kernel in a virtual machine on virtual time.
+/// The real lab: a stock kernel in a virtual machine on virtual time.
 #[derive(Clone, Debug)]
 pub struct StockLab {
     /// The program that becomes the guest's `luc`; this program itself by default.
     pub binary: Option<PathBuf>,
     /// A directory that holds the module's sources (`kmod`, `control`, `abi`).
     pub source: PathBuf,
-    /// Host time that a machine may take, seconds.
+    /// Limit of host time for one machine, seconds.
     pub limit_s: u64,
 }
 
 impl StockLab {
-    /// Runs a machine of this kernel and speed, with the module's file in its guest; `spec` makes
-    /// the rest of it.
+    /// Runs a machine of this kernel and speed, with the module's file in its guest; `spec` describes
+    /// the rest of the machine.
     ///
     /// # Errors
-    /// It could not be run, a step failed, or the kernel log shows a problem.
+    /// The machine could not be run, a step failed, or the kernel log shows a problem.
     pub(crate) fn run(
         &self,
         kernel: &str,
@@ -77,7 +72,7 @@ impl StockLab {
     }
 }
 
-/// Puts a log where somebody can read it; who cannot write must do without.
+/// Keeps a log in a file for the user, if it can be written.
 fn keep(log: &str) -> Option<PathBuf> {
     let file = tempfile::Builder::new()
         .prefix("luc-kernel-")
@@ -90,12 +85,8 @@ fn keep(log: &str) -> Option<PathBuf> {
 
 /// A machine that measures the cells of a job.
 fn spec(job: &Job) -> luc_lab::error::Result<RunSpec> {
-    let cells = job
-        .cells
-        .iter()
-        .map(cell)
-        .collect::<luc_lab::error::Result<_>>()?;
-    let mut spec = RunSpec::new(&job.kernel, cells)?;
+    let cells: luc_lab::error::Result<_> = job.cells.iter().map(cell).collect();
+    let mut spec = RunSpec::new(&job.kernel, cells?)?;
     spec.vcpus = job.vcpus;
     spec.virtual_time = job.virtual_time;
     let memory_mib = job.cells.iter().map(Measurement::memory_mib);
@@ -120,25 +111,21 @@ impl Lab for StockLab {
 }
 
 fn cell(measurement: &Measurement) -> luc_lab::error::Result<Cell> {
+    let step = |argv| Step {
+        allow_failure: measurement.arm.is_bound(),
+        ..Step::new(argv)
+    };
     Ok(Cell {
         name: measurement.name(),
         disks: measurement.disk_specs()?,
         env: BTreeMap::new(),
-        steps: measurement
-            .steps()
-            .0
-            .into_iter()
-            .map(|argv| Step {
-                allow_failure: measurement.mode.is_bound(),
-                ..Step::new(argv)
-            })
-            .collect(),
+        steps: measurement.steps().0.into_iter().map(step).collect(),
     })
 }
 
-/// Why a cell that need not be measured could not be.
+/// Why a mere bound could not be measured.
 fn gave_up(measurement: &Measurement, cell: &CellResult) -> Option<String> {
-    if !measurement.mode.is_bound() {
+    if !measurement.arm.is_bound() {
         return None;
     }
     let failed = cell.steps.iter().find(|step| !step.success())?;
@@ -146,7 +133,7 @@ fn gave_up(measurement: &Measurement, cell: &CellResult) -> Option<String> {
     Some(line.to_owned())
 }
 
-/// Reads a cell's answer.
+/// Parses a cell's answer.
 pub fn record(
     job: &Job,
     measurement: &Measurement,
@@ -167,13 +154,11 @@ pub fn record(
         )));
     }
     let report = serde_json::from_str(&cell.steps[bench].stdout).map_err(|e| bad(e.to_string()))?;
-    let model = if measurement.mode == Mode::Modelled {
-        Some(Modelled::read(&cell.steps[bench + 1].stdout).map_err(bad)?)
-    } else {
-        None
-    };
+    let modelled = measurement.arm == Arm::Modelled;
+    let model = modelled.then(|| Modelled::read(&cell.steps[bench + 1].stdout));
+    let model = model.transpose().map_err(bad)?;
     let mut counters = BTreeMap::new();
-    if measurement.mode.attached() {
+    if measurement.arm.attached() {
         for line in cell.steps[bench + 1].stdout.lines() {
             let pair = line.split_once(' ');
             let pair = pair.and_then(|(name, value)| Some((name, value.parse().ok()?)));

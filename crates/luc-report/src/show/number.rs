@@ -1,0 +1,35 @@
+//! Numbers as people read them.
+
+/// A rate or another figure, with about four digits.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        a if a >= 100.0 => format!("{value:.0}"),
+        a if a >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A share, 0 to 1, as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// A ratio.
+pub fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// A ratio to three places, for those that should be 1.
+pub fn fine_ratio(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+/// To the nearest whole number.
+pub fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// Milliseconds, to the microsecond.
+pub fn ms(value: f64) -> String {
+    format!("{value:.3}")
+}
