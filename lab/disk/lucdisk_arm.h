@@ -40,7 +40,7 @@ static inline struct place place_of(const struct lucdisk_state *s, luc_u64 byte)
 	};
 }
 
-/* What the tracks are skewed by: nobody needs longer to the next one. */
+/* Skew of the tracks: the longest time to the next one. */
 static inline luc_u64 skew_ns(const struct lucdisk_params *p)
 {
 	return k_seek_min_ns(p) + k_write_settle_ns(p);

@@ -330,7 +330,7 @@ static void settle(const struct lucdisk_params *p, struct lucdisk_state *s,
 	s->drained_ns = from;
 }
 
-/* Puts a run into the cache; rewriting what is there costs nothing more. */
+/* Puts a run into the cache; rewriting a cached block costs nothing more. */
 static void cache_add(const struct lucdisk_params *p, struct lucdisk_state *s,
 		      luc_u64 byte, luc_u64 bytes)
 {
@@ -444,7 +444,7 @@ static luc_u64 read_on(const struct lucdisk_params *p, struct lucdisk_state *s,
 		full_ns = lucdisk_add(full_ns, pass_ns(p, s, s->ahead_byte,
 						       full_byte - s->ahead_byte));
 	if (at_ns > full_ns) {
-		/* The buffer was full: the arm goes on from where it stopped. */
+		/* The buffer was full: the arm continues where it stopped. */
 		s->arm_track = place_of(s, full_byte).track;
 		s->ahead_ns = reach_ns(p, s, full_byte, 0, at_ns);
 		s->ahead_byte = full_byte;

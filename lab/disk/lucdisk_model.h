@@ -72,7 +72,7 @@ struct lucdisk_state {
 	luc_u32 active;			/* requests started and not ended */
 	luc_u32 active_arm;		/* of these, those that need the arm */
 	luc_u32 active_alone;		/* of these, exclusive flushes */
-	/* The arm, where it will be when what was started is done. */
+	/* The arm, at its place after all started requests. */
 	luc_u64 arm_track;
 	luc_u64 arm_free_ns;
 	/* Reading ahead: the medium was at byte at time ns and streams on. */

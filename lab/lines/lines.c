@@ -6,7 +6,7 @@
  * that the calls on other processors write: a line of memory that one processor
  * wrote must travel before another one can use it, and caches do not say how often.
  * An emulator sees every access, so here it can be counted. The emulated machine
- * has no caches; what is counted are the accesses that would make a line move.
+ * has no caches: the plugin counts the accesses that would make a line move.
  *
  * 1. Calls. The program in the guest executes a marked no-op before each call and
  *    another one behind it (MARK_BEGIN, MARK_END). All that a virtual processor
@@ -63,7 +63,7 @@ enum {
 
 /*
  * Lines that one call can touch, and lines of one group. An fsync touches some 200.
- * What does not fit is counted, and shown.
+ * Accesses without room are counted, and shown.
  */
 #define CALL_LINES (1u << 13)
 #define GROUP_LINES (1u << 16)
@@ -95,7 +95,7 @@ struct group_line {
 };
 
 static struct cpu *cpus[CPUS_MAX];
-/* Guards what belongs to the group; a call is its own processor's. */
+/* Guards the group; a call belongs to its own processor. */
 static pthread_mutex_t group_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct group_line *group_lines;
 static unsigned int group_used;
@@ -236,7 +236,7 @@ static unsigned int count_of(uint64_t set)
 	return (unsigned int)__builtin_popcountll(set);
 }
 
-/* Alone, a processor keeps its lines; else all who write it move it, and with a writer all move it. */
+/* A line with a writer moves to each of its users, unless one processor alone uses it. */
 static unsigned int moves_of(struct users users)
 {
 	return users.write && count_of(users.touch) > 1 ? count_of(users.touch) : 0;
@@ -273,7 +273,7 @@ static void write_group(uint64_t calls, unsigned int processors)
 	fflush(out);
 }
 
-/* Writes what was counted since the last group, if anything, and begins anew. */
+/* Writes the counts since the last group, if there are any, and clears them. */
 static void end_group(void)
 {
 	unsigned int processors = 0, i;

@@ -1,4 +1,4 @@
-//! How the project's freestanding C is compiled into Rust; for build scripts.
+//! Compiles the project's freestanding C into Rust; for build scripts.
 
 use std::env;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn freestanding(includes: &[&Path]) -> cc::Build {
     build
 }
 
-/// Has a debug build trap on undefined behaviour; a release build stays as it is.
+/// Makes a debug build trap on undefined behaviour; does not change a release build.
 ///
 /// # Errors
 /// The compiler cannot be run.
@@ -49,8 +49,8 @@ pub fn trap_in_debug(build: &mut cc::Build) -> Result<(), cc::Error> {
     Ok(())
 }
 
-/// Ends the command line of the linker, for programs that hold libbpf: newer
-/// versions of its libelf, linked statically, need libzstd behind them.
+/// Ends the command line of the linker, for programs that hold libbpf: newer versions of its libelf,
+/// linked statically, need libzstd behind them.
 pub fn link_what_libelf_needs() {
     let output = Command::new("pkg-config")
         .args(["--print-requires-private", "libelf"])

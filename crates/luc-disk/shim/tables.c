@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What Rust cannot read from C by itself: the knob table as an array, and
- * sizes. The layouts that src/ spells out by hand are pinned here.
+ * Things that Rust cannot read from C by itself: the knob table as an array,
+ * and sizes. Pins the layouts that src/ spells out by hand.
  */
 #include "lucdisk_model.h"
 

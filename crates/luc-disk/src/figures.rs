@@ -1,4 +1,4 @@
-//! What a disk does under the loads that data sheets quote.
+//! Figures of a disk under the loads that data sheets quote.
 
 use crate::knobs::Params;
 use crate::model::Model;
@@ -35,7 +35,7 @@ pub struct Figures {
     pub log_sync_ns: f64,
 }
 
-/// A generator of places: Marsaglia's xorshift64, of full period over u64.
+/// Pseudo-random places: Marsaglia's xorshift64, of full period over u64.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -44,8 +44,8 @@ fn random(state: &mut u64) -> u64 {
 }
 
 impl Figures {
-    /// Of a disk of 4 GiB with these parameters, in the long run: caches are
-    /// full and buckets empty.
+    /// Figures of a disk of 4 GiB with these parameters, in the long run: caches are full and buckets
+    /// empty.
     pub fn of(params: &Params) -> Self {
         let sectors = 4 * GIB / 512;
         let places = sectors / SECTORS_PER_BLOCK;
@@ -78,8 +78,7 @@ impl Figures {
     }
 }
 
-/// Requests that fill the cache and empty the buckets, as far as that is to be
-/// had within reason.
+/// Number of requests that fill the cache and empty the buckets, within a limit.
 fn warm_up(params: &Params, bytes: u32) -> usize {
     let get = |name| params.get(name).unwrap_or(0);
     let ahead_bytes = get("cache_bytes").saturating_add(get("burst_bytes"));

@@ -8,48 +8,44 @@ use thiserror::Error;
 /// One row of the knob table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// Name, the unit last.
+    /// Name; the unit stands last.
     pub name: &'static str,
     /// Smallest value, inclusive.
     pub min: i64,
     /// Largest value, inclusive.
     pub max: i64,
-    /// Value of a disk that says nothing about it.
+    /// Value of a disk that does not set the knob.
     pub default: i64,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
 }
 
-/// Why a knob was not understood.
+/// Why a knob or its value is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum KnobError {
     /// No row of that name.
     #[error("no knob is called '{name}'; there are: {known}")]
     Unknown {
-        /// The name asked for.
         name: String,
-        /// The names there are.
+        /// All names, comma separated.
         known: String,
     },
     /// Not a decimal number within the bounds.
     #[error("{knob} cannot be '{text}'; it takes a whole number from {min} to {max}")]
     OutOfBounds {
-        /// The knob.
         knob: &'static str,
-        /// What was given.
+        /// The given value.
         text: String,
-        /// Smallest value.
         min: i64,
-        /// Largest value.
         max: i64,
     },
 }
 
 impl Knob {
-    /// The value that a text stands for, checked against the bounds.
+    /// Parses a value.
     ///
     /// # Errors
-    /// A text that is no number or out of bounds.
+    /// The text is no number or out of bounds.
     pub fn parse(&self, text: &str) -> Result<i64, KnobError> {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse() {
@@ -73,7 +69,7 @@ pub fn knobs() -> &'static [Knob] {
 /// The knob of that name.
 ///
 /// # Errors
-/// [`KnobError::Unknown`] with the names there are.
+/// [`KnobError::Unknown`] with all names.
 pub fn knob(name: &str) -> Result<&'static Knob, KnobError> {
     index(name).map(|at| &knobs()[at])
 }
@@ -130,8 +126,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Values in the order of [`knobs`], taken as they are: the model accepts
-    /// any. Missing ones are defaults, further ones ignored.
+    /// Values in the order of [`knobs`], unchecked: the model accepts any. Missing ones are defaults,
+    /// further ones ignored.
     pub fn from_values(values: &[i64]) -> Self {
         let mut params = Self::default();
         for (to, from) in params.values.iter_mut().zip(values) {
@@ -145,7 +141,7 @@ impl Params {
         knobs().iter().zip(self.values.iter().copied())
     }
 
-    /// The value of a knob, None if there is none of that name.
+    /// Value of a knob; `None` if no knob has that name.
     pub fn get(&self, name: &str) -> Option<i64> {
         index(name).ok().map(|at| self.values[at])
     }

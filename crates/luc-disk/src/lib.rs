@@ -1,9 +1,8 @@
 //! The service model of the lab's disk for user space.
 //!
-//! This is a thin, safe layer over the C code of `lab/disk/`, the very code
-//! that runs in the guest's driver, with parameter sets of real devices
-//! ([`presets`]) and a small deterministic queue ([`Queue`]) that stands for
-//! the driver in tests and tables. The crate does no I/O and has no clock.
+//! A thin, safe layer over the C code of `lab/disk/`, which also runs in the guest's driver, with
+//! parameter sets of real devices ([`presets`]) and a small deterministic queue ([`Queue`]) in place
+//! of the driver for tests and tables. The crate does no I/O and has no clock.
 //!
 //! Units stand last in names: `_ns`, `_bytes`, `_events`.
 
@@ -24,6 +23,6 @@ pub use queue::{Completion, Queue, Ran, run};
 pub use request::{Op, Request};
 pub use spec::{Spec, SpecError};
 
-/// The driver's sources, by path relative to the repository: what lies in
-/// `lab/disk/`, and the header of `abi/` that it includes.
+/// The driver's sources, by path relative to the repository: the files of `lab/disk/`, and the header
+/// of `abi/` that they include.
 pub const SOURCES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sources.rs"));

@@ -4,7 +4,7 @@ use crate::ffi;
 use crate::knobs::Params;
 use crate::request::Request;
 
-/// A disk: parameters and state. A copy goes its own way.
+/// A disk: parameters and state. A copy is independent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     params: Params,
@@ -13,7 +13,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A disk of so many 512-byte sectors that has been idle.
+    /// A disk with a number of 512-byte sectors that has been idle.
     pub fn new(params: Params, sectors: u64) -> Self {
         // SAFETY: a plain function of no arguments.
         let bytes = unsafe { ffi::lucdisk_shim_state_bytes() };
@@ -25,19 +25,18 @@ impl Model {
         Self { params, state }
     }
 
-    /// Its parameters.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// How many more requests may be started now.
+    /// Number of further requests that may start now.
     pub fn free_channels(&self) -> u32 {
         // SAFETY: as in new; both are only read.
         unsafe { ffi::lucdisk_free_channels(self.params.as_ptr(), self.state.as_ptr()) }
     }
 
-    /// Which of the waiting requests, oldest first, the disk starts next; None
-    /// if none can start until one in service ends.
+    /// Index of the waiting request, oldest first, that the disk starts next; `None` if none can start
+    /// before a request in service ends.
     pub fn choose(&self, waiting: &[Request], now_ns: u64) -> Option<usize> {
         let n = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         // SAFETY: as in new; waiting has at least n requests, all only read.
@@ -54,14 +53,14 @@ impl Model {
         (index < waiting.len()).then_some(index)
     }
 
-    /// Starts a request; gives the time at which it is done.
+    /// Starts a request; gives its completion time.
     pub fn start(&mut self, request: &Request, now_ns: u64) -> u64 {
         let params = self.params.as_ptr();
         // SAFETY: as in new; the request is only read.
         unsafe { ffi::lucdisk_start(params, self.state.as_mut_ptr(), request, now_ns) }
     }
 
-    /// A started request is done.
+    /// Completes a started request.
     pub fn end(&mut self, request: &Request, now_ns: u64) {
         let params = self.params.as_ptr();
         // SAFETY: as in new; the request is only read.

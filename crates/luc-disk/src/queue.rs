@@ -1,32 +1,31 @@
-//! The driver's loop on a clock of its own: requests in, completions out.
+//! The driver's loop on a clock of its own.
 
 use std::collections::BTreeMap;
 
 use crate::model::Model;
 use crate::request::Request;
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Number given by [`Queue::submit`].
     pub id: u64,
-    /// The request with the time of its arrival.
     pub request: Request,
-    /// When the disk took it up.
+    /// Time of the start of service.
     pub started_ns: u64,
-    /// When it was done.
+    /// Time of completion.
     pub done_ns: u64,
 }
 
 impl Completion {
-    /// From arrival to end.
+    /// Time from arrival to completion.
     pub fn latency_ns(&self) -> u64 {
         self.done_ns.saturating_sub(self.request.arrived_ns)
     }
 }
 
-/// A disk with its waiting requests and its clock. Requests end in the order
-/// of their times, and where these are equal in the order of their start.
+/// A disk with its waiting requests and its clock. Requests complete in the order of their completion
+/// times; equal ones in the order of their start.
 #[derive(Clone, Debug)]
 pub struct Queue {
     model: Model,
@@ -52,7 +51,7 @@ impl Queue {
         }
     }
 
-    /// Its clock.
+    /// Time of its clock.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
@@ -62,7 +61,7 @@ impl Queue {
         self.waiting.len() + self.running.len()
     }
 
-    /// Lets time pass up to the next end at most; gives whether it came so far.
+    /// Lets time pass, at most up to the next completion; gives whether the time was reached.
     pub fn idle_until(&mut self, now_ns: u64) -> bool {
         let limit = self
             .running
@@ -87,7 +86,7 @@ impl Queue {
         id
     }
 
-    /// Goes on to the next end; None if the disk is idle.
+    /// Lets time pass to the next completion; `None` if the disk is idle.
     pub fn complete(&mut self) -> Option<Completion> {
         let ((done_ns, _), completion) = self.running.pop_first()?;
         self.now_ns = self.now_ns.max(done_ns);
@@ -116,12 +115,12 @@ impl Queue {
     }
 }
 
-/// What came of [`run`].
+/// Result of [`run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// When the last request was done.
+    /// Time of the last completion.
     pub elapsed_ns: u64,
-    /// All requests, in the order of their ends.
+    /// All requests, in the order of completion.
     pub completions: Vec<Completion>,
 }
 
@@ -133,22 +132,18 @@ impl Ran {
 
     /// Bytes per second.
     pub fn bytes_per_s(&self) -> f64 {
-        let bytes: u64 = self
-            .completions
-            .iter()
-            .map(|c| u64::from(c.request.bytes))
-            .sum();
-        bytes as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+        let bytes = self.completions.iter().map(|c| u64::from(c.request.bytes));
+        bytes.sum::<u64>() as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    /// Average from arrival to end.
+    /// Average time from arrival to completion.
     pub fn latency_mean_ns(&self) -> f64 {
         let sum: u64 = self.completions.iter().map(Completion::latency_ns).sum();
         sum as f64 / self.completions.len().max(1) as f64
     }
 }
 
-/// A closed loop: keeps `depth` requests in the disk until `count` are done.
+/// A closed loop: keeps `depth` requests in the disk until `count` are completed.
 pub fn run(model: Model, depth: usize, count: usize, mut next: impl FnMut(u64) -> Request) -> Ran {
     let mut queue = Queue::new(model);
     let mut completions = Vec::with_capacity(count);

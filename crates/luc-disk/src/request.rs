@@ -1,6 +1,6 @@
-//! What a disk is asked for.
+//! Requests to a disk.
 
-/// What a request asks for.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Op {
@@ -22,7 +22,7 @@ pub struct Request {
     pub bytes: u32,
     op: u32,
     fua: u32,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrived_ns: u64,
 }
 
@@ -38,17 +38,15 @@ impl Request {
         }
     }
 
-    /// A read.
     pub fn read(sector: u64, bytes: u32) -> Self {
         Self::new(Op::Read, sector, bytes)
     }
 
-    /// A write.
     pub fn write(sector: u64, bytes: u32) -> Self {
         Self::new(Op::Write, sector, bytes)
     }
 
-    /// A write that is durable when it is done.
+    /// A write that is durable at its completion.
     pub fn write_fua(sector: u64, bytes: u32) -> Self {
         Self {
             fua: 1,
@@ -56,12 +54,11 @@ impl Request {
         }
     }
 
-    /// A flush.
     pub fn flush() -> Self {
         Self::new(Op::Flush, 0, 0)
     }
 
-    /// What it asks for.
+    /// Its operation.
     pub fn op(&self) -> Op {
         match self.op {
             0 => Op::Read,

@@ -1,4 +1,4 @@
-//! A disk in text: a preset and what is different about this one.
+//! A disk in text: a preset and changed knobs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ pub struct Spec {
     changes: Vec<(&'static str, i64)>,
 }
 
-/// Why a disk was not understood.
+/// Why a text is no disk.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
     /// No such device.
@@ -26,20 +26,14 @@ pub enum SpecError {
     Knob(#[from] KnobError),
     /// A part that is not `KNOB=VALUE`.
     #[error("'{part}' is not KNOB=VALUE")]
-    NoValue {
-        /// The part.
-        part: String,
-    },
+    NoValue { part: String },
     /// A knob that is set twice.
     #[error("{knob} is given twice")]
-    Twice {
-        /// The knob.
-        knob: &'static str,
-    },
+    Twice { knob: &'static str },
 }
 
 impl Spec {
-    /// A preset as it is.
+    /// An unchanged preset.
     ///
     /// # Errors
     /// An unknown name.
@@ -50,7 +44,7 @@ impl Spec {
         })
     }
 
-    /// Takes up `KNOB=VALUE`.
+    /// Applies `KNOB=VALUE`.
     ///
     /// # Errors
     /// Anything else, unknown knobs, values out of bounds, a second value.
@@ -67,7 +61,6 @@ impl Spec {
         Ok(())
     }
 
-    /// The device.
     pub fn preset(&self) -> &'static Preset {
         self.preset
     }
@@ -75,7 +68,7 @@ impl Spec {
     /// All parameters.
     ///
     /// # Errors
-    /// None that [`Spec::change`] and the tests of the presets let pass.
+    /// None: [`Spec::change`] and the tests of the presets exclude them.
     pub fn params(&self) -> Result<Params, KnobError> {
         let mut params = self.preset.params()?;
         for (name, value) in &self.changes {

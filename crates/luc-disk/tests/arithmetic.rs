@@ -1,5 +1,4 @@
-//! The model against pencil and paper: each test computes what must come out
-//! from the parameters alone.
+//! The model against pencil and paper: each test computes the results from the parameters alone.
 
 use luc_disk::{Completion, Model, Op, Params, Queue, Ran, Request, preset, run};
 
@@ -56,6 +55,11 @@ fn random_reads(model: Model, depth: usize, count: usize) -> Ran {
     })
 }
 
+/// All completions of a queue.
+fn drain(mut queue: Queue) -> Vec<Completion> {
+    std::iter::from_fn(|| queue.complete()).collect()
+}
+
 /// Each request after the end of the one before.
 fn one_by_one(model: Model, requests: &[Request]) -> Vec<Completion> {
     let mut queue = Queue::new(model);
@@ -84,11 +88,8 @@ fn random_accesses_wait_half_a_turn_and_eight_fifteenths_of_the_seeks() {
     // Without seeks, only the platter is left.
     let no_seeks = [("rotation_ns", 10_000_000)];
     let ran = random_reads(model(&no_seeks), 1, 20_000);
-    close(
-        ran.latency_mean_ns(),
-        5e6 + 10e6 * 4096.0 / 1_048_576.0,
-        2.0,
-    );
+    let want = 5e6 + 10e6 * 4096.0 / 1_048_576.0;
+    close(ran.latency_mean_ns(), want, 2.0);
     // The root of the distance of random pairs averages 8/15.
     let ran = random_reads(arm(&[]), 1, 20_000);
     close(ran.latency_mean_ns(), 1e6 + 15e6 * 8.0 / 15.0 + 5e6, 2.0);
@@ -172,7 +173,8 @@ fn what_is_being_read_ahead_is_nearest() {
     for sector in [0, 8, 1024, 16] {
         queue.submit(Request::read(sector, BLOCK));
     }
-    let order: Vec<_> = std::iter::from_fn(|| queue.complete())
+    let order: Vec<_> = drain(queue)
+        .iter()
         .map(|done| done.request.sector)
         .collect();
     assert_eq!(order, [0, 8, 16, 1024]);
@@ -187,7 +189,8 @@ fn the_nearest_of_many_comes_first_and_the_oldest_at_its_limit() {
         for sector in [0, 8, far, 4000, 2000, 6000, 1000, 3000] {
             queue.submit(Request::read(sector, BLOCK));
         }
-        std::iter::from_fn(|| queue.complete())
+        drain(queue)
+            .iter()
             .map(|done| done.request.sector)
             .collect::<Vec<_>>()
     };
@@ -210,16 +213,10 @@ fn depth_gives_a_rotating_disk_what_the_essay_computes() {
 #[test]
 fn channels_and_latency_bound_a_flash_disk_and_so_does_its_interface() {
     let flash = [("read_latency_ns", 90_000), ("channels", 8)];
-    close(
-        random_reads(model(&flash), 1, 1000).per_s(),
-        1e9 / 90e3,
-        0.1,
-    );
-    close(
-        random_reads(model(&flash), 32, 8000).per_s(),
-        8e9 / 90e3,
-        0.1,
-    );
+    let alone = random_reads(model(&flash), 1, 1000).per_s();
+    close(alone, 1e9 / 90e3, 0.1);
+    let deep = random_reads(model(&flash), 32, 8000).per_s();
+    close(deep, 8e9 / 90e3, 0.1);
     let bus = [&flash[..], &[("command_ns", 50_000)]].concat();
     close(random_reads(model(&bus), 32, 1000).per_s(), 1e9 / 50e3, 1.0);
     let slow = [&flash[..], &[("read_per_s_bytes", 100_000_000)]].concat();
@@ -250,10 +247,8 @@ fn a_flush_waits_for_every_dirty_block() {
     queue.complete().unwrap();
     assert!(queue.idle_until(queue.now_ns() + 255 * US));
     queue.submit(Request::flush());
-    assert_eq!(
-        queue.complete().unwrap().latency_ns(),
-        (500 + 1000 - 255) * US
-    );
+    let flushed = queue.complete().unwrap();
+    assert_eq!(flushed.latency_ns(), (500 + 1000 - 255) * US);
 }
 
 #[test]
@@ -306,7 +301,7 @@ fn fua_goes_to_the_medium_past_the_cache() {
     let done = one_by_one(model(&disk), &requests);
     assert_eq!(done[0].latency_ns(), 71 * US);
     assert_eq!(done[1].latency_ns(), US);
-    // On a rotating disk that is what a write without a cache costs.
+    // On a rotating disk it costs as much as a write without a cache.
     let cached = arm(&[("cache_bytes", 1 << 20)]);
     let bare = one_by_one(arm(&[]), &[Request::write(5000, BLOCK)]);
     let fua = one_by_one(cached, &[Request::write_fua(5000, BLOCK)]);
@@ -316,12 +311,9 @@ fn fua_goes_to_the_medium_past_the_cache() {
 #[test]
 fn a_rotating_cache_drains_runs_in_one_go_and_rewrites_once() {
     let flush_after = |writes: &[Request]| {
-        let mut all = writes.to_vec();
-        all.push(Request::flush());
-        one_by_one(arm(&[("cache_bytes", 16 << 20)]), &all)
-            .last()
-            .unwrap()
-            .done_ns
+        let all = [writes, &[Request::flush()]].concat();
+        let done = one_by_one(arm(&[("cache_bytes", 16 << 20)]), &all);
+        done.last().unwrap().done_ns
     };
     // One run of 64 blocks, written as 64 requests in time 0, is one pass.
     let run: Vec<_> = (0..64).map(|n| Request::write(n * 8, BLOCK)).collect();
@@ -390,8 +382,8 @@ fn an_exclusive_flush_runs_alone() {
         queue.submit(Request::read(0, BLOCK));
         queue.submit(Request::flush());
         queue.submit(Request::read(0, BLOCK));
-        std::iter::from_fn(|| queue.complete())
-            .map(|done| (done.id, done.done_ns / US))
+        let done = drain(queue).into_iter();
+        done.map(|done| (done.id, done.done_ns / US))
             .collect::<Vec<_>>()
     };
     assert_eq!(ends(0), [(0, 90), (2, 90), (1, 500)]);
@@ -431,11 +423,9 @@ fn a_token_bucket_lets_a_burst_pass_and_then_its_rate() {
     for _ in 0..150 {
         queue.submit(Request::read(0, BLOCK));
     }
-    let again: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
-    assert_eq!(
-        again.iter().filter(|done| done.done_ns == begin_ns).count(),
-        100
-    );
+    let again = drain(queue);
+    let at_once = again.iter().filter(|done| done.done_ns == begin_ns);
+    assert_eq!(at_once.count(), 100);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What the presets do, as a table: a change of the model or of a figure shows
-//! here as what it means for data-sheet loads.
+//! Figures of the presets, as a table: a change of the model or of a value shows here under the loads
+//! of data sheets.
 
 use std::fmt::Write as _;
 

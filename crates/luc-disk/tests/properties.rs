@@ -1,5 +1,5 @@
-//! What must hold for all disks and all requests. Debug builds of the C code
-//! trap on overflow, so every case is also a test for that.
+//! Properties of all disks and all requests. Debug builds of the C code trap on overflow, so every
+//! case tests that, too.
 
 use luc_disk::{Model, Params, Queue, Request, knobs, presets};
 use proptest::collection::vec;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{LabError, Result};
+use crate::tools::variable;
 
 /// Environment variable that names the cache folder.
 pub const CACHE_VARIABLE: &str = "LUC_CACHE";
@@ -24,29 +25,19 @@ impl Cache {
     /// `~/.cache/luc`.
     ///
     /// # Errors
-    /// When none of the three variables is set, or the folder cannot be made.
+    /// None of the three variables is set, or the folder cannot be made.
     pub fn open() -> Result<Self> {
-        let set = |name: &str| {
-            std::env::var_os(name)
-                .filter(|v| !v.is_empty())
-                .map(PathBuf::from)
-        };
-        let root = set(CACHE_VARIABLE)
-            .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("luc")))
-            .or_else(|| set("HOME").map(|dir| dir.join(".cache/luc")))
-            .ok_or_else(|| {
-                LabError::bad_input(
-                    "cache",
-                    format!("no home folder is known; set {CACHE_VARIABLE}"),
-                )
-            })?;
-        Self::at(root)
+        let root = variable(CACHE_VARIABLE)
+            .or_else(|| variable("XDG_CACHE_HOME").map(|dir| dir.join("luc")))
+            .or_else(|| variable("HOME").map(|dir| dir.join(".cache/luc")));
+        let unknown = || format!("no home folder is known; set {CACHE_VARIABLE}");
+        Self::at(root.ok_or_else(|| LabError::bad_input("cache", unknown()))?)
     }
 
     /// The cache in a given folder, made if absent.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// The folder cannot be made.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self> {
         let root =
             std::path::absolute(root.into()).map_err(LabError::io("find", "cache folder"))?;
@@ -54,7 +45,7 @@ impl Cache {
         Ok(Self { root })
     }
 
-    /// Where an entry is or would be.
+    /// Path of an entry, present or not.
     pub fn path(&self, key: &str) -> PathBuf {
         self.root.join(key)
     }
@@ -74,13 +65,12 @@ impl Cache {
         if path.exists() {
             return Ok(path);
         }
-        // A fixed name: compilers write their folder into what they make, and
+        // A fixed name: compilers write their folder into their output, and
         // an interrupted fill is cleaned up by the next one.
         let side = self.root.join("filling").join(key.replace('/', "--"));
         remove_tree(&side)?;
         fs::create_dir_all(&side).map_err(LabError::io("create", &side))?;
-        let filled = fill(&side);
-        if let Err(error) = filled {
+        if let Err(error) = fill(&side) {
             remove_tree(&side)?;
             return Err(error);
         }
@@ -94,7 +84,7 @@ impl Cache {
     /// Holds the lock of `key` until the value is dropped.
     ///
     /// # Errors
-    /// When the lock file cannot be made.
+    /// The lock file cannot be made.
     pub fn lock(&self, key: &str) -> Result<File> {
         let dir = self.root.join("locks");
         fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;

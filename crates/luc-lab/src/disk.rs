@@ -125,7 +125,7 @@ impl DiskSpec {
     /// Checks every bound.
     ///
     /// # Errors
-    /// [`LabError::BadInput`] names the value and what is allowed.
+    /// [`LabError::BadInput`] names the value and its bounds.
     pub fn check(&self) -> Result<(), LabError> {
         let bad = |why: String| Err(LabError::bad_input(format!("disk {self}"), why));
         if self.latency_ns > LATENCY_NS_MAX {
@@ -161,7 +161,7 @@ mod device_text {
     }
 }
 
-/// Says what is wrong with the text of a disk.
+/// The fault in the text of a disk.
 fn bad(text: &str, why: &str) -> LabError {
     LabError::bad_input(
         format!("disk {text:?}"),

@@ -1,28 +1,26 @@
-//! What can go wrong in the lab, each with what to do about it.
+//! Errors of the lab, each with a remedy.
 
 use std::path::PathBuf;
 
 /// Errors of the lab. Each prints as one line (a console or compiler excerpt
-/// may follow) that names what failed, on what, and the remedy.
+/// may follow) that names the failure, its object, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried, as a verb.
+        /// A verb.
         action: &'static str,
-        /// On which file or program.
+        /// File or program.
         path: PathBuf,
-        /// Why it failed.
         source: std::io::Error,
     },
     /// A helper program is not installed.
     #[error("{program} not found: install it with `apt install {package}`")]
     MissingTool {
-        /// Program looked for.
         program: String,
-        /// Debian package that has it.
+        /// Debian package that holds the program.
         package: String,
     },
     /// A helper program failed.
@@ -32,7 +30,7 @@ pub enum LabError {
         program: String,
         /// Exit status in words.
         status: String,
-        /// The last lines it printed.
+        /// Last lines of its output.
         detail: String,
     },
     /// The list of kernels does not parse or is inconsistent.
@@ -41,12 +39,11 @@ pub enum LabError {
     /// No kernel of that name.
     #[error("no kernel named {name:?}; known kernels: {known}")]
     UnknownKernel {
-        /// Name asked for.
         name: String,
-        /// Names that exist, comma separated.
+        /// All names, comma separated.
         known: String,
     },
-    /// A kernel that is built from sources was not.
+    /// A kernel that is built from sources is not built yet.
     #[error("kernel {name} is not built here yet; `luc lab debug-kernel {name}` does it, once")]
     NotBuilt {
         /// Name in the list of kernels.
@@ -66,18 +63,13 @@ pub enum LabError {
     #[error(
         "package {package} not found in {suite}; check the mirror and the suite in kernels.toml"
     )]
-    NoPackage {
-        /// Package looked for.
-        package: String,
-        /// Suite looked in.
-        suite: String,
-    },
+    NoPackage { package: String, suite: String },
     /// A value given by the caller is not usable.
     #[error("{what}: {why}")]
     BadInput {
-        /// Which input.
+        /// The input.
         what: String,
-        /// What is wrong and what is allowed.
+        /// The fault, and the values that are allowed.
         why: String,
     },
     /// The kernel module did not compile.
@@ -85,7 +77,7 @@ pub enum LabError {
     ModuleBuild {
         /// Kernel release.
         kernel: String,
-        /// The errors, or the last lines where none is recognisable.
+        /// The errors, or the last lines if no error is recognised.
         output: String,
     },
     /// A kernel module the guest needs does not exist for this kernel.
@@ -93,7 +85,6 @@ pub enum LabError {
     NoModule {
         /// Kernel release.
         kernel: String,
-        /// Module name.
         module: String,
     },
     /// QEMU is too old to be trusted.
@@ -101,7 +92,7 @@ pub enum LabError {
         "QEMU {found} corrupts cmpxchg16b when it counts instructions; install 8.2 or later (on Debian 12: `apt install -t bookworm-backports qemu-system-x86`)"
     )]
     BrokenQemu {
-        /// Version found.
+        /// Version.
         found: String,
     },
     /// The run took more host time than allowed.
@@ -109,9 +100,8 @@ pub enum LabError {
         "the guest did not finish within {limit_s} s of host time ({progress}); console ends:\n{tail}"
     )]
     HostTimeout {
-        /// The limit in seconds.
         limit_s: u64,
-        /// What the guest was doing.
+        /// Current work of the guest.
         progress: String,
         /// Last lines of the console.
         tail: String,
@@ -119,7 +109,7 @@ pub enum LabError {
     /// The guest kernel panicked.
     #[error("the guest kernel panicked ({progress}); console ends:\n{tail}")]
     GuestPanic {
-        /// What the guest was doing.
+        /// Current work of the guest.
         progress: String,
         /// Last lines of the console.
         tail: String,
@@ -129,7 +119,7 @@ pub enum LabError {
         "the guest ended without results ({progress}); QEMU said: {qemu}; console ends:\n{tail}"
     )]
     NoResults {
-        /// What the guest was doing.
+        /// Current work of the guest.
         progress: String,
         /// QEMU's standard error and exit status.
         qemu: String,
@@ -171,10 +161,18 @@ impl LabError {
         )
     }
 
-    /// Whether QEMU found itself in the wrong, whatever its guest did.
+    /// Whether an assertion in QEMU failed: a fault of QEMU's own.
     pub fn is_qemus_own(&self) -> bool {
         matches!(self, Self::NoResults { qemu, .. }
             if qemu.contains("Assertion `") && qemu.contains("SIGABRT"))
+    }
+
+    /// A [`LabError::MissingTool`].
+    pub(crate) fn missing(program: &str, package: &str) -> Self {
+        Self::MissingTool {
+            program: program.to_owned(),
+            package: package.to_owned(),
+        }
     }
 
     /// A [`LabError::BadInput`].

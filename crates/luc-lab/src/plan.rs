@@ -1,5 +1,5 @@
-//! What the host asks of the guest, and what the guest answers. Both sides
-//! are the same build, so the formats carry no compatibility rules.
+//! The host's orders to the guest, and the guest's answer. Both sides are the same build, so the
+//! formats carry no compatibility rules.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::disk::DiskSpec;
 use crate::error::LabError;
 
-/// Where the plan lies in the guest.
+/// Path of the plan in the guest.
 pub const PLAN_PATH: &str = "/luc-plan.json";
+/// Report inside the guest's archive.
+pub(crate) const REPORT_NAME: &str = "report.json";
+/// Kernel log inside the guest's archive.
+pub(crate) const KERNEL_LOG_NAME: &str = "kernel.log";
+/// Prefix of result files inside the guest's archive.
+pub(crate) const OUT_PREFIX: &str = "out/";
 
 /// A kernel module to load before the first cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +26,13 @@ pub struct ModuleLoad {
     pub params: String,
 }
 
-/// All the guest has to do, in order.
+/// The guest's work, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Loaded one after the other; the first that fails ends the run.
     pub modules: Vec<ModuleLoad>,
-    /// Virtual nanoseconds of sleep before the first cell: lets the kernel's
-    /// own late start-up work finish.
+    /// Virtual nanoseconds of sleep before the first cell: the kernel finishes its late start-up
+    /// work meanwhile.
     pub settle_ns: u64,
     /// Experiments, each on fresh disks.
     pub cells: Vec<Cell>,
@@ -52,8 +58,7 @@ pub struct Cell {
 pub struct Step {
     /// Program and arguments; the program is looked up in the guest's PATH.
     pub argv: Vec<String>,
-    /// Limit in seconds of virtual time; none waits for ever (the host's own
-    /// limit still holds).
+    /// Limit in seconds of virtual time; `None`: only the host's own limit holds.
     #[serde(default)]
     pub timeout_s: Option<u64>,
     /// Whether the cell goes on when this step fails.
@@ -70,8 +75,7 @@ impl Step {
     {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
-            timeout_s: None,
-            allow_failure: false,
+            ..Self::default()
         }
     }
 }
@@ -90,12 +94,10 @@ pub enum Status {
     NotStarted(String),
 }
 
-/// What came of a step. Times are the guest's `CLOCK_MONOTONIC`.
+/// Result of a step. Times are the guest's `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepResult {
-    /// The command.
     pub argv: Vec<String>,
-    /// How it ended.
     pub status: Status,
     /// Virtual time at its start, in nanoseconds since boot.
     pub begin_ns: u64,
@@ -107,7 +109,6 @@ pub struct StepResult {
     pub stderr: String,
     /// Bytes of both that did not fit.
     pub dropped_bytes: u64,
-    /// Copied from the step.
     pub allow_failure: bool,
 }
 
@@ -121,19 +122,18 @@ impl StepResult {
     }
 }
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// Name of the cell.
     pub name: String,
-    /// What the lab itself failed to do (make, mount or remove a disk).
+    /// An operation of the lab itself that failed: to make, mount or remove a disk.
     pub error: Option<String>,
     /// Steps that were reached.
     pub steps: Vec<StepResult>,
 }
 
 impl CellResult {
-    /// Whether the lab's own work and every step that must succeed did.
+    /// Whether the lab's own work and every step that must succeed succeeded.
     pub fn success(&self) -> bool {
         self.error.is_none() && self.steps.iter().all(|s| s.allow_failure || s.success())
     }
@@ -148,7 +148,7 @@ pub struct GuestReport {
     pub clocksource: String,
     /// Virtual time at the first cell, in nanoseconds since boot.
     pub ready_ns: u64,
-    /// What stopped the run before its cells, if anything.
+    /// The failure that stopped the run before its cells.
     pub error: Option<String>,
     /// Cells in the plan's order.
     pub cells: Vec<CellResult>,
@@ -162,14 +162,12 @@ pub struct GuestReport {
 /// [`LabError::BadInput`] names the cell and the reason.
 pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
     if cells.is_empty() {
-        return Err(LabError::bad_input(
-            "run",
-            "there is nothing to run: give at least one cell",
-        ));
+        let why = "there is nothing to run: give at least one cell";
+        return Err(LabError::bad_input("run", why));
     }
     let mut names = std::collections::BTreeSet::new();
     for cell in cells {
-        let bad = |why: String| Err(LabError::bad_input(format!("cell {:?}", cell.name), why));
+        let bad = |why: &str| Err(LabError::bad_input(format!("cell {:?}", cell.name), why));
         let legal = |c: char| c.is_ascii_alphanumeric() || "._=+-@,".contains(c);
         if cell.name.is_empty()
             || cell.name.len() > 100
@@ -177,26 +175,27 @@ pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
             || !cell.name.chars().all(legal)
         {
             return bad(
-                "names are 1 to 100 letters, digits or ._=+-@, and do not begin with a dot".into(),
+                "names are 1 to 100 letters, digits or ._=+-@, and do not begin with a dot",
             );
         }
         if !names.insert(&cell.name) {
-            return bad("the name is used twice".into());
+            return bad("the name is used twice");
         }
         if cell.steps.is_empty() || cell.steps.iter().any(|s| s.argv.is_empty()) {
-            return bad("every cell needs steps, and every step a command".into());
+            return bad("every cell needs steps, and every step a command");
         }
         let has_nul = |text: &String| text.contains('\0');
+        let bad_name = |name: &String| name.is_empty() || name.contains('=') || has_nul(name);
         if cell.steps.iter().any(|s| s.argv.iter().any(has_nul))
             || cell
                 .env
                 .iter()
-                .any(|(k, v)| k.is_empty() || k.contains('=') || has_nul(k) || has_nul(v))
+                .any(|(name, value)| bad_name(name) || has_nul(value))
         {
-            return bad("commands and environment must not hold NUL bytes, nor names a '='".into());
+            return bad("commands and environment must not hold NUL bytes, nor names a '='");
         }
         if cell.disks.len() > 32 {
-            return bad("at most 32 disks".into());
+            return bad("at most 32 disks");
         }
         for disk in &cell.disks {
             disk.check()?;

@@ -1,13 +1,13 @@
-//! How the lab tells its caller what it is doing.
+//! Progress of the lab, for its caller.
 
-/// Receives progress. All methods have empty defaults: implement what you show.
+/// Receives progress. All methods have empty defaults.
 pub trait Progress {
     /// A new piece of work begins; one short line.
     fn stage(&mut self, _text: &str) {}
-    /// The guest has finished `done` of `total` cells and is at `text`.
+    /// The guest has finished `done` of `total` cells and works at `text`.
     /// Called a few times per second at most while the guest runs.
     fn guest(&mut self, _done: u32, _total: u32, _text: &str) {}
-    /// Something the person should know but that stops nothing; one line.
+    /// Something that the user should know but that stops nothing; one line.
     fn note(&mut self, _text: &str) {}
 }
 

@@ -1,24 +1,26 @@
-//! One run: kernel and image made ready, machine booted, results brought back.
+//! One run: prepare kernel and image, boot the machine, bring the results back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cache::{Cache, remove_tree, write_atomic};
-use crate::channel::{Head, State};
-use crate::cpio;
 use crate::error::{LabError, Result};
-use crate::fetch;
-use crate::image::{GuestFile, Image, LUC_MODULE_PATH, without_debug_info};
-use crate::kernels::{KernelList, KernelTree};
-use crate::lines::{self, LineGroup};
-use crate::log::{self, AllowList, LogProblem};
-use crate::module::build_disk_module;
-use crate::modules::Modules;
-use crate::obtain;
-use crate::plan::{self, Cell, GuestReport, ModuleLoad, Plan};
+use crate::image::cpio;
+use crate::image::{GuestFile, Image, LUC_MODULE_PATH};
+use crate::kernels::fetch;
+use crate::kernels::list::{KernelList, KernelTree};
+use crate::kernels::modules::Modules;
+use crate::kernels::obtain;
+use crate::kernels::own_module::build_disk_module;
+use crate::machine::channel::{Head, State};
+use crate::machine::lines::{self, LineGroup};
+use crate::machine::log::{self, AllowList, LogProblem};
+use crate::machine::qemu::{Machine, Qemu, Vm, icount_shift};
+use crate::plan::{
+    self, Cell, GuestReport, KERNEL_LOG_NAME, ModuleLoad, OUT_PREFIX, Plan, REPORT_NAME, StepResult,
+};
 use crate::progress::Progress;
-use crate::qemu::{Machine, Qemu, Vm, icount_shift};
 
 /// Modules of every guest: the disks, and the file system where it is not
 /// built in. crc32c comes first because ext4 asks for it by algorithm name.
@@ -39,7 +41,7 @@ const SETTLE_NS: u64 = 2_000_000_000;
 const MEMORY_MIB_MIN: u32 = 256;
 const POLL: Duration = Duration::from_millis(50);
 
-/// What to run.
+/// A run.
 #[derive(Debug, Clone)]
 pub struct RunSpec {
     /// Kernel, by its name in the list.
@@ -54,7 +56,7 @@ pub struct RunSpec {
     /// Count instructions (repeatable) or run as fast as the host can, with
     /// virtual processors in parallel (for stress; never repeatable).
     pub virtual_time: bool,
-    /// Guest memory in MiB, at least 256; what is written to disks lives in it.
+    /// Guest memory in MiB, at least 256; it holds the data on the disks.
     pub memory_mib: u32,
     /// Experiments, in order.
     pub cells: Vec<Cell>,
@@ -123,12 +125,10 @@ impl RunSpec {
         if self.kernel_cmdline_extra.contains(['\n', '\0']) {
             return bad("kernel command line", "it must be one line");
         }
-        // Disks are sparse: only what is written to them takes memory.
+        // Disks are sparse: only written data takes memory.
         if self.memory_mib < MEMORY_MIB_MIN {
-            return Err(LabError::bad_input(
-                format!("memory of {} MiB", self.memory_mib),
-                format!("at least {MEMORY_MIB_MIN} MiB are needed"),
-            ));
+            let why = format!("at least {MEMORY_MIB_MIN} MiB are needed");
+            return bad(&format!("memory of {} MiB", self.memory_mib), &why);
         }
         if self.count_lines && self.virtual_time {
             return bad(
@@ -143,7 +143,7 @@ impl RunSpec {
     }
 }
 
-/// What came back.
+/// Results of a run.
 #[derive(Debug, Clone)]
 pub struct RunResult {
     /// The guest's answer.
@@ -152,7 +152,7 @@ pub struct RunResult {
     pub files: Vec<(String, Vec<u8>)>,
     /// The whole kernel log.
     pub kernel_log: String,
-    /// What was printed on the console.
+    /// All output on the console.
     pub console: String,
     /// Memory lines, where they were counted: the groups in order.
     pub lines: Vec<LineGroup>,
@@ -185,15 +185,11 @@ impl RunResult {
         );
         for cell in &self.report.cells {
             let name = &cell.name;
-            for step in cell
-                .steps
-                .iter()
-                .filter(|s| !s.success() && !s.allow_failure)
-            {
-                let reason = log::tail(&step.stderr, 1);
+            let failed = |step: &&StepResult| !step.success() && !step.allow_failure;
+            for step in cell.steps.iter().filter(failed) {
+                let (command, reason) = (step.argv.join(" "), log::tail(&step.stderr, 1));
                 list.push(format!(
-                    "cell {name}: {:?} {:?}: {reason}",
-                    step.argv.join(" "),
+                    "cell {name}: {command:?} {:?}: {reason}",
                     step.status
                 ));
             }
@@ -203,14 +199,10 @@ impl RunResult {
                     .map(|error| format!("cell {name}: {error}")),
             );
         }
-        for file in &self.report.files_dropped {
-            list.push(format!("result file {file} did not fit"));
-        }
-        for problem in &self.log_problems {
-            list.push(format!(
-                "kernel log line {}: {}",
-                problem.line_number, problem.line
-            ));
+        let dropped = self.report.files_dropped.iter();
+        list.extend(dropped.map(|file| format!("result file {file} did not fit")));
+        for LogProblem { line_number, line } in &self.log_problems {
+            list.push(format!("kernel log line {line_number}: {line}"));
         }
         list
     }
@@ -262,7 +254,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
     };
     let console = vm.console();
     if let Some(dir) = &spec.out_dir {
-        // Evidence first: what follows may fail.
+        // Evidence first: the next steps may fail.
         write_atomic(&dir.join("console.log"), console.as_bytes())?;
     }
     let (head, boot_host_time) = finished?;
@@ -307,47 +299,37 @@ fn image(
         .chain(spec.modules.iter().cloned())
         .collect();
     let folder = format!("/lib/modules/{}", kernel.release);
+    let load = |path: String, params: &str| ModuleLoad {
+        path,
+        params: params.to_owned(),
+    };
     let mut loads = Vec::new();
     for module in modules.in_load_order(&names)? {
         let path = format!("{folder}/kernel/{}.ko", module.name);
-        // Devices come from configfs alone.
-        let params = if module.name == "null_blk" {
-            "nr_devices=0"
-        } else {
-            ""
-        };
         image.file(&path, 0o644, module.data);
-        loads.push(ModuleLoad {
-            path,
-            params: params.to_owned(),
+        loads.push(match module.name.as_str() {
+            // Devices come from configfs alone.
+            "null_blk" => load(path, "nr_devices=0"),
+            _ => load(path, ""),
         });
     }
     if let Some(path) = &spec.luc_module {
-        let data = fs::read(path).map_err(LabError::io("read", path))?;
         let at = format!("{folder}/extra/luc.ko");
-        image.file(&at, 0o644, without_debug_info(path, data));
+        image.add_module(&at, path)?;
         image.link(LUC_MODULE_PATH, &at);
         // `modprobe luc` finds it too.
-        image.file(
-            &format!("{folder}/modules.dep"),
-            0o644,
-            b"extra/luc.ko:\n".to_vec(),
+        let found_by = format!("{folder}/modules.dep");
+        image.file(&found_by, 0o644, b"extra/luc.ko:\n".to_vec());
+        loads.extend(
+            spec.luc_module_load
+                .iter()
+                .map(|params| load(at.clone(), params)),
         );
-        if let Some(params) = &spec.luc_module_load {
-            loads.push(ModuleLoad {
-                path: at,
-                params: params.clone(),
-            });
-        }
     }
     if let Some(path) = disk_module(spec, progress)? {
-        let data = fs::read(&path).map_err(LabError::io("read", &path))?;
         let at = format!("{folder}/extra/lucdisk.ko");
-        image.file(&at, 0o644, without_debug_info(&path, data));
-        loads.push(ModuleLoad {
-            path: at,
-            params: String::new(),
-        });
+        image.add_module(&at, &path)?;
+        loads.push(load(at, ""));
     }
     for file in &spec.files {
         image.add_guest_file(file)?;
@@ -375,19 +357,13 @@ fn disk_module(spec: &RunSpec, progress: &mut dyn Progress) -> Result<Option<Pat
 /// The kernel as an ELF file where it can be unpacked here: then the guest
 /// does not decompress it at every boot.
 fn boot_file(cache: &Cache, kernel: &KernelTree) -> Result<PathBuf> {
-    let packed = kernel
+    let mut packed = kernel
         .image_root
-        .join("boot")
-        .join(format!("vmlinuz-{}", kernel.release));
-    let packed = if packed.exists() {
-        packed
-    } else {
-        kernel
-            .image_root
-            .join("usr/lib/modules")
-            .join(&kernel.release)
-            .join("vmlinuz")
-    };
+        .join(format!("boot/vmlinuz-{}", kernel.release));
+    if !packed.exists() {
+        let inside = format!("usr/lib/modules/{}/vmlinuz", kernel.release);
+        packed = kernel.image_root.join(inside);
+    }
     let data = fs::read(&packed).map_err(LabError::io("read", &packed))?;
     let key = format!("kernels/{}-{}/vmlinux", kernel.release, kernel.version);
     let Some(payload) = payload(&data) else {
@@ -395,8 +371,8 @@ fn boot_file(cache: &Cache, kernel: &KernelTree) -> Result<PathBuf> {
     };
     let unpacked = cache.entry(&key, |dir| {
         let vmlinux = match payload {
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => crate::modules::unzstd(payload),
-            _ => crate::modules::unxz(payload),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => crate::kernels::modules::unzstd(payload),
+            _ => crate::kernels::modules::unxz(payload),
         }
         .map_err(LabError::io("decompress", &packed))?;
         write_atomic(&dir.join("vmlinux"), &vmlinux)
@@ -404,7 +380,7 @@ fn boot_file(cache: &Cache, kernel: &KernelTree) -> Result<PathBuf> {
     unpacked.map(|dir| dir.join("vmlinux"))
 }
 
-/// The compressed kernel in a bzImage, if it is one of the formats known here.
+/// The compressed kernel in a bzImage, if its format is known here.
 /// Offsets are those of the kernel's x86 boot protocol.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| {
@@ -425,12 +401,12 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     known.then_some(payload)
 }
 
-/// How often a machine is started at most. With several processors at the same time QEMU's own
-/// threads race: now and then it ends, at boot, with "`iotlb_to_section`: Assertion
+/// Most starts of a machine. With several processors at the same time QEMU's own threads race: now
+/// and then QEMU ends, at boot, with "`iotlb_to_section`: Assertion
 /// ``section_index < d->map.sections_nb' failed``" (10.0.2).
 const STARTS: u32 = 3;
 
-/// Waits for the guest's end; gives its last word and the host time of its boot.
+/// Waits for the guest's end; gives its last head and the host time of its boot.
 fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(Head, Duration)> {
     let begin = Instant::now();
     let limit = Duration::from_secs(spec.timeout_host_s);
@@ -496,18 +472,14 @@ fn unpack(payload: &[u8]) -> Result<Answer> {
     let mut report = None;
     let mut kernel_log = String::new();
     let mut files = Vec::new();
-    for member in cpio::read(payload).map_err(LabError::BadResults)? {
-        match member.path.as_str() {
-            "report.json" => {
-                let parsed = serde_json::from_slice(&member.data);
-                report = Some(parsed.map_err(|e| LabError::BadResults(e.to_string()))?);
-            }
-            "kernel.log" => kernel_log = String::from_utf8_lossy(&member.data).into_owned(),
-            path => {
-                if let Some(name) = path.strip_prefix("out/") {
-                    files.push((name.to_owned(), member.data));
-                }
-            }
+    for (path, data) in cpio::read(payload).map_err(LabError::BadResults)? {
+        if path == REPORT_NAME {
+            let parsed = serde_json::from_slice(&data);
+            report = Some(parsed.map_err(|e| LabError::BadResults(e.to_string()))?);
+        } else if path == KERNEL_LOG_NAME {
+            kernel_log = String::from_utf8_lossy(&data).into_owned();
+        } else if let Some(name) = path.strip_prefix(OUT_PREFIX) {
+            files.push((name.to_owned(), data));
         }
     }
     let report = report.ok_or_else(|| LabError::BadResults("the report is missing".into()))?;

@@ -1,13 +1,24 @@
-//! Programs of this machine.
+//! Programs and files of this machine.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{LabError, Result};
+use crate::machine::log;
 
 /// Whether a program is installed.
 pub(crate) fn in_path(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+}
+
+/// An environment variable that is set and not empty.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
 }
 
 /// Runs a program and gives its standard output.
@@ -16,23 +27,70 @@ pub(crate) fn in_path(program: &str) -> bool {
 /// [`LabError::MissingTool`] or [`LabError::Tool`] with its last error lines.
 pub(crate) fn capture(command: &mut Command, package: &str) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| {
-        if error.kind() == std::io::ErrorKind::NotFound {
-            LabError::MissingTool {
-                program: program.clone(),
-                package: package.to_owned(),
-            }
-        } else {
-            LabError::io("run", &program)(error)
-        }
-    })?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => LabError::missing(&program, package),
+            _ => LabError::io("run", &program)(error),
+        })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let words = crate::log::tail(&String::from_utf8_lossy(&output.stderr), 3);
+    let words = log::tail(&String::from_utf8_lossy(&output.stderr), 3);
     Err(LabError::Tool {
         program,
         status: output.status.to_string(),
         detail: words.replace('\n', "; "),
     })
+}
+
+/// Drops the options and the job server of an outer make.
+pub(crate) fn without_outer_make(command: &mut Command) -> &mut Command {
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// How many jobs a build runs at the same time.
+pub(crate) fn jobs() -> String {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("-j{jobs}")
+}
+
+/// Regular files below a folder, sorted; links are not followed.
+pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).map_err(LabError::io("list", &dir))? {
+            let entry = entry.map_err(LabError::io("list", &dir))?;
+            let kind = entry
+                .file_type()
+                .map_err(LabError::io("read", entry.path()))?;
+            if kind.is_dir() {
+                dirs.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// 16 hexadecimal digits that tell lists of texts apart.
+pub(crate) fn digest<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        let text = text.as_ref();
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    let bytes = hash.finalize();
+    let first = bytes
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    format!("{first:016x}")
 }

@@ -38,7 +38,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Copies what a patch changes, unless an earlier one has brought it already.
+/// Copies the files that a patch changes, unless an earlier patch brought them already.
 fn bring(patch: &str, sources: &Path, to: &Path) {
     for (path, made) in changed(patch) {
         let target = to.join(path);

@@ -1,7 +1,7 @@
-//! Judges the content of one file: its size, then sector by sector.
+//! Judges the content of one file: its size, then each sector.
 
 use crate::file_history::{FileHistory, SectorHistory, State};
-use crate::record::{Label, SECTOR_BYTES};
+use crate::sector::{Label, SECTOR_BYTES};
 use crate::violation::{Kind, Violation};
 use serde::Serialize;
 
@@ -19,16 +19,16 @@ pub enum DataMode {
 /// A file that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// As its inode says.
+    /// Size in the inode.
     pub(crate) size: u64,
     /// The content, up to [`READ_MAX`] bytes.
     pub(crate) data: Vec<u8>,
-    /// The file most of its sectors name.
+    /// The file that most of its sectors name.
     pub(crate) claims: Option<u32>,
 }
 
-/// Larger content is not read: no file of ours can have it, and its size is complained about.
-pub(crate) const READ_MAX: u64 = crate::history::SECTORS_MAX as u64 * crate::record::SECTOR + 1;
+/// Larger content is not read: none of our files can have it, and its size is a violation.
+pub(crate) const READ_MAX: u64 = crate::history::SECTORS_MAX as u64 * crate::sector::SECTOR + 1;
 
 impl Found {
     pub(crate) fn new(size: u64, data: Vec<u8>, session: u64) -> Self {
@@ -37,7 +37,7 @@ impl Found {
     }
 }
 
-/// The file that most labels name, the lower number if as many name another one.
+/// The file that most labels name; of equals, the lower number.
 fn claims(data: &[u8], session: u64) -> Option<u32> {
     let mut counts: Vec<(u32, usize)> = Vec::new();
     for label in data.chunks(SECTOR_BYTES).filter_map(Label::of) {
@@ -57,7 +57,7 @@ fn claims(data: &[u8], session: u64) -> Option<u32> {
         .map(|(file, _)| *file)
 }
 
-/// What one file is judged by.
+/// Judges one file.
 pub(crate) struct Judge<'a> {
     pub(crate) session: u64,
     pub(crate) file: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether nothing is wrong.
+    /// Whether there is no violation.
     pub(crate) fn accepts(&self, found: &Found) -> bool {
         let Some(epoch) = self.epoch(found.size) else {
             return false;
@@ -76,14 +76,14 @@ impl Judge<'_> {
             && found.missing("").is_none()
     }
 
-    /// All that is wrong with the file found at `path`.
+    /// All violations of the file found at `path`.
     pub(crate) fn judge(&self, path: &str, found: &Found) -> Vec<Violation> {
         let mut violations = Vec::new();
         let epoch = self.epoch(found.size);
         if epoch.is_none() {
             violations.push(self.wrong_size(path, found.size));
         }
-        // With an impossible size the data is still judged, as of the promised epoch.
+        // If the size is impossible, judge the data as of the promised epoch.
         let epoch = epoch.unwrap_or(self.history.first_epoch);
         for (sector, bytes) in (0..).zip(found.data.chunks(SECTOR_BYTES)) {
             if let Some(wrong) = self.sector(sector, bytes, epoch) {
@@ -94,7 +94,7 @@ impl Judge<'_> {
         violations
     }
 
-    /// The earliest epoch that the size may be of.
+    /// The earliest epoch in which the size is possible.
     fn epoch(&self, size: u64) -> Option<usize> {
         let fits = self
             .history
@@ -157,7 +157,7 @@ impl Judge<'_> {
     }
 
     fn is_one_of(&self, sector: u32, found: &[u8], allowed: &[State]) -> bool {
-        // The label tells which to compare with; without one all are tried.
+        // The label names the version to compare with; without a label try all.
         let version = Label::of(found).map(|label| label.version);
         let is = |state: &&State| {
             let likely = version.is_none_or(|version| version == state.version);
@@ -205,7 +205,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What is wrong with a sector that has a label.
+    /// The fault of a sector that has a label.
     fn labelled(
         &self,
         sector: u32,
@@ -236,7 +236,7 @@ impl Judge<'_> {
 }
 
 impl Found {
-    /// Data that the file system did not give out although the size says that it is there.
+    /// Data that the file system did not return although the size includes it.
     fn missing(&self, path: &str) -> Option<Violation> {
         let expected = self.size.min(READ_MAX);
         (self.data.len() as u64 != expected).then(|| Violation {
@@ -256,7 +256,7 @@ struct Wrong {
     ack: Option<u64>,
 }
 
-/// Neighbours with the same fault are named once.
+/// Adds a fault; neighbours with the same fault become one violation.
 fn push_merged(violations: &mut Vec<Violation>, path: &str, sector: u32, wrong: Wrong) {
     if let Some(last) = violations.last_mut() {
         let same = last.kind == wrong.kind

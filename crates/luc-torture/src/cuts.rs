@@ -1,7 +1,7 @@
 //! Power cuts of a recorded disk, one after the other, each judged.
 //!
-//! The recorded disk is a `lucdisk` of the lab's guest; a second one shows what it could hold
-//! after a cut ("replica"). For every cut the replica is set to it, mounted, which recovers the
+//! The recorded disk is a `lucdisk` of the lab's guest; a second one shows its possible
+//! content after a cut ("replica"). For every cut the replica is set to it, mounted, which recovers the
 //! journal, judged by [`verify()`](crate::verify()), unmounted and looked at by e2fsck.
 
 use std::fmt;
@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel_log::KernelLog;
 use crate::mark::{self, MarkError, Placed};
-use crate::record::next;
-use crate::{DataMode, DirTree, History, Violation, verify};
+use crate::sector::next;
+use crate::{DataMode, DirTree, History, verify};
 
 /// Where the driver keeps its disks.
 const CONFIG_ROOT: &str = "/sys/kernel/config/lucdisk";
 
-/// Which of the writes that were not durable a cut leaves behind.
-const MODES: [&str; 6] = [
+/// Which of the writes that were not durable survive a cut, as the driver takes it.
+const SURVIVALS: [&str; 6] = [
     "none",
     "all",
     "random",
@@ -31,7 +31,7 @@ const MODES: [&str; 6] = [
     "earliest-lost",
 ];
 
-/// Where to cut, and how to look at what is left.
+/// Where to cut, and how to judge the disk after a cut.
 #[derive(Clone, Debug)]
 pub struct Cuts {
     /// The disk that was recorded, by name; its recording is over.
@@ -48,27 +48,25 @@ pub struct Cuts {
     pub fs_type: String,
     /// Mount options, comma separated.
     pub mount_opts: String,
-    /// What unsynced data may be.
     pub data_mode: DataMode,
     /// Most cuts to make. Every flush is a place to cut, before and after its end; the rest are
     /// drawn, and if there are more places than cuts, so are they.
     pub cuts: u32,
-    /// e2fsck looks at every so-manieth cut; 0: at none.
+    /// e2fsck checks one of this many cuts; 0: none.
     pub fsck_every: u32,
-    /// Of places and of what survives.
+    /// Seed of the places and of the survivors.
     pub seed: u64,
 }
 
-/// What went wrong at a cut.
+/// A broken promise at a cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// Log entry before which the power failed.
     pub index: u64,
-    /// What survived, as the driver takes it.
+    /// Which writes survived, as the driver takes it.
     pub mode: String,
-    /// Seed of what survived.
+    /// Seed of the choice of survivors.
     pub seed: u64,
-    /// What is broken, in a line.
     pub what: String,
 }
 
@@ -84,7 +82,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What all cuts together showed.
+/// Result of all cuts together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Entries of the record.
@@ -93,15 +91,14 @@ pub struct Summary {
     pub flushes: u64,
     /// Cuts judged.
     pub cuts: u64,
-    /// Acknowledged syncs that were before a cut, summed over the cuts.
+    /// Acknowledged syncs before a cut, summed over the cuts.
     pub syncs_verified: u64,
-    /// Syncs that the workload was acknowledged.
+    /// Syncs that were acknowledged to the workload.
     pub syncs: u64,
     /// Files looked at, over all cuts.
     pub files: u64,
-    /// Times that e2fsck looked.
+    /// Runs of e2fsck.
     pub fscks: u64,
-    /// What was lost.
     pub losses: Vec<Loss>,
 }
 
@@ -111,21 +108,14 @@ pub enum CutError {
     /// A call failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Call {
-        /// What was tried.
+        /// A verb.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// The record is of no use.
     #[error("the record of {disk} {why}")]
-    Record {
-        /// The recorded disk.
-        disk: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Record { disk: String, why: String },
     /// A mark makes no sense.
     #[error(transparent)]
     Mark(#[from] MarkError),
@@ -140,11 +130,11 @@ fn call(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CutError
     }
 }
 
-/// A place to cut, and what survives.
+/// A place to cut, and the choice of survivors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cut {
     index: u64,
-    mode: usize,
+    survival: usize,
     seed: u64,
 }
 
@@ -178,7 +168,7 @@ impl Cuts {
     /// Makes all cuts.
     ///
     /// # Errors
-    /// The disks do not do what is asked. A loss is no error: it is in the summary.
+    /// A disk refuses an operation. A loss is no error: it is in the summary.
     pub fn run(&self) -> Result<Summary, CutError> {
         let wrong = |why: String| CutError::Record {
             disk: self.recorded.clone(),
@@ -228,7 +218,7 @@ impl Cuts {
 }
 
 /// Places to cut within the range, in order, at most `most`: around the end of every flush, the
-/// rest anywhere. Every place gets a mode in turn, so that no mode is left out.
+/// rest anywhere. The places take the survivals in turn, so that none is left out.
 fn places(flushes: &[u64], range: std::ops::Range<u64>, most: u32, seed: u64) -> Vec<Cut> {
     let mut random = seed;
     let mut indices: Vec<u64> = flushes
@@ -250,12 +240,12 @@ fn places(flushes: &[u64], range: std::ops::Range<u64>, most: u32, seed: u64) ->
         indices.push(range.start + next(&mut random) % width);
     }
     indices.sort_unstable();
-    let with_mode = |(turn, index)| Cut {
+    let cut = |(turn, index)| Cut {
         index,
-        mode: turn % MODES.len(),
+        survival: turn % SURVIVALS.len(),
         seed: next(&mut random),
     };
-    indices.into_iter().enumerate().map(with_mode).collect()
+    indices.into_iter().enumerate().map(cut).collect()
 }
 
 struct Run<'a> {
@@ -270,7 +260,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn judge(&mut self, cut: Cut) -> Result<(), CutError> {
-        let text = format!("{} {} {}", cut.index, MODES[cut.mode], cut.seed);
+        let text = format!("{} {} {}", cut.index, SURVIVALS[cut.survival], cut.seed);
         Cuts::set(&self.cuts.replica, "cut", &text)?;
         while let Some((placed, rest)) = self.ahead.split_first() {
             if placed.index >= cut.index {
@@ -283,24 +273,20 @@ impl Run<'_> {
         self.summary.syncs_verified += self.history.syncs();
         let log = KernelLog::from_now();
         if let Err(error) = self.mount() {
-            let said = log
-                .said()
-                .map_or_else(String::new, |said| format!(": {said}"));
+            let said = log.said().map(|said| format!(": {said}"));
+            let said = said.unwrap_or_default();
             self.lost(cut, format!("does not mount: {error}{said}"));
             return Ok(());
         }
-        let judged = verify(
-            &DirTree::new(&self.cuts.at),
-            &self.history,
-            self.cuts.data_mode,
-        );
+        let tree = DirTree::new(&self.cuts.at);
+        let judged = verify(&tree, &self.history, self.cuts.data_mode);
         unmount(&self.cuts.at, UnmountFlags::empty())
             .map_err(|e| call("unmount", &self.cuts.at)(e.into()))?;
         match judged {
             Ok(report) => {
                 self.summary.files += report.files as u64;
                 for violation in report.violations {
-                    self.violated(cut, &violation);
+                    self.lost(cut, violation.to_string());
                 }
             }
             Err(error) => self.lost(cut, format!("cannot be read: {error}")),
@@ -321,12 +307,13 @@ impl Run<'_> {
         let options: Vec<_> = options.filter(|option| !option.is_empty()).collect();
         let options = options.join(",");
         let options = std::ffi::CString::new(options).unwrap_or_default();
+        let (fs_type, options) = (self.cuts.fs_type.as_str(), Some(options.as_c_str()));
         mount(
             &self.device,
             &self.cuts.at,
-            self.cuts.fs_type.as_str(),
+            fs_type,
             MountFlags::empty(),
-            Some(options.as_c_str()),
+            options,
         )
     }
 
@@ -342,26 +329,17 @@ impl Run<'_> {
         self.summary.fscks += 1;
         if output.status.code() != Some(0) {
             let said = String::from_utf8_lossy(&output.stdout);
-            let said: Vec<_> = said
-                .lines()
-                .filter(|line| !line.starts_with("Pass"))
-                .collect();
-            self.lost(
-                cut,
-                format!("e2fsck: {} ({})", said.join("; "), output.status),
-            );
+            let said = said.lines().filter(|line| !line.starts_with("Pass"));
+            let said = said.collect::<Vec<_>>().join("; ");
+            self.lost(cut, format!("e2fsck: {said} ({})", output.status));
         }
         Ok(())
-    }
-
-    fn violated(&mut self, cut: Cut, violation: &Violation) {
-        self.lost(cut, violation.to_string());
     }
 
     fn lost(&mut self, cut: Cut, what: String) {
         self.summary.losses.push(Loss {
             index: cut.index,
-            mode: MODES[cut.mode].to_owned(),
+            mode: SURVIVALS[cut.survival].to_owned(),
             seed: cut.seed,
             what,
         });
@@ -373,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flush_is_a_place_to_cut_and_every_mode_has_its_turn() {
+    fn every_flush_is_a_place_to_cut_and_every_survival_has_its_turn() {
         let cuts = places(&[10, 20, 30], 5..100, 20, 1);
         assert_eq!(cuts.len(), 20);
         for end in [10, 20, 30] {
@@ -381,8 +359,8 @@ mod tests {
                 assert!(cuts.iter().any(|cut| cut.index == index), "{index}");
             }
         }
-        for mode in 0..MODES.len() {
-            assert!(cuts.iter().any(|cut| cut.mode == mode), "{mode}");
+        for (survival, name) in SURVIVALS.iter().enumerate() {
+            assert!(cuts.iter().any(|cut| cut.survival == survival), "{name}");
         }
         assert!(cuts.is_sorted_by_key(|cut| cut.index));
         assert!(cuts.iter().all(|cut| (5..100).contains(&cut.index)));

@@ -1,14 +1,14 @@
-//! What a file may hold: for each sector and for the size, what was promised and all that came
-//! after.
+//! Possible content of a file: for each sector and for the size, the promised state and all later
+//! ones.
 //!
-//! A promise raises a *floor*: older states are forgotten, for they may not be found any more.
+//! A promise raises a *floor*: older states are forgotten, for they must not be found any more.
 
 use std::collections::BTreeMap;
 
-use crate::record::SECTOR;
+use crate::sector::SECTOR;
 
-/// When each thread made its latest mark, at the time a sync began. What a thread began before
-/// that mark was over by then, and the sync covers it.
+/// The latest mark of each thread when a sync began. A call that a thread began before that mark
+/// was over by then: the sync covers it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Covered(pub(crate) Vec<u64>);
 
@@ -28,7 +28,7 @@ pub(crate) struct State {
     pub(crate) keep: u32,
     begun: u64,
     thread: u32,
-    /// The epoch whose truncation made it, and how many bytes that left of the sector.
+    /// The epoch whose truncation made it, and the bytes of the sector that the truncation left.
     truncated_by: Option<(usize, u32)>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct SectorHistory {
 }
 
 impl State {
-    /// What a truncation leaves of it.
+    /// The state that a truncation leaves.
     fn cut(self, left: u32) -> Self {
         let keep = self.keep.min(left);
         Self {
@@ -82,22 +82,22 @@ impl SectorHistory {
         }
     }
 
-    /// The states that the page has had, in a file whose truncation of this epoch is on the disk:
-    /// the one that it left, and later ones.
+    /// The states that the page has had since the truncation of this epoch, which is on the disk:
+    /// the state that it left, and later ones.
     pub(crate) fn in_page(&self, epoch: usize) -> &[State] {
         let by_then = |state: &State| state.truncated_by.is_some_and(|(by, _)| by <= epoch);
         let first = self.states.iter().rposition(by_then).unwrap_or(0);
         &self.states[first..]
     }
 
-    /// The states that may be on the disk, in a file whose truncation of this epoch is.
+    /// The states that may be on the disk, if the truncation of this epoch is on the disk.
     ///
-    /// A truncation cuts whatever was on the disk, and that need not be the latest state: data that
-    /// was never written back stays away. One that is known to be done leaves nothing uncut.
+    /// A truncation cuts the state on the disk, which need not be the latest one: data that was never
+    /// written back stays away. After a truncation that is known to be done, no uncut state remains.
     pub(crate) fn allowed(&self, epoch: usize) -> Vec<State> {
         let mut allowed: Vec<State> = Vec::with_capacity(self.states.len());
         for (index, state) in self.states.iter().enumerate() {
-            // The floor is promised as it is.
+            // The floor is promised: it is not cut.
             if let Some((by, left)) = state.truncated_by.filter(|_| index > 0) {
                 let cut: Vec<State> = allowed.iter().map(|older| older.cut(left)).collect();
                 if by <= epoch {
@@ -121,11 +121,11 @@ impl SectorHistory {
 pub(crate) struct Epoch {
     begun: u64,
     thread: u32,
-    /// The size that the truncation set, or what was promised above it.
+    /// The size that the truncation set, or a promised larger one.
     pub(crate) floor_bytes: u64,
     pub(crate) max_bytes: u64,
     pub(crate) ack: Option<u64>,
-    /// Ends of writes above the floor, with when and by whom.
+    /// Ends of writes above the floor, each with its mark and thread.
     grown: Vec<(u64, u64, u32)>,
 }
 
@@ -155,7 +155,7 @@ impl Epoch {
 #[derive(Clone, Debug)]
 pub(crate) struct FileHistory {
     pub(crate) sectors: BTreeMap<u32, SectorHistory>,
-    /// The first is the promised one.
+    /// The first epoch is the promised one.
     pub(crate) epochs: Vec<Epoch>,
     /// Number of the first epoch.
     pub(crate) first_epoch: usize,
@@ -268,7 +268,7 @@ impl FileHistory {
         self.first_epoch += last;
     }
 
-    /// True when there is nothing that a sync would promise.
+    /// True if a sync would promise nothing more.
     pub(crate) fn is_settled(&self) -> bool {
         let one_state = |sector: &SectorHistory| sector.states.len() == 1;
         self.epochs.len() == 1
@@ -276,7 +276,7 @@ impl FileHistory {
             && self.sectors.values().all(one_state)
     }
 
-    /// True where a block may be one that was never written since it became the file's.
+    /// True if the sector's block may not have been written since it became the file's.
     pub(crate) fn may_be_fresh(&self, sector: u32) -> bool {
         let fresh = self.sectors.get(&sector).is_none_or(|history| {
             history

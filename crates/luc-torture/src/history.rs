@@ -1,14 +1,14 @@
-//! What the marks tell, mark by mark: what is promised and what may be.
+//! The history that the marks tell: promised states and possible ones.
 //!
-//! Marks are only ever added, so that one history serves a whole series of cuts. What a promise
-//! has settled is folded together; judging costs as much as there is unsettled.
+//! Marks are only ever added, so that one history serves a whole series of cuts. States that a
+//! promise has settled are folded together; judging costs as much as is unsettled.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use crate::file_history::{Covered, FileHistory, Range};
 use crate::mark::{Durability, Event, MarkError, Placed, Target};
 
-/// What a name is of.
+/// Target of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Absent,
@@ -16,12 +16,12 @@ pub(crate) enum Value {
     File(u32),
 }
 
-/// A name, which one thread alone changes.
+/// A name; one thread alone changes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) path: String,
     pub(crate) owner: u32,
-    /// What it is of as promised, the mark that began to make it so, and the acknowledgement.
+    /// Its promised target, the mark that began that change, and the acknowledgement.
     pub(crate) base: Value,
     pub(crate) base_begun: u64,
     pub(crate) base_ack: Option<u64>,
@@ -35,11 +35,11 @@ pub(crate) struct Change {
     /// The thread's next mark.
     pub(crate) ended: Option<u64>,
     pub(crate) effects: Vec<(usize, Value)>,
-    /// The directories whose sync promises it.
+    /// Directories whose sync promises the change.
     dirs: Vec<String>,
-    /// The file whose sync promises it.
+    /// File whose sync promises the change.
     file: Option<u32>,
-    /// Even fdatasync of that file does.
+    /// Whether even fdatasync of that file promises it.
     creates: bool,
 }
 
@@ -53,7 +53,7 @@ enum Awaited {
 pub(crate) struct Thread {
     /// Changes that are not promised, in order.
     pub(crate) changes: VecDeque<Change>,
-    /// When the last promised change began, and what acknowledged it.
+    /// Marks of the last promised change and of its acknowledgement.
     pub(crate) base_begun: u64,
     pub(crate) base_ack: Option<u64>,
     next_number: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Thread {
     ended: bool,
 }
 
-/// Everything the marks so far tell.
+/// The history that the marks so far tell.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub(crate) session: u64,
@@ -69,7 +69,7 @@ pub struct History {
     pub(crate) names: Vec<Name>,
     by_path: HashMap<String, usize>,
     pub(crate) files: HashMap<u32, FileHistory>,
-    /// Files with something that is not promised.
+    /// Files with an unpromised state.
     unsettled: BTreeSet<u32>,
     latest: Covered,
     marks: u64,
@@ -77,9 +77,9 @@ pub struct History {
     started: bool,
 }
 
-/// The most threads a run may have.
+/// Most threads of a run.
 pub const THREADS_MAX: u32 = 4000;
-/// The most sectors a file may have, so that no mark can ask for more memory than there is.
+/// Most sectors of a file: bounds the memory that a mark can ask for.
 pub const SECTORS_MAX: u32 = 1 << 16;
 
 fn parent(path: &str) -> &str {
@@ -87,7 +87,7 @@ fn parent(path: &str) -> &str {
 }
 
 impl History {
-    /// Nothing known yet.
+    /// An empty history.
     pub fn new() -> Self {
         Self::default()
     }
@@ -104,12 +104,12 @@ impl History {
         Ok(history)
     }
 
-    /// How many marks it knows.
+    /// Number of marks.
     pub fn marks(&self) -> u64 {
         self.marks
     }
 
-    /// How many acknowledged syncs it knows.
+    /// Number of acknowledged syncs.
     pub fn syncs(&self) -> u64 {
         self.syncs
     }
@@ -121,7 +121,7 @@ impl History {
     /// Adds the next mark.
     ///
     /// # Errors
-    /// It makes no sense after those before it; the history is then of no use any more.
+    /// The mark makes no sense after those before it; the history is then of no use any more.
     pub fn push(&mut self, placed: &Placed) -> Result<(), MarkError> {
         let mark = &placed.mark;
         let nonsense = |why: String| MarkError::Nonsense {
@@ -136,7 +136,7 @@ impl History {
         Ok(())
     }
 
-    /// Checks the mark's thread and number, and ends what the thread did before.
+    /// Checks the mark's thread and number, and ends the thread's call before it.
     fn enter(&mut self, placed: &Placed) -> Result<(), String> {
         let mark = &placed.mark;
         match (&mark.event, self.started) {
@@ -171,7 +171,7 @@ impl History {
             return Err("a sync before it has not returned".into());
         }
         if matches!(mark.event, Event::Failed { .. }) {
-            // What failed may have happened in part. It stays open: no sync ever covers it.
+            // A failed call may have happened in part. It stays open: no sync ever covers it.
             thread.ended = true;
             thread.awaited = None;
             return Ok(());
@@ -238,7 +238,7 @@ impl History {
                 self.write(at, thread, *file, range, *durability)?;
             }
             Event::Truncate { file, bytes } => {
-                let max = u64::from(SECTORS_MAX) * crate::record::SECTOR;
+                let max = u64::from(SECTORS_MAX) * crate::sector::SECTOR;
                 if *bytes > max {
                     return Err(format!("{bytes} bytes, at most {max}"));
                 }
@@ -337,7 +337,7 @@ impl History {
         Ok(())
     }
 
-    /// Makes promised, in every thread, what came up to the last covered change that `is_meant`.
+    /// Promises, in every thread, all changes up to the last covered one that `is_meant`.
     fn fold(&mut self, covered: &Covered, ack: u64, is_meant: impl Fn(&Change) -> bool) {
         for (number, thread) in (0..).zip(&mut self.threads) {
             let meant = |change: &Change| covered.has(number, change.begun) && is_meant(change);
@@ -362,7 +362,7 @@ impl History {
         self.files.get_mut(&file).ok_or_else(unknown)
     }
 
-    /// A name that the thread may change, and what it is of.
+    /// A name that the thread may change, and its target.
     fn own(&mut self, path: &str, thread: u32) -> Result<(usize, Value), String> {
         let dir = parent(path);
         let in_dir = dir.is_empty()

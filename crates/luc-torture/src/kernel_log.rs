@@ -1,15 +1,15 @@
-//! What the kernel says meanwhile.
+//! The kernel's log during a cut.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-/// Lines that are kept of what it says: the last ones name what ended it.
+/// Lines that are kept: the last ones name the failure.
 const LINES_MAX: usize = 4;
 /// A record of the kernel's log fits in this, bytes.
 const RECORD_BYTES: usize = 8192;
 
-/// The kernel's log from some moment on. Without the right to read it nothing is in it.
+/// The kernel's log from some moment on; empty without the right to read it.
 pub(crate) struct KernelLog(Option<File>);
 
 impl KernelLog {
@@ -30,7 +30,7 @@ impl KernelLog {
             match file.read(&mut record) {
                 Ok(0) => break,
                 Ok(bytes) => lines.extend(message(&record[..bytes])),
-                // What was to come next is overwritten already.
+                // The next record is overwritten already.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => break,
             }
@@ -40,7 +40,7 @@ impl KernelLog {
     }
 }
 
-/// What a record says: between the semicolon that ends its head, and the end of the line.
+/// The message of a record: between the semicolon that ends its head, and the end of the line.
 fn message(record: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(record);
     let line = text.lines().next()?;

@@ -1,4 +1,4 @@
-//! Marks: what the workload is about to do, and what it was told is durable.
+//! Marks: the workload's intents, and the syncs that the kernel acknowledged.
 //!
 //! One mark is one write(2) of at most [`MARK_BYTES_MAX`] bytes, to a file opened for appending or to
 //! the log of a recorded disk. Numbers are little-endian:
@@ -17,9 +17,9 @@
 //! A disk's log hands out each mark behind its length (4 bytes, the machine's own order) and its
 //! place in the log (8 bytes). [`read`] takes either; in a plain file the place is the ordinal.
 
-use crate::record::mix;
+use crate::sector::mix;
 
-/// The most bytes a mark may have: what a disk's log takes in one piece.
+/// Most bytes of a mark: a disk's log takes them in one piece.
 pub const MARK_BYTES_MAX: usize = 4096;
 const VERSION: u8 = 1;
 const MAGIC: [u8; 4] = *b"LUCM";
@@ -27,7 +27,7 @@ const HEAD_BYTES: usize = 24;
 /// Length and place before each mark in a disk's log.
 const FRAME_BYTES: usize = 12;
 
-/// What a sync is of.
+/// Target of a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A file: fsync or fdatasync.
@@ -38,7 +38,7 @@ pub enum Target {
     All,
 }
 
-/// Which promise a write's own flags ask for.
+/// The promise that a write's own flags ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// A plain write.
@@ -49,8 +49,8 @@ pub enum Durability {
     Full,
 }
 
-/// What a thread is about to do, or has been told. Each but the last three is written before its
-/// system call, so that a file system never holds what no mark explains.
+/// An intent of a thread, or an acknowledgement to it. All but the last three are written before their
+/// system call, so that a mark explains everything in the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The first mark of all.
@@ -60,82 +60,44 @@ pub enum Event {
         /// Threads, besides thread 0 which prepares.
         threads: u32,
     },
-    /// Creates a file, which must not exist.
-    Create {
-        /// Its number, never used again.
-        file: u32,
-        /// Its first name.
-        path: String,
-    },
+    /// Creates a file, which must not exist. Its number is never used again.
+    Create { file: u32, path: String },
     /// Makes a directory.
-    MakeDir {
-        /// Its name.
-        path: String,
-    },
+    MakeDir { path: String },
     /// Removes an empty directory.
-    RemoveDir {
-        /// Its name.
-        path: String,
-    },
+    RemoveDir { path: String },
     /// Gives a file a further name.
-    Link {
-        /// The file.
-        file: u32,
-        /// The further name.
-        path: String,
-    },
+    Link { file: u32, path: String },
     /// Renames a file, perhaps over another.
-    Rename {
-        /// From this name
-        from: String,
-        /// to this.
-        to: String,
-    },
+    Rename { from: String, to: String },
     /// Removes a name of a file.
-    Unlink {
-        /// The name.
-        path: String,
-    },
+    Unlink { path: String },
     /// Writes whole sectors. With a durability, [`Event::Synced`] follows.
     Write {
-        /// The file.
         file: u32,
         /// The first sector.
         sector: u32,
-        /// How many.
+        /// Number of sectors.
         sectors: u32,
         /// The version of all of them.
         version: u64,
-        /// What the write promises by itself.
         durability: Durability,
     },
     /// Sets the size of a file.
-    Truncate {
-        /// The file.
-        file: u32,
-        /// The new size.
-        bytes: u64,
-    },
+    Truncate { file: u32, bytes: u64 },
     /// Syncs; [`Event::Synced`] follows.
     Sync {
-        /// What.
         target: Target,
         /// fdatasync.
         data_only: bool,
     },
     /// Calls `sync_file_range`, which promises nothing about a crash.
-    SyncRange {
-        /// The file.
-        file: u32,
-    },
-    /// The sync, or the durable write, before it returned success.
+    SyncRange { file: u32 },
+    /// The sync, or the durable write, before this mark returned success.
     Synced,
-    /// What is before it failed; the thread does nothing more.
-    Failed {
-        /// The error's number.
-        errno: i32,
-    },
-    /// The thread is done.
+    /// The call before this mark failed; the thread does nothing more.
+    Failed { errno: i32 },
+    /// The thread has ended.
     Done,
 }
 
@@ -143,16 +105,15 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub thread: u32,
-    /// Counts the marks of the thread from 0, so that none can be lost unseen.
+    /// Counts the marks of the thread from 0, so that no mark can be lost unseen.
     pub number: u32,
-    /// What happens.
     pub event: Event,
 }
 
-/// A mark that came from somewhere.
+/// A mark with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Its place in the log of the disk, or its ordinal from 0.
+    /// Place in the log of the disk, or ordinal from 0.
     pub index: u64,
     pub mark: Mark,
 }
@@ -163,44 +124,21 @@ pub enum MarkError {
     /// Neither a plain file of marks nor the log of a disk.
     #[error("holds no marks: it does not begin like a mark or like a disk's log")]
     NoMarks,
-    /// Ends within a mark.
+    /// The bytes end within a mark.
     #[error("mark {at} is cut off")]
-    CutOff {
-        /// Which.
-        at: u64,
-    },
-    /// Not as it was written.
+    CutOff { at: u64 },
+    /// The mark is not as it was written.
     #[error("mark {at} is damaged: {what}")]
-    Damaged {
-        /// Which.
-        at: u64,
-        /// How it is seen.
-        what: &'static str,
-    },
-    /// From another version of this program.
+    Damaged { at: u64, what: &'static str },
+    /// The mark is from another version of this program.
     #[error("mark {at} has format version {version}, this program reads version {VERSION}")]
-    Version {
-        /// Which.
-        at: u64,
-        /// Its version.
-        version: u8,
-    },
-    /// Makes no sense after the marks before it.
+    Version { at: u64, version: u8 },
+    /// The mark makes no sense after the marks before it.
     #[error("mark {at} of thread {thread} makes no sense: {why}")]
-    Nonsense {
-        /// Which.
-        at: u64,
-        /// Whose.
-        thread: u32,
-        /// Why.
-        why: String,
-    },
-    /// A name too long for a mark.
+    Nonsense { at: u64, thread: u32, why: String },
+    /// A name is too long for a mark.
     #[error("a mark of {bytes} bytes is too long, at most {MARK_BYTES_MAX}")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
 }
 
 fn hash(bytes: &[u8], seed: u64) -> u64 {
@@ -395,7 +333,7 @@ impl Mark {
     /// The mark's bytes.
     ///
     /// # Errors
-    /// A name in it is too long.
+    /// A name is too long.
     pub fn encode(&self) -> Result<Vec<u8>, MarkError> {
         let mut out = Out(MAGIC.to_vec());
         out.byte(VERSION).byte(self.event.kind());
@@ -452,7 +390,7 @@ impl Mark {
 /// All marks of a plain file or of a disk's log; none in an empty one.
 ///
 /// # Errors
-/// Anything in it that is no mark, at the first such place.
+/// The first place at which there is no mark.
 pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, MarkError> {
     let framed = bytes.get(FRAME_BYTES..FRAME_BYTES + 4) == Some(&MAGIC[..]);
     if !bytes.is_empty() && !framed && !bytes.starts_with(&MAGIC) {

@@ -1,9 +1,9 @@
-//! One commit shows all names as of one moment: looks for a moment that suits every thread.
+//! One commit shows all names as of one moment: searches a moment that suits every thread.
 
 use std::fmt;
 
-/// A time in which a thread's names are right: after the mark that begins the last change that is
-/// in, before the mark that follows the first change that is not.
+/// A time in which a thread's names are right: after the mark that begins the last change in the
+/// tree, before the mark that follows the first change that is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
     after: u64,
@@ -43,7 +43,7 @@ fn merged(spans: &[Span]) -> Vec<Span> {
     merged
 }
 
-/// None if one moment suits all threads; else the moment that suits most, the latest of these, and
+/// `None` if one moment suits all threads; else the moment that suits most, of equals the latest, and
 /// the threads that it does not suit. Each thread's spans are in order of their beginning.
 pub(crate) fn moments(threads: &[(usize, Vec<Span>)]) -> Option<(Span, Vec<Of<'_>>)> {
     let all: Vec<Vec<Span>> = threads.iter().map(|(_, spans)| merged(spans)).collect();

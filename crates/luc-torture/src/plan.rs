@@ -1,13 +1,13 @@
-//! What each thread does: a sequence of events that follows from the seed alone.
+//! The work of each thread: a sequence of events that follows from the seed alone.
 //!
-//! A thread owns its names and its files, and the sectors of the shared files that fall to it; it
-//! knows what is in them without looking. So no two threads ever race for an outcome, while they
-//! share directories, blocks, inodes' locks and journal transactions.
+//! A thread owns its names, its files and its sectors of the shared files; it knows their content
+//! without reading. So no two threads ever race for an outcome, while they share directories,
+//! blocks, inodes' locks and journal transactions.
 
 use std::collections::VecDeque;
 
 use crate::mark::{Durability, Event, Target};
-use crate::record::{SECTOR, mix, next};
+use crate::sector::{SECTOR, mix, next};
 
 /// The directory in which all threads have names.
 pub const COMMON: &str = "common";
@@ -40,7 +40,7 @@ pub fn shared_files() -> Vec<(u32, String)> {
         .collect()
 }
 
-/// What thread 0 does before the others start: directories and shared files, all made durable.
+/// The work of thread 0 before the others start: directories and shared files, all made durable.
 pub fn prepare(session: u64, threads: u32) -> Vec<Event> {
     let mut events = vec![Event::Start { session, threads }];
     let make = |path: String| Event::MakeDir { path };
@@ -118,7 +118,7 @@ impl Planner {
         }
     }
 
-    /// Has files synced where directories or all would be.
+    /// Syncs files in place of directories and of the whole file system.
     #[must_use]
     pub fn files_only(self, files_only: bool) -> Self {
         Self { files_only, ..self }
@@ -134,7 +134,7 @@ impl Planner {
         Some(self.below(end) as usize)
     }
 
-    /// What the thread does next.
+    /// The thread's next event.
     pub fn next_event(&mut self) -> Event {
         for _ in 0..TRIES {
             if let Some(event) = self.script.pop_front() {
@@ -157,7 +157,7 @@ impl Planner {
         if !self.files_only || !others {
             return event;
         }
-        let own = self.index(self.files.len());
+        let own = self.some_file();
         // The shared files are always there.
         let file = own.map_or(file_number(0, 0), |own| self.files[own].file);
         self.sync_of(file)
@@ -188,9 +188,13 @@ impl Planner {
         }
     }
 
-    fn in_use(&self, path: &str) -> bool {
-        let is = |name: &String| name == path;
-        self.files.iter().any(|file| file.names.iter().any(is))
+    fn has_name(&self, is: impl Fn(&str) -> bool) -> bool {
+        let mut names = self.files.iter().flat_map(|file| &file.names);
+        names.any(|name| is(name))
+    }
+
+    fn some_file(&mut self) -> Option<usize> {
+        self.index(self.files.len())
     }
 
     fn free_name(&mut self) -> Option<String> {
@@ -202,7 +206,7 @@ impl Planner {
         } else {
             format!("{dir}/f{slot}")
         };
-        (!self.in_use(&path)).then_some(path)
+        (!self.has_name(|name| name == path)).then_some(path)
     }
 
     fn new_file(&mut self) -> Option<(u32, Event)> {
@@ -246,10 +250,7 @@ impl Planner {
     }
 
     fn write_to(&mut self, own: usize) -> Option<Event> {
-        let (file, bytes) = {
-            let own = self.files.get(own)?;
-            (own.file, own.bytes)
-        };
+        let OwnFile { file, bytes, .. } = *self.files.get(own)?;
         let end = u32::try_from(bytes.div_ceil(SECTOR)).ok()?;
         let sector = match self.below(8) {
             // Append, append behind a hole, or overwrite.
@@ -257,9 +258,8 @@ impl Planner {
             3 => end + self.below(9),
             _ => self.below(end),
         };
-        let room = FILE_SECTORS_MAX
-            .checked_sub(sector)
-            .filter(|room| *room > 0)?;
+        let room = FILE_SECTORS_MAX.checked_sub(sector);
+        let room = room.filter(|room| *room > 0)?;
         let sectors = 1 + self.below(room.min(WRITE_SECTORS_MAX));
         let after = u64::from(sector + sectors) * SECTOR;
         self.files[own].bytes = bytes.max(after);
@@ -275,12 +275,12 @@ impl Planner {
     }
 
     fn write(&mut self) -> Events {
-        let own = self.index(self.files.len())?;
+        let own = self.some_file()?;
         Some(vec![self.write_to(own)?])
     }
 
     fn truncate(&mut self) -> Events {
-        let own = self.index(self.files.len())?;
+        let own = self.some_file()?;
         let bytes = self.files[own].bytes;
         let limit = FILE_SECTORS_MAX * 512;
         let wanted = match self.below(6) {
@@ -299,7 +299,7 @@ impl Planner {
 
     /// Takes a random name of a random file.
     fn some_name(&mut self) -> Option<(usize, usize)> {
-        let own = self.index(self.files.len())?;
+        let own = self.some_file()?;
         let name = self.index(self.files[own].names.len())?;
         Some((own, name))
     }
@@ -330,17 +330,15 @@ impl Planner {
             let file = self.files[own].file;
             let holds = |own: &OwnFile| own.file != file && own.names.contains(&to);
             let other = self.files.iter().position(holds)?;
-            let target = self.files[other]
-                .names
-                .iter()
-                .position(|path| *path == to)?;
+            let mut names = self.files[other].names.iter();
+            let target = names.position(|path| *path == to)?;
             self.drop_name(other, target);
         }
         Some(vec![Event::Rename { from, to }])
     }
 
     fn link(&mut self) -> Events {
-        let own = self.index(self.files.len())?;
+        let own = self.some_file()?;
         let path = self.free_name()?;
         self.files[own].names.push(path.clone());
         let file = self.files[own].file;
@@ -373,12 +371,7 @@ impl Planner {
         // The first two were there before.
         let path = self.dirs.get(dir).filter(|_| dir >= 2)?.clone();
         let inside = format!("{path}/");
-        let is_inside = |name: &String| name.starts_with(&inside);
-        if self
-            .files
-            .iter()
-            .any(|file| file.names.iter().any(is_inside))
-        {
+        if self.has_name(|name| name.starts_with(&inside)) {
             return None;
         }
         self.dirs.remove(dir);
@@ -393,7 +386,7 @@ impl Planner {
     }
 
     fn sync_own(&mut self) -> Events {
-        let own = self.index(self.files.len())?;
+        let own = self.some_file()?;
         let file = self.files[own].file;
         Some(vec![self.sync_of(file)])
     }
@@ -404,7 +397,7 @@ impl Planner {
     }
 
     fn sync_range(&mut self) -> Events {
-        let own = self.index(self.files.len())?;
+        let own = self.some_file()?;
         let file = self.files[own].file;
         Some(vec![Event::SyncRange { file }])
     }
@@ -422,12 +415,10 @@ impl Planner {
         }
         self.files[last].names[0].clone_from(&to);
         self.drop_name(old, target);
-        events.push(Event::Rename {
-            from,
-            to: to.clone(),
-        });
+        let dir = to.rsplit_once('/')?.0.to_owned();
+        events.push(Event::Rename { from, to });
         if self.below(2) == 0 {
-            events.push(sync_dir(to.rsplit_once('/')?.0.to_owned()));
+            events.push(sync_dir(dir));
         }
         Some(events)
     }

@@ -1,12 +1,14 @@
-//! Does what is planned, with a mark before and after.
+//! Performs the planned events, with a mark before and after each.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
@@ -14,9 +16,9 @@ use serde::Serialize;
 
 use crate::mark::{Durability, Event, Mark, MarkError, Target};
 use crate::plan::{Planner, prepare, shared_files};
-use crate::record::{Label, SECTOR, SECTOR_BYTES, mix};
+use crate::sector::{Label, SECTOR, SECTOR_BYTES, mix};
 
-/// How many files whose name it removed a thread keeps open.
+/// How many files with a removed name a thread keeps open.
 const REMOVED_OPEN: usize = 4;
 
 /// The most threads, over all processes.
@@ -25,24 +27,24 @@ pub const WORK_THREADS_MAX: u32 = 256;
 /// How long each thread works.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
-    /// So many operations.
+    /// A number of operations.
     Operations(u64),
-    /// So long.
+    /// A duration.
     Time(Duration),
 }
 
-/// What to do.
+/// The work of a run.
 #[derive(Clone, Debug)]
 pub struct Work {
     /// An empty directory.
     pub dir: PathBuf,
-    /// Where the marks go: a new file, or the log of a recorded disk.
+    /// File of the marks: a new file, or the log of a recorded disk.
     pub acks: PathBuf,
     /// Processes that share the work.
     pub processes: u32,
     /// Threads of each process.
     pub threads: u32,
-    /// Everything a thread does follows from it.
+    /// Decides everything that a thread does.
     pub seed: u64,
     /// How long each thread works.
     pub length: Length,
@@ -52,14 +54,14 @@ pub struct Work {
     pub files_only: bool,
 }
 
-/// What was done.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Done {
     /// Operations begun.
     pub operations: u64,
     /// Syncs acknowledged.
     pub syncs: u64,
-    /// What failed; the thread stopped there.
+    /// Calls that failed; the thread stopped there.
     pub failures: Vec<String>,
 }
 
@@ -70,7 +72,7 @@ impl Done {
         self.failures.extend(other.failures);
     }
 
-    /// As one process tells another: one line of counts, then a line for each failure.
+    /// As one process reports to another: one line of counts, then a line for each failure.
     pub fn to_lines(&self) -> String {
         let mut lines = format!("{} {}\n", self.operations, self.syncs);
         for failure in &self.failures {
@@ -97,33 +99,26 @@ pub enum WorkError {
     /// A call failed outside of the workload proper.
     #[error("cannot {what} {path}: {why}")]
     Call {
-        /// What was tried,
+        /// A verb.
         what: &'static str,
-        /// with what,
         path: String,
-        /// and what the system said.
         why: io::Error,
     },
-    /// The directory holds something already.
+    /// The directory is not empty.
     #[error("{0} is not empty: it holds {1}")]
     NotEmpty(String, String),
-    /// The file of marks holds something already.
+    /// The file of marks is not empty.
     #[error("{0} holds something already; marks of two runs cannot be told apart")]
     MarksThere(String),
     /// Too many threads, or none.
     #[error("{0} threads, allowed are 1 to {WORK_THREADS_MAX}")]
     Threads(u64),
-    /// A mark that cannot be written.
+    /// A mark cannot be written.
     #[error(transparent)]
     Mark(#[from] MarkError),
     /// Another process of the work did not end well.
     #[error("process {rank} of the work: {why}")]
-    Process {
-        /// Which.
-        rank: u32,
-        /// How.
-        why: String,
-    },
+    Process { rank: u32, why: String },
 }
 
 fn call(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WorkError {
@@ -174,7 +169,7 @@ impl Work {
 /// [`work_rank`] for a rank from 1 on and prints [`Done::to_lines`].
 ///
 /// # Errors
-/// The work could not begin or be marked. What fails within is in [`Done::failures`].
+/// The work could not begin or be marked. Failed calls are in [`Done::failures`].
 pub fn work(work: &Work, spawn: &dyn Fn(u32) -> Command) -> Result<Done, WorkError> {
     let threads = work.all_threads()?;
     check_empty(work)?;
@@ -247,18 +242,13 @@ pub fn work_rank(work: &Work, rank: u32) -> Result<Done, WorkError> {
         Ok(hand.done)
     };
     let outcomes = std::thread::scope(|scope| {
-        let handles: Vec<_> = hands?
-            .into_iter()
-            .map(|hand| scope.spawn(|| run(hand)))
-            .collect();
-        let join = |handle: std::thread::ScopedJoinHandle<_>| match handle.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
+        let spawn = |hand| scope.spawn(|| run(hand));
+        let handles: Vec<_> = hands?.into_iter().map(spawn).collect();
+        let join = |handle: ScopedJoinHandle<Result<_, _>>| {
+            handle.join().unwrap_or_else(|panic| resume_unwind(panic))
         };
-        handles
-            .into_iter()
-            .map(join)
-            .collect::<Result<Vec<Done>, WorkError>>()
+        let outcomes: Result<Vec<Done>, WorkError> = handles.into_iter().map(join).collect();
+        outcomes
     })?;
     let mut done = Done::default();
     for outcome in outcomes {
@@ -308,17 +298,13 @@ impl Hand {
             event: event.clone(),
         };
         let bytes = mark.encode()?;
-        let written = self.acks.write(&bytes);
-        let short = |written| {
-            if written == bytes.len() {
-                Ok(())
-            } else {
-                Err(io::Error::other("a mark was taken in part"))
-            }
+        // In one call: a log takes a mark whole or not at all.
+        let whole = |written| match written {
+            written if written == bytes.len() => Ok(()),
+            _ => Err(io::Error::other("a mark was taken in part")),
         };
-        written
-            .and_then(short)
-            .map_err(call("write a mark to", Path::new("the marks")))?;
+        let written = self.acks.write(&bytes).and_then(whole);
+        written.map_err(call("write a mark to", Path::new("the marks")))?;
         self.number += 1;
         Ok(())
     }
@@ -383,16 +369,11 @@ impl Hand {
             } => {
                 let bytes = self.sectors(*file, *sector..*sector + *sectors, *version);
                 let offset = u64::from(*sector) * SECTOR;
+                let write = |file: &File| file.write_all_at(&bytes, offset);
                 match durability {
-                    Durability::None => {
-                        self.with(*file, |file| file.write_all_at(&bytes, offset))?;
-                    }
-                    Durability::Data => self
-                        .open(*file, OFlags::DSYNC)?
-                        .write_all_at(&bytes, offset)?,
-                    Durability::Full => self
-                        .open(*file, OFlags::SYNC)?
-                        .write_all_at(&bytes, offset)?,
+                    Durability::None => self.with(*file, write)?,
+                    Durability::Data => write(&self.open(*file, OFlags::DSYNC)?)?,
+                    Durability::Full => write(&self.open(*file, OFlags::SYNC)?)?,
                 }
             }
             Event::Truncate { file, bytes } => self.with(*file, |file| file.set_len(*bytes))?,

@@ -1,11 +1,11 @@
-//! What was found after the crash, behind a trait: a directory, or a tree made up by a test.
+//! The tree found after the crash, behind a trait: a directory, or a tree made up by a test.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What a name is of.
+/// Type of a found name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A directory.
@@ -21,11 +21,10 @@ pub enum Type {
 pub struct Entry {
     /// Relative to the top, parts separated by `/`.
     pub path: String,
-    /// What it is of.
     pub kind: Type,
-    /// Tells whether two names are of one file.
+    /// Equal for two names of one file.
     pub inode: u64,
-    /// How many names the file says it has.
+    /// Link count of the file.
     pub links: u64,
     /// The file's size.
     pub bytes: u64,
@@ -36,13 +35,13 @@ pub struct Entry {
 pub struct Listing {
     /// Those found, in any order.
     pub entries: Vec<Entry>,
-    /// Names the file system could not tell more about, with what it said.
+    /// Names whose metadata cannot be read, with the error.
     pub unreadable: Vec<(String, String)>,
 }
 
 /// A tree of files.
 pub trait Tree {
-    /// All names in it, without that of the top.
+    /// All names in it, without the top itself.
     ///
     /// # Errors
     /// The top cannot be read.
@@ -51,7 +50,7 @@ pub trait Tree {
     /// The content of a file, at most `bytes_max` of it.
     ///
     /// # Errors
-    /// The file system gives none.
+    /// The file system returns an error.
     fn read(&self, path: &str, bytes_max: u64, into: &mut Vec<u8>) -> io::Result<()>;
 }
 
@@ -69,7 +68,7 @@ impl DirTree {
         }
     }
 
-    /// The names in one directory; an entry that cannot be looked at is noted.
+    /// Lists one directory; notes entries whose metadata cannot be read.
     fn list_dir(&self, dir: &str, listing: &mut Listing) -> io::Result<()> {
         for entry in fs::read_dir(self.top.join(dir))? {
             let entry = entry?;

@@ -1,5 +1,4 @@
-//! Judges a whole tree: names first, then each file's content, then whether all of it can have
-//! been there at one moment.
+//! Judges a whole tree: names, each file's content, and whether one moment suits all names.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,13 +9,14 @@ use serde::Serialize;
 use crate::content::{DataMode, Found, Judge, READ_MAX};
 use crate::history::{History, Value};
 use crate::moments::{Span, moments};
+use crate::sector::SECTOR_BYTES;
 use crate::tree::{Entry, Tree, Type};
 use crate::violation::{Kind, Violation};
 
-/// What the judge found.
+/// Result of the judge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Marks that were taken into account.
+    /// Marks of the history.
     pub marks: u64,
     /// Acknowledged syncs among them.
     pub syncs: u64,
@@ -31,7 +31,7 @@ pub struct Report {
 /// Judges the tree by the history.
 ///
 /// # Errors
-/// The tree's top cannot be read; anything wrong below it is a violation.
+/// The tree's top cannot be read; any fault below it is a violation.
 pub fn verify(tree: &dyn Tree, history: &History, mode: DataMode) -> io::Result<Report> {
     let listing = tree.list()?;
     let mut check = Check {
@@ -41,7 +41,7 @@ pub fn verify(tree: &dyn Tree, history: &History, mode: DataMode) -> io::Result<
         entries: &listing.entries,
         inodes: HashMap::new(),
         legal: RefCell::new(HashMap::new()),
-        nobodys: RefCell::new(HashMap::new()),
+        impossible: RefCell::new(HashMap::new()),
         violations: Vec::new(),
     };
     for (path, why) in &listing.unreadable {
@@ -49,17 +49,13 @@ pub fn verify(tree: &dyn Tree, history: &History, mode: DataMode) -> io::Result<
     }
     check.enter(tree);
     check.names();
-    let files = check.inodes.len();
-    let sectors = check
-        .inodes
-        .values()
-        .map(|inode| inode.found.data.len().div_ceil(crate::record::SECTOR_BYTES));
-    let sectors = sectors.sum();
+    let found = check.inodes.values().map(|inode| &inode.found);
+    let sectors = found.map(|found| found.data.len().div_ceil(SECTOR_BYTES));
     Ok(Report {
         marks: history.marks(),
         syncs: history.syncs(),
-        files,
-        sectors,
+        files: check.inodes.len(),
+        sectors: sectors.sum(),
         violations: check.violations,
     })
 }
@@ -77,16 +73,16 @@ struct Check<'a> {
     found: Vec<Option<&'a Entry>>,
     entries: &'a [Entry],
     inodes: HashMap<u64, Inode>,
-    /// Whether an inode that no label settles may be a file.
+    /// Whether an inode whose label decides nothing may be this file.
     legal: RefCell<HashMap<(u32, u64), bool>>,
-    /// Whether it can be no file at all.
-    nobodys: RefCell<HashMap<u64, bool>>,
+    /// Whether an inode can be no file at all.
+    impossible: RefCell<HashMap<u64, bool>>,
     violations: Vec<Violation>,
 }
 
 /// A thread's names as of one of its changes.
 struct Fit {
-    /// How many changes are in.
+    /// Number of changes in the tree.
     changes: usize,
     wrong: usize,
 }
@@ -114,7 +110,7 @@ impl<'a> Check<'a> {
         for entry in self.entries {
             match self.history.name(&entry.path) {
                 Some(name) => self.found[name] = Some(entry),
-                // What mkfs makes, and e2fsck fills when it finds damage.
+                // mkfs makes it, and e2fsck puts files there.
                 None if entry.path == "lost+found" && entry.kind == Type::Dir => {}
                 None => {
                     let what = format!("{:?} of {} bytes", entry.kind, entry.bytes);
@@ -154,7 +150,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Whether what was found at a name may be this.
+    /// Whether the entry found at a name may have this target.
     fn may_be(&self, name: usize, value: Value) -> bool {
         let Some(entry) = self.found[name] else {
             return value == Value::Absent;
@@ -183,17 +179,17 @@ impl<'a> Check<'a> {
             .entry((file, entry.inode))
             .or_insert_with(|| self.accepts(file, &inode.found))
             || claims.is_none_or(|claims| claims == file)
-                && self.is_nobodys(entry.inode, &inode.found)
+                && self.is_impossible(entry.inode, &inode.found)
     }
 
     fn accepts(&self, file: u32, found: &Found) -> bool {
         self.judge(file).is_some_and(|judge| judge.accepts(found))
     }
 
-    /// Whether it holds what no file can. Then it may be any: its name is not to blame.
-    fn is_nobodys(&self, inode: u64, found: &Found) -> bool {
-        let mut nobodys = self.nobodys.borrow_mut();
-        *nobodys.entry(inode).or_insert_with(|| {
+    /// Whether its content is possible for no file. Then it may be any file: its name is not at fault.
+    fn is_impossible(&self, inode: u64, found: &Found) -> bool {
+        let mut impossible = self.impossible.borrow_mut();
+        *impossible.entry(inode).or_insert_with(|| {
             let mut files = self.history.files.keys();
             !files.any(|file| self.accepts(*file, found))
         })
@@ -214,7 +210,7 @@ impl<'a> Check<'a> {
             } else {
                 spans.push((thread, thread_spans));
             }
-            // When what was promised and done last; for each name when it became so.
+            // For each changed name, the mark of its last change.
             let mut since: HashMap<usize, u64> = HashMap::new();
             let changes = &self.history.threads[thread].changes;
             for change in changes.iter().take(best.changes) {
@@ -236,8 +232,8 @@ impl<'a> Check<'a> {
         self.contents(&now);
     }
 
-    /// The number of changes with which the fewest names are wrong, the latest of these; and the
-    /// times at which none is.
+    /// The number of changes with which the fewest names are wrong, of equals the latest; and the
+    /// times at which no name is wrong.
     fn fit(&self, thread: usize, names: &[usize]) -> (Fit, Vec<Span>) {
         let thread = &self.history.threads[thread];
         let value = |name: &usize| (*name, self.history.names[*name].base);
@@ -280,8 +276,8 @@ impl<'a> Check<'a> {
     fn wrong_name(&mut self, name: usize, value: Value, since: Option<u64>) {
         let name_found = self.found[name];
         let inode = name_found.and_then(|entry| self.inodes.get(&entry.inode));
-        // The right file by its label, or none and the right type: its content is what is wrong, and
-        // will be named.
+        // The right file by its label, or a file without a label: its content is at fault, and gets a
+        // violation of its own.
         if let (Value::File(file), Some(inode)) = (value, inode)
             && inode.found.claims.is_none_or(|claims| claims == file)
         {
@@ -334,7 +330,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Names of one file lead to one inode, names of two to two; which do not, and what they should.
+    /// Names of one file must lead to one inode, names of two files to two. The names that do not, each
+    /// with its expectation.
     fn wrong_links(&self, names: impl Iterator<Item = (usize, Value)>) -> Vec<(usize, String)> {
         let mut inode_of: HashMap<u32, (u64, usize)> = HashMap::new();
         let mut file_of: HashMap<u64, (u32, usize)> = HashMap::new();

@@ -1,31 +1,30 @@
-//! What the judge says: each broken promise in a line.
+//! Broken promises, each in a line.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What is wrong.
+/// Kind of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A name is not there that must be.
+    /// A promised name is missing.
     NameLost,
-    /// A name is there that must not be.
+    /// A removed name is there.
     NameBack,
-    /// A name is of another file, or of something else than a file or a directory.
+    /// A name leads to another file, or to neither a file nor a directory.
     NameWrong,
     /// No mark explains this name.
     Unexplained,
-    /// Names of different threads are of different moments.
+    /// No moment suits the names of all threads.
     Moments,
-    /// Names that must be of one file are of two, or the other way round, or the count of names is
-    /// wrong.
+    /// Names of one file lead to two inodes, or the other way round, or a link count is wrong.
     Links,
-    /// A size the file never had, or had before what was promised.
+    /// A size that the file never had, or had only before the promised one.
     Size,
-    /// Data older than what was promised.
+    /// Data older than promised.
     RolledBack,
-    /// Nothing but zeros in place of what was promised.
+    /// Zeros in place of promised data.
     Zeroed,
     /// Data that was never written.
     Future,
@@ -37,45 +36,26 @@ pub enum Kind {
     Stale,
     /// Bytes that no write explains.
     Garbage,
-    /// The file system does not give it out.
+    /// The file system does not return the data.
     Unreadable,
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Kind::NameLost => "name-lost",
-            Kind::NameBack => "name-back",
-            Kind::NameWrong => "name-wrong",
-            Kind::Unexplained => "unexplained",
-            Kind::Moments => "moments",
-            Kind::Links => "links",
-            Kind::Size => "size",
-            Kind::RolledBack => "rolled-back",
-            Kind::Zeroed => "zeroed",
-            Kind::Future => "future",
-            Kind::Foreign => "foreign",
-            Kind::Misplaced => "misplaced",
-            Kind::Stale => "stale",
-            Kind::Garbage => "garbage",
-            Kind::Unreadable => "unreadable",
-        })
+        self.serialize(f)
     }
 }
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What is wrong.
     pub kind: Kind,
-    /// Where: a name, and the sector where there is one.
+    /// A name, with the sector if there is one.
     pub path: String,
-    /// What should be there.
     pub expected: String,
-    /// What is.
     pub found: String,
-    /// The mark that acknowledged it; none where nothing needs to be acknowledged, as for data of
-    /// other files.
+    /// The mark that acknowledged the promise; `None` where no acknowledgement is needed, as for data
+    /// of other files.
     pub ack: Option<u64>,
 }
 

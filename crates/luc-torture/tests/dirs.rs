@@ -1,4 +1,4 @@
-//! The workload in a real directory: clean as it is left, and every change to it is noticed.
+//! The workload in a real directory: no violation without a change, and one for every change.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use luc_torture::mark::{Event, Placed, read};
-use luc_torture::tree::{Tree as _, Type};
+use luc_torture::tree::{Entry, Tree as _, Type};
 use luc_torture::{DataMode, DirTree, History, Kind, Length, Report, Work, verify, work};
 
 fn nobody(_: u32) -> Command {
@@ -54,23 +54,18 @@ impl Ground {
         verify(&DirTree::new(&self.work.dir), &history, DataMode::Ordered).expect("a tree")
     }
 
-    /// Names of one name each, of at least so many bytes.
+    /// Files with one name and at least so many bytes.
     fn files(&self, bytes: u64) -> Vec<PathBuf> {
         let listing = DirTree::new(&self.work.dir).list().expect("a tree");
-        let fit = listing
-            .entries
-            .into_iter()
-            .filter(|entry| entry.kind == Type::File && entry.links == 1 && entry.bytes >= bytes);
-        fit.map(|entry| self.work.dir.join(entry.path)).collect()
+        let mut entries = listing.entries;
+        entries.retain(|it| it.kind == Type::File && it.links == 1 && it.bytes >= bytes);
+        let paths = entries.into_iter().map(|entry| entry.path);
+        paths.map(|path| self.work.dir.join(path)).collect()
     }
 
-    /// The kinds complained about while a change is in place, which is undone by `undo`.
     fn kinds(&self) -> BTreeSet<Kind> {
-        self.judge()
-            .violations
-            .iter()
-            .map(|violation| violation.kind)
-            .collect()
+        let violations = self.judge().violations;
+        violations.iter().map(|violation| violation.kind).collect()
     }
 }
 
@@ -93,9 +88,11 @@ fn a_thread_does_the_same_for_the_same_seed() {
     let events = |seed: u64| {
         let ground = Ground::worked(seed, 100, false);
         let of = |thread: u32| {
-            let marks = ground.marks().into_iter().map(|placed| placed.mark);
+            let mut marks = ground.marks();
+            marks.retain(|placed| placed.mark.thread == thread);
             marks
-                .filter(|mark| mark.thread == thread)
+                .into_iter()
+                .map(|placed| placed.mark)
                 .collect::<Vec<_>>()
         };
         [of(0), of(1), of(4)]
@@ -113,21 +110,9 @@ fn every_kind_of_operation_is_done() {
         text[..end].to_owned()
     };
     let kinds: BTreeSet<String> = ground.marks().iter().map(|m| kind(&m.mark.event)).collect();
-    for wanted in [
-        "Start",
-        "Create",
-        "MakeDir",
-        "RemoveDir",
-        "Link",
-        "Rename",
-        "Unlink",
-        "Write",
-        "Truncate",
-        "Sync",
-        "SyncRange",
-        "Synced",
-        "Done",
-    ] {
+    let all = "Start Create MakeDir RemoveDir Link Rename Unlink Write Truncate Sync SyncRange Synced \
+               Done";
+    for wanted in all.split(' ') {
         assert!(kinds.contains(wanted), "{wanted} is missing in {kinds:?}");
     }
 }
@@ -141,11 +126,7 @@ fn every_change_to_what_is_promised_is_noticed() {
         let data = fs::read(path).expect("content");
         let expect = |kind: Kind, what: &str| {
             let kinds = ground.kinds();
-            assert!(
-                kinds.contains(&kind),
-                "{what} {}: {kinds:?}",
-                path.display()
-            );
+            assert!(kinds.contains(&kind), "{what} {path:?}: {kinds:?}");
         };
         fs::write(path, &data[..data.len() - 1]).expect("shorter");
         expect(Kind::Size, "a lost byte at the end of");
@@ -175,12 +156,7 @@ fn every_change_to_what_is_promised_is_noticed() {
         let kinds = ground.kinds();
         assert!(kinds.contains(&Kind::NameLost) && kinds.contains(&Kind::Unexplained));
         fs::rename(&elsewhere, path).expect("renamed back");
-        assert_eq!(
-            ground.kinds(),
-            BTreeSet::new(),
-            "{} is as it was",
-            path.display()
-        );
+        assert_eq!(ground.kinds(), BTreeSet::new(), "{path:?} is as it was");
     }
 }
 
@@ -211,48 +187,37 @@ fn two_files_with_each_others_blocks_are_noticed() {
 fn a_second_name_that_is_a_copy_is_noticed() {
     let ground = Ground::worked(6, 500, true);
     let listing = DirTree::new(&ground.work.dir).list().expect("a tree");
-    let linked = |entry: &&luc_torture::tree::Entry| {
-        entry.kind == Type::File && entry.links > 1 && entry.bytes > 0
-    };
-    let entry = listing
-        .entries
-        .iter()
-        .find(linked)
-        .expect("a file with two names");
+    let mut entries = listing.entries.iter();
+    let linked = |it: &&Entry| it.kind == Type::File && it.links > 1 && it.bytes > 0;
+    let entry = entries.find(linked).expect("a file with two names");
     let path = ground.work.dir.join(&entry.path);
     let data = fs::read(&path).expect("content");
     fs::remove_file(&path).expect("removed");
     copy_back(&path, &data);
     assert_ne!(fs::metadata(&path).expect("there").ino(), entry.inode);
-    assert!(
-        ground.kinds().contains(&Kind::Links),
-        "{:?}",
-        ground.kinds()
-    );
+    let kinds = ground.kinds();
+    assert!(kinds.contains(&Kind::Links), "{kinds:?}");
 }
 
-/// What was there before could not be told from what the run left.
+/// The judge could not tell older content from that of the run.
 #[test]
 fn work_goes_only_into_an_empty_directory_and_new_marks() {
     let ground = Ground::worked(9, 20, false);
-    let again = work(&ground.work, &nobody)
-        .expect_err("not empty")
-        .to_string();
+    let refused = |work: &Work| self::work(work, &nobody).expect_err("refused").to_string();
+    let again = refused(&ground.work);
     assert!(again.contains("is not empty"), "{again}");
     let other = Ground::new(9, 20, false);
     fs::write(&other.work.acks, "x").expect("marks");
-    let again = work(&other.work, &nobody)
-        .expect_err("marks there")
-        .to_string();
+    let again = refused(&other.work);
     assert!(again.contains("holds something already"), "{again}");
     let mut none = Ground::new(9, 20, false).work;
-    none.threads = 0;
-    assert!(work(&none, &nobody).is_err());
-    none.threads = u32::MAX;
-    assert!(work(&none, &nobody).is_err());
+    for threads in [0, u32::MAX] {
+        none.threads = threads;
+        refused(&none);
+    }
 }
 
-/// A full file system: the work says what failed, and what is there is still right.
+/// On a full file system the work reports the failure, and the files are still right.
 #[test]
 fn failures_are_reported_and_leave_nothing_wrong() {
     luc_test::with_tmpfs("size=64k", |path| {
@@ -275,10 +240,8 @@ fn a_lost_mark_is_noticed() {
     // The last mark of a thread may be missing: the crash may have come before it.
     for lost in 0..marks.len() {
         let thread = marks[lost].mark.thread;
-        if !marks[lost + 1..]
-            .iter()
-            .any(|placed| placed.mark.thread == thread)
-        {
+        let mut later = marks[lost + 1..].iter().map(|placed| placed.mark.thread);
+        if !later.any(|other| other == thread) {
             continue;
         }
         let mut rest = marks.clone();

@@ -6,28 +6,18 @@ use proptest::prelude::*;
 
 fn events() -> Vec<Event> {
     let path = || "t1/f0".to_owned();
+    let sync = |target, data_only| Event::Sync { target, data_only };
+    let (file, session, threads, bytes) = (7, u64::MAX, 3, 1 << 40);
+    let (from, to) = (path(), "ü".into());
+    let nothing = String::new();
     vec![
-        Event::Start {
-            session: u64::MAX,
-            threads: 3,
-        },
-        Event::Create {
-            file: 7,
-            path: path(),
-        },
+        Event::Start { session, threads },
+        Event::Create { file, path: path() },
         Event::MakeDir { path: path() },
         Event::RemoveDir { path: path() },
-        Event::Link {
-            file: 7,
-            path: path(),
-        },
-        Event::Rename {
-            from: path(),
-            to: "ü".into(),
-        },
-        Event::Unlink {
-            path: String::new(),
-        },
+        Event::Link { file, path: path() },
+        Event::Rename { from, to },
+        Event::Unlink { path: nothing },
         Event::Write {
             file: 1,
             sector: 2,
@@ -35,22 +25,10 @@ fn events() -> Vec<Event> {
             version: 4,
             durability: Durability::Full,
         },
-        Event::Truncate {
-            file: 1,
-            bytes: 1 << 40,
-        },
-        Event::Sync {
-            target: Target::File(3),
-            data_only: true,
-        },
-        Event::Sync {
-            target: Target::Dir(path()),
-            data_only: false,
-        },
-        Event::Sync {
-            target: Target::All,
-            data_only: false,
-        },
+        Event::Truncate { file, bytes },
+        sync(Target::File(3), true),
+        sync(Target::Dir(path()), false),
+        sync(Target::All, false),
         Event::SyncRange { file: 3 },
         Event::Synced,
         Event::Failed { errno: 28 },
@@ -141,13 +119,11 @@ fn what_is_no_mark_is_refused_in_words() {
     bytes = plain(&marks()[..1]);
     bytes[4] = 9;
     assert!(said(&bytes).contains("version 9"));
-    let long = Event::MakeDir {
-        path: "x".repeat(MARK_BYTES_MAX),
-    };
+    let path = "x".repeat(MARK_BYTES_MAX);
     let long = Mark {
         thread: 0,
         number: 0,
-        event: long,
+        event: Event::MakeDir { path },
     };
     assert!(matches!(long.encode(), Err(MarkError::TooLong { .. })));
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use luc_torture::record::SECTOR_BYTES;
+use luc_torture::sector::SECTOR_BYTES;
 use luc_torture::{DataMode, Kind, Violation, verify};
 use proptest::prelude::*;
 use support::sim::{Bug, Sim};
@@ -14,15 +14,13 @@ fn judge(sim: &Sim, tree: &MemTree) -> Vec<Violation> {
 }
 
 fn judge_in(sim: &Sim, tree: &MemTree, mode: DataMode) -> Vec<Violation> {
-    verify(tree, &sim.marker.history, mode)
-        .expect("a tree")
-        .violations
+    let report = verify(tree, &sim.marker.history, mode);
+    report.expect("a tree").violations
 }
 
 fn has(violations: &[Violation], kinds: &[Kind]) -> bool {
-    violations
-        .iter()
-        .any(|violation| kinds.contains(&violation.kind))
+    let mut found = violations.iter().map(|violation| violation.kind);
+    found.any(|kind| kinds.contains(&kind))
 }
 
 /// A random one of the names for which the condition holds.
@@ -40,7 +38,7 @@ fn long(sim: &mut Sim, tree: &MemTree) -> Option<String> {
     })
 }
 
-/// A file that is promised as it is.
+/// A file whose whole state is promised.
 fn promised(sim: &mut Sim, tree: &MemTree) -> Option<String> {
     pick(sim, tree, |sim, inode| {
         sim.pristine.contains(&u32::try_from(inode).unwrap())
@@ -52,7 +50,7 @@ fn written(data: &[u8]) -> impl Iterator<Item = usize> {
     sectors.filter(|(_, bytes)| bytes[0] != 0).map(|(at, _)| at)
 }
 
-/// Something that never can be, and what it is called; none where the tree has no room for it.
+/// Makes an impossible tree, and gives the kind of violation; `None` if this tree has no place for it.
 fn spoil(sim: &mut Sim, tree: &mut MemTree, how: u8) -> Option<Kind> {
     Some(match how {
         0 => {
@@ -153,7 +151,7 @@ proptest! {
             let tree = sim.crash();
             let violations = judge(&sim, &tree);
             prop_assert!(violations.is_empty(), "{violations:#?}");
-            // It promises less, so what is right is right there too.
+            // Writeback promises less: it accepts the same trees.
             let violations = judge_in(&sim, &tree, DataMode::Writeback);
             prop_assert!(violations.is_empty(), "writeback: {violations:#?}");
             for how in 0..SPOILS {
@@ -187,7 +185,7 @@ fn every_way_to_spoil_a_tree_is_tried() {
     assert!(tried.iter().all(|times| *times > 2), "{tried:?}");
 }
 
-/// A file system with a bug is found out, and for what it did.
+/// Every bug of a file system is found, with the right kind of violation.
 #[test]
 fn every_bug_is_found() {
     for (bug, kinds) in [

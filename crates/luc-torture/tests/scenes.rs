@@ -1,11 +1,11 @@
-//! Small scenes: what may be found after a crash and what may not, one by one.
+//! Small scenes: possible and impossible trees after a crash.
 
 mod support;
 
 use luc_torture::mark::{Durability, Event, Target};
-use luc_torture::record::SECTOR_BYTES;
+use luc_torture::sector::SECTOR_BYTES;
 use luc_torture::{DataMode, Kind};
-use support::{Scene, sector};
+use support::{MemTree, Scene, sector};
 
 #[test]
 fn a_promised_file_must_be_there_whole() {
@@ -13,44 +13,31 @@ fn a_promised_file_must_be_there_whole() {
     let ack = scene.kept(1, 10, "a/x");
     scene.fine();
 
-    let mut gone = scene.clone();
-    gone.tree.names.remove("a/x");
+    let gone = scene.spoiled(|tree| tree.names.clear());
     let said = gone.broken(Kind::NameLost, "a/x", Some(ack)).to_string();
-    assert_eq!(
-        said,
-        format!(
-            "name-lost: a/x: expected file 10 since mark 5, found nothing (acknowledged by mark {ack})"
-        )
-    );
+    let expected = "name-lost: a/x: expected file 10 since mark 5, found nothing";
+    assert_eq!(said, format!("{expected} (acknowledged by mark {ack})"));
 
-    let mut short = scene.clone();
-    short.tree.data("a/x").truncate(1000);
-    short.broken(Kind::Size, "a/x", Some(ack));
-
-    let mut empty = scene.clone();
-    empty.tree.data("a/x").clear();
-    empty.broken(Kind::Size, "a/x", Some(ack));
-
-    let mut zero = scene.clone();
-    zero.tree.put("a/x", 1, &[0; 512]);
-    zero.broken(Kind::Zeroed, "a/x sector 1", Some(ack));
-
-    let mut flipped = scene.clone();
-    flipped.tree.data("a/x")[700] ^= 4;
-    flipped.broken(Kind::Garbage, "a/x sector 1", Some(ack));
-
-    let mut future = scene.clone();
-    future.tree.put("a/x", 0, &sector(10, 0, 2));
-    future.broken(Kind::Future, "a/x sector 0", Some(ack));
-
-    let mut grown = scene.clone();
-    grown.tree.data("a/x").push(0);
-    let violations = grown.violations();
-    assert_eq!(violations[0].kind, Kind::Size, "{violations:?}");
-
+    let cases: [(_, _, fn(&mut MemTree)); 5] = [
+        (Kind::Size, "a/x", |tree| tree.data("a/x").truncate(1000)),
+        (Kind::Size, "a/x", |tree| tree.data("a/x").clear()),
+        (Kind::Zeroed, "a/x sector 1", |tree| {
+            tree.put("a/x", 1, &[0; 512]);
+        }),
+        (Kind::Garbage, "a/x sector 1", |tree| {
+            tree.data("a/x")[700] ^= 4;
+        }),
+        (Kind::Future, "a/x sector 0", |tree| {
+            tree.put("a/x", 0, &sector(10, 0, 2));
+        }),
+    ];
+    for (kind, at, spoil) in cases {
+        scene.spoiled(spoil).broken(kind, at, Some(ack));
+    }
+    let grown = scene.spoiled(|tree| tree.data("a/x").push(0));
+    grown.breaks(Kind::Size);
     scene.tree.broken.push("a/x".into());
-    let violations = scene.violations();
-    assert_eq!(violations[0].kind, Kind::Unreadable, "{violations:?}");
+    scene.breaks(Kind::Unreadable);
 }
 
 #[test]
@@ -58,9 +45,7 @@ fn what_is_not_promised_may_be_lost() {
     let mut scene = Scene::new();
     scene.create(1, 10, "a/x");
     scene.write(1, 10, 0, 2, 1);
-    let mut nothing = scene.clone();
-    nothing.tree.names.clear();
-    nothing.fine();
+    scene.spoiled(|tree| tree.names.clear()).fine();
     for size in [0, 1, 512, 700, 1024] {
         let mut part = scene.clone();
         part.tree.data("a/x").truncate(size);
@@ -110,8 +95,7 @@ fn a_write_in_flight_may_be_torn_in_its_order_only() {
     let mut bytes = sector(10, 0, 2);
     bytes[..200].copy_from_slice(&sector(10, 0, 3)[..200]);
     scene.tree.put("a/x", 0, &bytes);
-    let violations = scene.violations();
-    assert_eq!(violations[0].kind, Kind::Garbage, "{violations:?}");
+    scene.breaks(Kind::Garbage);
 }
 
 #[test]
@@ -121,17 +105,11 @@ fn data_of_others_is_never_shown() {
     scene.kept(1, 11, "a/y");
     scene.create(1, 12, "a/new");
     scene.write(1, 12, 0, 3, 7);
-    let mut swapped = scene.clone();
-    swapped.tree.put("a/x", 1, &sector(11, 1, 1));
-    let violations = swapped.violations();
-    assert_eq!(
-        (violations[0].kind, violations[0].path.as_str()),
-        (Kind::Foreign, "a/x sector 1")
-    );
-
-    let mut moved = scene.clone();
-    moved.tree.put("a/x", 1, &sector(10, 0, 1));
-    assert_eq!(moved.violations()[0].kind, Kind::Misplaced);
+    let swapped = scene.spoiled(|tree| tree.put("a/x", 1, &sector(11, 1, 1)));
+    let violations = swapped.breaks(Kind::Foreign);
+    assert_eq!(violations[0].path, "a/x sector 1");
+    let moved = scene.spoiled(|tree| tree.put("a/x", 1, &sector(10, 0, 1)));
+    moved.breaks(Kind::Misplaced);
 
     // A new block that shows old data of another file: never, but with data=writeback.
     scene.tree.put("a/new", 1, &sector(11, 1, 1));
@@ -155,11 +133,8 @@ fn two_files_cannot_change_places() {
     scene.tree.names.insert("a/y".into(), 10);
     let violations = scene.violations();
     assert_eq!(violations.len(), 2, "{violations:?}");
-    assert!(
-        violations
-            .iter()
-            .all(|violation| violation.kind == Kind::NameWrong)
-    );
+    let mut kinds = violations.iter().map(|violation| violation.kind);
+    assert!(kinds.all(|kind| kind == Kind::NameWrong));
     assert_eq!(violations[1].ack, Some(ack));
 }
 
@@ -177,10 +152,8 @@ fn rename_is_whole_or_not_at_all() {
     scene.tree = after.clone();
     scene.tree.names.remove("a/old");
     let violation = scene.broken(Kind::NameLost, "a/old", None);
-    assert!(
-        violation.expected.contains(&format!("mark {begun}")),
-        "{violation}"
-    );
+    let since = format!("mark {begun}");
+    assert!(violation.expected.contains(&since), "{violation}");
     // Both.
     scene.tree = after.clone();
     scene.tree.names.insert("a/new".into(), 11);
@@ -193,11 +166,8 @@ fn rename_is_whole_or_not_at_all() {
         scene.fine();
         scene.tree = before.clone();
         let violations = scene.violations();
-        assert!(
-            violations
-                .iter()
-                .all(|violation| violation.ack == Some(ack))
-        );
+        let mut acks = violations.iter().map(|violation| violation.ack);
+        assert!(acks.all(|known| known == Some(ack)));
         assert_eq!(violations.len(), 2, "{violations:?}");
     }
     // fdatasync does not, nor the sync of the file that is gone from there.
@@ -218,7 +188,7 @@ fn what_is_unlinked_may_come_back_until_the_directory_is_synced() {
     scene.fine();
     // Its promised content holds as long as the name does.
     scene.tree.data("a/x").truncate(512);
-    assert_eq!(scene.violations()[0].kind, Kind::Size);
+    scene.breaks(Kind::Size);
     scene.tree = before;
     let ack = scene.synced(1, Target::Dir("a".into()));
     scene.broken(Kind::NameBack, "a/x", Some(ack));
@@ -244,8 +214,7 @@ fn names_are_of_one_moment() {
     scene.tree = both;
     scene.create(1, 11, "a/third");
     scene.tree.names.remove("a/first");
-    let violations = scene.violations();
-    assert_eq!(violations[0].kind, Kind::NameLost, "{violations:?}");
+    scene.breaks(Kind::NameLost);
 }
 
 #[test]
@@ -256,7 +225,7 @@ fn a_sync_promises_what_others_had_done_before() {
     let ack = scene.synced(2, Target::Dir("a".into()));
     scene.tree.names.remove("a/first");
     scene.broken(Kind::NameLost, "a/first", Some(ack));
-    // But not what they were still at.
+    // But not a call that was still going on.
     let mut scene = Scene::new();
     scene.create(1, 10, "a/first");
     scene.synced(2, Target::Dir("a".into()));
@@ -287,8 +256,7 @@ fn durable_writes_promise_themselves_alone() {
     let ack = scene.write_as(1, 10, 4, 2, 2, Durability::Data);
     scene.tree.put("a/x", 0, &[0; 1024]);
     scene.fine();
-    let mut short = scene.clone();
-    short.tree.data("a/x").truncate(2560);
+    let short = scene.spoiled(|tree| tree.data("a/x").truncate(2560));
     short.broken(Kind::Size, "a/x", Some(ack));
     scene.tree.put("a/x", 5, &[0; 512]);
     scene.broken(Kind::Zeroed, "a/x sector 5", Some(ack));
@@ -302,7 +270,7 @@ fn durable_writes_promise_themselves_alone() {
     scene.tree.put("a/x", 0, &sector(10, 0, 1));
     scene.fine();
     scene.tree.names.clear();
-    assert_eq!(scene.violations()[0].kind, Kind::NameLost);
+    scene.breaks(Kind::NameLost);
     scene.write_as(1, 10, 0, 1, 2, Durability::Full);
     scene.tree = after;
     scene.tree.put("a/y", 0, &sector(10, 0, 2));
@@ -329,12 +297,9 @@ fn truncation_leaves_nothing_behind() {
     // 3000 bytes show that the truncation is done: the tail may not be back.
     scene.tree = before;
     scene.tree.data("a/x").resize(3000, 0);
-    let violations = scene.violations();
+    let violations = scene.breaks(Kind::Stale);
     assert_eq!(violations.len(), 1, "{violations:?}");
-    assert_eq!(
-        (violations[0].kind, violations[0].path.as_str()),
-        (Kind::Stale, "a/x sector 1")
-    );
+    assert_eq!(violations[0].path, "a/x sector 1");
     scene.tree = after;
     let ack = scene.synced(1, Target::File(10));
     scene.fine();
@@ -379,33 +344,25 @@ fn truncation_to_nothing_and_growth_show_no_old_version() {
 fn names_of_one_file_are_of_one_inode() {
     let mut scene = Scene::new();
     scene.create(1, 10, "a/x");
-    scene.event(
-        1,
-        Event::Link {
-            file: 10,
-            path: "a/y".into(),
-        },
-    );
+    let (file, path) = (10, "a/y".into());
+    scene.event(1, Event::Link { file, path });
     scene.synced(1, Target::File(10));
     scene.fine();
     scene.tree.names.insert("a/y".into(), 99);
     scene.tree.inodes.insert(99, vec![]);
-    assert!(
-        scene
+    let links = |scene: &Scene| {
+        let mut kinds = scene
             .violations()
-            .iter()
-            .any(|violation| violation.kind == Kind::Links)
-    );
+            .into_iter()
+            .map(|violation| violation.kind);
+        kinds.any(|kind| kind == Kind::Links)
+    };
+    assert!(links(&scene));
     let mut scene = Scene::new();
     scene.create(1, 10, "a/x");
     scene.create(1, 11, "a/y");
     scene.tree.names.insert("a/y".into(), 10);
-    assert!(
-        scene
-            .violations()
-            .iter()
-            .any(|violation| violation.kind == Kind::Links)
-    );
+    assert!(links(&scene));
 }
 
 #[test]
@@ -424,8 +381,7 @@ fn directories_are_names_like_others() {
     scene.event(1, Event::MakeDir { path: "a/d".into() });
     let ack = scene.synced(1, Target::Dir("a/d".into()));
     scene.fine();
-    let mut gone = scene.clone();
-    gone.tree.dirs.retain(|dir| dir != "a/d");
+    let gone = scene.spoiled(|tree| tree.dirs.retain(|dir| dir != "a/d"));
     gone.broken(Kind::NameLost, "a/d", Some(ack));
     scene.event(1, Event::RemoveDir { path: "a/d".into() });
     scene.fine();
@@ -473,8 +429,8 @@ fn an_intent_alone_explains_and_promises_nothing() {
     scene.fine();
 }
 
-/// A file without any label may be under its old name or its new one. What is wrong in it is named
-/// as what it is, and not as a wrong name.
+/// A file without any label may be under its old name or its new one. A fault in it gets its own kind
+/// of violation, and not that of a wrong name.
 #[test]
 fn what_no_file_can_hold_is_no_wrong_name() {
     let mut scene = Scene::new();
@@ -486,11 +442,9 @@ fn what_no_file_can_hold_is_no_wrong_name() {
     // Marked, but it has not happened.
     let (from, to) = ("a/two".into(), "a/one".into());
     scene.mark(1, Event::Rename { from, to });
-    let mut long = scene.clone();
-    long.tree.data("a/two").resize(9999, 0);
-    let violations = long.violations();
+    let long = scene.spoiled(|tree| tree.data("a/two").resize(9999, 0));
+    let violations = long.breaks(Kind::Size);
     assert_eq!(violations.len(), 1, "{violations:#?}");
-    assert_eq!(violations[0].kind, Kind::Size, "{violations:#?}");
     let mut garbage = [0; SECTOR_BYTES];
     garbage[100] = 1;
     scene.tree.put("a/two", 3, &garbage);

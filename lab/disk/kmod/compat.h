@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the block layer and the timers call differently from 6.1 to today, in
- * one place, so that the driver itself is written for one kernel.
+ * Differences of the block layer and the timers from 6.1 to today, in one
+ * place, so that the driver itself is written for one kernel.
  */
 #ifndef LUCDISK_COMPAT_H
 #define LUCDISK_COMPAT_H
@@ -12,7 +12,7 @@
 #include <linux/sched/mm.h>
 #include <linux/version.h>
 
-/* What a disk tells the block layer about itself. */
+/* Properties of a disk for the block layer. */
 struct lucdisk_traits {
 	bool cache;		/* volatile write cache, with FUA */
 	bool rotational;

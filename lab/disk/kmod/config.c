@@ -85,7 +85,7 @@ static ssize_t lucdisk_u32_store(struct config_item *item, const char *text, siz
 	return err ?: count;
 }
 
-/* A replica is as large as what it replicates, whatever this says. */
+/* A replica is as large as the disk that it replicates. */
 LUCDISK_SHOW(size_mib, disk->replica.log ? disk->replica.log->sectors >> (20 - SECTOR_SHIFT) :
 					   disk->size_mib)
 
@@ -186,7 +186,7 @@ static ssize_t lucdisk_record_store(struct config_item *item, const char *text, 
 LUCDISK_SHOW(log_entries, disk->log ? lucdisk_log_len(disk->log) : 0)
 LUCDISK_SHOW(log_lost, disk->log ? READ_ONCE(disk->log->lost) : 0)
 
-/* What a function makes of a disk's record; nothing where there is none. */
+/* A disk's record as text; nothing without a record. */
 static ssize_t lucdisk_record_read(struct config_item *item, void *buf, size_t size,
 				   ssize_t (*text)(struct lucdisk_log *, char *, size_t))
 {

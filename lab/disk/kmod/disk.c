@@ -14,7 +14,7 @@
 /* A request of usual disks: merged writes end here. */
 #define LUCDISK_SECTORS_MAX 2048
 #define LUCDISK_DISCARD_SECTORS_MAX (1U << 17)
-/* How many requests a replica may be handed at once; it ends them in passing. */
+/* Queue depth of a replica, which completes requests at once. */
 #define LUCDISK_REPLICA_DEPTH 64
 
 static const struct block_device_operations lucdisk_ops = {
@@ -65,7 +65,7 @@ static int lucdisk_alloc_tags(struct lucdisk *disk, const struct lucdisk_traits 
 		.cmd_size = sizeof(struct lucdisk_cmd),
 		.flags = BLK_MQ_F_BLOCKING | LUCDISK_SET_FLAGS,
 	};
-	/* What a kernel does with real ones: a scheduler for an arm alone. */
+	/* As for real disks: a scheduler only for a disk with an arm. */
 	if (!traits->rotational)
 		disk->tag_set.flags |= BLK_MQ_F_NO_SCHED_BY_DEFAULT;
 	return blk_mq_alloc_tag_set(&disk->tag_set);
@@ -87,7 +87,7 @@ static int lucdisk_add_gendisk(struct lucdisk *disk)
 		goto free_tags;
 	}
 	gendisk->fops = &lucdisk_ops;
-	/* Unless asked to, nothing reads them before their user does. */
+	/* By default nothing reads the disk before its user does. */
 	if (!disk->partitions)
 		gendisk->flags |= GENHD_FL_NO_PART;
 	strscpy(gendisk->disk_name, config_item_name(&disk->item), DISK_NAME_LEN);
@@ -142,7 +142,7 @@ exit_queue:
 	return err;
 }
 
-/* As when the plug is pulled: what is under way fails. */
+/* As when the plug is pulled: requests in flight fail. */
 void lucdisk_power_off(struct lucdisk *disk)
 {
 	lockdep_assert_held(&disk->lock);

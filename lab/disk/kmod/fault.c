@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Faults: a table of rules "OP FIRST_SECTOR LAST_SECTOR PER_MILLION
- * eio|STALL_NS [COUNT]". Every rule that a request meets is asked, in order; an
- * error and stalls add up. Each question draws one number from the disk's own
+ * eio|STALL_NS [COUNT]". Every rule that a request meets is applied, in order; an
+ * error and stalls add up. Each rule draws one number from the disk's own
  * generator, so the same requests in the same order meet the same faults. A
  * replica takes no time and knows errors only.
  *
@@ -155,7 +155,7 @@ static bool lucdisk_fault_meets(const struct lucdisk_fault *fault,
 	       request->sector + sectors > fault->first_sector;
 }
 
-/* Decides what goes wrong with a request; a discard counts as a write. */
+/* Applies the faults to a request; a discard counts as a write. */
 void lucdisk_fault_apply(struct lucdisk *disk, struct lucdisk_cmd *cmd)
 {
 	struct lucdisk_faults *faults = &disk->faults;

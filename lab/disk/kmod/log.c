@@ -7,10 +7,9 @@
  * both. A write's data are the pages of the store just after it, kept by
  * reference. A request that fails is not recorded, because it changed nothing.
  *
- * When memory or the limit runs out the record ends: what comes later is
- * counted as lost and nothing is appended any more, because a flush that
- * claims to cover writes which are missing would be a lie. What is recorded
- * up to there stays right.
+ * When memory or the limit runs out the record ends: later requests are
+ * counted as lost and nothing is appended any more, because a recorded flush
+ * would claim to cover missing writes. The record up to there stays right.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -104,7 +103,7 @@ static int lucdisk_log_use(struct lucdisk_log *log, u64 bytes)
 	return 0;
 }
 
-/* Makes sure that so many more entries can be appended without memory. */
+/* Allocates room for so many more entries. */
 static int lucdisk_log_room(struct lucdisk_log *log, u32 entries)
 {
 	while (log->promised + entries > log->room) {
@@ -271,7 +270,7 @@ int lucdisk_log_mark(struct lucdisk *disk, struct lucdisk_mark *mark)
 	/* Keeps the timer from appending in between. */
 	spin_lock_irq(&disk->queue.lock);
 	now_ns = ktime_get_ns();
-	/* What is done by now comes before the mark, interrupt or not. */
+	/* Requests done by now come before the mark, interrupt or not. */
 	lucdisk_queue_advance(disk, now_ns);
 	full = log->state == LUCDISK_LOG_FULL;
 	if (!full) {
@@ -292,7 +291,7 @@ int lucdisk_log_mark(struct lucdisk *disk, struct lucdisk_mark *mark)
 
 	if (!full)
 		return 0;
-	/* Of a mark for which there was room in one place but not in another. */
+	/* There may have been room for the mark but not for its entry. */
 	xa_erase(&log->mark, number);
 	return -ENOSPC;
 }

@@ -2,7 +2,7 @@
 /*
  * lucdisk: a disk for the lab's guest, in memory, with the timing of
  * ../lucdisk_model.c, faults on demand, and a record of all that reached it,
- * from which other disks show what a power cut could have left.
+ * from which other disks show possible states after a power cut.
  *
  *   main.c	module, /sys/kernel/config/lucdisk
  *   config.c	the attributes of a disk
@@ -63,7 +63,7 @@ struct lucdisk_store {
 
 void lucdisk_store_init(struct lucdisk_store *store, struct lucdisk_store *below);
 void lucdisk_store_clear(struct lucdisk_store *store);
-/* Forgets what lies beyond the first so many pages. */
+/* Drops all but the first so many pages. */
 void lucdisk_store_truncate(struct lucdisk_store *store, u64 pages);
 /* Page to read, or NULL where all is zero. */
 struct page *lucdisk_store_look(struct lucdisk_store *store, u64 index);
@@ -109,7 +109,7 @@ struct lucdisk_mark {
 
 enum lucdisk_log_state {
 	LUCDISK_LOG_RUNNING,
-	LUCDISK_LOG_FULL,	/* what came later is counted as lost */
+	LUCDISK_LOG_FULL,	/* later requests are counted as lost */
 	LUCDISK_LOG_STOPPED,
 };
 
@@ -145,7 +145,7 @@ struct lucdisk_log *lucdisk_log_new(struct lucdisk *disk);
 void lucdisk_log_put(struct lucdisk_log *log);
 u64 lucdisk_log_len(const struct lucdisk_log *log);
 const struct lucdisk_entry *lucdisk_log_entry(struct lucdisk_log *log, u64 index);
-/* Under io_mutex: makes room for a request's entries, keeps what it wrote. */
+/* Under io_mutex: makes room for a request's entries, keeps its data. */
 void lucdisk_log_prepare(struct lucdisk *disk, struct lucdisk_cmd *cmd);
 /* Under queue.lock: the request is in; it is done. */
 void lucdisk_log_accept(struct lucdisk *disk, struct lucdisk_cmd *cmd, u64 now_ns);
@@ -213,7 +213,7 @@ struct lucdisk_queue {
 
 extern const struct blk_mq_ops lucdisk_mq_ops;
 int lucdisk_queue_init(struct lucdisk *disk);
-/* Everything in the disk fails at once, and so does what still comes. */
+/* Fails all requests in the disk at once, and all later ones. */
 void lucdisk_queue_abort(struct lucdisk *disk);
 void lucdisk_queue_exit(struct lucdisk *disk);
 /* Under queue.lock: brings model and log up to now. */
@@ -234,7 +234,7 @@ enum lucdisk_cut_mode {
 struct lucdisk_replica {
 	struct lucdisk_log *log;	/* NULL: an ordinary disk */
 	char name[LUCDISK_NAME_BYTES_MAX + 1];
-	struct lucdisk_store durable;	/* base and what had to survive */
+	struct lucdisk_store durable;	/* base and all durable writes */
 	struct xarray versions;		/* of each durable sector, by page */
 	struct xarray pending;		/* writes that may survive, by entry */
 	u64 at;				/* entries that have been replayed */

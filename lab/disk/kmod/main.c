@@ -11,8 +11,8 @@
 static struct configfs_subsystem lucdisk_subsys;
 
 /*
- * The name of a disk is a name in /dev and in /sys/block: one of our own, so
- * that it is never anybody else's.
+ * The name of a disk is a name in /dev and in /sys/block. The prefix keeps it
+ * apart from the names of other drivers.
  */
 static bool lucdisk_name_is_good(const char *name)
 {

@@ -29,7 +29,7 @@ static struct lucdisk *lucdisk_of_file(struct file *file)
 	return container_of(misc, struct lucdisk, marks);
 }
 
-/* The misc device cannot go before this returns; the disk may, later. */
+/* The misc device cannot go away before this returns; the disk may, later. */
 static int lucdisk_marks_open(struct inode *inode, struct file *file)
 {
 	config_item_get(&lucdisk_of_file(file)->item);

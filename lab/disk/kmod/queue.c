@@ -3,8 +3,8 @@
  * Requests through the disk.
  *
  * On its way in, in process context, a request meets the faults, its data are
- * copied, its entry is recorded, and the model may start it. What happens later
- * happens in the model's own time: an interrupt that comes late completes
+ * copied, its entry is recorded, and the model may start it. All later events
+ * happen in the model's own time: an interrupt that comes late completes
  * late, but the next request was started when the one before it was done, so
  * timing does not depend on how busy the processor is.
  *
@@ -46,7 +46,7 @@ static u64 lucdisk_add_ns(u64 a, u64 b)
 	return min_t(u64, a, KTIME_MAX) > KTIME_MAX - b ? KTIME_MAX : a + b;
 }
 
-/* Starts what the model wants to start at this moment. */
+/* Starts the requests that the model starts at this moment. */
 static void lucdisk_queue_start(struct lucdisk *disk, u64 now_ns)
 {
 	const struct lucdisk_params *params = &disk->params;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a power cut could have left.
+ * States of a disk that a power cut could have left.
  *
  * A replica replays the record of another disk up to a cut. It keeps three
  * things: the durable content, which must be there whatever happened; the
@@ -268,7 +268,7 @@ static int lucdisk_replay_done(struct lucdisk *disk, u64 index, u64 accepted)
 	return lucdisk_make_durable(disk, accepted, pending);
 }
 
-/* A flush covers what was done when it was accepted. */
+/* A flush covers the writes that were done when it was accepted. */
 static int lucdisk_replay_flush(struct lucdisk *disk, u64 accepted)
 {
 	struct lucdisk_pending *pending;
@@ -368,7 +368,7 @@ static int lucdisk_replica_go(struct lucdisk *disk, u64 cut, enum lucdisk_cut_mo
 	if (!err)
 		err = lucdisk_show_survivors(disk);
 	if (err)
-		/* Half a replay is no state a disk was ever in. */
+		/* No disk was ever in the state of half a replay. */
 		lucdisk_replica_reset(disk);
 	return err;
 }
@@ -407,9 +407,9 @@ int lucdisk_replica_cut(struct lucdisk *disk, const char *text)
 	if (!disk->replica.log || cut > lucdisk_log_len(disk->replica.log))
 		return -EINVAL;
 	/*
-	 * The content may only change under nobody's eyes: the block layer
-	 * forgets what it has cached when the last user closes the disk, and
-	 * nobody opens it while this is held.
+	 * The content may only change while the disk is closed: the block layer
+	 * drops its cache when the last user closes the disk, and no user can
+	 * open it while this mutex is held.
 	 */
 	if (gendisk)
 		mutex_lock(&gendisk->open_mutex);

@@ -3,7 +3,7 @@
  * Content of a disk: an xarray of pages, absent where all is zero.
  *
  * Stores share pages by reference. A page with more than one reference is
- * never written to: whoever wants to write takes a copy first. So a record
+ * never written to: a writer takes a copy first. So a record
  * keeps a write by keeping its pages, and its base is a copy of references.
  *
  * A store is changed under the io_mutex of its disk; other stores may only
@@ -96,7 +96,7 @@ struct page *lucdisk_store_edit(struct lucdisk_store *store, u64 index, bool who
 	struct page *page;
 
 	if (old && page_ref_count(old) == 1) {
-		/* Whoever had it too has finished reading before letting it go. */
+		/* Other holders finished reading before they dropped their reference. */
 		smp_acquire__after_ctrl_dep();
 		return old;
 	}

@@ -2,6 +2,7 @@
 //! guest timers and whose content is guest memory, so host time never shows.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,13 +12,13 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::disk::{DiskSpec, FsType};
 
-/// Where devices are made, one folder each; its name is the start of theirs.
+/// Folders in which devices are made, one folder for each.
 const CONFIG_ROOTS: [&str; 2] = [NULL_ROOT, DISK_ROOT];
 const NULL_ROOT: &str = "/sys/kernel/config/nullb";
 const DISK_ROOT: &str = "/sys/kernel/config/lucdisk";
 const MOUNT_ROOT: &str = "/mnt";
 /// The null block driver completes requests from a high-resolution timer.
-const IRQMODE_TIMER: u32 = 2;
+const IRQMODE_TIMER: u64 = 2;
 /// Fixed so that two runs make the same file system bit for bit.
 const FS_UUID: &str = "4c554300-0000-4000-8000-0000000000";
 const HASH_SEED: &str = "4c554300-0000-4000-8000-ffffffffffff";
@@ -71,11 +72,7 @@ impl Disks {
 }
 
 fn device(index: usize, spec: &DiskSpec) -> String {
-    let driver = if spec.device.is_some() {
-        "lucdisk"
-    } else {
-        "nullb"
-    };
+    let driver = spec.device.as_ref().map_or("nullb", |_| "lucdisk");
     format!("/dev/{driver}{index}")
 }
 
@@ -90,7 +87,7 @@ fn make_device(index: usize, spec: &DiskSpec) -> Result<(), String> {
     }
 }
 
-/// Makes the folder of a device and gives what sets its attributes.
+/// Makes the folder of a device and gives a function that sets its attributes.
 fn configure(
     index: usize,
     dir: String,
@@ -121,14 +118,8 @@ fn make_null(index: usize, spec: &DiskSpec) -> Result<(), String> {
     set("submit_queues", 1)?;
     set("hw_queue_depth", spec.depth.into())?;
     // A timer of 0 would never be armed: complete in the submitter instead.
-    set(
-        "irqmode",
-        if spec.latency_ns == 0 {
-            0
-        } else {
-            IRQMODE_TIMER.into()
-        },
-    )?;
+    let timed = spec.latency_ns > 0;
+    set("irqmode", if timed { IRQMODE_TIMER } else { 0 })?;
     set("completion_nsec", spec.latency_ns)?;
     set("power", 1)
 }
@@ -136,7 +127,7 @@ fn make_null(index: usize, spec: &DiskSpec) -> Result<(), String> {
 /// Journal of a file system on a disk of today's size. mke2fs would give these
 /// small ones a small journal, and a benchmark would time its checkpoints.
 const JOURNAL: &str = "size=256";
-/// Disks smaller than this keep what mke2fs chooses.
+/// Smaller disks keep the journal that mke2fs chooses.
 const JOURNAL_DISK_MIB_MIN: u32 = 2048;
 
 fn journal_is_chosen(spec: &DiskSpec) -> bool {
@@ -185,7 +176,7 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
     ))
 }
 
-/// Options that are flags of the mount call rather than text for the file system.
+/// Splits mount options into flags of the mount call and text for the file system.
 fn mount_flags(options: &str) -> (MountFlags, String) {
     let mut flags = MountFlags::empty();
     let mut rest = Vec::new();
@@ -211,39 +202,24 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     let at = mount_point(index);
     fs::create_dir_all(&at).map_err(|e| format!("cannot make {at}: {e}"))?;
     let (flags, mut data) = mount_flags(&spec.mount_opts);
-    if matches!(
-        spec.fs_type,
-        FsType::Ext3 | FsType::Ext4 | FsType::Ext4NoJournal
-    ) {
-        data = [data.as_str(), "noinit_itable"]
-            .into_iter()
-            .filter(|option| !option.is_empty())
-            .collect::<Vec<_>>()
-            .join(",");
+    if spec.fs_type != FsType::Ext2 {
+        data = match data.as_str() {
+            "" => "noinit_itable".to_owned(),
+            data => format!("{data},noinit_itable"),
+        };
     }
-    let data =
-        std::ffi::CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
-    mount(
-        device(index, spec),
-        &at,
-        spec.fs_type.driver(),
-        flags,
-        Some(data.as_c_str()),
-    )
-    .map_err(|e| {
-        format!(
-            "cannot mount disk {index} ({}, options {:?}): {e}",
-            spec.fs_type.as_str(),
-            spec.mount_opts
-        )
+    let data = CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
+    let (device, driver) = (device(index, spec), spec.fs_type.driver());
+    mount(device, &at, driver, flags, Some(data.as_c_str())).map_err(|e| {
+        let (fs_type, options) = (spec.fs_type.as_str(), &spec.mount_opts);
+        format!("cannot mount disk {index} ({fs_type}, options {options:?}): {e}")
     })
 }
 
-/// Unmounts everything below /mnt and destroys all disks, whatever the steps
-/// have done to them.
+/// Unmounts everything below /mnt and destroys all disks, whatever state the steps left them in.
 ///
 /// # Errors
-/// Names the first thing that resisted; the rest is removed all the same.
+/// Names the first mount or disk that could not be removed; the rest is removed all the same.
 pub fn remove_all() -> Result<(), String> {
     let mut problem = None;
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -264,11 +240,8 @@ pub fn remove_all() -> Result<(), String> {
     let mut devices = Vec::new();
     for root in CONFIG_ROOTS {
         let entries = fs::read_dir(root).into_iter().flatten().flatten();
-        devices.extend(
-            entries
-                .map(|entry| entry.path())
-                .filter(|path| path.is_dir()),
-        );
+        let paths = entries.map(|entry| entry.path());
+        devices.extend(paths.filter(|path| path.is_dir()));
     }
     // A device may depend on another while both are on.
     let off: Vec<_> = devices

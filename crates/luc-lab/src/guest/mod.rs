@@ -16,11 +16,11 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::RebootCommand;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::channel::State;
+use crate::machine::channel::State;
 use crate::plan::{Cell, CellResult, GuestReport, PLAN_PATH, Plan, Status, Step, StepResult};
 use report::Channel;
 
-/// Where steps leave files for the host, by cell.
+/// Steps leave files for the host below this folder, by cell.
 const OUT_ROOT: &str = "/out";
 /// Search path of the steps.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -86,30 +86,24 @@ fn guest_main() -> Result<(), String> {
     report::send(&mut channel, answer, plan.cells.len())
 }
 
-/// Mounts what a normal system has. A file system that this kernel lacks is
-/// left out: the step that needs it will say so.
+/// Mounts the file systems of a normal system. One that this kernel lacks is left out: a step that
+/// needs it fails.
 fn mount_system() {
-    let tmpfs: &[(&str, &str)] = &[
-        ("/run", "mode=755"),
-        ("/tmp", "mode=1777"),
-        (OUT_ROOT, "mode=755"),
-    ];
-    let kernel = [
-        ("proc", "/proc"),
-        ("sysfs", "/sys"),
-        ("devtmpfs", "/dev"),
-        ("debugfs", "/sys/kernel/debug"),
-        ("tracefs", "/sys/kernel/tracing"),
-        ("bpf", "/sys/fs/bpf"),
-        ("cgroup2", "/sys/fs/cgroup"),
-        ("securityfs", "/sys/kernel/security"),
-    ];
-    for (kind, at) in kernel {
-        mount_one(kind, at, "");
-    }
-    mount_one("tmpfs", "/dev/shm", "mode=1777");
-    for (at, options) in tmpfs {
-        mount_one("tmpfs", at, options);
+    for (kind, at, options) in [
+        ("proc", "/proc", ""),
+        ("sysfs", "/sys", ""),
+        ("devtmpfs", "/dev", ""),
+        ("debugfs", "/sys/kernel/debug", ""),
+        ("tracefs", "/sys/kernel/tracing", ""),
+        ("bpf", "/sys/fs/bpf", ""),
+        ("cgroup2", "/sys/fs/cgroup", ""),
+        ("securityfs", "/sys/kernel/security", ""),
+        ("tmpfs", "/dev/shm", "mode=1777"),
+        ("tmpfs", "/run", "mode=755"),
+        ("tmpfs", "/tmp", "mode=1777"),
+        ("tmpfs", OUT_ROOT, "mode=755"),
+    ] {
+        mount_one(kind, at, options);
     }
     // Programs of a distribution expect these.
     for (link, target) in [("/dev/fd", "/proc/self/fd"), ("/etc/mtab", "/proc/mounts")] {
@@ -123,13 +117,8 @@ fn mount_one(kind: &str, at: &str, options: &str) {
         let _ = fs::create_dir_all(at);
     }
     let options = std::ffi::CString::new(options).unwrap_or_default();
-    let _ = mount(
-        kind,
-        at,
-        kind,
-        MountFlags::empty(),
-        Some(options.as_c_str()),
-    );
+    let options = Some(options.as_c_str());
+    let _ = mount(kind, at, kind, MountFlags::empty(), options);
 }
 
 fn prepare(plan: &Plan) -> Result<(), String> {
@@ -192,26 +181,18 @@ fn run_step(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> StepResu
     let begin_ns = now_ns();
     let ended = step::run(step, env, dir);
     let end_ns = now_ns();
-    let mut result = StepResult {
-        argv: step.argv.clone(),
-        status: Status::Exited(0),
-        begin_ns,
-        end_ns,
-        stdout: String::new(),
-        stderr: String::new(),
-        dropped_bytes: 0,
-        allow_failure: step.allow_failure,
-    };
-    match ended {
-        Ok(status) => result.status = status,
-        Err(why) => result.status = Status::NotStarted(why),
-    }
     let (stdout, stdout_dropped) = step::output(step::STDOUT_PATH);
     let (stderr, stderr_dropped) = step::output(step::STDERR_PATH);
-    result.stdout = stdout;
-    result.stderr = stderr;
-    result.dropped_bytes = stdout_dropped + stderr_dropped;
-    result
+    StepResult {
+        argv: step.argv.clone(),
+        status: ended.unwrap_or_else(Status::NotStarted),
+        begin_ns,
+        end_ns,
+        stdout,
+        stderr,
+        dropped_bytes: stdout_dropped + stderr_dropped,
+        allow_failure: step.allow_failure,
+    }
 }
 
 fn read_line(path: &str) -> String {

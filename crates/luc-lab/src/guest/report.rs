@@ -4,28 +4,22 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 
 use super::OUT_ROOT;
-use crate::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT, PCI_ID, State};
-use crate::cpio::{MODE_FILE, Writer};
-use crate::plan::GuestReport;
+use crate::image::cpio::{Archive, MODE_FILE};
+use crate::machine::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT, PCI_ID, State};
+use crate::plan::{GuestReport, KERNEL_LOG_NAME, OUT_PREFIX, REPORT_NAME};
+use crate::tools::files_below;
 
-/// Report inside the archive.
-pub const REPORT_NAME: &str = "report.json";
-/// Kernel log inside the archive.
-pub const KERNEL_LOG_NAME: &str = "kernel.log";
-/// Prefix of result files inside the archive.
-pub const OUT_PREFIX: &str = "out/";
 /// Kept free for report and kernel log when result files are many.
 const RESERVE_BYTES: usize = 64 << 20;
 
 /// The shared memory as the guest sees it.
 pub struct Channel {
     memory: *mut u8,
-    len: usize,
 }
 
 impl Channel {
@@ -37,12 +31,10 @@ impl Channel {
             .flatten()
             .map(|entry| entry.path())
             .find(|path| {
-                let id = |name: &str| {
-                    fs::read_to_string(path.join(name)).is_ok_and(|v| {
-                        v.trim() == if name == "vendor" { PCI_ID.0 } else { PCI_ID.1 }
-                    })
+                let is = |name: &str, id: &str| {
+                    fs::read_to_string(path.join(name)).is_ok_and(|text| text.trim() == id)
                 };
-                id("vendor") && id("device")
+                is("vendor", PCI_ID.0) && is("device", PCI_ID.1)
             })
             .ok_or("no shared memory device")?;
         // The device answers to memory accesses only once it is enabled.
@@ -75,11 +67,10 @@ impl Channel {
             .map_err(|e| format!("cannot keep {} from children: {e}", path.display()))?;
         Ok(Self {
             memory: memory.cast(),
-            len: CHANNEL_BYTES,
         })
     }
 
-    /// Tells the host what is being done.
+    /// Tells the host the current work.
     pub fn show(&mut self, state: State, done: usize, total: usize, text: &str) {
         let mut text = text.replace(['\n', '\0'], " ");
         text.truncate(
@@ -110,10 +101,10 @@ impl Channel {
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
         assert!(
-            at + bytes.len() <= self.len,
+            at + bytes.len() <= CHANNEL_BYTES,
             "answer is longer than the channel"
         );
-        // SAFETY: the mapping is `len` bytes long, the range was just checked,
+        // SAFETY: the mapping is `CHANNEL_BYTES` long, the range was just checked,
         // and only this process writes it.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.add(at), bytes.len());
@@ -126,35 +117,30 @@ pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Res
     let done = report.cells.len();
     channel.show(State::Running, done, total, "collecting results");
     let log = kernel_log();
-    let mut archive = Writer::new(Vec::new());
+    let mut archive = Archive::default();
+    let mut pack = |name: &str, data: &[u8]| {
+        let added = archive.add(name, MODE_FILE | 0o644, data);
+        added.map_err(|e| format!("cannot pack {name}: {e}"))
+    };
     let mut room = CHANNEL_BYTES - PAYLOAD_AT - RESERVE_BYTES;
-    let mut files = Vec::new();
-    list_files(Path::new(OUT_ROOT), &mut files);
-    files.sort();
+    let files = files_below(Path::new(OUT_ROOT)).unwrap_or_else(|error| {
+        report.files_dropped.push(error.to_string());
+        Vec::new()
+    });
     for path in files {
-        let name = path
-            .strip_prefix(OUT_ROOT)
-            .unwrap_or(&path)
-            .display()
-            .to_string();
+        let name = path.strip_prefix(OUT_ROOT).unwrap_or(&path);
+        let name = name.display().to_string();
         match fs::read(&path) {
             Ok(data) if data.len() + name.len() + 256 <= room => {
                 room -= data.len() + name.len() + 256;
-                archive
-                    .add(&format!("{OUT_PREFIX}{name}"), MODE_FILE | 0o644, &data)
-                    .map_err(|e| format!("cannot pack {name}: {e}"))?;
+                pack(&format!("{OUT_PREFIX}{name}"), &data)?;
             }
             _ => report.files_dropped.push(name),
         }
     }
     let json = serde_json::to_vec(&report).map_err(|e| format!("cannot write the report: {e}"))?;
-    let pack = |archive: &mut Writer<Vec<u8>>, name: &str, data: &[u8]| {
-        archive
-            .add(name, MODE_FILE | 0o644, data)
-            .map_err(|e| format!("cannot pack {name}: {e}"))
-    };
-    pack(&mut archive, REPORT_NAME, &json)?;
-    pack(&mut archive, KERNEL_LOG_NAME, log.as_bytes())?;
+    pack(REPORT_NAME, &json)?;
+    pack(KERNEL_LOG_NAME, log.as_bytes())?;
     let bytes = archive.finish().map_err(|e| format!("cannot pack: {e}"))?;
     if bytes.len() > CHANNEL_BYTES - PAYLOAD_AT {
         return Err(format!(
@@ -166,16 +152,6 @@ pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Res
     channel.put(PAYLOAD_AT, &bytes);
     channel.put_head(State::Done, done, total, bytes.len(), "done".into());
     Ok(())
-}
-
-fn list_files(dir: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => list_files(&entry.path(), files),
-            Ok(kind) if kind.is_file() => files.push(entry.path()),
-            _ => {}
-        }
-    }
 }
 
 /// The whole kernel log, one `[seconds] text` per line, as `dmesg` prints it.

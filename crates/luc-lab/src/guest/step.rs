@@ -1,5 +1,5 @@
-//! Running one command with its outputs in files, so that no reader thread
-//! takes processor time from what is measured.
+//! Running one command with its outputs in files, so that no reader thread takes processor time from
+//! a measurement.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,16 +22,11 @@ pub const STDERR_PATH: &str = "/run/luc-lab-stderr";
 
 /// Runs a step to its end or its limit. The error says why it never ran.
 pub fn run(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> Result<Status, String> {
-    let stdout =
-        File::create(STDOUT_PATH).map_err(|e| format!("cannot make {STDOUT_PATH}: {e}"))?;
-    let stderr =
-        File::create(STDERR_PATH).map_err(|e| format!("cannot make {STDERR_PATH}: {e}"))?;
+    let create = |path| File::create(path).map_err(|e| format!("cannot make {path}: {e}"));
+    let (stdout, stderr) = (create(STDOUT_PATH)?, create(STDERR_PATH)?);
     // The program is looked up in this process's PATH, not in the child's.
-    let program = find_program(
-        &step.argv[0],
-        env.get("PATH").map_or("", String::as_str),
-        dir,
-    )?;
+    let path = env.get("PATH").map_or("", String::as_str);
+    let program = find_program(&step.argv[0], path, dir)?;
     let mut child = Command::new(program)
         .arg0(&step.argv[0])
         .args(&step.argv[1..])
@@ -103,8 +98,8 @@ fn has_threads(process: &Path) -> bool {
     fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() > 1)
 }
 
-/// Kills and reaps everything that steps left running, so that the next cell
-/// starts clean and file systems can be unmounted.
+/// Kills and reaps all processes that steps left running, so that the next cell starts clean and
+/// file systems can be unmounted.
 pub fn kill_leftovers() {
     let own = rustix::process::getpid();
     loop {
@@ -126,7 +121,7 @@ pub fn kill_leftovers() {
                 alive |= kill_process(pid, Signal::KILL).is_ok();
             }
         }
-        // Reap whatever has ended; block only while something killed has not.
+        // Reap all processes that have ended; block only while a killed one has not.
         let options = if alive {
             WaitOptions::empty()
         } else {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use luc_torture::mark::{Durability, Event, Mark, Placed, Target};
-use luc_torture::record::{Label, SECTOR_BYTES};
+use luc_torture::sector::{Label, SECTOR_BYTES};
 use luc_torture::tree::{Entry, Listing, Tree, Type};
 use luc_torture::{DataMode, History, Kind, Report, Violation, verify};
 
@@ -65,12 +65,16 @@ impl MemTree {
 
     pub fn put(&mut self, path: &str, sector: u32, bytes: &[u8]) {
         let start = sector as usize * SECTOR_BYTES;
-        let data = self.data(path);
-        if data.len() < start + bytes.len() {
-            data.resize(start + bytes.len(), 0);
-        }
-        data[start..start + bytes.len()].copy_from_slice(bytes);
+        write_at(self.data(path), start, bytes);
     }
+}
+
+fn write_at(data: &mut Vec<u8>, start: usize, bytes: &[u8]) {
+    let end = start + bytes.len();
+    if data.len() < end {
+        data.resize(end, 0);
+    }
+    data[start..end].copy_from_slice(bytes);
 }
 
 pub fn sector(file: u32, sector: u32, version: u64) -> [u8; SECTOR_BYTES] {
@@ -127,13 +131,8 @@ impl Scene {
     /// Threads 1 and 2 with a directory each, made durable.
     pub fn new() -> Self {
         let mut scene = Self::default();
-        scene.event(
-            0,
-            Event::Start {
-                session: SESSION,
-                threads: 2,
-            },
-        );
+        let (session, threads) = (SESSION, 2);
+        scene.event(0, Event::Start { session, threads });
         for dir in ["a", "b"] {
             scene.event(0, Event::MakeDir { path: dir.into() });
         }
@@ -180,11 +179,11 @@ impl Scene {
             } => {
                 let data = tree.inodes.get_mut(&u64::from(*file)).expect("inode");
                 for at in *first..first + sectors {
-                    let start = at as usize * SECTOR_BYTES;
-                    if data.len() < start + SECTOR_BYTES {
-                        data.resize(start + SECTOR_BYTES, 0);
-                    }
-                    data[start..start + SECTOR_BYTES].copy_from_slice(&sector(*file, at, *version));
+                    write_at(
+                        data,
+                        at as usize * SECTOR_BYTES,
+                        &sector(*file, at, *version),
+                    );
                 }
             }
             Event::Truncate { file, bytes } => {
@@ -206,13 +205,8 @@ impl Scene {
     }
 
     pub fn create(&mut self, thread: u32, file: u32, path: &str) -> u64 {
-        self.event(
-            thread,
-            Event::Create {
-                file,
-                path: path.into(),
-            },
-        )
+        let path = path.into();
+        self.event(thread, Event::Create { file, path })
     }
 
     pub fn rename(&mut self, thread: u32, from: &str, to: &str) -> u64 {
@@ -270,6 +264,22 @@ impl Scene {
         self.report(DataMode::Ordered).violations
     }
 
+    /// The scene with a change to its tree.
+    pub fn spoiled(&self, spoil: impl FnOnce(&mut MemTree)) -> Self {
+        let mut scene = self.clone();
+        spoil(&mut scene.tree);
+        scene
+    }
+
+    /// The first violation is of this kind.
+    #[track_caller]
+    pub fn breaks(&self, kind: Kind) -> Vec<Violation> {
+        let violations = self.violations();
+        assert_eq!(violations[0].kind, kind, "{violations:#?}");
+        violations
+    }
+
+    #[track_caller]
     pub fn fine(&self) {
         let violations = self.violations();
         assert!(violations.is_empty(), "{violations:#?}");

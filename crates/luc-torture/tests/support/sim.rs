@@ -1,12 +1,12 @@
 //! A file system in memory that can lose power: a page cache, a disk, and one journal
-//! transaction at a time, in `data=ordered`. It knows nothing of the judge's rules; what it holds
-//! after a crash is right because of how it works.
+//! transaction at a time, in `data=ordered`. It knows nothing of the judge's rules; its
+//! content after a crash is right by construction.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use luc_torture::mark::{Durability, Event, Target};
 use luc_torture::plan::{Planner, prepare};
-use luc_torture::record::{SECTOR_BYTES, next};
+use luc_torture::sector::{SECTOR_BYTES, next};
 
 use super::{Marker, MemTree, SESSION, sector};
 
@@ -18,7 +18,7 @@ struct Inode {
     map: BTreeMap<u32, u64>,
 }
 
-/// What a commit makes durable.
+/// Metadata that a commit makes durable.
 #[derive(Clone, Debug, Default)]
 struct Meta {
     dirs: BTreeSet<String>,
@@ -48,14 +48,14 @@ enum Step {
     Act(Event),
     Write(u32, u32, u64),
     WriteBack(u32, u32),
-    /// Writes back what is dirty now.
+    /// Writes back the sectors that are dirty now.
     Flush(u32),
     Commit,
     /// The sync returns; of which file it promises all.
     Synced(Option<u32>),
 }
 
-/// A way to be wrong.
+/// A fault of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A sync returns although the journal did not commit, one time in four.
@@ -126,7 +126,7 @@ impl Sim {
         next(&mut self.random) % end.max(1)
     }
 
-    /// What an event comes down to.
+    /// The steps of an event.
     fn steps(&mut self, event: &Event) -> Vec<Step> {
         match event {
             Event::Write {
@@ -170,7 +170,7 @@ impl Sim {
         }
     }
 
-    /// Something happens: a thread goes on, or the kernel writes back or commits.
+    /// One event: a thread goes on, or the kernel writes back or commits.
     pub fn tick(&mut self) {
         match self.below(20) {
             0 => self.commit(),
@@ -204,26 +204,17 @@ impl Sim {
     }
 
     fn touch(&mut self, event: &Event) {
-        let mut forget = |file: u32| {
-            self.pristine.remove(&file);
-        };
-        match event {
+        let named = |path: &String| self.running.names.get(path).copied();
+        let touched = match event {
             Event::Write { file, .. } | Event::Truncate { file, .. } | Event::Link { file, .. } => {
-                forget(*file);
+                [Some(*file), None]
             }
-            Event::Rename { from, to } => {
-                for path in [from, to] {
-                    if let Some(file) = self.running.names.get(path) {
-                        forget(*file);
-                    }
-                }
-            }
-            Event::Unlink { path } => {
-                if let Some(file) = self.running.names.get(path) {
-                    forget(*file);
-                }
-            }
-            _ => {}
+            Event::Rename { from, to } => [named(from), named(to)],
+            Event::Unlink { path } => [named(path), None],
+            _ => return,
+        };
+        for file in touched.into_iter().flatten() {
+            self.pristine.remove(&file);
         }
     }
 
@@ -352,12 +343,15 @@ impl Sim {
         inode.bytes = inode.bytes.max(end.min(limit));
     }
 
+    /// Files with their sectors of this set.
+    fn sectors(&self, of: fn(&Cached) -> &BTreeSet<u32>) -> Vec<(u32, u32)> {
+        let all = self.cache.iter();
+        all.flat_map(|(file, cached)| of(cached).iter().map(|at| (*file, *at)))
+            .collect()
+    }
+
     fn write_something_back(&mut self) {
-        let dirty: Vec<(u32, u32)> = self
-            .cache
-            .iter()
-            .flat_map(|(file, cached)| cached.dirty.iter().map(|at| (*file, *at)))
-            .collect();
+        let dirty = self.sectors(|cached| &cached.dirty);
         if dirty.is_empty() {
             return;
         }
@@ -368,12 +362,7 @@ impl Sim {
     }
 
     fn commit(&mut self) {
-        let ordered: Vec<(u32, u32)> = self
-            .cache
-            .iter()
-            .flat_map(|(file, cached)| cached.ordered.iter().map(|at| (*file, *at)))
-            .collect();
-        for (file, at) in ordered {
+        for (file, at) in self.sectors(|cached| &cached.ordered) {
             self.write_back(file, at);
         }
         let before = std::mem::replace(&mut self.committed, self.running.clone());
@@ -389,7 +378,7 @@ impl Sim {
         }
     }
 
-    /// What is on the disk when the power fails now.
+    /// Content of the disk if the power fails now.
     pub fn crash(&self) -> MemTree {
         let mut tree = MemTree {
             dirs: self.committed.dirs.iter().cloned().collect(),

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use luc_lab::cache::Cache;
 use luc_lab::image::{Content, GuestFile};
-use luc_lab::kernels::KernelStatus;
 use luc_lab::{
-    AllowList, Cell, DiskSpec, KernelList, LabError, LineGroup, RunResult, RunSpec, Status, Step,
-    StepResult,
+    AllowList, Cell, DiskSpec, KernelList, KernelStatus, LabError, LineGroup, RunResult, RunSpec,
+    Status, Step, StepResult,
 };
 use serde_json::json;
 

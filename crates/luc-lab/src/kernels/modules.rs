@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{LabError, Result};
+use crate::tools::files_below;
 
 /// All modules of one kernel.
 #[derive(Debug)]
@@ -38,8 +40,8 @@ impl Modules {
                 kernel: release.to_owned(),
                 module: "(any)".to_owned(),
             })?;
-        let mut files = BTreeMap::new();
-        list(&dir.join("kernel"), &mut files)?;
+        let files = files_below(&dir.join("kernel"))?.into_iter();
+        let files = files.filter_map(|path| Some((module_name(&path)?, path)));
         let builtin = fs::read_to_string(dir.join("modules.builtin")).unwrap_or_default();
         let builtin = builtin
             .lines()
@@ -47,7 +49,7 @@ impl Modules {
             .collect();
         Ok(Self {
             release: release.to_owned(),
-            files,
+            files: files.collect(),
             builtin,
         })
     }
@@ -58,8 +60,8 @@ impl Modules {
         self.files.contains_key(&name) || self.builtin.contains(&name)
     }
 
-    /// The named modules and all they need, each after what it needs; built-in
-    /// ones are left out.
+    /// The named modules and all their dependencies, each after its dependencies; built-in modules are
+    /// left out.
     ///
     /// # Errors
     /// [`LabError::NoModule`] for a name this kernel does not have.
@@ -110,18 +112,6 @@ impl Modules {
     }
 }
 
-fn list(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(dir).map_err(LabError::io("list", dir))? {
-        let path = entry.map_err(LabError::io("list", dir))?.path();
-        if path.is_dir() {
-            list(&path, files)?;
-        } else if let Some(name) = module_name(&path) {
-            files.insert(name, path);
-        }
-    }
-    Ok(())
-}
-
 /// `crc32c-intel.ko.xz` is the module `crc32c_intel`.
 fn module_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
@@ -135,7 +125,7 @@ fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// What a module says about itself that matters for loading.
+/// A module's own statements about its dependencies.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ModInfo {
     depends: Vec<String>,
@@ -144,8 +134,8 @@ struct ModInfo {
 
 impl ModInfo {
     /// Reads the NUL-separated `key=value` strings of the `.modinfo` section.
-    /// Keys are looked for in the whole file: the same text elsewhere would at
-    /// worst name a module too many, which is then not found or loaded idly.
+    /// Searches the whole file: the same text elsewhere would at worst name a further module, which
+    /// is then not found or loaded without use.
     fn parse(data: &[u8]) -> Self {
         let mut info = Self::default();
         for text in data.split(|&b| b == 0) {
@@ -168,30 +158,29 @@ impl ModInfo {
 /// Reads a file, decompressing by its ending.
 ///
 /// # Errors
-/// When it cannot be read or is damaged.
-pub fn decompress(path: &Path) -> Result<Vec<u8>> {
+/// The file cannot be read or is damaged.
+fn decompress(path: &Path) -> Result<Vec<u8>> {
     let data = fs::read(path).map_err(LabError::io("read", path))?;
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("xz") => unxz(&data).map_err(LabError::io("decompress", path)),
-        Some("zst") => unzstd(&data).map_err(LabError::io("decompress", path)),
-        _ => Ok(data),
-    }
+    let whole = match path.extension().and_then(|e| e.to_str()) {
+        Some("xz") => unxz(&data),
+        Some("zst") => unzstd(&data),
+        _ => return Ok(data),
+    };
+    whole.map_err(LabError::io("decompress", path))
 }
 
 /// Decompresses one xz stream; bytes after it are ignored.
-pub(crate) fn unxz(data: &[u8]) -> std::io::Result<Vec<u8>> {
-    use std::io::Read;
+pub(crate) fn unxz(data: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     liblzma::bufread::XzDecoder::new(data).read_to_end(&mut out)?;
     Ok(out)
 }
 
 /// Decompresses one zstd frame; bytes after it are ignored.
-pub(crate) fn unzstd(data: &[u8]) -> std::io::Result<Vec<u8>> {
-    use std::io::Read;
+pub(crate) fn unzstd(data: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     ruzstd::decoding::StreamingDecoder::new(data)
-        .map_err(std::io::Error::other)?
+        .map_err(io::Error::other)?
         .read_to_end(&mut out)?;
     Ok(out)
 }

@@ -1,7 +1,7 @@
-//! What a sector holds: a label that says whose it is, and 472 bytes that follow from the label.
+//! Content of a sector: a label that names its owner, and 472 bytes that follow from the label.
 //!
-//! A whole sector can be made again from its label, so the judge needs no copy of the data, and
-//! every single bit is checked.
+//! The judge makes the whole sector again from its label: it needs no copy of the data, and checks
+//! every single bit.
 
 /// Bytes of a sector, the unit in which disks keep or lose data.
 pub const SECTOR_BYTES: usize = 512;
@@ -12,7 +12,7 @@ pub const LABEL_BYTES: usize = 40;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"LUCsectr");
 
-/// Whose data a sector holds, and which version of it.
+/// Owner and version of a sector's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The run that wrote it.
@@ -24,7 +24,7 @@ pub struct Label {
     pub version: u64,
 }
 
-/// A finalizer that spreads every bit over all (that of splitmix64).
+/// The finalizer of splitmix64: spreads every bit over all.
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

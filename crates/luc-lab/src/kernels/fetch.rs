@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::archive::{Archive, Package, Resolution};
 use crate::cache::{Cache, write_atomic};
 use crate::error::{LabError, Result};
-use crate::kernels::{GuestTools, KernelSpec, KernelTree};
+use crate::kernels::archive::{Archive, Package, Resolution};
+use crate::kernels::list::{GuestTools, KernelSpec, KernelTree};
 use crate::progress::Progress;
 
 /// Makes sure a stock kernel is in the cache.
@@ -23,14 +23,9 @@ pub fn kernel(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> 
             spec.name, resolution.version
         ));
     }
-    let key = |what: &str| {
-        format!(
-            "kernels/{}-{}/{what}",
-            resolution.release, resolution.version
-        )
-    };
+    let base = format!("kernels/{}-{}", resolution.release, resolution.version);
     let mut unpack = |what: &str, packages: &[Package]| {
-        cache.entry(&key(what), |root| {
+        cache.entry(&format!("{base}/{what}"), |root| {
             progress.stage(&format!("fetching {what} of kernel {}", resolution.version));
             Archive::open(cache, &spec.suites)?.unpack(packages, root)
         })

@@ -1,4 +1,4 @@
-//! The list of kernels the lab can boot (`kernels.toml`), and one of them in the cache.
+//! The list of kernels that the lab can boot (`kernels.toml`), and a kernel in the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub enum KernelStatus {
     Broken,
 }
 
-/// The tags that there are; `kernels.toml` says what each means.
+/// All tags; `kernels.toml` defines them.
 pub const TAGS: [&str; 3] = ["quick", "every", "look"];
 
 /// One kernel.
@@ -48,7 +48,7 @@ pub struct KernelSpec {
     /// Patches of its sources: a folder of the repository, such as upstream.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub patches: String,
-    /// What is always on its command line.
+    /// Fixed part of its command line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cmdline: String,
     /// Compiler the headers ask for.
@@ -66,7 +66,7 @@ pub struct KernelSpec {
     pub release: Option<String>,
     /// How far proven.
     pub status: KernelStatus,
-    /// Anything a person should know.
+    /// Anything that a user should know.
     #[serde(default)]
     pub note: String,
 }
@@ -109,15 +109,15 @@ impl KernelList {
     /// The list this program was built with.
     ///
     /// # Errors
-    /// When the list is inconsistent, which a test excludes.
+    /// The list is inconsistent, which a test excludes.
     pub fn builtin() -> Result<Self> {
-        Self::parse(include_str!("../../../kernels.toml"))
+        Self::parse(include_str!("../../../../kernels.toml"))
     }
 
     /// Reads a list from a file.
     ///
     /// # Errors
-    /// When the file cannot be read or is no list.
+    /// The file cannot be read or is no list.
     pub fn load(path: &Path) -> Result<Self> {
         Self::parse(&std::fs::read_to_string(path).map_err(LabError::io("read", path))?)
     }
@@ -125,23 +125,19 @@ impl KernelList {
     /// Parses a list.
     ///
     /// # Errors
-    /// [`LabError::KernelList`] says what is wrong.
+    /// [`LabError::KernelList`] names the fault.
     pub fn parse(text: &str) -> Result<Self> {
         let list: Self = toml::from_str(text)
             .map_err(|e| LabError::KernelList(e.to_string().replace('\n', " ")))?;
         let mut names = std::collections::BTreeSet::new();
         for kernel in &list.kernels {
-            let bad = |why: &str| {
-                Err(LabError::KernelList(format!(
-                    "kernel {:?}: {why}",
-                    kernel.name
-                )))
-            };
+            let name = &kernel.name;
+            let bad = |why: &str| Err(LabError::KernelList(format!("kernel {name:?}: {why}")));
             let legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-            if kernel.name.is_empty() || !kernel.name.chars().all(legal) {
+            if name.is_empty() || !name.chars().all(legal) {
                 return bad("names are letters, digits, '.', '_' and '-'");
             }
-            if !names.insert(&kernel.name) {
+            if !names.insert(name) {
                 return bad("the name is used twice");
             }
             if !kernel.tags.iter().all(|tag| TAGS.contains(&tag.as_str())) {
@@ -201,17 +197,8 @@ mod tests {
     #[test]
     fn the_own_list_is_good() {
         let list = KernelList::builtin().unwrap();
-        for name in [
-            "6.1",
-            "6.1-full",
-            "6.12",
-            "6.12-full",
-            "7.2",
-            "7.3",
-            "6.12-debug",
-            "6.12-races",
-            "7.2-upstream",
-        ] {
+        let names = "6.1 6.1-full 6.12 6.12-full 7.2 7.3 6.12-debug 6.12-races 7.2-upstream";
+        for name in names.split(' ') {
             list.get(name).unwrap();
         }
     }
@@ -228,7 +215,7 @@ mod tests {
 
     #[test]
     fn bad_lists_are_refused_in_one_line() {
-        let good = include_str!("../../../kernels.toml");
+        let good = include_str!("../../../../kernels.toml");
         let twice = format!("{good}\n{}", &good[good.find("[[kernel]]").unwrap()..]);
         let cases = [
             String::new(),

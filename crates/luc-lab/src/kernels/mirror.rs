@@ -1,5 +1,5 @@
-//! Which mirror this machine itself uses, from its apt sources in both
-//! formats. The repository names no mirror of its own.
+//! The mirror that this machine itself uses, from its apt sources in both formats. The repository
+//! names no mirror of its own.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub struct Mirror {
     pub keyring: String,
 }
 
-/// One line or stanza of apt's sources, reduced to what matters here.
+/// One line or stanza of apt's sources, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// Address.
@@ -41,16 +41,17 @@ pub struct Source {
 /// Finds the mirror of this machine.
 ///
 /// # Errors
-/// [`LabError::NoMirror`] when no source is Debian's, [`LabError::MissingTool`]
-/// when the archive's keys are not installed.
+/// [`LabError::NoMirror`] if no source is Debian's, [`LabError::MissingTool`] if the archive's keys
+/// are not installed.
 pub fn find() -> Result<Mirror> {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let sources = read_sources(Path::new("/etc/apt"));
+    let exists = |keyring: &str| Path::new(keyring).exists();
     choose(
         &sources,
         set(MIRROR_VARIABLE),
         set(SECURITY_VARIABLE),
-        |keyring| Path::new(keyring).exists(),
+        exists,
     )
 }
 
@@ -78,10 +79,7 @@ fn choose(
         .filter_map(|source| source.signed_by.as_deref())
         .chain(KEYRINGS)
         .find(|path| path.starts_with('/') && exists(path))
-        .ok_or(LabError::MissingTool {
-            program: "debian-archive-keyring".into(),
-            package: "debian-archive-keyring".into(),
-        })?;
+        .ok_or_else(|| LabError::missing("debian-archive-keyring", "debian-archive-keyring"))?;
     Ok(Mirror {
         main,
         security: security.or_else(|| pick(Archive::Security)),
@@ -145,7 +143,7 @@ fn read_sources(etc_apt: &Path) -> Vec<Source> {
 }
 
 /// Parses the one-line format: `deb [signed-by=KEY] URI SUITE COMPONENT...`.
-pub fn parse_list(text: &str) -> Vec<Source> {
+fn parse_list(text: &str) -> Vec<Source> {
     text.lines().filter_map(parse_line).collect()
 }
 
@@ -175,7 +173,7 @@ fn parse_line(line: &str) -> Option<Source> {
 }
 
 /// Parses the deb822 format: stanzas of `Field: value`, blank lines between.
-pub fn parse_deb822(text: &str) -> Vec<Source> {
+fn parse_deb822(text: &str) -> Vec<Source> {
     let without_comments: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     without_comments
         .split(|line| line.trim().is_empty())

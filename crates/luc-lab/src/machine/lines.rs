@@ -1,23 +1,22 @@
-//! Which memory lines move between processors: a plugin of QEMU counts them (`lab/lines/lines.c`,
-//! which defines what is counted).
+//! Memory lines that move between processors: a plugin of QEMU counts them (`lab/lines/lines.c`,
+//! which defines the counts).
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
 use crate::error::{LabError, Result};
-use crate::tools::capture;
+use crate::tools::{capture, digest};
 
-/// The plugin's sources: name and text. The first is what is compiled.
+/// The plugin's sources: name and text. The first one is compiled.
 const SOURCES: [(&str, &str); 2] = [
-    ("lines.c", include_str!("../../../lab/lines/lines.c")),
+    ("lines.c", include_str!("../../../../lab/lines/lines.c")),
     (
         "qemu_plugin.h",
-        include_str!("../../../lab/lines/qemu_plugin.h"),
+        include_str!("../../../../lab/lines/qemu_plugin.h"),
     ),
 ];
 const PLUGIN: &str = "lines.so";
@@ -29,13 +28,13 @@ pub struct LineGroup {
     pub processors: u32,
     /// Calls of all of them.
     pub calls: u64,
-    /// Lines that the calls of a processor usually use, summed over the processors; so the next two.
+    /// Lines that a call usually uses, summed over the processors, as are the next two.
     pub touched: u32,
-    /// Those of them that they write.
+    /// Of these, lines that a call writes.
     pub written: u32,
-    /// Those that move to the processor at each call.
+    /// Of these, lines that move to the processor at each call.
     pub moved: u32,
-    /// Accesses for which there was no room: the figures are too small then.
+    /// Accesses without room in the table: the figures are too small if there are any.
     pub lost: u64,
     /// The lines that move.
     pub moving: Vec<MovingLine>,
@@ -55,7 +54,7 @@ pub struct MovingLine {
 }
 
 impl LineGroup {
-    /// A sum over the processors, for one call of one of them.
+    /// A sum over the processors, for one call on one processor.
     pub fn per_call(&self, sum: u32) -> f64 {
         f64::from(sum) / f64::from(self.processors.max(1))
     }
@@ -64,41 +63,27 @@ impl LineGroup {
 /// Compiles the plugin, once for each state of its sources.
 ///
 /// # Errors
-/// Without a compiler, and what the compiler says.
+/// No compiler, or an error of the compiler.
 pub(crate) fn plugin(cache: &Cache) -> Result<PathBuf> {
-    let mut hash = Sha256::new();
-    for (_, text) in SOURCES {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    }
-    let digest = u64::from_be_bytes(hash.finalize()[..8].try_into().unwrap_or_default());
-    let entry = cache.entry(&format!("lines/{digest:016x}"), |dir| {
+    let key = format!("lines/{}", digest(SOURCES.map(|(_, text)| text)));
+    let entry = cache.entry(&key, |dir| {
         for (name, text) in SOURCES {
             let path = dir.join(name);
             fs::write(&path, text).map_err(LabError::io("write", path))?;
         }
-        let options = [
-            "-std=gnu11",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-shared",
-            "-fPIC",
-            "-fvisibility=hidden",
-        ];
+        let options = "-std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden";
         let mut cc = Command::new("cc");
-        cc.current_dir(dir).args(options);
+        cc.current_dir(dir).args(options.split(' '));
         cc.args(["-o", PLUGIN, SOURCES[0].0]);
         capture(&mut cc, "gcc").map(drop)
     })?;
     Ok(entry.join(PLUGIN))
 }
 
-/// Output of the plugin: a group on each line.
+/// Parses the output of the plugin: a group on each line.
 ///
 /// # Errors
-/// When it is nothing of the kind.
+/// A line is no group.
 pub(crate) fn parse(text: &str) -> Result<Vec<LineGroup>> {
     text.lines()
         .map(|line| {

@@ -2,28 +2,23 @@
 //! busybox, the ext file system tools of this machine, kernel modules and the
 //! plan. Equal inputs give equal bytes.
 
+pub(crate) mod cpio;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use crate::cpio::{MODE_DIR, MODE_FILE, MODE_LINK, Writer};
 use crate::error::{LabError, Result};
 use crate::plan::PLAN_PATH;
 use crate::tools::capture;
+use cpio::{Archive, MODE_DIR, MODE_FILE, MODE_LINK};
 
 /// Programs taken from this machine with the libraries they need.
-const HOST_TOOLS: [&str; 6] = [
-    "mke2fs",
-    "e2fsck",
-    "tune2fs",
-    "debugfs",
-    "dumpe2fs",
-    "resize2fs",
-];
+const HOST_TOOLS: &str = "mke2fs e2fsck tune2fs debugfs dumpe2fs resize2fs";
 const HOST_TOOL_DIRS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
-/// Where the module lies for whoever looks for it without a kernel release.
+/// Path of the module that does not depend on the kernel release.
 pub const LUC_MODULE_PATH: &str = "/lib/luc/luc.ko";
 
 /// A file that a run adds to the guest.
@@ -46,15 +41,17 @@ pub enum Content {
     Folder(PathBuf),
     /// These bytes; executable or not.
     Bytes {
-        /// What the file holds.
         data: Vec<u8>,
         /// Whether it may be run.
         executable: bool,
     },
 }
 
+/// Folders of the root that are links to those of `usr`.
+const LINKS: [&str; 3] = ["bin", "sbin", "lib64"];
+
 /// Collects members by path, so that the archive is sorted and folders come
-/// before what is in them.
+/// before their content.
 #[derive(Debug, Default)]
 pub struct Image {
     members: BTreeMap<String, (u32, Vec<u8>)>,
@@ -64,37 +61,16 @@ impl Image {
     /// An image with the usual folders.
     pub fn new() -> Self {
         let mut image = Self::default();
-        for dir in [
-            "dev",
-            "etc",
-            "lib/luc",
-            "mnt",
-            "out",
-            "proc",
-            "root",
-            "run",
-            "sys",
-            "tmp",
-            "usr/bin",
-            "usr/lib",
-            "usr/lib64",
-            "usr/sbin",
-            "var/tmp",
-        ] {
+        let dirs = "dev etc lib/luc mnt out proc root run sys tmp usr/bin usr/lib usr/lib64 usr/sbin \
+                    var/tmp";
+        for dir in dirs.split(' ') {
             image.dir(dir);
         }
-        for (link, target) in [
-            ("bin", "usr/bin"),
-            ("sbin", "usr/sbin"),
-            ("lib64", "usr/lib64"),
-        ] {
-            image.link(link, target);
+        for link in LINKS {
+            image.link(link, &format!("usr/{link}"));
         }
-        image.file(
-            "etc/passwd",
-            0o644,
-            b"root:x:0:0:root:/root:/bin/sh\n".to_vec(),
-        );
+        let passwd = b"root:x:0:0:root:/root:/bin/sh\n";
+        image.file("etc/passwd", 0o644, passwd.to_vec());
         image.file("etc/group", 0o644, b"root:x:0:\n".to_vec());
         // mke2fs without this file knows neither ext3 nor ext4.
         image.file("etc/mke2fs.conf", 0o644, MKE2FS_CONF.as_bytes().to_vec());
@@ -102,22 +78,17 @@ impl Image {
     }
 
     fn dir(&mut self, path: &str) {
-        let mut at = 0;
-        while let Some(end) = path[at..].find('/') {
-            self.members
-                .entry(path[..at + end].into())
-                .or_insert((MODE_DIR | 0o755, Vec::new()));
-            at += end + 1;
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        for end in ends.chain([path.len()]) {
+            let member = self.members.entry(path[..end].into());
+            member.or_insert((MODE_DIR | 0o755, Vec::new()));
         }
-        self.members
-            .entry(path.into())
-            .or_insert((MODE_DIR | 0o755, Vec::new()));
     }
 
     /// Paths below links made by [`Image::new`] go where the link points.
     fn place(path: &str) -> String {
         let path = path.trim_start_matches('/');
-        for link in ["bin", "sbin", "lib64"] {
+        for link in LINKS {
             if let Some(rest) = path.strip_prefix(link)
                 && rest.starts_with('/')
             {
@@ -127,33 +98,45 @@ impl Image {
         path.to_owned()
     }
 
-    /// Adds or replaces a file.
-    pub fn file(&mut self, path: &str, permissions: u32, data: Vec<u8>) {
+    fn put(&mut self, path: &str, mode: u32, data: Vec<u8>) {
         let path = Self::place(path);
         if let Some((parent, _)) = path.rsplit_once('/') {
             self.dir(parent);
         }
-        self.members.insert(path, (MODE_FILE | permissions, data));
+        self.members.insert(path, (mode, data));
+    }
+
+    /// Adds or replaces a file.
+    pub fn file(&mut self, path: &str, permissions: u32, data: Vec<u8>) {
+        self.put(path, MODE_FILE | permissions, data);
     }
 
     /// Adds or replaces a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
-        let path = Self::place(path);
-        if let Some((parent, _)) = path.rsplit_once('/') {
-            self.dir(parent);
-        }
-        self.members
-            .insert(path, (MODE_LINK | 0o777, target.as_bytes().to_vec()));
+        self.put(path, MODE_LINK | 0o777, target.into());
     }
 
-    fn has(&self, path: &str) -> bool {
-        self.members.contains_key(path)
+    /// Adds or replaces a file with the content of a file of this machine.
+    fn copy(&mut self, path: &str, permissions: u32, host: &Path) -> Result<()> {
+        let data = fs::read(host).map_err(LabError::io("read", host))?;
+        self.file(path, permissions, data);
+        Ok(())
+    }
+
+    /// Adds or replaces a kernel module, without its debug information.
+    ///
+    /// # Errors
+    /// The module cannot be read.
+    pub fn add_module(&mut self, path: &str, host: &Path) -> Result<()> {
+        let data = fs::read(host).map_err(LabError::io("read", host))?;
+        self.file(path, 0o644, without_debug_info(host, data));
+        Ok(())
     }
 
     /// Adds the binary as `/usr/bin/luc` and process 1.
     ///
     /// # Errors
-    /// When it cannot be read or is not statically linked.
+    /// The binary cannot be read or is not statically linked.
     pub fn add_binary(&mut self, path: &Path) -> Result<()> {
         let data = fs::read(path).map_err(LabError::io("read", path))?;
         if !libraries(path)?.is_empty() {
@@ -170,16 +153,13 @@ impl Image {
     /// Adds busybox with a link for each of its applets that no other tool provides.
     ///
     /// # Errors
-    /// When it cannot be read or does not run here.
+    /// The program cannot be read or does not run here.
     pub fn add_busybox(&mut self, path: &Path) -> Result<()> {
         let applets = capture(Command::new(path).arg("--list"), "busybox-static")?;
-        let data = fs::read(path).map_err(LabError::io("read", path))?;
-        self.file("usr/bin/busybox", 0o755, data);
+        self.copy("usr/bin/busybox", 0o755, path)?;
         for applet in applets.lines() {
-            let taken = ["usr/bin/", "usr/sbin/"]
-                .iter()
-                .any(|dir| self.has(&format!("{dir}{applet}")));
-            if !taken {
+            let at = |dir| self.members.contains_key(&format!("{dir}{applet}"));
+            if !["usr/bin/", "usr/sbin/"].into_iter().any(at) {
                 self.link(&format!("usr/bin/{applet}"), "/usr/bin/busybox");
             }
         }
@@ -189,17 +169,13 @@ impl Image {
     /// Adds the ext file system tools of this machine.
     ///
     /// # Errors
-    /// [`LabError::MissingTool`] when one is not installed.
+    /// [`LabError::MissingTool`] if one is not installed.
     pub fn add_host_tools(&mut self) -> Result<()> {
-        for tool in HOST_TOOLS {
-            let path = HOST_TOOL_DIRS
-                .iter()
-                .map(|dir| Path::new(dir).join(tool))
+        for tool in HOST_TOOLS.split(' ') {
+            let mut paths = HOST_TOOL_DIRS.iter().map(|dir| Path::new(dir).join(tool));
+            let path = paths
                 .find(|path| path.exists())
-                .ok_or_else(|| LabError::MissingTool {
-                    program: tool.into(),
-                    package: "e2fsprogs".into(),
-                })?;
+                .ok_or_else(|| LabError::missing(tool, "e2fsprogs"))?;
             self.add_program(&format!("usr/sbin/{tool}"), &path)?;
         }
         for (link, target) in [
@@ -215,16 +191,12 @@ impl Image {
     /// Adds a program and its shared libraries.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// One of them cannot be read.
     pub fn add_program(&mut self, guest_path: &str, host_path: &Path) -> Result<()> {
         for library in libraries(host_path)? {
-            let data = fs::read(&library).map_err(LabError::io("read", &library))?;
-            let at = library.display().to_string();
-            self.file(&at, 0o755, data);
+            self.copy(&library.display().to_string(), 0o755, &library)?;
         }
-        let data = fs::read(host_path).map_err(LabError::io("read", host_path))?;
-        self.file(guest_path, 0o755, data);
-        Ok(())
+        self.copy(guest_path, 0o755, host_path)
     }
 
     fn add_folder(&mut self, guest_path: &str, host: &Path) -> Result<()> {
@@ -240,8 +212,7 @@ impl Image {
                 let target = fs::read_link(&path).map_err(LabError::io("read", &path))?;
                 self.link(&at, &target.to_string_lossy());
             } else if meta.is_file() {
-                let data = fs::read(&path).map_err(LabError::io("read", &path))?;
-                self.file(&at, meta.permissions().mode() & 0o777, data);
+                self.copy(&at, meta.permissions().mode() & 0o777, &path)?;
             }
         }
         Ok(())
@@ -250,15 +221,12 @@ impl Image {
     /// Adds a caller's file.
     ///
     /// # Errors
-    /// When it cannot be read or its guest path is not absolute.
+    /// The file cannot be read or its guest path is not absolute.
     pub fn add_guest_file(&mut self, file: &GuestFile) -> Result<()> {
         let path = Path::new(&file.guest_path);
-        let plain = path.components().all(|c| {
-            matches!(
-                c,
-                std::path::Component::RootDir | std::path::Component::Normal(_)
-            )
-        });
+        let plain = path
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         if !path.is_absolute() || !plain || path.file_name().is_none() {
             return Err(LabError::bad_input(
                 format!("guest path {:?}", file.guest_path),
@@ -267,9 +235,8 @@ impl Image {
         }
         match &file.content {
             Content::Host(host) => {
-                let data = fs::read(host).map_err(LabError::io("read", host))?;
                 let meta = fs::metadata(host).map_err(LabError::io("read", host))?;
-                self.file(&file.guest_path, meta.permissions().mode() & 0o777, data);
+                self.copy(&file.guest_path, meta.permissions().mode() & 0o777, host)?;
             }
             Content::Program(host) => self.add_program(&file.guest_path, host)?,
             Content::Folder(host) => self.add_folder(&file.guest_path, host)?,
@@ -289,15 +256,16 @@ impl Image {
     /// The archive.
     ///
     /// # Errors
-    /// When a member is 4 GiB or longer.
+    /// A member is 4 GiB or longer.
     pub fn pack(&self) -> Result<Vec<u8>> {
-        let mut writer = Writer::new(Vec::new());
+        let mut archive = Archive::default();
         for (path, (mode, data)) in &self.members {
-            writer
-                .add(path, *mode, data)
-                .map_err(LabError::io("pack", path))?;
+            let added = archive.add(path, *mode, data);
+            added.map_err(LabError::io("pack", path))?;
         }
-        writer.finish().map_err(LabError::io("pack", "guest image"))
+        archive
+            .finish()
+            .map_err(LabError::io("pack", "guest image"))
     }
 }
 
@@ -323,10 +291,7 @@ fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
         .arg(program)
         .env("LC_ALL", "C")
         .output()
-        .map_err(|_| LabError::MissingTool {
-            program: "ldd".into(),
-            package: "libc-bin".into(),
-        })?;
+        .map_err(|_| LabError::missing("ldd", "libc-bin"))?;
     // ldd exits with 1 for a static program and says so on either stream.
     Ok(parse_ldd(&String::from_utf8_lossy(&output.stdout)))
 }
@@ -342,9 +307,9 @@ fn parse_ldd(text: &str) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Debug information is most of a binary and none of what runs: without it the
-/// guest unpacks less. The whole file is as good where `objcopy` is missing.
-pub(crate) fn without_debug_info(path: &Path, whole: Vec<u8>) -> Vec<u8> {
+/// Debug information is most of a binary, and the guest does not run it. The whole file does as
+/// well where `objcopy` is missing.
+fn without_debug_info(path: &Path, whole: Vec<u8>) -> Vec<u8> {
     let stripped = || -> Option<Vec<u8>> {
         let out = tempfile::NamedTempFile::new().ok()?;
         let mut command = Command::new("objcopy");
@@ -358,7 +323,6 @@ pub(crate) fn without_debug_info(path: &Path, whole: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpio;
 
     #[test]
     fn ldd_output_is_understood() {
@@ -383,15 +347,11 @@ mod tests {
         let mut image = Image::new();
         image.file("/lib64/ld.so", 0o755, vec![1]);
         image.file("/opt/a/b", 0o644, vec![2]);
-        let members = cpio::read(&image.pack().unwrap()).unwrap();
         let mut seen = BTreeSet::from([String::new()]);
-        for member in &members {
-            let parent = member
-                .path
-                .rsplit_once('/')
-                .map_or("", |(parent, _)| parent);
-            assert!(seen.contains(parent), "{} before its folder", member.path);
-            seen.insert(member.path.clone());
+        for (path, _) in cpio::read(&image.pack().unwrap()).unwrap() {
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            assert!(seen.contains(parent), "{path} before its folder");
+            seen.insert(path);
         }
         assert!(seen.contains("usr/lib64/ld.so") && !seen.contains("lib64/ld.so"));
         assert_eq!(image.pack().unwrap(), image.pack().unwrap());

@@ -5,23 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use sha2::{Digest, Sha256};
-
 use crate::cache::{Cache, write_atomic};
 use crate::error::{LabError, Result};
-use crate::kernels::{KernelList, KernelSpec, KernelTree};
-use crate::log;
-use crate::obtain;
+use crate::kernels::list::{KernelList, KernelSpec, KernelTree};
+use crate::kernels::obtain;
+use crate::kernels::tree::Tree;
+use crate::machine::log;
 use crate::progress::Progress;
-use crate::tools::in_path;
-use crate::tree::Tree;
+use crate::tools::{digest, files_below, in_path, jobs, without_outer_make};
 
 /// A module that is built from sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleSource {
-    /// Source folders it is made from, placed as in the repository.
+    /// Source folders, placed as in the repository.
     dirs: &'static [&'static str],
-    /// Folder of its Makefile and of the result.
+    /// Folder of the Makefile and of the result.
     dir: &'static str,
     file: &'static str,
 }
@@ -38,7 +36,7 @@ pub const DISK_MODULE: ModuleSource = ModuleSource {
     dir: "lab/disk/kmod",
     file: "lucdisk.ko",
 };
-/// Endings of what a compiler leaves behind in a source folder.
+/// Endings of files that a compiler leaves behind in a source folder.
 const PRODUCTS: [&str; 10] = [
     "o", "ko", "mod", "cmd", "symvers", "order", "a", "d", "su", "gcno",
 ];
@@ -47,8 +45,8 @@ const PRODUCTS: [&str; 10] = [
 /// and gives the path of luc.ko in the cache.
 ///
 /// # Errors
-/// [`LabError::ModuleBuild`] holds the compiler's messages; else what is
-/// missing on this machine.
+/// [`LabError::ModuleBuild`] holds the compiler's messages; other errors name what this machine
+/// lacks.
 pub fn build_module(
     list: &KernelList,
     kernel: &str,
@@ -102,7 +100,7 @@ fn build(
     let spec = list.get(kernel)?;
     let cache = Cache::open()?;
     let tree = obtain::kernel(&cache, spec, progress)?;
-    let key = format!("modules/{}-{}", tree.release, digest(sources, spec, &tree));
+    let key = format!("modules/{}-{}", tree.release, key(sources, spec, &tree));
     let entry = cache.entry(&key, |build| {
         progress.stage(&format!("building the module for kernel {}", tree.release));
         for (path, data) in sources {
@@ -116,8 +114,15 @@ fn build(
 /// Source files by path relative to the repository, sorted.
 fn read_sources(src_root: &Path, module: &ModuleSource) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut files = Vec::new();
-    for dir in module.dirs {
-        collect(&src_root.join(dir), Path::new(dir), &mut files)?;
+    let dirs = module.dirs.iter().map(|dir| src_root.join(dir));
+    for dir in dirs.filter(|dir| dir.exists()) {
+        for path in files_below(&dir)? {
+            let name = path.strip_prefix(src_root).unwrap_or(&path);
+            if is_source(name) {
+                let data = fs::read(&path).map_err(LabError::io("read", &path))?;
+                files.push((name.to_owned(), data));
+            }
+        }
     }
     files.sort();
     check_makefile(&files, module, &src_root.display().to_string())?;
@@ -125,12 +130,8 @@ fn read_sources(src_root: &Path, module: &ModuleSource) -> Result<Vec<(PathBuf, 
 }
 
 fn check_makefile(files: &[(PathBuf, Vec<u8>)], module: &ModuleSource, whose: &str) -> Result<()> {
-    let has_makefile = ["Makefile", "Kbuild"].iter().any(|name| {
-        files
-            .iter()
-            .any(|(path, _)| *path == Path::new(module.dir).join(name))
-    });
-    if has_makefile {
+    let makefiles = ["Makefile", "Kbuild"].map(|name| Path::new(module.dir).join(name));
+    if files.iter().any(|(path, _)| makefiles.contains(path)) {
         return Ok(());
     }
     Err(LabError::bad_input(
@@ -139,52 +140,21 @@ fn check_makefile(files: &[(PathBuf, Vec<u8>)], module: &ModuleSource, whose: &s
     ))
 }
 
-fn collect(dir: &Path, name: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<()> {
-    if !dir.exists() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(dir).map_err(LabError::io("list", dir))? {
-        let path = entry.map_err(LabError::io("list", dir))?.path();
-        let Some(file_name) = path.file_name() else {
-            continue;
-        };
-        let hidden = file_name.to_string_lossy().starts_with('.');
-        let product = path
-            .extension()
-            .is_some_and(|end| PRODUCTS.iter().any(|p| end == *p))
-            || file_name.to_string_lossy().ends_with(".mod.c");
-        if hidden || product {
-            continue;
-        }
-        let name = name.join(file_name);
-        if path.is_dir() {
-            collect(&path, &name, files)?;
-        } else {
-            files.push((name, fs::read(&path).map_err(LabError::io("read", &path))?));
-        }
-    }
-    Ok(())
+/// Whether a file is a source: neither hidden nor left behind by a compiler.
+fn is_source(path: &Path) -> bool {
+    let mut parts = path.iter().map(|part| part.to_string_lossy());
+    let hidden = parts.any(|part| part.starts_with('.'));
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    let product = PRODUCTS.contains(&&*ending) || path.to_string_lossy().ends_with(".mod.c");
+    !hidden && !product
 }
 
-fn digest(sources: &[(PathBuf, Vec<u8>)], spec: &KernelSpec, tree: &KernelTree) -> String {
-    let mut hash = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    field(tree.version.as_bytes());
-    field(spec.compiler.as_bytes());
-    for (path, data) in sources {
-        field(path.as_os_str().as_encoded_bytes());
-        field(data);
-    }
-    let mut text = String::new();
-    for byte in &hash.finalize()[..8] {
-        use std::fmt::Write;
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+fn key(sources: &[(PathBuf, Vec<u8>)], spec: &KernelSpec, tree: &KernelTree) -> String {
+    let head = [tree.version.as_bytes(), spec.compiler.as_bytes()];
+    let files = sources
+        .iter()
+        .flat_map(|(path, data)| [path.as_os_str().as_encoded_bytes(), data]);
+    digest(head.into_iter().chain(files))
 }
 
 fn compile(
@@ -197,43 +167,29 @@ fn compile(
 ) -> Result<()> {
     let headers = Path::new("usr/src").join(format!("linux-headers-{}", tree.release));
     make_relocatable(&tree.headers_root.join(&headers))?;
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let on_host = in_path(&spec.compiler);
     let (mut command, headers, inside) = if on_host {
         if !in_path("make") {
-            return Err(LabError::MissingTool {
-                program: "make".into(),
-                package: "make".into(),
-            });
+            return Err(LabError::missing("make", "make"));
         }
-        (
-            Command::new("make"),
-            tree.headers_root.join(headers),
-            build.to_path_buf(),
-        )
+        let headers = tree.headers_root.join(headers);
+        (Command::new("make"), headers, build.to_path_buf())
     } else {
         let chroot = Tree::open(cache, spec, progress)?;
         progress.stage(&format!("building the module for kernel {}", tree.release));
         let command = chroot.command(&tree.headers_root, build, "make");
-        (
-            command,
-            Path::new(Tree::HEADERS).join(headers),
-            PathBuf::from(Tree::BUILD),
-        )
+        let headers = Path::new(Tree::HEADERS).join(headers);
+        (command, headers, PathBuf::from(Tree::BUILD))
     };
     command.arg("-C").arg(headers);
     command.arg(format!("M={}", inside.join(module.dir).display()));
-    command.arg(format!("-j{jobs}"));
+    command.arg(jobs());
     if on_host && !in_path("pahole") {
         // Type information for tracers is welcome but nothing depends on it.
         command.arg("CONFIG_DEBUG_INFO_BTF_MODULES=");
     }
     command.arg("modules");
-    // An outer make must not pass its options and job server on.
-    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
-        command.env_remove(name);
-    }
-    let output = command
+    let output = without_outer_make(&mut command)
         .stdin(Stdio::null())
         .output()
         .map_err(LabError::io("run", "make"))?;
@@ -241,9 +197,8 @@ fn compile(
     if output.status.success() && made {
         return Ok(());
     }
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    let text = text.replace(&format!("{}/", inside.display()), "");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).replace(&format!("{}/", inside.display()), "");
     Err(LabError::ModuleBuild {
         kernel: tree.release.clone(),
         output: if output.status.success() {
@@ -258,19 +213,13 @@ fn compile(
 fn messages(text: &str) -> String {
     let lines: Vec<_> = text.lines().collect();
     let mut kept = Vec::new();
+    let words = ["error:", "undefined!", "ERROR:", "fatal"];
     for (index, line) in lines.iter().enumerate() {
-        if ["error:", "undefined!", "ERROR:", "fatal"]
-            .iter()
-            .any(|word| line.contains(word))
-        {
+        if words.iter().any(|word| line.contains(word)) {
             kept.push(*line);
             // The quoted source and the caret.
-            kept.extend(
-                lines[index + 1..]
-                    .iter()
-                    .take(2)
-                    .filter(|l| l.contains(" | ")),
-            );
+            let quoted = lines[index + 1..].iter().take(2);
+            kept.extend(quoted.filter(|line| line.contains(" | ")));
         }
     }
     if kept.is_empty() {
@@ -336,14 +285,10 @@ mod tests {
             image_root: PathBuf::new(),
             headers_root: PathBuf::new(),
         };
-        let before = digest(&sources, &list.kernels[0], &tree);
+        let before = key(&sources, &list.kernels[0], &tree);
         put("control/pid.c", "int z;");
-        let after = digest(
-            &read_sources(dir.path(), &LUC).unwrap(),
-            &list.kernels[0],
-            &tree,
-        );
-        assert_ne!(before, after);
+        let sources = read_sources(dir.path(), &LUC).unwrap();
+        assert_ne!(before, key(&sources, &list.kernels[0], &tree));
     }
 
     #[test]

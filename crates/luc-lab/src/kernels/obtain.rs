@@ -1,10 +1,10 @@
 //! A kernel of the list, however it comes: as packages, or built here.
 
+use super::{debug_kernel, fetch};
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::kernels::{KernelSpec, KernelTree};
+use crate::kernels::list::{KernelSpec, KernelTree};
 use crate::progress::Progress;
-use crate::{debug_kernel, fetch};
 
 /// Makes sure a kernel is in the cache.
 ///

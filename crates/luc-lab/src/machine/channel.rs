@@ -19,7 +19,7 @@ pub const PCI_ID: (&str, &str) = ("0x1af4", "0x1110");
 
 const TEXT_AT: usize = 24;
 
-/// What the guest is doing.
+/// State of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// The guest has not opened the channel.
@@ -33,7 +33,6 @@ pub enum State {
 /// The head of the channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// What the guest is doing.
     pub state: State,
     /// Cells finished.
     pub done: u32,

@@ -19,9 +19,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::FdFlags;
 
-use crate::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT};
 use crate::error::{LabError, Result};
-use crate::tools::capture;
+use crate::machine::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT};
+use crate::tools::{capture, variable};
 
 /// Environment variable that names another QEMU program.
 pub const QEMU_VARIABLE: &str = "LUC_QEMU";
@@ -47,7 +47,7 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet loglevel=5 nokaslr norandmaps pa
      random.trust_cpu=on tsc=reliable tsc_early_khz=1000000 cryptomgr.notests \
      initcall_blacklist=jent_mod_init log_buf_len=8M printk.time=1 net.ifnames=0 ipv6.disable=1";
 
-/// What to boot.
+/// A machine to boot.
 #[derive(Debug, Clone)]
 pub struct Machine<'a> {
     /// Kernel image.
@@ -62,11 +62,11 @@ pub struct Machine<'a> {
     pub seed: u64,
     /// Added to the kernel command line.
     pub extra_command_line: &'a str,
-    /// Plugin that counts lines, see [`crate::lines`].
+    /// Plugin that counts lines, see [`crate::machine::lines`].
     pub line_counter: Option<&'a Path>,
 }
 
-/// The program found on this machine.
+/// QEMU on this machine.
 #[derive(Debug, Clone)]
 pub struct Qemu {
     program: PathBuf,
@@ -80,9 +80,7 @@ impl Qemu {
     /// # Errors
     /// [`LabError::MissingTool`] or [`LabError::BrokenQemu`].
     pub fn find() -> Result<Self> {
-        let program = std::env::var_os(QEMU_VARIABLE)
-            .filter(|v| !v.is_empty())
-            .map_or_else(|| PathBuf::from("qemu-system-x86_64"), PathBuf::from);
+        let program = variable(QEMU_VARIABLE).unwrap_or_else(|| "qemu-system-x86_64".into());
         let text = capture(Command::new(&program).arg("--version"), "qemu-system-x86")?;
         let version = check_version(&text)?;
         Ok(Self { program, version })
@@ -98,13 +96,11 @@ fn check_version(text: &str) -> Result<String> {
     let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
     let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if found < VERSION_MIN {
-        return Err(LabError::BrokenQemu {
-            found: if version.is_empty() {
-                "of unknown version".into()
-            } else {
-                version.into()
-            },
-        });
+        let found = match version {
+            "" => "of unknown version".to_owned(),
+            version => version.to_owned(),
+        };
+        return Err(LabError::BrokenQemu { found });
     }
     Ok(version.to_owned())
 }
@@ -113,20 +109,17 @@ fn check_version(text: &str) -> Result<String> {
 /// virtual time: 1000, 500, 250, 125, 62.5 and so on.
 ///
 /// # Errors
-/// [`LabError::BadInput`] lists the speeds that can be had.
+/// [`LabError::BadInput`] lists the possible speeds.
 #[allow(clippy::float_cmp)] // The allowed values are exact in binary.
 pub fn icount_shift(cpu_mips: f64) -> Result<u32> {
     let mips = |shift: u32| 1000.0 / f64::from(1_u32 << shift);
     (0..=SHIFT_MAX)
         .find(|&shift| mips(shift) == cpu_mips)
         .ok_or_else(|| {
-            let allowed: Vec<_> = (0..=SHIFT_MAX)
-                .map(|shift| mips(shift).to_string())
-                .collect();
-            LabError::bad_input(
-                format!("CPU speed {cpu_mips} MIPS"),
-                format!("possible speeds are {}", allowed.join(", ")),
-            )
+            let allowed = (0..=SHIFT_MAX).map(|shift| mips(shift).to_string());
+            let allowed = allowed.collect::<Vec<_>>().join(", ");
+            let what = format!("CPU speed {cpu_mips} MIPS");
+            LabError::bad_input(what, format!("possible speeds are {allowed}"))
         })
 }
 
@@ -144,7 +137,7 @@ impl Vm {
     /// Starts a machine with this initramfs.
     ///
     /// # Errors
-    /// When QEMU cannot be started or memory is short.
+    /// QEMU cannot be started or memory is short.
     pub fn start(qemu: &Qemu, machine: &Machine<'_>, initramfs: &[u8]) -> Result<Self> {
         let mut image = memory_file("initramfs")?;
         image
@@ -159,12 +152,8 @@ impl Vm {
         let lines = memory_file("lines")?;
         let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
         let mut command = Command::new(&qemu.program);
-        command.args(arguments(
-            machine,
-            &path(&image),
-            &path(&console),
-            &path(&channel),
-        ));
+        let files = [&image, &console, &channel].map(path);
+        command.args(arguments(machine, &files));
         if let Some(plugin) = machine.line_counter {
             let option = format!("{},out={}", plugin.display(), path(&lines));
             command.args(["-plugin", &option]);
@@ -212,7 +201,7 @@ impl Vm {
     /// The exit status once QEMU has ended.
     ///
     /// # Errors
-    /// When the process cannot be waited for.
+    /// The process cannot be waited for.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
@@ -225,10 +214,10 @@ impl Vm {
         let _ = self.child.wait();
     }
 
-    /// What the guest says it is doing.
+    /// The guest's state and current work.
     ///
     /// # Errors
-    /// When shared memory cannot be read.
+    /// Shared memory cannot be read.
     pub fn head(&self) -> Result<Head> {
         let mut page = [0; PAYLOAD_AT];
         self.channel
@@ -240,7 +229,7 @@ impl Vm {
     /// The guest's answer.
     ///
     /// # Errors
-    /// When its length makes no sense.
+    /// Its length is impossible.
     pub fn payload(&self, len: u64) -> Result<Vec<u8>> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > CHANNEL_BYTES - PAYLOAD_AT {
@@ -253,7 +242,7 @@ impl Vm {
         Ok(bytes)
     }
 
-    /// All the guest has printed to its console.
+    /// All output of the guest on its console.
     pub fn console(&self) -> String {
         let text = read_all(&self.console).replace('\r', "");
         // The firmware clears a screen that is not there, then says this.
@@ -268,7 +257,7 @@ impl Vm {
         read_all(&self.lines)
     }
 
-    /// All QEMU has printed to its standard error.
+    /// All output of QEMU on its standard error.
     pub fn errors(&self) -> String {
         read_all(&self.stderr)
     }
@@ -307,34 +296,22 @@ fn read_all(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn arguments(machine: &Machine<'_>, image: &str, console: &str, channel: &str) -> Vec<String> {
-    let accel = match machine.icount_shift {
-        Some(_) => "tcg,thread=single",
-        None => "tcg,thread=multi",
+fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> Vec<String> {
+    let (accel, clock) = match machine.icount_shift {
+        Some(_) => ("tcg,thread=single", "vm"),
+        None => ("tcg,thread=multi", "host"),
     };
-    let mut list: Vec<String> = [
-        // Devices that nothing needs cost boot time and may follow host time.
-        "-M",
-        "q35,hpet=off,smbus=off,sata=off,vmport=off,i8042=off,usb=off,graphics=off",
-        "-accel",
-        accel,
-        "-cpu",
-        CPU_MODEL,
-        "-nodefaults",
-        "-no-user-config",
-        "-no-reboot",
-        "-display",
-        "none",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    let clock = if machine.icount_shift.is_some() {
-        "vm"
-    } else {
-        "host"
-    };
+    // Devices that nothing needs cost boot time and may follow host time.
+    let board = "q35,hpet=off,smbus=off,sata=off,vmport=off,i8042=off,usb=off,graphics=off";
+    let mut list = ["-nodefaults", "-no-user-config", "-no-reboot"]
+        .map(str::to_owned)
+        .to_vec();
     let command_line = format!("{COMMAND_LINE} {}", machine.extra_command_line);
     for (name, value) in [
+        ("-M", board.to_owned()),
+        ("-accel", accel.to_owned()),
+        ("-cpu", CPU_MODEL.to_owned()),
+        ("-display", "none".to_owned()),
         ("-rtc", format!("base={CLOCK_BASE},clock={clock}")),
         ("-seed", machine.seed.to_string()),
         ("-m", format!("{}M", machine.memory_mib)),

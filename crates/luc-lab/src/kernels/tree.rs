@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::kernels::{GuestTools, KernelSpec};
-use crate::mirror;
+use crate::kernels::list::{GuestTools, KernelSpec};
+use crate::kernels::mirror;
 use crate::progress::Progress;
 use crate::tools::capture;
 
@@ -36,7 +36,7 @@ impl Tree {
     /// The tree for a kernel's compiler, made at first use.
     ///
     /// # Errors
-    /// No mirror, no `mmdebstrap`, or what that program says.
+    /// No mirror, no `mmdebstrap`, or an error of that program.
     pub fn open(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<Self> {
         let key = format!("trees/{}-{}", spec.tree_suite, spec.compiler);
         let path = cache.entry(&key, |side| {

@@ -1,6 +1,6 @@
 //! Kernels built from a source package of the distribution, in the cache, once
 //! for each version, configuration and set of patches. Most have the kernel's own
-//! checks switched on and find what a stock kernel does not show: memory used
+//! checks switched on and find faults that a stock kernel does not show: memory used
 //! after it was freed, locks taken in a wrong order, data races, leaks. One has
 //! the patches of upstream/ and is made for measuring them.
 
@@ -9,32 +9,39 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use crate::archive::{Archive, Package};
 use crate::cache::{Cache, remove_tree, write_atomic};
 use crate::error::{LabError, Result};
-use crate::kernels::{KernelSpec, KernelTree};
-use crate::log;
+use crate::kernels::archive::{Archive, Package};
+use crate::kernels::list::{KernelSpec, KernelTree};
+use crate::machine::log;
 use crate::progress::Progress;
-use crate::tools::{capture, in_path};
+use crate::tools::{capture, digest, in_path, jobs, without_outer_make};
 
 /// A patch of upstream/: its name and its text.
 macro_rules! patch {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../../upstream/", $name)))
+        ($name, include_str!(concat!("../../../../upstream/", $name)))
+    };
+}
+
+/// A file of lab/debug: its name and its text.
+macro_rules! config {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../lab/debug/", $name, ".config")),
+        )
     };
 }
 
 /// Parts of configurations, by the names that the list of kernels uses.
-const CONFIGS: [(&str, &str); 4] = [
-    ("kernel", include_str!("../../../lab/debug/kernel.config")),
-    ("kasan", include_str!("../../../lab/debug/kasan.config")),
-    ("kcsan", include_str!("../../../lab/debug/kcsan.config")),
-    (
-        "upstream",
-        include_str!("../../../lab/debug/upstream.config"),
-    ),
+const CONFIGS: [(&str, &str); 5] = [
+    config!("guest"),
+    config!("checks"),
+    config!("kasan"),
+    config!("kcsan"),
+    config!("upstream"),
 ];
 /// Sets of patches by the folder they lie in, in the order they apply.
 const PATCHES: [(&str, &[(&str, &str)]); 1] = [("upstream", &UPSTREAM)];
@@ -57,17 +64,17 @@ const TOOLS: [(&str, &str); 6] = [
 /// Folders of the sources that neither a module's build nor a reader needs.
 const NOT_KEPT: [&str; 5] = ["Documentation", "drivers", "net", "samples", "sound"];
 
-/// What was built last for a wish of the list of kernels.
+/// The latest build of a kernel of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Built {
     release: String,
     version: String,
 }
 
-/// The kernel as it was built.
+/// The built kernel.
 ///
 /// # Errors
-/// [`LabError::NotBuilt`] when it was not, with the command that does it.
+/// [`LabError::NotBuilt`] with the command that builds it.
 pub fn find(cache: &Cache, spec: &KernelSpec) -> Result<KernelTree> {
     let wanted = Wanted::of(spec)?;
     let not_built = || LabError::NotBuilt {
@@ -92,8 +99,7 @@ pub fn find(cache: &Cache, spec: &KernelSpec) -> Result<KernelTree> {
 /// two processors.
 ///
 /// # Errors
-/// A kernel that is none of these, missing tools or packages, no disk space,
-/// or what the compiler says.
+/// A stock kernel, missing tools or packages, no disk space, or an error of the compiler.
 pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<KernelTree> {
     let wanted = Wanted::of(spec)?;
     let _lock = cache.lock(&format!("build-{}", spec.name))?;
@@ -102,17 +108,13 @@ pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> R
     }
     for (program, package) in wanted.tools(&spec.compiler) {
         if !in_path(program) {
-            return Err(LabError::MissingTool {
-                program: program.to_owned(),
-                package: package.to_owned(),
-            });
+            return Err(LabError::missing(program, package));
         }
     }
     let archive = Archive::open(cache, &spec.suites)?;
     archive.update()?;
     let package = archive.package(wanted.source, spec.verified.as_deref())?;
     let log = cache.path(&format!("kernels/{}.build.log", spec.name));
-    let mut release = String::new();
     let root = cache.entry(&wanted.key(&package.version), |root| {
         progress.stage(&format!(
             "fetching the sources of kernel {}",
@@ -130,14 +132,11 @@ pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> R
             spec.name,
             log.display()
         ));
-        release = make.kernel(&wanted.config)?;
+        let release = make.kernel(&wanted.config)?;
         make.install(&release, root)
     })?;
-    if release.is_empty() {
-        release = installed_release(&root)?;
-    }
     let built = Built {
-        release,
+        release: installed_release(&root)?,
         version: package.version,
     };
     let json = serde_json::to_vec(&built).map_err(|e| LabError::KernelList(e.to_string()))?;
@@ -145,7 +144,7 @@ pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> R
     find(cache, spec)
 }
 
-/// What a row of the list of kernels asks for.
+/// A kernel to build, from a row of the list.
 struct Wanted<'a> {
     name: &'a str,
     source: &'a str,
@@ -165,24 +164,15 @@ impl<'a> Wanted<'a> {
         };
         let config = config(&spec.config)?;
         let patches = patches(&spec.patches)?;
-        let mut hash = Sha256::new();
-        let texts = [source.as_str(), &spec.compiler, &config];
-        for text in texts
-            .into_iter()
-            .chain(patches.iter().map(|(_, text)| *text))
-        {
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
-        }
-        let digest = hash.finalize();
-        let digest = digest[..4].iter().map(|byte| format!("{byte:02x}"));
+        let texts = [source.as_str(), &spec.compiler, &config].into_iter();
+        let digest = digest(texts.chain(patches.iter().map(|(_, text)| *text)));
         Ok(Self {
             name: &spec.name,
             source,
             version: spec.verified.as_deref().unwrap_or("newest"),
             config,
             patches,
-            digest: digest.collect(),
+            digest: digest[..8].to_owned(),
         })
     }
 
@@ -229,8 +219,8 @@ fn patches(name: &str) -> Result<&'static [(&'static str, &'static str)]> {
         .ok_or_else(|| LabError::KernelList(format!("there are no patches named {name}")))
 }
 
-/// Applies patches to sources. One that fits elsewhere than where it was made for
-/// is applied; one that fits nowhere is an error, and so is half of one.
+/// Applies patches to sources, with offsets if need be. A patch that does not fit, or fits in part,
+/// is an error.
 fn apply(patches: &[(&str, &str)], sources: &Path) -> Result<()> {
     for (name, text) in patches {
         let file = sources.join(name);
@@ -272,7 +262,7 @@ fn unpack(archive: &Archive, package: &Package, root: &Path) -> Result<()> {
     remove_tree(&parcel)
 }
 
-/// Runs of the kernel's own makefile.
+/// Runs the kernel's own makefile.
 struct Make<'a> {
     sources: &'a Path,
     compiler: &'a str,
@@ -289,14 +279,10 @@ impl Make<'_> {
         for variable in ["CC", "HOSTCC"] {
             command.arg(format!("{variable}={}", self.compiler));
         }
-        // An outer make must not pass its options and job server on.
-        for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
-            command.env_remove(name);
-        }
         // Equal sources give equal kernels.
         command.env("KBUILD_BUILD_TIMESTAMP", "2024-01-01");
         command.args(args).stdin(Stdio::null());
-        let status = command
+        let status = without_outer_make(&mut command)
             .stdout(log)
             .stderr(errors)
             .status()
@@ -326,19 +312,18 @@ impl Make<'_> {
                 "this kernel's configuration did not take {line}"
             )));
         }
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        self.run(&[&format!("-j{jobs}"), "bzImage", "modules"])?;
+        self.run(&[&jobs(), "bzImage", "modules"])?;
         let path = self.sources.join("include/config/kernel.release");
         let release = fs::read_to_string(&path).map_err(LabError::io("read", &path))?;
         Ok(release.trim().to_owned())
     }
 
-    /// Puts the results where those of packages lie, and drops what is not needed.
+    /// Puts the results where packages have theirs, and drops the rest.
     fn install(&mut self, release: &str, root: &Path) -> Result<()> {
         let to = format!("INSTALL_MOD_PATH={}", root.display());
         self.run(&[&to, "DEPMOD=true", "modules_install"])?;
         let modules = root.join("lib/modules").join(release);
-        // It leads to where the sources lie now, not where they will.
+        // The link leads to where the sources lie now: they are moved below.
         let _ = fs::remove_file(modules.join("build"));
         let boot = root.join("boot");
         fs::create_dir_all(&boot).map_err(LabError::io("create", &boot))?;
@@ -359,8 +344,8 @@ impl Make<'_> {
     }
 }
 
-/// Lines of a wish that a configuration does not hold. `X=n` reads `X is not
-/// set` there, or is left out where X cannot be had anyway.
+/// Lines of a wish that a configuration does not hold. The configuration has `X is not set` for
+/// `X=n`, or leaves X out where the kernel cannot have it.
 fn missing<'a>(wish: &'a str, got: &'a str) -> impl Iterator<Item = &'a str> {
     let got: std::collections::HashSet<&str> = got.lines().collect();
     wish.lines()
@@ -401,7 +386,7 @@ fn installed_release(root: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::KernelList;
+    use crate::kernels::list::KernelList;
 
     fn specs() -> Vec<KernelSpec> {
         let list = KernelList::builtin().unwrap();

@@ -1,4 +1,4 @@
-//! Scans a kernel log for anything a healthy run does not print.
+//! Scans a kernel log for lines that a healthy run does not print.
 
 use serde::Serialize;
 
@@ -10,9 +10,8 @@ pub struct LogProblem {
     pub line: String,
 }
 
-/// Lines a run expects, such as the file system errors of a fault test. A
-/// line is allowed when it contains one of these texts, and never when it
-/// contains one of those that are excepted.
+/// Lines that a run expects, such as the file system errors of a fault test. A line is allowed if it
+/// contains one of the texts and none of the exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     texts: Vec<String>,
@@ -27,17 +26,14 @@ impl AllowList {
         I: IntoIterator<Item = S>,
         S: Into<String>,
     {
+        let texts = texts.into_iter().map(Into::into);
         Self {
-            texts: texts
-                .into_iter()
-                .map(Into::into)
-                .filter(|t| !t.is_empty())
-                .collect(),
+            texts: texts.filter(|text: &String| !text.is_empty()).collect(),
             except: Vec::new(),
         }
     }
 
-    /// Whatever holds this text is a problem all the same.
+    /// A line with this text is a problem all the same.
     #[must_use]
     pub fn except(mut self, text: impl Into<String>) -> Self {
         self.except.push(text.into());
@@ -123,10 +119,8 @@ fn is_problem(line: &str) -> bool {
 
 /// The last `count` lines, for error messages.
 pub fn tail(text: &str, count: usize) -> String {
-    let lines: Vec<_> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<_> = lines.collect();
     if lines.is_empty() {
         return "(nothing)".to_owned();
     }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, write_atomic};
 use crate::error::{LabError, Result};
-use crate::kernels::KernelSpec;
-use crate::mirror;
+use crate::kernels::list::KernelSpec;
+use crate::kernels::mirror;
 use crate::tools::capture;
 
 /// Package lists older than this are fetched again before they are searched.
@@ -36,8 +36,7 @@ pub(crate) struct Package {
 /// One package as the archive describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stanza {
-    name: String,
-    version: String,
+    package: Package,
     depends: Vec<Dependency>,
 }
 
@@ -46,15 +45,6 @@ struct Stanza {
 struct Dependency {
     name: String,
     exact: Option<String>,
-}
-
-impl Stanza {
-    fn package(&self) -> Package {
-        Package {
-            name: self.name.clone(),
-            version: self.version.clone(),
-        }
-    }
 }
 
 /// Suites seen through apt with a state of its own.
@@ -144,7 +134,7 @@ impl Archive {
         let text = capture(&mut command, "apt").unwrap_or_default();
         text.split("\n\n")
             .filter_map(parse_stanza)
-            .filter(|s| s.name == package)
+            .filter(|stanza| stanza.package.name == package)
             .collect()
     }
 
@@ -159,7 +149,7 @@ impl Archive {
     fn exactly(&self, package: &str, version: &str) -> Result<Stanza> {
         self.show(package)
             .into_iter()
-            .find(|stanza| stanza.version == version)
+            .find(|stanza| stanza.package.version == version)
             .ok_or_else(|| self.no_package(&format!("{package} {version}")))
     }
 
@@ -173,10 +163,8 @@ impl Archive {
     /// A package, of this version while the archive has it, else the newest.
     pub(crate) fn package(&self, name: &str, version: Option<&str>) -> Result<Package> {
         let wanted = version.and_then(|version| self.exactly(name, version).ok());
-        Ok(match wanted {
-            Some(stanza) => stanza.package(),
-            None => self.newest(name)?.package(),
-        })
+        let stanza = wanted.map_or_else(|| self.newest(name), Ok)?;
+        Ok(stanza.package)
     }
 
     /// One kernel release with image and headers of one version.
@@ -187,20 +175,20 @@ impl Archive {
             return Ok(resolution);
         }
         let image = self.newest(&spec.image)?;
-        let headers = self.exactly(&spec.headers, &image.version)?;
+        let headers = self.exactly(&spec.headers, &image.package.version)?;
         let release_of = |stanza: &Stanza, prefix: &str| {
             stanza
                 .depends
                 .iter()
                 .find_map(|d| d.name.strip_prefix(prefix).map(str::to_owned))
-                .ok_or_else(|| self.no_package(&format!("{prefix}* for {}", stanza.name)))
+                .ok_or_else(|| self.no_package(&format!("{prefix}* for {}", stanza.package.name)))
         };
         let release = release_of(&image, "linux-image-")?;
         let headers_release = release_of(&headers, "linux-headers-")?;
         if release != headers_release {
             return Err(self.no_package(&format!("linux-headers-{release}")));
         }
-        self.pin(&release, &image.version)
+        self.pin(&release, &image.package.version)
     }
 
     fn pin(&self, release: &str, version: &str) -> Result<Resolution> {
@@ -217,11 +205,8 @@ impl Archive {
         let mut found: Vec<Package> = Vec::new();
         let mut queue = vec![self.exactly(root, version)?];
         while let Some(stanza) = queue.pop() {
-            for dependency in stanza
-                .depends
-                .iter()
-                .filter(|d| is_kernel_part(&d.name, root))
-            {
+            let parts = stanza.depends.iter();
+            for dependency in parts.filter(|d| is_kernel_part(&d.name, root)) {
                 if found.iter().any(|p| p.name == dependency.name) {
                     continue;
                 }
@@ -230,8 +215,8 @@ impl Archive {
                     None => self.newest(&dependency.name)?,
                 });
             }
-            if !found.contains(&stanza.package()) {
-                found.push(stanza.package());
+            if !found.contains(&stanza.package) {
+                found.push(stanza.package);
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -263,13 +248,8 @@ impl Archive {
         if unpacked == packages.len() {
             return Ok(());
         }
-        Err(self.no_package(
-            &packages
-                .iter()
-                .map(|p| p.name.as_str())
-                .collect::<Vec<_>>()
-                .join(" "),
-        ))
+        let names: Vec<_> = packages.iter().map(|p| p.name.as_str()).collect();
+        Err(self.no_package(&names.join(" ")))
     }
 }
 
@@ -283,15 +263,12 @@ fn is_kernel_part(name: &str, root: &str) -> bool {
         name.strip_prefix(prefix)
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    if root.starts_with("linux-image-") {
+    let parts = if root.starts_with("linux-image-") {
         ["linux-base-", "linux-binary-", "linux-modules-"]
-            .into_iter()
-            .any(versioned)
     } else {
         ["linux-headers-", "linux-kbuild-", "linux-base-"]
-            .into_iter()
-            .any(versioned)
-    }
+    };
+    parts.into_iter().any(versioned)
 }
 
 fn parse_stanza(text: &str) -> Option<Stanza> {
@@ -306,11 +283,11 @@ fn parse_stanza(text: &str) -> Option<Stanza> {
         .flat_map(|list| list.split(','))
         .filter_map(|alternatives| parse_dependency(alternatives.split('|').next()?))
         .collect();
-    Some(Stanza {
+    let package = Package {
         name: field("Package")?.to_owned(),
         version: field("Version")?.to_owned(),
-        depends,
-    })
+    };
+    Some(Stanza { package, depends })
 }
 
 fn parse_dependency(text: &str) -> Option<Dependency> {
@@ -355,12 +332,8 @@ mod tests {
 
     #[test]
     fn compilers_are_no_kernel_parts() {
-        for name in [
-            "gcc-12",
-            "linux-compiler-gcc-12-x86",
-            "linux-base",
-            "pahole",
-        ] {
+        let names = "gcc-12 linux-compiler-gcc-12-x86 linux-base pahole";
+        for name in names.split(' ') {
             assert!(!is_kernel_part(name, "linux-headers-6.1"), "{name}");
         }
         assert!(is_kernel_part("linux-kbuild-6.1", "linux-headers-6.1"));
