@@ -20,7 +20,7 @@ pub const BURST_THREADS: [u32; 2] = [4, 16];
 const POLICIES: [Arm; 5] = [Arm::Stock, Arm::Static, Arm::Pid, Arm::Copyout, Arm::Luc];
 const THREADS: [u32; 4] = [1, 4, 16, 64];
 /// Disks of the throughput comparison, with warm-up and measurement: a fast disk shows as many
-/// commits in less time, and keeps the processor busier, which is what costs host time. The warm-up
+/// commits in less time, and keeps the processor busier, which costs host time. The warm-up
 /// holds LUC's first trial of holding: 60 to 140 commits, the most where 64 threads take turns at
 /// the processor.
 const DISKS: [(&str, Times); 2] = [

@@ -30,7 +30,7 @@ pub enum ReportError {
         /// The kernel's log, if it could be kept.
         log: Option<PathBuf>,
     },
-    /// A cell's output is not what its workload prints.
+    /// A cell's output is not that of its workload.
     #[error(
         "kernel {kernel}, cell {cell}: cannot read the result: {why}; the binary in the guest must be this one"
     )]
@@ -67,7 +67,7 @@ impl ReportError {
         }
     }
 
-    /// Whether a machine was run and its kernel or programs are what failed.
+    /// Whether a machine ran and its kernel or programs failed.
     pub fn is_the_guests(&self) -> bool {
         use luc_lab::LabError::{GuestPanic, HostTimeout};
         match self {

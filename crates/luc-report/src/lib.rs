@@ -1,4 +1,4 @@
-//! Measuring what LUC gives, and showing it.
+//! Measures LUC's gain, and shows it.
 //!
 //! Two programs of measurement: [`demo`] for a newcomer, [`matrix`] for a reader who checks the
 //! figures. Each plans cells ([`plan`]), has a [`Lab`] measure them, keeps the raw [`Records`] as

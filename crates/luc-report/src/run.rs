@@ -1,4 +1,4 @@
-//! From a plan to files: measure side by side, keep what was measured, render it.
+//! From a plan to files: measure side by side, keep the records, render them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

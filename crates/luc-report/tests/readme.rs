@@ -1,5 +1,5 @@
-//! What README shows of `make demo` is what it printed: rendered again from the results that it
-//! kept, line by line. README leaves lines out and adds none.
+//! README shows output of `make demo`: lines of the report that is rendered again from the kept
+//! results. README leaves lines out and adds none.
 
 use std::fs;
 use std::path::Path;

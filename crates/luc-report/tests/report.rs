@@ -64,7 +64,7 @@ fn matrix(gain: f64, words: &str) -> Outcome {
     let mut all = words.to_owned();
     for (option, value) in [("--kernels", "6.12"), ("--smp", "1"), ("--repeats", "1")] {
         if !words.contains(option) {
-            all += &format!(" {option} {value}");
+            all.extend([" ", option, " ", value]);
         }
     }
     let args = matrix_args(dir.path(), &all);
@@ -246,7 +246,7 @@ fn kept_results_render_the_same_again() {
     assert_eq!(first.records.records, third.records.records);
 }
 
-/// Where `what` begins in a page.
+/// Position of a text in a page.
 fn at(page: &str, what: &str) -> usize {
     page.find(what).unwrap_or_else(|| panic!("no {what}"))
 }
@@ -316,7 +316,7 @@ fn policies_have_their_plot() {
         for chart in charts {
             let mut lines = chart.lines.iter();
             let luc = lines.find(|line| line.name == "LUC").expect("a line");
-            // The formula doubles what LUC gives.
+            // The formula doubles the rate under LUC.
             assert!(luc.y.iter().flatten().all(|ratio| *ratio > 0.9), "{luc:?}");
             assert_eq!(luc.y.iter().flatten().count(), chart.x.len());
         }
@@ -462,7 +462,7 @@ fn plans_are_sound() {
                 assert_eq!(batching, cell.arm == Arm::KernelBatching);
                 // Whatever else is asked for, the guest understands it.
                 asked(cell);
-                // What is compared with stock has its stock in the same boot.
+                // A cell has the cell of stock in the same boot.
                 let stock = |other: &Measurement| {
                     other.arm == Arm::Stock
                         && (&other.load, &other.disk, other.repeat)

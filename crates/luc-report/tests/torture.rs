@@ -1,4 +1,4 @@
-//! What a campaign of power cuts prints.
+//! The report of a campaign of power cuts.
 
 use luc_report::text;
 use luc_report::torture::{Did, Torment, Torture, Unfinished, document};

@@ -1,4 +1,4 @@
-//! What hooks cost, in instructions.
+//! Cost of the hooks, in instructions.
 
 use super::targets::{self, Tally, Target};
 use super::{entry, groups, judged, repeated, section};

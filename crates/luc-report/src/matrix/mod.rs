@@ -299,7 +299,7 @@ fn section(title: &str, note: &str, left: usize, groups: Vec<Vec<Row>>) -> Secti
     }
 }
 
-/// What the columns of policies mean; each is a ratio to stock.
+/// Meaning of the columns of policies; each is a ratio to stock.
 fn policies_note(policies: &[Arm]) -> String {
     let mut note = "The main figure's ratio to stock.".to_owned();
     for arm in policies {

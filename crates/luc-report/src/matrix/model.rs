@@ -1,4 +1,4 @@
-//! How well the model predicts what LUC gives.
+//! The model's predictions beside the measured gain.
 
 use super::targets::{self, THREADS, Tally};
 use super::{WRITERS, entry, groups, mean, repeated, section};

@@ -1,4 +1,4 @@
-//! What LUC costs where it gives nothing.
+//! Cost of LUC where it gains nothing.
 
 use super::targets::{self, CREATE_FSYNC, THREADS, Tally};
 use super::{create_fsync, entry, groups, mean, section};
@@ -52,7 +52,7 @@ const ARMS: [Arm; 6] = [
 /// Instructions that one fsync and one commit cost beyond stock.
 ///
 /// With one thread, every fsync has a commit of its own: the machine's busy time per operation,
-/// less stock's, is what LUC adds to one fsync and one commit together. With 16 threads that only
+/// less stock's, is LUC's cost of one fsync and one commit together. With 16 threads that only
 /// observe, a commit serves d fsyncs, and the same difference is one fsync plus 1/d commit. Two
 /// equations, two unknowns. The sync hook is the same in every arm, so its part found while
 /// observing holds for all; the rest of an arm's pair is its commit.

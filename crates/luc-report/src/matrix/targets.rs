@@ -115,7 +115,7 @@ pub const LOADED: Target = Target::AtLeast(0.998);
 pub const FSYNC_CLEAN: Target = Target::AtMost(150.0);
 /// Instructions of the module for an fsync with its commit.
 pub const FSYNC_COMMITTED: Target = Target::AtMost(600.0);
-/// Instructions of the module for a commit that nobody batches.
+/// Instructions of the module for a commit without a batch.
 pub const COMMIT_ALONE: Target = Target::AtMost(400.0);
 /// Instructions of the module for a metadata buffer that is written while nothing is copied.
 pub const BUFFER: Target = Target::AtMost(15.0);

@@ -1,4 +1,4 @@
-//! What the tracer costs.
+//! Cost of the tracer.
 
 use super::targets::{self, Tally};
 use super::{create_fsync, entry, groups, judged, repeated, section};

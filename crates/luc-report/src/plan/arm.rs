@@ -68,7 +68,7 @@ impl Arm {
         }
     }
 
-    /// Name, with a warning where nobody should use the arm.
+    /// Name, with a warning where the arm is unsafe.
     pub fn warning_name(self) -> &'static str {
         match self {
             Self::Nofsync => "nofsync (UNSAFE)",

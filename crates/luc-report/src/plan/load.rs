@@ -1,4 +1,4 @@
-//! What is measured in one cell: a workload on a disk, in one arm of the comparison.
+//! The measurement of one cell: a workload on a disk, in one arm of the comparison.
 
 use luc_lab::{DiskSpec, FsType};
 use serde::{Deserialize, Serialize};
@@ -251,14 +251,14 @@ impl Load {
     }
 }
 
-/// What a cell is measured for. Tables of one purpose show nothing of another's.
+/// Purpose of a cell. Tables of one purpose show no cell of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
-    /// To measure what LUC gives.
+    /// To measure LUC's gain.
     #[default]
     Figures,
-    /// To measure how well the model predicts it.
+    /// To measure how well the model predicts that gain.
     Model,
 }
 
@@ -271,7 +271,7 @@ pub struct Measurement {
     pub load: Load,
     #[serde(rename = "mode")]
     pub arm: Arm,
-    /// Which repetition, from 1; also the seed of what the workload draws.
+    /// Number of the repetition, from 1; also the seed of the workload.
     pub repeat: u32,
     #[serde(default)]
     pub purpose: Purpose,

@@ -1,4 +1,4 @@
-//! What is measured: arguments, hosts, loads and the arms that are compared.
+//! Plans of measurement: arguments, hosts, loads and the arms that are compared.
 
 pub mod args;
 pub mod arm;

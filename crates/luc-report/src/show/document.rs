@@ -21,7 +21,7 @@ pub struct Document {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     pub title: String,
-    /// What is shown, with its conditions.
+    /// Subject and conditions of the figures.
     pub note: String,
     /// Drawn above the table.
     pub charts: Vec<Chart>,

@@ -1,9 +1,9 @@
 //! Power cuts by the thousand, on many kinds of file systems, under every policy of LUC.
 //!
-//! A scenario is one file system on a disk of the lab that records all that reaches it. A workload
-//! whose files tell what they hold works on it, under LUC or stock; then the power is cut at many
+//! A scenario is one file system on a disk of the lab that records all requests. A workload whose
+//! files describe themselves works on it, under LUC or stock; then the power is cut at many
 //! places of the record, and each time the promises made up to there are checked
-//! (`luc torture cuts`, in the guest). Stock is cut as well: what it loses is not LUC's loss.
+//! (`luc torture cuts`, in the guest). Stock is cut as well: its losses are not LUC's.
 
 mod scenario;
 
@@ -83,7 +83,7 @@ pub struct Torment {
     pub stock_loses: Option<String>,
 }
 
-/// How often LUC did what could lose data.
+/// How often LUC acted in ways that could lose data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Did {
     /// Commits held.

@@ -1,155 +1,143 @@
-//! What is tormented: file systems, policies, and what happens to LUC meanwhile.
-
-use std::collections::BTreeMap;
+//! Scenarios: file systems, policies, and changes of LUC's state meanwhile.
 
 use luc_lab::{Cell, Step};
 
-/// The file that tells what LUC did.
+/// The file with LUC's counts.
 pub const DID: &str = "did";
 
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
+struct FileSystem {
     name: &'static str,
     fs_type: &'static str,
     /// Arguments of mke2fs.
     mkfs: &'static str,
     mount: &'static str,
     size_mib: u32,
-    /// Its journal is a partition of its own.
+    /// Whether its journal is a partition of its own.
     external_journal: bool,
 }
 
-const ORDERED: Kind = Kind {
-    name: "ordered",
-    fs_type: "ext4",
-    mkfs: "-b 4096",
-    mount: "data=ordered",
-    size_mib: 64,
-    external_journal: false,
-};
+const fn on_64_mib(
+    name: &'static str,
+    fs_type: &'static str,
+    mkfs: &'static str,
+    mount: &'static str,
+) -> FileSystem {
+    FileSystem {
+        name,
+        fs_type,
+        mkfs,
+        mount,
+        size_mib: 64,
+        external_journal: false,
+    }
+}
 
-/// Kinds beside the usual one.
-const KINDS: [Kind; 10] = [
-    Kind {
-        name: "ordered-1k",
-        mkfs: "-b 1024",
-        ..ORDERED
-    },
-    Kind {
-        name: "ordered-no-csum",
-        mkfs: "-b 4096 -O ^metadata_csum",
-        ..ORDERED
-    },
-    Kind {
-        name: "writeback",
-        mount: "data=writeback",
-        ..ORDERED
-    },
-    Kind {
-        name: "journal",
-        mount: "data=journal",
-        ..ORDERED
-    },
-    Kind {
-        name: "fast-commit",
-        mkfs: "-b 4096 -O fast_commit",
-        ..ORDERED
-    },
-    // Its blocks have triggers, which write into what is journalled.
-    Kind {
-        name: "orphan-file",
-        mkfs: "-b 4096 -O orphan_file",
-        ..ORDERED
-    },
-    Kind {
-        name: "ext3",
-        fs_type: "ext3",
-        mkfs: "-b 4096 -j",
-        ..ORDERED
-    },
-    Kind {
-        name: "tiny-journal",
-        mkfs: "-b 1024 -J size=1",
-        ..ORDERED
-    },
-    Kind {
-        name: "huge-journal",
-        mkfs: "-b 4096 -J size=128",
+const ORDERED: FileSystem = on_64_mib("ordered", "ext4", "-b 4096", "data=ordered");
+
+/// File systems beside the usual one.
+const FILE_SYSTEMS: [FileSystem; 10] = [
+    on_64_mib("ordered-1k", "ext4", "-b 1024", "data=ordered"),
+    on_64_mib(
+        "ordered-no-csum",
+        "ext4",
+        "-b 4096 -O ^metadata_csum",
+        "data=ordered",
+    ),
+    on_64_mib("writeback", "ext4", "-b 4096", "data=writeback"),
+    on_64_mib("journal", "ext4", "-b 4096", "data=journal"),
+    on_64_mib(
+        "fast-commit",
+        "ext4",
+        "-b 4096 -O fast_commit",
+        "data=ordered",
+    ),
+    // Its blocks have triggers, which write into journalled data.
+    on_64_mib(
+        "orphan-file",
+        "ext4",
+        "-b 4096 -O orphan_file",
+        "data=ordered",
+    ),
+    on_64_mib("ext3", "ext3", "-b 4096 -j", "data=ordered"),
+    on_64_mib("tiny-journal", "ext4", "-b 1024 -J size=1", "data=ordered"),
+    FileSystem {
         // mke2fs adds blocks for fast commits, and wants twice as much in all.
         size_mib: 320,
-        ..ORDERED
+        ..on_64_mib(
+            "huge-journal",
+            "ext4",
+            "-b 4096 -J size=128",
+            "data=ordered",
+        )
     },
-    Kind {
-        name: "external-journal",
+    FileSystem {
         external_journal: true,
-        ..ORDERED
+        ..on_64_mib("external-journal", "ext4", "-b 4096", "data=ordered")
     },
 ];
 
 /// One file system under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Policy of LUC; none is the stock kernel.
+    /// Policy of LUC; `None` is the stock kernel.
     pub policy: Option<&'static str>,
     /// LUC is switched off and on, and unloaded, all the time.
     pub churn: bool,
     /// Only files are synced: nothing hurries LUC, which then copies all the time.
     pub files_only: bool,
-    kind: Kind,
+    fs: FileSystem,
 }
 
-fn scenario(kind: Kind, policy: Option<&'static str>) -> Scenario {
+fn scenario(fs: FileSystem, policy: Option<&'static str>) -> Scenario {
     Scenario {
         policy,
         churn: false,
         files_only: false,
-        kind,
+        fs,
     }
 }
 
-/// All of them. Every kind of file system under LUC and under stock, the usual one under every
-/// policy, and with LUC coming and going; and each with LUC copying all the time, where it does.
+/// All scenarios. Every file system under LUC and under stock, the usual one under every policy, and
+/// with LUC switched off and on; and each with LUC copying all the time, where it copies.
 pub fn scenarios() -> Vec<Scenario> {
-    let calm = |kind, policy| Scenario {
+    let calm = |fs, policy| Scenario {
         files_only: true,
-        ..scenario(kind, Some(policy))
+        ..scenario(fs, Some(policy))
     };
     let policies = ["luc", "pid", "static"];
-    let mut all: Vec<Scenario> = policies
-        .into_iter()
-        .map(|policy| scenario(ORDERED, Some(policy)))
-        .collect();
+    let mut all = Vec::from(policies.map(|policy| scenario(ORDERED, Some(policy))));
     all.push(Scenario {
         churn: true,
         ..scenario(ORDERED, Some("luc"))
     });
     all.push(scenario(ORDERED, None));
     all.extend(["luc", "copyout"].map(|policy| calm(ORDERED, policy)));
-    for kind in KINDS {
-        all.push(scenario(kind, Some("luc")));
-        all.push(scenario(kind, None));
+    for fs in FILE_SYSTEMS {
+        all.push(scenario(fs, Some("luc")));
+        all.push(scenario(fs, None));
         // LUC leaves fast commits alone.
-        all.extend((!kind.has_fast_commits()).then(|| calm(kind, "luc")));
+        all.extend((!fs.has_fast_commits()).then(|| calm(fs, "luc")));
     }
     all
 }
 
-impl Kind {
+impl FileSystem {
     fn has_fast_commits(&self) -> bool {
         self.mkfs.contains("fast_commit")
     }
 }
 
 impl Scenario {
-    /// Of the kind of file system.
+    /// Name of the file system.
     pub fn name(&self) -> &'static str {
-        self.kind.name
+        self.fs.name
     }
 
-    /// What the verifier may ask of data that no sync promised.
+    /// How the judge treats data that no sync promised.
     fn data_mode(&self) -> &'static str {
-        if self.kind.mount == "data=writeback" {
+        if self.fs.mount == "data=writeback" {
             "writeback"
         } else {
             "ordered"
@@ -175,18 +163,18 @@ impl Scenario {
         format!("{} {}", self.name(), self.policy_text())
     }
 
-    /// Guest memory: base, record and what the replica keeps lie in it.
+    /// Guest memory: it holds base, record and the replica's pages.
     pub fn memory_mib(&self) -> u32 {
-        1024 + 3 * self.kind.size_mib
+        1024 + 3 * self.fs.size_mib
     }
 
-    /// Why the stock kernel loses on such a file system, if it is known to.
+    /// Why the stock kernel loses data on such a file system, if it is known to.
     pub fn stock_loses(&self) -> Option<&'static str> {
-        let fast_commits = self.kind.has_fast_commits();
+        let fast_commits = self.fs.has_fast_commits();
         fast_commits.then_some("ext4 cannot replay some fast commits, and some it replays wrongly")
     }
 
-    /// What the kernel may say of the disks that are cut: each such cut counts as a loss.
+    /// Lines that the kernel may log about the disks that are cut: each such cut counts as a loss.
     pub fn allowed_in_log(&self) -> &'static [&'static str] {
         match self.stock_loses() {
             Some(_) => &["lucdisk1", "JBD2: journal recovery failed"],
@@ -194,14 +182,14 @@ impl Scenario {
         }
     }
 
-    /// What the guest does.
+    /// The guest's work.
     pub fn cell(&self, script: &str, cuts: u32, ops: u32, seed: u32) -> Cell {
         let pairs = [
-            ("FS", self.kind.fs_type.to_owned()),
-            ("MKFS", self.kind.mkfs.to_owned()),
-            ("MOUNT", self.kind.mount.to_owned()),
+            ("FS", self.fs.fs_type.to_owned()),
+            ("MKFS", self.fs.mkfs.to_owned()),
+            ("MOUNT", self.fs.mount.to_owned()),
             ("DATA", self.data_mode().to_owned()),
-            ("EXTERNAL", u8::from(self.kind.external_journal).to_string()),
+            ("EXTERNAL", u8::from(self.fs.external_journal).to_string()),
             ("POLICY", self.policy.unwrap_or("stock").to_owned()),
             ("CHURN", u8::from(self.churn).to_string()),
             ("SYNCS", self.syncs().to_owned()),
@@ -211,18 +199,15 @@ impl Scenario {
             ("CUTS", cuts.to_string()),
             ("FSCK_EVERY", "4".to_owned()),
             ("SEED", seed.to_string()),
-            ("SIZE_MIB", self.kind.size_mib.to_string()),
+            ("SIZE_MIB", self.fs.size_mib.to_string()),
             ("DID", DID.to_owned()),
         ];
         Cell {
             name: "cuts".to_owned(),
             disks: Vec::new(),
-            env: pairs
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect::<BTreeMap<_, _>>(),
+            env: pairs.map(|(name, value)| (name.to_owned(), value)).into(),
             steps: vec![Step {
-                // Broken promises are told by the answer.
+                // The answer names broken promises.
                 allow_failure: true,
                 ..Step::new(["sh", script])
             }],
@@ -235,19 +220,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_tormented_with_luc_and_without() {
+    fn every_file_system_is_cut_with_luc_and_without() {
         let all = scenarios();
-        for kind in KINDS.into_iter().chain([ORDERED]) {
-            let policies: Vec<_> = all
-                .iter()
-                .filter(|scenario| scenario.kind == kind)
-                .map(|scenario| scenario.policy)
-                .collect();
-            assert!(
-                policies.contains(&Some("luc")) && policies.contains(&None),
-                "{}",
-                kind.name
-            );
+        for fs in FILE_SYSTEMS.into_iter().chain([ORDERED]) {
+            let of_fs = all.iter().filter(|scenario| scenario.fs == fs);
+            let policies: Vec<_> = of_fs.map(|scenario| scenario.policy).collect();
+            assert!(policies.contains(&Some("luc")), "{}", fs.name);
+            assert!(policies.contains(&None), "{}", fs.name);
         }
         let mut names: Vec<_> = all.iter().map(Scenario::full_name).collect();
         names.sort();

@@ -11,7 +11,7 @@
 set -e
 disks=/sys/kernel/config/lucdisk
 
-# Whoever waits for that long waits for ever.
+# A process that waits for that long waits for ever.
 for knob in hung_task_timeout_secs=60 hung_task_panic=1; do
 	echo ${knob#*=} > /proc/sys/kernel/${knob%%=*}
 done

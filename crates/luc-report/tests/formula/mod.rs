@@ -36,7 +36,7 @@ struct RunFile {
 /// The workload's name and arguments, read from the command as the guest would read it.
 pub fn asked(cell: &Measurement) -> (&'static str, serde_json::Value) {
     let (steps, bench) = cell.steps();
-    // What watches stands before the workload.
+    // The tracer's command stands before the workload's.
     let words = steps[bench].as_slice();
     let own = words.iter().position(|word| word == "--");
     let words = own.map_or(words, |at| &words[at + 1..]);
@@ -154,7 +154,7 @@ fn scaling(arm: Arm, jitter: f64) -> (serde_json::Value, f64) {
 /// Answers as a guest would, with figures that depend on the cell alone.
 #[derive(Default)]
 pub struct Formula {
-    /// Added to what LUC gains, percent.
+    /// Added to LUC's gain, percent.
     pub gain: f64,
     pub measured: AtomicUsize,
 }
@@ -282,7 +282,7 @@ impl Formula {
     }
 }
 
-/// What `luc trace model` would print: a gain as the formula has it, but for writers 20% too much.
+/// The output of `luc trace model`: the gain of the formula, but for writers 20% too much.
 fn model(cell: &Measurement) -> String {
     let gain = match cell.load {
         Load::CreateFsync { threads: 1, .. } => 1.0,
