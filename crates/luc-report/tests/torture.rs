@@ -18,6 +18,7 @@ fn torment(policy: &str, losses: Vec<Loss>) -> Torment {
             syncs: 1700,
             files: 3000,
             fscks: 10,
+            torn: 1,
             losses,
         },
         did: (policy != "stock").then_some(Did {

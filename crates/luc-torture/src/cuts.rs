@@ -3,12 +3,16 @@
 //! The recorded disk is a `lucdisk` of the lab's guest; a second one shows its possible
 //! content after a cut ("replica"). For every cut the replica is set to it, mounted, which recovers the
 //! journal, judged by [`verify()`](crate::verify()), unmounted and looked at by e2fsck.
+//!
+//! ext4 writes its superblock outside of the journal as well. A cut can tear it, and then the kernel
+//! refuses the mount before it looks at the journal, with LUC or without. e2fsck repairs that and
+//! replays the journal; then the promises are judged as after any cut.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
@@ -30,6 +34,9 @@ const SURVIVALS: [&str; 6] = [
     "latest-lost",
     "earliest-lost",
 ];
+
+/// What the kernel says of a superblock of which a cut left a part.
+const TORN: &str = "invalid superblock checksum";
 
 /// Where to cut, and how to judge the disk after a cut.
 #[derive(Clone, Debug)]
@@ -97,8 +104,11 @@ pub struct Summary {
     pub syncs: u64,
     /// Files looked at, over all cuts.
     pub files: u64,
-    /// Runs of e2fsck.
+    /// Runs of e2fsck that looked for damage.
     pub fscks: u64,
+    /// Cuts that tore the superblock, judged once e2fsck had repaired it.
+    #[serde(default)]
+    pub torn: u64,
     pub losses: Vec<Loss>,
 }
 
@@ -273,10 +283,12 @@ impl Run<'_> {
         self.summary.syncs_verified += self.history.syncs();
         let log = KernelLog::from_now();
         if let Err(error) = self.mount() {
-            let said = log.said().map(|said| format!(": {said}"));
-            let said = said.unwrap_or_default();
-            self.lost(cut, format!("does not mount: {error}{said}"));
-            return Ok(());
+            let said = log.said().unwrap_or_default();
+            if !(said.contains(TORN) && self.repair()? && self.mount().is_ok()) {
+                self.lost(cut, format!("does not mount: {error}: {said}"));
+                return Ok(());
+            }
+            self.summary.torn += 1;
         }
         let tree = DirTree::new(&self.cuts.at);
         let judged = verify(&tree, &self.history, self.cuts.data_mode);
@@ -317,15 +329,24 @@ impl Run<'_> {
         )
     }
 
-    fn fsck(&mut self, cut: Cut) -> Result<(), CutError> {
+    fn e2fsck(&self, how: &str) -> Result<Output, CutError> {
         let path = Path::new("/sbin/e2fsck");
-        let output = Command::new(path)
-            .arg("-fn")
+        Command::new(path)
+            .arg(how)
             .args(self.journal.iter().flat_map(|path| [Path::new("-j"), path]))
             .arg(&self.device)
             .stdin(Stdio::null())
             .output()
-            .map_err(call("run", path))?;
+            .map_err(call("run", path))
+    }
+
+    /// Whether e2fsck put everything in order.
+    fn repair(&self) -> Result<bool, CutError> {
+        Ok(matches!(self.e2fsck("-fy")?.status.code(), Some(0 | 1)))
+    }
+
+    fn fsck(&mut self, cut: Cut) -> Result<(), CutError> {
+        let output = self.e2fsck("-fn")?;
         self.summary.fscks += 1;
         if output.status.code() != Some(0) {
             let said = String::from_utf8_lossy(&output.stdout);

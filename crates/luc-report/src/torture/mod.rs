@@ -290,6 +290,7 @@ pub fn document(torture: &Torture) -> Document {
             ("verified", number(summary.syncs_verified)),
             ("files", number(summary.files)),
             ("e2fsck", number(summary.fscks)),
+            ("torn", number(summary.torn)),
             ("lost", Entry::toned(lost.to_string(), tone)),
         ]
     };
@@ -297,7 +298,7 @@ pub fn document(torture: &Torture) -> Document {
 flushed. cuts: places of its record where the power was cut, around the ends of flushes and at \
 random; what was not durable there survived in none, all, or some of its sectors. held, copies: \
 commits that LUC held and blocks that it copied, where it stayed. syncs: calls that the workload was told are done. verified: such promises checked, over all cuts. files: files read \
-back. lost: promises broken."
+back. torn: cuts that tore the superblock, which ext4 writes outside of its journal; no kernel mounts it before e2fsck has repaired it, and the promises were checked then. lost: promises broken."
         .to_owned();
     for torment in &torture.torments {
         for loss in torment.summary.losses.iter().take(20) {
