@@ -22,12 +22,17 @@ const MODELS: [(&str, f64); 7] = [
     ("nvme-plp", 0.1),
 ];
 
-/// Some hundred commits, and fewer where many threads keep the virtual processor busy.
+/// Enough commits for a p99 of one stream's fsyncs, and fewer where more threads make them and keep
+/// the virtual processor busy.
 fn times(commit_ms: f64, threads: u32) -> Times {
-    let commits = if threads > 16 { 250.0 } else { 500.0 };
-    // At most ten seconds; no number here is negative.
+    let commits = match threads {
+        WRITERS | 1 => 1100.0,
+        2..=16 => 500.0,
+        _ => 250.0,
+    };
+    // No number here is negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let ms = (commits * commit_ms).clamp(600.0, 10_000.0) as u32;
+    let ms = (commits * commit_ms).clamp(600.0, 25_000.0) as u32;
     Times::of(ms)
 }
 
@@ -62,7 +67,7 @@ pub fn jobs(host: Host<'_>, repeats: u32) -> Vec<Job> {
 
 const NOTE: &str = "LUC's rate as a ratio to stock's, of create-fsync with 1 to 64 threads, of write-delay (48 writers) and of bursts of 4 and \
 16 fsyncs within 800 us. delayed: share of write-delay's writes, stock -> LUC. lowest: of the row; it is to \
-reach 0.99. p99: of fsync, the row's highest ratio, 1.05 at most. `luc lab disks` tells what the disks are; those with a latency and a depth are null_blk's, shown where other \
+reach 0.99. p99: of fsync, the row's highest ratio, 1.05 at most, of at least 1000 fsyncs. `luc lab disks` tells what the disks are; those with a latency and a depth are null_blk's, shown where other \
 parts measured them.";
 
 /// Headings of the loads, in order.
@@ -86,7 +91,7 @@ fn row(
         let place = Place::new(records, host, disk, load);
         let ratio = place.ratio(Arm::Luc);
         lowest = lowest.into_iter().chain(mean(ratio)).reduce(f64::min);
-        let p99 = mean(place.ratio_of(Arm::Luc, Record::sync_delay_p99_ms));
+        let p99 = mean(place.p99_ratio(Arm::Luc));
         slowest = slowest.into_iter().chain(p99).reduce(f64::max);
         row.push((heading, entry(ratio, number::fine_ratio)));
         if matches!(place.load, Load::WriteDelay { .. }) {

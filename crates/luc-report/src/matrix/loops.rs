@@ -56,7 +56,7 @@ pub fn create_fsync_section(records: &Records, hosts: &[Host<'_>], tally: &mut T
         page_charts: charts.filter(Chart::has_a_line).collect(),
         ..section(
             "create-fsync",
-            "Threads loop create, fsync, close. Operations per second. p99: of fsync, ratio to stock, 1.05 at most.",
+            "Threads loop create, fsync, close. Operations per second. p99: of fsync, ratio to stock, 1.05 at most, of at least 1000 fsyncs.",
             2,
             groups,
         )

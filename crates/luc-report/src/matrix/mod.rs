@@ -38,7 +38,7 @@ const WRITERS: u32 = 48;
 /// threads are few the processor idles, and virtual idle time is nearly free.
 fn measure_ms(disk: &str, threads: u32) -> u32 {
     match (disk, threads) {
-        ("4ms:1", 0..=4) => 8000,
+        ("4ms:1", 0..=4) => 9000,
         ("4ms:1", 5..=16) => 4000,
         ("4ms:1", _) => 2400,
         ("1ms:64", 0..=4) => 3000,
@@ -59,7 +59,7 @@ fn create_fsync(disk: &str, threads: u32) -> Load {
 
 const WRITE_DELAY: Load = Load::WriteDelay {
     writers: WRITERS,
-    times: Times::new(1500, 500),
+    times: Times::new(9000, 500),
 };
 
 /// The cells, in jobs that can run side by side.
@@ -273,7 +273,7 @@ fn judged(
 
 /// The p99 of fsync under LUC as a ratio to stock's, and whether that is little enough.
 fn p99(heading: &'static str, place: &Place<'_>, tally: &mut Tally) -> [(&'static str, Entry); 2] {
-    let ratio = place.ratio_of(Arm::Luc, Record::sync_delay_p99_ms);
+    let ratio = place.p99_ratio(Arm::Luc);
     let [figure, _, verdict] = judged(heading, ratio, Some(P99), [number::ratio; 2], tally);
     [figure, verdict]
 }

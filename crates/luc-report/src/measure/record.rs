@@ -159,13 +159,18 @@ impl Record {
 
     /// 99th percentile of the sync delay, in ms; `None` without any sync.
     pub fn sync_delay_p99_ms(&self) -> Option<f64> {
-        (self.syncs().count > 0).then(|| self.sync_delay_ms().1)
+        (self.sync_count() > 0).then(|| self.sync_delay_ms().1)
+    }
+
+    /// Completed fsyncs or synchronous writes.
+    pub fn sync_count(&self) -> u64 {
+        self.syncs().count
     }
 
     /// Completed fsyncs or synchronous writes per second of the measurement.
     pub fn syncs_per_s(&self) -> Option<f64> {
         let seconds = self.report.elapsed_ns as f64 / 1e9;
-        let count = self.syncs().count;
+        let count = self.sync_count();
         (seconds > 0.0 && count > 0).then(|| count as f64 / seconds)
     }
 
