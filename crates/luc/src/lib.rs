@@ -4,16 +4,16 @@
 //! share lies beside them: [`exit`] is every way they can fail, [`sample`] what
 //! journals and processes do. The machine they act on is `luc_host`'s.
 
-pub mod cli;
 pub mod cmd;
 pub mod exit;
 mod help;
 mod losses;
-pub mod means;
+mod means;
 mod progress;
-pub mod sample;
+mod sample;
 mod tracer;
-pub mod units;
+mod units;
+pub mod verb;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -22,6 +22,7 @@ use luc_host::{Machine, System};
 use luc_workload::Stop;
 
 use crate::exit::{Code, Failure};
+use crate::verb::Interrupt;
 
 /// What a verb works with: the machine, where its answer goes, and whether
 /// somebody asked it to stop.
@@ -48,13 +49,12 @@ pub fn main() -> ExitCode {
     if luc_lab::guest::is_guest_init() {
         luc_lab::guest::init_main();
     }
-    let cli = match cli::parse() {
+    let cli = match cmd::Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    // A first Ctrl-C only raises the flag, so that verbs can leave things in
-    // order; a second one ends the process, so that none can hang.
-    let outcome = watched(&cli.verb).and_then(|stop| {
+    let stop = watched(cli.interrupt()).map_err(Failure::from);
+    let outcome = stop.and_then(|stop| {
         let machine = Machine::new(cli.sysroot());
         let mut out = io::BufWriter::new(io::stdout());
         let mut context = Context {
@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
             err: &mut io::stderr(),
             stop,
         };
-        let outcome = cli.verb.run(&mut context);
+        let outcome = cli.run(&mut context);
         // What was found out before a failure belongs to the answer.
         let flushed = out.flush().map_err(Failure::from);
         outcome.and(flushed)
@@ -89,15 +89,12 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(code.number())
 }
 
-/// Verbs that have nothing to put in order end at once, as is usual.
-fn watched(verb: &cli::Verb) -> Result<Stop, Failure> {
-    if verb.takes_the_terminal() {
-        Ok(Stop::on_interrupt_after(cmd::top::give_back_at_once)?)
-    } else if verb.runs_a_command() {
-        Ok(Stop::on_interrupt_with_command()?)
-    } else if verb.minds_interrupts() {
-        Ok(Stop::on_interrupt()?)
-    } else {
-        Ok(Stop::new())
+/// The handlers of signals that a verb wants.
+fn watched(interrupt: Interrupt) -> io::Result<Stop> {
+    match interrupt {
+        Interrupt::Ends => Ok(Stop::new()),
+        Interrupt::Asks => Stop::on_interrupt(),
+        Interrupt::AsksBoth => Stop::on_interrupt_with_command(),
+        Interrupt::AsksThen(last) => Stop::on_interrupt_after(last),
     }
 }

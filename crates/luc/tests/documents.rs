@@ -86,7 +86,7 @@ fn missing(luc: &Command, line: &str) -> Option<String> {
 
 #[test]
 fn commands_of_documents_exist() {
-    let luc = luc::cli::Cli::command();
+    let luc = luc::cmd::Cli::command();
     let mut seen = 0;
     let mut wrong = Vec::new();
     for path in documents() {
@@ -104,7 +104,7 @@ fn commands_of_documents_exist() {
 
 #[test]
 fn commands_that_do_not_exist_are_found() {
-    let luc = luc::cli::Cli::command();
+    let luc = luc::cmd::Cli::command();
     let found =
         commands("Type `luc fly\nhigh`, or\n\n    sudo luc on --wings /srv\n    luc on /srv\n");
     let wrong: Vec<_> = found

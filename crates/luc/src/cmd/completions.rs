@@ -8,6 +8,7 @@ use luc_lab::KernelList;
 use crate::Context;
 use crate::exit::Failure;
 use crate::help;
+use crate::verb::Verb;
 
 /// Print a completion script for a shell
 ///
@@ -22,18 +23,19 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs the verb; `command` is the whole command line.
-pub fn run(args: &Args, command: clap::Command, context: &mut Context) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    let mut command = with_words(command);
-    clap_complete::generate(args.shell, &mut command, "luc", &mut script);
-    context.out.write_all(&script)?;
-    if args.shell == Shell::Fish {
-        let mut rules = Vec::new();
-        fish_rules(&command, "", &mut rules);
-        write!(context.out, "{FISH_BEHIND}{}", rules.concat())?;
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let mut script = Vec::new();
+        let mut command = with_words(super::command());
+        clap_complete::generate(self.shell, &mut command, "luc", &mut script);
+        context.out.write_all(&script)?;
+        if self.shell == Shell::Fish {
+            let mut rules = Vec::new();
+            fish_rules(&command, "", &mut rules);
+            write!(context.out, "{FISH_BEHIND}{}", rules.concat())?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// `clap_complete` leaves out for fish what stands behind verbs without an option. Words of options are

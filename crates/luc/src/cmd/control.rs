@@ -5,24 +5,24 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::verb::{Verb, verbs};
 
-/// Work out how the PID controller behaves
-#[derive(Debug, clap::Subcommand)]
-pub enum Verb {
-    /// Print the closed loop's poles for a set of gains
-    ///
-    /// The loop is stable if every pole lies inside the unit circle; the closer
-    /// to 0 the largest modulus, the sooner an error is gone. "published" is
-    /// the textbook loop, in which a commit's error corrects that same commit;
-    /// "stepwise" is what runs: it corrects the next one.
-    #[command(after_help = "Examples:\n\
-        \x20 luc control poles\n\
-        \x20 luc control poles --kp 0.5 --ki 0.1 --kd 0")]
+verbs! {
+    /// Work out how the PID controller behaves
+    Verbs:
     Poles(PolesArgs),
 }
 
-/// Arguments of `luc control poles`.
+/// Print the closed loop's poles for a set of gains
+///
+/// The loop is stable if every pole lies inside the unit circle; the closer
+/// to 0 the largest modulus, the sooner an error is gone. "published" is
+/// the textbook loop, in which a commit's error corrects that same commit;
+/// "stepwise" is what runs: it corrects the next one.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc control poles\n\
+    \x20 luc control poles --kp 0.5 --ki 0.1 --kd 0")]
 pub struct PolesArgs {
     /// Proportional gain
     #[arg(long, default_value_t = 0.8, allow_negative_numbers = true)]
@@ -47,57 +47,57 @@ pub struct PolesArgs {
     json: bool,
 }
 
-/// Runs the verb.
-pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
-    let Verb::Poles(args) = verb;
-    let found = poles(args.kp, args.ki, args.kd, args.c).map_err(|error| Failure::Usage {
-        verb: "control poles",
-        why: error.to_string(),
-    })?;
-    if args.json {
-        let report = json!({
-            "schema": 1,
-            "kp": args.kp,
-            "ki": args.ki,
-            "kd": args.kd,
-            "c": args.c,
-            "verdict": found.verdict.to_string(),
-            "published": as_json(&found.published),
-            "stepwise": as_json(&found.stepwise),
-        });
-        return super::print_json(context, &report);
-    }
-    writeln!(
-        context.out,
-        "Kp {}, Ki {}, Kd {}, plant gain c {}: {}",
-        args.kp, args.ki, args.kd, args.c, found.verdict
-    )?;
-    for (name, one) in [
-        ("published", &found.published),
-        ("stepwise", &found.stepwise),
-    ] {
-        let poles: Vec<_> = one.poles.iter().map(|pole| format!("{pole:.3}")).collect();
-        write!(
-            context.out,
-            "  {name:<10} {:<8} modulus {:.3}, poles {}",
-            one.verdict.to_string(),
-            one.modulus,
-            poles.join(", ")
-        )?;
-        if let Some(commits) = one.settling_commits {
-            let commits = i64::try_from(commits).unwrap_or(i64::MAX);
-            let commits = crate::units::counted(commits, "commit", "commits");
-            write!(context.out, "; an error shrinks to a tenth in {commits}")?;
+impl Verb for PolesArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let found = poles(self.kp, self.ki, self.kd, self.c).map_err(|error| Failure::Usage {
+            verb: "control poles",
+            why: error.to_string(),
+        })?;
+        if self.json {
+            let report = json!({
+                "schema": 1,
+                "kp": self.kp,
+                "ki": self.ki,
+                "kd": self.kd,
+                "c": self.c,
+                "verdict": found.verdict.to_string(),
+                "published": as_json(&found.published),
+                "stepwise": as_json(&found.stepwise),
+            });
+            return super::print_json(context, &report);
         }
-        if one.cancelled {
+        writeln!(
+            context.out,
+            "Kp {}, Ki {}, Kd {}, plant gain c {}: {}",
+            self.kp, self.ki, self.kd, self.c, found.verdict
+        )?;
+        for (name, one) in [
+            ("published", &found.published),
+            ("stepwise", &found.stepwise),
+        ] {
+            let poles: Vec<_> = one.poles.iter().map(|pole| format!("{pole:.3}")).collect();
             write!(
                 context.out,
-                "; without the pole at 1 that Ki = 0 leaves unused"
+                "  {name:<10} {:<8} modulus {:.3}, poles {}",
+                one.verdict.to_string(),
+                one.modulus,
+                poles.join(", ")
             )?;
+            if let Some(commits) = one.settling_commits {
+                let commits = i64::try_from(commits).unwrap_or(i64::MAX);
+                let commits = crate::units::counted(commits, "commit", "commits");
+                write!(context.out, "; an error shrinks to a tenth in {commits}")?;
+            }
+            if one.cancelled {
+                write!(
+                    context.out,
+                    "; without the pole at 1 that Ki = 0 leaves unused"
+                )?;
+            }
+            writeln!(context.out)?;
         }
-        writeln!(context.out)?;
+        Ok(())
     }
-    Ok(())
 }
 
 fn as_json(one: &Loop) -> Value {

@@ -10,6 +10,7 @@ use super::stock_lab;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
+use crate::verb::Verb;
 
 /// Show what LUC gives, on a stock kernel in a virtual machine
 ///
@@ -47,29 +48,31 @@ pub struct Matrix {
     source: Option<PathBuf>,
 }
 
-/// Runs `luc demo`.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let lab = lab(args.source.as_deref(), &args.demo.output)?;
-    let bar = Bar::new();
-    let outcome = luc_report::demo(&args.demo, &lab, &bar).map_err(stock_lab::failed)?;
-    drop(bar);
-    show(context, &args.demo.output, &outcome)
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let lab = lab(self.source.as_deref(), &self.demo.output)?;
+        let bar = Bar::new();
+        let outcome = luc_report::demo(&self.demo, &lab, &bar).map_err(stock_lab::failed)?;
+        drop(bar);
+        show(context, &self.demo.output, &outcome)
+    }
 }
 
-/// Runs `luc bench matrix`.
-pub fn matrix(args: &Matrix, context: &mut Context) -> Result<(), Failure> {
-    let lab = lab(args.source.as_deref(), &args.matrix.output)?;
-    let bar = Bar::new();
-    let outcome = luc_report::matrix(&args.matrix, &lab, &bar).map_err(stock_lab::failed)?;
-    drop(bar);
-    show(context, &args.matrix.output, &outcome)?;
-    if outcome.missed == 0 {
-        return Ok(());
+impl Verb for Matrix {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let lab = lab(self.source.as_deref(), &self.matrix.output)?;
+        let bar = Bar::new();
+        let outcome = luc_report::matrix(&self.matrix, &lab, &bar).map_err(stock_lab::failed)?;
+        drop(bar);
+        show(context, &self.matrix.output, &outcome)?;
+        if outcome.missed == 0 {
+            return Ok(());
+        }
+        Err(Failure::FiguresMissed {
+            missed: outcome.missed,
+            all: outcome.missed + outcome.reached,
+        })
     }
-    Err(Failure::FiguresMissed {
-        missed: outcome.missed,
-        all: outcome.missed + outcome.reached,
-    })
 }
 
 /// Host time that a machine may take, seconds: ten times what the longest does.

@@ -11,6 +11,7 @@ use luc_control::{counters, knobs, policies};
 use crate::Context;
 use crate::exit::{Code, Failure};
 use crate::help;
+use crate::verb::Verb;
 
 /// Write the man pages
 ///
@@ -25,15 +26,17 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// Runs the verb; `command` is the whole command line.
-pub fn run(args: &Args, mut command: clap::Command, context: &mut Context) -> Result<(), Failure> {
-    fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot create {}", args.out.display()))?;
-    // Global options reach the subcommands only when clap has built them.
-    command.build();
-    let written = write_pages(&command, &["luc".to_owned()], &[], &args.out)?;
-    writeln!(context.out, "{written} pages in {}", args.out.display())?;
-    Ok(())
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        fs::create_dir_all(&self.out)
+            .with_context(|| format!("cannot create {}", self.out.display()))?;
+        let mut command = super::command();
+        // Global options reach the subcommands only when clap has built them.
+        command.build();
+        let written = write_pages(&command, &["luc".to_owned()], &[], &self.out)?;
+        writeln!(context.out, "{written} pages in {}", self.out.display())?;
+        Ok(())
+    }
 }
 
 /// The pages of a verb and of those that it holds; `above` are the pages of its parent and of what

@@ -8,6 +8,7 @@ use luc_host::{HostError, journal, module};
 use crate::Context;
 use crate::exit::Failure;
 use crate::units;
+use crate::verb::{Interrupt, Verb};
 
 /// Switch LUC off and run the file system as the kernel would
 ///
@@ -30,50 +31,55 @@ pub struct Args {
     unload: bool,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let system = context.system;
-    let attached = sysfs::attached(system)?;
-    let chosen = match &args.path {
-        Some(path) => vec![super::attached_at(system, path, &attached)?],
-        None if args.all => attached.clone(),
-        None => Vec::new(),
-    };
-    if args.unload {
-        let others: Vec<_> = attached
-            .iter()
-            .filter(|one| !chosen.contains(one))
-            .map(|one| one.name.as_str())
-            .collect();
-        if !others.is_empty() {
-            return Err(HostError::Busy {
-                what: "kernel module luc".into(),
-                why: format!("LUC is still on for {}", others.join(", ")),
-                fix: "use `luc off --all --unload`".into(),
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let system = context.system;
+        let attached = sysfs::attached(system)?;
+        let chosen = match &self.path {
+            Some(path) => vec![super::attached_at(system, path, &attached)?],
+            None if self.all => attached.clone(),
+            None => Vec::new(),
+        };
+        if self.unload {
+            let others: Vec<_> = attached
+                .iter()
+                .filter(|one| !chosen.contains(one))
+                .map(|one| one.name.as_str())
+                .collect();
+            if !others.is_empty() {
+                return Err(HostError::Busy {
+                    what: "kernel module luc".into(),
+                    why: format!("LUC is still on for {}", others.join(", ")),
+                    fix: "use `luc off --all --unload`".into(),
+                }
+                .into());
             }
-            .into());
         }
-    }
-    for attached in &chosen {
-        match off(context, attached, args.path.as_ref()) {
-            // Unmounted meanwhile: what was asked for is the case.
-            Err(Failure::Host(HostError::NotOn { .. })) if args.all => {}
-            outcome => outcome?,
+        for attached in &chosen {
+            match off(context, attached, self.path.as_ref()) {
+                // Unmounted meanwhile: what was asked for is the case.
+                Err(Failure::Host(HostError::NotOn { .. })) if self.all => {}
+                outcome => outcome?,
+            }
         }
-    }
-    if args.all && chosen.is_empty() {
-        writeln!(context.out, "LUC is on for no file system")?;
-    }
-    if args.unload {
-        let was = sysfs::loaded(system);
-        module::unload(system)?;
-        if was {
-            writeln!(context.out, "module luc removed")?;
-        } else {
-            writeln!(context.out, "module luc is not loaded")?;
+        if self.all && chosen.is_empty() {
+            writeln!(context.out, "LUC is on for no file system")?;
         }
+        if self.unload {
+            let was = sysfs::loaded(system);
+            module::unload(system)?;
+            if was {
+                writeln!(context.out, "module luc removed")?;
+            } else {
+                writeln!(context.out, "module luc is not loaded")?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
 }
 
 fn off(context: &mut Context, attached: &Attached, path: Option<&PathBuf>) -> Result<(), Failure> {

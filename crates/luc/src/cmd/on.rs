@@ -10,12 +10,17 @@ use luc_host::{HostError, journal, kernel, module};
 use crate::Context;
 use crate::exit::Failure;
 use crate::help;
+use crate::verb::{Interrupt, Verb};
 
 /// Switch LUC on for a file system
 ///
 /// Loads the kernel module if need be. Nothing has to be configured: a fresh
 /// start uses policy luc, steers, and finds its set point by itself.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc on /srv/data\n\
+    \x20 luc on --observe /srv/data\n\
+    \x20 luc on --policy pid --set delay_limit_us=5000 /srv/data")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device
@@ -77,41 +82,46 @@ fn parse(name: &str, value: &str) -> Result<Vec<(&'static Knob, i64)>, KnobError
     Ok(vec![(knob, knob.parse(value)?)])
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let settings = args.knobs()?;
-    let system = context.system;
-    let shown = args.path.display().to_string();
-    let journal = journal::steerable(system, &args.path)?;
-    if !kernel::capable(system, kernel::Capability::SysAdmin) {
-        return Err(sysfs::denied(&format!("switch LUC on for {shown}")).into());
-    }
-    let fresh = module::ensure_loaded(system, args.module.as_deref())?;
-    let attached = if context.stopped() {
-        Err(Failure::Interrupted {
-            state: format!("LUC was not switched on for {shown}"),
-        })
-    } else {
-        // Whether it is on already the module knows best: it may be about to
-        // let go of a file system that was just unmounted.
-        sysfs::attach(system, &shown, journal.device, &settings).map_err(Failure::from)
-    };
-    let attached = attached.inspect_err(|_| {
-        // Leave the machine as it was found. The reason for the failure is
-        // worth more to the user than one of the clean-up.
-        if fresh && sysfs::attached(system).is_ok_and(|others| others.is_empty()) {
-            let _ = module::unload(system);
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let settings = self.knobs()?;
+        let system = context.system;
+        let shown = self.path.display().to_string();
+        let journal = journal::steerable(system, &self.path)?;
+        if !kernel::capable(system, kernel::Capability::SysAdmin) {
+            return Err(sysfs::denied(&format!("switch LUC on for {shown}")).into());
         }
-    })?;
-    let summary = summary(context, &attached)?;
-    writeln!(
-        context.out,
-        "on: {} ({}, {}): {summary}",
-        super::join_paths(&journal.mount_points),
-        journal.name.replace('!', "/"),
-        journal.kind
-    )?;
-    Ok(())
+        let fresh = module::ensure_loaded(system, self.module.as_deref())?;
+        let attached = if context.stopped() {
+            Err(Failure::Interrupted {
+                state: format!("LUC was not switched on for {shown}"),
+            })
+        } else {
+            // Whether it is on already the module knows best: it may be about to
+            // let go of a file system that was just unmounted.
+            sysfs::attach(system, &shown, journal.device, &settings).map_err(Failure::from)
+        };
+        let attached = attached.inspect_err(|_| {
+            // Leave the machine as it was found. The reason for the failure is
+            // worth more to the user than one of the clean-up.
+            if fresh && sysfs::attached(system).is_ok_and(|others| others.is_empty()) {
+                let _ = module::unload(system);
+            }
+        })?;
+        let summary = summary(context, &attached)?;
+        writeln!(
+            context.out,
+            "on: {} ({}, {}): {summary}",
+            super::join_paths(&journal.mount_points),
+            journal.name.replace('!', "/"),
+            journal.kind
+        )?;
+        Ok(())
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
 }
 
 /// `policy luc, steering, set point automatic`.

@@ -9,12 +9,16 @@ use serde::Serialize;
 use crate::Context;
 use crate::exit::Failure;
 use crate::units;
+use crate::verb::Verb;
 
 /// Tell whether this machine can run LUC, what of it can be watched, and what is missing
 ///
 /// Changes nothing; to find out what can be watched it attaches the tracer for a moment. Exits with
 /// 13 if something is missing that LUC needs to run; watching needs none of that.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc probe\n\
+    \x20 luc probe --json")]
 pub struct Args {
     /// Print JSON
     #[arg(long)]
@@ -40,54 +44,55 @@ struct Row {
     on: bool,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let system = context.system;
-    let journals = journal::journals(system)?;
-    let checks = preconditions::check_all(system, &journals);
-    let watching = Watching::here(system);
-    let attached = sysfs::attached(system)?;
-    let rows: Vec<Row> = journals
-        .into_iter()
-        .map(|journal| Row {
-            on: attached.iter().any(|one| one.device == journal.device),
-            journal,
-        })
-        .collect();
-    let missing: Vec<_> = checks
-        .iter()
-        .filter(|check| check.state == State::Missing)
-        .map(|check| check.need.title())
-        .collect();
-    if args.json {
-        let report = Report {
-            schema: 1,
-            ready: missing.is_empty(),
-            kernel: kernel::release(system).ok(),
-            module_version: sysfs::version(system),
-            checks: &checks,
-            watching: &watching,
-            journals: rows,
-        };
-        super::print_json(context, &report)?;
-    } else {
-        print_checks(context, &checks)?;
-        writeln!(context.out, "\nto watch it:")?;
-        print_checks(context, &watching.checks)?;
-        print_journals(context, &rows)?;
-        writeln!(context.out, "\n{}", verdict(&watching))?;
-        if missing.is_empty() {
-            let known = checks.iter().all(|check| check.state != State::Unknown);
-            let limit = if known { "" } else { ", as far as can be told" };
-            writeln!(context.out, "This machine can run LUC{limit}.")?;
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let system = context.system;
+        let journals = journal::journals(system)?;
+        let checks = preconditions::check_all(system, &journals);
+        let watching = Watching::here(system);
+        let attached = sysfs::attached(system)?;
+        let rows: Vec<Row> = journals
+            .into_iter()
+            .map(|journal| Row {
+                on: attached.iter().any(|one| one.device == journal.device),
+                journal,
+            })
+            .collect();
+        let missing: Vec<_> = checks
+            .iter()
+            .filter(|check| check.state == State::Missing)
+            .map(|check| check.need.title())
+            .collect();
+        if self.json {
+            let report = Report {
+                schema: 1,
+                ready: missing.is_empty(),
+                kernel: kernel::release(system).ok(),
+                module_version: sysfs::version(system),
+                checks: &checks,
+                watching: &watching,
+                journals: rows,
+            };
+            super::print_json(context, &report)?;
+        } else {
+            print_checks(context, &checks)?;
+            writeln!(context.out, "\nto watch it:")?;
+            print_checks(context, &watching.checks)?;
+            print_journals(context, &rows)?;
+            writeln!(context.out, "\n{}", verdict(&watching))?;
+            if missing.is_empty() {
+                let known = checks.iter().all(|check| check.state != State::Unknown);
+                let limit = if known { "" } else { ", as far as can be told" };
+                writeln!(context.out, "This machine can run LUC{limit}.")?;
+            }
         }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::NotReady {
+            missing: missing.join(", "),
+        })
     }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::NotReady {
-        missing: missing.join(", "),
-    })
 }
 
 /// The last line about what can be watched.

@@ -11,6 +11,7 @@ use super::trace::read;
 use crate::Context;
 use crate::exit::Failure;
 use crate::units::{count, counted};
+use crate::verb::Verb;
 
 /// Repeat recorded decisions and compare them bit for bit
 ///
@@ -30,41 +31,42 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let shown = args.file.display().to_string();
-    let unreadable = |why: String| read::unreadable(&args.file, why);
-    let source = read::open(&args.file)?;
-    let mut reader = Reader::new(source).map_err(|error| unreadable(error.to_string()))?;
-    let mut replay = Replay::default();
-    for entry in reader.by_ref() {
-        let entry = entry.map_err(|error| unreadable(error.to_string()))?;
-        if let Entry::Line(record) = entry
-            && let Some(item) = record.to_replay()
-        {
-            replay.feed(&item);
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let shown = self.file.display().to_string();
+        let unreadable = |why: String| read::unreadable(&self.file, why);
+        let source = read::open(&self.file)?;
+        let mut reader = Reader::new(source).map_err(|error| unreadable(error.to_string()))?;
+        let mut replay = Replay::default();
+        for entry in reader.by_ref() {
+            let entry = entry.map_err(|error| unreadable(error.to_string()))?;
+            if let Entry::Line(record) = entry
+                && let Some(item) = record.to_replay()
+            {
+                replay.feed(&item);
+            }
         }
+        let summary = replay.finish();
+        if self.json {
+            print_json(context, &reader, &summary)?;
+        } else if summary.records > 0 {
+            print(context, &shown, &reader, &summary)?;
+        }
+        if summary.passed() {
+            return Ok(());
+        }
+        if summary.records == 0 {
+            return Err(unreadable(
+                "holds no decision; record one with `luc trace record` while LUC is on".into(),
+            ));
+        }
+        let first = summary.first_mismatch.map(|found| found.to_string());
+        let first = first.or_else(|| summary.first_break.map(|found| found.to_string()));
+        Err(Failure::ReplayMismatch {
+            file: shown,
+            why: first.unwrap_or_default(),
+        })
     }
-    let summary = replay.finish();
-    if args.json {
-        print_json(context, &reader, &summary)?;
-    } else if summary.records > 0 {
-        print(context, &shown, &reader, &summary)?;
-    }
-    if summary.passed() {
-        return Ok(());
-    }
-    if summary.records == 0 {
-        return Err(unreadable(
-            "holds no decision; record one with `luc trace record` while LUC is on".into(),
-        ));
-    }
-    let first = summary.first_mismatch.map(|found| found.to_string());
-    let first = first.or_else(|| summary.first_break.map(|found| found.to_string()));
-    Err(Failure::ReplayMismatch {
-        file: shown,
-        why: first.unwrap_or_default(),
-    })
 }
 
 fn number(value: u64) -> i64 {

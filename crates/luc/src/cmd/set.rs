@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::verb::Verb;
 use crate::{help, units};
 
 /// Show or change the knobs of a file system
@@ -72,60 +73,61 @@ fn refused(error: &luc_control::KnobError) -> HostError {
     }
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let system = context.system;
-    let all = sysfs::attached(system)?;
-    let by_policy = args.knob.as_deref() == Some(POLICY);
-    let chosen = args.knob.as_deref().filter(|_| !by_policy);
-    let chosen = chosen.map(knob).transpose();
-    let chosen = chosen.map_err(|error| refused(&error))?;
-    let attached = super::attached_at(system, &args.path, &all)?;
-    if let (true, Some(text)) = (by_policy, &args.value) {
-        let policy = policy(text).map_err(|error| refused(&error))?;
-        return change_policy(args, context, &attached, policy);
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let system = context.system;
+        let all = sysfs::attached(system)?;
+        let by_policy = self.knob.as_deref() == Some(POLICY);
+        let chosen = self.knob.as_deref().filter(|_| !by_policy);
+        let chosen = chosen.map(knob).transpose();
+        let chosen = chosen.map_err(|error| refused(&error))?;
+        let attached = super::attached_at(system, &self.path, &all)?;
+        if let (true, Some(text)) = (by_policy, &self.value) {
+            let policy = policy(text).map_err(|error| refused(&error))?;
+            return change_policy(self, context, &attached, policy);
+        }
+        if let (Some(knob), Some(text)) = (chosen, &self.value) {
+            let value = knob.parse(text).map_err(|error| refused(&error))?;
+            return change(self, context, &attached, knob, value);
+        }
+        let shown: Vec<&Knob> = match chosen {
+            Some(knob) => vec![knob],
+            None if by_policy => Vec::new(),
+            None => knobs().iter().collect(),
+        };
+        let mut values = Vec::new();
+        for knob in shown {
+            values.push((knob, sysfs::knob_value(system, &attached, knob)?));
+        }
+        let policy = chosen.is_none().then(|| sysfs::policy(system, &attached));
+        if self.json {
+            let first = policy.map(policy_json).into_iter();
+            let rows = values.iter().map(|(knob, value)| as_json(knob, *value));
+            return super::print_json(context, &first.chain(rows).collect::<Vec<_>>());
+        }
+        let first = policy.map(|name| {
+            [
+                POLICY.to_owned(),
+                name.to_owned(),
+                default_policy().to_owned(),
+                format!("one of {}, see luc set --help", policy_words().count()),
+                help::POLICY_HELP.to_owned(),
+            ]
+        });
+        let rows = values.iter().map(|(knob, value)| {
+            [
+                knob.name.to_owned(),
+                knob.format(*value),
+                knob.format(knob.default),
+                help::range(knob.min, knob.max, &knob.words()),
+                knob.help.to_owned(),
+            ]
+        });
+        let cells: Vec<[String; 5]> = first.into_iter().chain(rows).collect();
+        let heads = ["knob", "value", "default", "allowed", "meaning"];
+        units::table(context.out, heads, &cells)?;
+        Ok(())
     }
-    if let (Some(knob), Some(text)) = (chosen, &args.value) {
-        let value = knob.parse(text).map_err(|error| refused(&error))?;
-        return change(args, context, &attached, knob, value);
-    }
-    let shown: Vec<&Knob> = match chosen {
-        Some(knob) => vec![knob],
-        None if by_policy => Vec::new(),
-        None => knobs().iter().collect(),
-    };
-    let mut values = Vec::new();
-    for knob in shown {
-        values.push((knob, sysfs::knob_value(system, &attached, knob)?));
-    }
-    let policy = chosen.is_none().then(|| sysfs::policy(system, &attached));
-    if args.json {
-        let first = policy.map(policy_json).into_iter();
-        let rows = values.iter().map(|(knob, value)| as_json(knob, *value));
-        return super::print_json(context, &first.chain(rows).collect::<Vec<_>>());
-    }
-    let first = policy.map(|name| {
-        [
-            POLICY.to_owned(),
-            name.to_owned(),
-            default_policy().to_owned(),
-            format!("one of {}, see luc set --help", policy_words().count()),
-            help::POLICY_HELP.to_owned(),
-        ]
-    });
-    let rows = values.iter().map(|(knob, value)| {
-        [
-            knob.name.to_owned(),
-            knob.format(*value),
-            knob.format(knob.default),
-            help::range(knob.min, knob.max, &knob.words()),
-            knob.help.to_owned(),
-        ]
-    });
-    let cells: Vec<[String; 5]> = first.into_iter().chain(rows).collect();
-    let heads = ["knob", "value", "default", "allowed", "meaning"];
-    units::table(context.out, heads, &cells)?;
-    Ok(())
 }
 
 fn change(

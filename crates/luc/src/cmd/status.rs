@@ -16,6 +16,7 @@ use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
 use crate::units::{UNKNOWN, count, duration, known, many, ratio, share};
+use crate::verb::Verb;
 
 /// Show what LUC does and what it has seen
 ///
@@ -122,62 +123,63 @@ impl Status {
     }
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let system = context.system;
-    let mut attached = sysfs::attached(system)?;
-    if let Some(path) = &args.path {
-        attached = vec![super::attached_at(system, path, &attached)?];
-    }
-    let interval = args.live.map(|interval| live(args, interval, context));
-    let interval = interval.transpose()?.flatten();
-    let journals = journal::journals(system)?;
-    let mut statuses = Vec::new();
-    for one in &attached {
-        let points = journals
-            .iter()
-            .find(|journal| journal.device == one.device)
-            .map(|journal| journal.mount_points.clone());
-        match Status::read(context, one, points.unwrap_or_default()) {
-            Ok(status) => statuses.push(status),
-            // Unmounted while we looked: it is off by now.
-            Err(_) if !system.exists(&format!("{}/{}", sysfs::ROOT, one.name)) => {}
-            Err(failure) => return Err(failure),
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let system = context.system;
+        let mut attached = sysfs::attached(system)?;
+        if let Some(path) = &self.path {
+            attached = vec![super::attached_at(system, path, &attached)?];
         }
-    }
-    let version = sysfs::version(system);
-    if args.json {
-        let report = Report {
-            schema: 1,
-            module_version: version,
-            hooks: sysfs::hooks(system)
-                .into_iter()
-                .map(|hook| (hook.function, hook.state))
-                .collect(),
-            file_systems: statuses,
-            live: interval,
-        };
-        return super::print_json(context, &report);
-    }
-    if statuses.is_empty() {
-        let line = if sysfs::loaded(system) {
-            "LUC is on for no file system; the module is loaded"
-        } else {
-            "LUC is on for no file system; the module is not loaded"
-        };
-        writeln!(context.out, "{line}")?;
-    }
-    for (at, status) in statuses.iter().enumerate() {
-        if at > 0 {
+        let interval = self.live.map(|interval| live(self, interval, context));
+        let interval = interval.transpose()?.flatten();
+        let journals = journal::journals(system)?;
+        let mut statuses = Vec::new();
+        for one in &attached {
+            let points = journals
+                .iter()
+                .find(|journal| journal.device == one.device)
+                .map(|journal| journal.mount_points.clone());
+            match Status::read(context, one, points.unwrap_or_default()) {
+                Ok(status) => statuses.push(status),
+                // Unmounted while we looked: it is off by now.
+                Err(_) if !system.exists(&format!("{}/{}", sysfs::ROOT, one.name)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let version = sysfs::version(system);
+        if self.json {
+            let report = Report {
+                schema: 1,
+                module_version: version,
+                hooks: sysfs::hooks(system)
+                    .into_iter()
+                    .map(|hook| (hook.function, hook.state))
+                    .collect(),
+                file_systems: statuses,
+                live: interval,
+            };
+            return super::print_json(context, &report);
+        }
+        if statuses.is_empty() {
+            let line = if sysfs::loaded(system) {
+                "LUC is on for no file system; the module is loaded"
+            } else {
+                "LUC is on for no file system; the module is not loaded"
+            };
+            writeln!(context.out, "{line}")?;
+        }
+        for (at, status) in statuses.iter().enumerate() {
+            if at > 0 {
+                writeln!(context.out)?;
+            }
+            print(context, status)?;
+        }
+        if let Some(live) = interval {
             writeln!(context.out)?;
+            super::top::text::print(&live, context.out)?;
         }
-        print(context, status)?;
+        Ok(())
     }
-    if let Some(live) = interval {
-        writeln!(context.out)?;
-        super::top::text::print(&live, context.out)?;
-    }
-    Ok(())
 }
 
 /// The numbers of one interval. Where there are none, the rest of the status is as good as ever.

@@ -16,19 +16,17 @@ use serde_json::json;
 use crate::Context;
 use crate::exit::Failure;
 use crate::units::{count, counted, number};
+use crate::verb::{Verb, verbs};
 
-/// Write files that a power cut can be checked by, and check them
-#[derive(Debug, clap::Subcommand)]
-pub enum Verb {
-    /// Write, rename, truncate, remove and sync files, and mark each step
+verbs! {
+    /// Write files that a power cut can be checked by, and check them
+    Verbs:
     Work(WorkArgs),
-    /// Compare the files found with what the marks promise
     Verify(VerifyArgs),
-    /// Cut the power of a recorded disk at many moments, and compare each time
     Cuts(CutsArgs),
 }
 
-/// Arguments of `luc torture work`.
+/// Write, rename, truncate, remove and sync files, and mark each step
 #[derive(Debug, clap::Args)]
 pub struct WorkArgs {
     /// An empty directory to work in
@@ -66,7 +64,7 @@ pub struct WorkArgs {
     json: bool,
 }
 
-/// Arguments of `luc torture verify`.
+/// Compare the files found with what the marks promise
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
     /// The directory as it was found
@@ -86,7 +84,7 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// Arguments of `luc torture cuts`.
+/// Cut the power of a recorded disk at many moments, and compare each time
 #[derive(Debug, clap::Args)]
 pub struct CutsArgs {
     /// Disk of the lab that was recorded, by name
@@ -144,54 +142,47 @@ impl From<Mode> for DataMode {
     }
 }
 
-/// Runs the verb.
-pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
-    match verb {
-        Verb::Work(args) => run_work(args, context),
-        Verb::Verify(args) => run_verify(args, context),
-        Verb::Cuts(args) => run_cuts(args, context),
+impl Verb for WorkArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let plan = Work {
+            dir: self.dir.clone(),
+            acks: self.acks.clone(),
+            processes: self.processes,
+            threads: self.threads,
+            seed: self.seed,
+            length: match self.seconds {
+                Some(seconds) => Length::Time(Duration::from_secs(seconds.into())),
+                None => Length::Operations(self.ops),
+            },
+            sync_at_end: self.sync_at_end,
+            files_only: self.files_only,
+        };
+        let failed = |error: WorkError| work_failed(&self.dir, &error);
+        if let Some(rank) = self.rank {
+            let done = work_rank(&plan, rank).map_err(failed)?;
+            write!(context.out, "{}", done.to_lines())?;
+            return Ok(());
+        }
+        let done = work(&plan, &|rank| again(&plan, rank)).map_err(failed)?;
+        if self.json {
+            super::print_json(
+                context,
+                &json!({
+                    "schema": 1,
+                    "operations": done.operations,
+                    "syncs": done.syncs,
+                    "failures": done.failures,
+                }),
+            )?;
+        } else {
+            let [operations, syncs] = [done.operations, done.syncs].map(number).map(count);
+            writeln!(
+                context.out,
+                "{operations} operations, {syncs} syncs acknowledged"
+            )?;
+        }
+        stopped_early(&self.dir, &done)
     }
-}
-
-fn run_work(args: &WorkArgs, context: &mut Context) -> Result<(), Failure> {
-    let plan = Work {
-        dir: args.dir.clone(),
-        acks: args.acks.clone(),
-        processes: args.processes,
-        threads: args.threads,
-        seed: args.seed,
-        length: match args.seconds {
-            Some(seconds) => Length::Time(Duration::from_secs(seconds.into())),
-            None => Length::Operations(args.ops),
-        },
-        sync_at_end: args.sync_at_end,
-        files_only: args.files_only,
-    };
-    let failed = |error: WorkError| work_failed(&args.dir, &error);
-    if let Some(rank) = args.rank {
-        let done = work_rank(&plan, rank).map_err(failed)?;
-        write!(context.out, "{}", done.to_lines())?;
-        return Ok(());
-    }
-    let done = work(&plan, &|rank| again(&plan, rank)).map_err(failed)?;
-    if args.json {
-        super::print_json(
-            context,
-            &json!({
-                "schema": 1,
-                "operations": done.operations,
-                "syncs": done.syncs,
-                "failures": done.failures,
-            }),
-        )?;
-    } else {
-        let [operations, syncs] = [done.operations, done.syncs].map(number).map(count);
-        writeln!(
-            context.out,
-            "{operations} operations, {syncs} syncs acknowledged"
-        )?;
-    }
-    stopped_early(&args.dir, &done)
 }
 
 /// This program once more, as one of the processes.
@@ -246,85 +237,89 @@ fn stopped_early(dir: &Path, done: &Done) -> Result<(), Failure> {
     })
 }
 
-fn run_verify(args: &VerifyArgs, context: &mut Context) -> Result<(), Failure> {
-    let marks = read_marks(&args.acks)?;
-    let unusable = |error: MarkError| bad_marks(&args.acks, &error);
-    let marks = mark::read(&marks).map_err(unusable)?;
-    let until = args.until.unwrap_or(u64::MAX);
-    let mut history = History::new();
-    for mark in marks.iter().take_while(|mark| mark.index < until) {
-        history.push(mark).map_err(unusable)?;
-    }
-    let mode = args.data_mode.into();
-    let tree = DirTree::new(&args.dir);
-    let report = verify(&tree, &history, mode).map_err(|error| HostError::NotFound {
-        path: args.dir.display().to_string(),
-        why: plain(&error),
-        fix: "name the directory that `luc torture work` was given".to_owned(),
-    })?;
-    print(args, context, &report)?;
-    match report.violations.first() {
-        None => Ok(()),
-        Some(first) => Err(Failure::PromiseBroken {
-            dir: args.dir.display().to_string(),
-            broken: counted(
-                number(report.violations.len() as u64),
-                "promise",
-                "promises",
-            ),
-            first: first.to_string(),
-        }),
+impl Verb for VerifyArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let marks = read_marks(&self.acks)?;
+        let unusable = |error: MarkError| bad_marks(&self.acks, &error);
+        let marks = mark::read(&marks).map_err(unusable)?;
+        let until = self.until.unwrap_or(u64::MAX);
+        let mut history = History::new();
+        for mark in marks.iter().take_while(|mark| mark.index < until) {
+            history.push(mark).map_err(unusable)?;
+        }
+        let mode = self.data_mode.into();
+        let tree = DirTree::new(&self.dir);
+        let report = verify(&tree, &history, mode).map_err(|error| HostError::NotFound {
+            path: self.dir.display().to_string(),
+            why: plain(&error),
+            fix: "name the directory that `luc torture work` was given".to_owned(),
+        })?;
+        print(self, context, &report)?;
+        match report.violations.first() {
+            None => Ok(()),
+            Some(first) => Err(Failure::PromiseBroken {
+                dir: self.dir.display().to_string(),
+                broken: counted(
+                    number(report.violations.len() as u64),
+                    "promise",
+                    "promises",
+                ),
+                first: first.to_string(),
+            }),
+        }
     }
 }
 
-fn run_cuts(args: &CutsArgs, context: &mut Context) -> Result<(), Failure> {
-    let cuts = Cuts {
-        recorded: args.recorded.clone(),
-        replica: args.replica.clone(),
-        partition: args.partition.clone(),
-        journal: args.journal.clone(),
-        at: args.at.clone(),
-        fs_type: args.fs_type.clone(),
-        mount_opts: args.mount.clone(),
-        data_mode: args.data_mode.into(),
-        cuts: args.cuts,
-        fsck_every: args.fsck_every,
-        seed: args.seed,
-    };
-    let summary = cuts.run().map_err(|error| match error {
-        CutError::Mark(error) => bad_marks(Path::new(&args.recorded), &error),
-        error => Failure::Workload {
-            what: format!("torture {}", args.recorded),
-            why: error.to_string(),
-        },
-    })?;
-    if args.json {
-        super::print_json(context, &json!({"schema": 1, "summary": summary}))?;
-    } else {
-        for loss in &summary.losses {
-            writeln!(context.out, "{loss}")?;
-        }
-        writeln!(
-            context.out,
-            "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; \
+impl Verb for CutsArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let cuts = Cuts {
+            recorded: self.recorded.clone(),
+            replica: self.replica.clone(),
+            partition: self.partition.clone(),
+            journal: self.journal.clone(),
+            at: self.at.clone(),
+            fs_type: self.fs_type.clone(),
+            mount_opts: self.mount.clone(),
+            data_mode: self.data_mode.into(),
+            cuts: self.cuts,
+            fsck_every: self.fsck_every,
+            seed: self.seed,
+        };
+        let summary = cuts.run().map_err(|error| match error {
+            CutError::Mark(error) => bad_marks(Path::new(&self.recorded), &error),
+            error => Failure::Workload {
+                what: format!("torture {}", self.recorded),
+                why: error.to_string(),
+            },
+        })?;
+        if self.json {
+            super::print_json(context, &json!({"schema": 1, "summary": summary}))?;
+        } else {
+            for loss in &summary.losses {
+                writeln!(context.out, "{loss}")?;
+            }
+            writeln!(
+                context.out,
+                "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; \
              {} looked at, e2fsck {} times; {} lost",
-            counted(number(summary.cuts), "cut", "cuts"),
-            count(number(summary.log_entries)),
-            count(number(summary.flushes)),
-            counted(number(summary.syncs_verified), "sync", "syncs"),
-            count(number(summary.syncs)),
-            counted(number(summary.files), "file", "files"),
-            count(number(summary.fscks)),
-            count(number(summary.losses.len() as u64)),
-        )?;
-    }
-    match summary.losses.first() {
-        None => Ok(()),
-        Some(first) => Err(Failure::PromiseBroken {
-            dir: args.recorded.clone(),
-            broken: counted(number(summary.losses.len() as u64), "promise", "promises"),
-            first: first.to_string(),
-        }),
+                counted(number(summary.cuts), "cut", "cuts"),
+                count(number(summary.log_entries)),
+                count(number(summary.flushes)),
+                counted(number(summary.syncs_verified), "sync", "syncs"),
+                count(number(summary.syncs)),
+                counted(number(summary.files), "file", "files"),
+                count(number(summary.fscks)),
+                count(number(summary.losses.len() as u64)),
+            )?;
+        }
+        match summary.losses.first() {
+            None => Ok(()),
+            Some(first) => Err(Failure::PromiseBroken {
+                dir: self.recorded.clone(),
+                broken: counted(number(summary.losses.len() as u64), "promise", "promises"),
+                first: first.to_string(),
+            }),
+        }
     }
 }
 

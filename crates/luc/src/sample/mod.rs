@@ -25,8 +25,7 @@ use crate::tracer;
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 #[cfg(test)]
 pub(crate) use snapshot::tests::{reading, sample_of};
-pub use snapshot::{JournalSample, LucRates, LucSample, ProcessSample, Reason, Snapshot};
-pub use snapshot::{Traced, Wait, reason_text};
+pub use snapshot::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
 
 /// The tracer, if it can be had, and what it does not see.
 struct Tracing {

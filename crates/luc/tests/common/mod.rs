@@ -270,9 +270,9 @@ impl Pretended {
 
     pub fn run_until(&self, words: &[&str], stop: Stop) -> String {
         let line = std::iter::once(&"luc").chain(words);
-        let cli = luc::cli::Cli::try_parse_from(line).expect("a valid command line");
+        let cli = luc::cmd::Cli::try_parse_from(line).expect("a valid command line");
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let outcome = cli.verb.run(&mut luc::Context {
+        let outcome = cli.run(&mut luc::Context {
             system: self,
             out: &mut out,
             err: &mut err,

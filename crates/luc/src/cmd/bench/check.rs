@@ -8,6 +8,7 @@ use super::chosen::{Chosen, refused};
 use crate::Context;
 use crate::exit::Failure;
 use crate::units::{bytes, counted};
+use crate::verb::Verb;
 
 /// Name and version of the JSON form.
 const SCHEMA: &str = "luc-bench-check/1";
@@ -29,41 +30,42 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let overrides = args.chosen.overrides()?;
-    let checked = args.chosen.script().and_then(|script| {
-        let plan = script.plan(&overrides)?;
-        Ok((script, plan))
-    });
-    match checked {
-        Ok((script, plan)) if args.json => {
-            let value = json!({
-                "schema": SCHEMA,
-                "source": script.source_name(),
-                "accepted": true,
-                "errors": [],
-                "notes": script.notes(),
-                "variables": variables(&script, &overrides)
-                    .into_iter()
-                    .map(|(name, value)| json!({ "name": name, "value": value }))
-                    .collect::<Vec<_>>(),
-                "plan": plan,
-            });
-            Ok(print_json(&value, context)?)
-        }
-        Ok((script, plan)) => print(&script, &plan, &overrides, context),
-        Err(error) => {
-            if let (true, LoadError::Refused(diagnostics)) = (args.json, &error) {
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let overrides = self.chosen.overrides()?;
+        let checked = self.chosen.script().and_then(|script| {
+            let plan = script.plan(&overrides)?;
+            Ok((script, plan))
+        });
+        match checked {
+            Ok((script, plan)) if self.json => {
                 let value = json!({
                     "schema": SCHEMA,
-                    "source": diagnostics.source_name(),
-                    "accepted": false,
-                    "errors": diagnostics.list(),
+                    "source": script.source_name(),
+                    "accepted": true,
+                    "errors": [],
+                    "notes": script.notes(),
+                    "variables": variables(&script, &overrides)
+                        .into_iter()
+                        .map(|(name, value)| json!({ "name": name, "value": value }))
+                        .collect::<Vec<_>>(),
+                    "plan": plan,
                 });
-                print_json(&value, context)?;
+                Ok(print_json(&value, context)?)
             }
-            Err(refused(error, context)?)
+            Ok((script, plan)) => print(&script, &plan, &overrides, context),
+            Err(error) => {
+                if let (true, LoadError::Refused(diagnostics)) = (self.json, &error) {
+                    let value = json!({
+                        "schema": SCHEMA,
+                        "source": diagnostics.source_name(),
+                        "accepted": false,
+                        "errors": diagnostics.list(),
+                    });
+                    print_json(&value, context)?;
+                }
+                Err(refused(error, context)?)
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use super::chosen::{Chosen, refused, told};
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
+use crate::verb::{Interrupt, Verb};
 
 /// Run a workload file in the language of Filebench 1.5
 ///
@@ -29,30 +30,35 @@ pub struct Args {
     options: WmlOptions,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let overrides = args.chosen.overrides()?;
-    let script = match args.chosen.script() {
-        Ok(script) => script,
-        Err(error) => return Err(refused(error, context)?),
-    };
-    let plan = match script.plan(&overrides) {
-        Ok(plan) => plan,
-        Err(diagnostics) => return Err(told(&diagnostics, context)?),
-    };
-    let mut bar = None;
-    let report = wml::run(
-        &plan,
-        script.source_name(),
-        &overrides,
-        &args.options,
-        &context.stop,
-        &mut |text, length| bar = Some(Bar::wait_or_work(text, length)),
-    );
-    drop(bar);
-    let report = report.map_err(|error| Failure::Workload {
-        what: script.source_name().into(),
-        why: error.to_string(),
-    })?;
-    super::print(&report.into(), args.options.json, context)
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let overrides = self.chosen.overrides()?;
+        let script = match self.chosen.script() {
+            Ok(script) => script,
+            Err(error) => return Err(refused(error, context)?),
+        };
+        let plan = match script.plan(&overrides) {
+            Ok(plan) => plan,
+            Err(diagnostics) => return Err(told(&diagnostics, context)?),
+        };
+        let mut bar = None;
+        let report = wml::run(
+            &plan,
+            script.source_name(),
+            &overrides,
+            &self.options,
+            &context.stop,
+            &mut |text, length| bar = Some(Bar::wait_or_work(text, length)),
+        );
+        drop(bar);
+        let report = report.map_err(|error| Failure::Workload {
+            what: script.source_name().into(),
+            why: error.to_string(),
+        })?;
+        super::print(&report.into(), self.options.json, context)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
 }

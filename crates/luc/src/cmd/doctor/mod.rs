@@ -22,6 +22,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::tracer;
+use crate::verb::{Interrupt, Verb};
 
 /// Tell whether journal commits cost time, which kind, and what would help
 ///
@@ -36,6 +37,10 @@ use crate::tracer;
 /// Exits with 26 if there is something to do about it, and with 0 if not. Ctrl-C ends the watching
 /// early; what was seen until then is judged.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc doctor /srv/data\n\
+    \x20 luc doctor --seconds 30 /srv/data\n\
+    \x20 luc doctor --from run.luc")]
 pub struct Args {
     /// A path on the file system, or its block device
     #[arg(
@@ -97,35 +102,40 @@ impl Examined {
     }
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let (trace, patients) = if let Some(file) = &args.from {
-        let trace = recording(file, context)?;
-        if trace.spans.is_empty() {
-            return by_module::recorded(args, &trace, context);
-        }
-        let patients = recorded(&trace, context.system);
-        (trace, patients)
-    } else {
-        let journals = chosen(args, context.system)?;
-        let devs = journals.iter().map(|journal| Dev::from(journal.device));
-        let mut settings = Settings::new(devs.collect(), Detail::Spans);
-        args.by.choose(&mut settings);
-        // What it cannot see stands on the page.
-        match watching::attach(&settings, context.system) {
-            Ok(tracer) => watched(args, &journals, (tracer, settings.ring_kib), context)?,
-            Err(error) => return by_module::run(args, &journals, error, context),
-        }
-    };
-    let examined: Vec<Examined> = patients
-        .into_iter()
-        .map(|(dev, facts)| Examined {
-            device: dev.to_string(),
-            diagnosis: diagnose(&trace, dev, &facts),
-            facts,
-        })
-        .collect();
-    tell(args, &trace, &examined, context)
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let (trace, patients) = if let Some(file) = &self.from {
+            let trace = recording(file, context)?;
+            if trace.spans.is_empty() {
+                return by_module::recorded(self, &trace, context);
+            }
+            let patients = recorded(&trace, context.system);
+            (trace, patients)
+        } else {
+            let journals = chosen(self, context.system)?;
+            let devs = journals.iter().map(|journal| Dev::from(journal.device));
+            let mut settings = Settings::new(devs.collect(), Mode::Timeline);
+            self.by.choose(&mut settings);
+            // What it cannot see stands on the page.
+            match watching::attach(&settings, context.system) {
+                Ok(tracer) => watched(self, &journals, (tracer, settings.ring_kib), context)?,
+                Err(error) => return by_module::run(self, &journals, error, context),
+            }
+        };
+        let examined: Vec<Examined> = patients
+            .into_iter()
+            .map(|(dev, facts)| Examined {
+                device: dev.to_string(),
+                diagnosis: diagnose(&trace, dev, &facts),
+                facts,
+            })
+            .collect();
+        tell(self, &trace, &examined, context)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
 }
 
 fn tell(

@@ -16,6 +16,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
+use crate::verb::{Interrupt, Verb};
 
 /// Serve the numbers of `luc top` to Prometheus
 ///
@@ -62,31 +63,36 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// How often somebody looks whether the end was asked for.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let sampler = Sampler::even_blind("exporter", None, args.by, context.system)?;
-    let mut sampler = sampler.without_processes();
-    for lack in sampler.read(context.system)?.lacks {
-        writeln!(context.err, "luc: note: {lack}")?;
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let sampler = Sampler::even_blind("exporter", None, self.by, context.system)?;
+        let mut sampler = sampler.without_processes();
+        for lack in sampler.read(context.system)?.lacks {
+            writeln!(context.err, "luc: note: {lack}")?;
+        }
+        if let Some(file) = &self.textfile {
+            return keep(file, self, &mut sampler, context);
+        }
+        if self.once {
+            let page = page(&mut sampler, context.system)?;
+            return Ok(context.out.write_all(page.as_bytes())?);
+        }
+        let server = http::Server::new(self.listen)?;
+        let at = server.address()?;
+        writeln!(context.out, "serving http://{at}/metrics")?;
+        context.out.flush()?;
+        while !context.stopped() {
+            let system = context.system;
+            server.serve(PAUSE, || {
+                page(&mut sampler, system).map_err(|failure| failure.to_string())
+            })?;
+        }
+        Ok(())
     }
-    if let Some(file) = &args.textfile {
-        return keep(file, args, &mut sampler, context);
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
     }
-    if args.once {
-        let page = page(&mut sampler, context.system)?;
-        return Ok(context.out.write_all(page.as_bytes())?);
-    }
-    let server = http::Server::new(args.listen)?;
-    let at = server.address()?;
-    writeln!(context.out, "serving http://{at}/metrics")?;
-    context.out.flush()?;
-    while !context.stopped() {
-        let system = context.system;
-        server.serve(PAUSE, || {
-            page(&mut sampler, system).map_err(|failure| failure.to_string())
-        })?;
-    }
-    Ok(())
 }
 
 /// The numbers of this moment.

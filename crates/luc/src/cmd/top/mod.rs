@@ -19,13 +19,13 @@ use luc_host::{Device, HostError, System, sysfs};
 
 use self::draw::draw;
 use self::state::{Action, Event, State};
-pub use self::terminal::give_back_at_once;
 use self::terminal::{Input, Screen};
 use crate::Context;
 use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::progress::Bar;
 use crate::sample::{Sampler, Snapshot};
+use crate::verb::{Interrupt, Verb};
 
 /// Watch journals and the processes that wait for them, live
 ///
@@ -64,11 +64,6 @@ impl Args {
         }
         snapshot
     }
-
-    /// Whether it is the view that is wanted, and not numbers.
-    pub fn takes_the_terminal(&self) -> bool {
-        !self.once
-    }
 }
 
 /// Seconds of an interval.
@@ -85,20 +80,29 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 /// How often somebody looks whether the end was asked for.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    if args.once {
-        return once(args, context);
-    }
-    if !std::io::stdout().is_terminal() {
-        return Err(Failure::Usage {
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.once {
+            return once(self, context);
+        }
+        if !std::io::stdout().is_terminal() {
+            return Err(Failure::Usage {
             verb: "top",
             why: "standard output is no terminal; `luc top --once`, `luc status` and `luc trace count` print numbers"
                 .into(),
         });
+        }
+        let sampler = Sampler::new("top", None, self.by, context.system)?;
+        watch(self, sampler, context)
     }
-    let sampler = Sampler::new("top", None, args.by, context.system)?;
-    watch(args, sampler, context)
+
+    fn interrupt(&self) -> Interrupt {
+        if self.once {
+            Interrupt::Asks
+        } else {
+            Interrupt::AsksThen(terminal::give_back_at_once)
+        }
+    }
 }
 
 fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {

@@ -20,9 +20,15 @@ use crate::exit::Failure;
 use crate::losses::Causes;
 use crate::tracer::untraceable;
 use crate::units::{count, counted, duration, number};
+use crate::verb::{Interrupt, Verb};
 
-/// Arguments of `luc trace count`.
+/// Count syncs, commits and waits, and print sums and quantiles
+///
+/// The kernel's side adds them up, so that it costs little enough to be left on. Ends as `record` does.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc trace count --seconds 10\n\
+    \x20 luc trace count --on /srv/data --json -- tar xf linux.tar")]
 pub struct Args {
     #[command(flatten)]
     watch: Watch,
@@ -40,13 +46,6 @@ pub struct Args {
     command: Vec<String>,
 }
 
-impl Args {
-    /// True if a command was given.
-    pub fn runs_a_command(&self) -> bool {
-        !self.command.is_empty()
-    }
-}
-
 /// How often somebody looks whether it is over, if nothing wakes him.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -59,31 +58,40 @@ struct Answer {
     unseen: Unseen,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let system = context.system;
-    let failed_to_trace = |error| untraceable("trace count", error, system);
-    let tracer = attach(&args.watch, Detail::Sums, 0, context)?.map_err(failed_to_trace)?;
-    let begin = Instant::now();
-    let limit = args.seconds.map(Duration::from_secs);
-    let status = during(&args.command, limit, PAUSE, context, || Ok(()))?;
-    let time = begin.elapsed();
-    let lost = tracer.lost().map_err(failed_to_trace)?;
-    // Counting needs no ring.
-    let causes = Causes::of(&tracer, args.watch.by.kprobes());
-    let answers = answers(&tracer, time).map_err(failed_to_trace)?;
-    let processes = tracer.processes().map_err(failed_to_trace)?;
-    drop(tracer);
-    tell(args, &answers, &processes, lost, context)?;
-    if lost > 0 {
-        let lost = counted(number(lost), "event was", "events were");
-        let why = causes.advice("");
-        writeln!(
-            context.err,
-            "luc: note: {lost} lost; sums are lower bounds: {why}"
-        )?;
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let system = context.system;
+        let failed_to_trace = |error| untraceable("trace count", error, system);
+        let tracer = attach(&self.watch, Mode::Counts, 0, context)?.map_err(failed_to_trace)?;
+        let begin = Instant::now();
+        let limit = self.seconds.map(Duration::from_secs);
+        let status = during(&self.command, limit, PAUSE, context, || Ok(()))?;
+        let time = begin.elapsed();
+        let lost = tracer.lost().map_err(failed_to_trace)?;
+        // Counting needs no ring.
+        let causes = Causes::of(&tracer, self.watch.by.kprobes());
+        let answers = answers(&tracer, time).map_err(failed_to_trace)?;
+        let processes = tracer.processes().map_err(failed_to_trace)?;
+        drop(tracer);
+        tell(self, &answers, &processes, lost, context)?;
+        if lost > 0 {
+            let lost = counted(number(lost), "event was", "events were");
+            let why = causes.advice("");
+            writeln!(
+                context.err,
+                "luc: note: {lost} lost; sums are lower bounds: {why}"
+            )?;
+        }
+        hand_on(&self.command, status)
     }
-    hand_on(&args.command, status)
+
+    fn interrupt(&self) -> Interrupt {
+        if self.command.is_empty() {
+            Interrupt::Asks
+        } else {
+            Interrupt::AsksBoth
+        }
+    }
 }
 
 fn answers(tracer: &Tracer, time: Duration) -> Result<Vec<Answer>, luc_bpf::TracerError> {

@@ -12,9 +12,13 @@ use super::failed;
 use super::read::{note_unseen, recording};
 use crate::Context;
 use crate::exit::Failure;
+use crate::verb::Verb;
 
-/// Arguments of `luc trace export`.
+/// Turn a recording into another program's format
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc trace export --format perfetto -o run.json run.luc\n\
+    \x20 luc trace export --format csv run.luc")]
 pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
@@ -35,18 +39,19 @@ fn formats() -> impl TypedValueParser<Value = Format> {
     })
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let trace = recording(&args.file, context)?;
-    note_unseen(&trace, &args.file, context)?;
-    let write = |sink: &mut dyn Write| -> io::Result<()> {
-        (args.format.write)(&trace, sink)?;
-        sink.flush()
-    };
-    let Some(path) = &args.output else {
-        return Ok(write(context.out)?);
-    };
-    let shown = path.display().to_string();
-    let file = File::create(path).map_err(|error| failed(&shown, &error))?;
-    write(&mut BufWriter::new(file)).map_err(|error| failed(&shown, &error))
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let trace = recording(&self.file, context)?;
+        note_unseen(&trace, &self.file, context)?;
+        let write = |sink: &mut dyn Write| -> io::Result<()> {
+            (self.format.write)(&trace, sink)?;
+            sink.flush()
+        };
+        let Some(path) = &self.output else {
+            return Ok(write(context.out)?);
+        };
+        let shown = path.display().to_string();
+        let file = File::create(path).map_err(|error| failed(&shown, &error))?;
+        write(&mut BufWriter::new(file)).map_err(|error| failed(&shown, &error))
+    }
 }

@@ -20,9 +20,18 @@ use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
 use crate::units::{counted, duration, known, number, table};
+use crate::verb::Verb;
 
-/// Arguments of `luc trace model`.
+/// Set the analytical model beside a recording, and say what other rules would give
+///
+/// Fsync times, file creation rate and write delays as the model has them and as they were
+/// measured; then the same threads again under other rules: commits held for whoever is about to come, no
+/// write blocked, a fixed delay, LUC. How far to believe that shows in the first of them, which
+/// repeats what was recorded.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc trace model run.luc\n\
+    \x20 luc trace model --delay-us 500 run.luc")]
 pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
@@ -179,35 +188,36 @@ impl FileSystem {
     }
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let mut trace = recording(&args.file, context)?;
-    if let Some(seconds) = args.last_s {
-        read::keep_last(&mut trace, seconds, &args.file)?;
-    }
-    if trace.spans.is_empty() {
-        let why = "holds no operation and no commit: the model needs a recording of the tracer";
-        return Err(unreadable(&args.file, why.to_owned()));
-    }
-    read::note_unseen(&trace, &args.file, context)?;
-    let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
-    let of_dev = |dev: &Dev| FileSystem::of(&trace, *dev, args.delay_us);
-    let answer = Answer {
-        schema: 1,
-        spans_lost: trace.spans_lost,
-        damage: trace.damage.clone(),
-        file_systems: devs.iter().map(of_dev).collect(),
-    };
-    if args.json {
-        return print_json(context, &answer);
-    }
-    for (place, file_system) in answer.file_systems.iter().enumerate() {
-        if place > 0 {
-            writeln!(context.out)?;
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let mut trace = recording(&self.file, context)?;
+        if let Some(seconds) = self.last_s {
+            read::keep_last(&mut trace, seconds, &self.file)?;
         }
-        print(file_system, args.delay_us, context)?;
+        if trace.spans.is_empty() {
+            let why = "holds no operation and no commit: the model needs a recording of the tracer";
+            return Err(unreadable(&self.file, why.to_owned()));
+        }
+        read::note_unseen(&trace, &self.file, context)?;
+        let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+        let of_dev = |dev: &Dev| FileSystem::of(&trace, *dev, self.delay_us);
+        let answer = Answer {
+            schema: 1,
+            spans_lost: trace.spans_lost,
+            damage: trace.damage.clone(),
+            file_systems: devs.iter().map(of_dev).collect(),
+        };
+        if self.json {
+            return print_json(context, &answer);
+        }
+        for (place, file_system) in answer.file_systems.iter().enumerate() {
+            if place > 0 {
+                writeln!(context.out)?;
+            }
+            print(file_system, self.delay_us, context)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn percent(share: f64) -> String {

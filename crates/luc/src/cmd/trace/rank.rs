@@ -16,6 +16,7 @@ use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
 use crate::units::{counted, table};
+use crate::verb::Verb;
 
 /// What throughput is taken to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -50,8 +51,14 @@ impl By {
     }
 }
 
-/// Arguments of `luc trace rank`.
+/// Compare recordings: which of the measured quantities go with throughput
+///
+/// Each recording is one run of a workload, with something varied between them: threads, processor
+/// speed, disk, LUC off and on. At least three are needed, ten or more say something.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc trace rank a.luc b.luc c.luc\n\
+    \x20 luc trace rank --device 8:1 --json a.luc b.luc c.luc")]
 pub struct Args {
     /// Recordings of `luc trace record`, one for each run
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -101,33 +108,34 @@ struct Report {
     ranking: Causes,
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    // Before anything is read, which may take long.
-    if args.files.len() < ROWS_MIN {
-        let rows = args.files.len();
-        return Err(unranked(&CauseError::TooFewRows { rows }));
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        // Before anything is read, which may take long.
+        if self.files.len() < ROWS_MIN {
+            let rows = self.files.len();
+            return Err(unranked(&CauseError::TooFewRows { rows }));
+        }
+        let mut recordings = Vec::new();
+        for path in &self.files {
+            let trace = recording(path, context)?;
+            note_unseen(&trace, path, context)?;
+            recordings.push(measured(self, path, &trace, context)?);
+        }
+        let rows: Vec<Quantities> = recordings.iter().map(|run| run.measured.clone()).collect();
+        let report = Report {
+            schema: 1,
+            throughput: self.by.unit(),
+            ranking: rank(&rows).map_err(|error| unranked(&error))?,
+            recordings,
+        };
+        if self.json {
+            return print_json(context, &report);
+        }
+        print_runs(&report, context)?;
+        print_quantities(&report.recordings, context)?;
+        print_causes(&report, context)?;
+        print_components(&report, context)
     }
-    let mut recordings = Vec::new();
-    for path in &args.files {
-        let trace = recording(path, context)?;
-        note_unseen(&trace, path, context)?;
-        recordings.push(measured(args, path, &trace, context)?);
-    }
-    let rows: Vec<Quantities> = recordings.iter().map(|run| run.measured.clone()).collect();
-    let report = Report {
-        schema: 1,
-        throughput: args.by.unit(),
-        ranking: rank(&rows).map_err(|error| unranked(&error))?,
-        recordings,
-    };
-    if args.json {
-        return print_json(context, &report);
-    }
-    print_runs(&report, context)?;
-    print_quantities(&report.recordings, context)?;
-    print_causes(&report, context)?;
-    print_components(&report, context)
 }
 
 fn unranked(error: &CauseError) -> Failure {

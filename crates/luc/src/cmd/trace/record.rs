@@ -17,6 +17,7 @@ use super::watch::{Watch, attach};
 use crate::Context;
 use crate::exit::Failure;
 use crate::tracer::{PAUSE, untraceable};
+use crate::verb::{Interrupt, Verb};
 
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -29,8 +30,16 @@ enum Origin {
     Module,
 }
 
-/// Arguments of `luc trace record`.
+/// Write operations, commits, waits and LUC's decisions to a file
+///
+/// Watches opens, writes, syncs and closes on ext4 file systems, their journal commits, and who
+/// waits for those, with BPF: neither LUC's module nor a change of any program is needed. Where the
+/// module is loaded, its decisions are in the recording too. Ends with the command, after the
+/// given time, or with Ctrl-C. What the kernel had to drop is counted in the file and here.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc trace record -o run.luc -- make check\n\
+    \x20 luc trace record -o run.luc --on /srv/data --seconds 60")]
 pub struct Args {
     /// Where to put the recording
     #[arg(short, long, value_name = "FILE")]
@@ -52,34 +61,36 @@ pub struct Args {
     command: Vec<String>,
 }
 
-impl Args {
-    /// True if a command was given.
-    pub fn runs_a_command(&self) -> bool {
-        !self.command.is_empty()
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let mut sources = Sources::new(self, context)?;
+        let shown = self.output.display().to_string();
+        let file = File::create(&self.output).map_err(|error| failed(&shown, &error))?;
+        let header = header(&sources, context);
+        let mut tape = Tape::new(file, &header).map_err(|error| failed(&shown, &error))?;
+        let limit = self.seconds.map(Duration::from_secs);
+        let system = context.system;
+        let status = during(&self.command, limit, PAUSE, context, || {
+            sources.drain(&mut tape)?;
+            tape.files(system)
+        })?;
+        sources
+            .finish(&mut tape)
+            .and_then(|()| tape.files(system))
+            .and_then(|()| tape.cgroups(&process::cgroups(context.system)))
+            .map_err(|error| failed(&shown, &error))?;
+        let summary = tape.finish().map_err(|error| failed(&shown, &error))?;
+        summary.tell(context, &self.output, self.buffer_kib)?;
+        hand_on(&self.command, status)
     }
-}
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let mut sources = Sources::new(args, context)?;
-    let shown = args.output.display().to_string();
-    let file = File::create(&args.output).map_err(|error| failed(&shown, &error))?;
-    let header = header(&sources, context);
-    let mut tape = Tape::new(file, &header).map_err(|error| failed(&shown, &error))?;
-    let limit = args.seconds.map(Duration::from_secs);
-    let system = context.system;
-    let status = during(&args.command, limit, PAUSE, context, || {
-        sources.drain(&mut tape)?;
-        tape.files(system)
-    })?;
-    sources
-        .finish(&mut tape)
-        .and_then(|()| tape.files(system))
-        .and_then(|()| tape.cgroups(&process::cgroups(context.system)))
-        .map_err(|error| failed(&shown, &error))?;
-    let summary = tape.finish().map_err(|error| failed(&shown, &error))?;
-    summary.tell(context, &args.output, args.buffer_kib)?;
-    hand_on(&args.command, status)
+    fn interrupt(&self) -> Interrupt {
+        if self.command.is_empty() {
+            Interrupt::Asks
+        } else {
+            Interrupt::AsksBoth
+        }
+    }
 }
 
 fn header(sources: &Sources, context: &Context) -> Header {

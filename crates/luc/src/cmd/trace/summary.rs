@@ -16,9 +16,13 @@ use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
 use crate::units::{counted, duration, known, many, number};
+use crate::verb::Verb;
 
-/// Arguments of `luc trace summary`.
+/// Say what a recording shows: operations, commits, and who waited for what
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc trace summary run.luc\n\
+    \x20 luc trace summary --last-s 10 --json run.luc")]
 pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
@@ -157,40 +161,41 @@ impl FileSystem {
     }
 }
 
-/// Runs the verb.
-pub fn run(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let mut trace = recording(&args.file, context)?;
-    if let Some(seconds) = args.last_s {
-        read::keep_last(&mut trace, seconds, &args.file)?;
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let mut trace = recording(&self.file, context)?;
+        if let Some(seconds) = self.last_s {
+            read::keep_last(&mut trace, seconds, &self.file)?;
+        }
+        read::note_unseen(&trace, &self.file, context)?;
+        let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+        let summary = Summary {
+            schema: 1,
+            header: trace.header.pairs.clone(),
+            spans_lost: trace.spans_lost,
+            lines_lost: trace.lines_lost.events,
+            damage: trace.damage.clone(),
+            unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
+            file_systems: devs
+                .iter()
+                .map(|dev| FileSystem::of(&trace, *dev))
+                .collect(),
+        };
+        if self.json {
+            return print_json(context, &summary);
+        }
+        for file_system in &summary.file_systems {
+            print(file_system, context)?;
+        }
+        if !trace.lines.is_empty() {
+            let lines = counted(number(trace.lines.len() as u64), "record", "records");
+            writeln!(
+                context.out,
+                "of LUC's module: {lines}; `luc replay` repeats its decisions"
+            )?;
+        }
+        Ok(())
     }
-    read::note_unseen(&trace, &args.file, context)?;
-    let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
-    let summary = Summary {
-        schema: 1,
-        header: trace.header.pairs.clone(),
-        spans_lost: trace.spans_lost,
-        lines_lost: trace.lines_lost.events,
-        damage: trace.damage.clone(),
-        unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
-        file_systems: devs
-            .iter()
-            .map(|dev| FileSystem::of(&trace, *dev))
-            .collect(),
-    };
-    if args.json {
-        return print_json(context, &summary);
-    }
-    for file_system in &summary.file_systems {
-        print(file_system, context)?;
-    }
-    if !trace.lines.is_empty() {
-        let lines = counted(number(trace.lines.len() as u64), "record", "records");
-        writeln!(
-            context.out,
-            "of LUC's module: {lines}; `luc replay` repeats its decisions"
-        )?;
-    }
-    Ok(())
 }
 
 /// The table with null for what is not known.

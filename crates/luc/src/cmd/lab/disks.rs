@@ -6,10 +6,20 @@ use serde_json::{Value, json};
 use crate::Context;
 use crate::exit::Failure;
 use crate::units;
+use crate::verb::Verb;
 
-/// Arguments of `luc lab disks`.
+/// List the models of real disks that the lab knows
+///
+/// For each preset: what it does under the loads that data sheets quote, in
+/// the long run on 4 GiB, and its parameters with where each figure is
+/// from. The last column of the first table is a log's append and flush.
+/// `luc lab run --disk` takes presets and changes: hdd-7200,
+/// `nvme:flush_ns=500000`.
 #[derive(Debug, clap::Args)]
-pub struct DisksArgs {
+#[command(after_help = "Examples:\n\
+    \x20 luc lab disks\n\
+    \x20 luc lab disks --json")]
+pub struct Args {
     /// Presets, by their names; all if none is given
     #[arg(value_name = "PRESET")]
     presets: Vec<String>,
@@ -18,42 +28,43 @@ pub struct DisksArgs {
     json: bool,
 }
 
-/// Runs the verb.
-pub fn run(args: &DisksArgs, context: &mut Context) -> Result<(), Failure> {
-    let named: Result<Vec<&Preset>, _> = args.presets.iter().map(|name| preset(name)).collect();
-    let mut chosen = named.map_err(|error| failed(&error))?;
-    if chosen.is_empty() {
-        chosen = presets().iter().collect();
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let named: Result<Vec<&Preset>, _> = self.presets.iter().map(|name| preset(name)).collect();
+        let mut chosen = named.map_err(|error| failed(&error))?;
+        if chosen.is_empty() {
+            chosen = presets().iter().collect();
+        }
+        let figures: Result<Vec<_>, _> = chosen.iter().map(|preset| preset.params()).collect();
+        let figures = figures.map_err(|error| failed(&error))?;
+        let figures: Vec<_> = figures.iter().map(Figures::of).collect();
+        if self.json {
+            let list: Vec<_> = chosen
+                .iter()
+                .zip(&figures)
+                .map(|(preset, figures)| as_json(preset, figures))
+                .collect();
+            return crate::cmd::print_json(context, &json!({ "schema": 1, "presets": list }));
+        }
+        summary(&chosen, &figures, context)?;
+        for preset in chosen {
+            writeln!(context.out, "\n{}: {}", preset.name, preset.about)?;
+            let rows: Vec<[String; 4]> = preset
+                .knobs
+                .iter()
+                .map(|row| {
+                    [
+                        format!("  {}", row.name),
+                        row.value.to_string(),
+                        readable(row.name, row.value),
+                        row.source.to_owned(),
+                    ]
+                })
+                .collect();
+            units::table(context.out, ["  knob", "value", "", "from"], &rows)?;
+        }
+        Ok(())
     }
-    let figures: Result<Vec<_>, _> = chosen.iter().map(|preset| preset.params()).collect();
-    let figures = figures.map_err(|error| failed(&error))?;
-    let figures: Vec<_> = figures.iter().map(Figures::of).collect();
-    if args.json {
-        let list: Vec<_> = chosen
-            .iter()
-            .zip(&figures)
-            .map(|(preset, figures)| as_json(preset, figures))
-            .collect();
-        return super::print_json(context, &json!({ "schema": 1, "presets": list }));
-    }
-    summary(&chosen, &figures, context)?;
-    for preset in chosen {
-        writeln!(context.out, "\n{}: {}", preset.name, preset.about)?;
-        let rows: Vec<[String; 4]> = preset
-            .knobs
-            .iter()
-            .map(|row| {
-                [
-                    format!("  {}", row.name),
-                    row.value.to_string(),
-                    readable(row.name, row.value),
-                    row.source.to_owned(),
-                ]
-            })
-            .collect();
-        units::table(context.out, ["  knob", "value", "", "from"], &rows)?;
-    }
-    Ok(())
 }
 
 fn failed(error: &dyn std::error::Error) -> Failure {

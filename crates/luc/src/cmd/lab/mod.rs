@@ -1,5 +1,8 @@
 //! `luc lab`
 
+mod disks;
+mod torture;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,85 +15,28 @@ use luc_lab::{
 };
 use serde_json::json;
 
-use super::disks::DisksArgs;
-use super::lab_torture::Torture;
 use super::stock_lab::source;
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
 use crate::units;
+use crate::verb::{Verb, verbs};
 
-/// Try anything on stock kernels in a virtual machine
-///
-/// Boots a stock Debian kernel under QEMU, where time is counted in
-/// instructions: the speed of CPU and disks is what you say, and every run
-/// with the same arguments gives the same result.
-#[derive(Debug, clap::Subcommand)]
-pub enum Verb {
-    /// Run a command in a fresh virtual machine
+verbs! {
+    /// Try anything on stock kernels in a virtual machine
     ///
-    /// Disks are mounted at /mnt/0, /mnt/1 and so on; the command starts in
-    /// the first one, finds this very luc in its PATH and leaves files for
-    /// --out in `$LUC_OUT`. A script is one argument: -- sh -c 'A && B'. Its
-    /// output and exit status become those of luc. A warning or worse in the
-    /// kernel log is a failure of its own.
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab run -- luc bench create-fsync --threads 16 /mnt/0\n\
-        \x20 luc lab run --kernel 7.2 --disk hdd-7200 --smp 4 -- sh -c 'luc on /mnt/0 && luc bench run varmail /mnt/0'\n\
-        \x20 luc lab run --disk 4ms:1 --disk 100us:64:1G:ext3 --out out/run -- dmesg")]
+    /// Boots a stock Debian kernel under QEMU, where time is counted in
+    /// instructions: the speed of CPU and disks is what you say, and every run
+    /// with the same arguments gives the same result.
+    Verbs:
     Run(Box<RunArgs>),
-    /// List the kernels that the lab knows
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab list\n\
-        \x20 luc lab list --json")]
     List(ListArgs),
-    /// List the models of real disks that the lab knows
-    ///
-    /// For each preset: what it does under the loads that data sheets quote, in
-    /// the long run on 4 GiB, and its parameters with where each figure is
-    /// from. The last column of the first table is a log's append and flush.
-    /// `luc lab run --disk` takes presets and changes: hdd-7200,
-    /// `nvme:flush_ns=500000`.
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab disks\n\
-        \x20 luc lab disks --json")]
-    Disks(DisksArgs),
-    /// Cut the power at thousands of moments and check what was promised
-    ///
-    /// Boots stock kernels with a disk that records all that reaches it, lets
-    /// threads write, rename, truncate, remove and sync files on ext4 and ext3
-    /// in many settings, under every policy of LUC and without it; then shows
-    /// what a power cut could have left at each of many places of the record,
-    /// mounts it, and looks whether every acknowledged sync survived. Exits
-    /// with 25 if LUC lost anything.
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab torture --kernels 6.12\n\
-        \x20 luc lab torture --kernels 6.12 --only ordered --cuts 40")]
-    Torture(Box<Torture>),
-    /// Download kernels, so that runs need no network
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab fetch\n\
-        \x20 luc lab fetch 6.1 6.12")]
+    Disks(disks::Args),
+    Torture(Box<torture::Args>),
     Fetch(FetchArgs),
-    /// Build luc.ko for a kernel and print where it is
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab build --kernel 7.2")]
     Build(BuildArgs),
-    /// Build a kernel: one that checks itself, or one with the patches of upstream/
-    ///
-    /// Checks are of locks, memory, leaks and data races. 7.2-upstream has none of
-    /// them: it is for measuring what LUC would be as a part of the kernel. Takes the
-    /// sources from the distribution's package and a quarter of an hour on two
-    /// processors, once; the result stays beside the kernels that the lab has
-    /// downloaded. `luc lab list` shows which kernels these are.
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab debug-kernel\n\
-        \x20 luc lab debug-kernel 7.2-upstream")]
     DebugKernel(DebugKernelArgs),
-    /// Remove what the lab has downloaded and built
-    #[command(after_help = "Examples:\n\
-        \x20 luc lab clean")]
-    Clean,
+    Clean(CleanArgs),
 }
 
 const SOURCE_HELP: &str = concat!(
@@ -99,8 +45,18 @@ const SOURCE_HELP: &str = concat!(
     "]"
 );
 
-/// Arguments of `luc lab run`.
+/// Run a command in a fresh virtual machine
+///
+/// Disks are mounted at /mnt/0, /mnt/1 and so on; the command starts in
+/// the first one, finds this very luc in its PATH and leaves files for
+/// --out in `$LUC_OUT`. A script is one argument: -- sh -c 'A && B'. Its
+/// output and exit status become those of luc. A warning or worse in the
+/// kernel log is a failure of its own.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab run -- luc bench create-fsync --threads 16 /mnt/0\n\
+    \x20 luc lab run --kernel 7.2 --disk hdd-7200 --smp 4 -- sh -c 'luc on /mnt/0 && luc bench run varmail /mnt/0'\n\
+    \x20 luc lab run --disk 4ms:1 --disk 100us:64:1G:ext3 --out out/run -- dmesg")]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct RunArgs {
     /// Kernel, by its name in `luc lab list`
@@ -164,23 +120,31 @@ pub struct RunArgs {
     command: Vec<String>,
 }
 
-/// Arguments of `luc lab list`.
+/// List the kernels that the lab knows
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab list\n\
+    \x20 luc lab list --json")]
 pub struct ListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Arguments of `luc lab fetch`.
+/// Download kernels, so that runs need no network
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab fetch\n\
+    \x20 luc lab fetch 6.1 6.12")]
 pub struct FetchArgs {
     /// Kernels, by their names; all stock ones that are known to work if none is given
     kernels: Vec<String>,
 }
 
-/// Arguments of `luc lab build`.
+/// Build luc.ko for a kernel and print where it is
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab build --kernel 7.2")]
 pub struct BuildArgs {
     /// Kernel, by its name in `luc lab list`
     #[arg(long, value_name = "NAME", default_value = "6.12")]
@@ -190,26 +154,21 @@ pub struct BuildArgs {
     source: Option<PathBuf>,
 }
 
-/// Arguments of `luc lab debug-kernel`.
+/// Build a kernel: one that checks itself, or one with the patches of upstream/
+///
+/// Checks are of locks, memory, leaks and data races. 7.2-upstream has none of
+/// them: it is for measuring what LUC would be as a part of the kernel. Takes the
+/// sources from the distribution's package and a quarter of an hour on two
+/// processors, once; the result stays beside the kernels that the lab has
+/// downloaded. `luc lab list` shows which kernels these are.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab debug-kernel\n\
+    \x20 luc lab debug-kernel 7.2-upstream")]
 pub struct DebugKernelArgs {
     /// Kernel, by its name in `luc lab list`
     #[arg(default_value = "6.12-debug")]
     kernel: String,
-}
-
-/// Runs the verb.
-pub fn run(verb: &Verb, context: &mut Context) -> Result<(), Failure> {
-    match verb {
-        Verb::Run(args) => run_guest(args, context),
-        Verb::List(args) => list(args, context),
-        Verb::Disks(args) => super::disks::run(args, context),
-        Verb::Torture(args) => super::lab_torture::run(args, context),
-        Verb::Fetch(args) => fetch(args, context),
-        Verb::Build(args) => build(args, context),
-        Verb::DebugKernel(args) => debug_kernel(args, context),
-        Verb::Clean => clean(context),
-    }
 }
 
 #[allow(clippy::needless_pass_by_value)] // the shape that map_err wants
@@ -274,36 +233,38 @@ fn guest_file(text: &str) -> Result<GuestFile, Failure> {
     })
 }
 
-fn run_guest(args: &RunArgs, context: &mut Context) -> Result<(), Failure> {
-    let mut bar = Bar::new();
-    let spec = args.spec(&mut bar)?;
-    let result = luc_lab::run(&spec, &mut bar).map_err(failed)?;
-    drop(bar);
-    let steps = || result.report.cells.iter().flat_map(|cell| &cell.steps);
-    if args.json {
-        let report = json!({
-            "schema": 1,
-            "success": result.success(),
-            "kernel_version": result.kernel_version,
-            "qemu_version": result.qemu_version,
-            "report": result.report,
-            "lines": result.lines,
-            "log_problems": result.log_problems,
-        });
-        super::print_json(context, &report)?;
-    } else {
-        for step in steps() {
-            context.out.write_all(step.stdout.as_bytes())?;
-            context.err.write_all(step.stderr.as_bytes())?;
+impl Verb for RunArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let mut bar = Bar::new();
+        let spec = self.spec(&mut bar)?;
+        let result = luc_lab::run(&spec, &mut bar).map_err(failed)?;
+        drop(bar);
+        let steps = || result.report.cells.iter().flat_map(|cell| &cell.steps);
+        if self.json {
+            let report = json!({
+                "schema": 1,
+                "success": result.success(),
+                "kernel_version": result.kernel_version,
+                "qemu_version": result.qemu_version,
+                "report": result.report,
+                "lines": result.lines,
+                "log_problems": result.log_problems,
+            });
+            super::print_json(context, &report)?;
+        } else {
+            for step in steps() {
+                context.out.write_all(step.stdout.as_bytes())?;
+                context.err.write_all(step.stderr.as_bytes())?;
+            }
+            if self.lines {
+                print_lines(&result.lines, context)?;
+            }
         }
-        if args.lines {
-            print_lines(&result.lines, context)?;
+        if let Some(failed) = steps().find(|step| !step.success()) {
+            return Err(command_failure(failed));
         }
+        verdict(&result)
     }
-    if let Some(failed) = steps().find(|step| !step.success()) {
-        return Err(command_failure(failed));
-    }
-    verdict(&result)
 }
 
 /// A row for each group of calls; figures are those of one call.
@@ -375,81 +336,95 @@ fn verdict(result: &RunResult) -> Result<(), Failure> {
     }
 }
 
-fn list(args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
-    let list = KernelList::builtin().map_err(failed)?;
-    if args.json {
-        return super::print_json(context, &list.kernels);
+impl Verb for ListArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let list = KernelList::builtin().map_err(failed)?;
+        if self.json {
+            return super::print_json(context, &list.kernels);
+        }
+        let rows: Vec<[String; 5]> = list
+            .kernels
+            .iter()
+            .map(|kernel| {
+                let status = match kernel.status {
+                    KernelStatus::Works => "works",
+                    KernelStatus::Untested => "untested",
+                    KernelStatus::Broken => "broken",
+                };
+                [
+                    kernel.name.clone(),
+                    status.to_owned(),
+                    kernel.verified.clone().unwrap_or_else(|| "-".into()),
+                    kernel.suites.join(", "),
+                    kernel.note.clone(),
+                ]
+            })
+            .collect();
+        let heads = ["kernel", "status", "verified", "suites", "note"];
+        units::table(context.out, heads, &rows)?;
+        Ok(())
     }
-    let rows: Vec<[String; 5]> = list
-        .kernels
-        .iter()
-        .map(|kernel| {
-            let status = match kernel.status {
-                KernelStatus::Works => "works",
-                KernelStatus::Untested => "untested",
-                KernelStatus::Broken => "broken",
+}
+
+impl Verb for FetchArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let list = KernelList::builtin().map_err(failed)?;
+        let cache = Cache::open().map_err(failed)?;
+        let names: Vec<&str> = if self.kernels.is_empty() {
+            let works = |kernel: &&luc_lab::KernelSpec| {
+                kernel.status == KernelStatus::Works && kernel.source.is_none()
             };
-            [
-                kernel.name.clone(),
-                status.to_owned(),
-                kernel.verified.clone().unwrap_or_else(|| "-".into()),
-                kernel.suites.join(", "),
-                kernel.note.clone(),
-            ]
-        })
-        .collect();
-    let heads = ["kernel", "status", "verified", "suites", "note"];
-    units::table(context.out, heads, &rows)?;
-    Ok(())
-}
-
-fn fetch(args: &FetchArgs, context: &mut Context) -> Result<(), Failure> {
-    let list = KernelList::builtin().map_err(failed)?;
-    let cache = Cache::open().map_err(failed)?;
-    let names: Vec<&str> = if args.kernels.is_empty() {
-        let works = |kernel: &&luc_lab::KernelSpec| {
-            kernel.status == KernelStatus::Works && kernel.source.is_none()
+            let kernels = list.kernels.iter().filter(works);
+            kernels.map(|kernel| kernel.name.as_str()).collect()
+        } else {
+            self.kernels.iter().map(String::as_str).collect()
         };
-        let kernels = list.kernels.iter().filter(works);
-        kernels.map(|kernel| kernel.name.as_str()).collect()
-    } else {
-        args.kernels.iter().map(String::as_str).collect()
-    };
-    for name in names {
-        let kernel = list.get(name).map_err(failed)?;
-        let mut bar = Bar::new();
-        let tree = luc_lab::obtain::kernel(&cache, kernel, &mut bar).map_err(failed)?;
-        drop(bar);
-        writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
-        context.out.flush()?;
+        for name in names {
+            let kernel = list.get(name).map_err(failed)?;
+            let mut bar = Bar::new();
+            let tree = luc_lab::obtain::kernel(&cache, kernel, &mut bar).map_err(failed)?;
+            drop(bar);
+            writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
+            context.out.flush()?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn debug_kernel(args: &DebugKernelArgs, context: &mut Context) -> Result<(), Failure> {
-    let list = KernelList::builtin().map_err(failed)?;
-    let kernel = list.get(&args.kernel).map_err(failed)?;
-    let cache = Cache::open().map_err(failed)?;
-    let mut bar = Bar::new();
-    let tree = luc_lab::debug_kernel::build(&cache, kernel, &mut bar).map_err(failed)?;
-    drop(bar);
-    let (name, release) = (&args.kernel, &tree.release);
-    writeln!(context.out, "{name}: {release} ({})", tree.version)?;
-    Ok(())
+impl Verb for DebugKernelArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let list = KernelList::builtin().map_err(failed)?;
+        let kernel = list.get(&self.kernel).map_err(failed)?;
+        let cache = Cache::open().map_err(failed)?;
+        let mut bar = Bar::new();
+        let tree = luc_lab::debug_kernel::build(&cache, kernel, &mut bar).map_err(failed)?;
+        drop(bar);
+        let (name, release) = (&self.kernel, &tree.release);
+        writeln!(context.out, "{name}: {release} ({})", tree.version)?;
+        Ok(())
+    }
 }
 
-fn clean(context: &mut Context) -> Result<(), Failure> {
-    let cache = Cache::open().map_err(failed)?;
-    let root = cache.path("");
-    let bytes = size_of(&root)?;
-    luc_lab::cache::remove_tree(&root).map_err(failed)?;
-    writeln!(
-        context.out,
-        "{}: {} removed",
-        root.display(),
-        units::bytes(bytes)
-    )?;
-    Ok(())
+/// Remove what the lab has downloaded and built
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab clean")]
+pub struct CleanArgs;
+
+impl Verb for CleanArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let cache = Cache::open().map_err(failed)?;
+        let root = cache.path("");
+        let bytes = size_of(&root)?;
+        luc_lab::cache::remove_tree(&root).map_err(failed)?;
+        writeln!(
+            context.out,
+            "{}: {} removed",
+            root.display(),
+            units::bytes(bytes)
+        )?;
+        Ok(())
+    }
 }
 
 /// Bytes of all files below a folder; links are not followed.
@@ -467,13 +442,15 @@ fn size_of(dir: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-fn build(args: &BuildArgs, context: &mut Context) -> Result<(), Failure> {
-    let source = source(args.source.as_deref())?;
-    let mut bar = Bar::new();
-    let file = module_of(&args.kernel, &source, &mut bar)?;
-    drop(bar);
-    writeln!(context.out, "{}", file.display())?;
-    Ok(())
+impl Verb for BuildArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let source = source(self.source.as_deref())?;
+        let mut bar = Bar::new();
+        let file = module_of(&self.kernel, &source, &mut bar)?;
+        drop(bar);
+        writeln!(context.out, "{}", file.display())?;
+        Ok(())
+    }
 }
 
 fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {

@@ -1,0 +1,90 @@
+//! `luc lab torture`
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
+use luc_report::torture;
+use luc_report::{StockLab, text};
+
+use crate::Context;
+use crate::cmd::stock_lab;
+use crate::exit::Failure;
+use crate::progress::Bar;
+use crate::units::{count, counted, number};
+use crate::verb::Verb;
+
+/// Host time that a scenario may take, seconds: far more than a hundred thousand cuts do.
+const LIMIT_S: u64 = 12 * 3600;
+
+/// Cut the power at thousands of moments and check what was promised
+///
+/// Boots stock kernels with a disk that records all that reaches it, lets
+/// threads write, rename, truncate, remove and sync files on ext4 and ext3
+/// in many settings, under every policy of LUC and without it; then shows
+/// what a power cut could have left at each of many places of the record,
+/// mounts it, and looks whether every acknowledged sync survived. Exits
+/// with 25 if LUC lost anything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc lab torture --kernels 6.12\n\
+    \x20 luc lab torture --kernels 6.12 --only ordered --cuts 40")]
+pub struct Args {
+    #[command(flatten)]
+    torture: torture::TortureArgs,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.torture.scenarios().is_empty() {
+            return Err(Failure::Usage {
+                verb: "lab torture",
+                why: "no scenario's name holds what --only asks for".to_owned(),
+            });
+        }
+        let lab = StockLab {
+            binary: None,
+            source: stock_lab::source(self.source.as_deref())?,
+            limit_s: LIMIT_S,
+        };
+        let bar = Bar::new();
+        let result = torture::torture(&self.torture, &lab, &bar).map_err(stock_lab::failed)?;
+        drop(bar);
+        if self.torture.json {
+            crate::cmd::print_json(context, &result)?;
+        } else {
+            let document = torture::document(&result);
+            let page = text::render(&document, io::stdout().is_terminal());
+            context.out.write_all(page.as_bytes())?;
+        }
+        let (luc, stock) = result.losses();
+        if stock > 0 {
+            let lost = counted(number(stock), "promise", "promises");
+            writeln!(
+                context.err,
+                "luc: note: the kernel broke {lost} by itself, with LUC or without"
+            )?;
+        }
+        let mut lost = result.lost_by_luc().flat_map(|t| &t.summary.losses);
+        if let Some(first) = lost.next() {
+            return Err(Failure::PromiseBroken {
+                dir: "power cuts under LUC".to_owned(),
+                broken: format!("{} promises", count(number(luc))),
+                first: first.to_string(),
+            });
+        }
+        match result.unfinished.as_slice() {
+            [] => Ok(()),
+            [first, rest @ ..] => Err(Failure::Lab {
+                why: format!(
+                    "{} did not come to their end, the first: {}: {}",
+                    counted(1 + number(rest.len() as u64), "scenario", "scenarios"),
+                    first.scenario,
+                    first.why
+                ),
+            }),
+        }
+    }
+}

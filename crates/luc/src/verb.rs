@@ -1,0 +1,66 @@
+//! What a verb is: arguments that can be run. Its file declares its help, its examples, its arguments
+//! and how it takes a signal; a row of [`verbs!`] puts it on the command line.
+
+use crate::Context;
+use crate::exit::Failure;
+
+/// What SIGINT and SIGTERM do to a verb. A second one always ends the process, so that none can hang.
+#[derive(Clone, Copy, Debug)]
+pub enum Interrupt {
+    /// The process ends, as is usual: there is nothing to put in order.
+    Ends,
+    /// [`Context::stopped`] turns true.
+    Asks,
+    /// The same; a command that the verb runs gets its signals as if it ran alone.
+    AsksBoth,
+    /// The same as `Asks`; the function runs before any signal ends the process.
+    AsksThen(fn()),
+}
+
+/// A verb of the command line.
+pub trait Verb {
+    /// Does what the command line asks for.
+    fn run(&self, context: &mut Context) -> Result<(), Failure>;
+
+    /// What a signal does to it.
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Ends
+    }
+}
+
+/// Large arguments are boxed.
+impl<T: Verb> Verb for Box<T> {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        (**self).run(context)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        (**self).interrupt()
+    }
+}
+
+/// Lists verbs, a row each: the name, and the arguments, whose help is the verb's.
+macro_rules! verbs {
+    ($(#[$help:meta])* $name:ident: $($(#[$command:meta])* $verb:ident($args:ty),)+) => {
+        $(#[$help])*
+        #[derive(Debug, clap::Subcommand)]
+        pub enum $name {
+            $($(#[$command])* $verb($args),)+
+        }
+
+        impl $crate::verb::Verb for $name {
+            fn run(&self, context: &mut $crate::Context) -> Result<(), $crate::exit::Failure> {
+                match self {
+                    $(Self::$verb(args) => $crate::verb::Verb::run(args, context),)+
+                }
+            }
+
+            fn interrupt(&self) -> $crate::verb::Interrupt {
+                match self {
+                    $(Self::$verb(args) => $crate::verb::Verb::interrupt(args),)+
+                }
+            }
+        }
+    };
+}
+pub(crate) use verbs;
