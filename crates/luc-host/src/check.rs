@@ -115,6 +115,16 @@ impl Check {
         }
     }
 
+    /// What LUC, or the tracer, cannot do without.
+    pub fn missing(need: Need, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::not(need, State::Missing, found, fix)
+    }
+
+    /// What cannot be told from here.
+    pub fn unknown(need: Need, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::not(need, State::Unknown, found, fix)
+    }
+
     /// What is not there, or not known to be; `fix` says how to get it.
     pub fn not(need: Need, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Check {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::HostError;
 use crate::mounts::{self, Mount};
-use crate::system::{Device, Located, System};
+use crate::system::{Located, System, as_text};
 
 /// A mounted ext4 or ext3 file system.
 #[derive(Clone, Debug, Serialize)]
@@ -16,7 +16,8 @@ pub struct Journal {
     /// The kernel's name of the block device, as in `/sys/fs/ext4`.
     pub name: String,
     /// Number of the block device.
-    pub device: Device,
+    #[serde(serialize_with = "as_text")]
+    pub device: Dev,
     /// `ext4` or `ext3`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -154,7 +155,7 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostErr
 ///
 /// # Errors
 /// No such path, or nothing is mounted from that device.
-pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, HostError> {
+pub fn device_of(system: &dyn System, path: &Path) -> Result<Dev, HostError> {
     Ok(find(system, path)?.1.device)
 }
 
@@ -162,7 +163,7 @@ pub fn device_of(system: &dyn System, path: &Path) -> Result<Device, HostError> 
 ///
 /// # Errors
 /// No such path, or another kind of file system.
-pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Device, HostError> {
+pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Dev, HostError> {
     let mount = find(system, path)?.1;
     if is_ext(&mount.kind) {
         return Ok(mount.device);
@@ -195,7 +196,7 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
             why: "no ext4 file system is mounted".into(),
         });
     }
-    Ok(devices.into_iter().map(Dev::from).collect())
+    Ok(devices)
 }
 
 /// The journal that a path or block device means, checked to be one that LUC

@@ -25,4 +25,4 @@ pub mod tracefs;
 pub mod watching;
 
 pub use error::HostError;
-pub use system::{Device, Located, Machine, System, plain};
+pub use system::{Located, Machine, System, as_text, plain};

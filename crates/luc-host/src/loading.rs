@@ -1,6 +1,6 @@
 //! Whether the kernel takes a module like ours, as far as can be told without trying.
 
-use crate::check::{Check, Need, State};
+use crate::check::{Check, Need};
 use crate::kernel;
 use crate::sysfs;
 use crate::system::System;
@@ -120,7 +120,7 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
         return Check::ok(need, "luc is loaded");
     }
     if let Some((why, fix)) = barred(system, configuration) {
-        return Check::not(need, State::Missing, why, fix);
+        return Check::missing(need, why, fix);
     }
     let lockdown = Lockdown::of(system, configuration);
     let enforced = system.read("/sys/module/module/parameters/sig_enforce");
@@ -129,9 +129,8 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
         Some(level) => format!("lockdown {level}"),
         None if enforced => "module.sig_enforce".to_owned(),
         None if lockdown == Lockdown::Unknown => {
-            return Check::not(
+            return Check::unknown(
                 need,
-                State::Unknown,
                 "whether the kernel is locked down is not shown",
                 format!("mount -t securityfs securityfs {SECURITYFS}, as root"),
             );
@@ -146,9 +145,8 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
     if installed.is_some_and(|file| is_signed(system, file)) {
         return Check::ok(need, format!("{demand}, and luc.ko is signed"));
     }
-    Check::not(
+    Check::missing(
         need,
-        State::Missing,
         format!("{demand} wants signed modules"),
         "sign luc.ko with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
     )

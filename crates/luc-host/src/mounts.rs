@@ -4,7 +4,9 @@
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::system::{Device, Located, System};
+use luc_control::Dev;
+
+use crate::system::{Located, System};
 
 /// One line of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub struct Mount {
     /// Number of the mount.
     pub id: u64,
     /// Block device; a made-up number for file systems without one.
-    pub device: Device,
+    pub device: Dev,
     /// Folder of the file system that is mounted; `/` unless it is a bind mount.
     pub root: PathBuf,
     /// Where it is mounted.
@@ -111,7 +113,7 @@ fn deepest<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 
 /// Where the file system of `device` is mounted, whole mounts before bind
 /// mounts of folders of it.
-pub fn points_of(mounts: &[Mount], device: Device) -> Vec<PathBuf> {
+pub fn points_of(mounts: &[Mount], device: Dev) -> Vec<PathBuf> {
     let here = || mounts.iter().filter(move |mount| mount.device == device);
     let whole = here().filter(|mount| mount.root == Path::new("/"));
     let parts = here().filter(|mount| mount.root != Path::new("/"));
@@ -171,7 +173,7 @@ broken line
 
     #[test]
     fn whole_mounts_come_first() {
-        let device = Device {
+        let device = Dev {
             major: 254,
             minor: 16,
         };

@@ -84,9 +84,8 @@ fn privilege(system: &dyn System) -> Check {
     if lacking.is_empty() {
         return Check::ok(Need::Privilege, "CAP_SYS_ADMIN and CAP_SYS_MODULE");
     }
-    Check::not(
+    Check::missing(
         Need::Privilege,
-        State::Missing,
         format!("no {}", lacking.join(", no ")),
         "run luc as root, outside of containers",
     )
@@ -100,9 +99,8 @@ fn architecture(system: &dyn System) -> Check {
     if found == "x86_64" {
         return Check::ok(Need::Architecture, found);
     }
-    Check::not(
+    Check::missing(
         Need::Architecture,
-        State::Missing,
         found,
         "there is no way on this machine; `luc lab` runs an x86-64 one",
     )
@@ -111,9 +109,8 @@ fn architecture(system: &dyn System) -> Check {
 fn kernel_options(system: &dyn System, release: &str) -> Check {
     let need = Need::KernelOptions;
     let Some((text, file)) = configuration(system, release) else {
-        return Check::not(
+        return Check::unknown(
             need,
-            State::Unknown,
             format!("no configuration of kernel {release} to read"),
             "the module checks when it is loaded",
         );
@@ -125,9 +122,8 @@ fn kernel_options(system: &dyn System, release: &str) -> Check {
     if lacking.is_empty() {
         return Check::ok(need, format!("{release}, {}", OPTIONS.join(", ")));
     }
-    Check::not(
+    Check::missing(
         need,
-        State::Missing,
         format!("{} not set in {file}", lacking.join(", ")),
         "boot a kernel that sets it: every Debian kernel from 6.1 on does",
     )
@@ -136,16 +132,14 @@ fn kernel_options(system: &dyn System, release: &str) -> Check {
 fn ftrace(system: &dyn System) -> Check {
     let need = Need::Ftrace;
     match system.read("/proc/sys/kernel/ftrace_enabled").as_deref() {
-        Ok(text) if text.trim() == "0" => Check::not(
+        Ok(text) if text.trim() == "0" => Check::missing(
             need,
-            State::Missing,
             "kernel.ftrace_enabled is 0",
             "sysctl kernel.ftrace_enabled=1",
         ),
         Ok(_) => Check::ok(need, "kernel.ftrace_enabled is 1"),
-        Err(_) => Check::not(
+        Err(_) => Check::missing(
             need,
-            State::Missing,
             "no kernel.ftrace_enabled",
             "boot a kernel with CONFIG_FUNCTION_TRACER",
         ),
@@ -169,9 +163,8 @@ fn functions(system: &dyn System) -> Check {
         None => (system.read("/proc/kallsyms").unwrap_or_default(), 2),
     };
     if text.is_empty() {
-        return Check::not(
+        return Check::unknown(
             need,
-            State::Unknown,
             "the kernel shows no list of its functions",
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
@@ -193,9 +186,8 @@ fn functions(system: &dyn System) -> Check {
     };
     let needed = absent(false);
     if needed.is_empty() && by_name_only {
-        return Check::not(
+        return Check::unknown(
             need,
-            State::Unknown,
             "all there by name; whether they can be hooked is not shown",
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
@@ -209,16 +201,14 @@ fn functions(system: &dyn System) -> Check {
     }
     // On kernels with ext4 as a module they come with the first mount.
     if !system.exists("/sys/fs/ext4") {
-        return Check::not(
+        return Check::unknown(
             need,
-            State::Unknown,
             "ext4 and jbd2 are not loaded",
             "mount an ext4 file system, then probe again",
         );
     }
-    Check::not(
+    Check::missing(
         need,
-        State::Missing,
         needed.join(", "),
         "boot a kernel whose ext4 and jbd2 have them: every Debian kernel from 6.1 on does",
     )
@@ -233,9 +223,8 @@ fn hooks_free(system: &dyn System) -> Check {
             .any(|hook| hook.function == name && hook.state == "attached")
     };
     let Some(text) = tracefs(system, "enabled_functions") else {
-        return Check::not(
+        return Check::unknown(
             need,
-            State::Unknown,
             "tracefs shows no hooked functions",
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
@@ -285,15 +274,13 @@ fn module(system: &dyn System, release: &str, installed: Option<&str>, barred: b
     }
     match installed {
         Some(file) => Check::ok(need, file),
-        None if barred => Check::not(
+        None if barred => Check::missing(
             need,
-            State::Missing,
             format!("not installed for kernel {release}"),
             "nothing to do before the kernel loads modules",
         ),
-        None => Check::not(
+        None => Check::missing(
             need,
-            State::Missing,
             format!("not installed for kernel {release}"),
             format!(
                 "dkms install luc/{}, or build kmod/ and use `luc on --module FILE`",

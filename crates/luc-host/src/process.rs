@@ -104,7 +104,7 @@ fn root(system: &dyn System) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::Machine;
+    use crate::system::{Machine, numbered};
 
     #[test]
     fn the_unified_hierarchy_counts() {
@@ -131,10 +131,7 @@ mod tests {
         std::os::unix::fs::symlink("/no/such/file", fds.join("5")).expect("a link");
         let machine = Machine::new(tree.path());
         let log = fs::metadata(&paths[0]).expect("there");
-        let dev = Dev {
-            major: rustix::fs::major(log.dev()),
-            minor: rustix::fs::minor(log.dev()),
-        };
+        let dev = numbered(log.dev());
         let wanted = BTreeSet::from([(dev, log.ino()), (dev, u64::MAX)]);
         let found = open_files(&machine, 7, &wanted);
         let expected = ((dev, log.ino()), paths[0].display().to_string());

@@ -3,7 +3,9 @@
 //! `queue/rotational` is 1 of every disk that does not deny it, so of most virtual ones, too. A
 //! disk that does turn tells how fast.
 
-use crate::system::{Device, System};
+use luc_control::Dev;
+
+use crate::system::System;
 
 /// The page of a disk's own data with its rotation rate: block device characteristics.
 const PAGE: &str = "device/vpd_pgb1";
@@ -16,7 +18,7 @@ const RATE_MIN: u16 = 0x401;
 const DEPTH_MAX: u32 = 8;
 
 /// None where it is not known.
-pub fn turns(system: &dyn System, device: Device) -> Option<bool> {
+pub fn turns(system: &dyn System, device: Dev) -> Option<bool> {
     of(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX)
 }
 
@@ -67,7 +69,7 @@ mod tests {
         put("dev/block/254:0/queue/rotational", b"1\n");
         put("dev/block/259:0/queue/rotational", b"0\n");
         let machine = Machine::new(tree.path());
-        let of = |major| turns(&machine, Device { major, minor: 0 });
+        let of = |major| turns(&machine, Dev { major, minor: 0 });
         let rate = |rate: u16| {
             let [high, low] = rate.to_be_bytes();
             for disk in ["dev/block/8:0", "class/block/sda"] {

@@ -3,11 +3,11 @@
 
 use std::io;
 
-use luc_control::{Counter, Knob, policy_text};
+use luc_control::{Counter, Dev, Knob, policy_text};
 use rustix::io::Errno;
 
 use crate::error::HostError;
-use crate::system::{Device, System, plain};
+use crate::system::{System, plain};
 
 /// Where the module shows itself.
 pub const ROOT: &str = "/sys/fs/luc";
@@ -18,7 +18,7 @@ pub struct Attached {
     /// The kernel's name of the block device.
     pub name: String,
     /// Number of the block device.
-    pub device: Device,
+    pub device: Dev,
 }
 
 /// One line of `/sys/fs/luc/hooks`.
@@ -58,7 +58,7 @@ pub fn attached(system: &dyn System) -> io::Result<Vec<Attached>> {
         .into_iter()
         .filter_map(|name| {
             let device = system.read(&format!("{ROOT}/{name}/device")).ok()?;
-            let device = device.parse().ok()?;
+            let device = device.trim().parse().ok()?;
             Some(Attached { name, device })
         })
         .collect())
@@ -144,7 +144,7 @@ fn hooks_that_are(system: &dyn System, state: &str) -> String {
 pub fn attach(
     system: &dyn System,
     path: &str,
-    device: Device,
+    device: Dev,
     settings: &[(&Knob, i64)],
 ) -> Result<Attached, HostError> {
     let device_word = std::iter::once(device.to_string());
@@ -231,7 +231,7 @@ pub fn denied(what: &str) -> HostError {
 ///
 /// # Errors
 /// LUC is not on for it, or more rights are needed.
-pub fn detach(system: &dyn System, path: &str, device: Device) -> Result<(), HostError> {
+pub fn detach(system: &dyn System, path: &str, device: Dev) -> Result<(), HostError> {
     let written = system.write(&format!("{ROOT}/detach"), &device.to_string());
     let Err(error) = written else {
         return Ok(());

@@ -6,74 +6,19 @@
 //! pretended module behind one.
 
 use std::ffi::CString;
-use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
-use std::str::FromStr;
 
 use luc_control::Dev;
-
-/// Number of a block device, written `MAJ:MIN`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Device {
-    /// Major number.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-/// As people write it.
-impl serde::Serialize for Device {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl FromStr for Device {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (major, minor) = text.trim().split_once(':').ok_or(())?;
-        Ok(Device {
-            major: major.parse().map_err(|_| ())?,
-            minor: minor.parse().map_err(|_| ())?,
-        })
-    }
-}
-
-/// As the tracer and recordings have it.
-impl From<Device> for Dev {
-    fn from(device: Device) -> Self {
-        Dev {
-            major: device.major,
-            minor: device.minor,
-        }
-    }
-}
-
-impl Device {
-    fn of(number: u64) -> Self {
-        Device {
-            major: rustix::fs::major(number),
-            minor: rustix::fs::minor(number),
-        }
-    }
-}
 
 /// What a path given by the user turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Located {
     /// A block device: its file system is meant, not the one its node is on.
-    BlockDevice(Device),
+    BlockDevice(Dev),
     /// Anything else.
     Inside {
         /// The path without symbolic links.
@@ -81,7 +26,7 @@ pub enum Located {
         /// Number of the mount, where the kernel tells it (Linux 5.8).
         mount_id: Option<u64>,
         /// `st_dev`, unless the tree is pretended.
-        device: Option<Device>,
+        device: Option<Dev>,
     },
 }
 
@@ -147,7 +92,7 @@ impl Machine {
         })?);
         if let Some(name) = device_name(&inside) {
             let number = self.read(&format!("/sys/class/block/{name}/dev"));
-            if let Some(device) = number.ok().and_then(|text| text.parse().ok()) {
+            if let Some(device) = number.ok().and_then(|text| text.trim().parse().ok()) {
                 return Ok(Located::BlockDevice(device));
             }
         }
@@ -157,6 +102,22 @@ impl Machine {
             device: None,
         })
     }
+}
+
+/// The number as the C library packs it.
+pub(crate) fn numbered(packed: u64) -> Dev {
+    Dev {
+        major: rustix::fs::major(packed),
+        minor: rustix::fs::minor(packed),
+    }
+}
+
+/// A device number in JSON, as people write it.
+///
+/// # Errors
+/// The serializer's.
+pub fn as_text<S: serde::Serializer>(dev: &Dev, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(dev)
 }
 
 /// `dm-0` of `/dev/dm-0`.
@@ -223,7 +184,7 @@ impl System for Machine {
         let path = path.canonicalize()?;
         let metadata = fs::metadata(&path)?;
         if metadata.file_type().is_block_device() {
-            return Ok(Located::BlockDevice(Device::of(metadata.rdev())));
+            return Ok(Located::BlockDevice(numbered(metadata.rdev())));
         }
         // The mount number tells bind mounts and stacked mounts apart, which
         // neither the path nor st_dev does. Kernels before 5.8 leave it out.
@@ -239,7 +200,7 @@ impl System for Machine {
         Ok(Located::Inside {
             path,
             mount_id,
-            device: Some(Device::of(metadata.dev())),
+            device: Some(numbered(metadata.dev())),
         })
     }
 

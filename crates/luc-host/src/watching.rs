@@ -28,9 +28,8 @@ impl Watching {
     pub fn here(system: &dyn System) -> Self {
         let mut checks = vec![rights(system)];
         if system.path("/sys") != Path::new("/sys") {
-            checks.push(Check::not(
+            checks.push(Check::unknown(
                 Need::Bpf,
-                State::Unknown,
                 "a tree of files has no kernel that could be asked",
                 "ask on the machine itself",
             ));
@@ -75,9 +74,8 @@ fn rights(system: &dyn System) -> Check {
     if may_trace(system) {
         return Check::ok(need, "CAP_SYS_ADMIN, or CAP_BPF and CAP_PERFMON");
     }
-    Check::not(
+    Check::missing(
         need,
-        State::Missing,
         "neither CAP_SYS_ADMIN nor CAP_BPF and CAP_PERFMON",
         "run luc as root, outside of containers",
     )
@@ -86,9 +84,8 @@ fn rights(system: &dyn System) -> Check {
 /// What trying says: types, BPF, functions.
 fn judge(tried: Result<&Attached, &TracerError>) -> Vec<Check> {
     let types = match tried {
-        Err(TracerError::NoBtf) => Check::not(
+        Err(TracerError::NoBtf) => Check::missing(
             Need::Types,
-            State::Missing,
             "no /sys/kernel/btf/vmlinux",
             "boot a kernel with CONFIG_DEBUG_INFO_BTF: every Debian kernel from 6.1 on has it",
         ),
@@ -102,9 +99,8 @@ fn judge(tried: Result<&Attached, &TracerError>) -> Vec<Check> {
             checks.push(functions(attached));
         }
         Err(TracerError::NoBtf) => {}
-        Err(error) => checks.push(Check::not(
+        Err(error) => checks.push(Check::missing(
             Need::Bpf,
-            State::Missing,
             error.to_string(),
             "nothing can be traced until the kernel allows it",
         )),

@@ -34,7 +34,8 @@ pub fn three(value: f64) -> String {
 }
 
 /// Nanoseconds, counted: `0 s`, `7 ns`, and from there on as [`time`].
-pub fn duration(ns: i64) -> String {
+pub fn duration(ns: impl Into<i128>) -> String {
+    let ns: i128 = ns.into();
     match ns.unsigned_abs() {
         0 => "0 s".into(),
         1..1_000 => format!("{ns} ns"),

@@ -1,10 +1,12 @@
-//! What can go wrong, in one place: every failure of the command line, the
-//! line a person reads about it, and the exit code a script sees. What the
-//! machine refuses has its line in [`HostError`], and its code here.
+//! What can go wrong: the line that a person reads about it, and the exit code that a script sees.
+//! What the machine refuses has its line in [`HostError`], and its code here.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use luc_host::HostError;
+use luc_lab::LabError;
+use luc_report::ReportError;
+use luc_words::counted;
 
 macro_rules! codes {
     ($($name:ident = $number:literal $meaning:literal,)+) => {
@@ -72,77 +74,60 @@ impl Code {
 
 /// A failure of the command line. Its text is the whole line after `luc: `:
 /// what failed, on what, why, and what to do about it.
-///
-/// Fields have the same meaning in every variant: `what` or `path` is what it
-/// is about, `why` the cause, `fix` what to do.
-#[allow(missing_docs)] // the paragraph above, instead of forty times the same line
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// What this machine refuses or lacks.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// See [`Code::NotReady`].
-    #[error(
-        "this machine cannot run LUC as it is: {missing} missing; each line above says how to get it"
-    )]
-    NotReady { missing: String },
-    /// See [`Code::Workload`].
-    #[error("{what}: {why}")]
-    Workload { what: String, why: String },
-    /// See [`Code::FiguresMissed`].
-    #[error("{missed} of {all} figures missed; the table marks them")]
-    FiguresMissed { missed: usize, all: usize },
-    /// See [`Code::WorkloadFile`].
-    #[error("workload {what}: refused, nothing was run: {why}")]
-    WorkloadFile { what: String, why: String },
-    /// See [`Code::LabUnavailable`].
-    #[error("lab: {why}")]
-    LabUnavailable { why: String },
-    /// See [`Code::Lab`].
-    #[error("lab: {why}")]
-    Lab { why: String },
-    /// See [`Code::KernelLog`].
-    #[error(
-        "lab: the guest's kernel log holds {count}: \"{first}\"; `--out DIR` keeps the whole log, `--allow-log REGEX` lets expected lines pass"
-    )]
-    KernelLog { count: String, first: String },
     /// See [`Code::Command`]; `status` is handed on as it is.
     #[error("command {command}: {how}")]
+    #[allow(missing_docs)]
     Command {
         command: String,
         how: String,
         status: Option<u8>,
     },
-    /// See [`Code::ReplayMismatch`].
-    #[error(
-        "replay of {file}: {why}; the controller of this build is not the one that recorded it, or it has a bug"
-    )]
-    ReplayMismatch { file: String, why: String },
-    /// See [`Code::Trace`].
-    #[error("trace {what}: {why}")]
-    Trace { what: String, why: String },
-    /// See [`Code::PromiseBroken`].
-    #[error("{dir}: {broken} broken; first: {first}")]
-    PromiseBroken {
-        dir: String,
-        broken: String,
-        first: String,
-    },
-    /// See [`Code::Advised`].
-    #[error("{}", advised(*sick, *all))]
-    Advised { sick: usize, all: usize },
-    /// See [`Code::Usage`].
-    #[error("{why}; see `luc {verb} --help`")]
-    Usage { verb: &'static str, why: String },
-    /// See [`Code::Interrupted`].
-    #[error("interrupted: {state}")]
-    Interrupted { state: String },
+    /// Any other that has a code of its own, and its line.
+    #[error("{1}")]
+    Coded(Code, String),
     /// See [`Code::Unexpected`].
     #[error("{0:#}")]
     Unexpected(#[from] anyhow::Error),
 }
 
 impl Failure {
+    /// The command line of a verb makes no sense.
+    pub fn usage(verb: &str, why: impl Display) -> Self {
+        Self::Coded(Code::Usage, format!("{why}; see `luc {verb} --help`"))
+    }
+
+    /// A trace cannot be read or recorded.
+    pub fn trace(what: impl Display, why: impl Display) -> Self {
+        Self::Coded(Code::Trace, format!("trace {what}: {why}"))
+    }
+
+    /// A workload could not run.
+    pub fn workload(what: impl Display, why: impl Display) -> Self {
+        Self::Coded(Code::Workload, format!("{what}: {why}"))
+    }
+
+    /// The lab failed, by one of its codes.
+    pub fn lab(code: Code, why: impl Display) -> Self {
+        Self::Coded(code, format!("lab: {why}"))
+    }
+
+    /// So many promises of syncs are broken.
+    pub fn broken(place: impl Display, count: u64, first: impl Display) -> Self {
+        let promises = counted(count, "promise", "promises");
+        let line = format!("{place}: {promises} broken; first: {first}");
+        Self::Coded(Code::PromiseBroken, line)
+    }
+
+    /// Somebody asked for the end before it came by itself.
+    pub fn interrupted(state: impl Display) -> Self {
+        Self::Coded(Code::Interrupted, format!("interrupted: {state}"))
+    }
+
     /// The code that belongs to this failure.
     pub fn code(&self) -> Code {
         match self {
@@ -162,20 +147,8 @@ impl Failure {
                 | HostError::Unexpected(_)
                 | HostError::Io(_) => Code::Unexpected,
             },
-            Failure::NotReady { .. } => Code::NotReady,
-            Failure::Workload { .. } => Code::Workload,
-            Failure::FiguresMissed { .. } => Code::FiguresMissed,
-            Failure::WorkloadFile { .. } => Code::WorkloadFile,
-            Failure::LabUnavailable { .. } => Code::LabUnavailable,
-            Failure::Lab { .. } => Code::Lab,
-            Failure::KernelLog { .. } => Code::KernelLog,
             Failure::Command { .. } => Code::Command,
-            Failure::ReplayMismatch { .. } => Code::ReplayMismatch,
-            Failure::Trace { .. } => Code::Trace,
-            Failure::PromiseBroken { .. } => Code::PromiseBroken,
-            Failure::Advised { .. } => Code::Advised,
-            Failure::Usage { .. } => Code::Usage,
-            Failure::Interrupted { .. } => Code::Interrupted,
+            Failure::Coded(code, _) => *code,
             Failure::Unexpected(_) => Code::Unexpected,
         }
     }
@@ -190,31 +163,31 @@ impl Failure {
             _ => self.code().number(),
         }
     }
+}
 
-    /// True if the reader of our output went away (`luc status | head`), which
-    /// is no failure.
-    pub fn is_broken_pipe(&self) -> bool {
-        match self {
-            Failure::Unexpected(error) => error.chain().any(|cause| {
-                cause
-                    .downcast_ref::<std::io::Error>()
-                    .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-            }),
-            _ => false,
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        if error.is_missing_prerequisite() {
+            Failure::lab(Code::LabUnavailable, error)
+        } else {
+            Failure::lab(Code::Lab, error)
         }
     }
 }
 
-/// One file system is not counted.
-fn advised(sick: usize, all: usize) -> String {
-    match (sick, all) {
-        (_, 1) => "the file system loses time; above stands what to do about it".into(),
-        (1, _) => {
-            format!("1 of {all} file systems examined loses time; above stands what to do about it")
-        }
-        _ => format!(
-            "{sick} of {all} file systems examined lose time; each says above what to do about it"
-        ),
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        let code = match &error {
+            ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
+                Code::LabUnavailable
+            }
+            ReportError::Lab { .. }
+            | ReportError::Failed { .. }
+            | ReportError::BadOutput { .. } => Code::Lab,
+            // Its line tells the cause already.
+            _ => return Failure::Unexpected(anyhow::anyhow!(error.to_string())),
+        };
+        Failure::lab(code, error)
     }
 }
 

@@ -15,6 +15,8 @@ mod tracer;
 mod units;
 pub mod verb;
 
+use std::cell::Cell;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -38,6 +40,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Writes a remark to standard error.
+    pub fn note(&mut self, text: impl Display) -> io::Result<()> {
+        writeln!(self.err, "luc: note: {text}")
+    }
+
     /// True once the user pressed Ctrl-C or the process was asked to end.
     pub fn stopped(&self) -> bool {
         self.stop.is_set()
@@ -53,14 +60,15 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    let reader_gone = Cell::new(false);
     let stop = watched(cli.interrupt()).map_err(Failure::from);
     let outcome = stop.and_then(|stop| {
         let machine = Machine::new(cli.sysroot());
-        let mut out = io::BufWriter::new(io::stdout());
+        let mut out = io::BufWriter::new(Output(io::stdout(), &reader_gone));
         let mut context = Context {
             system: &machine,
             out: &mut out,
-            err: &mut io::stderr(),
+            err: &mut Output(io::stderr(), &reader_gone),
             stop,
         };
         let outcome = cli.run(&mut context);
@@ -70,11 +78,35 @@ pub fn main() -> ExitCode {
     });
     match outcome {
         Ok(()) => ExitCode::from(Code::Ok.number()),
-        Err(failure) if failure.is_broken_pipe() => ExitCode::from(Code::Ok.number()),
+        // `luc status | head` has what it wanted.
+        Err(Failure::Unexpected(_)) if reader_gone.get() => ExitCode::from(Code::Ok.number()),
         Err(failure) => {
             let _ = writeln!(io::stderr(), "luc: {failure}");
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// An output that tells whether its reader went away. Elsewhere a broken pipe is a failure like others.
+struct Output<'a, W>(W, &'a Cell<bool>);
+
+impl<W> Output<'_, W> {
+    fn told<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        self.1.set(self.1.get() || done.as_ref().is_err_and(broken));
+        done
+    }
+}
+
+impl<W: Write> Write for Output<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes);
+        self.told(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.0.flush();
+        self.told(flushed)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The tracer as verbs use it: which file systems it watches, what it lacks,
 //! and why it cannot be had.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use luc_bpf::{Settings, Tracer, TracerError};
@@ -12,7 +11,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::losses::Causes;
 use crate::progress::Bar;
-use crate::units::{counted, number};
+use crate::units::counted;
 
 /// How often the buffers are emptied: often enough to keep them from filling,
 /// seldom enough to disturb nothing.
@@ -32,7 +31,7 @@ pub fn attach(
 ) -> Result<Result<Tracer, TracerError>, Failure> {
     let tracer = watching::attach(settings, context.system);
     for note in tracer.iter().flat_map(|tracer| tracer.attached().notes()) {
-        writeln!(context.err, "luc: note: {note}")?;
+        context.note(format_args!("{note}"))?;
     }
     Ok(tracer)
 }
@@ -50,14 +49,8 @@ pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) 
             .into(),
         }
         .into(),
-        TracerError::NoCgroup { .. } | TracerError::TooMany { .. } => Failure::Usage {
-            verb,
-            why: error.to_string(),
-        },
-        other => Failure::Trace {
-            what: "recording".into(),
-            why: other.to_string(),
-        },
+        TracerError::NoCgroup { .. } | TracerError::TooMany { .. } => Failure::usage(verb, error),
+        other => Failure::trace("recording", other),
     }
 }
 
@@ -96,20 +89,23 @@ pub fn watch(
     tracer.detach();
     tracer.poll(|taken| take(taken, &mut spans));
     if spans.len() >= SPANS_MAX {
-        told_early(context, begin.elapsed())?;
+        context.note(format_args!(
+            "so much happens that memory for it was full after {:.1} s; judged is what was seen until then",
+            begin.elapsed().as_secs_f64()
+        ))?;
     }
     let mut trace = Trace::of(spans);
     trace.unseen = tracer.attached().unseen();
     trace.cgroups = process::cgroups(context.system);
     trace.spans_lost = tracer.lost().map_err(failed)?.saturating_add(unknown);
     if trace.spans_lost > 0 {
-        let lost = counted(number(trace.spans_lost), "event was", "events were");
+        let lost = counted(trace.spans_lost, "event was", "events were");
         let causes = Causes::of(&tracer, false);
         // The doctor's own ring has one size; what is recorded can be judged as well.
         let larger_kib = ring_kib.saturating_mul(4);
         let larger = format!("luc trace record --buffer-kib {larger_kib}, then luc doctor --from");
         let why = causes.advice(&larger);
-        writeln!(context.err, "luc: note: {lost} lost: {why}")?;
+        context.note(format_args!("{lost} lost: {why}"))?;
     }
     Ok((trace, (begin_ns, end_ns)))
 }
@@ -120,12 +116,4 @@ fn now_ns() -> u64 {
     // It begins with the boot, and its nanoseconds are below a second.
     let whole = |part: i64| u64::try_from(part).unwrap_or(0);
     whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
-}
-
-fn told_early(context: &mut Context, after: Duration) -> io::Result<()> {
-    writeln!(
-        context.err,
-        "luc: note: so much happens that memory for it was full after {:.1} s; judged is what was seen until then",
-        after.as_secs_f64()
-    )
 }

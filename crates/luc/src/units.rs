@@ -14,16 +14,11 @@ pub fn known(value: Option<String>) -> String {
 }
 
 /// `3 opens`, or `- opens`.
-pub fn many(count: Option<i64>, one: &str, many: &str) -> String {
+pub fn many(count: Option<impl Into<i128>>, one: &str, many: &str) -> String {
     count.map_or_else(
         || format!("{UNKNOWN} {many}"),
         |count| counted(count, one, many),
     )
-}
-
-/// A counter as [`count`] and [`counted`] take it; none comes near the end of the range.
-pub fn number(counter: u64) -> i64 {
-    i64::try_from(counter).unwrap_or(i64::MAX)
 }
 
 /// `part` of `whole` as `67%`; small shares keep the digits that tell them

@@ -49,10 +49,8 @@ pub struct PolesArgs {
 
 impl Verb for PolesArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let found = poles(self.kp, self.ki, self.kd, self.c).map_err(|error| Failure::Usage {
-            verb: "control poles",
-            why: error.to_string(),
-        })?;
+        let found = poles(self.kp, self.ki, self.kd, self.c)
+            .map_err(|error| Failure::usage("control poles", error))?;
         if self.json {
             let report = json!({
                 "schema": 1,
@@ -84,7 +82,6 @@ impl Verb for PolesArgs {
                 poles.join(", ")
             )?;
             if let Some(commits) = one.settling_commits {
-                let commits = i64::try_from(commits).unwrap_or(i64::MAX);
                 let commits = crate::units::counted(commits, "commit", "commits");
                 write!(context.out, "; an error shrinks to a tenth in {commits}")?;
             }

@@ -8,7 +8,7 @@ use luc_report::{DemoArgs, MatrixArgs, Outcome, OutputArgs, StockLab, text};
 
 use super::stock_lab;
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::progress::Bar;
 use crate::verb::Verb;
 
@@ -52,7 +52,7 @@ impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let lab = lab(self.source.as_deref(), &self.demo.output)?;
         let bar = Bar::new();
-        let outcome = luc_report::demo(&self.demo, &lab, &bar).map_err(stock_lab::failed)?;
+        let outcome = luc_report::demo(&self.demo, &lab, &bar)?;
         drop(bar);
         show(context, &self.demo.output, &outcome)
     }
@@ -62,16 +62,16 @@ impl Verb for Matrix {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let lab = lab(self.source.as_deref(), &self.matrix.output)?;
         let bar = Bar::new();
-        let outcome = luc_report::matrix(&self.matrix, &lab, &bar).map_err(stock_lab::failed)?;
+        let outcome = luc_report::matrix(&self.matrix, &lab, &bar)?;
         drop(bar);
         show(context, &self.matrix.output, &outcome)?;
-        if outcome.missed == 0 {
+        let missed = outcome.missed;
+        if missed == 0 {
             return Ok(());
         }
-        Err(Failure::FiguresMissed {
-            missed: outcome.missed,
-            all: outcome.missed + outcome.reached,
-        })
+        let all = missed + outcome.reached;
+        let line = format!("{missed} of {all} figures missed; the table marks them");
+        Err(Failure::Coded(Code::FiguresMissed, line))
     }
 }
 

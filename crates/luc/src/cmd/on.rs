@@ -51,9 +51,8 @@ impl Args {
             asked.push(("mode", "observe"));
         }
         for setting in &self.settings {
-            let pair = setting.split_once('=').ok_or_else(|| Failure::Usage {
-                verb: "on",
-                why: format!("--set '{setting}' is not KNOB=VALUE"),
+            let pair = setting.split_once('=').ok_or_else(|| {
+                Failure::usage("on", format!("--set '{setting}' is not KNOB=VALUE"))
             })?;
             asked.push(pair);
         }
@@ -93,9 +92,9 @@ impl Verb for Args {
         }
         let fresh = module::ensure_loaded(system, self.module.as_deref())?;
         let attached = if context.stopped() {
-            Err(Failure::Interrupted {
-                state: format!("LUC was not switched on for {shown}"),
-            })
+            Err(Failure::interrupted(format!(
+                "LUC was not switched on for {shown}"
+            )))
         } else {
             // Whether it is on already the module knows best: it may be about to
             // let go of a file system that was just unmounted.

@@ -7,7 +7,7 @@ use luc_host::{kernel, preconditions, sysfs};
 use serde::Serialize;
 
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::units;
 use crate::verb::Verb;
 
@@ -89,9 +89,11 @@ impl Verb for Args {
         if missing.is_empty() {
             return Ok(());
         }
-        Err(Failure::NotReady {
-            missing: missing.join(", "),
-        })
+        let line = format!(
+            "this machine cannot run LUC as it is: {} missing; each line above says how to get it",
+            missing.join(", ")
+        );
+        Err(Failure::Coded(Code::NotReady, line))
     }
 }
 

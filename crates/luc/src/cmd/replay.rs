@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::trace::read;
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::units::{count, counted};
 use crate::verb::Verb;
 
@@ -62,15 +62,12 @@ impl Verb for Args {
         }
         let first = summary.first_mismatch.map(|found| found.to_string());
         let first = first.or_else(|| summary.first_break.map(|found| found.to_string()));
-        Err(Failure::ReplayMismatch {
-            file: shown,
-            why: first.unwrap_or_default(),
-        })
+        let line = format!(
+            "replay of {shown}: {}; the controller of this build is not the one that recorded it, or it has a bug",
+            first.unwrap_or_default()
+        );
+        Err(Failure::Coded(Code::ReplayMismatch, line))
     }
-}
-
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 fn print<R: BufRead>(
@@ -90,34 +87,34 @@ fn print<R: BufRead>(
     } else {
         origin.join(", ")
     };
-    let [open, poll, close, copyout] = summary.by_step.map(|steps| count(number(steps)));
+    let [open, poll, close, copyout] = summary.by_step.map(count);
     let out = &mut context.out;
     writeln!(out, "{shown} ({origin})")?;
     writeln!(
         out,
         "  decisions  {} of {}: open {open}, poll {poll}, close {close}, copy-out {copyout}",
-        count(number(summary.records)),
-        counted(number(summary.devices), "file system", "file systems"),
+        count(summary.records),
+        counted(summary.devices, "file system", "file systems"),
     )?;
     writeln!(
         out,
         "  repeated   {} the same, {} different",
-        count(number(summary.matching)),
-        count(number(summary.mismatching))
+        count(summary.matching),
+        count(summary.mismatching)
     )?;
     writeln!(
         out,
         "  chained    {} follow from the one before, {} do not; {}, {}",
-        count(number(summary.chain_checked)),
-        count(number(summary.chain_breaks)),
-        counted(number(summary.restarts), "start", "starts"),
-        counted(number(summary.knob_changes), "knob change", "knob changes"),
+        count(summary.chain_checked),
+        count(summary.chain_breaks),
+        counted(summary.restarts, "start", "starts"),
+        counted(summary.knob_changes, "knob change", "knob changes"),
     )?;
     writeln!(
         out,
         "  lost       {} in {}",
-        counted(number(summary.lost_events), "record", "records"),
-        counted(number(summary.losses), "place", "places")
+        counted(summary.lost_events, "record", "records"),
+        counted(summary.losses, "place", "places")
     )?;
     Ok(())
 }

@@ -194,7 +194,7 @@ fn live(
     match Sampler::new("status", only.transpose()?, by, context.system) {
         Ok(sampler) => super::top::one_interval(sampler, interval, context).map(Some),
         Err(failure) => {
-            writeln!(context.err, "luc: note: no live numbers: {failure}")?;
+            context.note(format_args!("no live numbers: {failure}"))?;
             Ok(None)
         }
     }

@@ -1,11 +1,8 @@
-//! What the verbs share that run virtual machines: where they find the sources of the module, and
-//! what a failed measurement means.
+//! Where the verbs that run virtual machines find the sources of the module.
 
 use std::path::{Path, PathBuf};
 
-use luc_report::ReportError;
-
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 
 /// Where sources of the module are looked for, the first that has them.
 const SOURCES: [&str; 2] = [".", concat!("/usr/src/luc-", env!("CARGO_PKG_VERSION"))];
@@ -27,26 +24,12 @@ pub(super) fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
                 .iter()
                 .map(|dir| dir.display().to_string())
                 .collect();
-            Failure::Lab {
-                why: format!(
+            Failure::lab(
+                Code::Lab,
+                format!(
                     "no module sources (kmod/Kbuild) in {}; name them with `--source DIR`",
                     looked.join(" or ")
                 ),
-            }
+            )
         })
-}
-
-/// What it means for the exit code.
-pub fn failed(error: ReportError) -> Failure {
-    let why = error.to_string();
-    match error {
-        ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
-            Failure::LabUnavailable { why }
-        }
-        ReportError::Lab { .. } | ReportError::Failed { .. } | ReportError::BadOutput { .. } => {
-            Failure::Lab { why }
-        }
-        // Its line tells the cause already.
-        _ => Failure::Unexpected(anyhow::anyhow!(why)),
-    }
 }

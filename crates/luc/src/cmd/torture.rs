@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::Context;
 use crate::exit::Failure;
-use crate::units::{count, counted, number};
+use crate::units::{count, counted};
 use crate::verb::{Verb, verbs};
 
 verbs! {
@@ -175,7 +175,7 @@ impl Verb for WorkArgs {
                 }),
             )?;
         } else {
-            let [operations, syncs] = [done.operations, done.syncs].map(number).map(count);
+            let [operations, syncs] = [done.operations, done.syncs].map(count);
             writeln!(
                 context.out,
                 "{operations} operations, {syncs} syncs acknowledged"
@@ -219,10 +219,7 @@ fn work_failed(dir: &Path, error: &WorkError) -> Failure {
             }
             .into()
         }
-        _ => Failure::Workload {
-            what: format!("torture {}", dir.display()),
-            why: error.to_string(),
-        },
+        _ => Failure::workload(format!("torture {}", dir.display()), error),
     }
 }
 
@@ -230,11 +227,11 @@ fn stopped_early(dir: &Path, done: &Done) -> Result<(), Failure> {
     let Some(first) = done.failures.first() else {
         return Ok(());
     };
-    let threads = counted(number(done.failures.len() as u64), "thread", "threads");
-    Err(Failure::Workload {
-        what: format!("torture {}", dir.display()),
-        why: format!("{threads} stopped early; first: {first}"),
-    })
+    let threads = counted(done.failures.len() as u64, "thread", "threads");
+    Err(Failure::workload(
+        format!("torture {}", dir.display()),
+        format!("{threads} stopped early; first: {first}"),
+    ))
 }
 
 impl Verb for VerifyArgs {
@@ -257,15 +254,11 @@ impl Verb for VerifyArgs {
         print(self, context, &report)?;
         match report.violations.first() {
             None => Ok(()),
-            Some(first) => Err(Failure::PromiseBroken {
-                dir: self.dir.display().to_string(),
-                broken: counted(
-                    number(report.violations.len() as u64),
-                    "promise",
-                    "promises",
-                ),
-                first: first.to_string(),
-            }),
+            Some(first) => Err(Failure::broken(
+                self.dir.display(),
+                report.violations.len() as u64,
+                first,
+            )),
         }
     }
 }
@@ -287,10 +280,7 @@ impl Verb for CutsArgs {
         };
         let summary = cuts.run().map_err(|error| match error {
             CutError::Mark(error) => bad_marks(Path::new(&self.recorded), &error),
-            error => Failure::Workload {
-                what: format!("torture {}", self.recorded),
-                why: error.to_string(),
-            },
+            error => Failure::workload(format!("torture {}", self.recorded), error),
         })?;
         if self.json {
             super::print_json(context, &json!({"schema": 1, "summary": summary}))?;
@@ -302,23 +292,23 @@ impl Verb for CutsArgs {
                 context.out,
                 "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; \
              {} looked at, e2fsck {} times; {} lost",
-                counted(number(summary.cuts), "cut", "cuts"),
-                count(number(summary.log_entries)),
-                count(number(summary.flushes)),
-                counted(number(summary.syncs_verified), "sync", "syncs"),
-                count(number(summary.syncs)),
-                counted(number(summary.files), "file", "files"),
-                count(number(summary.fscks)),
-                count(number(summary.losses.len() as u64)),
+                counted(summary.cuts, "cut", "cuts"),
+                count(summary.log_entries),
+                count(summary.flushes),
+                counted(summary.syncs_verified, "sync", "syncs"),
+                count(summary.syncs),
+                counted(summary.files, "file", "files"),
+                count(summary.fscks),
+                count(summary.losses.len() as u64),
             )?;
         }
         match summary.losses.first() {
             None => Ok(()),
-            Some(first) => Err(Failure::PromiseBroken {
-                dir: self.recorded.clone(),
-                broken: counted(number(summary.losses.len() as u64), "promise", "promises"),
-                first: first.to_string(),
-            }),
+            Some(first) => Err(Failure::broken(
+                &self.recorded,
+                summary.losses.len() as u64,
+                first,
+            )),
         }
     }
 }
@@ -329,16 +319,13 @@ fn read_marks(path: &Path) -> Result<Vec<u8>, Failure> {
         let fix = "give what `luc torture work` was given as --acks".to_owned();
         match error.kind() {
             std::io::ErrorKind::NotFound => HostError::NotFound { path, why, fix }.into(),
-            _ => Failure::Trace { what: path, why },
+            _ => Failure::trace(path, why),
         }
     })
 }
 
 fn bad_marks(path: &Path, error: &MarkError) -> Failure {
-    Failure::Trace {
-        what: path.display().to_string(),
-        why: error.to_string(),
-    }
+    Failure::trace(path.display(), error)
 }
 
 fn print(args: &VerifyArgs, context: &mut Context, report: &Report) -> Result<(), Failure> {
@@ -356,14 +343,14 @@ fn print(args: &VerifyArgs, context: &mut Context, report: &Report) -> Result<()
     for violation in &report.violations {
         writeln!(context.out, "{violation}")?;
     }
-    let broken = number(report.violations.len() as u64);
+    let broken = report.violations.len() as u64;
     writeln!(
         context.out,
         "{}, {} acknowledged; {} with {}; {}",
-        counted(number(report.marks), "mark", "marks"),
-        counted(number(report.syncs), "sync", "syncs"),
-        counted(number(report.files as u64), "file", "files"),
-        counted(number(report.sectors as u64), "sector", "sectors"),
+        counted(report.marks, "mark", "marks"),
+        counted(report.syncs, "sync", "syncs"),
+        counted(report.files as u64, "file", "files"),
+        counted(report.sectors as u64, "sector", "sectors"),
         counted(broken, "broken promise", "broken promises"),
     )?;
     Ok(())

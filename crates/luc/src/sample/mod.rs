@@ -15,7 +15,7 @@ use std::time::Instant;
 use luc_bpf::{Attached, Detail, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
-use luc_host::{Device, System, kernel, process, sysfs};
+use luc_host::{System, kernel, process, sysfs};
 use luc_trace::{Process, Unseen, printable};
 
 use crate::exit::Failure;
@@ -33,7 +33,7 @@ struct Tracing {
     /// Counts which tracer it is: another one begins from nothing.
     generation: u32,
     /// The file systems that it was attached for, whether it watches them all or not.
-    asked: Vec<Device>,
+    asked: Vec<Dev>,
     lacks: Vec<String>,
     /// What it does not see.
     unseen: Unseen,
@@ -47,7 +47,7 @@ pub struct Sampler {
     processes: bool,
     begin: Instant,
     kernel: String,
-    only: Option<Device>,
+    only: Option<Dev>,
     /// The mount table as it was last read; the same one needs no second look
     /// at the superblocks.
     mounts: String,
@@ -64,7 +64,7 @@ impl Sampler {
     /// There is neither the tracer nor the module to ask, and why.
     pub fn new(
         verb: &'static str,
-        only: Option<Device>,
+        only: Option<Dev>,
         by: ByMeans,
         system: &dyn System,
     ) -> Result<Self, Failure> {
@@ -85,7 +85,7 @@ impl Sampler {
     /// The mount table cannot be read.
     pub fn even_blind(
         verb: &'static str,
-        only: Option<Device>,
+        only: Option<Dev>,
         by: ByMeans,
         system: &dyn System,
     ) -> Result<Self, Failure> {
@@ -137,7 +137,7 @@ impl Sampler {
     }
 
     fn attach(&mut self, system: &dyn System) {
-        let devices: Vec<Device> = self.journals.iter().map(|one| one.device).collect();
+        let devices: Vec<Dev> = self.journals.iter().map(|one| one.device).collect();
         let mut lacks = Vec::new();
         let tracer = attach(&devices, self.by, system, &mut lacks);
         let unseen = match &tracer {
@@ -211,7 +211,7 @@ impl Sampler {
         reading.generation = Some(self.tracing.generation);
         reading.lost = Some(tracer.lost()?);
         for journal in &mut reading.journals {
-            journal.counts = tracer.counts(Dev::from(journal.device))?;
+            journal.counts = tracer.counts(journal.device)?;
         }
         if !self.processes {
             return Ok(());
@@ -264,7 +264,7 @@ fn pretended() -> TracerError {
 }
 
 fn attach(
-    devices: &[Device],
+    devices: &[Dev],
     by: ByMeans,
     system: &dyn System,
     lacks: &mut Vec<String>,
@@ -272,7 +272,7 @@ fn attach(
     if system.path("/") != std::path::Path::new("/") {
         return Err(pretended());
     }
-    let devs: Vec<_> = devices.iter().copied().map(Dev::from).collect();
+    let devs: Vec<_> = devices.to_vec();
     let settings = |devs| {
         let mut settings = Settings::new(devs, Detail::Sums);
         by.choose(&mut settings);

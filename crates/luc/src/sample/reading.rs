@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts};
-use luc_control::{counters, knob};
+use luc_control::{Dev, counters, knob};
+use luc_host::System;
 use luc_host::sysfs::{self, Attached};
-use luc_host::{Device, System};
 use luc_trace::{Process, Unseen};
 
 /// Everything that could be read at one moment.
@@ -39,7 +39,7 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub struct JournalReading {
     /// Number of the block device.
-    pub device: Device,
+    pub device: Dev,
     /// The kernel's name of it.
     pub name: String,
     /// `ext4` or `ext3`.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts, WAITS};
-use luc_control::{CounterKind, counters};
-use luc_host::Device;
+use luc_control::{CounterKind, Dev, counters};
+use luc_host::as_text;
 use luc_trace::{Sight, Unseen};
 use serde::Serialize;
 
@@ -42,7 +42,8 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Serialize)]
 pub struct JournalSample {
     /// Number of the block device.
-    pub device: Device,
+    #[serde(serialize_with = "as_text")]
+    pub device: Dev,
     /// The kernel's name of it.
     pub name: String,
     /// `ext4` or `ext3`.

@@ -44,7 +44,7 @@ pub(crate) fn reading(rounds: u64) -> Reading {
         ]),
     };
     let journal = |name: &str, minor, point: &str, counts, module| JournalReading {
-        device: Device { major: 254, minor },
+        device: Dev { major: 254, minor },
         name: name.into(),
         kind: "ext4".into(),
         mount_points: vec![point.into()],

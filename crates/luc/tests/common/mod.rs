@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
-use luc_host::{Device, Located, Machine, System};
+use luc_control::Dev;
+use luc_host::{Located, Machine, System};
 use luc_workload::Stop;
 use rustix::io::Errno;
 
@@ -381,7 +382,7 @@ impl System for Pretended {
 }
 
 /// `MAJ:MIN` of a disk.
-pub fn device(name: &str) -> Device {
+pub fn device(name: &str) -> Dev {
     let disk = DISKS.iter().find(|disk| disk.name == name);
     let device = disk.expect("a disk").device.parse();
     device.expect("a device number")

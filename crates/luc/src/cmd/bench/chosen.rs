@@ -4,7 +4,7 @@ use luc_host::{HostError, plain};
 use luc_wml::{Diagnostics, LoadError, PRESETS, Script, builtin_names, builtin_presets, load};
 
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::units::counted;
 
 /// Arguments that choose a workload file and set its variables.
@@ -44,12 +44,14 @@ impl Chosen {
     pub fn overrides(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut overrides = match &self.preset {
             None => Vec::new(),
-            Some(preset) => builtin_presets(&self.file, preset).ok_or_else(|| Failure::Usage {
-                verb: "bench",
-                why: format!(
-                    "there is no preset {preset} of {}: only varmail and oltp have one",
-                    self.file
-                ),
+            Some(preset) => builtin_presets(&self.file, preset).ok_or_else(|| {
+                Failure::usage(
+                    "bench",
+                    format!(
+                        "there is no preset {preset} of {}: only varmail and oltp have one",
+                        self.file
+                    ),
+                )
             })?,
         };
         for (name, value) in &self.define {
@@ -70,24 +72,24 @@ pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failu
             fix: format!("give the path of a file, or {}", builtin_names()),
         }
         .into()),
-        LoadError::Read { path, source } => Ok(Failure::Workload {
-            what: path.display().to_string(),
-            why: format!("cannot read it: {}", plain(&source)),
-        }),
+        LoadError::Read { path, source } => Ok(Failure::workload(
+            path.display(),
+            format!("cannot read it: {}", plain(&source)),
+        )),
     }
 }
 
 /// As [`refused`], for what is wrong with the values.
 pub fn told(diagnostics: &Diagnostics, context: &mut Context) -> Result<Failure, Failure> {
     writeln!(context.err, "{diagnostics}")?;
-    Ok(Failure::WorkloadFile {
-        what: diagnostics.source_name().into(),
-        why: match diagnostics.list().len() {
-            1 => "the line above says why".into(),
-            several => {
-                let several = i64::try_from(several).unwrap_or(i64::MAX);
-                format!("the {} above say why", counted(several, "line", "lines"))
-            }
-        },
-    })
+    let why = match diagnostics.list().len() {
+        1 => "the line above says why".into(),
+        several => format!(
+            "the {} above say why",
+            counted(several as u64, "line", "lines")
+        ),
+    };
+    let file = diagnostics.source_name();
+    let line = format!("workload {file}: refused, nothing was run: {why}");
+    Ok(Failure::Coded(Code::WorkloadFile, line))
 }

@@ -31,10 +31,7 @@ impl Verb for Bench {
         let bar = shown.then(|| Bar::wait_or_work(self.name(), self.length()));
         let report = Bench::run(self, &context.stop);
         drop(bar);
-        let report = report.map_err(|error| Failure::Workload {
-            what: self.name().into(),
-            why: error.to_string(),
-        })?;
+        let report = report.map_err(|error| Failure::workload(self.name(), error))?;
         print(&report, self.json(), context)
     }
 
@@ -54,9 +51,9 @@ fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), 
         write!(context.out, "{report}")?;
     }
     if report.interrupted {
-        return Err(Failure::Interrupted {
-            state: "the figures above cover what was done until then".into(),
-        });
+        return Err(Failure::interrupted(
+            "the figures above cover what was done until then",
+        ));
     }
     Ok(())
 }

@@ -51,10 +51,7 @@ impl Verb for Args {
             &mut |text, length| bar = Some(Bar::wait_or_work(text, length)),
         );
         drop(bar);
-        let report = report.map_err(|error| Failure::Workload {
-            what: script.source_name().into(),
-            why: error.to_string(),
-        })?;
+        let report = report.map_err(|error| Failure::workload(script.source_name(), error))?;
         super::print(&report.into(), self.options.json, context)
     }
 

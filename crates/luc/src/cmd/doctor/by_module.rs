@@ -16,7 +16,7 @@ use super::{Args, facts, luc_of};
 use crate::cmd::trace::module_events::ModuleEvents;
 use crate::exit::Failure;
 use crate::progress::Bar;
-use crate::units::{counted, number};
+use crate::units::counted;
 use crate::{Context, tracer};
 
 /// Buffer of each processor between the module and us, KiB.
@@ -71,25 +71,18 @@ pub fn run(
     };
     if patients.is_empty() {
         if host_lacks && preconditions::obstacle(system).is_none() {
-            writeln!(
-                context.err,
-                "luc: note: without tracing LUC's module could tell a part of it, and change nothing: luc on --observe PATH"
-            )?;
+            context.note(format_args!("without tracing LUC's module could tell a part of it, and change nothing: luc on --observe PATH"))?;
         }
         return Err(tracer::untraceable("doctor", error, system));
     }
     let untraced = error.to_string();
-    writeln!(
-        context.err,
-        "luc: note: judged is only what LUC's module tells: {untraced}"
-    )?;
+    context.note(format_args!(
+        "judged is only what LUC's module tells: {untraced}"
+    ))?;
     let left_out = journals.len() - patients.len();
     if left_out > 0 {
-        let left_out = counted(number(left_out as u64), "file system", "file systems");
-        writeln!(
-            context.err,
-            "luc: note: left out: {left_out} that LUC is not on for"
-        )?;
+        let left_out = counted(left_out as u64, "file system", "file systems");
+        context.note(format_args!("left out: {left_out} that LUC is not on for"))?;
     }
     let mut before = Vec::new();
     for (journal, attached) in &patients {
@@ -100,7 +93,7 @@ pub fn run(
     let duration_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut examined = Vec::new();
     for ((journal, attached), (luc, before)) in patients.iter().zip(before) {
-        let dev = Dev::from(journal.device);
+        let dev = journal.device;
         let mut facts = facts(system, journal);
         facts.luc = facts.luc.max(Some(luc));
         if let Some(path) = &args.path {
@@ -120,10 +113,10 @@ pub fn run(
 pub fn recorded(args: &Args, trace: &Trace, context: &mut Context) -> Result<(), Failure> {
     let devs = devs(&trace.lines);
     if devs.is_empty() {
-        return Err(Failure::Trace {
-            what: "the recording".into(),
-            why: "holds neither a span nor a decision".into(),
-        });
+        return Err(Failure::trace(
+            "the recording",
+            "holds neither a span nor a decision",
+        ));
     }
     let mut examined = Vec::new();
     for dev in devs {
@@ -200,10 +193,9 @@ fn listen(limit: Duration, context: &mut Context) -> Result<(Option<Vec<Record>>
     let mut events = match ModuleEvents::obstacle(context.system) {
         None => Some(ModuleEvents::new(context.system, BUFFER_KIB)?),
         Some(failure) => {
-            writeln!(
-                context.err,
-                "luc: note: only the module's counters are read: {failure}"
-            )?;
+            context.note(format_args!(
+                "only the module's counters are read: {failure}"
+            ))?;
             None
         }
     };
@@ -260,15 +252,9 @@ fn tell(
         }
         if lines_lost > 0 {
             let (one, many) = ("record of the module was", "records of the module were");
-            let lost = counted(number(lines_lost), one, many);
-            writeln!(context.err, "luc: note: {lost} lost meanwhile")?;
+            let lost = counted(lines_lost, one, many);
+            context.note(format_args!("{lost} lost meanwhile"))?;
         }
     }
-    if sick == 0 {
-        return Ok(());
-    }
-    Err(Failure::Advised {
-        sick,
-        all: examined.len(),
-    })
+    super::advised(sick, examined.len())
 }

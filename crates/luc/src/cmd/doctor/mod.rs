@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::trace::read::recording;
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::means::ByMeans;
 use crate::tracer;
 use crate::verb::{Interrupt, Verb};
@@ -113,7 +113,7 @@ impl Verb for Args {
             (trace, patients)
         } else {
             let journals = chosen(self, context.system)?;
-            let devs = journals.iter().map(|journal| Dev::from(journal.device));
+            let devs = journals.iter().map(|journal| journal.device);
             let mut settings = Settings::new(devs.collect(), Mode::Timeline);
             self.by.choose(&mut settings);
             // What it cannot see stands on the page.
@@ -168,13 +168,22 @@ fn tell(
             context.out.write_all(render(&one.diagnosis).as_bytes())?;
         }
     }
-    if sick == 0 {
-        return Ok(());
-    }
-    Err(Failure::Advised {
-        sick,
-        all: examined.len(),
-    })
+    advised(sick, examined.len())
+}
+
+/// The exit code tells scripts that there is something to do. One file system is not counted.
+fn advised(sick: usize, all: usize) -> Result<(), Failure> {
+    let line = match (sick, all) {
+        (0, _) => return Ok(()),
+        (_, 1) => "the file system loses time; above stands what to do about it".into(),
+        (1, _) => {
+            format!("1 of {all} file systems examined loses time; above stands what to do about it")
+        }
+        _ => format!(
+            "{sick} of {all} file systems examined lose time; each says above what to do about it"
+        ),
+    };
+    Err(Failure::Coded(Code::Advised, line))
 }
 
 /// The file systems asked for.
@@ -209,7 +218,7 @@ fn watched(
         if let Some(path) = &args.path {
             facts.path = Some(path.display().to_string());
         }
-        (Dev::from(journal.device), facts)
+        (journal.device, facts)
     });
     let patients = patients.collect();
     Ok((trace, patients))
@@ -249,7 +258,7 @@ fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
     let journals = journal::journals(system).unwrap_or_default();
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let known = |dev: Dev| {
-        let found = journals.iter().find(|one| Dev::from(one.device) == dev)?;
+        let found = journals.iter().find(|one| one.device == dev)?;
         let mut facts = facts(system, found);
         // What LUC did then the recording says; what it does now is another matter.
         facts.luc = None;

@@ -46,10 +46,10 @@ impl Server {
                 fix: "name another port with --listen".into(),
             }
             .into(),
-            _ => Failure::Usage {
-                verb: "exporter",
-                why: format!("cannot listen on {address}: {}", plain(&error)),
-            },
+            _ => Failure::usage(
+                "exporter",
+                format!("cannot listen on {address}: {}", plain(&error)),
+            ),
         })?;
         Ok(Server { listener })
     }

@@ -68,7 +68,7 @@ impl Verb for Args {
         let sampler = Sampler::even_blind("exporter", None, self.by, context.system)?;
         let mut sampler = sampler.without_processes();
         for lack in sampler.read(context.system)?.lacks {
-            writeln!(context.err, "luc: note: {lack}")?;
+            context.note(format_args!("{lack}"))?;
         }
         if let Some(file) = &self.textfile {
             return keep(file, self, &mut sampler, context);
@@ -110,10 +110,9 @@ fn keep(
 ) -> Result<(), Failure> {
     if file.extension().is_none_or(|ending| ending != "prom") {
         let shown = file.display();
-        writeln!(
-            context.err,
-            "luc: note: node_exporter reads only files whose names end in .prom, which {shown} does not"
-        )?;
+        context.note(format_args!(
+            "node_exporter reads only files whose names end in .prom, which {shown} does not"
+        ))?;
     }
     textfile::replace(file, &page(sampler, context.system)?)?;
     if args.once {

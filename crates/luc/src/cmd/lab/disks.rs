@@ -4,7 +4,7 @@ use luc_disk::{Figures, Preset, knobs, preset, presets};
 use serde_json::{Value, json};
 
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::units;
 use crate::verb::Verb;
 
@@ -68,9 +68,7 @@ impl Verb for Args {
 }
 
 fn failed(error: &dyn std::error::Error) -> Failure {
-    Failure::Lab {
-        why: error.to_string(),
-    }
+    Failure::lab(Code::Lab, error)
 }
 
 fn summary(chosen: &[&Preset], figures: &[Figures], context: &mut Context) -> Result<(), Failure> {

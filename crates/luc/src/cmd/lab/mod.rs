@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 use luc_lab::cache::Cache;
 use luc_lab::image::{Content, GuestFile};
 use luc_lab::{
-    AllowList, Cell, DiskSpec, KernelList, KernelStatus, LabError, LineGroup, RunResult, RunSpec,
-    Status, Step, StepResult,
+    AllowList, Cell, DiskSpec, KernelList, LineGroup, RunResult, RunSpec, Status, Step, StepResult,
 };
 use serde_json::json;
 
 use super::stock_lab::source;
 use crate::Context;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::progress::Bar;
 use crate::units;
 use crate::verb::{Verb, verbs};
@@ -171,16 +170,6 @@ pub struct DebugKernelArgs {
     kernel: String,
 }
 
-#[allow(clippy::needless_pass_by_value)] // the shape that map_err wants
-fn failed(error: LabError) -> Failure {
-    let why = error.to_string();
-    if error.is_missing_prerequisite() {
-        Failure::LabUnavailable { why }
-    } else {
-        Failure::Lab { why }
-    }
-}
-
 impl RunArgs {
     fn spec(&self, bar: &mut Bar) -> Result<RunSpec, Failure> {
         let cell = Cell {
@@ -189,7 +178,7 @@ impl RunArgs {
             steps: vec![Step::new(self.command.iter().cloned())],
             ..Cell::default()
         };
-        let mut spec = RunSpec::new(&self.kernel, vec![cell]).map_err(failed)?;
+        let mut spec = RunSpec::new(&self.kernel, vec![cell])?;
         spec.cpu_mips = self.cpu_mips;
         spec.vcpus = self.smp;
         spec.virtual_time = !self.real_time;
@@ -222,10 +211,10 @@ impl RunArgs {
 fn guest_file(text: &str) -> Result<GuestFile, Failure> {
     let split = text.rsplit_once(':');
     let Some((host, guest)) = split.filter(|(_, guest)| guest.starts_with('/')) else {
-        return Err(Failure::Usage {
-            verb: "lab run",
-            why: format!("--file '{text}' is not HOST:GUEST with an absolute path in the guest"),
-        });
+        return Err(Failure::usage(
+            "lab run",
+            format!("--file '{text}' is not HOST:GUEST with an absolute path in the guest"),
+        ));
     };
     Ok(GuestFile {
         guest_path: guest.into(),
@@ -237,7 +226,7 @@ impl Verb for RunArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut bar = Bar::new();
         let spec = self.spec(&mut bar)?;
-        let result = luc_lab::run(&spec, &mut bar).map_err(failed)?;
+        let result = luc_lab::run(&spec, &mut bar)?;
         drop(bar);
         let steps = || result.report.cells.iter().flat_map(|cell| &cell.steps);
         if self.json {
@@ -320,25 +309,22 @@ fn command_failure(step: &StepResult) -> Failure {
 
 fn verdict(result: &RunResult) -> Result<(), Failure> {
     if let Some(first) = result.log_problems.first() {
-        let lines = i64::try_from(result.log_problems.len()).unwrap_or(i64::MAX);
-        return Err(Failure::KernelLog {
-            count: units::counted(
-                lines,
-                "line that should not be there",
-                "lines that should not be there",
-            ),
-            first: first.line.clone(),
-        });
+        let count = units::counted(result.log_problems.len() as u64, "line", "lines");
+        let line = format!(
+            "the guest's kernel log holds {count} that should not be there: \"{}\"; `--out DIR` keeps the whole log, `--allow-log REGEX` lets expected lines pass",
+            first.line
+        );
+        return Err(Failure::lab(Code::KernelLog, line));
     }
     match result.failures().into_iter().next() {
-        Some(why) => Err(Failure::Lab { why }),
+        Some(why) => Err(Failure::lab(Code::Lab, why)),
         None => Ok(()),
     }
 }
 
 impl Verb for ListArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let list = KernelList::builtin().map_err(failed)?;
+        let list = KernelList::builtin()?;
         if self.json {
             return super::print_json(context, &list.kernels);
         }
@@ -368,8 +354,8 @@ impl Verb for ListArgs {
 
 impl Verb for FetchArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let list = KernelList::builtin().map_err(failed)?;
-        let cache = Cache::open().map_err(failed)?;
+        let list = KernelList::builtin()?;
+        let cache = Cache::open()?;
         let names: Vec<&str> = if self.kernels.is_empty() {
             let works = |kernel: &&luc_lab::KernelSpec| {
                 kernel.status == KernelStatus::Works && kernel.source.is_none()
@@ -380,9 +366,9 @@ impl Verb for FetchArgs {
             self.kernels.iter().map(String::as_str).collect()
         };
         for name in names {
-            let kernel = list.get(name).map_err(failed)?;
+            let kernel = list.get(name)?;
             let mut bar = Bar::new();
-            let tree = luc_lab::obtain::kernel(&cache, kernel, &mut bar).map_err(failed)?;
+            let tree = luc_lab::obtain::kernel(&cache, kernel, &mut bar)?;
             drop(bar);
             writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
             context.out.flush()?;
@@ -393,11 +379,11 @@ impl Verb for FetchArgs {
 
 impl Verb for DebugKernelArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let list = KernelList::builtin().map_err(failed)?;
-        let kernel = list.get(&self.kernel).map_err(failed)?;
-        let cache = Cache::open().map_err(failed)?;
+        let list = KernelList::builtin()?;
+        let kernel = list.get(&self.kernel)?;
+        let cache = Cache::open()?;
         let mut bar = Bar::new();
-        let tree = luc_lab::debug_kernel::build(&cache, kernel, &mut bar).map_err(failed)?;
+        let tree = luc_lab::debug_kernel::build(&cache, kernel, &mut bar)?;
         drop(bar);
         let (name, release) = (&self.kernel, &tree.release);
         writeln!(context.out, "{name}: {release} ({})", tree.version)?;
@@ -413,10 +399,10 @@ pub struct CleanArgs;
 
 impl Verb for CleanArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let cache = Cache::open().map_err(failed)?;
+        let cache = Cache::open()?;
         let root = cache.path("");
         let bytes = size_of(&root)?;
-        luc_lab::cache::remove_tree(&root).map_err(failed)?;
+        luc_lab::cache::remove_tree(&root)?;
         writeln!(
             context.out,
             "{}: {} removed",
@@ -454,6 +440,6 @@ impl Verb for BuildArgs {
 }
 
 fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {
-    let list = KernelList::builtin().map_err(failed)?;
-    luc_lab::build_module(&list, kernel, source, bar).map_err(failed)
+    let list = KernelList::builtin()?;
+    Ok(luc_lab::build_module(&list, kernel, source, bar)?)
 }

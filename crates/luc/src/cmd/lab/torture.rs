@@ -8,9 +8,9 @@ use luc_report::{StockLab, text};
 
 use crate::Context;
 use crate::cmd::stock_lab;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::progress::Bar;
-use crate::units::{count, counted, number};
+use crate::units::counted;
 use crate::verb::Verb;
 
 /// Host time that a scenario may take, seconds: far more than a hundred thousand cuts do.
@@ -39,10 +39,10 @@ pub struct Args {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         if self.torture.scenarios().is_empty() {
-            return Err(Failure::Usage {
-                verb: "lab torture",
-                why: "no scenario's name holds what --only asks for".to_owned(),
-            });
+            return Err(Failure::usage(
+                "lab torture",
+                "no scenario's name holds what --only asks for",
+            ));
         }
         let lab = StockLab {
             binary: None,
@@ -50,7 +50,7 @@ impl Verb for Args {
             limit_s: LIMIT_S,
         };
         let bar = Bar::new();
-        let result = torture::torture(&self.torture, &lab, &bar).map_err(stock_lab::failed)?;
+        let result = torture::torture(&self.torture, &lab, &bar)?;
         drop(bar);
         if self.torture.json {
             crate::cmd::print_json(context, &result)?;
@@ -61,30 +61,26 @@ impl Verb for Args {
         }
         let (luc, stock) = result.losses();
         if stock > 0 {
-            let lost = counted(number(stock), "promise", "promises");
-            writeln!(
-                context.err,
-                "luc: note: the kernel broke {lost} by itself, with LUC or without"
-            )?;
+            let lost = counted(stock, "promise", "promises");
+            context.note(format_args!(
+                "the kernel broke {lost} by itself, with LUC or without"
+            ))?;
         }
         let mut lost = result.lost_by_luc().flat_map(|t| &t.summary.losses);
         if let Some(first) = lost.next() {
-            return Err(Failure::PromiseBroken {
-                dir: "power cuts under LUC".to_owned(),
-                broken: format!("{} promises", count(number(luc))),
-                first: first.to_string(),
-            });
+            return Err(Failure::broken("power cuts under LUC", luc, first));
         }
         match result.unfinished.as_slice() {
             [] => Ok(()),
-            [first, rest @ ..] => Err(Failure::Lab {
-                why: format!(
+            [first, rest @ ..] => Err(Failure::lab(
+                Code::Lab,
+                format!(
                     "{} did not come to their end, the first: {}: {}",
-                    counted(1 + number(rest.len() as u64), "scenario", "scenarios"),
+                    counted(1 + rest.len() as u64, "scenario", "scenarios"),
                     first.scenario,
                     first.why
                 ),
-            }),
+            )),
         }
     }
 }

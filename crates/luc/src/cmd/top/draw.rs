@@ -8,7 +8,7 @@ use ratatui::widgets::{Cell, Clear, Paragraph, Row, Sparkline, Table, TableState
 
 use super::state::{Point, Sort, State};
 use super::text::{self, JOURNAL_HEADS, PROCESS_HEADS};
-use crate::units::{counted, duration, number};
+use crate::units::{counted, duration};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -125,7 +125,7 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
         parts.insert(1, "PAUSED".into());
     }
     if let Some(lost @ 1..) = state.snapshot.as_ref().and_then(|one| one.events_lost) {
-        parts.push(counted(number(lost), "event lost", "events lost"));
+        parts.push(counted(lost, "event lost", "events lost"));
     }
     frame.render_widget(Paragraph::new(parts.join("  ")).style(HEAD), area);
 }
@@ -237,7 +237,7 @@ fn draw_sparks(frame: &mut Frame, area: Rect, state: &State) {
     let p99 = |point: &Point| point.p99_us;
     let per_s = |most: u64| format!("fsyncs/s, at most {}", text::rate(most as f64));
     let time = |most_us: u64| {
-        let most = duration(number(most_us.saturating_mul(1000)));
+        let most = duration(most_us.saturating_mul(1000));
         format!("fsync p99, at most {most}")
     };
     draw_spark(frame, left, state, syncs, per_s);

@@ -14,8 +14,8 @@ pub(super) mod text;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use luc_control::{POLICY, knob, policies};
-use luc_host::{Device, HostError, System, sysfs};
+use luc_control::{Dev, POLICY, knob, policies};
+use luc_host::{HostError, System, sysfs};
 
 use self::draw::draw;
 use self::state::{Action, Event, State};
@@ -86,11 +86,10 @@ impl Verb for Args {
             return once(self, context);
         }
         if !std::io::stdout().is_terminal() {
-            return Err(Failure::Usage {
-            verb: "top",
-            why: "standard output is no terminal; `luc top --once`, `luc status` and `luc trace count` print numbers"
-                .into(),
-        });
+            return Err(Failure::usage(
+                "top",
+                "standard output is no terminal; `luc top --once`, `luc status` and `luc trace count` print numbers",
+            ));
         }
         let sampler = Sampler::new("top", None, self.by, context.system)?;
         watch(self, sampler, context)
@@ -190,7 +189,7 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
 /// What `luc set` does.
 fn set(
     system: &dyn System,
-    device: Device,
+    device: Dev,
     shown: &str,
     name: &str,
     value: i64,

@@ -4,8 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use luc_control::{POLICY, knob, policy_words};
-use luc_host::Device;
+use luc_control::{Dev, POLICY, knob, policy_words};
 
 use crate::sample::{JournalSample, ProcessSample, Snapshot};
 
@@ -66,7 +65,7 @@ pub enum Action {
     /// Set a knob of a journal that LUC is on for.
     Set {
         /// The journal.
-        device: Device,
+        device: Dev,
         /// What people call it.
         shown: String,
         /// Name of the knob, or [`POLICY`] with the number of a policy.
@@ -120,8 +119,8 @@ pub struct State {
     /// One line for a while.
     pub message: Option<Message>,
     /// The chosen journal: it stays chosen when others come and go.
-    chosen: Option<Device>,
-    history: HashMap<Device, VecDeque<Point>>,
+    chosen: Option<Dev>,
+    history: HashMap<Dev, VecDeque<Point>>,
 }
 
 impl State {
@@ -290,7 +289,7 @@ impl State {
     }
 
     fn take(&mut self, snapshot: Snapshot) {
-        let here = |device: &Device| snapshot.journals.iter().any(|one| one.device == *device);
+        let here = |device: &Dev| snapshot.journals.iter().any(|one| one.device == *device);
         self.history.retain(|device, _| here(device));
         for journal in &snapshot.journals {
             let points = self.history.entry(journal.device).or_default();

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
-use crate::units::{UNKNOWN, counted, duration, number, table};
+use crate::units::{UNKNOWN, counted, duration, table};
 
 /// A rate or a ratio, three digits that matter.
 pub fn rate(value: f64) -> String {
@@ -26,7 +26,7 @@ fn known(value: Option<f64>) -> String {
 }
 
 fn time(ns: Option<u64>) -> String {
-    ns.map_or_else(|| UNKNOWN.into(), |ns| duration(number(ns)))
+    ns.map_or_else(|| UNKNOWN.into(), duration)
 }
 
 /// Time per second of time.
@@ -124,7 +124,7 @@ pub fn luc_line(journal: &JournalSample) -> String {
     if let Some(rates) = &luc.rates {
         let held = known(rates.held_per_s);
         parts.push(match rates.held_mean_ns {
-            Some(mean) => format!("held {held}/s for {}", duration(number(mean))),
+            Some(mean) => format!("held {held}/s for {}", duration(mean)),
             None => format!("held {held}/s"),
         });
         parts.push(format!("copies {}/s", known(rates.copies_per_s)));
@@ -197,7 +197,7 @@ pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "note: {lack}")?;
     }
     if let Some(lost @ 1..) = snapshot.events_lost {
-        let lost = counted(number(lost), "event was", "events were");
+        let lost = counted(lost, "event was", "events were");
         writeln!(out, "note: {lost} lost; sums are lower bounds")?;
     }
     if snapshot.journals.is_empty() {

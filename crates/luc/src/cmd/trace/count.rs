@@ -19,7 +19,7 @@ use crate::cmd::print_json;
 use crate::exit::Failure;
 use crate::losses::Causes;
 use crate::tracer::untraceable;
-use crate::units::{count, counted, duration, number};
+use crate::units::{count, counted, duration};
 use crate::verb::{Interrupt, Verb};
 
 /// Count syncs, commits and waits, and print sums and quantiles
@@ -75,12 +75,9 @@ impl Verb for Args {
         drop(tracer);
         tell(self, &answers, &processes, lost, context)?;
         if lost > 0 {
-            let lost = counted(number(lost), "event was", "events were");
+            let lost = counted(lost, "event was", "events were");
             let why = causes.advice("");
-            writeln!(
-                context.err,
-                "luc: note: {lost} lost; sums are lower bounds: {why}"
-            )?;
+            context.note(format_args!("{lost} lost; sums are lower bounds: {why}"))?;
         }
         hand_on(&self.command, status)
     }
@@ -206,7 +203,7 @@ impl Answer {
 
     fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let c = &self.counts;
-        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(number(ns)));
+        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), duration);
         let mean = |sum: u64, n: u64| time(sum.checked_div(n));
         let per_s = |n: u64| format!("{:.1}/s", n as f64 / self.time.as_secs_f64().max(1e-9));
         writeln!(out, "{}, {:.1} s", self.device, self.time.as_secs_f64())?;
@@ -214,13 +211,13 @@ impl Answer {
         writeln!(
             out,
             "  syncs    {} ({}), mean {}, p50 {}, p99 {}",
-            count(number(c.syncs)),
+            count(c.syncs),
             per_s(c.syncs),
             mean(c.sync_ns, c.syncs),
             time(sync.p50_ns),
             time(sync.p99_ns)
         )?;
-        let [none, one, two, more] = c.syncs_by_commits.map(|n| count(number(n)));
+        let [none, one, two, more] = c.syncs_by_commits.map(count);
         writeln!(
             out,
             "           waited for no commit {none}, for one {one}, for two {two}, for more {more}"
@@ -229,14 +226,14 @@ impl Answer {
         writeln!(
             out,
             "  commits  {} ({}), mean {}, {} syncs each",
-            count(number(c.commits)),
+            count(c.commits),
             per_s(c.commits),
             mean(c.commit_ns, c.commits),
             each.map_or_else(|| "-".to_owned(), |each| format!("{each:.2}"))
         )?;
         for (kind, (waits, ns)) in WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns)) {
             let (many, each) = if Sight::sees(&self.unseen, *kind) {
-                (count(number(*waits)), mean(*ns, *waits))
+                (count(*waits), mean(*ns, *waits))
             } else {
                 ("-".to_owned(), "-".to_owned())
             };

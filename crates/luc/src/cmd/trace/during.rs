@@ -33,9 +33,7 @@ pub fn during(
 ) -> Result<Option<ExitStatus>, Failure> {
     let begin = Instant::now();
     if context.stopped() && !command.is_empty() {
-        return Err(Failure::Interrupted {
-            state: "the command was not started".into(),
-        });
+        return Err(Failure::interrupted("the command was not started"));
     }
     // A command has the terminal for itself.
     let bar = command.is_empty().then(|| match limit {

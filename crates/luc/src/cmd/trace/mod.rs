@@ -31,12 +31,9 @@ verbs! {
 }
 
 /// What the system refused while a trace was made.
-fn failed(what: impl Into<String>, error: &std::io::Error) -> Failure {
+fn failed(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
         return sysfs::denied("record a trace").into();
     }
-    Failure::Trace {
-        what: what.into(),
-        why: plain(error),
-    }
+    Failure::trace(what, plain(error))
 }

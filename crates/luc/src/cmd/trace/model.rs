@@ -19,7 +19,7 @@ use super::read::{self, recording, unreadable};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, duration, known, number, table};
+use crate::units::{counted, duration, known, table};
 use crate::verb::Verb;
 
 /// Set the analytical model beside a recording, and say what other rules would give
@@ -234,8 +234,8 @@ fn whole(rate_per_s: f64) -> String {
 }
 
 fn print(fs: &FileSystem, delay_us: u32, context: &mut Context) -> Result<(), Failure> {
-    let span = duration(number(fs.duration_ns));
-    let threads = counted(number(fs.threads), "thread", "threads");
+    let span = duration(fs.duration_ns);
+    let threads = counted(fs.threads, "thread", "threads");
     writeln!(context.out, "{}, {span}, {threads}", fs.device)?;
     print_model(fs, context)?;
     print_writers(fs, context)?;
@@ -250,7 +250,7 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
     let mut rows = Vec::new();
     if fs.fsync.measured.count > 0 {
         let times = |name: &str, of: fn(&Times) -> u64| {
-            let shown = |times| duration(number(of(times)));
+            let shown = |times| duration(of(times));
             let (measured, predicted) = (shown(&fs.fsync.measured), shown(&fs.fsync.predicted));
             [name.to_owned(), measured, predicted]
         };
@@ -346,7 +346,7 @@ fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Fai
         "none of them waited for a commit".to_owned()
     } else {
         let share = delays.delayed as f64 / delays.writes as f64;
-        let waited = count(number(delays.delayed));
+        let waited = count(delays.delayed);
         let mean = time(delays.delay_mean_ns);
         format!(
             "{waited} ({}) waited for a commit, {mean} each",
@@ -356,7 +356,7 @@ fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Fai
     writeln!(
         context.out,
         "\nno table of writers, for nobody synced a file that he wrote; of {}, {waited}",
-        counted(number(delays.writes), "write", "writes")
+        counted(delays.writes, "write", "writes")
     )?;
     Ok(())
 }
@@ -368,8 +368,8 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
             whole(rates.operations_per_s),
             whole(rates.syncs_per_s),
             whole(rates.writes_per_s),
-            duration(number(rates.sync.p50_ns)),
-            duration(number(rates.sync.p99_ns)),
+            duration(rates.sync.p50_ns),
+            duration(rates.sync.p99_ns),
             gain.map_or_else(|| "-".to_owned(), |gain| format!("{gain:.2}")),
         ]
     };

@@ -31,10 +31,10 @@ impl ModuleEvents {
             return None;
         }
         Some(if kernel::capable(system, kernel::Capability::SysAdmin) {
-            Failure::Trace {
-                what: "recording".into(),
-                why: "tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing".into(),
-            }
+            Failure::trace(
+                "recording",
+                "tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing",
+            )
         } else {
             sysfs::denied("record a trace").into()
         })

@@ -68,23 +68,11 @@ pub struct Args {
     by: By,
     /// The file system, by number as in `luc trace summary` [default: of each recording the one with
     /// most syncs and writes]
-    #[arg(long, value_name = "MAJOR:MINOR", value_parser = device)]
+    #[arg(long, value_name = "MAJOR:MINOR")]
     device: Option<Dev>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn device(text: &str) -> Result<Dev, String> {
-    let numbers = text.split_once(':');
-    numbers
-        .and_then(|(major, minor)| {
-            Some(Dev {
-                major: major.parse().ok()?,
-                minor: minor.parse().ok()?,
-            })
-        })
-        .ok_or_else(|| "a device is two numbers, as 259:3".to_owned())
 }
 
 /// A recording as it is compared.
@@ -139,10 +127,7 @@ impl Verb for Args {
 }
 
 fn unranked(error: &CauseError) -> Failure {
-    Failure::Usage {
-        verb: "trace rank",
-        why: error.to_string(),
-    }
+    Failure::usage("trace rank", error)
 }
 
 fn measured(
@@ -167,12 +152,11 @@ fn measured(
         }
     };
     if args.device.is_none() && operations.len() > 1 {
-        writeln!(
-            context.err,
-            "luc: note: {} holds {} file systems; {dev} is compared, --device chooses another",
+        context.note(format_args!(
+            "{} holds {} file systems; {dev} is compared, --device chooses another",
             path.display(),
             operations.len()
-        )?;
+        ))?;
     }
     let observed = Observed::of(trace, dev);
     let Some(throughput_per_s) = args.by.throughput().per_s(trace, &observed) else {
@@ -411,17 +395,5 @@ mod tests {
         );
         assert_eq!(shown("threads", 16.0), is("threads", "16"));
         assert_eq!(shown("flush_mean_ns", -0.0), is("flush time", "0"));
-    }
-
-    #[test]
-    fn devices_are_two_numbers() {
-        let dev = Dev {
-            major: 259,
-            minor: 3,
-        };
-        assert_eq!(device("259:3"), Ok(dev));
-        for text in ["", "259", "a:3", "259:-1", "1:2:3"] {
-            assert!(device(text).is_err(), "{text}");
-        }
     }
 }

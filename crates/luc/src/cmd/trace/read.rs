@@ -9,7 +9,7 @@ use luc_trace::{Sight, Trace};
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
-use crate::units::{counted, number};
+use crate::units::counted;
 
 /// A recording's file, or standard input for `-`.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
@@ -26,10 +26,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
 
 /// Why a recording is of no use.
 pub fn unreadable(path: &Path, why: String) -> Failure {
-    Failure::Trace {
-        what: path.display().to_string(),
-        why,
-    }
+    Failure::trace(path.display(), why)
 }
 
 /// Seconds that say how much of a recording's end is looked at.
@@ -71,10 +68,9 @@ pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Res
         return Ok(());
     }
     let (shown, texts) = (path.display(), Sight::texts(&trace.unseen));
-    writeln!(
-        context.err,
-        "luc: note: not seen while {shown} was made, and not known: {texts}"
-    )
+    context.note(format_args!(
+        "not seen while {shown} was made, and not known: {texts}"
+    ))
 }
 
 /// Reads a recording, or standard input for `-`, as far as it can be read; says
@@ -93,28 +89,21 @@ pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
             ));
         }
         (Some(damage), false) => {
-            writeln!(
-                context.err,
-                "luc: note: {shown} is read up to its damage: {damage}"
-            )?;
+            context.note(format_args!("{shown} is read up to its damage: {damage}"))?;
         }
         (None, false) => {}
     }
     let clock = trace.header.pairs.get("clock");
     if let Some(clock) = clock.filter(|clock| *clock != "monotonic") {
-        writeln!(
-            context.err,
-            "luc: note: {shown} has times of the clock '{clock}': spans and decisions may not fit together, nor \
-             times with those of other recordings"
-        )?;
+        context.note(format_args!("{shown} has times of the clock '{clock}': spans and decisions may not fit together, nor \
+             times with those of other recordings"))?;
     }
     let lost = trace.spans_lost.saturating_add(trace.lines_lost.events);
     if lost > 0 {
-        writeln!(
-            context.err,
-            "luc: note: while {shown} was made {} lost; sums are lower bounds",
-            counted(number(lost), "record was", "records were")
-        )?;
+        context.note(format_args!(
+            "while {shown} was made {} lost; sums are lower bounds",
+            counted(lost, "record was", "records were")
+        ))?;
     }
     Ok(trace)
 }

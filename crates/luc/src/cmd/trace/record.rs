@@ -158,10 +158,9 @@ impl Sources {
         let spans = match attach(&args.watch, Detail::Spans, args.buffer_kib, context)? {
             Ok(tracer) => Some(Spans::new(tracer, args.watch.by)),
             Err(error) if events.is_some() && args.from == Origin::Both => {
-                writeln!(
-                    context.err,
-                    "luc: note: only what the module tells is recorded: {error}"
-                )?;
+                context.note(format_args!(
+                    "only what the module tells is recorded: {error}"
+                ))?;
                 None
             }
             Err(error) => {

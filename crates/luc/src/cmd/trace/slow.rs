@@ -8,7 +8,7 @@ use luc_model::Table;
 use luc_trace::{Span, SpanKind, Trace, printable};
 use serde::Serialize;
 
-use crate::units::{count, duration, known, number, table};
+use crate::units::{count, duration, known, table};
 
 /// Syncs that are listed: as many as a screen has room for beside the rest.
 const SLOWEST: usize = 10;
@@ -123,8 +123,8 @@ impl Slowness {
             // What is not nothing has a bar.
             let length = (bucket.syncs * BAR / most).max(u64::from(bucket.syncs > 0));
             let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
-            let from = duration(number(bucket.from_ns));
-            let syncs = count(number(bucket.syncs));
+            let from = duration(bucket.from_ns);
+            let syncs = count(bucket.syncs);
             let line = format!("    {from:>9} {syncs:>9}  {bar}");
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -142,7 +142,7 @@ impl Slow {
         let inode = self.inode.map(|inode| inode.to_string());
         [
             format!("    {:.3}", self.at_ns as f64 / 1e9),
-            duration(number(self.duration_ns)),
+            duration(self.duration_ns),
             self.kind.to_owned(),
             known(self.commits_waited.map(|commits| commits.to_string())),
             inode.unwrap_or_else(|| "all".into()),

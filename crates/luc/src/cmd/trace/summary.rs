@@ -15,7 +15,7 @@ use super::slow::Slowness;
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, duration, known, many, number};
+use crate::units::{counted, duration, known, many};
 use crate::verb::Verb;
 
 /// Say what a recording shows: operations, commits, and who waited for what
@@ -188,7 +188,7 @@ impl Verb for Args {
             print(file_system, context)?;
         }
         if !trace.lines.is_empty() {
-            let lines = counted(number(trace.lines.len() as u64), "record", "records");
+            let lines = counted(trace.lines.len() as u64, "record", "records");
             writeln!(
                 context.out,
                 "of LUC's module: {lines}; `luc replay` repeats its decisions"
@@ -218,9 +218,9 @@ fn times(times: &Times) -> String {
     format!(
         "mean {}, p50 {}, p99 {}, max {}",
         ns(times.mean_ns),
-        duration(number(times.p50_ns)),
-        duration(number(times.p99_ns)),
-        duration(number(times.max_ns))
+        duration(times.p50_ns),
+        duration(times.p99_ns),
+        duration(times.max_ns)
     )
 }
 
@@ -237,8 +237,8 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     let unknown = Table::unknown(unseen);
     let if_known = |field: &str, text: String| known((!unknown.contains(&field)).then_some(text));
     let out = &mut context.out;
-    let seconds = duration(number(table.duration_ns));
-    let threads = counted(number(table.threads), "thread", "threads");
+    let seconds = duration(table.duration_ns);
+    let threads = counted(table.threads, "thread", "threads");
     let threads = if unknown.contains(&"threads") {
         format!("at least {threads}")
     } else {
@@ -249,10 +249,10 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     writeln!(
         out,
         "  operations     {}, {}, {}, {}",
-        many(count(SpanKind::Open).map(number), "open", "opens"),
-        many(count(SpanKind::Write).map(number), "write", "writes"),
-        counted(number(syncs), "sync", "syncs"),
-        many(count(SpanKind::Close).map(number), "close", "closes"),
+        many(count(SpanKind::Open), "open", "opens"),
+        many(count(SpanKind::Write), "write", "writes"),
+        counted(syncs, "sync", "syncs"),
+        many(count(SpanKind::Close), "close", "closes"),
     )?;
     writeln!(
         out,
@@ -282,7 +282,7 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     ] {
         let time = time_ns.get(kind.text()).copied().flatten();
         let waits = known(count(kind).map(|count| count.to_string()));
-        let time = known(time.map(|ns| duration(number(ns))));
+        let time = known(time.map(duration));
         writeln!(out, "  waits          {waits} {what}, {time}")?;
     }
     let error = percent(fsync_model.error_median_share);
@@ -293,7 +293,7 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     )?;
     for process in file_system.processes.iter().take(PROCESSES_MAX) {
         let cgroup = known(process.cgroup.clone());
-        let syncs = counted(number(process.syncs), "sync", "syncs");
+        let syncs = counted(process.syncs, "sync", "syncs");
         writeln!(
             out,
             "  process        {}, {syncs}, in {cgroup}",
@@ -315,7 +315,7 @@ fn print_writes(table: &Table, unknown: &[&str], out: &mut dyn Write) -> Result<
             table.writes_delayed,
             percent(table.writes_delayed_share),
             ns(table.write_delay_mean_ns),
-            counted(number(table.threads_blocked), "thread", "threads")
+            counted(table.threads_blocked, "thread", "threads")
         )
     };
     let all = times(&table.write);

@@ -12,7 +12,7 @@ use super::slow::Slowest;
 use crate::Context;
 use crate::exit::Failure;
 use crate::losses::Causes;
-use crate::units::{count, counted, number};
+use crate::units::{count, counted};
 
 /// Largest buffer, KiB.
 pub const BUFFER_KIB_MAX: u32 = 1 << 20;
@@ -188,7 +188,7 @@ impl Summary {
             "luc: {}: {}; {} lost",
             path.display(),
             parts.join(", "),
-            count(number(lost)),
+            count(lost),
         )?;
         if lost > 0 {
             let mut causes = totals.causes;
@@ -196,7 +196,7 @@ impl Summary {
             causes.ring |= totals.lines_lost > 0;
             let larger_kib = buffer_kib.saturating_mul(4).min(BUFFER_KIB_MAX);
             let larger = format!("--buffer-kib {larger_kib}");
-            writeln!(context.err, "luc: note: {}", causes.advice(&larger))?;
+            context.note(format_args!("{}", causes.advice(&larger)))?;
         }
         Ok(())
     }
