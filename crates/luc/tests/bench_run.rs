@@ -1,19 +1,22 @@
 //! `luc bench run`: workload files from the command line.
 
+mod common;
+
 use std::fs;
 
-use assert_cmd::Command;
+use common::luc;
 use serde_json::Value;
 
 fn run(dir: &std::path::Path, words: &str) -> std::process::Output {
-    let mut command = Command::cargo_bin("luc").expect("the program is built");
+    let mut command = luc();
     command
-        .env_remove("LUC_SYSROOT")
         .args(["bench", "run"])
-        .args(words.split_whitespace())
+        .args(words.split_whitespace());
+    command
         .arg("--dir")
-        .arg(dir);
-    command.output().expect("the program runs")
+        .arg(dir)
+        .output()
+        .expect("the program runs")
 }
 
 fn text(bytes: &[u8]) -> String {

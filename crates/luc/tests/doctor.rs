@@ -3,8 +3,7 @@
 mod common;
 
 use common::Pretended;
-use luc_trace::{Header, Span, SpanKind, Writer};
-use std::fs::File;
+use luc_trace::{Header, Span, SpanKind};
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
@@ -99,14 +98,15 @@ fn writers() -> Vec<Span> {
 
 fn record(machine: &Pretended, name: &str, boot: &str, spans: &[Span]) -> String {
     let path = machine.dir.path().join(name);
-    let file = File::create(&path).expect("temporary file");
     let header = Header::default().with("boot", boot);
-    let mut writer = Writer::new(file, &header).expect("temporary file");
-    for span in spans {
-        writer.span(span).expect("temporary file");
-    }
-    writer.finish().expect("temporary file");
+    common::record(&path, &header, spans.iter().copied());
     path.display().to_string()
+}
+
+/// What stands before the lines on standard error.
+fn json_of(said: &str) -> serde_json::Value {
+    let json = said.split("\nluc: ").next().unwrap_or_default();
+    serde_json::from_str(json).expect("JSON")
 }
 
 fn machine() -> Pretended {
@@ -115,10 +115,15 @@ fn machine() -> Pretended {
     machine
 }
 
-#[test]
-fn convoys_are_recognised_in_a_recording() {
+fn convoys_here() -> (Pretended, String) {
     let machine = machine();
     let file = record(&machine, "here", "this-boot", &convoys());
+    (machine, file)
+}
+
+#[test]
+fn convoys_are_recognised_in_a_recording() {
+    let (machine, file) = convoys_here();
     let said = machine.run(&["doctor", "--from", &file]);
     assert!(
         said.starts_with("/srv/data: syncs wait for the commits of others: "),
@@ -141,11 +146,9 @@ fn a_recording_from_elsewhere_is_of_no_path_here() {
 
 #[test]
 fn programs_get_names_and_numbers() {
-    let machine = machine();
-    let file = record(&machine, "here", "this-boot", &convoys());
+    let (machine, file) = convoys_here();
     let said = machine.run(&["doctor", "--json", "--from", &file]);
-    let json = said.split("\nluc: ").next().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(&said);
     assert_eq!(json["advised"], true);
     let found = &json["file_systems"][0];
     assert_eq!(found["device"], "254:16");
@@ -194,15 +197,18 @@ fn what_people_read() {
         let file = record(&machine, name, "this-boot", spans);
         machine.run(&["doctor", "--from", &file])
     };
-    insta::assert_snapshot!(read("convoys", &convoys()));
-    insta::assert_snapshot!(read("alone", &alone()));
-    // One of everything.
     let mut once = alone();
     once.retain(|span| span.tid == 2);
-    insta::assert_snapshot!(read("once", &once));
-    once.retain(|span| span.kind == SpanKind::Commit);
-    insta::assert_snapshot!(read("commit", &once));
-    insta::assert_snapshot!(read("writers", &writers()));
+    let mut commit = once.clone();
+    commit.retain(|span| span.kind == SpanKind::Commit);
+    let pages = [
+        read("convoys", &convoys()),
+        read("alone", &alone()),
+        read("once", &once),
+        read("commit", &commit),
+        read("writers", &writers()),
+    ];
+    insta::assert_snapshot!(pages.join("--\n"));
 }
 
 /// What a recording could not see is no zero, and the doctor says of it what it would have said when
@@ -216,11 +222,7 @@ fn what_was_not_seen_is_not_known() {
         .with("boot", "this-boot")
         .with(Header::UNSEEN, "write,flush")
         .with(Header::UNSEEN_WHY, why);
-    let mut writer = Writer::new(File::create(&path).expect("a file"), &header).expect("a file");
-    for span in convoys() {
-        writer.span(&span).expect("a file");
-    }
-    writer.finish().expect("a file");
+    common::record(&path, &header, convoys());
     let file = path.display().to_string();
     let said = machine.run(&["doctor", "--from", &file]);
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -229,16 +231,14 @@ fn what_was_not_seen_is_not_known() {
     let sentence = why.replacen("not", "Not", 1);
     assert_eq!(words.matches(&sentence).count(), 1, "{said}");
     let json = machine.run(&["doctor", "--json", "--from", &file]);
-    let json = json.split("\nluc: ").next().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(&json);
     assert_eq!(json["unseen"], serde_json::json!(["write", "flush"]));
     let account = &json["file_systems"][0]["account"];
     assert!(account["flush_ns"].is_null() && account["sync_ns"].is_number());
 
     let said = machine.run(&["trace", "summary", "--json", &file]);
     assert!(said.contains("luc: note: not seen while"), "{said}");
-    let json = said.split("\nluc: ").next().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(&said);
     let fs = &json["file_systems"][0];
     assert!(fs["counts"]["write"].is_null() && fs["counts"]["open"] == 0);
     assert!(fs["bytes_written"].is_null() && fs["table"]["writes"].is_null());
@@ -246,7 +246,7 @@ fn what_was_not_seen_is_not_known() {
     assert!(said.contains("0 opens, - writes, "), "{said}");
 }
 
-/// Nobody is sent to install a module on a kernel that loads none.
+/// The doctor advises no module on a kernel that loads none.
 #[test]
 fn luc_is_not_advised_where_it_cannot_run() {
     let machine = machine();
@@ -277,8 +277,7 @@ fn what_the_module_does_not_count_is_not_known() {
     }
     machine.count("vdb", &[("commits_held", 3), ("commits", 4)]);
     let said = machine.run(&["doctor", "/srv/data", "--json", "--seconds", "1"]);
-    let json = said.split("\nluc: ").next().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(&said);
     let found = &json["file_systems"][0];
     assert!(found["counts"]["writes_delayed"].is_null(), "{said}");
     assert_eq!(found["counts"]["commits"], 0, "{said}");

@@ -1,4 +1,4 @@
-//! The tracer on this very machine, where it can be had: what a command did is counted when the
+//! The tracer on this very machine, where the kernel allows it: what a command did is counted when the
 //! command has ended.
 
 use std::path::Path;
@@ -36,30 +36,10 @@ fn a_command_is_counted_to_its_last_sync() {
     }
     let answer = dir.path().join("count.json");
     let bench = env!("CARGO_BIN_EXE_luc");
-    let ops = SYNCS.to_string();
-    let words: [&[&str]; 3] = [
-        &[
-            "trace",
-            "count",
-            "--json",
-            "-o",
-            path(&answer),
-            "--on",
-            place,
-            "--",
-        ],
-        &[
-            bench,
-            "bench",
-            "create-fsync",
-            "--threads",
-            "1",
-            "--ops",
-            &ops,
-        ],
-        &["--warmup-s", "0", place],
-    ];
-    let counted = luc(&words.concat());
+    let count = format!("trace count --json -o {} --on {place}", path(&answer));
+    let work = format!("{bench} bench create-fsync --threads 1 --ops {SYNCS} --warmup-s 0 {place}");
+    let line = format!("{count} -- {work}");
+    let counted = luc(&line.split(' ').collect::<Vec<_>>());
     let said = String::from_utf8_lossy(&counted.stderr);
     assert!(counted.status.success(), "{said}");
     let text = std::fs::read_to_string(&answer).expect("the answer is there");

@@ -81,7 +81,7 @@ fn a_page_is_printed_or_written() {
     assert!(!said.contains("[exit"), "{said}");
     let page = std::fs::read_to_string(&file).expect("the file stays");
     assert!(page.contains("luc_sync_events_total"), "{page}");
-    // Somebody who asks for the end gets it, and no old numbers stay.
+    // An interrupt ends it, and no old numbers stay.
     let stop = luc_workload::Stop::new();
     stop.set();
     machine.run_until(&["exporter", "--textfile", shown], stop);
@@ -107,8 +107,7 @@ fn status_adds_an_interval_where_it_is_asked_for() {
 
 #[test]
 fn a_view_needs_a_terminal() {
-    let mut luc = assert_cmd::Command::cargo_bin("luc").expect("the program is built");
-    let output = luc.arg("top").output().expect("it runs");
+    let output = common::luc().arg("top").output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

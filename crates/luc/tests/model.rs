@@ -2,110 +2,82 @@
 
 mod common;
 
-use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use common::terminal as run;
+use common::{luc, terminal as run};
 
 /// Twelve rounds of 10 ms: two threads create a file, write 8 KiB and sync it, the second late, so that it
 /// has to wait for the rest of one commit; a third only writes, and sleeps for a buffer until the
-/// commit that began before it has written that. Without `synced` nobody syncs what he writes: two create and
+/// commit that began before it has written that. Without `synced` no thread syncs what it writes: two create and
 /// sync empty files, the third never syncs.
 fn writers(file: &Path, synced: bool) {
-    use luc_control::Dev;
-    use luc_trace::{CREATED, Header, Span, SpanKind, Writer};
+    use luc_trace::{CREATED, Header, Span, SpanKind};
     const US: u64 = 1_000;
-    let made = fs::File::create(file).expect("temporary file");
-    let header = Header::default().with("kernel", "6.12");
-    let mut writer = Writer::new(made, &header).expect("temporary file");
+    let dev = "254:16".parse().expect("a device");
+    let mut spans = Vec::new();
     let mut put = |pid: u32, kind: SpanKind, (begin_us, end_us): (u64, u64), more: Span| {
-        let span = Span {
+        spans.push(Span {
             kind,
             begin_ns: begin_us * US,
             end_ns: end_us * US,
             pid,
             tgid: 100,
             object: u64::from(pid),
-            dev: Dev {
-                major: 254,
-                minor: 16,
-            },
+            dev,
             ..more
-        };
-        writer.span(&span).expect("temporary file");
+        });
     };
-    let none = Span::default;
-    let write = || Span {
+    let none = Span::default();
+    let write = Span {
         amount: 8192,
-        ..none()
+        ..none
     };
     for round in 1..=12_u32 {
         let at_us = u64::from(round) * 10_000;
         let tid = 2 * round;
-        let commit = |tid| Span { tid, ..none() };
-        put(
-            1,
-            SpanKind::Commit,
-            (at_us + 100, at_us + 4100),
-            commit(tid),
-        );
-        put(
-            1,
-            SpanKind::Commit,
-            (at_us + 4100, at_us + 8100),
-            commit(tid + 1),
-        );
-        // Whose sync begins before the first commit does, and whose begins after.
+        for (tid, begin_us) in [(tid, at_us + 100), (tid + 1, at_us + 4100)] {
+            let commit = Span { tid, ..none };
+            put(1, SpanKind::Commit, (begin_us, begin_us + 4000), commit);
+        }
+        let sync = |tid| Span {
+            tid,
+            done_tid: 2 * round - 1,
+            ..none
+        };
+        // The sync of the first begins before the first commit does, that of the second after.
         for (pid, late_us, end_us) in [(101, 0, 4110), (102, 1000, 8110)] {
-            let at_us = at_us + late_us;
+            let (at_us, end_us) = (at_us + late_us, at_us + end_us);
             let created = Span {
                 flags: CREATED,
-                ..none()
+                ..none
             };
             put(pid, SpanKind::Open, (at_us, at_us + 20), created);
             if synced {
-                put(pid, SpanKind::Write, (at_us + 30, at_us + 40), write());
+                put(pid, SpanKind::Write, (at_us + 30, at_us + 40), write);
             }
-            let sync = Span {
-                tid: tid + u32::from(late_us > 0),
-                done_tid: tid - 1,
-                ..none()
-            };
-            let end_us = at_us - late_us + end_us;
+            let sync = sync(tid + u32::from(late_us > 0));
             put(pid, SpanKind::Fsync, (at_us + 50, end_us), sync);
-            put(pid, SpanKind::Close, (end_us, end_us + 5), none());
+            put(pid, SpanKind::Close, (end_us, end_us + 5), none);
         }
         let slept = Span {
             within: SpanKind::Write,
-            ..none()
+            ..none
         };
-        put(
-            103,
-            SpanKind::WaitBuffer,
-            (at_us + 2010, at_us + 4000),
-            slept,
-        );
-        put(103, SpanKind::Write, (at_us + 2000, at_us + 4010), write());
-        let sync = Span {
-            tid: tid + 1,
-            done_tid: tid - 1,
-            ..none()
-        };
+        let slept_us = (at_us + 2010, at_us + 4000);
+        put(103, SpanKind::WaitBuffer, slept_us, slept);
+        put(103, SpanKind::Write, (at_us + 2000, at_us + 4010), write);
         if synced {
-            put(103, SpanKind::Fsync, (at_us + 4050, at_us + 8120), sync);
+            let sync_us = (at_us + 4050, at_us + 8120);
+            put(103, SpanKind::Fsync, sync_us, sync(tid + 1));
         }
     }
-    writer.finish().expect("temporary file");
+    common::record(file, &Header::default().with("kernel", "6.12"), spans);
 }
 
 fn luc_trace(dir: &Path, verb: &str, words: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("luc").expect("the program is built");
-    command
-        .env_remove("LUC_SYSROOT")
-        .args(["trace", verb])
-        .args(words)
-        .current_dir(dir);
+    let mut command = luc();
+    command.args(["trace", verb]).args(words).current_dir(dir);
     command
 }
 
@@ -184,7 +156,7 @@ fn writers_that_never_sync_are_told_of() {
     let dir = tempfile::tempdir().expect("temporary folder");
     writers(&dir.path().join("run"), false);
     let model = |words: &[&str]| run(&mut luc_trace(dir.path(), "model", words));
-    let said = "\nno table of writers, for nobody synced a file that he wrote; of 12 writes, \
+    let said = "\nno table of writers, for no thread synced a file that it wrote; of 12 writes, \
                 12 (100.0%) waited for a commit, 1.99 ms each\n";
     let text = model(&["run"]);
     assert!(text.contains(said), "{text}");
@@ -192,7 +164,7 @@ fn writers_that_never_sync_are_told_of() {
     assert!(text.contains("of 3 writes, 3 (100.0%) waited"), "{text}");
     let json = model(&["run", "--json"]);
     assert!(json.contains("\"delayed\": 12,"), "{json}");
-    // Who syncs what he writes is in the table instead.
+    // A thread that syncs what it writes is in the table instead.
     writers(&dir.path().join("run"), true);
     let text = model(&["run"]);
     assert!(!text.contains("no table of writers"), "{text}");
@@ -203,16 +175,16 @@ fn a_summary_of_the_end() {
     let dir = tempfile::tempdir().expect("temporary folder");
     writers(&dir.path().join("run"), true);
     let summary = |words: &[&str]| run(&mut luc_trace(dir.path(), "summary", words));
-    let text = summary(&["run"]);
-    assert!(
-        text.contains("24 opens, 36 writes, 36 syncs, 24 closes\n"),
-        "{text}"
-    );
-    let text = summary(&["run", "--last-s", "0.0282"]);
-    assert!(
-        text.contains("6 opens, 9 writes, 9 syncs, 6 closes\n"),
-        "{text}"
-    );
+    for (words, counts) in [
+        (&["run"][..], "24 opens, 36 writes, 36 syncs, 24 closes\n"),
+        (
+            &["run", "--last-s", "0.0282"],
+            "6 opens, 9 writes, 9 syncs, 6 closes\n",
+        ),
+    ] {
+        let text = summary(words);
+        assert!(text.contains(counts), "{text}");
+    }
     let text = summary(&["run", "--last-s", "1e-9"]);
     assert!(
         text.starts_with("luc: trace run: nothing in it began"),

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Pretended, RELEASE};
+use common::{Pretended, RELEASE, dense};
 use insta::assert_snapshot;
 
 #[test]
@@ -12,7 +12,7 @@ fn a_machine_that_can() {
     let machine = Pretended::new();
     assert_snapshot!(machine.run(&["probe"]));
     machine.run(&["on", "/srv/data"]);
-    assert_snapshot!(machine.run(&["probe", "--json"]));
+    assert_snapshot!(dense(&machine.run(&["probe", "--json"])));
 }
 
 /// The line about what is missing, and the verdict.

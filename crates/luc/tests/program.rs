@@ -6,21 +6,19 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use assert_cmd::Command;
-use common::{Pretended, terminal as run};
+use common::{Pretended, dense, luc, terminal as run};
 use insta::assert_snapshot;
-
-fn luc() -> Command {
-    let mut command = Command::cargo_bin("luc").expect("the program is built");
-    // The width of the terminal must not show in the snapshots.
-    command.env("COLUMNS", "100").env_remove("LUC_SYSROOT");
-    command
-}
 
 #[test]
 fn help_is_short_and_long() {
-    assert_snapshot!(run(luc().arg("-h")));
-    assert_snapshot!(run(luc().arg("--help")));
+    let [short, long] = ["-h", "--help"].map(|option| run(luc().arg(option)));
+    let verbs = |help: &str| {
+        let (_, from) = help.split_once("Commands:\n").expect("verbs");
+        from.split_once("\nOptions:").expect("options").0.to_owned()
+    };
+    assert_eq!(verbs(&short), verbs(&long));
+    let (_, end) = short.split_once("\nOptions:").expect("options");
+    assert_snapshot!(format!("{long}-h ends with:{end}"));
     let on = run(luc().args(["on", "--help"]));
     let (options, knobs) = on.split_once("Knobs:").expect("a table of knobs");
     assert_snapshot!(options);
@@ -100,9 +98,24 @@ fn man_pages_render() {
         !page("luc-probe.1").contains("sysroot"),
         "hidden options stay hidden"
     );
-    let (before, knobs) = on.split_once(".SH KNOBS").expect("a section of knobs");
-    let (_, after) = knobs.split_once(".SH").expect("a section after it");
-    assert_snapshot!("man_on", format!("{before}[knobs]\n{after}"));
+    // The tables are those of the help.
+    let (before, tables) = on.split_once(".SH POLICIES").expect("tables");
+    let (tables, examples) = tables.split_once(".SH EXAMPLES").expect("examples");
+    let (examples, codes) = examples.split_once(".SH \"EXIT STATUS\"").expect("codes");
+    let (codes, also) = codes.split_once(".SH").expect("other pages");
+    assert_snapshot!("man_on", format!("{before}{examples}{also}"));
+    let plain = |text: &str| text.replace("\\-", "-").replace("\\*(Aq", "'");
+    let (tables, codes) = (plain(tables), plain(codes));
+    for policy in luc_control::policies() {
+        assert!(tables.contains(&format!("fB{}\\fR\n{}\n", policy.text, policy.help)));
+    }
+    for (code, meaning) in luc::exit::Code::ALL {
+        assert!(codes.contains(&format!("fB{}\\fR\n{meaning}\n", code.number())));
+    }
+    for (title, word) in [("BATCHING", "age"), ("COPYOUT", "auto")] {
+        let section = format!("WORDS OF {}", title.to_lowercase());
+        assert!(tables.contains(&section) && tables.contains(&format!("fB{word}\\fR\n")));
+    }
     // roff writes a hyphen that is one as \-.
     assert!(on.contains(".SH EXAMPLES\n.nf\nluc on /srv/data\n"), "{on}");
     let see = |name: &str| {
@@ -274,30 +287,18 @@ fn luc_and_path() -> std::ffi::OsString {
 
 #[test]
 fn poles_of_gains() {
-    assert_snapshot!(run(luc().args(["control", "poles"])));
-    assert_snapshot!(run(
-        luc().args(["control", "poles", "--kp", "4", "--ki", "0"])
-    ));
-    assert_snapshot!(run(luc().args(["control", "poles", "--json"])));
-    assert_snapshot!(run(luc().args(["control", "poles", "--kp", "-1"])));
+    let poles = |words: &[&str]| run(luc().args(["control", "poles"]).args(words));
+    let json = poles(&["--json"]);
+    let json = dense(json.trim_end_matches("[exit 0]\n"));
+    let others = [&["--kp", "4", "--ki", "0"][..], &["--kp", "-1"]].map(poles);
+    assert_snapshot!(poles(&[]) + &others.concat() + &json);
 }
 
 #[test]
 fn benches_print_json_and_name_what_failed() {
     let dir = tempfile::tempdir().expect("temporary folder");
-    let said = run(luc()
-        .args([
-            "bench",
-            "create-fsync",
-            "--threads",
-            "2",
-            "--ops",
-            "3",
-            "--warmup-s",
-            "0",
-            "--json",
-        ])
-        .arg(dir.path()));
+    let words = "bench create-fsync --threads 2 --ops 3 --warmup-s 0 --json";
+    let said = run(luc().args(words.split(' ')).arg(dir.path()));
     let line = said.lines().next().expect("a line");
     let report: serde_json::Value = serde_json::from_str(line).expect("JSON");
     assert_eq!(report["workload"], "create-fsync");
@@ -331,7 +332,7 @@ fn recordings_that_are_none() {
 /// does not.
 #[test]
 fn replay_believes_only_the_controller() {
-    use luc_control::{Decision, Dev, Input, Params, State, Step, control_step};
+    use luc_control::{Decision, Input, Params, State, Step, control_step};
     use luc_trace::{Event, Header, Record, Writer};
     let dir = tempfile::tempdir().expect("temporary folder");
     let record = |name: &str, bend: i64| {
@@ -358,12 +359,8 @@ fn replay_believes_only_the_controller() {
                 state: before,
                 out,
             });
-            let dev = Dev {
-                major: 254,
-                minor: 0,
-            };
             let event = Event::Decision {
-                dev,
+                dev: "254:0".parse().expect("a device"),
                 tid: commit,
                 decision,
             };
@@ -380,11 +377,9 @@ fn replay_believes_only_the_controller() {
     };
     record("good", 0);
     record("bent", 1);
-    assert_snapshot!(run(luc().args(["replay", "good"]).current_dir(dir.path())));
-    assert_snapshot!(run(luc().args(["replay", "bent"]).current_dir(dir.path())));
-    let json = run(luc()
-        .args(["replay", "--json", "good"])
-        .current_dir(dir.path()));
+    let replay = |words: &[&str]| run(luc().arg("replay").args(words).current_dir(dir.path()));
+    assert_snapshot!(replay(&["good"]) + &replay(&["bent"]));
+    let json = replay(&["--json", "good"]);
     assert!(json.contains("\"passed\": true"), "{json}");
 }
 
@@ -411,9 +406,14 @@ fn the_lab_refuses_nonsense_before_it_starts() {
 
 #[test]
 fn disks_are_listed_with_their_sources() {
-    assert_snapshot!(run(luc().args(["lab", "disks"])));
-    assert_snapshot!(run(luc().args(["lab", "disks", "nvme-plp", "floppy"])));
-    assert_snapshot!(run(luc().args(["lab", "disks", "--help"])));
+    let disks = |words: &[&str]| run(luc().args(["lab", "disks"]).args(words));
+    let all = disks(&[]);
+    for preset in luc_disk::presets() {
+        assert!(all.contains(&format!("\n{}: {}\n", preset.name, preset.about)));
+    }
+    let (summary, _) = all.split_once("\n\n").expect("a table of all");
+    let (one, unknown) = (disks(&["hdd-7200"]), disks(&["nvme-plp", "floppy"]));
+    assert_snapshot!(format!("{summary}\n{one}{unknown}"));
     let output = luc().args(["lab", "disks", "--json", "nvme"]).output();
     let json = output.expect("the program runs").stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
@@ -438,8 +438,7 @@ fn recording_needs_tracefs_and_the_module() {
     let record = |from: &str| {
         let mut command = luc();
         command.args(["trace", "record", "--from", from, "-o"]);
-        command.arg(&file);
-        command.arg("--sysroot").arg(machine.dir.path());
+        command.arg(&file).arg("--sysroot").arg(machine.dir.path());
         run(&mut command)
     };
     let mut said = record("module");
@@ -455,53 +454,42 @@ fn recording_needs_tracefs_and_the_module() {
 /// A recording of `threads` that fsync again and again, 20 commits of 4 ms long; those that come
 /// late find a commit running and wait for the next one.
 fn fsyncs(file: &Path, threads: u32, late: bool) {
-    use luc_control::Dev;
-    use luc_trace::{Header, Span, SpanKind, Writer};
+    use luc_trace::{Header, Span, SpanKind};
     const MS: u64 = 1_000_000;
-    let dev = Dev {
-        major: 254,
-        minor: 16,
-    };
-    let made = fs::File::create(file).expect("temporary file");
-    let header = Header::default().with("kernel", "6.12");
-    let mut writer = Writer::new(made, &header).expect("temporary file");
-    let mut put = |span: Span| writer.span(&span).expect("temporary file");
-    for number in 1..=20_u32 {
-        let begin_ns = u64::from(number) * 5 * MS;
-        let end_ns = begin_ns + 4 * MS;
-        put(Span {
+    let dev = "254:16".parse().expect("a device");
+    let mut spans = Vec::new();
+    for tid in 1..=20_u32 {
+        let begin_ns = u64::from(tid) * 5 * MS;
+        let commit = Span {
             kind: SpanKind::Commit,
             begin_ns,
-            end_ns,
-            tid: number,
+            end_ns: begin_ns + 4 * MS,
+            tid,
             dev,
             ..Span::default()
-        });
-        // Who waits through two commits comes back for every second one.
-        if late && number % 2 == 1 {
+        };
+        spans.push(commit);
+        // A thread that waits through two commits comes back for every second one.
+        if late && tid % 2 == 1 {
             continue;
         }
-        for thread in 0..threads {
-            let (asked_ns, done_tid) = if late {
-                (begin_ns - 4 * MS, number - 2)
-            } else {
-                (begin_ns - MS / 2, number - 1)
-            };
-            put(Span {
-                kind: SpanKind::Fsync,
-                begin_ns: asked_ns,
-                end_ns: end_ns + u64::from(thread) * 10_000,
-                pid: 100 + thread,
-                tgid: 100,
-                object: 12,
-                tid: number,
-                done_tid,
-                dev,
-                ..Span::default()
-            });
-        }
+        let (asked_ns, done_tid) = if late {
+            (begin_ns - 4 * MS, tid - 2)
+        } else {
+            (begin_ns - MS / 2, tid - 1)
+        };
+        spans.extend((0..threads).map(|thread| Span {
+            kind: SpanKind::Fsync,
+            begin_ns: asked_ns,
+            end_ns: commit.end_ns + u64::from(thread) * 10_000,
+            pid: 100 + thread,
+            tgid: 100,
+            object: 12,
+            done_tid,
+            ..commit
+        }));
     }
-    writer.finish().expect("temporary file");
+    common::record(file, &Header::default().with("kernel", "6.12"), spans);
 }
 
 #[test]
@@ -554,12 +542,12 @@ fn recordings_are_ranked() {
         command
     };
     let all = ["run0", "run1", "run2", "run3", "run4", "run5"];
-    assert_snapshot!(run(&mut rank(&all)));
+    let ranked = run(&mut rank(&all));
     let few = run(&mut rank(&all[..2]));
     let same = run(&mut rank(&["run0", "run0", "run0"]));
     let other = run(rank(&all).args(["--device", "8:1"]));
     let unknown = run(rank(&all).args(["--device", "sda1"]));
-    assert_snapshot!(few + &same + &other + &unknown);
+    assert_snapshot!(ranked + &few + &same + &other + &unknown);
     let output = rank(&all).arg("--json").output().expect("the program runs");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["throughput"], "syncs/s");

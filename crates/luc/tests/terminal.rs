@@ -123,7 +123,7 @@ impl View {
         std::fs::rename(&pipe, &table).expect("renamed");
         let begin = Instant::now();
         loop {
-            // That works once somebody reads it.
+            // That works once the program reads it.
             let flags = OFlags::WRONLY | OFlags::NONBLOCK;
             if let Ok(end) = rustix::fs::open(&table, flags, Mode::empty()) {
                 return end.into();
@@ -225,7 +225,7 @@ fn a_second_signal_ends_it_and_gives_the_terminal_back() {
         view.send(signal);
         std::thread::sleep(Duration::from_millis(300));
         assert!(view.child.try_wait().expect("a child").is_none());
-        // Two that come at once are one: who is in need presses again.
+        // Two signals at once are one: send again.
         let begin = Instant::now();
         while view.child.try_wait().expect("a child").is_none() {
             assert!(begin.elapsed() < PATIENCE, "{signal:?} does not end it");
@@ -236,10 +236,10 @@ fn a_second_signal_ends_it_and_gives_the_terminal_back() {
     }
 }
 
-/// Signals that nobody thought of, stuck or not.
+/// Signals without a handler, stuck or not.
 #[test]
 fn other_signals_give_the_terminal_back() {
-    // Nobody wants the core of it.
+    // No core dump.
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
@@ -278,7 +278,7 @@ fn a_panic_gives_the_terminal_back() {
     view.end_with("as was asked for");
 }
 
-/// Ctrl-C is for who knows how long it would have been.
+/// A user presses Ctrl-C knowing how long it would take.
 #[test]
 fn a_doctor_says_how_long_it_still_watches() {
     let mut view = View::of(|machine| {

@@ -38,17 +38,8 @@ impl Ground {
 
     fn worked() -> Self {
         let ground = Self::new();
-        let work = [
-            "--processes",
-            "2",
-            "--threads",
-            "2",
-            "--ops",
-            "150",
-            "--seed",
-            "5",
-        ];
-        let (code, out, err) = ground.luc("work", &[&work[..], &["--sync-at-end"]].concat());
+        let work = "--processes 2 --threads 2 --ops 150 --seed 5 --sync-at-end";
+        let (code, out, err) = ground.luc("work", &work.split(' ').collect::<Vec<_>>());
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
         assert!(out.contains("syncs acknowledged"), "{out}");
         ground

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser as _;
 use luc_control::Dev;
 use luc_host::{Located, Machine, System};
+use luc_trace::{Header, Span, Writer};
 use luc_workload::Stop;
 use rustix::io::Errno;
 
@@ -25,6 +26,52 @@ pub fn terminal(command: &mut assert_cmd::Command) -> String {
         String::from_utf8_lossy(&output.stderr),
         output.status.code().expect("no signal")
     )
+}
+
+/// JSON with a line for each object or list that holds no other object.
+pub fn dense(json: &str) -> String {
+    use serde_json::Value;
+    fn put(value: &Value, deep: usize, to: &mut String) {
+        let holds = |one: &Value| one.to_string().contains('{');
+        let (begin, rows, end): (_, Vec<(String, &Value)>, _) = match value {
+            Value::Object(map) if map.values().any(holds) => {
+                let rows = map.iter().map(|(key, value)| (format!("{key}: "), value));
+                ("{", rows.collect(), "}")
+            }
+            Value::Array(all) if all.iter().any(holds) => {
+                let rows = all.iter().map(|value| (String::new(), value));
+                ("[", rows.collect(), "]")
+            }
+            _ => return *to += &value.to_string(),
+        };
+        *to += begin;
+        for (key, value) in rows {
+            to.extend(["\n", &"  ".repeat(deep + 1), &key]);
+            put(value, deep + 1, to);
+        }
+        to.extend(["\n", &"  ".repeat(deep), end]);
+    }
+    let value = serde_json::from_str(json).expect("JSON");
+    let mut shown = String::new();
+    put(&value, 0, &mut shown);
+    shown
+}
+
+/// The program, with nothing of where the tests run in what it says.
+pub fn luc() -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::cargo_bin("luc").expect("the program is built");
+    command.env("COLUMNS", "100").env_remove("LUC_SYSROOT");
+    command
+}
+
+/// Writes a recording.
+pub fn record(file: &Path, header: &Header, spans: impl IntoIterator<Item = Span>) {
+    let file = fs::File::create(file).expect("temporary file");
+    let mut writer = Writer::new(file, header).expect("temporary file");
+    for span in spans {
+        writer.span(&span).expect("temporary file");
+    }
+    writer.finish().expect("temporary file");
 }
 
 /// A file system of the pretended machine.
@@ -72,7 +119,7 @@ pub struct Pretended {
     pub attach_error: Option<Errno>,
     /// Error of every attempt to load the module.
     pub load_error: Option<Errno>,
-    /// Set when the module is loaded: somebody presses Ctrl-C at that moment.
+    /// Set when the module is loaded: Ctrl-C is pressed at that moment.
     pub interrupt_at_load: Option<Stop>,
     /// Reading panics while this file is there.
     pub panic_at: Option<PathBuf>,

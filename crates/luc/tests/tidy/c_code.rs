@@ -95,43 +95,28 @@ fn layers_include_only_what_lies_below_them() {
     enforce(
         includes,
         &[
-            ("control/x.c", "#include <stdint.h>\n"),
-            ("control/x.c", "#include \"../kmod/luc.h\"\n"),
-            ("control/x.h", "  #include <linux/types.h>\n"),
-            ("abi/x.h", "#include \"../control/luc_pid.h\"\n"),
-            ("abi/x.h", "#include <linux/types.h>\n"),
-            ("kmod/x.c", "#include <stdio.h>\n"),
-            ("kmod/x.c", "#include \"../crates/x.h\"\n"),
-            ("lab/disk/x.c", "#include <linux/types.h>\n"),
-            ("lab/disk/x.h", "#include \"kmod/x.h\"\n"),
-            ("lab/disk/kmod/x.c", "#include <stdio.h>\n"),
-            ("lab/disk/kmod/x.c", "#include \"../../../kmod/luc.h\"\n"),
-            ("control/x.c", "#include \"../fuzz/harness.h\"\n"),
-            ("fuzz/x.c", "#include \"../kmod/luc.h\"\n"),
-            ("fuzz/x.c", "#include <linux/types.h>\n"),
+            "control/x.c: #include <stdint.h>\n",
+            "control/x.c: #include \"../kmod/luc.h\"\n",
+            "control/x.h:   #include <linux/types.h>\n",
+            "abi/x.h: #include \"../control/luc_pid.h\"\n",
+            "abi/x.h: #include <linux/types.h>\n",
+            "kmod/x.c: #include <stdio.h>\n",
+            "kmod/x.c: #include \"../crates/x.h\"\n",
+            "lab/disk/x.c: #include <linux/types.h>\n",
+            "lab/disk/x.h: #include \"kmod/x.h\"\n",
+            "lab/disk/kmod/x.c: #include <stdio.h>\n",
+            "lab/disk/kmod/x.c: #include \"../../../kmod/luc.h\"\n",
+            "control/x.c: #include \"../fuzz/harness.h\"\n",
+            "fuzz/x.c: #include \"../kmod/luc.h\"\n",
+            "fuzz/x.c: #include <linux/types.h>\n",
         ],
         &[
-            (
-                "control/x.c",
-                "#include \"luc_pid.h\"\n#include \"../abi/luc_types.h\"\n",
-            ),
-            (
-                "kmod/x.c",
-                "#include <linux/jbd2.h>\n#include \"../control/luc_pid.h\"\n",
-            ),
-            (
-                "lab/disk/x.h",
-                "#include \"x.h\"\n#include \"../../abi/luc_types.h\"\n",
-            ),
-            (
-                "lab/disk/kmod/x.c",
-                "#include <linux/fs.h>\n#include \"../lucdisk_model.h\"\n",
-            ),
-            ("crates/x.c", "#include <stdio.h>\n"),
-            (
-                "fuzz/x.c",
-                "#include <stdio.h>\n#include \"../lab/disk/lucdisk_model.h\"\n",
-            ),
+            "control/x.c: #include \"luc_pid.h\"\n#include \"../abi/luc_types.h\"\n",
+            "kmod/x.c: #include <linux/jbd2.h>\n#include \"../control/luc_pid.h\"\n",
+            "lab/disk/x.h: #include \"x.h\"\n#include \"../../abi/luc_types.h\"\n",
+            "lab/disk/kmod/x.c: #include <linux/fs.h>\n#include \"../lucdisk_model.h\"\n",
+            "crates/x.c: #include <stdio.h>\n",
+            "fuzz/x.c: #include <stdio.h>\n#include \"../lab/disk/lucdisk_model.h\"\n",
         ],
     );
 }
@@ -164,20 +149,17 @@ fn controllers_keep_no_state() {
     enforce(
         static_state,
         &[
-            ("control/x.c", "static int calls;\n"),
-            (
-                "control/x.c",
-                "int f(void)\n{\n\tstatic luc_s64 last = 0;\n}\n",
-            ),
-            ("control/x.c", "static struct luc_state all[4];\n"),
-            ("lab/disk/x.c", "static int calls;\n"),
+            "control/x.c: static int calls;\n",
+            "control/x.c: int f(void)\n{\n\tstatic luc_s64 last = 0;\n}\n",
+            "control/x.c: static struct luc_state all[4];\n",
+            "lab/disk/x.c: static int calls;\n",
         ],
         &[
-            ("control/x.c", "static int f(int static_idle_us)\n{\n}\n"),
-            ("control/x.c", "static const int table[] = { 1 };\n"),
-            ("control/x.c", "/* static int calls; */\n"),
-            ("kmod/x.c", "static int calls;\n"),
-            ("lab/disk/kmod/x.c", "static int calls;\n"),
+            "control/x.c: static int f(int static_idle_us)\n{\n}\n",
+            "control/x.c: static const int table[] = { 1 };\n",
+            "control/x.c: /* static int calls; */\n",
+            "kmod/x.c: static int calls;\n",
+            "lab/disk/kmod/x.c: static int calls;\n",
         ],
     );
 }
@@ -202,11 +184,11 @@ fn kernel_code_has_no_floating_point() {
     enforce(
         floating_point,
         &[
-            ("control/x.c", "double gain;\n"),
-            ("kmod/x.c", "return (float)x;\n"),
-            ("lab/disk/x.c", "return (float)x;\n"),
+            "control/x.c: double gain;\n",
+            "kmod/x.c: return (float)x;\n",
+            "lab/disk/x.c: return (float)x;\n",
         ],
-        &[("control/x.c", "/* double the delay */ int doubled;\n")],
+        &["control/x.c: /* double the delay */ int doubled;\n"],
     );
 }
 
@@ -231,13 +213,10 @@ fn contracts_hold_no_logic() {
     enforce(
         logic_in_abi,
         &[
-            ("abi/x.h", "static inline int f(void);\n"),
-            ("abi/x.h", "int f(void)\n{\n}\n"),
+            "abi/x.h: static inline int f(void);\n",
+            "abi/x.h: int f(void)\n{\n}\n",
         ],
-        &[(
-            "abi/x.h",
-            "#define F(x) \\\n\tdo { x; } while (0)\nstruct s { int a; };\n",
-        )],
+        &["abi/x.h: #define F(x) \\\n\tdo { x; } while (0)\nstruct s { int a; };\n"],
     );
 }
 
@@ -274,22 +253,13 @@ fn every_c_file_names_its_licence() {
     enforce(
         licence,
         &[
-            ("kmod/x.c", "#include <linux/fs.h>\n"),
-            (
-                "kmod/x.c",
-                "// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)\n",
-            ),
-            (
-                "control/x.h",
-                "/* SPDX-License-Identifier: GPL-2.0-only */\n",
-            ),
-            ("lab/disk/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n"),
-            (
-                "crates/luc-disk/shim/x.c",
-                "// SPDX-License-Identifier: GPL-2.0-only\n",
-            ),
+            "kmod/x.c: #include <linux/fs.h>\n",
+            "kmod/x.c: // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)\n",
+            "control/x.h: /* SPDX-License-Identifier: GPL-2.0-only */\n",
+            "lab/disk/x.c: // SPDX-License-Identifier: GPL-2.0-only\n",
+            "crates/luc-disk/shim/x.c: // SPDX-License-Identifier: GPL-2.0-only\n",
         ],
-        &[("kmod/x.c", "// SPDX-License-Identifier: GPL-2.0-only\n")],
+        &["kmod/x.c: // SPDX-License-Identifier: GPL-2.0-only\n"],
     );
 }
 
@@ -326,14 +296,14 @@ fn the_module_knows_no_controller() {
     enforce(
         controller_names,
         &[
-            ("kmod/x.c", "if (p->batching == LUC_BATCHING_PID)\n"),
-            ("kmod/x.c", "luc_batching_pid_open(p, s, in);\n"),
-            ("kmod/x.c", "return p->copyout != LUC_COPYOUT_OFF;\n"),
+            "kmod/x.c: if (p->batching == LUC_BATCHING_PID)\n",
+            "kmod/x.c: luc_batching_pid_open(p, s, in);\n",
+            "kmod/x.c: return p->copyout != LUC_COPYOUT_OFF;\n",
         ],
         &[
-            ("kmod/x.c", "luc_copyout_set(fs, false);\n"),
-            ("kmod/x.c", "/* as LUC_BATCHING_PID does */\n"),
-            ("control/x.c", "case LUC_BATCHING_PID:\n"),
+            "kmod/x.c: luc_copyout_set(fs, false);\n",
+            "kmod/x.c: /* as LUC_BATCHING_PID does */\n",
+            "control/x.c: case LUC_BATCHING_PID:\n",
         ],
     );
 }

@@ -77,14 +77,14 @@ fn lines_of_documents_are_short() {
     enforce(
         long_lines,
         &[
-            ("docs/x.md", &long),
-            ("docs/x.md", &format!("{fence}{long}\n")),
+            &format!("docs/x.md: {long}"),
+            &format!("docs/x.md: {fence}{long}\n"),
         ],
         &[
-            ("docs/x.md", &row),
-            ("docs/x.md", &code),
-            ("docs/x.md", &fence),
-            ("x.rs", &long),
+            &format!("docs/x.md: {row}"),
+            &format!("docs/x.md: {code}"),
+            &format!("docs/x.md: {fence}"),
+            &format!("x.rs: {long}"),
         ],
     );
 }
@@ -96,10 +96,12 @@ fn functions_that_documents_name_exist() {
     enforce(
         functions,
         &[
-            (path, "then `no_such_function()` runs\n"),
+            &format!("{path}: then `no_such_function()` runs\n"),
             // The end of another one's name.
-            (path, "then `on_commit()` runs\n"),
+            &format!("{path}: then `on_commit()` runs\n"),
         ],
-        &[(path, "`luc_on_commit()` at `ext4_sync_file()`\n")],
+        &[&format!(
+            "{path}: `luc_on_commit()` at `ext4_sync_file()`\n"
+        )],
     );
 }
