@@ -16,7 +16,7 @@ pub enum Need {
     Ftrace,
     /// The functions to hook exist and can be hooked.
     Functions,
-    /// Nobody else owns them.
+    /// No other program owns them.
     HooksFree,
     /// The kernel accepts a module like ours.
     ModuleLoading,

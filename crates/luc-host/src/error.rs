@@ -40,7 +40,7 @@ pub enum HostError {
     /// Unknown knob, not a value of it, or out of its bounds.
     #[error("{why}; {kept}")]
     KnobRefused { why: String, kept: &'static str },
-    /// A function or the module is in somebody's use.
+    /// Another program uses a function or the module.
     #[error("{what}: {why}; {fix}")]
     Busy {
         what: String,

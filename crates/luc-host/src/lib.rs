@@ -24,5 +24,18 @@ mod system;
 pub mod tracefs;
 pub mod watching;
 
+/// A machine of these files, for tests.
+#[cfg(test)]
+fn tree<B: AsRef<[u8]>>(files: &[(&str, B)]) -> (tempfile::TempDir, Machine) {
+    let tree = tempfile::tempdir().expect("a folder");
+    for (path, bytes) in files {
+        let path = tree.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::write(path, bytes).expect("written");
+    }
+    let machine = Machine::new(tree.path());
+    (tree, machine)
+}
+
 pub use error::HostError;
 pub use system::{Located, Machine, System, as_text, plain};

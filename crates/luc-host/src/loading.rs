@@ -170,18 +170,7 @@ fn is_signed(system: &dyn System, file: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::Machine;
-
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
-        let tree = tempfile::tempdir().expect("a folder");
-        for (path, text) in files {
-            let path = tree.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
-        let machine = Machine::new(tree.path());
-        (tree, machine)
-    }
+    use crate::tree as machine;
 
     const LSM: &str = "CONFIG_SECURITY_LOCKDOWN_LSM=y\n";
 

@@ -43,7 +43,7 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, H
     };
     match outcome {
         Ok(()) => {}
-        // Somebody else loaded it meanwhile: as good.
+        // Another process loaded it meanwhile.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::EXIST) => return Ok(false),
         Err(error) => return Err(load_failure(system, &error, &tried, &release)),
     }
@@ -144,7 +144,7 @@ fn wants_signature(system: &dyn System, file: &Path, release: &str) -> bool {
 /// system, so a refusal is only believed after a while.
 ///
 /// # Errors
-/// More rights are needed, or somebody still uses it.
+/// More rights are needed, or the module is still in use.
 pub fn unload(system: &dyn System) -> Result<(), HostError> {
     const ATTEMPTS: u32 = 40;
     const PAUSE: Duration = Duration::from_millis(25);
@@ -153,7 +153,7 @@ pub fn unload(system: &dyn System) -> Result<(), HostError> {
             return Ok(());
         };
         match Errno::from_io_error(&error) {
-            // Not loaded: what was asked for is the case.
+            // It is not loaded.
             Some(Errno::NOENT) => return Ok(()),
             Some(Errno::AGAIN | Errno::BUSY) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
             Some(Errno::AGAIN | Errno::BUSY) => {

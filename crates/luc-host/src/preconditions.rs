@@ -34,7 +34,7 @@ pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
     let configuration = configuration(system, &release).map(|(text, _)| text);
     let barred = loading::barred(system, configuration.as_deref()).is_some();
     let module = module(system, &release, installed.as_deref(), barred);
-    // Nobody needs to build what cannot be loaded.
+    // A module that cannot be loaded need not be built.
     let needs_headers = module.state != State::Ok && !barred;
     let mut checks = vec![
         privilege(system),

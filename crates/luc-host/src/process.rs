@@ -105,6 +105,7 @@ fn root(system: &dyn System) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::system::{Machine, numbered};
+    use crate::tree;
 
     #[test]
     fn the_unified_hierarchy_counts() {
@@ -141,20 +142,14 @@ mod tests {
 
     #[test]
     fn groups_are_known_by_their_numbers() {
-        let tree = tempfile::tempdir().expect("a folder");
-        let put = |path: &str, text: &str| {
-            let path = tree.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            fs::write(path, text).expect("written");
-        };
-        put(
-            "proc/self/mountinfo",
-            "1 0 0:5 / /proc rw - proc none rw\n2 0 0:6 / /sys/fs/cgroup rw - cgroup2 none rw\n",
-        );
-        put("sys/fs/cgroup/one/two/cgroup.procs", "");
-        put("proc/7/comm", "mail\u{7}er\n");
-        put("proc/7/cgroup", "0::/one/two\n");
-        let machine = Machine::new(tree.path());
+        let mounts =
+            "1 0 0:5 / /proc rw - proc none rw\n2 0 0:6 / /sys/fs/cgroup rw - cgroup2 none rw\n";
+        let (tree, machine) = tree(&[
+            ("proc/self/mountinfo", mounts),
+            ("sys/fs/cgroup/one/two/cgroup.procs", ""),
+            ("proc/7/comm", "mail\u{7}er\n"),
+            ("proc/7/cgroup", "0::/one/two\n"),
+        ]);
         let inner = tree.path().join("sys/fs/cgroup/one/two");
         let number = fs::metadata(inner).expect("there").ino();
         let groups = cgroups(&machine);

@@ -1,9 +1,10 @@
 //! The module's side of things: `/sys/fs/luc`, where file systems are switched
 //! on and off, and where their knobs and counters are.
 
+use std::collections::BTreeMap;
 use std::io;
 
-use luc_control::{Counter, Dev, Knob, policy_text};
+use luc_control::{Counter, Dev, Knob, counters, knob, policy_text};
 use rustix::io::Errno;
 
 use crate::error::HostError;
@@ -165,17 +166,29 @@ pub fn attach(
         )));
     };
     for (knob, value) in settings {
-        let now = knob_value(system, &found, knob)?;
-        if now != *value {
-            return Err(HostError::Unexpected(format!(
-                "{path}: {} should be {} and is {}",
-                knob.name,
-                knob.format(*value),
-                knob.format(now)
-            )));
-        }
+        check_set(system, path, &found, knob, *value)?;
     }
     Ok(found)
+}
+
+/// Reads a knob back.
+fn check_set(
+    system: &dyn System,
+    path: &str,
+    attached: &Attached,
+    knob: &Knob,
+    value: i64,
+) -> Result<(), HostError> {
+    let now = knob_value(system, attached, knob)?;
+    if now == value {
+        return Ok(());
+    }
+    Err(HostError::Unexpected(format!(
+        "{path}: {} should be {} and is {}: another process set it",
+        knob.name,
+        knob.format(value),
+        knob.format(now)
+    )))
 }
 
 fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> HostError {
@@ -259,12 +272,18 @@ pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Resu
         .map_err(|source| HostError::OtherVersion { file, source })
 }
 
+/// The value of a knob as its file shows it; None if that cannot be read, or is of a newer module.
+pub fn knob_word(system: &dyn System, attached: &Attached, name: &str) -> Option<String> {
+    let knob = knob(name).ok()?;
+    Some(knob.format(knob_value(system, attached, knob).ok()?))
+}
+
 /// The name of the policy that a file system's knobs amount to.
 pub fn policy(system: &dyn System, attached: &Attached) -> &'static str {
     policy_text(|knob| knob_value(system, attached, knob).ok())
 }
 
-/// Sets a knob; the kernel keeps the old value if it refuses the new one.
+/// Sets a knob and reads it back; the kernel keeps the old value if it refuses the new one.
 ///
 /// # Errors
 /// The module refuses the value, LUC is off by now, or more rights are needed.
@@ -278,7 +297,7 @@ pub fn set_knob(
     let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
     let written = system.write(&file, &knob.format(value));
     let Err(error) = written else {
-        return Ok(());
+        return check_set(system, path, attached, knob, value);
     };
     Err(match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::RANGE) => HostError::KnobRefused {
@@ -297,6 +316,15 @@ pub fn set_knob(
             plain(&error)
         )),
     })
+}
+
+/// The counters that the loaded module has, by their names.
+pub fn counter_values(system: &dyn System, attached: &Attached) -> BTreeMap<&'static str, i64> {
+    let read = |counter: &Counter| {
+        let value = counter_value(system, attached, counter)?;
+        Some((counter.name, value))
+    };
+    counters().iter().filter_map(read).collect()
 }
 
 /// The value of a counter; `None` if the loaded module does not have it.

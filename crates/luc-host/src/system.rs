@@ -296,7 +296,7 @@ fn last_record<'a>(lines: impl Iterator<Item = &'a str>, prefix: &str) -> Option
 }
 
 /// `modprobe` tells the reason as text; give it back its number, so that the
-/// rest of the program need not care who loaded the module.
+/// rest of the program need not care how the module was loaded.
 fn error_of_modprobe(line: &str) -> io::Error {
     use rustix::io::Errno;
     const REASONS: [(&str, Errno); 7] = [

@@ -37,7 +37,7 @@ codes! {
     AlreadyOn = 8 "LUC is already on for this file system",
     NotOn = 9 "LUC is not on for this file system",
     KnobRefused = 10 "knob refused: unknown, not a value of it, or out of bounds",
-    Busy = 11 "a kernel function or the module is in use by somebody else",
+    Busy = 11 "a kernel function or the module is in use by another program",
     KernelUnsupported = 12 "this kernel lacks something that LUC needs",
     NotReady = 13 "luc probe: this machine cannot run LUC as it is",
     Workload = 14 "luc bench: the workload could not run",
@@ -55,7 +55,6 @@ codes! {
 }
 
 impl Code {
-    /// The number handed to the shell.
     pub fn number(self) -> u8 {
         self as u8
     }
@@ -123,7 +122,7 @@ impl Failure {
         Self::Coded(Code::PromiseBroken, line)
     }
 
-    /// Somebody asked for the end before it came by itself.
+    /// An interrupt came before the end.
     pub fn interrupted(state: impl Display) -> Self {
         Self::Coded(Code::Interrupted, format!("interrupted: {state}"))
     }

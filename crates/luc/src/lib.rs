@@ -1,8 +1,7 @@
 //! The command line of LUC: thin verbs over the libraries of this workspace.
 //!
-//! A verb is a module of [`cmd`] with its arguments and a `run`. What they
-//! share lies beside them: [`exit`] is every way they can fail, [`sample`] what
-//! journals and processes do. The machine they act on is `luc_host`'s.
+//! A verb is a module of [`cmd`], which declares a [`verb::Verb`]. [`exit`] is every way a verb can
+//! fail, `sample` what journals and processes do. The machine that verbs act on is `luc_host`'s.
 
 pub mod cmd;
 pub mod exit;
@@ -27,9 +26,8 @@ use crate::exit::{Code, Failure};
 use crate::verb::Interrupt;
 
 /// What a verb works with: the machine, where its answer goes, and whether
-/// somebody asked it to stop.
+/// an interrupt asked it to stop.
 pub struct Context<'a> {
-    /// The machine.
     pub system: &'a dyn System,
     /// Standard output: the answer.
     pub out: &'a mut dyn Write,
@@ -40,7 +38,6 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Writes a remark to standard error.
     pub fn note(&mut self, text: impl Display) -> io::Result<()> {
         writeln!(self.err, "luc: note: {text}")
     }

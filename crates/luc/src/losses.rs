@@ -14,7 +14,7 @@ pub struct Causes {
     pub ring: bool,
     /// Ends of functions are seen by kretprobes, which wait for so many tasks and no more.
     pub returns: bool,
-    /// That is so because somebody asked for kprobes.
+    /// The user asked for kprobes.
     pub chosen: bool,
 }
 
@@ -111,7 +111,7 @@ mod tests {
                 );
             }
         }
-        // Who did not ask for kprobes has nothing to leave out.
+        // A user who did not ask for kprobes cannot leave them out.
         let causes = Causes {
             returns: true,
             ..Causes::default()

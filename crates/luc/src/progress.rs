@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// What is over before this shows nothing.
+/// Shorter work shows nothing.
 const LATE: Duration = Duration::from_secs(2);
 
 /// A line that says what is going on. Off a terminal it shows nothing but remarks.
@@ -35,7 +35,7 @@ impl Bar {
         bar
     }
 
-    /// The same for work of a length that nobody knows, `None`.
+    /// The same for work of unknown length, `None`.
     pub fn wait_or_work(what: &str, length: Option<Duration>) -> Self {
         if let Some(length) = length {
             return Self::wait(what, length);
@@ -91,7 +91,6 @@ fn left_of(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration>
     Some(elapsed.mul_f64((total - done) as f64 / done as f64))
 }
 
-/// A source that moves its bar.
 struct Reading<R> {
     bar: Bar,
     source: R,

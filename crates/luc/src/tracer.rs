@@ -1,5 +1,5 @@
 //! The tracer as verbs use it: which file systems it watches, what it lacks,
-//! and why it cannot be had.
+//! and why there is none.
 
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,6 @@ const SPANS_MAX: usize = 8_000_000;
 
 /// Attaches, and says what it has to do without. The inner error is the
 /// tracer's: there may be another source.
-///
-/// # Errors
-/// The remark cannot be written.
 pub fn attach(
     settings: &Settings,
     context: &mut Context,
@@ -54,11 +51,8 @@ pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) 
     }
 }
 
-/// Traces into memory for as long as asked, until somebody stops it, or until
+/// Traces into memory for as long as asked, until an interrupt, or until
 /// no more is kept; `ring_kib` is the size of its ring. With it come begin and end, ns of the monotonic clock.
-///
-/// # Errors
-/// The ring cannot be read.
 pub fn watch(
     mut tracer: Tracer,
     ring_kib: u32,

@@ -39,6 +39,18 @@ pub fn share(part: i64, whole: i64) -> String {
     }
 }
 
+/// A share as `27.8%`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// The nearest whole number.
+pub fn rounded(value: f64) -> i64 {
+    #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
+    let number = value.round() as i64;
+    number
+}
+
 /// `part / whole`, `None` where there is no whole.
 pub fn ratio(part: i64, whole: i64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)

@@ -1,5 +1,5 @@
 //! What a verb is: arguments that can be run. Its file declares its help, its examples, its arguments
-//! and how it takes a signal; a row of [`verbs!`] puts it on the command line.
+//! and how it takes a signal; a row of `verbs!` puts it on the command line.
 
 use crate::Context;
 use crate::exit::Failure;

@@ -57,7 +57,7 @@ impl Verb for Args {
         }
         for attached in &chosen {
             match off(context, attached, self.path.as_ref()) {
-                // Unmounted meanwhile: what was asked for is the case.
+                // Unmounted meanwhile: LUC is off for it.
                 Err(Failure::Host(HostError::NotOn { .. })) if self.all => {}
                 outcome => outcome?,
             }

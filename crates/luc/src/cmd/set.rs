@@ -82,13 +82,21 @@ impl Verb for Args {
         let chosen = chosen.map(knob).transpose();
         let chosen = chosen.map_err(|error| refused(&error))?;
         let attached = super::attached_at(system, &self.path, &all)?;
-        if let (true, Some(text)) = (by_policy, &self.value) {
-            let policy = policy(text).map_err(|error| refused(&error))?;
-            return change_policy(self, context, &attached, policy);
-        }
-        if let (Some(knob), Some(text)) = (chosen, &self.value) {
-            let value = knob.parse(text).map_err(|error| refused(&error))?;
-            return change(self, context, &attached, knob, value);
+        if let Some(text) = &self.value {
+            let path = self.path.display().to_string();
+            let (said, row) = if let Some(knob) = chosen {
+                let value = knob.parse(text).map_err(|error| refused(&error))?;
+                let said = apply(system, &path, &attached, knob, value)?;
+                (said, as_json(knob, value))
+            } else {
+                let policy = policy(text).map_err(|error| refused(&error))?;
+                let said = apply_policy(system, &path, &attached, policy)?;
+                (said, policy_json(sysfs::policy(system, &attached)))
+            };
+            if self.json {
+                return super::print_json(context, &[row]);
+            }
+            return Ok(writeln!(context.out, "{said}")?);
         }
         let shown: Vec<&Knob> = match chosen {
             Some(knob) => vec![knob],
@@ -130,42 +138,8 @@ impl Verb for Args {
     }
 }
 
-fn change(
-    args: &Args,
-    context: &mut Context,
-    attached: &Attached,
-    knob: &'static Knob,
-    value: i64,
-) -> Result<(), Failure> {
-    let path = args.path.display().to_string();
-    let said = apply(context.system, &path, attached, knob, value)?;
-    if args.json {
-        return super::print_json(context, &[as_json(knob, value)]);
-    }
-    writeln!(context.out, "{said}")?;
-    Ok(())
-}
-
-fn change_policy(
-    args: &Args,
-    context: &mut Context,
-    attached: &Attached,
-    policy: &Policy,
-) -> Result<(), Failure> {
-    let path = args.path.display().to_string();
-    let said = apply_policy(context.system, &path, attached, policy)?;
-    if args.json {
-        let name = sysfs::policy(context.system, attached);
-        return super::print_json(context, &[policy_json(name)]);
-    }
-    writeln!(context.out, "{said}")?;
-    Ok(())
-}
-
-/// Sets the knobs that a policy stands for, and says which policy it was before.
-///
-/// # Errors
-/// The module refuses one of them; those before it are set.
+/// Sets the knobs that a policy stands for, and says which policy it was before. Where the module
+/// refuses one, those before it are set.
 pub(super) fn apply_policy(
     system: &dyn System,
     path: &str,
@@ -179,10 +153,7 @@ pub(super) fn apply_policy(
     Ok(format!("{path}: policy {} (was {before})", policy.text))
 }
 
-/// Sets a knob, looks whether it is set, and says what it was before.
-///
-/// # Errors
-/// The module refuses it, or somebody else set it at the same time.
+/// Sets a knob, and says what it was before.
 pub(super) fn apply(
     system: &dyn System,
     path: &str,
@@ -192,19 +163,10 @@ pub(super) fn apply(
 ) -> Result<String, Failure> {
     let before = sysfs::knob_value(system, attached, knob)?;
     sysfs::set_knob(system, path, attached, knob, value)?;
-    let after = sysfs::knob_value(system, attached, knob)?;
-    if after != value {
-        return Err(Failure::Unexpected(anyhow::anyhow!(
-            "{path}: {} should be {} and is {}: somebody else set it",
-            knob.name,
-            knob.format(value),
-            knob.format(after)
-        )));
-    }
     Ok(format!(
         "{path}: {} {} (was {})",
         knob.name,
-        knob.format(after),
+        knob.format(value),
         knob.format(before)
     ))
 }

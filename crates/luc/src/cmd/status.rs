@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_control::{CUSTOM, POLICY, counters, knobs};
+use luc_control::{CUSTOM, POLICY, knobs};
 use luc_host::journal;
 use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Add what happens in an interval of this many seconds [default: 1]: what `luc top` shows, traced
-    /// with BPF where that can be had
+    /// with BPF where the kernel allows it
     #[arg(
         long,
         value_name = "SECONDS",
@@ -59,7 +59,6 @@ struct Report {
     live: Option<Snapshot>,
 }
 
-/// Everything about one file system.
 #[derive(Serialize)]
 struct Status {
     name: String,
@@ -88,13 +87,7 @@ impl Status {
             shown.insert(knob.name, super::knob_json(knob, value));
         }
         shown.insert(POLICY, sysfs::policy(context.system, attached).into());
-        let counters: BTreeMap<_, _> = counters()
-            .iter()
-            .filter_map(|counter| {
-                let value = sysfs::counter_value(context.system, attached, counter)?;
-                Some((counter.name, value))
-            })
-            .collect();
+        let counters = sysfs::counter_values(context.system, attached);
         let ratio = |part, whole| ratio(*counters.get(part)?, *counters.get(whole)?);
         let derived = Derived {
             sync_events_per_commit: ratio("sync_events", "commits"),

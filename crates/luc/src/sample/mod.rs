@@ -4,7 +4,7 @@
 //! A [`Sampler`] takes [`Reading`]s, which are totals; a [`Snapshot`] is what
 //! two of them say together. There are two sources: the tracer, which needs
 //! rights but not the module, and the module's counters, which anybody may
-//! read. One that cannot be had is a line in the snapshot.
+//! read. A missing one is a line in the snapshot.
 
 mod reading;
 mod snapshot;
@@ -27,7 +27,7 @@ pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 pub(crate) use snapshot::tests::{reading, sample_of};
 pub use snapshot::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
 
-/// The tracer, if it can be had, and what it does not see.
+/// The tracer, or why there is none, and what it does not see.
 struct Tracing {
     tracer: Result<Tracer, TracerError>,
     /// Counts which tracer it is: another one begins from nothing.
@@ -39,7 +39,6 @@ struct Tracing {
     unseen: Unseen,
 }
 
-/// Takes readings.
 pub struct Sampler {
     verb: &'static str,
     by: ByMeans,
@@ -59,9 +58,6 @@ pub struct Sampler {
 
 impl Sampler {
     /// Attaches to every ext4 and ext3 journal that can commit, or to one.
-    ///
-    /// # Errors
-    /// There is neither the tracer nor the module to ask, and why.
     pub fn new(
         verb: &'static str,
         only: Option<Dev>,
@@ -79,10 +75,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// The same with neither of them, for who goes on until there is one.
-    ///
-    /// # Errors
-    /// The mount table cannot be read.
+    /// The same with neither of them, for a verb that goes on until there is one.
     pub fn even_blind(
         verb: &'static str,
         only: Option<Dev>,
@@ -113,7 +106,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Leaves processes out, for who wants totals of journals only.
+    /// Leaves processes out, for totals of journals only.
     #[must_use]
     pub fn without_processes(self) -> Self {
         Sampler {
@@ -157,9 +150,6 @@ impl Sampler {
     }
 
     /// The totals of this moment.
-    ///
-    /// # Errors
-    /// The mount table or what was traced cannot be read.
     pub fn read(&mut self, system: &dyn System) -> Result<Reading, Failure> {
         self.look(system)?;
         // One that was unmounted costs nothing; one that is new needs another tracer.
@@ -222,7 +212,7 @@ impl Sampler {
             let same = known
                 .and_then(|known| known.get(&pid))
                 .is_some_and(|before| before.counts == counts);
-            // A number may be somebody else's by now: whoever did something is asked again.
+            // The kernel may have given the number to another process: ask again for each that did something.
             let asked = if same {
                 None
             } else {
@@ -243,9 +233,6 @@ impl Sampler {
     }
 
     /// What happened since the last call; rates are unknown at the first.
-    ///
-    /// # Errors
-    /// As [`Sampler::read`].
     pub fn sample(&mut self, system: &dyn System) -> Result<Snapshot, Failure> {
         let now = self.read(system)?;
         let snapshot = Snapshot::between(&self.kernel, self.before.as_ref(), &now);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts};
-use luc_control::{Dev, counters, knob};
+use luc_control::Dev;
 use luc_host::System;
 use luc_host::sysfs::{self, Attached};
 use luc_trace::{Process, Unseen};
@@ -15,11 +15,9 @@ use luc_trace::{Process, Unseen};
 pub struct Reading {
     /// When, since the sampler began.
     pub at: Duration,
-    /// Version of the loaded module.
     pub module_version: Option<String>,
-    /// Whether the module is loaded.
     pub module_loaded: bool,
-    /// What could not be had, a line each.
+    /// Sources that are missing, a line each.
     pub lacks: Vec<String>,
     /// What the tracer does not see: it counts none of it, which says nothing.
     pub unseen: Unseen,
@@ -27,7 +25,6 @@ pub struct Reading {
     pub hooks: BTreeMap<String, usize>,
     /// Which tracer counted; totals of two tracers have nothing in common.
     pub generation: Option<u32>,
-    /// Events that the tracer lost.
     pub lost: Option<u64>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalReading>,
@@ -35,29 +32,22 @@ pub struct Reading {
     pub processes: BTreeMap<u32, ProcessReading>,
 }
 
-/// One journal.
 #[derive(Clone, Debug)]
 pub struct JournalReading {
-    /// Number of the block device.
     pub device: Dev,
     /// The kernel's name of it.
     pub name: String,
     /// `ext4` or `ext3`.
     pub kind: String,
-    /// Where it is mounted.
     pub mount_points: Vec<PathBuf>,
-    /// What the tracer counted.
     pub counts: Option<Counts>,
     /// What the module says, if LUC is on.
     pub module: Option<ModuleReading>,
 }
 
-/// One process.
 #[derive(Clone, Debug)]
 pub struct ProcessReading {
-    /// How it is called.
     pub process: Process,
-    /// What it did.
     pub counts: ProcessCounts,
 }
 
@@ -70,33 +60,22 @@ pub struct ModuleReading {
     pub mode: String,
     /// The set point that was asked for; 0 is automatic.
     pub setpoint_asked: Option<i64>,
-    /// Counters by their names.
     pub counters: BTreeMap<&'static str, i64>,
 }
 
 impl ModuleReading {
     /// None if LUC is switched off while we look.
     pub(super) fn read(system: &dyn System, attached: &Attached) -> Option<Self> {
-        let value = |name: &str| {
-            let knob = knob(name).ok()?;
-            Some((knob, sysfs::knob_value(system, attached, knob).ok()?))
-        };
-        let word = |name: &str| value(name).map(|(knob, value)| knob.format(value));
-        let counters: BTreeMap<_, _> = counters()
-            .iter()
-            .filter_map(|counter| {
-                let value = sysfs::counter_value(system, attached, counter)?;
-                Some((counter.name, value))
-            })
-            .collect();
+        let counters = sysfs::counter_values(system, attached);
         if counters.is_empty() {
             return None;
         }
         Some(ModuleReading {
             policy: sysfs::policy(system, attached).into(),
             // A word that this build does not know is of a newer module.
-            mode: word("mode").unwrap_or_else(|| "?".into()),
-            setpoint_asked: value("setpoint_events").map(|(_, value)| value),
+            mode: sysfs::knob_word(system, attached, "mode").unwrap_or_else(|| "?".into()),
+            setpoint_asked: sysfs::knob_word(system, attached, "setpoint_events")
+                .and_then(|events| events.parse().ok()),
             counters,
         })
     }

@@ -14,21 +14,16 @@ use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 /// What happened between two readings.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Snapshot {
-    /// Version of this form.
     pub schema: u32,
-    /// Release of the kernel.
     pub kernel: String,
     /// Time between the readings, s; 0 if there was only one.
     pub interval_s: f64,
-    /// Whether the tracer counted.
     pub tracing: bool,
-    /// Version of the loaded module.
     pub module_version: Option<String>,
-    /// Whether the module is loaded.
     pub module_loaded: bool,
     /// Events that the tracer lost in the interval: sums are lower bounds.
     pub events_lost: Option<u64>,
-    /// What could not be had, a line each.
+    /// Sources that are missing, a line each.
     pub lacks: Vec<String>,
     /// What the tracer cannot see, as trace exports name it.
     pub unseen: Vec<&'static str>,
@@ -38,10 +33,8 @@ pub struct Snapshot {
     pub processes: Vec<ProcessSample>,
 }
 
-/// One journal.
 #[derive(Clone, Debug, Serialize)]
 pub struct JournalSample {
-    /// Number of the block device.
     #[serde(serialize_with = "as_text")]
     pub device: Dev,
     /// The kernel's name of it.
@@ -49,7 +42,6 @@ pub struct JournalSample {
     /// `ext4` or `ext3`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is mounted.
     pub mount_points: Vec<PathBuf>,
     /// What the tracer saw; None if it did not watch for the whole interval.
     pub traced: Option<Traced>,
@@ -60,9 +52,7 @@ pub struct JournalSample {
 /// What the tracer saw of a journal.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Traced {
-    /// fsync and fdatasync calls per second.
     pub syncs_per_s: f64,
-    /// Journal commits per second.
     pub commits_per_s: f64,
     /// Calls that a commit served, per commit.
     pub syncs_per_commit: Option<f64>,
@@ -70,24 +60,19 @@ pub struct Traced {
     pub sync_p50_ns: Option<u64>,
     /// Time that 99 of 100 calls did not exceed.
     pub sync_p99_ns: Option<u64>,
-    /// Time of the slowest call.
     pub sync_max_ns: Option<u64>,
     /// Share of the calls that waited for two commits or more, of those that waited.
     pub late_share: Option<f64>,
-    /// Average time that a commit ran.
     pub commit_mean_ns: Option<u64>,
-    /// Waits by kind.
     pub waits: Vec<Wait>,
 }
 
-/// Waits of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Wait {
     /// Kind, as trace exports name it.
     pub kind: &'static str,
     /// Waits per second; None if they cannot be seen.
     pub per_s: Option<f64>,
-    /// Their average time.
     pub mean_ns: Option<u64>,
 }
 
@@ -97,7 +82,6 @@ pub struct LucSample {
     pub policy: String,
     /// `steer` or `observe`.
     pub mode: String,
-    /// Whether LUC finds the set point by itself.
     pub setpoint_automatic: bool,
     /// Sync events per commit aimed for; None before the first commit.
     pub setpoint_events: Option<i64>,
@@ -117,15 +101,10 @@ pub struct LucRates {
     pub commits_per_s: Option<f64>,
     pub sync_events_per_s: Option<f64>,
     pub sync_events_per_commit: Option<f64>,
-    /// Commits held back, per second.
     pub held_per_s: Option<f64>,
-    /// Average time that they were held.
     pub held_mean_ns: Option<u64>,
-    /// Writes that a commit delayed, per second.
     pub writes_delayed_per_s: Option<f64>,
-    /// Average time that they were delayed.
     pub write_delay_mean_ns: Option<u64>,
-    /// Buffers copied out, per second.
     pub copies_per_s: Option<f64>,
     /// Why commits started, the commonest reason first.
     pub reasons: Vec<Reason>,
@@ -136,19 +115,16 @@ pub struct LucRates {
 pub struct Reason {
     /// The reason, as the counters name it: `setpoint` of `closed_setpoint`.
     pub name: &'static str,
-    /// How many.
     pub commits: u64,
 }
 
 /// A process that did something.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProcessSample {
-    /// Its number.
     pub pid: u32,
     pub name: String,
     /// Its control group, where that is known.
     pub cgroup: Option<String>,
-    /// fsync and fdatasync calls per second.
     pub syncs_per_s: f64,
     /// Calls per second that waited for two commits or more.
     pub late_per_s: f64,

@@ -34,7 +34,6 @@ fn definition(text: &str) -> Result<(String, String), String> {
 }
 
 impl Chosen {
-    /// Reads the file.
     pub fn script(&self) -> Result<Script, LoadError> {
         load(&self.file)
     }

@@ -41,7 +41,6 @@ impl Verb for Bench {
     }
 }
 
-/// Prints what a workload found.
 fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), Failure> {
     if json {
         // One line, as records are kept: a file of them is JSON Lines.

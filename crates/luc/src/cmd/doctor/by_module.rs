@@ -12,7 +12,7 @@ use luc_model::diagnosis::{Facts, Glimpse, ModuleCounts, glimpse, render_glimpse
 use luc_trace::{Event, Record, Trace, parse_line};
 use serde::Serialize;
 
-use super::{Args, facts, luc_of};
+use super::{Args, Examined, facts, luc_of, print};
 use crate::cmd::trace::module_events::ModuleEvents;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -28,26 +28,13 @@ struct Report<'a> {
     source: &'static str,
     /// Why nothing was traced.
     untraced: &'a str,
-    /// Whether there is something to do.
     advised: bool,
     /// Records of decisions that were lost.
     lines_lost: u64,
-    file_systems: &'a [Glimpsed],
-}
-
-/// One file system, as far as the module tells.
-#[derive(Serialize)]
-struct Glimpsed {
-    device: String,
-    facts: Facts,
-    #[serde(flatten)]
-    glimpse: Glimpse,
+    file_systems: &'a [Examined<Glimpse>],
 }
 
 /// Watches the file systems that LUC is on for, and says what that tells.
-///
-/// # Errors
-/// LUC is on for none of them: then that nothing can be traced is the answer.
 pub fn run(
     args: &Args,
     journals: &[Journal],
@@ -100,9 +87,9 @@ pub fn run(
             facts.path = Some(path.display().to_string());
         }
         let counts = since(before, counts(system, attached), duration_ns);
-        examined.push(Glimpsed {
+        examined.push(Examined {
             device: dev.to_string(),
-            glimpse: glimpse(counts, lines.as_deref(), dev, &facts),
+            judged: glimpse(counts, lines.as_deref(), dev, &facts),
             facts,
         });
     }
@@ -122,9 +109,9 @@ pub fn recorded(args: &Args, trace: &Trace, context: &mut Context) -> Result<(),
     for dev in devs {
         let counts = ModuleCounts::of(&trace.lines, dev);
         let facts = Facts::default();
-        examined.push(Glimpsed {
+        examined.push(Examined {
             device: dev.to_string(),
-            glimpse: glimpse(counts, Some(&trace.lines), dev, &facts),
+            judged: glimpse(counts, Some(&trace.lines), dev, &facts),
             facts,
         });
     }
@@ -188,7 +175,7 @@ fn since(before: ModuleCounts, now: ModuleCounts, duration_ns: u64) -> ModuleCou
     }
 }
 
-/// Waits, and takes the module's records meanwhile; None if they cannot be had.
+/// Waits, and takes the module's records meanwhile; None if they cannot be read.
 fn listen(limit: Duration, context: &mut Context) -> Result<(Option<Vec<Record>>, u64), Failure> {
     let mut events = match ModuleEvents::obstacle(context.system) {
         None => Some(ModuleEvents::new(context.system, BUFFER_KIB)?),
@@ -227,10 +214,10 @@ fn tell(
     args: &Args,
     untraced: &str,
     lines_lost: u64,
-    examined: &[Glimpsed],
+    examined: &[Examined<Glimpse>],
     context: &mut Context,
 ) -> Result<(), Failure> {
-    let sick = examined.iter().filter(|one| one.glimpse.advises()).count();
+    let sick = examined.iter().filter(|one| one.judged.advises()).count();
     if args.json {
         let report = Report {
             schema: 1,
@@ -242,14 +229,10 @@ fn tell(
         };
         crate::cmd::print_json(context, &report)?;
     } else {
-        for (at, one) in examined.iter().enumerate() {
-            if at > 0 {
-                writeln!(context.out)?;
-            }
-            context
-                .out
-                .write_all(render_glimpse(&one.glimpse).as_bytes())?;
-        }
+        print(
+            examined.iter().map(|one| render_glimpse(&one.judged)),
+            context,
+        )?;
         if lines_lost > 0 {
             let (one, many) = ("record of the module was", "records of the module were");
             let lost = counted(lines_lost, one, many);

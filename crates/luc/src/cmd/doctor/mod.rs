@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_bpf::{Detail, Settings, Tracer};
-use luc_control::{Dev, knob};
+use luc_bpf::{Mode, Settings, Tracer};
+use luc_control::Dev;
 use luc_host::journal::{self, Journal};
 use luc_host::{HostError, System, preconditions, rotation, sysfs, watching};
 use luc_model::Table;
@@ -29,7 +29,7 @@ use crate::verb::{Interrupt, Verb};
 /// Watches a file system for a while, with BPF, and changes nothing; LUC's module is not needed. Books
 /// the time of syncs and writes to its causes: commits of others (synchronisation delays), commits that
 /// block writers (write delays), the data flush, the device, a journal that is too small. Says with
-/// numbers which it is, who causes it and who suffers, what LUC would give, and what to type next.
+/// numbers which it is, which processes cause it and which suffer, what LUC would give, and what to type next.
 ///
 /// Without BPF it asks LUC's module, where that is loaded and on (`luc on --observe`), and says what that
 /// cannot tell.
@@ -71,31 +71,28 @@ struct Report<'a> {
     schema: u32,
     /// `tracer`; `module` where nothing could be traced.
     source: &'static str,
-    /// Whether there is something to do.
     advised: bool,
-    /// Spans that the tracer lost.
     spans_lost: u64,
-    /// What the tracer could not see.
     unseen: Vec<&'static str>,
     /// Where reading a recording ended early, and why.
     damage: Option<&'a str>,
     file_systems: Vec<Value>,
 }
 
-/// One file system, judged.
+/// One file system, judged by what was traced, or by what the module tells.
 #[derive(Serialize)]
-struct Examined {
+struct Examined<T> {
     device: String,
     facts: Facts,
     #[serde(flatten)]
-    diagnosis: Diagnosis,
+    judged: T,
 }
 
-impl Examined {
+impl Examined<Diagnosis> {
     /// With null for what is not known.
     fn json(&self) -> Result<Value, Failure> {
         let mut value = serde_json::to_value(self).map_err(anyhow::Error::from)?;
-        let unseen = &self.diagnosis.unseen;
+        let unseen = &self.judged.unseen;
         super::hide(&mut value["account"], &Account::unknown(unseen));
         super::hide(&mut value["table"], &Table::unknown(unseen));
         Ok(value)
@@ -122,11 +119,11 @@ impl Verb for Args {
                 Err(error) => return by_module::run(self, &journals, error, context),
             }
         };
-        let examined: Vec<Examined> = patients
+        let examined: Vec<_> = patients
             .into_iter()
             .map(|(dev, facts)| Examined {
                 device: dev.to_string(),
-                diagnosis: diagnose(&trace, dev, &facts),
+                judged: diagnose(&trace, dev, &facts),
                 facts,
             })
             .collect();
@@ -141,11 +138,10 @@ impl Verb for Args {
 fn tell(
     args: &Args,
     trace: &Trace,
-    examined: &[Examined],
+    examined: &[Examined<Diagnosis>],
     context: &mut Context,
 ) -> Result<(), Failure> {
-    let sick = examined.iter().filter(|one| one.diagnosis.advises());
-    let sick = sick.count();
+    let sick = examined.iter().filter(|one| one.judged.advises()).count();
     if args.json {
         let report = Report {
             schema: 1,
@@ -161,14 +157,15 @@ fn tell(
         };
         super::print_json(context, &report)?;
     } else {
-        for (at, one) in examined.iter().enumerate() {
-            if at > 0 {
-                writeln!(context.out)?;
-            }
-            context.out.write_all(render(&one.diagnosis).as_bytes())?;
-        }
+        print(examined.iter().map(|one| render(&one.judged)), context)?;
     }
     advised(sick, examined.len())
+}
+
+/// Pages, an empty line between two.
+fn print(pages: impl Iterator<Item = String>, context: &mut Context) -> std::io::Result<()> {
+    let pages: Vec<String> = pages.collect();
+    context.out.write_all(pages.join("\n").as_bytes())
 }
 
 /// The exit code tells scripts that there is something to do. One file system is not counted.
@@ -186,7 +183,6 @@ fn advised(sick: usize, all: usize) -> Result<(), Failure> {
     Err(Failure::Coded(Code::Advised, line))
 }
 
-/// The file systems asked for.
 fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, HostError> {
     match &args.path {
         Some(path) => Ok(vec![journal::steerable(system, path)?]),
@@ -296,11 +292,7 @@ fn luc_of(system: &dyn System, journal: &Journal) -> Luc {
     let Some(attached) = attached.iter().find(|one| one.device == journal.device) else {
         return Luc::Off;
     };
-    let mode = knob("mode").ok().and_then(|knob| {
-        let value = sysfs::knob_value(system, attached, knob).ok()?;
-        Some(knob.format(value))
-    });
-    match mode.as_deref() {
+    match sysfs::knob_word(system, attached, "mode").as_deref() {
         Some("observe") => Luc::Observing,
         // One that cannot be read may well steer.
         _ => Luc::Steering,

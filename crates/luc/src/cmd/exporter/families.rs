@@ -17,11 +17,13 @@ pub fn families(reading: &Reading) -> Vec<Family> {
     let mut all = vec![
         build_info(reading),
         attached(reading),
-        single(
+        Family::new(
             "luc_tracer_lost_total",
-            "events that the tracer lost: other totals are lower bounds",
             Kind::Counter,
-            reading.lost.map(|lost| lost as f64),
+            "events that the tracer lost: other totals are lower bounds",
+            reading
+                .lost
+                .map(|lost| (Labels::new(), Value::Number(lost as f64))),
         ),
     ];
     all.extend(traced(reading));
@@ -31,28 +33,18 @@ pub fn families(reading: &Reading) -> Vec<Family> {
     all
 }
 
-fn single(name: &str, help: &str, kind: Kind, value: Option<f64>) -> Family {
-    let series = value.map(|value| (Labels::new(), Value::Number(value)));
-    Family {
-        name: name.into(),
-        kind,
-        help: help.into(),
-        series: series.into_iter().collect(),
-    }
-}
-
 /// A means that this host lacks is known to have no hook, so its series is there.
 fn attached(reading: &Reading) -> Family {
     let series = reading.hooks.iter().map(|(means, hooks)| {
         let labels = vec![("means", means.clone())];
         (labels, Value::Number(*hooks as f64))
     });
-    Family {
-        name: "luc_tracer_attached".into(),
-        kind: Kind::Gauge,
-        help: "hooks that count syncs, commits and waits, by their means; no tracepoint: nothing is counted".into(),
-        series: series.collect(),
-    }
+    Family::new(
+        "luc_tracer_attached",
+        Kind::Gauge,
+        "hooks that count syncs, commits and waits, by their means; no tracepoint: nothing is counted",
+        series,
+    )
 }
 
 fn build_info(reading: &Reading) -> Family {
@@ -61,12 +53,12 @@ fn build_info(reading: &Reading) -> Family {
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("module_version", module),
     ];
-    Family {
-        name: "luc_build_info".into(),
-        kind: Kind::Gauge,
-        help: "always 1; versions of the exporter and of the loaded module".into(),
-        series: vec![(labels, Value::Number(1.0))],
-    }
+    Family::new(
+        "luc_build_info",
+        Kind::Gauge,
+        "always 1; versions of the exporter and of the loaded module",
+        vec![(labels, Value::Number(1.0))],
+    )
 }
 
 /// How a journal is called: the kernel's name of the device, and where it is mounted first.
@@ -76,90 +68,69 @@ fn labels(journal: &JournalReading) -> Labels {
     vec![("device", journal.name.clone()), ("mountpoint", point)]
 }
 
-/// Seconds of nanoseconds.
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A metric of a journal's counts.
-struct Row {
-    name: &'static str,
-    help: &'static str,
-    kind: Kind,
-    value: fn(&Counts) -> Value,
-    /// The spans that it is about, if they may be unseen.
-    of: Option<SpanKind>,
-}
+/// Totals of a journal's counts: name, help, value.
+type Total = (&'static str, &'static str, fn(&Counts) -> f64);
 
-const TRACED: [Row; 7] = [
-    Row {
-        name: "luc_journal_commits_total",
-        help: "journal commits",
-        kind: Kind::Counter,
-        value: |counts| Value::Number(counts.commits as f64),
-        of: None,
-    },
-    Row {
-        name: "luc_journal_commit_seconds_total",
-        help: "time that journal commits ran",
-        kind: Kind::Counter,
-        value: |counts| Value::Number(seconds(counts.commit_ns)),
-        of: None,
-    },
-    Row {
-        name: "luc_syncs_total",
-        help: "fsync and fdatasync calls",
-        kind: Kind::Counter,
-        value: |counts| Value::Number(counts.syncs as f64),
-        of: None,
-    },
-    Row {
-        name: "luc_syncs_served_total",
-        help: "fsync and fdatasync calls that waited for a commit",
-        kind: Kind::Counter,
-        value: |counts| Value::Number(sum(&counts.syncs_by_commits[1..])),
-        of: None,
-    },
-    Row {
-        name: "luc_syncs_late_total",
-        help: "fsync and fdatasync calls that waited for two commits or more",
-        kind: Kind::Counter,
-        value: |counts| Value::Number(sum(&counts.syncs_by_commits[2..])),
-        of: None,
-    },
-    Row {
-        name: "luc_sync_duration_seconds",
-        help: "time in fsync and fdatasync calls",
-        kind: Kind::Histogram,
-        value: |counts| buckets(&counts.sync_hist, counts.sync_ns),
-        of: None,
-    },
-    Row {
-        name: "luc_buffer_wait_duration_seconds",
-        help: "time that operations slept because a commit was writing their metadata",
-        kind: Kind::Histogram,
-        value: |counts| buckets(&counts.wait_hist, counts.wait_ns[0]),
-        of: Some(SpanKind::WaitBuffer),
-    },
+const TOTALS: [Total; 5] = [
+    ("luc_journal_commits_total", "journal commits", |counts| {
+        counts.commits as f64
+    }),
+    (
+        "luc_journal_commit_seconds_total",
+        "time that journal commits ran",
+        |counts| seconds(counts.commit_ns),
+    ),
+    ("luc_syncs_total", "fsync and fdatasync calls", |counts| {
+        counts.syncs as f64
+    }),
+    (
+        "luc_syncs_served_total",
+        "fsync and fdatasync calls that waited for a commit",
+        |counts| sum(&counts.syncs_by_commits[1..]),
+    ),
+    (
+        "luc_syncs_late_total",
+        "fsync and fdatasync calls that waited for two commits or more",
+        |counts| sum(&counts.syncs_by_commits[2..]),
+    ),
 ];
 
 fn sum(numbers: &[u64]) -> f64 {
     numbers.iter().sum::<u64>() as f64
 }
 
-fn traced(reading: &Reading) -> impl Iterator<Item = Family> {
+fn traced(reading: &Reading) -> Vec<Family> {
+    let family = |name: &str, kind, help: &str, value: &dyn Fn(&Counts) -> Value| {
+        let journals = reading.journals.iter();
+        let series = journals.filter_map(|one| Some((labels(one), value(one.counts.as_ref()?))));
+        Family::new(name, kind, help, series)
+    };
+    let total = |(name, help, value): &Total| {
+        family(name, Kind::Counter, help, &|counts| {
+            Value::Number(value(counts))
+        })
+    };
+    let mut all: Vec<Family> = TOTALS.iter().map(total).collect();
+    all.push(family(
+        "luc_sync_duration_seconds",
+        Kind::Histogram,
+        "time in fsync and fdatasync calls",
+        &|counts| buckets(&counts.sync_hist, counts.sync_ns),
+    ));
     // A series that is not there is unknown; one that is 0 is known to be nothing.
-    let seen = |row: &&Row| row.of.is_none_or(|kind| Sight::sees(&reading.unseen, kind));
-    TRACED.iter().filter(seen).map(|row| Family {
-        name: row.name.into(),
-        kind: row.kind,
-        help: row.help.into(),
-        series: reading
-            .journals
-            .iter()
-            .filter_map(|one| Some((labels(one), (row.value)(one.counts.as_ref()?))))
-            .collect(),
-    })
+    if Sight::sees(&reading.unseen, SpanKind::WaitBuffer) {
+        all.push(family(
+            "luc_buffer_wait_duration_seconds",
+            Kind::Histogram,
+            "time that operations slept because a commit was writing their metadata",
+            &|counts| buckets(&counts.wait_hist, counts.wait_ns[0]),
+        ));
+    }
+    all
 }
 
 fn buckets(hist: &Histogram, sum_ns: u64) -> Value {
@@ -177,24 +148,19 @@ fn buckets(hist: &Histogram, sum_ns: u64) -> Value {
 }
 
 fn waits(reading: &Reading) -> [Family; 2] {
-    let family = |name: &str, help: &str, value: fn(&Counts, usize) -> f64| Family {
-        name: name.into(),
-        kind: Kind::Counter,
-        help: help.into(),
-        series: reading
-            .journals
-            .iter()
-            .filter_map(|one| Some((one, one.counts.as_ref()?)))
-            .flat_map(|(one, counts)| {
-                let kinds = WAITS.iter().enumerate();
-                let seen = kinds.filter(|(_, kind)| Sight::sees(&reading.unseen, **kind));
-                seen.map(move |(at, kind)| {
-                    let mut labels = labels(one);
-                    labels.push(("kind", kind.text().to_owned()));
-                    (labels, Value::Number(value(counts, at)))
-                })
+    let family = |name: &str, help: &str, value: fn(&Counts, usize) -> f64| {
+        let seen = WAITS.iter().enumerate();
+        let seen = seen.filter(|(_, kind)| Sight::sees(&reading.unseen, **kind));
+        let counted = reading.journals.iter();
+        let counted = counted.filter_map(|one| Some((one, one.counts.as_ref()?)));
+        let series = counted.flat_map(|(one, counts)| {
+            seen.clone().map(move |(at, kind)| {
+                let mut labels = labels(one);
+                labels.push(("kind", kind.text().to_owned()));
+                (labels, Value::Number(value(counts, at)))
             })
-            .collect(),
+        });
+        Family::new(name, Kind::Counter, help, series)
     };
     [
         family(
@@ -223,12 +189,12 @@ fn policy(reading: &Reading) -> Family {
         labels.push(("mode", module.mode.clone()));
         (labels, Value::Number(1.0))
     });
-    Family {
-        name: "luc_policy_info".into(),
-        kind: Kind::Gauge,
-        help: "always 1; policy and mode of LUC where it is on".into(),
-        series: series.collect(),
-    }
+    Family::new(
+        "luc_policy_info",
+        Kind::Gauge,
+        "always 1; policy and mode of LUC where it is on",
+        series,
+    )
 }
 
 /// The metric of a counter of the module: its name says the unit, `_ns` becomes seconds.
@@ -246,10 +212,10 @@ fn of_module(counter: &Counter, reading: &Reading) -> Family {
         let value = module.counters.get(counter.name)?;
         Some((labels(journal), Value::Number(*value as f64 / scale)))
     });
-    Family {
-        name: format!("luc_{stem}{unit}{suffix}"),
+    Family::new(
+        format!("luc_{stem}{unit}{suffix}"),
         kind,
-        help: counter.help.into(),
-        series: series.collect(),
-    }
+        counter.help,
+        series,
+    )
 }

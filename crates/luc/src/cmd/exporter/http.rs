@@ -17,20 +17,15 @@ const REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time for a request to arrive, and then for an answer to leave.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A socket that listens.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
 }
 
 impl Server {
-    /// Listens.
-    ///
-    /// # Errors
-    /// The address is taken, not ours, or forbidden.
     pub fn new(address: SocketAddr) -> Result<Self, Failure> {
         let listener = TcpListener::bind(address).and_then(|listener| {
-            // Whoever waited may have gone before we take the connection.
+            // The client may have gone before accept().
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
@@ -42,7 +37,7 @@ impl Server {
             .into(),
             ErrorKind::AddrInUse => HostError::Busy {
                 what: address.to_string(),
-                why: "somebody else listens there".into(),
+                why: "another process listens there".into(),
                 fix: "name another port with --listen".into(),
             }
             .into(),
@@ -54,18 +49,11 @@ impl Server {
         Ok(Server { listener })
     }
 
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// The system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Answers one request, if one comes in time.
-    ///
-    /// # Errors
-    /// The socket that listens is broken; what clients do is no error.
     pub fn serve(
         &self,
         limit: Duration,
@@ -101,19 +89,10 @@ impl Server {
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// The page; without its text for HEAD.
-    Page {
-        /// Whether the text is wanted.
-        body: bool,
-    },
+    Page,
     /// What there is to ask for.
-    Index {
-        /// Whether the text is wanted.
-        body: bool,
-    },
-    /// Another page.
+    Index,
     Unknown,
-    /// Another method.
     BadMethod,
     /// No request at all.
     Nonsense,
@@ -137,10 +116,8 @@ pub fn asked(head: &[u8]) -> Asked {
     }
     let path = target.split('?').next();
     match (method, path) {
-        ("GET", Some("/metrics")) => Asked::Page { body: true },
-        ("HEAD", Some("/metrics")) => Asked::Page { body: false },
-        ("GET", Some("/")) => Asked::Index { body: true },
-        ("HEAD", Some("/")) => Asked::Index { body: false },
+        ("GET" | "HEAD", Some("/metrics")) => Asked::Page,
+        ("GET" | "HEAD", Some("/")) => Asked::Index,
         ("GET" | "HEAD", _) => Asked::Unknown,
         _ => Asked::BadMethod,
     }
@@ -149,13 +126,17 @@ pub fn asked(head: &[u8]) -> Asked {
 fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let head = request(&mut client)?;
-    let asked = head.map_or(Asked::Nonsense, |head| asked(&head));
+    let of_head = |head: &Vec<u8>| head.starts_with(b"HEAD ");
+    let asked = head.as_deref().map_or(Asked::Nonsense, asked);
+    // Only of what there is.
+    let found = matches!(asked, Asked::Page | Asked::Index);
+    let head_only = found && head.as_ref().is_some_and(of_head);
     let (status, kind, text) = match asked {
-        Asked::Page { .. } => match page() {
+        Asked::Page => match page() {
             Ok(page) => ("200 OK", MEDIA_TYPE, page),
             Err(why) => ("500 Internal Server Error", PLAIN, why + "\n"),
         },
-        Asked::Index { .. } => ("200 OK", HTML, INDEX.into()),
+        Asked::Index => ("200 OK", HTML, INDEX.into()),
         Asked::Unknown => ("404 Not Found", PLAIN, "the page is /metrics\n".into()),
         Asked::BadMethod => ("405 Method Not Allowed", PLAIN, "GET only\n".into()),
         Asked::Nonsense => ("400 Bad Request", PLAIN, "no HTTP request\n".into()),
@@ -168,10 +149,6 @@ fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) 
     let mut whole = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
         text.len()
-    );
-    let head_only = matches!(
-        asked,
-        Asked::Page { body: false } | Asked::Index { body: false }
     );
     if !head_only {
         whole += &text;

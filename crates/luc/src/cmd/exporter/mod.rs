@@ -60,7 +60,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How often somebody looks whether the end was asked for.
+/// Time between two looks for an interrupt.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Verb for Args {
@@ -95,7 +95,6 @@ impl Verb for Args {
     }
 }
 
-/// The numbers of this moment.
 fn page(sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
     let reading = sampler.read(system)?;
     Ok(text::render(&families::families(&reading)))

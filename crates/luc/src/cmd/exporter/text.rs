@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 /// Media type of what [`render`] makes.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How a metric moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
@@ -29,7 +28,6 @@ impl Kind {
     }
 }
 
-/// Names and values.
 pub type Labels = Vec<(&'static str, String)>;
 
 /// What one series of a metric holds.
@@ -44,14 +42,27 @@ pub enum Value {
 #[derive(Clone, Debug)]
 pub struct Family {
     pub name: String,
-    /// How it moves.
     pub kind: Kind,
-    /// One line about it.
     pub help: String,
     pub series: Vec<(Labels, Value)>,
 }
 
-/// The page.
+impl Family {
+    pub fn new(
+        name: impl Into<String>,
+        kind: Kind,
+        help: &str,
+        series: impl IntoIterator<Item = (Labels, Value)>,
+    ) -> Self {
+        Family {
+            name: name.into(),
+            kind,
+            help: help.into(),
+            series: series.into_iter().collect(),
+        }
+    }
+}
+
 pub fn render(families: &[Family]) -> String {
     let mut page = String::new();
     // A metric without series would be noise.

@@ -13,9 +13,6 @@ use crate::exit::Failure;
 ///
 /// It is not synced: after a crash an old page, or none, is as good, and a tool
 /// that measures journal commits had better not ask for some.
-///
-/// # Errors
-/// The file, or one beside it, cannot be written.
 pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let written = beside(file).and_then(|new| {
         let outcome = write(&new, text).and_then(|()| fs::rename(&new, file));
@@ -27,7 +24,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     Ok(written.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => HostError::NotPermitted {
             what: format!("write {}", file.display()),
-            fix: "run it as somebody who may, or name another file".into(),
+            fix: "run it as a user who may, or name another file".into(),
         },
         _ => HostError::NotFound {
             path: file.display().to_string(),

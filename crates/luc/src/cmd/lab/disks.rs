@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::exit::{Code, Failure};
-use crate::units;
+use crate::units::{self, rounded};
 use crate::verb::Verb;
 
 /// List the models of real disks that the lab knows
@@ -100,13 +100,6 @@ fn summary(chosen: &[&Preset], figures: &[Figures], context: &mut Context) -> Re
         .collect();
     units::table(context.out, heads, &rows)?;
     Ok(())
-}
-
-/// A figure as the nearest whole number.
-fn rounded(value: f64) -> i64 {
-    #[allow(clippy::cast_possible_truncation)] // the figures of a disk are far below 2^53
-    let number = value.round() as i64;
-    number
 }
 
 fn whole(value: f64) -> String {

@@ -34,7 +34,6 @@ const SPARK_FROM: u16 = 16;
 /// The journals get no more than this share of a screen, as one part in so many.
 const JOURNALS_SHARE: u16 = 3;
 
-/// What keys do.
 const HELP: [&str; 22] = [
     "q          quit",
     "arrows/jk  choose a journal",
@@ -60,7 +59,6 @@ const HELP: [&str; 22] = [
     "-          not known",
 ];
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame, state: &State) {
     let area = frame.area();
     let lacks = state

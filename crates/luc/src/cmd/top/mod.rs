@@ -67,9 +67,6 @@ impl Args {
 }
 
 /// Seconds of an interval.
-///
-/// # Errors
-/// No number, or one that makes no sense.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -77,7 +74,7 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How often somebody looks whether the end was asked for.
+/// Time between two looks for an interrupt.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Verb for Args {
@@ -113,7 +110,7 @@ fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
     Ok(text::print(&snapshot, context.out)?)
 }
 
-/// The numbers of one interval; it ends early if somebody asks for that.
+/// The numbers of one interval; an interrupt ends it early.
 pub(super) fn one_interval(
     mut sampler: Sampler,
     interval: Duration,

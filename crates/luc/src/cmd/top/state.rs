@@ -14,84 +14,59 @@ const INTERVALS: [f64; 9] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0];
 /// Samples of a journal that are kept: as many as the widest terminal shows.
 const HISTORY: usize = 512;
 
-/// How long a message stays.
 const SHOWN: Duration = Duration::from_secs(5);
 
 /// A key, by what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// End the view.
     Quit,
-    /// Choose the journal above.
     Up,
-    /// Choose the journal below.
     Down,
-    /// Sort processes by the other column.
     Sort,
-    /// The next policy.
     Policy,
     /// Observe or steer.
     Mode,
     /// Stand still, or go on.
     Pause,
-    /// A longer interval.
     Slower,
-    /// A shorter interval.
     Faster,
-    /// Show or hide what keys do.
     Help,
 }
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A key was pressed.
     Key(Key),
-    /// An interval is over.
     Sample(Snapshot),
-    /// An action succeeded, and how.
     Done(String),
-    /// Something failed, and why.
     Failed(String),
-    /// Time passed.
     Tick,
 }
 
-/// What is to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// End the view.
     Quit,
     /// Set a knob of a journal that LUC is on for.
     Set {
-        /// The journal.
         device: Dev,
         /// What people call it.
         shown: String,
         /// Name of the knob, or [`POLICY`] with the number of a policy.
         knob: &'static str,
-        /// Its new value.
         value: i64,
     },
 }
 
-/// Order of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// Most fsyncs first.
     Syncs,
-    /// Most time lost in waits first.
     Lost,
 }
 
 /// One line for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it says.
     pub text: String,
-    /// Whether something went wrong.
     pub bad: bool,
-    /// When it goes.
     until: Duration,
 }
 
@@ -103,18 +78,14 @@ pub struct Point {
     pub p99_us: u64,
 }
 
-/// Everything that is drawn.
 #[derive(Clone, Debug)]
 pub struct State {
     /// The latest sample; None before the first interval is over.
     pub snapshot: Option<Snapshot>,
-    /// Length of an interval.
     pub interval: Duration,
     /// Whether samples are ignored.
     pub paused: bool,
-    /// Whether the keys are explained.
     pub help: bool,
-    /// Order of the processes.
     pub sort: Sort,
     /// One line for a while.
     pub message: Option<Message>,
@@ -124,7 +95,6 @@ pub struct State {
 }
 
 impl State {
-    /// A view without samples.
     pub fn new(interval: Duration) -> Self {
         State {
             snapshot: None,
@@ -138,7 +108,6 @@ impl State {
         }
     }
 
-    /// The journals.
     pub fn journals(&self) -> &[JournalSample] {
         self.snapshot
             .as_ref()
@@ -154,7 +123,6 @@ impl State {
         found.unwrap_or(0)
     }
 
-    /// The chosen journal.
     pub fn chosen(&self) -> Option<&JournalSample> {
         self.journals().get(self.chosen_at())
     }
@@ -169,7 +137,6 @@ impl State {
             .iter()
     }
 
-    /// The processes in their order.
     pub fn processes(&self) -> Vec<&ProcessSample> {
         let all = self
             .snapshot

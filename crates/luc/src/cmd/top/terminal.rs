@@ -29,9 +29,9 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// The terminal while it is ours.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Raised by SIGTSTP: somebody wants the terminal for a while.
+    /// Raised by SIGTSTP: the shell wants the terminal for a while.
     stop: Arc<AtomicBool>,
-    /// Raised by SIGCONT: whatever had the terminal meanwhile, it is ours again.
+    /// Raised by SIGCONT: the terminal is ours again.
     go_on: Arc<AtomicBool>,
 }
 
@@ -79,7 +79,7 @@ impl Screen {
         Ok(again)
     }
 
-    /// Gives the terminal back and stops, until somebody lets the process go on.
+    /// Gives the terminal back and stops, until SIGCONT.
     pub fn stop(&mut self) -> io::Result<()> {
         give_back();
         // SIGTSTP would only raise the flag once more.
@@ -97,7 +97,6 @@ impl Screen {
         Ok(())
     }
 
-    /// Shows what `render` draws.
     pub fn show(&mut self, render: impl FnOnce(&mut Frame)) -> io::Result<()> {
         self.terminal.draw(render)?;
         Ok(())
@@ -125,7 +124,7 @@ impl Drop for Screen {
     }
 }
 
-/// Once more does no harm, and there is nobody to tell that it failed.
+/// Giving back twice does no harm; a failure has no reader.
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
@@ -151,12 +150,10 @@ pub fn give_back_at_once() {
     }
 }
 
-/// What came from the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A key that means something.
     Key(Key),
-    /// Ctrl-Z.
     Stop,
     /// Anything else that wants the screen drawn anew: another size, say.
     Other,
@@ -181,7 +178,6 @@ fn is_stop(pressed: KeyEvent) -> bool {
         && pressed.code == KeyCode::Char('z')
 }
 
-/// What a key does.
 pub fn key(pressed: KeyEvent) -> Option<Key> {
     if pressed.kind == KeyEventKind::Release {
         return None;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
-use crate::units::{UNKNOWN, counted, duration, table};
+use crate::units::{UNKNOWN, counted, duration, rounded, table};
 
 /// A rate or a ratio, three digits that matter.
 pub fn rate(value: f64) -> String {
@@ -31,8 +31,7 @@ fn time(ns: Option<u64>) -> String {
 
 /// Time per second of time.
 pub fn time_per_s(ns_per_s: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "three digits are shown")]
-    let ns = ns_per_s.round() as i64;
+    let ns = rounded(ns_per_s);
     if ns == 0 { "0".into() } else { duration(ns) }
 }
 
@@ -45,7 +44,6 @@ pub fn place(journal: &JournalSample) -> String {
     shown.chars().map(plain).collect()
 }
 
-/// Heads of the columns of [`journal_cells`].
 pub const JOURNAL_HEADS: [&str; 9] = [
     "journal",
     "commits/s",
@@ -58,7 +56,6 @@ pub const JOURNAL_HEADS: [&str; 9] = [
     "LUC",
 ];
 
-/// One row about a journal.
 pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     let traced = journal.traced.as_ref();
     let luc = journal.luc.as_ref();
@@ -144,7 +141,6 @@ pub fn luc_line(journal: &JournalSample) -> String {
     parts.join("; ")
 }
 
-/// Heads of the columns of [`process_cells`].
 pub const PROCESS_HEADS: [&str; 6] = [
     "pid",
     "process",
@@ -154,7 +150,6 @@ pub const PROCESS_HEADS: [&str; 6] = [
     "lost/s",
 ];
 
-/// One row about a process.
 pub fn process_cells(process: &ProcessSample) -> [String; 6] {
     [
         process.pid.to_string(),

@@ -46,7 +46,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How often somebody looks whether it is over, if nothing wakes him.
+/// Time between two looks for the end, unless a signal or the command wakes this thread.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// What was counted on a file system.

@@ -1,4 +1,4 @@
-//! For how long: a time, a command, or until somebody stops it.
+//! For how long: a time, a command, or until an interrupt.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Does `each` again and again, `pause` apart, until the time is over, the command has ended,
-/// or somebody stops it. Gives the command's status unless it was ended because time was over.
+/// or an interrupt comes. Gives the command's status unless it was ended because time was over.
 pub fn during(
     command: &[String],
     limit: Option<Duration>,
@@ -121,8 +121,8 @@ fn end_of(child: &Child) -> Option<OwnedFd> {
     rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()).ok()
 }
 
-/// Waits for so long, or until the command ends or a signal comes, so that whoever only watches
-/// is woken seldom.
+/// Waits for so long, or until the command ends or a signal comes, so that a verb
+/// that only watches is woken seldom.
 fn rest(end: Option<&OwnedFd>, pause: Duration) {
     let mut ends: Vec<_> = end
         .map(|end| PollFd::new(end, PollFlags::IN))

@@ -19,13 +19,13 @@ use super::read::{self, recording, unreadable};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, duration, known, table};
+use crate::units::{counted, duration, known, percent, rounded, table};
 use crate::verb::Verb;
 
 /// Set the analytical model beside a recording, and say what other rules would give
 ///
 /// Fsync times, file creation rate and write delays as the model has them and as they were
-/// measured; then the same threads again under other rules: commits held for whoever is about to come, no
+/// measured; then the same threads again under other rules: commits held for tasks about to arrive, no
 /// write blocked, a fixed delay, LUC. How far to believe that shows in the first of them, which
 /// repeats what was recorded.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,6 @@ pub struct Args {
 struct Answer {
     schema: u32,
     spans_lost: u64,
-    /// Where reading ended early, and why.
     damage: Option<String>,
     file_systems: Vec<FileSystem>,
 }
@@ -220,15 +219,9 @@ impl Verb for Args {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
-}
-
 fn whole(rate_per_s: f64) -> String {
     if rate_per_s >= 999.5 {
-        // A cast of a float saturates.
-        #[allow(clippy::cast_possible_truncation)]
-        return count(rate_per_s.round() as i64);
+        return count(rounded(rate_per_s));
     }
     three(rate_per_s)
 }
@@ -282,31 +275,29 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
         writeln!(context.out)?;
         table(context.out, ["the model", "measured", "predicted"], &rows)?;
     }
-    if fs.fsync.measured.count > 0 {
-        let Fsync {
-            error_median_share,
-            error_p90_share,
-            amended_error_median_share,
-            amended_error_p90_share,
-            right_commit_share,
-            amended_right_commit_share,
-            ..
-        } = fs.fsync;
-        writeln!(
-            context.out,
-            "of {} fsyncs: median error {}, 9 of 10 within {}; the right commit for {}",
-            count(fs.fsync.measured.count),
-            percent(error_median_share),
-            percent(error_p90_share),
-            percent(right_commit_share)
-        )?;
-        writeln!(
-            context.out,
-            "amended: median error {}, 9 of 10 within {}; the right commit for {}",
-            percent(amended_error_median_share),
-            percent(amended_error_p90_share),
-            percent(amended_right_commit_share)
-        )?;
+    let it = &fs.fsync;
+    let syncs = it.measured.count;
+    if syncs > 0 {
+        let published = [
+            it.error_median_share,
+            it.error_p90_share,
+            it.right_commit_share,
+        ];
+        let amended = [
+            it.amended_error_median_share,
+            it.amended_error_p90_share,
+            it.amended_right_commit_share,
+        ];
+        for (of, shares) in [
+            (format!("of {} fsyncs", count(syncs)), published),
+            ("amended".to_owned(), amended),
+        ] {
+            let [median, p90, right] = shares.map(percent);
+            writeln!(
+                context.out,
+                "{of}: median error {median}, 9 of 10 within {p90}; the right commit for {right}"
+            )?;
+        }
     }
     Ok(())
 }
@@ -337,7 +328,7 @@ fn print_writers(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> 
     Ok(table(context.out, heads, &rows)?)
 }
 
-/// Writes that nobody syncs have no place in the algorithm's sets, but may well be delayed.
+/// Writes that no thread syncs have no place in the algorithm's sets, but may well be delayed.
 fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Failure> {
     if delays.writes == 0 {
         return Ok(());
@@ -355,7 +346,7 @@ fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Fai
     };
     writeln!(
         context.out,
-        "\nno table of writers, for nobody synced a file that he wrote; of {}, {waited}",
+        "\nno table of writers, for no thread synced a file that it wrote; of {}, {waited}",
         counted(delays.writes, "write", "writes")
     )?;
     Ok(())
@@ -379,7 +370,7 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
     ];
     let delay = format!("after {} of quiet", duration(i64::from(delay_us) * 1000));
     for (name, prediction) in [
-        ("commits held for who comes", &rules.best_batching),
+        ("commits held for arrivals", &rules.best_batching),
         ("no write blocked", &rules.no_blocked_writes),
         (&delay, &rules.delay),
         ("LUC", &rules.luc),

@@ -15,7 +15,7 @@ use super::read::{note_unseen, recording, unreadable};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, table};
+use crate::units::{counted, percent, rounded, table};
 use crate::verb::Verb;
 
 /// What throughput is taken to be.
@@ -82,7 +82,6 @@ struct Run {
     device: String,
     duration_ns: u64,
     spans_lost: u64,
-    /// Where reading ended early, and why.
     damage: Option<String>,
     #[serde(flatten)]
     measured: Quantities,
@@ -352,7 +351,7 @@ fn shown(name: &str, value: f64) -> String {
     } else if name.ends_with("_ns") {
         time(value)
     } else if name.ends_with("_share") {
-        format!("{:.1}%", value * 100.0)
+        percent(value)
     } else {
         plain(value)
     }
@@ -361,8 +360,7 @@ fn shown(name: &str, value: f64) -> String {
 /// Three digits, with the thousands set apart.
 fn plain(value: f64) -> String {
     if value.fract() == 0.0 || value.abs() >= 999.5 {
-        #[expect(clippy::cast_possible_truncation, reason = "a rate or a count")]
-        return count(value.round() as i64);
+        return count(rounded(value));
     }
     three(value)
 }

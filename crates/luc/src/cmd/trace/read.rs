@@ -11,7 +11,6 @@ use crate::exit::Failure;
 use crate::progress::Bar;
 use crate::units::counted;
 
-/// A recording's file, or standard input for `-`.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
@@ -30,9 +29,6 @@ pub fn unreadable(path: &Path, why: String) -> Failure {
 }
 
 /// Seconds that say how much of a recording's end is looked at.
-///
-/// # Errors
-/// No number, or none of a time.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if value > 0.0 && value.is_finite() {
@@ -43,9 +39,6 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// Leaves what began in the last `seconds`; without any span, before the last decision.
-///
-/// # Errors
-/// Nothing did.
 pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
     let ends_ns = trace.spans.iter().map(|span| span.end_ns);
     let lines_ns = trace.lines.iter().map(|line| line.time_ns);

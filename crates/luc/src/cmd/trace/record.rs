@@ -32,8 +32,8 @@ enum Origin {
 
 /// Write operations, commits, waits and LUC's decisions to a file
 ///
-/// Watches opens, writes, syncs and closes on ext4 file systems, their journal commits, and who
-/// waits for those, with BPF: neither LUC's module nor a change of any program is needed. Where the
+/// Watches opens, writes, syncs and closes on ext4 file systems, their journal commits, and waits
+/// for those, with BPF: neither LUC's module nor a change of any program is needed. Where the
 /// module is loaded, its decisions are in the recording too. Ends with the command, after the
 /// given time, or with Ctrl-C. What the kernel had to drop is counted in the file and here.
 #[derive(Debug, clap::Args)]
@@ -132,7 +132,6 @@ fn cpus(stat: &str) -> usize {
     stat.lines().filter(of_one).count()
 }
 
-/// What is being recorded.
 struct Sources {
     spans: Option<Spans>,
     events: Option<ModuleEvents>,

@@ -22,7 +22,6 @@ pub struct Bucket {
     syncs: u64,
 }
 
-/// One sync.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Slow {
     /// Begin, from that of the recording.
@@ -48,7 +47,6 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    /// Takes a sync.
     pub fn meet(&mut self, sync: &Span) {
         let slowest = self.by_dev.entry(sync.dev).or_default();
         let this = (sync.duration_ns(), sync.begin_ns);
@@ -111,9 +109,6 @@ impl Slowness {
     }
 
     /// Prints both; nothing where there was no sync.
-    ///
-    /// # Errors
-    /// The sink's.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Some(most) = self.sync_histogram.iter().map(|one| one.syncs).max() else {
             return Ok(());

@@ -9,15 +9,12 @@ use super::tape::Tape;
 use crate::losses::Causes;
 use crate::means::ByMeans;
 
-/// The tracer, being read.
 pub struct Spans {
     tracer: Tracer,
-    /// Kprobes were asked for.
     kprobes: bool,
 }
 
 impl Spans {
-    /// What was attached.
     pub fn new(tracer: Tracer, by: ByMeans) -> Self {
         Self {
             tracer,

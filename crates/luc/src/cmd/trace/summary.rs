@@ -15,10 +15,10 @@ use super::slow::Slowness;
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
-use crate::units::{counted, duration, known, many};
+use crate::units::{counted, duration, known, many, percent};
 use crate::verb::Verb;
 
-/// Say what a recording shows: operations, commits, and who waited for what
+/// Say what a recording shows: operations, commits and waits
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace summary run.luc\n\
@@ -41,9 +41,7 @@ struct Summary {
     header: BTreeMap<String, String>,
     spans_lost: u64,
     lines_lost: u64,
-    /// Where reading ended early, and why.
     damage: Option<String>,
-    /// What the tracer could not see.
     unseen: Vec<&'static str>,
     file_systems: Vec<FileSystem>,
 }
@@ -53,9 +51,7 @@ struct FileSystem {
     device: String,
     /// Spans by kind; None of a kind that could not be seen.
     counts: BTreeMap<&'static str, Option<u64>>,
-    /// Time in them, ns.
     time_ns: BTreeMap<&'static str, Option<u64>>,
-    /// Bytes written.
     bytes_written: Option<i64>,
     #[serde(serialize_with = "table_json")]
     table: (Table, Unseen),
@@ -203,10 +199,6 @@ fn table_json<S: Serializer>((table, unseen): &(Table, Unseen), to: S) -> Result
     let mut value = serde_json::to_value(table).map_err(serde::ser::Error::custom)?;
     crate::cmd::hide(&mut value, &Table::unknown(unseen));
     value.serialize(to)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
 }
 
 fn ns(value: f64) -> String {

@@ -40,7 +40,6 @@ struct Totals {
 }
 
 impl Tape {
-    /// Begins a file.
     pub fn new(file: File, header: &Header) -> io::Result<Self> {
         Ok(Tape {
             writer: Writer::new(BufWriter::new(file), header)?,
@@ -50,8 +49,8 @@ impl Tape {
         })
     }
 
-    /// Takes a line of ftrace. One that cannot be read is kept as it is; who reads the recording
-    /// will name it.
+    /// Takes a line of ftrace. A line that cannot be parsed is kept as it is; the reader of the recording
+    /// names it.
     pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
@@ -65,7 +64,6 @@ impl Tape {
         self.writer.raw_line(line)
     }
 
-    /// Takes spans.
     pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
         for span in spans {
             let kind = usize::from(u16::from_le_bytes([span[80], span[81]]));
@@ -138,14 +136,12 @@ impl Tape {
         self.writer.flush()
     }
 
-    /// Ends the recording in order.
     pub fn finish(self) -> io::Result<Summary> {
         self.writer.finish()?;
         Ok(Summary(self.totals))
     }
 }
 
-/// What a finished recording holds.
 pub struct Summary(Totals);
 
 impl Summary {
