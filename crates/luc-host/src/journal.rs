@@ -159,18 +159,16 @@ pub fn device_of(system: &dyn System, path: &Path) -> Result<Dev, HostError> {
     Ok(find(system, path)?.1.device)
 }
 
-/// The device of the ext4 or ext3 file system that a path means, journal or not.
-///
-/// # Errors
-/// No such path, or another kind of file system.
-pub fn ext_device_of(system: &dyn System, path: &Path) -> Result<Dev, HostError> {
-    let mount = find(system, path)?.1;
-    if is_ext(&mount.kind) {
-        return Ok(mount.device);
+/// As [`find`], but of an ext4 or ext3 file system, with a journal or without.
+fn find_ext(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostError> {
+    let found = find(system, path)?;
+    let kind = &found.1.kind;
+    if is_ext(kind) {
+        return Ok(found);
     }
     Err(HostError::NotJournaled {
         path: path.display().to_string(),
-        why: format!("the file system is {}", mount.kind),
+        why: format!("the file system is {kind}"),
     })
 }
 
@@ -185,7 +183,7 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
         devices.extend(journals.into_iter().map(|journal| journal.device));
     }
     for path in paths {
-        let device = ext_device_of(system, path)?;
+        let device = find_ext(system, path)?.1.device;
         if !devices.contains(&device) {
             devices.push(device);
         }
@@ -205,14 +203,8 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
 /// # Errors
 /// No such path, not ext4 or ext3, no journal, or read-only.
 pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, HostError> {
-    let (table, mount) = find(system, path)?;
+    let (table, mount) = find_ext(system, path)?;
     let shown = path.display().to_string();
-    if !is_ext(&mount.kind) {
-        return Err(HostError::NotJournaled {
-            path: shown,
-            why: format!("the file system is {}", mount.kind),
-        });
-    }
     let journal = Journal::of(system, &table, &mount);
     if journal.has_journal == Some(false) {
         return Err(HostError::NotJournaled {

@@ -29,8 +29,6 @@ pub struct Hook {
     pub function: String,
     /// `attached`, `detached`, `busy` or `missing`.
     pub state: String,
-    /// True if LUC can do without it.
-    pub optional: bool,
 }
 
 /// True while the module is loaded.
@@ -74,20 +72,19 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
             Some(Hook {
                 function: words.next()?.to_owned(),
                 state: words.next()?.to_owned(),
-                optional: words.next() == Some("optional"),
             })
         })
         .collect()
 }
 
 /// What has a function that LUC would hook.
-pub const OWNED: &str = "owned by a BPF program";
+pub(crate) const OWNED: &str = "owned by a BPF program";
 /// A livepatch shares a function, but calls a new one, which LUC does not know.
-pub const PATCHED: &str = "livepatched: LUC does without it until the livepatch is removed";
+pub(crate) const PATCHED: &str = "livepatched: LUC does without it until the livepatch is removed";
 const LIVEPATCHES: &str = "/sys/kernel/livepatch";
 const NOT_HERE: &str = "not a function of this kernel";
 /// How to get it back.
-pub const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work)";
+pub(crate) const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work)";
 
 /// Hooks that LUC does without, each with the reason; `None` if it has them all.
 /// They were looked for when LUC was switched on for the first file system.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::time::Duration;
 
 pub use luc_words::{bytes, count, counted, duration};
 
@@ -11,6 +12,21 @@ pub const UNKNOWN: &str = "-";
 /// A number, or that it is not known.
 pub fn known(value: Option<String>) -> String {
     value.unwrap_or_else(|| UNKNOWN.into())
+}
+
+/// A time in ns, or that it is not known.
+pub fn known_time(ns: Option<impl Into<i128>>) -> String {
+    known(ns.map(duration))
+}
+
+/// An interval from the command line, 0.2 s to so many seconds.
+pub fn interval<const MAX_S: u32>(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.2..=f64::from(MAX_S)).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!("write seconds from 0.2 to {MAX_S}")),
+    }
 }
 
 /// `3 opens`, or `- opens`.

@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
-use crate::units::{UNKNOWN, count, duration, known, many, ratio, share};
+use crate::units::{UNKNOWN, count, interval, known, known_time, many, ratio, share};
 use crate::verb::Verb;
 
 /// Show what LUC does and what it has seen
@@ -42,7 +42,7 @@ pub struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "1",
-        value_parser = super::top::interval
+        value_parser = interval::<60>
     )]
     live: Option<Duration>,
 }
@@ -268,7 +268,7 @@ fn commits(status: &Status) -> String {
     };
     let average = match status.count("commit_avg_ns") {
         Some(0) => String::new(),
-        average => format!("; {} on average", time(average)),
+        average => format!("; {} on average", known_time(average)),
     };
     known(commits.map(count)) + &served + &average
 }
@@ -282,8 +282,8 @@ fn held(status: &Status) -> String {
         "{} ({}) for {} on average, {} at most",
         many(held, "commit", "commits"),
         part(held, status.count("commits")),
-        time(each(status.count("held_ns"), held)),
-        time(status.count("held_max_ns")),
+        known_time(each(status.count("held_ns"), held)),
+        known_time(status.count("held_max_ns")),
     )
 }
 
@@ -322,8 +322,8 @@ fn writes(status: &Status) -> String {
         "{line}, {} delayed ({}) for {} on average, {} at most",
         known(delayed.map(count)),
         part(delayed, all),
-        time(each(status.count("write_delay_ns"), delayed)),
-        time(status.count("write_delay_max_ns")),
+        known_time(each(status.count("write_delay_ns"), delayed)),
+        known_time(status.count("write_delay_max_ns")),
     )
 }
 
@@ -348,10 +348,6 @@ fn copy_out(status: &Status) -> String {
     }
     let failed = many(failed, "copy failed", "copies failed");
     format!("{line}, {failed} for want of memory")
-}
-
-fn time(ns: Option<i64>) -> String {
-    known(ns.map(duration))
 }
 
 fn each(sum: Option<i64>, number: Option<i64>) -> Option<i64> {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::chosen::{Chosen, refused};
 use crate::Context;
+use crate::cmd::print_json;
 use crate::exit::Failure;
 use crate::units::{bytes, counted};
 use crate::verb::Verb;
@@ -51,7 +52,7 @@ impl Verb for Args {
                         .collect::<Vec<_>>(),
                     "plan": plan,
                 });
-                Ok(print_json(&value, context)?)
+                print_json(context, &value)
             }
             Ok((script, plan)) => print(&script, &plan, &overrides, context),
             Err(error) => {
@@ -62,17 +63,12 @@ impl Verb for Args {
                         "accepted": false,
                         "errors": diagnostics.list(),
                     });
-                    print_json(&value, context)?;
+                    print_json(context, &value)?;
                 }
                 Err(refused(error, context)?)
             }
         }
     }
-}
-
-fn print_json(value: &serde_json::Value, context: &mut Context) -> std::io::Result<()> {
-    serde_json::to_writer_pretty(&mut *context.out, value)?;
-    writeln!(context.out)
 }
 
 /// Every variable with the value that it has here.

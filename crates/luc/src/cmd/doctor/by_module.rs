@@ -1,12 +1,13 @@
 //! What the doctor does where nothing can be traced: it asks LUC's module, if
 //! that is loaded and on for the file system.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use luc_bpf::TracerError;
-use luc_control::{Dev, counter};
+use luc_control::Dev;
 use luc_host::journal::Journal;
-use luc_host::sysfs::{self, Attached};
+use luc_host::sysfs::{self, Attached, counter_values};
 use luc_host::{System, preconditions};
 use luc_model::diagnosis::{Facts, Glimpse, ModuleCounts, glimpse, render_glimpse};
 use luc_trace::{Event, Record, Trace, parse_line};
@@ -21,6 +22,9 @@ use crate::{Context, tracer};
 
 /// Buffer of each processor between the module and us, KiB.
 const BUFFER_KIB: u32 = 16_384;
+
+/// Counters of the module by their names.
+type Counters = BTreeMap<&'static str, i64>;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -73,7 +77,7 @@ pub fn run(
     }
     let mut before = Vec::new();
     for (journal, attached) in &patients {
-        before.push((luc_of(system, journal), counts(system, attached)));
+        before.push((luc_of(system, journal), counter_values(system, attached)));
     }
     let begin = Instant::now();
     let (lines, lines_lost) = listen(Duration::from_secs(args.seconds), context)?;
@@ -86,7 +90,7 @@ pub fn run(
         if let Some(path) = &args.path {
             facts.path = Some(path.display().to_string());
         }
-        let counts = since(before, counts(system, attached), duration_ns);
+        let counts = since(&before, &counter_values(system, attached), duration_ns);
         examined.push(Examined {
             device: dev.to_string(),
             judged: glimpse(counts, lines.as_deref(), dev, &facts),
@@ -141,37 +145,21 @@ fn on<'a>(journals: &'a [Journal], system: &dyn System) -> Vec<(&'a Journal, Att
     journals.iter().filter_map(find).collect()
 }
 
-/// The counters; None for one that the module does not have, or of a file system that is gone.
-fn counts(system: &dyn System, attached: &Attached) -> ModuleCounts {
-    let value = |name| {
-        let counter = counter(name)?;
-        let value = sysfs::counter_value(system, attached, counter)?;
-        u64::try_from(value).ok()
+/// What the counters gained; None of one that the module does not have, or of a file system that is gone.
+fn since(before: &Counters, now: &Counters, duration_ns: u64) -> ModuleCounts {
+    let gained = |name| {
+        let (before, now) = before.get(name).zip(now.get(name))?;
+        u64::try_from(now.saturating_sub(*before).max(0)).ok()
     };
-    ModuleCounts {
-        duration_ns: 0,
-        commits: value("commits"),
-        sync_events: value("sync_events"),
-        writes: value("writes"),
-        writes_delayed: value("writes_delayed"),
-        write_delay_ns: value("write_delay_ns"),
-        commit_avg_ns: value("commit_avg_ns"),
-    }
-}
-
-fn since(before: ModuleCounts, now: ModuleCounts, duration_ns: u64) -> ModuleCounts {
-    let gained = |of: fn(&ModuleCounts) -> Option<u64>| {
-        let (before, now) = of(&before).zip(of(&now))?;
-        Some(now.saturating_sub(before))
-    };
+    let average = now.get("commit_avg_ns");
     ModuleCounts {
         duration_ns,
-        commits: gained(|counts| counts.commits),
-        sync_events: gained(|counts| counts.sync_events),
-        writes: gained(|counts| counts.writes),
-        writes_delayed: gained(|counts| counts.writes_delayed),
-        write_delay_ns: gained(|counts| counts.write_delay_ns),
-        commit_avg_ns: now.commit_avg_ns,
+        commits: gained("commits"),
+        sync_events: gained("sync_events"),
+        writes: gained("writes"),
+        writes_delayed: gained("writes_delayed"),
+        write_delay_ns: gained("write_delay_ns"),
+        commit_avg_ns: average.and_then(|ns| u64::try_from(*ns).ok()),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
+use crate::units::interval;
 use crate::verb::{Interrupt, Verb};
 
 /// Serve the numbers of `luc top` to Prometheus
@@ -43,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     textfile: Option<PathBuf>,
     /// How often the file is written, 0.2 to 3600
-    #[arg(long, value_name = "SECONDS", default_value = "15", requires = "textfile", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "15", requires = "textfile", value_parser = interval::<3600>)]
     interval: Duration,
     /// Write once and end: to the file, which stays, or to standard output. What the tracer counts is 0
     /// then, for it begins with the program
@@ -51,13 +52,6 @@ pub struct Args {
     once: bool,
     #[command(flatten)]
     by: ByMeans,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("write seconds from 0.2 to 3600".into()),
-    }
 }
 
 /// Time between two looks for an interrupt.

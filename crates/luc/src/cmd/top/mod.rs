@@ -25,6 +25,7 @@ use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::progress::Bar;
 use crate::sample::{Sampler, Snapshot};
+use crate::units::interval;
 use crate::verb::{Interrupt, Verb};
 
 /// Watch journals and the processes that wait for them, live
@@ -41,7 +42,7 @@ use crate::verb::{Interrupt, Verb};
     \x20 luc top --once --interval 10")]
 pub struct Args {
     /// Length of an interval, 0.2 to 60
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval::<60>)]
     interval: Duration,
     /// Show only processes whose names contain this; journals count all of them
     #[arg(long, value_name = "NAME")]
@@ -63,14 +64,6 @@ impl Args {
             snapshot.processes.retain(|one| one.name.contains(comm));
         }
         snapshot
-    }
-}
-
-/// Seconds of an interval.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("write seconds from 0.2 to 60".into()),
     }
 }
 

@@ -199,7 +199,7 @@ fn intervals_have_steps_and_ends() {
     }
     assert_eq!(state.interval, Duration::from_secs(60));
     for bad in ["0.1", "61", "NaN", "-1", "x", ""] {
-        assert!(super::interval(bad).is_err(), "{bad}");
+        assert!(super::interval::<60>(bad).is_err(), "{bad}");
     }
 }
 

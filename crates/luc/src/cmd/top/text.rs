@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
-use crate::units::{UNKNOWN, counted, duration, rounded, table};
+use crate::units::{UNKNOWN, counted, duration, known_time, rounded, table};
 
 /// A rate or a ratio, three digits that matter.
 pub fn rate(value: f64) -> String {
@@ -23,10 +23,6 @@ pub fn rate(value: f64) -> String {
 
 fn known(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), rate)
-}
-
-fn time(ns: Option<u64>) -> String {
-    ns.map_or_else(|| UNKNOWN.into(), duration)
 }
 
 /// Time per second of time.
@@ -78,9 +74,9 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
         place(journal),
         known(commits),
         format!("{}/{set}", known(each)),
-        time(traced.and_then(|traced| traced.sync_p50_ns)),
-        time(traced.and_then(|traced| traced.sync_p99_ns)),
-        time(traced.and_then(|traced| traced.sync_max_ns)),
+        known_time(traced.and_then(|traced| traced.sync_p50_ns)),
+        known_time(traced.and_then(|traced| traced.sync_p99_ns)),
+        known_time(traced.and_then(|traced| traced.sync_max_ns)),
         late.map_or_else(|| UNKNOWN.into(), |late| format!("{:.0}%", late * 100.0)),
         known(delayed),
         luc.map_or_else(|| "off".into(), luc_cell),
@@ -234,7 +230,7 @@ pub fn waits_line(journal: &JournalSample) -> Option<String> {
     let shown: Vec<_> = waits
         .filter_map(|wait| {
             let per_s = wait.per_s.filter(|per_s| *per_s > 0.0)?;
-            let mean = time(wait.mean_ns);
+            let mean = known_time(wait.mean_ns);
             Some(format!("{} {}/s, mean {mean}", wait.kind, rate(per_s)))
         })
         .collect();

@@ -19,7 +19,7 @@ use crate::cmd::print_json;
 use crate::exit::Failure;
 use crate::losses::Causes;
 use crate::tracer::untraceable;
-use crate::units::{count, counted, duration};
+use crate::units::{count, counted, known, known_time};
 use crate::verb::{Interrupt, Verb};
 
 /// Count syncs, commits and waits, and print sums and quantiles
@@ -203,8 +203,7 @@ impl Answer {
 
     fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let c = &self.counts;
-        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), duration);
-        let mean = |sum: u64, n: u64| time(sum.checked_div(n));
+        let mean = |sum: u64, n: u64| known_time(sum.checked_div(n));
         let per_s = |n: u64| format!("{:.1}/s", n as f64 / self.time.as_secs_f64().max(1e-9));
         writeln!(out, "{}, {:.1} s", self.device, self.time.as_secs_f64())?;
         let sync = Quantiles::of(&c.sync_hist);
@@ -214,8 +213,8 @@ impl Answer {
             count(c.syncs),
             per_s(c.syncs),
             mean(c.sync_ns, c.syncs),
-            time(sync.p50_ns),
-            time(sync.p99_ns)
+            known_time(sync.p50_ns),
+            known_time(sync.p99_ns)
         )?;
         let [none, one, two, more] = c.syncs_by_commits.map(count);
         writeln!(
@@ -229,7 +228,7 @@ impl Answer {
             count(c.commits),
             per_s(c.commits),
             mean(c.commit_ns, c.commits),
-            each.map_or_else(|| "-".to_owned(), |each| format!("{each:.2}"))
+            known(each.map(|each| format!("{each:.2}")))
         )?;
         for (kind, (waits, ns)) in WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns)) {
             let (many, each) = if Sight::sees(&self.unseen, *kind) {
