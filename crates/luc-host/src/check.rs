@@ -105,7 +105,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// What is there; `found` is the words for it.
+    /// The need is met; `found` tells how.
     pub fn ok(need: Need, found: impl Into<String>) -> Self {
         Check {
             need,
@@ -115,17 +115,17 @@ impl Check {
         }
     }
 
-    /// What LUC, or the tracer, cannot do without.
+    /// LUC, or the tracer, cannot run without it.
     pub fn missing(need: Need, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::not(need, State::Missing, found, fix)
     }
 
-    /// What cannot be told from here.
+    /// It cannot be judged from here.
     pub fn unknown(need: Need, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::not(need, State::Unknown, found, fix)
     }
 
-    /// What is not there, or not known to be; `fix` says how to get it.
+    /// The need is not met, or may not be; `fix` says how to meet it.
     pub fn not(need: Need, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Check {
             need,

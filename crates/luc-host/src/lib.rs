@@ -1,4 +1,4 @@
-//! What talks to this machine.
+//! All calls to this machine.
 //!
 //! [`System`] is the machine, or a tree of files that looks like one. The other modules ask it:
 //! [`mounts`] and [`journal`] which file systems it has, [`kernel`] what runs there, [`sysfs`] and
@@ -6,7 +6,7 @@
 //! what the kernel traces, [`rotation`] whether a disk turns. [`preconditions`] and [`watching`] tell
 //! what the machine lacks.
 //!
-//! Whatever goes wrong is a [`HostError`]. No exit code and no argument of the command line is known
+//! Every failure is a [`HostError`]. No exit code and no argument of the command line is known
 //! here.
 
 pub mod check;

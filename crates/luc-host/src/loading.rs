@@ -12,9 +12,9 @@ const SECURITYFS: &str = "/sys/kernel/security";
 pub enum Lockdown {
     /// Nothing.
     Off,
-    /// What would change it: unsigned modules among it.
+    /// No changes of the kernel: no unsigned modules.
     Integrity,
-    /// What it holds, too: what BPF and kprobes read among it.
+    /// No reads of kernel memory, either: neither BPF nor kprobes.
     Confidentiality,
     /// It cannot be told.
     Unknown,
@@ -39,7 +39,7 @@ impl Lockdown {
         if is_set("CONFIG_LOCK_DOWN_KERNEL_FORCE_CONFIDENTIALITY") == Some(true) {
             return Self::Confidentiality;
         }
-        // What is not in the configuration may be on the command line, and more strict.
+        // The command line may be stricter than the configuration.
         let asked = command_line(system)
             .iter()
             .filter_map(|word| word.strip_prefix("lockdown="))

@@ -77,7 +77,7 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
         .collect()
 }
 
-/// What has a function that LUC would hook.
+/// The owner of a function that LUC would hook.
 pub(crate) const OWNED: &str = "owned by a BPF program";
 /// A livepatch shares a function, but calls a new one, which LUC does not know.
 pub(crate) const PATCHED: &str = "livepatched: LUC does without it until the livepatch is removed";

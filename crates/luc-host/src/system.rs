@@ -262,7 +262,7 @@ impl System for Machine {
     }
 }
 
-/// What the system said, without the number that Rust adds.
+/// The system's text of an error, without the number that Rust adds.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

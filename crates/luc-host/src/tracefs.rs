@@ -61,7 +61,7 @@ impl Instance {
         })
     }
 
-    /// What has been traced since the last call; 0 if nothing.
+    /// The bytes traced since the last call; 0 if none.
     ///
     /// # Errors
     /// The kernel refuses to read.

@@ -81,7 +81,7 @@ fn rights(system: &dyn System) -> Check {
     )
 }
 
-/// What trying says: types, BPF, functions.
+/// The checks that an attempt to attach allows: types, BPF, functions.
 fn judge(tried: Result<&Attached, &TracerError>) -> Vec<Check> {
     let types = match tried {
         Err(TracerError::NoBtf) => Check::missing(

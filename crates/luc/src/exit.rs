@@ -1,5 +1,5 @@
 //! What can go wrong: the line that a person reads about it, and the exit code that a script sees.
-//! What the machine refuses has its line in [`HostError`], and its code here.
+//! A refusal of the machine has its line in [`HostError`], and its code here.
 
 use std::fmt::{Display, Write as _};
 
@@ -75,7 +75,7 @@ impl Code {
 /// what failed, on what, why, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What this machine refuses or lacks.
+    /// The machine refuses or lacks something.
     #[error(transparent)]
     Host(#[from] HostError),
     /// See [`Code::Command`]; `status` is handed on as it is.

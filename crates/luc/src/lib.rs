@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
             stop,
         };
         let outcome = cli.run(&mut context);
-        // What was found out before a failure belongs to the answer.
+        // The answer includes all output before a failure.
         let flushed = out.flush().map_err(Failure::from);
         outcome.and(flushed)
     });

@@ -7,7 +7,7 @@
 
 use luc_bpf::{Attached, Means, Tracer};
 
-/// What may have lost events.
+/// Possible reasons why events were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Causes {
     /// The ring of spans was full at some time.
@@ -28,7 +28,7 @@ impl Causes {
         }
     }
 
-    /// What was the matter, and what to do about it; `larger` is how to have a larger ring.
+    /// The reasons, and what to do about them; `larger` is how to get a larger ring.
     pub fn advice(self, larger: &str) -> String {
         let fewer = if self.chosen {
             "without --means kprobe there is no such limit where the kernel has fentry"

@@ -189,7 +189,7 @@ fn what_it_refuses() {
     assert!(said.ends_with("[exit 24]\n"), "{said}");
 }
 
-/// What is read by people, whole: each of it must read well.
+/// The pages that people read, whole.
 #[test]
 fn what_people_read() {
     let machine = machine();

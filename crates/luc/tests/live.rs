@@ -23,7 +23,7 @@ fn without_tracer_the_module_is_asked() {
     assert!(said.contains("LUC on for 1 of 3"), "{said}");
     let row = said.lines().find(|line| line.starts_with("/srv/data "));
     assert!(row.is_some_and(|row| row.ends_with("luc")), "{said}");
-    // What has no journal, or one that never commits, is left out.
+    // A file system without a journal, or with one that never commits, is left out.
     assert!(
         !said.contains("/srv/plain") && !said.contains("/srv/frozen"),
         "{said}"

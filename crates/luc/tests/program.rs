@@ -173,7 +173,7 @@ fn completions_know_the_verbs() {
     assert!(checked.expect("bash runs").success());
 }
 
-/// What bash offers for the last of these words.
+/// The completions that bash offers for the last of these words.
 fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     let program = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
          _luc luc \"${@: -1}\" \"${@: -2:1}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";

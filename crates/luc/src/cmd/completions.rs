@@ -108,7 +108,7 @@ fn words(argument: &str) -> Option<Vec<PossibleValue>> {
             let knobs = knobs.map(|knob| PossibleValue::new(knob.name).help(knob.help));
             std::iter::once(policy).chain(knobs).collect()
         }
-        // Which of them suits is the knob's to say.
+        // The knob itself refuses words that are not its own.
         "value" => {
             let mut all: Vec<&str> = policies().map(|policy| policy.text).collect();
             all.extend(knobs().iter().flat_map(words_of));
@@ -140,7 +140,7 @@ fn settings(knob: &Knob) -> Vec<PossibleValue> {
     words.into_iter().map(setting).collect()
 }
 
-/// Those that the lab knows. A test keeps their list whole.
+/// The lab's kernels. A test keeps their list complete.
 fn kernels() -> Vec<PossibleValue> {
     let list = KernelList::builtin().map(|list| list.kernels);
     let names = list

@@ -54,7 +54,7 @@ struct Report {
     /// Functions that the module hooks, and how it stands with each.
     hooks: BTreeMap<String, String>,
     file_systems: Vec<Status>,
-    /// Of one interval, if asked for.
+    /// The events of one interval, with `--live`.
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<Snapshot>,
 }

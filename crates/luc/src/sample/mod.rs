@@ -35,7 +35,7 @@ struct Tracing {
     /// The file systems that it was attached for, whether it watches them all or not.
     asked: Vec<Dev>,
     lacks: Vec<String>,
-    /// What it does not see.
+    /// Kinds of events that the tracer does not see.
     unseen: Unseen,
 }
 
@@ -152,7 +152,7 @@ impl Sampler {
     /// The totals of this moment.
     pub fn read(&mut self, system: &dyn System) -> Result<Reading, Failure> {
         self.look(system)?;
-        // One that was unmounted costs nothing; one that is new needs another tracer.
+        // An unmounted journal costs nothing; a new one needs another tracer.
         let new = |one: &Journal| !self.tracing.asked.contains(&one.device);
         // Rights do not come back; asking again at each mount would be noise.
         let refused = matches!(self.tracing.tracer, Err(TracerError::Denied { .. }));
@@ -232,7 +232,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// What happened since the last call; rates are unknown at the first.
+    /// The events since the last call; rates are unknown at the first.
     pub fn sample(&mut self, system: &dyn System) -> Result<Snapshot, Failure> {
         let now = self.read(system)?;
         let snapshot = Snapshot::between(&self.kernel, self.before.as_ref(), &now);

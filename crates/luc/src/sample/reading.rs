@@ -19,7 +19,7 @@ pub struct Reading {
     pub module_loaded: bool,
     /// Sources that are missing, a line each.
     pub lacks: Vec<String>,
-    /// What the tracer does not see: it counts none of it, which says nothing.
+    /// Kinds of events that the tracer does not see: their counts of 0 mean nothing.
     pub unseen: Unseen,
     /// Hooks of the tracer by their means; 0 of each where there is no tracer.
     pub hooks: BTreeMap<String, usize>,
@@ -28,7 +28,7 @@ pub struct Reading {
     pub lost: Option<u64>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalReading>,
-    /// What processes did, by their number.
+    /// The processes, by their number.
     pub processes: BTreeMap<u32, ProcessReading>,
 }
 
@@ -41,7 +41,7 @@ pub struct JournalReading {
     pub kind: String,
     pub mount_points: Vec<PathBuf>,
     pub counts: Option<Counts>,
-    /// What the module says, if LUC is on.
+    /// The module's counters and knobs, if LUC is on.
     pub module: Option<ModuleReading>,
 }
 
@@ -51,7 +51,7 @@ pub struct ProcessReading {
     pub counts: ProcessCounts,
 }
 
-/// What the module shows of a file system.
+/// The module's files of a file system.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleReading {
     /// The policy, as `luc set` spells it.

@@ -1,4 +1,4 @@
-//! What two readings say together.
+//! The difference of two readings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 
-/// What happened between two readings.
+/// The events between two readings.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Snapshot {
     pub schema: u32,
@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub events_lost: Option<u64>,
     /// Sources that are missing, a line each.
     pub lacks: Vec<String>,
-    /// What the tracer cannot see, as trace exports name it.
+    /// Kinds of events that the tracer cannot see, as trace exports name them.
     pub unseen: Vec<&'static str>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalSample>,
@@ -43,13 +43,13 @@ pub struct JournalSample {
     #[serde(rename = "type")]
     pub kind: String,
     pub mount_points: Vec<PathBuf>,
-    /// What the tracer saw; None if it did not watch for the whole interval.
+    /// The tracer's counts; None if it did not watch for the whole interval.
     pub traced: Option<Traced>,
-    /// What LUC does, if it is on.
+    /// The module's state and rates, if LUC is on.
     pub luc: Option<LucSample>,
 }
 
-/// What the tracer saw of a journal.
+/// The tracer's counts of a journal.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Traced {
     pub syncs_per_s: f64,
@@ -76,7 +76,7 @@ pub struct Wait {
     pub mean_ns: Option<u64>,
 }
 
-/// What LUC does for a journal; None of what an older module does not count.
+/// The module's state for a journal; None of a counter that an older module lacks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucSample {
     pub policy: String,
@@ -91,11 +91,11 @@ pub struct LucSample {
     pub hold_ns: Option<i64>,
     /// Whether metadata is copied out now.
     pub copyout_active: Option<bool>,
-    /// What its counters gained; None if they began anew in the interval.
+    /// Rates of its counters; None if they began anew in the interval.
     pub rates: Option<LucRates>,
 }
 
-/// What LUC's counters of a journal gained; None of what an older module does not count.
+/// Rates of LUC's counters of a journal; None of a counter that an older module lacks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucRates {
     pub commits_per_s: Option<f64>,
@@ -147,7 +147,7 @@ pub fn reason_text(name: &str) -> &str {
 }
 
 impl Snapshot {
-    /// What happened from one reading to the next.
+    /// The events from one reading to the next.
     pub fn between(kernel: &str, before: Option<&Reading>, now: &Reading) -> Self {
         let time = before.map_or(Duration::ZERO, |before| now.at.saturating_sub(before.at));
         // Totals of another tracer, and of none, say nothing about this one.

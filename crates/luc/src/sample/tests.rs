@@ -144,13 +144,13 @@ fn counters_that_are_not_there_are_no_zeros() {
             .commits_per_s
             .is_some_and(|rate| (rate - 10.0).abs() < 1e-9)
     );
-    // What began to be counted meanwhile, neither.
+    // A counter that appeared in the interval has no rate, either.
     let snapshot = Snapshot::between("", Some(&without(1)), &reading(2));
     let rates = snapshot.journals[0].luc.clone().and_then(|luc| luc.rates);
     assert_eq!(rates.expect("counted through").copies_per_s, None);
 }
 
-/// What cannot be seen is not known to be absent, and of a sum without a part nothing is known.
+/// Unseen waits are unknown, not 0; a sum that lacks a part is unknown, too.
 #[test]
 fn unseen_waits_are_no_zeros() {
     let mut now = reading(2);

@@ -97,7 +97,7 @@ fn circles(files: &[File]) -> Vec<String> {
         let used = homes.filter(|home| !format!("{at}::").starts_with(&format!("{home}::")));
         edges.insert(at.clone(), used.collect::<BTreeSet<_>>());
     }
-    // What uses nothing that is left, or is used by nothing, is in no circle.
+    // A module that uses none of the rest, or that none uses, is in no circle.
     let mut before = usize::MAX;
     while edges.len() < before {
         before = edges.len();

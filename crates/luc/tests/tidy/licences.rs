@@ -54,7 +54,7 @@ fn what_is_linked_in_may_be() {
     assert!(objections(good).is_empty());
 
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // What tests and build scripts use is not handed on.
+    // The program does not contain what tests and build scripts use.
     let output = Command::new(cargo)
         .args([
             "tree",

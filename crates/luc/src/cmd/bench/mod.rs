@@ -35,7 +35,7 @@ impl Verb for Bench {
         print(&report, self.json(), context)
     }
 
-    /// What was measured until then is printed.
+    /// It prints the figures measured until then.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
     }

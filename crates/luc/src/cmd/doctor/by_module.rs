@@ -46,7 +46,7 @@ pub fn run(
     context: &mut Context,
 ) -> Result<(), Failure> {
     let system = context.system;
-    // What tells of no host, but of the call, has no other way.
+    // Other errors are about the arguments: the module cannot help there.
     let host_lacks = matches!(
         error,
         TracerError::NoBtf

@@ -113,7 +113,7 @@ impl Verb for Args {
             let devs = journals.iter().map(|journal| journal.device);
             let mut settings = Settings::new(devs.collect(), Mode::Timeline);
             self.by.choose(&mut settings);
-            // What it cannot see stands on the page.
+            // The page lists the kinds of events that it cannot see.
             match watching::attach(&settings, context.system) {
                 Ok(tracer) => watched(self, &journals, (tracer, settings.ring_kib), context)?,
                 Err(error) => return by_module::run(self, &journals, error, context),
@@ -201,7 +201,7 @@ fn watched(
     let notes = tracer.attached().notes();
     let unseen_why: Vec<String> = notes.iter().map(|note| sentence(note)).collect();
     let luc_obstacle = preconditions::obstacle(system);
-    // It may be switched on or off meanwhile: what matters is whether it acted at all.
+    // LUC may be switched on or off meanwhile: it matters whether it acted at all.
     let before: Vec<Luc> = journals.iter().map(|one| luc_of(system, one)).collect();
     let limit = Duration::from_secs(args.seconds);
     let (trace, watched_ns) = tracer::watch(tracer, ring_kib, limit, context)?;
@@ -256,7 +256,7 @@ fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
     let known = |dev: Dev| {
         let found = journals.iter().find(|one| one.device == dev)?;
         let mut facts = facts(system, found);
-        // What LUC did then the recording says; what it does now is another matter.
+        // The recording tells what LUC did then; its state now may differ.
         facts.luc = None;
         facts.luc_obstacle = preconditions::obstacle(system);
         Some(facts)
@@ -294,7 +294,7 @@ fn luc_of(system: &dyn System, journal: &Journal) -> Luc {
     };
     match sysfs::knob_word(system, attached, "mode").as_deref() {
         Some("observe") => Luc::Observing,
-        // One that cannot be read may well steer.
+        // A mode that cannot be read may be steering.
         _ => Luc::Steering,
     }
 }

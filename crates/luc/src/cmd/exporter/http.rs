@@ -68,7 +68,7 @@ impl Server {
         }
         match self.listener.accept() {
             Ok((client, _)) => {
-                // It went away, or did not want the answer.
+                // The client may be gone.
                 let _ = answer(client, page);
                 Ok(())
             }
@@ -90,7 +90,7 @@ impl Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Page,
-    /// What there is to ask for.
+    /// The page of links.
     Index,
     Unknown,
     BadMethod,
@@ -98,7 +98,7 @@ pub enum Asked {
     Nonsense,
 }
 
-/// What the head of a request asks for.
+/// Parses the head of a request.
 pub fn asked(head: &[u8]) -> Asked {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or(head);
     let Ok(line) = std::str::from_utf8(line) else {

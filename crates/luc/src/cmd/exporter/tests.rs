@@ -192,7 +192,7 @@ fn exchange(bytes: &[u8], close: bool) -> String {
     let page = || Ok("x 1\n".to_owned());
     server.serve(Duration::from_secs(5), page).expect("served");
     let mut answer = String::new();
-    // What was not read before the close may reset the connection.
+    // Unread bytes at the close may reset the connection.
     let _ = client.read_to_string(&mut answer);
     answer
 }
@@ -211,7 +211,7 @@ fn clients_get_an_answer_or_are_let_go() {
     assert!(exchange(b"PUT /metrics HTTP/1.1\r\n\r\n", false).contains("Allow: GET"));
     assert!(exchange(b"\x16\x03\x01 garbage", true).starts_with("HTTP/1.1 400"));
     assert!(exchange(b"", true).starts_with("HTTP/1.1 400"));
-    // What was not read any more may cut the answer off.
+    // Unread bytes may cut the answer off.
     let long = exchange(&[b'a'; 9000], false);
     assert!(
         long.is_empty() || long.starts_with("HTTP/1.1 400"),

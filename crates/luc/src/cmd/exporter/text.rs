@@ -30,7 +30,7 @@ impl Kind {
 
 pub type Labels = Vec<(&'static str, String)>;
 
-/// What one series of a metric holds.
+/// The value of one series of a metric.
 #[derive(Clone, Debug)]
 pub enum Value {
     Number(f64),

@@ -45,7 +45,7 @@ fn beside(file: &Path) -> io::Result<PathBuf> {
 }
 
 fn write(new: &Path, text: &str) -> io::Result<()> {
-    // One of that name was left by a process that had our number.
+    // An earlier process with our number may have left this file.
     match fs::remove_file(new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

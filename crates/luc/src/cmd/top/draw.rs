@@ -119,7 +119,7 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
     }
     parts.push(format!("every {interval} s"));
     if state.paused {
-        // What cannot be overlooked comes first where there is little room.
+        // The pause must be seen on a narrow screen, too.
         parts.insert(1, "PAUSED".into());
     }
     if let Some(lost @ 1..) = state.snapshot.as_ref().and_then(|one| one.events_lost) {
@@ -190,7 +190,7 @@ fn draw_journals(frame: &mut Frame, area: Rect, state: &State) {
         .iter()
         .map(|one| text::place(one).chars().count());
     let longest = rows(longest.max().unwrap_or(0));
-    // What is left goes to the names first, and to LUC's words then.
+    // Spare columns go to the names first, then to LUC's words.
     let name = JOURNAL_WIDTHS[first].min(area.width)
         + spare.min(longest.saturating_sub(JOURNAL_WIDTHS[first]));
     let widths = shown.iter().map(|at| match *at {

@@ -1,6 +1,6 @@
 //! `luc top`
 //!
-//! What happens to the view is decided by two pure functions:
+//! Two pure functions decide what the view does:
 //! [`State::step`] takes what happened, [`draw`] makes the screen. Only this
 //! file and [`terminal`] touch the world.
 
@@ -176,7 +176,7 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
     Ok(())
 }
 
-/// What `luc set` does.
+/// As `luc set` does.
 fn set(
     system: &dyn System,
     device: Dev,

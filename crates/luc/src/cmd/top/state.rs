@@ -48,7 +48,7 @@ pub enum Action {
     /// Set a knob of a journal that LUC is on for.
     Set {
         device: Dev,
-        /// What people call it.
+        /// The path that users see.
         shown: String,
         /// Name of the knob, or [`POLICY`] with the number of a policy.
         knob: &'static str,
@@ -127,7 +127,7 @@ impl State {
         self.journals().get(self.chosen_at())
     }
 
-    /// What the chosen journal did lately, oldest first.
+    /// The latest samples of the chosen journal, oldest first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &Point> + ExactSizeIterator {
         static NOTHING: VecDeque<Point> = VecDeque::new();
         let device = self.chosen().map(|one| one.device);
@@ -143,7 +143,7 @@ impl State {
             .as_ref()
             .map(|snapshot| snapshot.processes.iter());
         let mut all: Vec<_> = all.into_iter().flatten().collect();
-        // What is not known comes last.
+        // Processes with an unknown value come last.
         let lost = |process: &ProcessSample| process.lost_ns_per_s.unwrap_or(-1.0);
         let key = |process: &ProcessSample| match self.sort {
             Sort::Syncs => [process.syncs_per_s, lost(process)],
@@ -157,7 +157,7 @@ impl State {
         all
     }
 
-    /// What an event at a moment makes of the state.
+    /// The state after an event at this moment, and the action to take.
     #[must_use]
     pub fn step(mut self, event: Event, now: Duration) -> (Self, Option<Action>) {
         if self

@@ -304,7 +304,7 @@ fn processes_are_chosen_by_name() {
     assert_eq!(all.chosen(crowd()).processes.len(), 1000);
 }
 
-/// That an older module does not count copies is not that it makes none.
+/// An older module that does not count copies may make some.
 #[test]
 fn what_is_not_counted_is_no_zero() {
     let mut journal = sample_of().journals.remove(0);

@@ -14,7 +14,7 @@ pub fn rate(value: f64) -> String {
         value if value >= 9_999.5 => format!("{:.1}k", value / 1e3),
         value if value >= 99.95 => format!("{value:.0}"),
         value if value >= 9.995 => format!("{value:.1}"),
-        // What is not nothing is not shown as nothing.
+        // A rate above 0 is never shown as 0.
         value if value > 0.0 && value < 0.005 => "<0.01".into(),
         value if value > 0.0 => format!("{value:.2}"),
         _ => "0".into(),
@@ -31,7 +31,7 @@ pub fn time_per_s(ns_per_s: f64) -> String {
     if ns == 0 { "0".into() } else { duration(ns) }
 }
 
-/// What people call a journal: where it is mounted first.
+/// The name that users see: the first mount point.
 pub fn place(journal: &JournalSample) -> String {
     let point = journal.mount_points.first();
     let shown = point.map_or_else(|| journal.name.clone(), |point| point.display().to_string());
@@ -97,7 +97,7 @@ fn luc_cell(luc: &LucSample) -> String {
     }
 }
 
-/// What LUC does for a journal, in one line.
+/// Policy, set point, holds and copies of a journal, in one line.
 pub fn luc_line(journal: &JournalSample) -> String {
     let Some(luc) = &journal.luc else {
         return "LUC off".into();
@@ -166,7 +166,7 @@ fn process_row(process: &ProcessSample) -> [String; 7] {
     [pid, name, syncs, late, inside, lost, cgroup]
 }
 
-/// What LUC does on this machine, in few words.
+/// Whether LUC is loaded and for how many journals it is on.
 pub fn luc_state(snapshot: &Snapshot) -> String {
     let on = snapshot.journals.iter().filter(|one| one.luc.is_some());
     match (snapshot.module_loaded, on.count()) {

@@ -49,12 +49,12 @@ pub struct Args {
 /// Time between two looks for the end, unless a signal or the command wakes this thread.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What was counted on a file system.
+/// The counts of a file system.
 struct Answer {
     device: String,
     time: Duration,
     counts: Counts,
-    /// What was not counted because it could not be seen.
+    /// Kinds of events that could not be seen.
     unseen: Unseen,
 }
 

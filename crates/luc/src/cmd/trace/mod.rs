@@ -30,7 +30,7 @@ verbs! {
     Export(export::Args),
 }
 
-/// What the system refused while a trace was made.
+/// A system call failed while a trace was made.
 fn failed(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
         return sysfs::denied("record a trace").into();

@@ -126,7 +126,7 @@ struct Rules {
     best_batching: Option<Prediction>,
     no_blocked_writes: Option<Prediction>,
     delay: Option<Prediction>,
-    /// What LUC would give: it holds commits only where that pays.
+    /// The prediction for LUC, which holds commits only where that pays.
     luc: Option<Prediction>,
     commit_time: CommitTime,
 }

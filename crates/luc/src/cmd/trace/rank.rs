@@ -334,7 +334,7 @@ fn title(name: &str) -> String {
         .find_map(|unit| Some((name.strip_suffix(unit)?, *unit)));
     let (stem, unit) = found.unwrap_or((name, ""));
     let words = stem.replace('_', " ");
-    // That of a commit, a sync; a delay is one.
+    // A commit or a sync has a time; a delay is a time.
     if unit == "_mean_ns" && !stem.ends_with("delay") {
         return words + " time";
     }

@@ -59,7 +59,7 @@ impl Slowest {
         }
     }
 
-    /// Those that came since the last call and are still among the slowest.
+    /// The syncs since the last call that are still among the slowest.
     pub fn take(&mut self) -> impl Iterator<Item = Span> + use<'_> {
         let by_dev = &self.by_dev;
         let slow = |sync: &Span| {
@@ -78,7 +78,7 @@ pub struct Slowness {
 }
 
 impl Slowness {
-    /// What a recording says of one file system.
+    /// The syncs of one file system in a recording.
     pub fn of(trace: &Trace, dev: Dev) -> Self {
         let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
         let is_sync = |span: &&Span| {
@@ -86,7 +86,7 @@ impl Slowness {
         };
         let mut syncs: Vec<&Span> = trace.spans.iter().filter(is_sync).collect();
         let histogram = histogram(syncs.iter().map(|span| span.duration_ns()));
-        // Of two that took as long, the earlier one first.
+        // Of two equally long syncs, the earlier one first.
         syncs.sort_by_key(|span| (std::cmp::Reverse(span.duration_ns()), span.begin_ns));
         let waits_known = !Table::unknown(&trace.unseen).contains(&"commits_waited_mean");
         let slow = |span: &&Span| Slow {
@@ -115,7 +115,7 @@ impl Slowness {
         };
         writeln!(out, "  sync times, from")?;
         for bucket in &self.sync_histogram {
-            // What is not nothing has a bar.
+            // A bucket that is not empty has a bar.
             let length = (bucket.syncs * BAR / most).max(u64::from(bucket.syncs > 0));
             let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
             let from = duration(bucket.from_ns);

@@ -22,7 +22,7 @@ impl Spans {
         }
     }
 
-    /// What it cannot see, for the header.
+    /// Kinds of events that it cannot see, for the header.
     pub fn unseen(&self) -> Unseen {
         self.tracer.attached().unseen()
     }
