@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_bpf::{Mode, Settings, Tracer};
+use luc_bpf::{Detail, Settings, Tracer};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
 use luc_host::{HostError, System, preconditions, rotation, sysfs, watching};
@@ -111,7 +111,7 @@ impl Verb for Args {
         } else {
             let journals = chosen(self, context.system)?;
             let devs = journals.iter().map(|journal| journal.device);
-            let mut settings = Settings::new(devs.collect(), Mode::Timeline);
+            let mut settings = Settings::new(devs.collect(), Detail::Spans);
             self.by.choose(&mut settings);
             // The page lists the kinds of events that it cannot see.
             match watching::attach(&settings, context.system) {

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use luc_lab::cache::Cache;
 use luc_lab::image::{Content, GuestFile};
 use luc_lab::{
-    AllowList, Cell, DiskSpec, KernelList, LineGroup, RunResult, RunSpec, Status, Step, StepResult,
+    AllowList, Cell, DiskSpec, KernelList, KernelStatus, LineGroup, RunResult, RunSpec, Status,
+    Step, StepResult,
 };
 use serde_json::json;
 

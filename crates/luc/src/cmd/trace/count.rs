@@ -62,7 +62,7 @@ impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let system = context.system;
         let failed_to_trace = |error| untraceable("trace count", error, system);
-        let tracer = attach(&self.watch, Mode::Counts, 0, context)?.map_err(failed_to_trace)?;
+        let tracer = attach(&self.watch, Detail::Sums, 0, context)?.map_err(failed_to_trace)?;
         let begin = Instant::now();
         let limit = self.seconds.map(Duration::from_secs);
         let status = during(&self.command, limit, PAUSE, context, || Ok(()))?;
