@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 /// A checked workload file.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// Filesets in the order in which they were defined.
     pub filesets: Vec<Fileset>,
@@ -47,17 +47,17 @@ pub enum Value {
 pub struct Random {
     /// Its name, without the dollar sign.
     pub name: String,
-    /// What it draws from.
+    /// The attribute `type`.
+    #[serde(skip)]
+    pub kind: &'static str,
     pub distribution: Distribution,
 }
 
 /// Distributions, with the parameters they use after all conversions.
 ///
-/// A cvar's value is first rounded to a multiple of `round` (zero: not at all), then held between
-/// `min` and `max`. `Cvar...` distributions are those of `set $x = cvar(...)`, the others those of
-/// `define randvar`: the two families draw from different generators and scale differently.
+/// `Cvar...` are those of `set $x = cvar(...)`, the others those of `define randvar`: the two
+/// families draw from different generators and scale differently.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the parameters bear the field's own names")]
 pub enum Distribution {
     /// `randvar type=uniform`.
     Uniform(Randvar),
@@ -68,89 +68,65 @@ pub enum Distribution {
         randvar: Randvar,
         rows: Vec<TableRow>,
     },
-    /// `cvar-uniform`.
     CvarUniform {
         lower: f64,
         upper: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-gamma`; the shape is the parameter `gamma` as it is.
+    /// The shape is the parameter `gamma` as it is.
     CvarGamma {
         mean: f64,
         shape: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-normal`.
     CvarNormal {
         mean: f64,
         sigma: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-lognormal`.
     CvarLognormal {
         shape: f64,
         scale: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-exponential`.
     CvarExponential {
         mean: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-erlang`; its mean is the parameter that the file calls `rate`.
+    /// The mean is the parameter that the file calls `rate`.
     CvarErlang {
         shape: u32,
         mean: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-triangular`.
     CvarTriangular {
         lower: f64,
         upper: f64,
         mode: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
-    /// `cvar-weibull`.
     CvarWeibull {
         shape: f64,
         scale: f64,
-        round: f64,
-        min: f64,
-        max: f64,
+        #[serde(flatten)]
+        bounds: Bounds,
     },
 }
 
-impl Distribution {
-    /// What the file calls it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Uniform(_) => "uniform",
-            Self::Gamma { .. } => "gamma",
-            Self::Table { .. } => "tabular",
-            Self::CvarUniform { .. } => "cvar-uniform",
-            Self::CvarGamma { .. } => "cvar-gamma",
-            Self::CvarNormal { .. } => "cvar-normal",
-            Self::CvarLognormal { .. } => "cvar-lognormal",
-            Self::CvarExponential { .. } => "cvar-exponential",
-            Self::CvarErlang { .. } => "cvar-erlang",
-            Self::CvarTriangular { .. } => "cvar-triangular",
-            Self::CvarWeibull { .. } => "cvar-weibull",
-        }
-    }
+/// A cvar's value is first rounded, then held between `min` and `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bounds {
+    /// Values are multiples of this; zero: any.
+    pub round: f64,
+    pub min: f64,
+    pub max: f64,
 }
 
 /// What every `randvar` has.
@@ -256,6 +232,23 @@ pub struct Thread {
     pub flowops: Vec<Flowop>,
 }
 
+impl Thread {
+    /// All its flowops; those inside a composite one come after that.
+    pub fn all_flowops(&self) -> Vec<&Flowop> {
+        fn add<'f>(flowops: &'f [Flowop], all: &mut Vec<&'f Flowop>) {
+            for flowop in flowops {
+                all.push(flowop);
+                if let Op::Composite(inner) = &flowop.op {
+                    add(inner, all);
+                }
+            }
+        }
+        let mut all = Vec::new();
+        add(&self.flowops, &mut all);
+        all
+    }
+}
+
 /// One step of a thread's loop.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flowop {
@@ -263,7 +256,11 @@ pub struct Flowop {
     /// together. Those inside a [`Op::Composite`] bear its name and a dot before their own:
     /// `outer.inner`, at every level.
     pub name: String,
-    /// What it does.
+    /// Its name in the language; `composite` for those made of others.
+    #[serde(skip)]
+    pub kind: &'static str,
+    #[serde(skip)]
+    pub io: Io,
     pub op: Op,
     /// How often it is done before the next one; zero is taken as written: never.
     pub iters: Value,
@@ -271,9 +268,21 @@ pub struct Flowop {
     pub at: Position,
 }
 
+/// What a flowop's operations count as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// An I/O operation that reads.
+    Read,
+    /// An I/O operation that writes.
+    Write,
+    /// An I/O operation that moves no data.
+    Other,
+    /// Not an I/O operation: left out of the summary.
+    None,
+}
+
 /// Line and column in a workload file, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Position {
     pub line: u32,
     pub column: u32,
@@ -288,7 +297,6 @@ pub const FD_MAX: Slot = 128;
 
 /// How files are opened, for operations that open one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct OpenFlags {
     pub dsync: bool,
     pub direct_io: bool,
@@ -296,7 +304,7 @@ pub struct OpenFlags {
 }
 
 /// A file that an operation works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// The fileset, where one was named; otherwise the slot must hold an open file.
     pub fileset: Option<FilesetId>,
@@ -325,7 +333,6 @@ pub struct Transfer {
 
 /// What a flowop does. Each variant is named after the flowop of the file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the field's own names")]
 pub enum Op {
     Read(Transfer),
     Write(Transfer),
@@ -406,43 +413,6 @@ pub enum Op {
 }
 
 impl Op {
-    /// The flowop's name in the language; `composite` for those made of others.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Op::Read(_) => "read",
-            Op::Write(_) => "write",
-            Op::AioWrite(_) => "aiowrite",
-            Op::AioWait => "aiowait",
-            Op::ReadWholeFile(_) => "readwholefile",
-            Op::WriteWholeFile { .. } => "writewholefile",
-            Op::AppendFile(_) => "appendfile",
-            Op::AppendFileRand(_) => "appendfilerand",
-            Op::OpenFile(_) => "openfile",
-            Op::CreateFile(_) => "createfile",
-            Op::CloseFile { .. } => "closefile",
-            Op::DeleteFile(_) => "deletefile",
-            Op::StatFile(_) => "statfile",
-            Op::Fsync(_) => "fsync",
-            Op::FsyncSet(_) => "fsyncset",
-            Op::MakeDir(_) => "makedir",
-            Op::RemoveDir(_) => "removedir",
-            Op::ListDir(_) => "listdir",
-            Op::SemBlock { .. } => "semblock",
-            Op::SemPost { .. } => "sempost",
-            Op::Block => "block",
-            Op::Wakeup { .. } => "wakeup",
-            Op::Hog { .. } => "hog",
-            Op::Delay { .. } => "delay",
-            Op::EventLimit => "eventlimit",
-            Op::BwLimit { .. } => "bwlimit",
-            Op::IopsLimit { .. } => "iopslimit",
-            Op::OpsLimit { .. } => "opslimit",
-            Op::FinishOnCount { .. } => "finishoncount",
-            Op::FinishOnBytes { .. } => "finishonbytes",
-            Op::Composite(_) => "composite",
-        }
-    }
-
     /// The transfer, for flowops that move data.
     pub fn transfer(&self) -> Option<&Transfer> {
         match self {

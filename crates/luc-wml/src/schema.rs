@@ -1,5 +1,7 @@
 //! Which attributes there are, and what takes which.
 
+use crate::plan::Io;
+
 /// Attributes whose spellings differ from their name here.
 const ALIASES: [(&str, &str); 3] = [
     ("filesetname", "filename"),
@@ -19,119 +21,35 @@ const REMOVED: [(&str, &str); 2] = [
     ),
 ];
 
-pub(crate) const FILESET: &[&str] = &[
-    "name",
-    "path",
-    "entries",
-    "size",
-    "prealloc",
-    "paralloc",
-    "reuse",
-    "trusttree",
-    "readonly",
-    "writeonly",
-    "dirwidth",
-    "dirdepthrv",
-    "dirgamma",
-    "leafdirs",
-];
-pub(crate) const FILE: &[&str] = &[
-    "name",
-    "path",
-    "size",
-    "prealloc",
-    "paralloc",
-    "reuse",
-    "trusttree",
-    "readonly",
-    "writeonly",
-];
-pub(crate) const PROCESS: &[&str] = &["name", "instances", "nice"];
-pub(crate) const THREAD: &[&str] = &["name", "instances", "memsize", "useism", "ioprio"];
-pub(crate) const EVENT_GENERATOR: &[&str] = &["rate"];
-pub(crate) const COMPOSITE: &[&str] = &["name", "iters"];
-pub(crate) const RANDVAR: &[&str] = &[
-    "name",
-    "type",
-    "randsrc",
-    "seed",
-    "gamma",
-    "mean",
-    "min",
-    "round",
-    "randtable",
-];
-pub(crate) const CVAR: &[&str] = &["type", "parameters", "min", "max", "round"];
+// Lists of attributes, in the order in which messages show them.
+pub(crate) const FILESET: &str = "name path entries size prealloc paralloc reuse trusttree \
+    readonly writeonly dirwidth dirdepthrv dirgamma leafdirs";
+pub(crate) const FILE: &str = "name path size prealloc paralloc reuse trusttree readonly writeonly";
+pub(crate) const PROCESS: &str = "name instances nice";
+pub(crate) const THREAD: &str = "name instances memsize useism ioprio";
+pub(crate) const EVENT_GENERATOR: &str = "rate";
+pub(crate) const COMPOSITE: &str = "name iters";
+pub(crate) const RANDVAR: &str = "name type randsrc seed gamma mean min round randtable";
+pub(crate) const CVAR: &str = "type parameters min max round";
 
-/// What a flowop does to the files it is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Io {
-    /// Reads or writes: bandwidth can be limited by it.
-    Data,
-    /// Works on files, but moves no data.
-    Files,
-    /// Does no I/O.
-    None,
-}
+const DATA: &str =
+    "filename indexed fd opennext iosize random workingset dsync directio noreadahead";
+const WHOLE: &str = "filename indexed fd opennext iosize workingset dsync directio noreadahead";
+const WRITE_WHOLE: &str =
+    "filename indexed fd srcfd opennext iosize workingset dsync directio noreadahead";
+const OPEN: &str = "filename indexed fd opennext dsync directio noreadahead";
+const PICK: &str = "filename indexed fd";
 
 /// A flowop of the language.
 #[derive(Debug)]
 pub(crate) struct Flowop {
     pub name: &'static str,
     /// Its attributes besides `name` and `iters`.
-    pub attributes: &'static [&'static str],
+    pub attributes: &'static str,
     pub io: Io,
 }
 
-const DATA: &[&str] = &[
-    "filename",
-    "indexed",
-    "fd",
-    "opennext",
-    "iosize",
-    "random",
-    "workingset",
-    "dsync",
-    "directio",
-    "noreadahead",
-];
-const WHOLE: &[&str] = &[
-    "filename",
-    "indexed",
-    "fd",
-    "opennext",
-    "iosize",
-    "workingset",
-    "dsync",
-    "directio",
-    "noreadahead",
-];
-const WRITE_WHOLE: &[&str] = &[
-    "filename",
-    "indexed",
-    "fd",
-    "srcfd",
-    "opennext",
-    "iosize",
-    "workingset",
-    "dsync",
-    "directio",
-    "noreadahead",
-];
-const OPEN: &[&str] = &[
-    "filename",
-    "indexed",
-    "fd",
-    "opennext",
-    "dsync",
-    "directio",
-    "noreadahead",
-];
-const PICK: &[&str] = &["filename", "indexed", "fd"];
-const TARGET: &[&str] = &["target"];
-const FINISH: &[&str] = &["value", "target"];
-
-const fn flowop(name: &'static str, io: Io, attributes: &'static [&'static str]) -> Flowop {
+const fn flowop(name: &'static str, io: Io, attributes: &'static str) -> Flowop {
     Flowop {
         name,
         attributes,
@@ -141,36 +59,36 @@ const fn flowop(name: &'static str, io: Io, attributes: &'static [&'static str])
 
 /// Every flowop that can be run.
 pub(crate) const FLOWOPS: &[Flowop] = &[
-    flowop("read", Io::Data, DATA),
-    flowop("write", Io::Data, DATA),
-    flowop("aiowrite", Io::Data, DATA),
-    flowop("aiowait", Io::None, &[]),
-    flowop("readwholefile", Io::Data, WHOLE),
-    flowop("writewholefile", Io::Data, WRITE_WHOLE),
-    flowop("appendfile", Io::Data, WHOLE),
-    flowop("appendfilerand", Io::Data, WHOLE),
-    flowop("openfile", Io::Files, OPEN),
-    flowop("createfile", Io::Files, OPEN),
-    flowop("closefile", Io::Files, &["fd", "opennext"]),
-    flowop("deletefile", Io::Files, PICK),
-    flowop("statfile", Io::Files, PICK),
-    flowop("fsync", Io::Files, OPEN),
-    flowop("fsyncset", Io::Files, &["filename"]),
-    flowop("makedir", Io::Files, &["filename"]),
-    flowop("removedir", Io::Files, &["filename"]),
-    flowop("listdir", Io::Files, &["filename"]),
-    flowop("semblock", Io::None, &["value", "highwater"]),
-    flowop("sempost", Io::None, &["value", "target", "blocking"]),
-    flowop("block", Io::None, &[]),
-    flowop("wakeup", Io::None, TARGET),
-    flowop("hog", Io::None, &["value"]),
-    flowop("delay", Io::None, &["value"]),
-    flowop("eventlimit", Io::None, &[]),
-    flowop("bwlimit", Io::None, TARGET),
-    flowop("iopslimit", Io::None, TARGET),
-    flowop("opslimit", Io::None, TARGET),
-    flowop("finishoncount", Io::None, FINISH),
-    flowop("finishonbytes", Io::None, FINISH),
+    flowop("read", Io::Read, DATA),
+    flowop("write", Io::Write, DATA),
+    flowop("aiowrite", Io::Write, DATA),
+    flowop("aiowait", Io::Other, ""),
+    flowop("readwholefile", Io::Read, WHOLE),
+    flowop("writewholefile", Io::Write, WRITE_WHOLE),
+    flowop("appendfile", Io::Write, WHOLE),
+    flowop("appendfilerand", Io::Write, WHOLE),
+    flowop("openfile", Io::Other, OPEN),
+    flowop("createfile", Io::Other, OPEN),
+    flowop("closefile", Io::Other, "fd opennext"),
+    flowop("deletefile", Io::Other, PICK),
+    flowop("statfile", Io::Other, PICK),
+    flowop("fsync", Io::Other, OPEN),
+    flowop("fsyncset", Io::Other, "filename"),
+    flowop("makedir", Io::Other, "filename"),
+    flowop("removedir", Io::Other, "filename"),
+    flowop("listdir", Io::Other, "filename"),
+    flowop("semblock", Io::None, "value highwater"),
+    flowop("sempost", Io::None, "value target blocking"),
+    flowop("block", Io::None, ""),
+    flowop("wakeup", Io::None, "target"),
+    flowop("hog", Io::None, "value"),
+    flowop("delay", Io::None, "value"),
+    flowop("eventlimit", Io::None, ""),
+    flowop("bwlimit", Io::None, "target"),
+    flowop("iopslimit", Io::None, "target"),
+    flowop("opslimit", Io::None, "target"),
+    flowop("finishoncount", Io::None, "value target"),
+    flowop("finishonbytes", Io::None, "value target"),
 ];
 
 /// Flowops of Filebench that are refused, and why.
@@ -192,7 +110,7 @@ pub(crate) fn why_refused(name: &str) -> Option<&'static str> {
 /// The one name of an attribute, if there is such an attribute anywhere.
 pub(crate) fn canonical(word: &str) -> Option<&'static str> {
     let word = find(&ALIASES, word).unwrap_or(word);
-    let all = [
+    [
         FILESET,
         PROCESS,
         THREAD,
@@ -200,13 +118,11 @@ pub(crate) fn canonical(word: &str) -> Option<&'static str> {
         COMPOSITE,
         RANDVAR,
         CVAR,
-    ];
-    let of_flowops = FLOWOPS.iter().map(|flowop| flowop.attributes);
-    all.into_iter()
-        .chain(of_flowops)
-        .flatten()
-        .find(|name| **name == word)
-        .copied()
+    ]
+    .into_iter()
+    .chain(FLOWOPS.iter().map(|flowop| flowop.attributes))
+    .flat_map(str::split_whitespace)
+    .find(|name| *name == word)
 }
 
 /// What to write instead of an attribute that is gone.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{plan, plan_with, script};
 use luc_wml::plan::{
-    Action, FilesetId, Op, OpenFlags, Plan, Quit, RandomId, Target, Transfer, Value,
+    Action, FilesetId, Flowop, Op, OpenFlags, Plan, Quit, RandomId, Target, Transfer, Value,
 };
 
 /// A file whose one thread has these flowops, with a fileset `set` and a file `one`.
@@ -18,9 +18,18 @@ fn thread_of(flowops: &str) -> String {
 }
 
 /// The only flowop of such a thread.
-fn flowop(line: &str) -> Op {
-    let mut plan = plan(&thread_of(line));
-    plan.processes[0].threads[0].flowops.remove(0).op
+fn flowop(line: &str) -> Flowop {
+    let mut plan = plan(&thread_of(&format!("flowop {line}")));
+    plan.processes[0].threads[0].flowops.remove(0)
+}
+
+/// A `run` without reports that start from zero.
+fn run(seconds: Option<u64>, report_every_s: Option<u64>) -> Action {
+    Action::Run {
+        seconds,
+        report_every_s,
+        report_resets: false,
+    }
 }
 
 #[test]
@@ -76,17 +85,7 @@ fn attributes_refer_to_variables_and_not_to_their_values() {
     let read = &plan.processes[0].threads[0].flowops[0];
     let transfer = read.op.transfer().expect("a transfer");
     assert_eq!(transfer.io_bytes, Value::Fixed(3072), "as the run finds it");
-    assert!(
-        matches!(
-            plan.actions.last(),
-            Some(Action::Run {
-                seconds: Some(2),
-                ..
-            })
-        ),
-        "{:?}",
-        plan.actions
-    );
+    assert_eq!(plan.actions.last(), Some(&run(Some(2), None)));
 }
 
 #[test]
@@ -99,15 +98,8 @@ fn filesets_have_filebenchs_defaults() {
     assert_eq!(a.dir_width, Value::Fixed(0));
     assert_eq!(a.leaf_dirs, Value::Fixed(0));
     assert_eq!(a.dir_depth, None);
-    let flags = [
-        a.single_file,
-        a.parallel_alloc,
-        a.reuse,
-        a.trust_tree,
-        a.read_only,
-        a.write_only,
-    ];
-    assert_eq!(flags, [false; 6]);
+    assert!(!a.single_file && !a.parallel_alloc && !a.reuse);
+    assert!(!a.trust_tree && !a.read_only && !a.write_only);
 }
 
 #[test]
@@ -168,26 +160,11 @@ fn processes_and_threads() {
     assert_eq!((a.io_priority, b.io_priority), (Some(0x4003), None));
     assert_eq!(a.flowops[0].iters, Value::Fixed(1));
     assert_eq!(b.flowops[0].iters, Value::Fixed(3));
-    assert_eq!(
-        a.flowops[0].op,
-        Op::Hog {
-            value: Value::Fixed(7)
-        }
-    );
-    assert_eq!(
-        b.flowops[0].op,
-        Op::Hog {
-            value: Value::Fixed(0)
-        }
-    );
-    assert_eq!(
-        plan.actions,
-        [Action::Run {
-            seconds: None,
-            report_every_s: None,
-            report_resets: false
-        }]
-    );
+    let hog = |value| Op::Hog {
+        value: Value::Fixed(value),
+    };
+    assert_eq!((&a.flowops[0].op, &b.flowops[0].op), (&hog(7), &hog(0)));
+    assert_eq!(plan.actions, [run(None, None)]);
 }
 
 #[test]
@@ -210,111 +187,86 @@ fn transfers_take_every_attribute() {
         random: true,
         working_set_bytes: Value::Fixed(8192),
     };
-    assert_eq!(flowop(&format!("flowop read {all}")), Op::Read(transfer));
-    assert_eq!(flowop(&format!("flowop write {all}")), Op::Write(transfer));
-    assert_eq!(
-        flowop(&format!("flowop aiowrite {all}")),
-        Op::AioWrite(transfer)
-    );
+    let moves: [(&str, fn(Transfer) -> Op); 3] = [
+        ("read", Op::Read),
+        ("write", Op::Write),
+        ("aiowrite", Op::AioWrite),
+    ];
+    for (kind, op) in moves {
+        assert_eq!(flowop(&format!("{kind} {all}")).op, op(transfer));
+    }
     let plain = Transfer {
         target: Target {
             fileset: Some(FilesetId(1)),
-            index: None,
-            fd: 0,
-            rotate: false,
-            flags: OpenFlags::default(),
+            ..Target::default()
         },
         io_bytes: Value::Fixed(1),
         random: false,
         working_set_bytes: Value::Fixed(0),
     };
     let least = "name=x,filename=one,iosize=1,directio=0,dsync=false";
-    assert_eq!(
-        flowop(&format!("flowop appendfile {least}")),
-        Op::AppendFile(plain)
-    );
-    assert_eq!(
-        flowop(&format!("flowop appendfilerand {least}")),
-        Op::AppendFileRand(plain)
-    );
-    assert_eq!(
-        flowop(&format!("flowop readwholefile {least}")),
-        Op::ReadWholeFile(plain)
-    );
-    assert_eq!(
-        flowop(&format!("flowop writewholefile {least},srcfd=0")),
-        Op::WriteWholeFile {
-            transfer: plain,
-            source_fd: None
-        }
-    );
+    let wholes: [(&str, fn(Transfer) -> Op); 4] = [
+        ("appendfile", Op::AppendFile),
+        ("appendfilerand", Op::AppendFileRand),
+        ("readwholefile", Op::ReadWholeFile),
+        ("writewholefile", |transfer| Op::WriteWholeFile {
+            transfer,
+            source_fd: None,
+        }),
+    ];
+    for (kind, op) in wholes {
+        assert_eq!(flowop(&format!("{kind} {least}")).op, op(plain));
+    }
+    let zero = flowop(&format!("writewholefile {least},srcfd=0"));
+    assert_eq!(zero.op, wholes[3].1(plain));
 }
 
 #[test]
 fn flowops_on_files_and_directories() {
-    let target = |fd, fileset: usize| Target {
-        fileset: Some(FilesetId(fileset)),
-        index: None,
-        fd,
-        rotate: false,
-        flags: OpenFlags::default(),
-    };
-    let rows = [
-        (
-            "openfile name=x,filename=set,fd=128",
-            Op::OpenFile(target(128, 0)),
-        ),
-        (
-            "createfile name=x,filename=one",
-            Op::CreateFile(target(0, 1)),
-        ),
-        (
-            "deletefile name=x,filename=set",
-            Op::DeleteFile(target(0, 0)),
-        ),
-        ("statfile name=x,filename=set", Op::StatFile(target(0, 0))),
-        ("fsync name=x,filename=set,fd=2", Op::Fsync(target(2, 0))),
-        ("fsyncset name=x,filename=set", Op::FsyncSet(FilesetId(0))),
-        ("makedir name=x,filename=set", Op::MakeDir(FilesetId(0))),
-        ("removedir name=x,filename=set", Op::RemoveDir(FilesetId(0))),
-        ("listdir name=x,filename=one", Op::ListDir(FilesetId(1))),
-        ("aiowait name=x", Op::AioWait),
-        ("block name=x", Op::Block),
-        (
-            "delay name=x,value=3",
-            Op::Delay {
-                seconds: Value::Fixed(3),
-            },
-        ),
+    let targets: [(&str, &str, fn(Target) -> Op, _, _); 5] = [
+        ("openfile", "filename=set,fd=128", Op::OpenFile, 128, 0),
+        ("createfile", "filename=one", Op::CreateFile, 0, 1),
+        ("deletefile", "filename=set", Op::DeleteFile, 0, 0),
+        ("statfile", "filename=set", Op::StatFile, 0, 0),
+        ("fsync", "filename=set,fd=2", Op::Fsync, 2, 0),
+    ];
+    for (kind, attributes, op, fd, fileset) in targets {
+        let made = flowop(&format!("{kind} name=x,{attributes}"));
+        let target = Target {
+            fileset: Some(FilesetId(fileset)),
+            fd,
+            ..Target::default()
+        };
+        assert_eq!((made.kind, made.op), (kind, op(target)));
+    }
+    let others = [
+        ("fsyncset name=x,filename=set", "FsyncSet(FilesetId(0))"),
+        ("makedir name=x,filename=set", "MakeDir(FilesetId(0))"),
+        ("removedir name=x,filename=set", "RemoveDir(FilesetId(0))"),
+        ("listdir name=x,filename=one", "ListDir(FilesetId(1))"),
+        ("aiowait name=x", "AioWait"),
+        ("block name=x", "Block"),
+        ("delay name=x,value=3", "Delay { seconds: Fixed(3) }"),
         (
             "semblock name=x,value=3,highwater=9",
-            Op::SemBlock {
-                value: Value::Fixed(3),
-                high_water: Value::Fixed(9),
-            },
+            "SemBlock { value: Fixed(3), high_water: Fixed(9) }",
         ),
         (
             "semblock name=x",
-            Op::SemBlock {
-                value: Value::Fixed(0),
-                high_water: Value::Fixed(1),
-            },
+            "SemBlock { value: Fixed(0), high_water: Fixed(1) }",
         ),
-        ("bwlimit name=x", Op::BwLimit { target: None }),
-        ("iopslimit name=x", Op::IopsLimit { target: None }),
-        ("opslimit name=x", Op::OpsLimit { target: None }),
+        ("bwlimit name=x", "BwLimit { target: None }"),
+        ("iopslimit name=x", "IopsLimit { target: None }"),
+        ("opslimit name=x", "OpsLimit { target: None }"),
         (
             "finishonbytes name=x,value=1g",
-            Op::FinishOnBytes {
-                bytes: Value::Fixed(1 << 30),
-                target: None,
-            },
+            "FinishOnBytes { bytes: Fixed(1073741824), target: None }",
         ),
     ];
-    for (line, op) in rows {
-        assert_eq!(flowop(&format!("flowop {line}")), op, "{line}");
-        let kind = line.split(' ').next().expect("a kind");
-        assert_eq!(op.kind(), kind);
+    for (line, op) in others {
+        let made = flowop(line);
+        assert_eq!(format!("{:?}", made.op), op, "{line}");
+        assert_eq!(line.split(' ').next(), Some(made.kind));
     }
     let plan = plan(&thread_of(
         "flowop openfile name=o,filename=set,fd=1
@@ -325,25 +277,13 @@ fn flowops_on_files_and_directories() {
          flowop closefile name=c2,fd=2
          flowop deletefile name=d,fd=1",
     ));
-    let ops: Vec<&Op> = plan.processes[0].threads[0]
-        .flowops
-        .iter()
-        .map(|flowop| &flowop.op)
-        .collect();
-    assert!(matches!(
-        ops[2],
-        Op::WriteWholeFile {
-            source_fd: Some(1),
-            ..
-        }
-    ));
-    assert!(matches!(
-        ops[4],
-        Op::CloseFile {
-            fd: 1,
-            rotate: false
-        }
-    ));
+    let flowops = &plan.processes[0].threads[0].flowops;
+    let Op::WriteWholeFile { source_fd, .. } = flowops[2].op else {
+        panic!("{flowops:?}");
+    };
+    assert_eq!(source_fd, Some(1));
+    let close = format!("{:?}", flowops[4].op);
+    assert_eq!(close, "CloseFile { fd: 1, rotate: false }");
 }
 
 #[test]
@@ -364,26 +304,15 @@ fn targets_are_found_by_name_across_threads_or_within_one() {
          run 1",
     );
     let flowops = &plan.processes[0].threads[1].flowops;
+    let made: Vec<String> = flowops.iter().map(|it| format!("{:?}", it.op)).collect();
+    assert_eq!(made[1], r#"BwLimit { target: Some("out.in.r") }"#);
     assert_eq!(
-        flowops[1].op,
-        Op::BwLimit {
-            target: Some("out.in.r".into())
-        }
+        made[2],
+        r#"FinishOnCount { count: Fixed(5), target: Some("out.in") }"#
     );
     assert_eq!(
-        flowops[2].op,
-        Op::FinishOnCount {
-            count: Value::Fixed(5),
-            target: Some("out.in".into())
-        }
-    );
-    assert_eq!(
-        flowops[3].op,
-        Op::SemPost {
-            value: Value::Fixed(2),
-            target: "gate".into(),
-            blocking: true
-        }
+        made[3],
+        r#"SemPost { value: Fixed(2), target: "gate", blocking: true }"#
     );
 }
 
@@ -407,25 +336,28 @@ fn composites_have_variables_of_their_own() {
          } }
          run 1",
     );
-    let flowops = &plan.processes[0].threads[0].flowops;
-    let Op::Composite(a) = &flowops[0].op else {
-        panic!("composite: {flowops:?}");
-    };
-    let transfer = |op: &Op| *op.transfer().expect("a transfer");
-    assert_eq!(a[0].name, "a.w");
-    assert_eq!(transfer(&a[0].op).io_bytes, Value::Fixed(4096));
-    assert_eq!(transfer(&a[0].op).target.fileset, Some(FilesetId(0)));
-    let Op::Composite(b) = &flowops[1].op else {
-        panic!("composite: {flowops:?}");
-    };
-    assert_eq!(b[0].iters, Value::Fixed(2));
-    let Op::Composite(inner) = &b[0].op else {
-        panic!("composite: {b:?}");
-    };
-    assert_eq!(inner[0].name, "b.t.w");
-    assert_eq!(transfer(&inner[0].op).io_bytes, Value::Fixed(2048));
-    assert_eq!(transfer(&inner[0].op).target.fileset, Some(FilesetId(1)));
-    assert_eq!(transfer(&flowops[2].op).io_bytes, Value::Fixed(1024));
+    let all = plan.processes[0].threads[0].all_flowops();
+    let made: Vec<_> = all
+        .iter()
+        .map(|flowop| {
+            let moved = flowop.op.transfer();
+            let moved = moved.map(|it| (it.io_bytes, it.target.fileset));
+            (flowop.name.as_str(), flowop.iters, moved)
+        })
+        .collect();
+    let moved = |bytes, fileset| Some((Value::Fixed(bytes), Some(FilesetId(fileset))));
+    let (once, twice) = (Value::Fixed(1), Value::Fixed(2));
+    assert_eq!(
+        made,
+        [
+            ("a", once, None),
+            ("a.w", once, moved(4096, 0)),
+            ("b", once, None),
+            ("b.t", twice, None),
+            ("b.t.w", once, moved(2048, 1)),
+            ("c", once, moved(1024, 0)),
+        ]
+    );
 }
 
 #[test]
@@ -466,21 +398,18 @@ fn runs_and_what_ends_them() {
         let plan = plan(&format!("{process}{tail}"));
         (plan.actions.last().cloned(), plan.quit)
     };
-    let run = |seconds, report_every_s| {
-        Some(Action::Run {
-            seconds,
-            report_every_s,
-            report_resets: false,
-        })
-    };
-    assert_eq!(last("run 0").0, run(None, None));
-    assert_eq!(last("run\n").0, run(None, None));
-    assert_eq!(last("run 7").0, run(Some(7), None));
-    assert_eq!(last("psrun").0, run(None, Some(10)));
-    assert_eq!(last("psrun 3").0, run(None, Some(3)));
-    assert_eq!(last("psrun 3 9").0, run(Some(9), Some(3)));
-    // Forgotten.
-    assert_eq!(last("").0, run(None, None));
+    for (tail, seconds, report_every_s) in [
+        ("run 0", None, None),
+        ("run\n", None, None),
+        ("run 7", Some(7), None),
+        ("psrun", None, Some(10)),
+        ("psrun 3", None, Some(3)),
+        ("psrun 3 9", Some(9), Some(3)),
+        // Forgotten.
+        ("", None, None),
+    ] {
+        assert_eq!(last(tail).0, Some(run(seconds, report_every_s)), "{tail}");
+    }
     assert_eq!(last("set mode quit firstdone\nrun").1, Quit::FirstDone);
     assert_eq!(
         last("set mode quit alldone\nset mode quit timeout").1,
@@ -534,7 +463,7 @@ fn overrides_take_the_place_of_every_set() {
         text,
         &[("size", "cvar(type=cvar-uniform,parameters=lower:1;upper:2)")],
     );
-    assert_eq!(plan.randoms[0].distribution.kind(), "cvar-uniform");
+    assert_eq!(plan.randoms[0].kind, "cvar-uniform");
     assert_eq!(plan.randoms[0].name, "size");
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::plan;
-use luc_wml::plan::{Distribution, RandomId, RandomSource, TableRow, Value};
+use luc_wml::plan::{Distribution, Random, RandomId, RandomSource, TableRow, Value};
 
 #[test]
 fn randvars() {
@@ -49,75 +49,44 @@ fn randvars() {
 
 #[test]
 fn cvars_of_every_type() {
-    let made = |text: &str| {
-        let mut plan = plan(&format!(
-            "set $x=cvar({text})\ndefine fileset name=s,path=/d,entries=1,size=$x\ncreate files"
+    let free = "bounds: Bounds { round: 0.0, min: 2.2250738585072014e-308, \
+                max: 1.7976931348623157e308 } }";
+    for (parameters, expected) in [
+        (
+            "gamma,parameters=mean:16384;gamma:1.5",
+            "CvarGamma { mean: 16384.0, shape: 1.5, FREE",
+        ),
+        ("gamma", "CvarGamma { mean: 4096.0, shape: 1.5, FREE"),
+        (
+            "uniform,parameters=lower:4096;upper:8192,round=1k,min=5k,max=7k",
+            "CvarUniform { lower: 4096.0, upper: 8192.0, \
+             bounds: Bounds { round: 1024.0, min: 5120.0, max: 7168.0 } }",
+        ),
+        (
+            "normal,parameters=\"mean:10; sigma:2\"",
+            "CvarNormal { mean: 10.0, sigma: 2.0, FREE",
+        ),
+        (
+            "erlang,parameters=shape:3;rate:0.5",
+            "CvarErlang { shape: 3, mean: 0.5, FREE",
+        ),
+        (
+            "triangular,parameters=lower:1;mode:2;upper:3",
+            "CvarTriangular { lower: 1.0, upper: 3.0, mode: 2.0, FREE",
+        ),
+        ("lognormal", "CvarLognormal { shape: 1.0, scale: 1.0, FREE"),
+        ("exponential", "CvarExponential { mean: 1.0, FREE"),
+        ("weibull", "CvarWeibull { shape: 1.0, scale: 1.0, FREE"),
+    ] {
+        let plan = plan(&format!(
+            "set $x=cvar(type=cvar-{parameters})\n\
+             define fileset name=s,path=/d,entries=1,size=$x\ncreate files"
         ));
-        plan.randoms.remove(0).distribution
-    };
-    let (round, min, max) = (0.0, f64::MIN_POSITIVE, f64::MAX);
-    assert_eq!(
-        made("type=cvar-gamma,parameters=mean:16384;gamma:1.5"),
-        Distribution::CvarGamma {
-            mean: 16384.0,
-            shape: 1.5,
-            round,
-            min,
-            max
-        }
-    );
-    assert_eq!(
-        made("type=cvar-gamma"),
-        Distribution::CvarGamma {
-            mean: 4096.0,
-            shape: 1.5,
-            round,
-            min,
-            max
-        }
-    );
-    assert_eq!(
-        made("type=cvar-uniform,parameters=lower:4096;upper:8192,round=1k,min=5k,max=7k"),
-        Distribution::CvarUniform {
-            lower: 4096.0,
-            upper: 8192.0,
-            round: 1024.0,
-            min: 5120.0,
-            max: 7168.0
-        }
-    );
-    assert_eq!(
-        made("type=cvar-normal,parameters=\"mean:10; sigma:2\""),
-        Distribution::CvarNormal {
-            mean: 10.0,
-            sigma: 2.0,
-            round,
-            min,
-            max
-        }
-    );
-    assert_eq!(
-        made("type=cvar-erlang,parameters=shape:3;rate:0.5"),
-        Distribution::CvarErlang {
-            shape: 3,
-            mean: 0.5,
-            round,
-            min,
-            max
-        }
-    );
-    assert_eq!(
-        made("type=cvar-triangular,parameters=lower:1;mode:2;upper:3"),
-        Distribution::CvarTriangular {
-            lower: 1.0,
-            upper: 3.0,
-            mode: 2.0,
-            round,
-            min,
-            max
-        }
-    );
-    for kind in ["cvar-lognormal", "cvar-exponential", "cvar-weibull"] {
-        assert_eq!(made(&format!("type={kind}")).kind(), kind);
+        let Random {
+            kind, distribution, ..
+        } = &plan.randoms[0];
+        assert_eq!(format!("{distribution:?}"), expected.replace("FREE", free));
+        let (type_name, _) = parameters.split_once(',').unwrap_or((parameters, ""));
+        assert_eq!(*kind, format!("cvar-{type_name}"));
     }
 }

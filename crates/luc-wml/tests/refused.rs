@@ -14,13 +14,19 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// Files with their messages, one after the other.
-fn all(files: &[&str]) -> String {
+/// Texts, each in the file that `file` makes of it, with the file's messages below.
+fn all_in(file: impl Fn(&str) -> String, texts: &[&str]) -> String {
     let mut said = String::new();
-    for text in files {
-        let _ = writeln!(said, "{}\n---\n{}\n", text.trim(), refused(text));
+    for text in texts {
+        let messages = refused(&file(text)).replace('\n', "\n    ");
+        let _ = writeln!(said, "{}\n    {messages}", text.trim());
     }
     said
+}
+
+/// Whole files.
+fn all(files: &[&str]) -> String {
+    all_in(str::to_owned, files)
 }
 
 /// A thread with these flowops beside a fileset and a file.
@@ -31,15 +37,6 @@ fn thread(flowops: &str) -> String {
          define process name=p {{ thread name=t,memsize=1m {{\n{flowops}\n}} }}\n\
          run 1"
     )
-}
-
-/// Flowops with their messages, without the file around them.
-fn flowops(lines: &[&str]) -> String {
-    let mut said = String::new();
-    for line in lines {
-        let _ = writeln!(said, "{line}\n    {}", refused(&thread(line)));
-    }
-    said
 }
 
 #[test]
@@ -155,163 +152,146 @@ fn braces() {
 
 #[test]
 fn filesets() {
-    assert_snapshot!(all(&[
-        "define fileset name=a,entries=1\ncreate files",
-        "define fileset path=/d,entries=1\ncreate files",
-        "define fileset name=a,path=/d\ncreate files",
-        "define fileset name=a,path=/d,entries=0,leafdirs=0\ncreate files",
-        "define fileset name=a,path=/d,entries=10m\ncreate files",
-        "define fileset name=a,path=/d,entries\ncreate files",
-        "define fileset name=a,path=/d,entries=many\ncreate files",
-        "define fileset name=5,path=/d,entries=1\ncreate files",
-        "define fileset name=a/b,path=/d,entries=1\ncreate files",
-        "define fileset name=..,path=/d,entries=1\ncreate files",
-        "define fileset name=\"\",path=/d,entries=1\ncreate files",
-        "define fileset name=a,name=b,path=/d,entries=1\ncreate files",
-        "define fileset name=a,path=/d,entries=1,prealloc=120\ncreate files",
-        "define fileset name=a,path=/d,entries=1,reuse=maybe\ncreate files",
-        "define fileset name=a,path=/d,entries=1,readonly,writeonly\ncreate files",
-        "define fileset name=a,path=/d,entries=1,cached=false\ncreate files",
-        "define fileset name=a,path=/d,entries=1,iosize=4k\ncreate files",
-        "define fileset name=a path=/d\ncreate files",
-        "define fileset name=a,path=/d,entries=1,\ncreate files",
-        "define file name=a,path=/d,entries=4\ncreate files",
-        "define file name=a,path=/d\ndefine file name=a,path=/e\ncreate files",
-    ]));
+    let made = |define: &str| format!("{define}\ncreate files");
+    assert_snapshot!(all_in(
+        made,
+        &[
+            "define fileset name=a,entries=1",
+            "define fileset path=/d,entries=1",
+            "define fileset name=a,path=/d",
+            "define fileset name=a,path=/d,entries=0,leafdirs=0",
+            "define fileset name=a,path=/d,entries=10m",
+            "define fileset name=a,path=/d,entries",
+            "define fileset name=a,path=/d,entries=many",
+            "define fileset name=5,path=/d,entries=1",
+            "define fileset name=a/b,path=/d,entries=1",
+            "define fileset name=..,path=/d,entries=1",
+            "define fileset name=\"\",path=/d,entries=1",
+            "define fileset name=a,name=b,path=/d,entries=1",
+            "define fileset name=a,path=/d,entries=1,prealloc=120",
+            "define fileset name=a,path=/d,entries=1,reuse=maybe",
+            "define fileset name=a,path=/d,entries=1,readonly,writeonly",
+            "define fileset name=a,path=/d,entries=1,cached=false",
+            "define fileset name=a,path=/d,entries=1,iosize=4k",
+            "define fileset name=a path=/d",
+            "define fileset name=a,path=/d,entries=1,",
+            "define file name=a,path=/d,entries=4",
+            "define file name=a,path=/d\ndefine file name=a,path=/e",
+        ]
+    ));
 }
 
 #[test]
 fn processes() {
     let run = |head: &str| format!("{head} {{ thread name=t {{ flowop hog name=h }} }}\nrun 1");
+    assert_snapshot!(all_in(
+        run,
+        &[
+            "define process instances=4",
+            "define process name=p,instances=0",
+            "define process name=p,instances=40000",
+            "set $r=randvar(mean=4)\ndefine process name=p,instances=$r",
+            "define process name=p,nice=20",
+            "define process name=p { thread name=t { flowop hog name=h } }\ndefine process name=p",
+        ]
+    ));
     let in_thread = |thread: &str| {
         format!("define process name=p {{\nthread {thread} {{ flowop hog name=h }} }}\nrun 1")
     };
+    assert_snapshot!(all_in(
+        in_thread,
+        &[
+            "instances=4",
+            "name=t,instances=0",
+            "name=t,memsize=lots",
+            "name=t,ioprio=8",
+            "name=t,nice=1",
+            "name=t { flowop hog name=h }\nthread name=t",
+        ]
+    ));
     assert_snapshot!(all(&[
-        &run("define process instances=4"),
-        &run("define process name=p,instances=0"),
-        &run("define process name=p,instances=40000"),
-        &run("set $r=randvar(mean=4)\ndefine process name=p,instances=$r"),
-        &run("define process name=p,nice=20"),
-        &in_thread("instances=4"),
-        &in_thread("name=t,instances=0"),
-        &in_thread("name=t,memsize=lots"),
-        &in_thread("name=t,ioprio=8"),
-        &in_thread("name=t,nice=1"),
         "define process name=p,instances=300 { thread name=t,instances=300 { flowop hog name=h } }\nrun 1",
-        "define process name=p { thread name=t { flowop hog name=h }\nthread name=t { flowop hog name=h } }\nrun 1",
-        &format!(
-            "{}\n{}",
-            "define process name=p { thread name=t { flowop hog name=h } }",
-            run("define process name=p")
-        ),
     ]));
 }
 
 #[test]
 fn flowops_one_by_one() {
-    assert_snapshot!(flowops(&[
-        "flowop",
-        "flowop read",
-        "flowop read filename=set,iosize=1k",
-        "flowop readfile name=r",
-        "flowop print name=p",
-        "flowop testrandvar name=p",
-        "flowop read name=r,filename=nowhere,iosize=1k",
-        "flowop read name=r,filename=7,iosize=1k",
-        "flowop read name=r,filename=set",
-        "flowop read name=r,filename=set,iosize=0",
-        "flowop read name=r,filename=set,iosize=big",
-        "flowop read name=r,filename=set,iosize=2m",
-        "flowop read name=r,filename=set,iosize=1m,directio",
-        "flowop read name=r,filename=set,iosize=65k,random",
-        "flowop read name=r,filename=set,iosize=2k,random,workingset=1k",
-        "flowop read name=r,filename=set,iosize=1k,random=often",
-        "flowop read name=r,filename=set,iosize=1k,fd=129",
-        "flowop read name=r,filename=set,iosize=1k,fd=first",
-        "flowop read name=r,iosize=1k,fd=3",
-        "flowop read name=r,filename=set,iosize=1k,value=4",
-        "flowop read name=r,filename=set,iosize=1k,iters=-1",
-        "flowop read name=r,filename=set,iosize=1k,$x=3",
-        "flowop openfile name=o,fd=1",
-        "flowop closefile name=c,fd=1",
-        "flowop closefile name=c,filename=set",
-        "flowop fsync name=f,fd=2",
-        "flowop deletefile name=d",
-        "flowop makedir name=m",
-        "flowop writewholefile name=w,filename=set,fd=1,srcfd=2",
-        "flowop hog name=h,value",
-        "flowop finishoncount name=f",
-        "flowop finishoncount name=f,value=3,target=g",
-        "flowop finishonbytes name=f,value=3,target=f",
-        "flowop bwlimit name=l,target=l",
-        "flowop sempost name=s,value=1",
-        "flowop sempost name=s,value=1,target=s",
-        "flowop wakeup name=w,target=nobody",
-        "flowop semblock name=s,highwater=many",
-        "flowop hog name=x\nflowop delay name=x",
-    ]));
-    assert_snapshot!(all(&[&format!(
-        "set $r=randvar(mean=4)\n{}",
-        thread("flowop semblock name=s,highwater=$r")
-    )]));
+    assert_snapshot!(all_in(
+        thread,
+        &[
+            "flowop",
+            "flowop read",
+            "flowop read filename=set,iosize=1k",
+            "flowop readfile name=r",
+            "flowop print name=p",
+            "flowop testrandvar name=p",
+            "flowop read name=r,filename=nowhere,iosize=1k",
+            "flowop read name=r,filename=7,iosize=1k",
+            "flowop read name=r,filename=set",
+            "flowop read name=r,filename=set,iosize=0",
+            "flowop read name=r,filename=set,iosize=big",
+            "flowop read name=r,filename=set,iosize=2m",
+            "flowop read name=r,filename=set,iosize=1m,directio",
+            "flowop read name=r,filename=set,iosize=65k,random",
+            "flowop read name=r,filename=set,iosize=2k,random,workingset=1k",
+            "flowop read name=r,filename=set,iosize=1k,random=often",
+            "flowop read name=r,filename=set,iosize=1k,fd=129",
+            "flowop read name=r,filename=set,iosize=1k,fd=first",
+            "flowop read name=r,iosize=1k,fd=3",
+            "flowop read name=r,filename=set,iosize=1k,value=4",
+            "flowop read name=r,filename=set,iosize=1k,iters=-1",
+            "flowop read name=r,filename=set,iosize=1k,$x=3",
+            "flowop openfile name=o,fd=1",
+            "flowop closefile name=c,fd=1",
+            "flowop closefile name=c,filename=set",
+            "flowop fsync name=f,fd=2",
+            "flowop deletefile name=d",
+            "flowop makedir name=m",
+            "flowop writewholefile name=w,filename=set,fd=1,srcfd=2",
+            "flowop hog name=h,value",
+            "flowop finishoncount name=f",
+            "flowop finishoncount name=f,value=3,target=g",
+            "flowop finishonbytes name=f,value=3,target=f",
+            "flowop bwlimit name=l,target=l",
+            "flowop sempost name=s,value=1",
+            "flowop sempost name=s,value=1,target=s",
+            "flowop wakeup name=w,target=nobody",
+            "flowop semblock name=s,highwater=many",
+            "flowop hog name=x\nflowop delay name=x",
+        ]
+    ));
+    let with_random = |line: &str| format!("set $r=randvar(mean=4)\n{}", thread(line));
+    assert_snapshot!(all_in(
+        with_random,
+        &["flowop semblock name=s,highwater=$r"]
+    ));
 }
 
 #[test]
 fn composites() {
-    let with = |define: &str, usage: &str| {
+    // The last line stands in a thread.
+    let with = |text: &str| {
+        let (define, usage) = text.rsplit_once('\n').unwrap_or(("", text));
         format!("{define}\ndefine process name=p {{ thread name=t {{\n{usage}\n}} }}\nrun 1")
     };
-    assert_snapshot!(all(&[
-        &with(
-            "define flowop name=f, $n { flowop hog name=h,value=$n }",
-            "flowop f name=x"
-        ),
-        &with(
-            "define flowop name=f, $n { flowop hog name=h,value=$n }",
-            "flowop f name=x,$m=1,$n=1"
-        ),
-        &with(
-            "define flowop name=f { flowop hog name=h }",
-            "flowop f name=x,$m=1"
-        ),
-        &with(
-            "define flowop name=f, $n { flowop hog name=h,value=$n }",
-            "flowop f name=x,$n"
-        ),
-        &with(
-            "define flowop name=f, $n, $n { flowop hog name=h,value=$n }",
-            "flowop f name=x,$n=1"
-        ),
-        &with(
-            "define flowop name=f { flowop hog name=h }",
-            "flowop f name=x,value=1"
-        ),
-        &with(
-            "define flowop name=f,iters=3 { flowop hog name=h }",
-            "flowop f name=x"
-        ),
-        &with(
-            "define flowop name=hog { flowop delay name=h }",
-            "flowop hog name=x"
-        ),
-        &with(
-            "define flowop name=f { flowop hog name=h }\ndefine flowop name=f { flowop hog name=h }",
-            "flowop f name=x"
-        ),
-        &with(
-            "define flowop name=$f { flowop hog name=h }",
-            "flowop hog name=x"
-        ),
-        &with(
-            "define flowop $f { flowop hog name=h }",
-            "flowop hog name=x"
-        ),
-        &with(
-            "define flowop name=f { flowop hogg name=h }",
-            "flowop f name=x"
-        ),
-        &with("", "flowop f name=x"),
-    ]));
+    assert_snapshot!(all_in(
+        with,
+        &[
+            "define flowop name=f, $n { flowop hog name=h,value=$n }\nflowop f name=x",
+            "define flowop name=f, $n { flowop hog name=h,value=$n }\nflowop f name=x,$m=1,$n=1",
+            "define flowop name=f { flowop hog name=h }\nflowop f name=x,$m=1",
+            "define flowop name=f, $n { flowop hog name=h,value=$n }\nflowop f name=x,$n",
+            "define flowop name=f, $n, $n { flowop hog name=h,value=$n }\nflowop f name=x,$n=1",
+            "define flowop name=f { flowop hog name=h }\nflowop f name=x,value=1",
+            "define flowop name=f,iters=3 { flowop hog name=h }\nflowop f name=x",
+            "define flowop name=hog { flowop delay name=h }\nflowop hog name=x",
+            "define flowop name=f { flowop hog name=h }\ndefine flowop name=f { flowop hog name=h }\nflowop f name=x",
+            "define flowop name=$f { flowop hog name=h }\nflowop hog name=x",
+            "define flowop $f { flowop hog name=h }\nflowop hog name=x",
+            "define flowop name=f { flowop hogg name=h }\nflowop f name=x",
+            "flowop f name=x",
+        ]
+    ));
 }
 
 #[test]
@@ -319,37 +299,42 @@ fn random_variables() {
     let with = |value: &str| {
         format!("set $x={value}\ndefine fileset name=s,path=/d,entries=1,size=$x\ncreate files")
     };
+    assert_snapshot!(all_in(
+        with,
+        &[
+            "randvar()",
+            "randvar(type=normal)",
+            "randvar(type=uniform)",
+            "randvar(type=uniform,mean=1k,min=2k)",
+            "randvar(type=gamma,mean=1k,gamma=0)",
+            "randvar(mean=$y)",
+            "randvar(mean=4,randsrc=dice)",
+            "randvar(mean=4,shape=2)",
+            "randvar(type=tabular)",
+            "randvar(type=gamma,randtable={{100,1,2}})",
+            "randvar(type=tabular,randtable={{50,1,2},{49,1,2}})",
+            "randvar(type=tabular,randtable={{100,2,1}})",
+            "randvar(type=tabular,randtable={{100,1}})",
+            "randvar(type=tabular,randtable={100,1,2})",
+            "randvar(type=tabular,randtable={{100,1,x}})",
+            "cvar(parameters=mean:4)",
+            "cvar(type=cvar-beta)",
+            "cvar(type=cvar-gamma,parameters=mean:x)",
+            "cvar(type=cvar-gamma,parameters=mean)",
+            "cvar(type=cvar-gamma,parameters=mean:1;mean:2)",
+            "cvar(type=cvar-gamma,parameters=sigma:1)",
+            "cvar(type=cvar-gamma,parameters=gamma:0)",
+            "cvar(type=cvar-gamma,parameters=mean:inf)",
+            "cvar(type=cvar-uniform,parameters=lower:2;upper:1)",
+            "cvar(type=cvar-erlang,parameters=shape:1.5)",
+            "cvar(type=cvar-gamma,min=5,max=4)",
+            "cvar(type=cvar-gamma",
+            "randvar(mean=4",
+        ]
+    ));
     assert_snapshot!(all(&[
-        &with("randvar()"),
-        &with("randvar(type=normal)"),
-        &with("randvar(type=uniform)"),
-        &with("randvar(type=uniform,mean=1k,min=2k)"),
-        &with("randvar(type=gamma,mean=1k,gamma=0)"),
-        &with("randvar(mean=$y)"),
-        &with("randvar(mean=4,randsrc=dice)"),
-        &with("randvar(mean=4,shape=2)"),
-        &with("randvar(type=tabular)"),
-        &with("randvar(type=gamma,randtable={{100,1,2}})"),
-        &with("randvar(type=tabular,randtable={{50,1,2},{49,1,2}})"),
-        &with("randvar(type=tabular,randtable={{100,2,1}})"),
-        &with("randvar(type=tabular,randtable={{100,1}})"),
-        &with("randvar(type=tabular,randtable={100,1,2})"),
-        &with("randvar(type=tabular,randtable={{100,1,x}})"),
         "define randvar type=gamma",
         "define randvar name=x,type=gamma",
-        &with("cvar(parameters=mean:4)"),
-        &with("cvar(type=cvar-beta)"),
-        &with("cvar(type=cvar-gamma,parameters=mean:x)"),
-        &with("cvar(type=cvar-gamma,parameters=mean)"),
-        &with("cvar(type=cvar-gamma,parameters=mean:1;mean:2)"),
-        &with("cvar(type=cvar-gamma,parameters=sigma:1)"),
-        &with("cvar(type=cvar-gamma,parameters=gamma:0)"),
-        &with("cvar(type=cvar-gamma,parameters=mean:inf)"),
-        &with("cvar(type=cvar-uniform,parameters=lower:2;upper:1)"),
-        &with("cvar(type=cvar-erlang,parameters=shape:1.5)"),
-        &with("cvar(type=cvar-gamma,min=5,max=4)"),
-        &with("cvar(type=cvar-gamma"),
-        &with("randvar(mean=4"),
     ]));
 }
 

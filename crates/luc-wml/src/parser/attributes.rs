@@ -15,11 +15,7 @@ const ROWS_MAX: usize = 100;
 
 impl Parser<'_, '_> {
     /// At least one attribute, out of those that the owner may have.
-    pub(super) fn attributes(
-        &mut self,
-        owner: &str,
-        known: &[&'static str],
-    ) -> Parsed<Vec<Attribute>> {
+    pub(super) fn attributes(&mut self, owner: &str, known: &str) -> Parsed<Vec<Attribute>> {
         let mut attributes = Vec::new();
         loop {
             let attribute = self.attribute(owner, known)?;
@@ -34,7 +30,7 @@ impl Parser<'_, '_> {
     pub(super) fn attributes_and_locals(
         &mut self,
         owner: &str,
-        known: &[&'static str],
+        known: &str,
     ) -> Parsed<(Vec<Attribute>, Vec<Local>)> {
         let mut attributes = Vec::new();
         let mut locals: Vec<Local> = Vec::new();
@@ -50,11 +46,7 @@ impl Parser<'_, '_> {
                     let message = format!("a flowop has at most {LOCALS_MAX} variables");
                     return self.complain(at, message);
                 }
-                let value = if self.takes_sign('=') {
-                    Some(self.value(VALUE)?)
-                } else {
-                    None
-                };
+                let value = self.value_if_any()?;
                 locals.push(Local {
                     name: Spanned {
                         value: name.clone(),
@@ -125,7 +117,7 @@ impl Parser<'_, '_> {
         Ok(false)
     }
 
-    fn attribute(&mut self, owner: &str, known: &[&'static str]) -> Parsed<Attribute> {
+    fn attribute(&mut self, owner: &str, known: &str) -> Parsed<Attribute> {
         let at = self.at();
         let Some(word) = self.word() else {
             return self.expected(&format!("an attribute of {owner}"));
@@ -134,28 +126,25 @@ impl Parser<'_, '_> {
             // A comma too many.
             return self.expected(&format!("an attribute of {owner}"));
         }
+        let known: Vec<&str> = known.split_whitespace().collect();
         let name = schema::canonical(word).filter(|name| known.contains(name));
         let Some(name) = name else {
-            let message = if let Some(instead) = schema::what_replaced(word) {
-                format!("{owner} has no attribute {}: {instead}", quoted(word))
-            } else if known.is_empty() {
-                format!("{owner} has no attribute {}", quoted(word))
-            } else {
-                format!(
-                    "{owner} has no attribute {}: {}",
-                    quoted(word),
-                    instead_of(word, known)
-                )
-            };
+            let instead = schema::what_replaced(word).map(str::to_owned);
+            let instead = instead.unwrap_or_else(|| instead_of(word, &known));
+            let message = format!("{owner} has no attribute {}: {instead}", quoted(word));
             return self.complain(at, message);
         };
         self.advance();
-        let value = if self.takes_sign('=') {
-            Some(self.value(VALUE)?)
-        } else {
-            None
-        };
+        let value = self.value_if_any()?;
         Ok(Attribute { name, at, value })
+    }
+
+    fn value_if_any(&mut self) -> Parsed<Option<Spanned<Expr>>> {
+        if !self.takes_sign('=') {
+            return Ok(None);
+        }
+        let expected = "a number, true, false, a text or a variable after `=`";
+        self.value(expected).map(Some)
     }
 
     /// A number, a truth value, a text or a variable.
@@ -238,6 +227,3 @@ impl Parser<'_, '_> {
         }
     }
 }
-
-/// What may stand after `=`.
-const VALUE: &str = "a number, true, false, a text or a variable after `=`";

@@ -85,35 +85,8 @@ impl Parser<'_, '_> {
     fn process(&mut self, at: Position) -> Parsed<Statement> {
         let attributes = self.attributes("process", schema::PROCESS)?;
         self.sign('{', "before the threads of the process")?;
-        let mut threads = Vec::new();
-        let mut broken = false;
-        loop {
-            if self.takes_sign('}') {
-                break;
-            }
-            let begins = self.at();
-            let thread = if self.is_word("thread") {
-                self.advance();
-                self.thread(begins)
-            } else {
-                self.expected("`thread` or `}`")
-            };
-            match thread {
-                Ok(Some(thread)) => threads.push(thread),
-                Ok(None) => broken = true,
-                Err(Reported) => {
-                    broken = true;
-                    self.skip_to(&["thread"]);
-                    if !self.is_word("thread") && !self.is_sign('}') {
-                        return Err(Reported);
-                    }
-                }
-            }
-        }
-        if broken {
-            // What lies behind its brace is sound.
-            return Err(Reported);
-        }
+        let threads = self.items("thread", &["thread"], Self::thread)?;
+        let threads = threads.ok_or(Reported)?;
         if threads.is_empty() {
             return self.complain(at, "the process has no threads: expected `thread` in it");
         }
@@ -143,28 +116,42 @@ impl Parser<'_, '_> {
     /// `{ flowop ... }`. `None`: with errors in it, but read to its end.
     fn block(&mut self, owner: &str) -> Parsed<Option<Vec<Flowop>>> {
         self.sign('{', &format!("before the flowops of the {owner}"))?;
-        let mut flowops = Vec::new();
+        self.items("flowop", &["flowop", "thread"], |this, _| {
+            this.flowop().map(Some)
+        })
+    }
+
+    /// What follows each `keyword`, up to the closing brace; an error skips to one of the words
+    /// of `next`. `None`: with errors in it, but read to its end.
+    fn items<T>(
+        &mut self,
+        keyword: &str,
+        next: &[&str],
+        read: impl Fn(&mut Self, Position) -> Parsed<Option<T>>,
+    ) -> Parsed<Option<Vec<T>>> {
+        let mut items = Vec::new();
         let mut broken = false;
-        loop {
-            if self.takes_sign('}') {
-                return Ok((!broken).then_some(flowops));
-            }
-            let flowop = if self.is_word("flowop") {
+        while !self.takes_sign('}') {
+            let at = self.at();
+            let item = if self.is_word(keyword) {
                 self.advance();
-                self.flowop()
+                read(self, at)
             } else {
-                self.expected("`flowop` or `}`")
+                self.expected(&format!("`{keyword}` or `}}`"))
             };
-            if let Ok(flowop) = flowop {
-                flowops.push(flowop);
-            } else {
-                broken = true;
-                self.skip_to(&["flowop", "thread"]);
-                if !self.is_word("flowop") && !self.is_sign('}') {
-                    return Err(Reported);
+            match item {
+                Ok(Some(item)) => items.push(item),
+                Ok(None) => broken = true,
+                Err(Reported) => {
+                    broken = true;
+                    self.skip_to(next);
+                    if !self.is_word(keyword) && !self.is_sign('}') {
+                        return Err(Reported);
+                    }
                 }
             }
         }
+        Ok((!broken).then_some(items))
     }
 
     fn flowop(&mut self) -> Parsed<Flowop> {
@@ -177,16 +164,9 @@ impl Parser<'_, '_> {
             return self.unknown_flowop(kind, at);
         }
         self.advance();
-        let attributes: Vec<&'static str> = ["name", "iters"]
-            .into_iter()
-            .chain(
-                known
-                    .into_iter()
-                    .flat_map(|known| known.attributes)
-                    .copied(),
-            )
-            .collect();
-        let (attributes, locals) = self.attributes_and_locals(kind, &attributes)?;
+        let own = known.map_or("", |known| known.attributes);
+        let (attributes, locals) =
+            self.attributes_and_locals(kind, &format!("name iters {own}"))?;
         if let (Some(_), Some(local)) = (known, locals.first()) {
             let message = format!(
                 "{kind} has no variables of its own, found {}",

@@ -43,14 +43,7 @@ type Parsed<T> = Result<T, Reported>;
 
 /// The statements of a file, each with its place.
 pub(crate) fn statements(tokens: &[Token], messages: &mut Messages) -> Vec<Spanned<Statement>> {
-    let mut parser = Parser {
-        tokens,
-        next: 0,
-        messages,
-        composites: BTreeSet::new(),
-        defining: None,
-        broken_definition: false,
-    };
+    let mut parser = Parser::new(tokens, messages);
     let mut statements = Vec::new();
     while *parser.peek() != Kind::End && !parser.messages.is_full() {
         let at = parser.at();
@@ -75,7 +68,18 @@ struct Parser<'a, 'm> {
     broken_definition: bool,
 }
 
-impl<'a> Parser<'a, '_> {
+impl<'a, 'm> Parser<'a, 'm> {
+    fn new(tokens: &'a [Token], messages: &'m mut Messages) -> Self {
+        Self {
+            tokens,
+            next: 0,
+            messages,
+            composites: BTreeSet::new(),
+            defining: None,
+            broken_definition: false,
+        }
+    }
+
     fn token(&self) -> &'a Token {
         &self.tokens[self.next]
     }
@@ -218,32 +222,32 @@ impl<'a> Parser<'a, '_> {
                 "`domultisync` is refused: there is no run on several machines; delete the line",
             ),
             "debug" => {
-                if matches!(self.peek(), Kind::Number(_)) {
-                    self.advance();
-                    Ok(Statement::Ignored("there are no debug levels"))
-                } else {
-                    self.expected("a number after `debug`")
-                }
+                let sound = matches!(self.peek(), Kind::Number(_));
+                self.ignored(sound, "a number after `debug`", "there are no debug levels")
             }
             "list" => {
-                if matches!(self.word(), Some("fileset" | "filesets" | "flowop")) {
-                    self.advance();
-                    Ok(Statement::Ignored("a check lists what there is"))
-                } else {
-                    self.expected("`fileset` or `flowop` after `list`")
-                }
+                let sound = matches!(self.word(), Some("fileset" | "filesets" | "flowop"));
+                let expected = "`fileset` or `flowop` after `list`";
+                self.ignored(sound, expected, "a check lists what there is")
             }
-            "usage" => match self.peek() {
-                Kind::Text(_) => {
-                    self.advance();
-                    Ok(Statement::Ignored("a check lists the variables"))
-                }
-                _ => self.expected("a quoted text after `usage`"),
-            },
+            "usage" => {
+                let sound = matches!(self.peek(), Kind::Text(_));
+                let expected = "a quoted text after `usage`";
+                self.ignored(sound, expected, "a check lists the variables")
+            }
             _ => Ok(Statement::Ignored(
                 "there is no Filebench to tell its version",
             )),
         }
+    }
+
+    /// A statement of one more token that has no effect here.
+    fn ignored(&mut self, sound: bool, expected: &str, why: &'static str) -> Parsed<Statement> {
+        if !sound {
+            return self.expected(expected);
+        }
+        self.advance();
+        Ok(Statement::Ignored(why))
     }
 
     fn set(&mut self) -> Parsed<Statement> {
@@ -394,14 +398,7 @@ impl<'a> Parser<'a, '_> {
 
 /// What a variable is set to from outside: read as the right side of a `set` if it is one.
 pub(crate) fn assignment(tokens: &[Token], messages: &mut Messages) -> Option<Assigned> {
-    let mut parser = Parser {
-        tokens,
-        next: 0,
-        messages,
-        composites: BTreeSet::new(),
-        defining: None,
-        broken_definition: false,
-    };
+    let mut parser = Parser::new(tokens, messages);
     let assigned = parser.assigned().ok()?;
     if *parser.peek() != Kind::End {
         let _ = parser.expected::<()>("the end of the value");

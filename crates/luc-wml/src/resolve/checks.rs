@@ -1,69 +1,54 @@
 //! What can be known to go wrong before anything runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Resolver;
 use crate::diagnostic::{one_of, quoted};
-use crate::plan::{Flowop, Op, Slot, Target, Thread, Transfer, Value};
-use crate::schema::{self, Io};
+use crate::plan::{Flowop, Io, Op, Slot, Target, Thread, Transfer, Value};
 
 /// Alignment that direct I/O costs a buffer, bytes.
 const ALIGNMENT_BYTES: u64 = 512;
 
-/// Calls `each` for all flowops, those inside composites after the composite.
-fn walk<'f>(flowops: &'f [Flowop], each: &mut impl FnMut(&'f Flowop)) {
-    for flowop in flowops {
-        each(flowop);
-        if let Op::Composite(inner) = &flowop.op {
-            walk(inner, each);
-        }
-    }
-}
-
 impl Resolver<'_, '_> {
     /// Checks a thread whose flowops are sound one by one, and gives targets their full names.
     pub(super) fn check_thread(&mut self, thread: &mut Thread) {
-        self.check_names(&thread.flowops);
-        self.check_slots(&thread.flowops);
-        self.check_sizes(thread);
-        let found = Found::of(&thread.flowops);
+        let all = thread.all_flowops();
+        self.check_names(&all);
+        self.check_slots(&all);
+        self.check_sizes(&all, thread.memory_bytes);
+        let found = Found::of(&all);
         self.find_targets(&mut thread.flowops, &found);
     }
 
-    fn check_names(&mut self, flowops: &[Flowop]) {
+    fn check_names(&mut self, flowops: &[&Flowop]) {
         let mut kinds: HashMap<&str, &'static str> = HashMap::new();
-        walk(flowops, &mut |flowop| {
-            let kind = flowop.op.kind();
-            let other = *kinds.entry(&flowop.name).or_insert(kind);
-            if other != kind && !flowop.name.is_empty() {
-                self.messages.at(
-                    flowop.at,
-                    format!(
-                        "{} is the name of a {other} in this thread, so a {kind} needs another",
-                        quoted(&flowop.name)
-                    ),
+        for Flowop { name, kind, at, .. } in flowops.iter().copied() {
+            let other = *kinds.entry(name).or_insert(kind);
+            if other != *kind && !name.is_empty() {
+                let name = quoted(name);
+                let message = format!(
+                    "{name} is the name of a {other} in this thread, so a {kind} needs another"
                 );
+                self.messages.at(*at, message);
             }
-        });
+        }
     }
 
     /// Every slot that is used must be one that something in the thread opens.
-    fn check_slots(&mut self, flowops: &[Flowop]) {
+    fn check_slots(&mut self, flowops: &[&Flowop]) {
         let mut opened: HashSet<Slot> = HashSet::new();
-        let mut rotates = false;
-        walk(flowops, &mut |flowop| {
+        for flowop in flowops {
             if let Some(target) = flowop.op.target()
                 && target.fileset.is_some()
                 && !matches!(flowop.op, Op::DeleteFile(_) | Op::StatFile(_))
             {
-                rotates |= target.rotate && target.fd == 0;
+                if target.rotate && target.fd == 0 {
+                    return;
+                }
                 opened.insert(target.fd);
             }
-        });
-        if rotates {
-            return;
         }
-        walk(flowops, &mut |flowop| {
+        for flowop in flowops {
             let (slot, what, or) = match &flowop.op {
                 Op::CloseFile { fd, rotate: false } => (*fd, "fd", ""),
                 Op::WriteWholeFile {
@@ -77,72 +62,61 @@ impl Resolver<'_, '_> {
                         rotate: false,
                         ..
                     }) => (*fd, "fd", ", or `filename=` here"),
-                    _ => return,
+                    _ => continue,
                 },
             };
             if !opened.contains(&slot) {
-                self.messages.at(
-                    flowop.at,
-                    format!(
-                        "nothing in this thread opens {what}={slot}: expected an openfile or \
-                         createfile with fd={slot}{or}"
-                    ),
+                let message = format!(
+                    "nothing in this thread opens {what}={slot}: expected an openfile or \
+                     createfile with fd={slot}{or}"
                 );
+                self.messages.at(flowop.at, message);
             }
-        });
+        }
     }
 
-    fn check_sizes(&mut self, thread: &Thread) {
-        walk(&thread.flowops, &mut |flowop| {
+    fn check_sizes(&mut self, flowops: &[&Flowop], memory_bytes: Value) {
+        for flowop in flowops {
             let Some(transfer) = flowop.op.transfer() else {
-                return;
+                continue;
+            };
+            let Value::Fixed(io_bytes) = transfer.io_bytes else {
+                continue;
             };
             let name = quoted(&flowop.name);
-            let whole = matches!(flowop.op, Op::ReadWholeFile(_) | Op::WriteWholeFile { .. });
-            let Value::Fixed(io_bytes) = transfer.io_bytes else {
-                return;
-            };
             if io_bytes == 0 {
-                if !whole {
-                    self.messages
-                        .at(flowop.at, format!("{name} needs `iosize=`, above 0"));
+                if !matches!(flowop.op, Op::ReadWholeFile(_) | Op::WriteWholeFile { .. }) {
+                    let message = format!("{name} needs `iosize=`, above 0");
+                    self.messages.at(flowop.at, message);
                 }
-                return;
+                continue;
             }
-            let aligned = if transfer.target.flags.direct_io {
-                ALIGNMENT_BYTES
+            let (aligned, and) = if transfer.target.flags.direct_io {
+                let and = format!(" and {ALIGNMENT_BYTES} to align direct I/O");
+                (ALIGNMENT_BYTES, and)
             } else {
-                0
+                (0, String::new())
             };
-            if let Value::Fixed(memory @ 1..) = thread.memory_bytes
+            if let Value::Fixed(memory @ 1..) = memory_bytes
                 && io_bytes.saturating_add(aligned) > memory
             {
-                let and = if aligned > 0 {
-                    format!(" and {aligned} to align direct I/O")
-                } else {
-                    String::new()
-                };
-                self.messages.at(
-                    flowop.at,
-                    format!(
-                        "{name} moves {io_bytes} bytes at a time{and}, more than the thread's \
-                         memsize of {memory}"
-                    ),
+                let message = format!(
+                    "{name} moves {io_bytes} bytes at a time{and}, more than the thread's \
+                     memsize of {memory}"
                 );
+                self.messages.at(flowop.at, message);
             }
             if transfer.random
                 && let Some(file) = self.room(transfer)
                 && io_bytes > file
             {
-                self.messages.at(
-                    flowop.at,
-                    format!(
-                        "{name} moves {io_bytes} bytes at a time at random places in {file} bytes: \
-                         expected an iosize of no more than the file or its working set"
-                    ),
+                let message = format!(
+                    "{name} moves {io_bytes} bytes at a time at random places in {file} bytes: \
+                     expected an iosize of no more than the file or its working set"
                 );
+                self.messages.at(flowop.at, message);
             }
-        });
+        }
     }
 
     /// Bytes that offsets are drawn from, where that is known.
@@ -175,109 +149,85 @@ impl Resolver<'_, '_> {
             let Some(name) = target else {
                 continue;
             };
-            match found.look_up(name) {
-                None => self.messages.at(
-                    flowop.at,
-                    format!(
-                        "this thread has no flowop {} to be the target; expected {}",
-                        quoted(name),
-                        one_of(&found.names())
-                    ),
+            let shown = quoted(name);
+            let message = match found.look_up(name) {
+                None => format!(
+                    "this thread has no flowop {shown} to be the target; expected {}",
+                    one_of(&found.names())
                 ),
-                Some((_, kind)) if needs_data && !moves_data(kind) => self.messages.at(
-                    flowop.at,
+                Some((_, kind, io)) if needs_data && !matches!(io, Io::Read | Io::Write) => {
                     format!(
-                        "the target {} is a {kind}, which moves no data: expected one that reads \
-                         or writes",
-                        quoted(name)
-                    ),
-                ),
-                Some((full, _)) => *name = full.to_owned(),
-            }
+                        "the target {shown} is a {kind}, which moves no data: expected one that \
+                         reads or writes"
+                    )
+                }
+                Some((full, ..)) => {
+                    full.clone_into(name);
+                    continue;
+                }
+            };
+            self.messages.at(flowop.at, message);
         }
     }
 
     /// Semaphores and wake-ups reach across processes.
     pub(super) fn check_wakers(&mut self) {
-        let mut waiting: HashMap<&'static str, HashSet<&str>> = HashMap::new();
-        let all: Vec<&Flowop> = {
-            let mut all = Vec::new();
-            for thread in self.plan.processes.iter().flat_map(|p| &p.threads) {
-                walk(&thread.flowops, &mut |flowop| all.push(flowop));
-            }
-            all
-        };
+        let threads = self.plan.processes.iter().flat_map(|p| &p.threads);
+        let all: Vec<&Flowop> = threads.flat_map(Thread::all_flowops).collect();
+        let mut waiting: HashMap<&str, BTreeSet<&str>> = HashMap::new();
         for flowop in &all {
-            waiting
-                .entry(flowop.op.kind())
-                .or_default()
-                .insert(&flowop.name);
+            let names = waiting.entry(flowop.kind).or_default();
+            names.insert(&flowop.name);
         }
-        let none = HashSet::new();
         for flowop in &all {
             let (target, kind) = match &flowop.op {
                 Op::SemPost { target, .. } => (target, "semblock"),
                 Op::Wakeup { target } => (target, "block"),
                 _ => continue,
             };
-            let names = waiting.get(kind).unwrap_or(&none);
-            if target.is_empty() || names.contains(target.as_str()) {
+            let names = waiting.get(kind);
+            if target.is_empty() || names.is_some_and(|it| it.contains(target.as_str())) {
                 continue;
             }
-            let mut known: Vec<&str> = names.iter().copied().collect();
-            known.sort_unstable();
-            let expected = if known.is_empty() {
-                "there is none in the file".into()
-            } else {
-                format!("expected {}", one_of(&known))
-            };
-            self.messages.at(
-                flowop.at,
-                format!(
-                    "the target {} of {} is no {kind}; {expected}",
-                    quoted(target),
-                    quoted(&flowop.name)
-                ),
-            );
+            let expected = names.map_or("there is none in the file".into(), |names| {
+                let names: Vec<_> = names.iter().collect();
+                format!("expected {}", one_of(&names))
+            });
+            let (target, name) = (quoted(target), quoted(&flowop.name));
+            let message = format!("the target {target} of {name} is no {kind}; {expected}");
+            self.messages.at(flowop.at, message);
         }
     }
-}
-
-fn moves_data(kind: &str) -> bool {
-    schema::find_flowop(kind).is_some_and(|flowop| flowop.io == Io::Data)
 }
 
 /// Where a thread's flowops are found by name: by their full names at the top, and inside
 /// composites by the last part alone.
 struct Found {
-    /// Full name and kind, in the order in which they are looked at.
-    rows: Vec<(String, &'static str)>,
+    /// Full name, kind and what it counts as, in the order in which they are looked at.
+    rows: Vec<(String, &'static str, Io)>,
     /// First row of each name, own or full.
     first: HashMap<String, usize>,
 }
 
 impl Found {
-    fn of(flowops: &[Flowop]) -> Self {
+    fn of(flowops: &[&Flowop]) -> Self {
         let mut rows = Vec::new();
         let mut first = HashMap::new();
-        walk(flowops, &mut |flowop| {
+        for flowop in flowops {
             let own = flowop.name.rsplit('.').next().unwrap_or_default();
             for name in [own, &flowop.name] {
-                if !first.contains_key(name) {
-                    first.insert(name.to_owned(), rows.len());
-                }
+                first.entry(name.to_owned()).or_insert(rows.len());
             }
-            rows.push((flowop.name.clone(), flowop.op.kind()));
-        });
+            rows.push((flowop.name.clone(), flowop.kind, flowop.io));
+        }
         Self { rows, first }
     }
 
-    fn look_up(&self, name: &str) -> Option<(&str, &'static str)> {
-        let (full, kind) = &self.rows[*self.first.get(name)?];
-        Some((full, kind))
+    fn look_up(&self, name: &str) -> Option<&(String, &'static str, Io)> {
+        self.first.get(name).map(|&row| &self.rows[row])
     }
 
     fn names(&self) -> Vec<&str> {
-        self.rows.iter().map(|(full, _)| full.as_str()).collect()
+        self.rows.iter().map(|(full, ..)| full.as_str()).collect()
     }
 }

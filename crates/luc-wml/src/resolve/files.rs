@@ -1,7 +1,7 @@
 //! Filesets and files.
 
 use super::Resolver;
-use super::values::{Given, Locals};
+use super::values::Given;
 use crate::ast::Files;
 use crate::diagnostic::quoted;
 use crate::plan::{Fileset, FilesetId, Value};
@@ -24,49 +24,34 @@ impl<'a> Resolver<'a, '_> {
     }
 
     fn make_fileset(&mut self, files: &'a Files) {
-        let locals = Locals::default();
-        let given = Given {
-            attributes: &files.attributes,
-            locals: &locals,
-        };
         let kind = if files.single { "file" } else { "fileset" };
-        let name = self.name(&given, kind, files.at);
-        let path = self.needed(&given, "path", kind, files.at);
+        let given = Given::of(kind, files.at, &files.attributes);
+        let name = self.name(&given);
+        let path = self.needed(&given, "path");
         if name.contains(['/', '\0']) || name == "." || name == ".." {
-            let place = given.place("name").unwrap_or(files.at);
-            self.messages.at(
-                place,
-                format!(
-                    "the name of a {kind} becomes a file name, which {} cannot be; \
-                     put directories into `path`",
-                    quoted(&name)
-                ),
+            let message = format!(
+                "the name of a {kind} becomes a file name, which {} cannot be; \
+                 put directories into `path`",
+                quoted(&name)
             );
+            self.messages.at(given.place("name"), message);
         }
         let id = FilesetId(self.plan.filesets.len());
         if id.0 == FILESETS_MAX {
-            self.messages
-                .at(files.at, format!("there may be {FILESETS_MAX} filesets"));
-            return;
+            let message = format!("there may be {FILESETS_MAX} filesets");
+            return self.messages.at(files.at, message);
         }
         if !name.is_empty() && self.fileset_ids.insert(name.clone(), id).is_some() {
-            let place = given.place("name").unwrap_or(files.at);
-            self.messages
-                .at(place, format!("{kind} {} is defined twice", quoted(&name)));
+            let message = format!("{kind} {} is defined twice", quoted(&name));
+            self.messages.at(given.place("name"), message);
         }
-        let (entries, leaf_dirs, dir_width, dir_gamma, dir_depth) = if files.single {
-            // As a fileset of one entry without directories of its own.
-            (
-                Value::Fixed(1),
-                Value::Fixed(0),
-                Value::Fixed(10),
-                Value::Fixed(0),
-                None,
-            )
-        } else {
+        // A file is a fileset of one entry without directories of its own.
+        let (mut entries, mut leaf_dirs) = (Value::Fixed(1), Value::Fixed(0));
+        let (mut dir_width, mut dir_gamma) = (Value::Fixed(10), Value::Fixed(0));
+        if !files.single {
             let complaints = self.messages.len();
-            let entries = self.value_in(&given, "entries", &(0..=ENTRIES_MAX), 0);
-            let leaf_dirs = self.value_in(&given, "leafdirs", &(0..=ENTRIES_MAX), 0);
+            entries = self.value_in(&given, "entries", &(0..=ENTRIES_MAX), 0);
+            leaf_dirs = self.value_in(&given, "leafdirs", &(0..=ENTRIES_MAX), 0);
             let sound = self.messages.len() == complaints;
             if sound && entries == Value::Fixed(0) && leaf_dirs == Value::Fixed(0) {
                 self.messages.at(
@@ -74,15 +59,9 @@ impl<'a> Resolver<'a, '_> {
                     "the fileset has nothing in it: expected `entries=` or `leafdirs=`, above 0",
                 );
             }
-            let dir_depth = given.find("dirdepthrv").is_some();
-            (
-                entries,
-                leaf_dirs,
-                self.value(&given, "dirwidth", 0),
-                self.value(&given, "dirgamma", 1500),
-                dir_depth.then(|| self.value(&given, "dirdepthrv", 1)),
-            )
-        };
+            dir_width = self.value(&given, "dirwidth", 0);
+            dir_gamma = self.value(&given, "dirgamma", 1500);
+        }
         let fileset = Fileset {
             name,
             path,
@@ -91,7 +70,10 @@ impl<'a> Resolver<'a, '_> {
             leaf_dirs,
             dir_width,
             dir_gamma,
-            dir_depth,
+            // No file may have it.
+            dir_depth: given
+                .has("dirdepthrv")
+                .then(|| self.value(&given, "dirdepthrv", 1)),
             size: self.value_in(&given, "size", &(0..=FILE_BYTES_MAX), 1024),
             prealloc_percent: self.percent(&given, "prealloc"),
             parallel_alloc: self.flag(&given, "paralloc"),

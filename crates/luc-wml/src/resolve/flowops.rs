@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::Resolver;
-use super::values::{Given, Locals};
+use super::values::{Given, Locals, NO_LOCALS};
+use super::{Resolver, instead_of_variable};
 use crate::ast;
 use crate::diagnostic::{instead_of, quoted};
 use crate::plan::{
-    FD_MAX, FilesetId, Flowop, Op, OpenFlags, Process, Slot, Target, Thread, Transfer, Value,
+    FD_MAX, FilesetId, Flowop, Io, Op, OpenFlags, Process, Slot, Target, Thread, Transfer, Value,
 };
+use crate::schema;
 
 /// Most threads of a workload, all processes together.
 pub(super) const THREADS_MAX: u64 = 32_768;
@@ -30,16 +31,11 @@ impl<'a> Resolver<'a, '_> {
         let mut names = HashSet::new();
         let mut threads_sum: u64 = 0;
         for process in processes {
-            let locals = Locals::default();
-            let given = Given {
-                attributes: &process.attributes,
-                locals: &locals,
-            };
-            let name = self.name(&given, "process", process.at);
+            let given = Given::of("process", process.at, &process.attributes);
+            let name = self.name(&given);
             if !name.is_empty() && !names.insert(name.clone()) {
-                let place = given.place("name").unwrap_or(process.at);
-                self.messages
-                    .at(place, format!("process {} is defined twice", quoted(&name)));
+                let message = format!("process {} is defined twice", quoted(&name));
+                self.messages.at(given.place("name"), message);
             }
             let instances = self.fixed(&given, "instances", &(1..=THREADS_MAX), 1);
             let nice = self.fixed(&given, "nice", &(0..=19), 0);
@@ -48,12 +44,9 @@ impl<'a> Resolver<'a, '_> {
                 threads_sum = threads_sum.saturating_add(instances * thread.instances);
             }
             if threads_sum > THREADS_MAX {
-                let place = given.place("instances").unwrap_or(process.at);
-                self.messages.at(
-                    place,
-                    format!("expected at most {THREADS_MAX} threads in all, found {threads_sum}"),
-                );
-                return;
+                let message =
+                    format!("expected at most {THREADS_MAX} threads in all, found {threads_sum}");
+                return self.messages.at(given.place("instances"), message);
             }
             self.plan.processes.push(Process {
                 name,
@@ -69,22 +62,15 @@ impl<'a> Resolver<'a, '_> {
         let mut names = HashSet::new();
         let mut made = Vec::new();
         for thread in threads {
-            let locals = Locals::default();
-            let given = Given {
-                attributes: &thread.attributes,
-                locals: &locals,
-            };
-            let name = self.name(&given, "thread", thread.at);
+            let given = Given::of("thread", thread.at, &thread.attributes);
+            let name = self.name(&given);
             if !name.is_empty() && !names.insert(name.clone()) {
-                let place = given.place("name").unwrap_or(thread.at);
-                self.messages.at(
-                    place,
-                    format!("the process has two threads named {}", quoted(&name)),
-                );
+                let message = format!("the process has two threads named {}", quoted(&name));
+                self.messages.at(given.place("name"), message);
             }
             let io_priority = given
-                .find("ioprio")
-                .map(|_| BEST_EFFORT | self.fixed(&given, "ioprio", &(0..=7), 0));
+                .has("ioprio")
+                .then(|| BEST_EFFORT | self.fixed(&given, "ioprio", &(0..=7), 0));
             let instances = self.fixed(&given, "instances", &(1..=THREADS_MAX), 1);
             let memory_bytes = self.value(&given, "memsize", 0);
             let complaints = self.messages.len();
@@ -93,7 +79,7 @@ impl<'a> Resolver<'a, '_> {
                 instances,
                 memory_bytes,
                 io_priority,
-                flowops: self.make_flowops(&thread.flowops, "", &locals, 0),
+                flowops: self.make_flowops(&thread.flowops, "", &NO_LOCALS, 0),
             };
             if self.messages.len() == complaints {
                 // What follows from broken flowops would only confuse.
@@ -134,27 +120,36 @@ impl<'a> Resolver<'a, '_> {
         if self.flowops > FLOWOPS_MAX {
             // Said once, and then nothing is made any more.
             if self.flowops == FLOWOPS_MAX + 1 {
-                self.messages.at(
-                    at,
-                    format!("composite flowops spell out to more than {FLOWOPS_MAX} flowops"),
-                );
+                let message =
+                    format!("composite flowops spell out to more than {FLOWOPS_MAX} flowops");
+                self.messages.at(at, message);
             }
             return None;
         }
         let given = Given {
             attributes: &flowop.attributes,
             locals,
+            owner: kind,
+            at,
         };
-        let own_name = self.name(&given, &format!("flowop {}", quoted(kind)), at);
+        let own_name = self.name(&Given {
+            owner: &format!("flowop {}", quoted(kind)),
+            ..given
+        });
         let name = format!("{prefix}{own_name}");
         let iters = self.value_in(&given, "iters", &(0..=COUNT_MAX), 1);
-        let op = if let Some(composite) = self.composites.get(kind).copied() {
-            self.composite(flowop, composite, &name, locals, depth)?
+        let (kind, io, op) = if let Some(composite) = self.composites.get(kind).copied() {
+            let op = self.composite(flowop, composite, &name, locals, depth)?;
+            ("composite", Io::None, op)
         } else {
-            self.op(kind, &given, at)?
+            // One that was broken has been complained about.
+            let known = schema::find_flowop(kind)?;
+            (known.name, known.io, self.op(known.name, &given)?)
         };
         Some(Flowop {
             name,
+            kind,
+            io,
             op,
             iters,
             at,
@@ -171,47 +166,24 @@ impl<'a> Resolver<'a, '_> {
     ) -> Option<Op> {
         let kind = &composite.name.value;
         if depth == DEPTH_MAX {
-            self.messages.at(
-                flowop.kind.at,
-                format!("flowops may lie in each other {DEPTH_MAX} deep, no deeper"),
-            );
-            return None;
+            let message = format!("flowops may lie in each other {DEPTH_MAX} deep, no deeper");
+            return self.complain(flowop.kind.at, message);
         }
         let mut locals = Locals::default();
         for given in &flowop.locals {
             let variable = &given.name.value;
-            let declared = composite
-                .locals
-                .iter()
-                .any(|local| local.name.value == *variable);
+            let shown = quoted(&format!("${variable}"));
+            let declared = composite.locals.iter().map(|local| &*local.name.value);
+            let declared: Vec<&str> = declared.collect();
             let value = if let Some(value) = &given.value {
                 self.evaluate(value, outer)
             } else {
-                self.messages.at(
-                    given.name.at,
-                    format!("expected a value for {}", quoted(&format!("${variable}"))),
-                );
-                None
+                self.complain(given.name.at, format!("expected a value for {shown}"))
             };
-            if !declared {
-                let names: Vec<String> = composite
-                    .locals
-                    .iter()
-                    .map(|local| format!("${}", local.name.value))
-                    .collect();
-                let has = if names.is_empty() {
-                    "it has none".into()
-                } else {
-                    instead_of(&format!("${variable}"), &names)
-                };
-                self.messages.at(
-                    given.name.at,
-                    format!(
-                        "flowop {} has no variable {}: {has}",
-                        quoted(kind),
-                        quoted(&format!("${variable}"))
-                    ),
-                );
+            if !declared.contains(&variable.as_str()) {
+                let has = instead_of_variable(variable, &declared, "it has none");
+                let message = format!("flowop {} has no variable {shown}: {has}", quoted(kind));
+                self.messages.at(given.name.at, message);
             }
             locals.insert(variable.clone(), value?);
         }
@@ -221,13 +193,10 @@ impl<'a> Resolver<'a, '_> {
                 continue;
             }
             let Some(value) = &local.value else {
-                self.messages.at(
-                    flowop.kind.at,
-                    format!("flowop {} needs `${variable}=`", quoted(kind)),
-                );
-                return None;
+                let message = format!("flowop {} needs `${variable}=`", quoted(kind));
+                return self.complain(flowop.kind.at, message);
             };
-            let value = self.evaluate(value, &Locals::default())?;
+            let value = self.evaluate(value, &NO_LOCALS)?;
             locals.insert(variable.clone(), value);
         }
         let prefix = format!("{name}.");
@@ -235,8 +204,12 @@ impl<'a> Resolver<'a, '_> {
         Some(Op::Composite(inner))
     }
 
-    fn op(&mut self, kind: &str, given: &Given<'_>, at: crate::plan::Position) -> Option<Op> {
+    fn op(&mut self, kind: &str, given: &Given<'_>) -> Option<Op> {
         let value = |this: &mut Self| this.value_in(given, "value", &(0..=COUNT_MAX), 0);
+        let target = |this: &mut Self| this.text(given, "target");
+        if kind.starts_with("finishon") && !given.has("value") {
+            self.messages.at(given.at, format!("{kind} needs `value=`"));
+        }
         Some(match kind {
             "read" => Op::Read(self.transfer(given)),
             "write" => Op::Write(self.transfer(given)),
@@ -249,47 +222,31 @@ impl<'a> Resolver<'a, '_> {
             },
             "appendfile" => Op::AppendFile(self.transfer(given)),
             "appendfilerand" => Op::AppendFileRand(self.transfer(given)),
-            "openfile" | "createfile" => {
-                self.fileset_needed(kind, given, at)?;
-                let target = self.target(given);
-                if kind == "openfile" {
-                    Op::OpenFile(target)
-                } else {
-                    Op::CreateFile(target)
-                }
-            }
+            "openfile" => Op::OpenFile(self.new_target(given)?),
+            "createfile" => Op::CreateFile(self.new_target(given)?),
             "closefile" => Op::CloseFile {
                 fd: self.slot(given, "fd"),
                 rotate: self.flag(given, "opennext"),
             },
-            "deletefile" | "statfile" => {
-                let target = self.target(given);
-                if target.fd == 0 {
-                    self.fileset_needed(kind, given, at)?;
-                }
-                if kind == "deletefile" {
-                    Op::DeleteFile(target)
-                } else {
-                    Op::StatFile(target)
-                }
-            }
+            "deletefile" => Op::DeleteFile(self.named_target(given)?),
+            "statfile" => Op::StatFile(self.named_target(given)?),
             "fsync" => Op::Fsync(self.target(given)),
-            "fsyncset" => Op::FsyncSet(self.fileset_needed(kind, given, at)?),
-            "makedir" => Op::MakeDir(self.fileset_needed(kind, given, at)?),
-            "removedir" => Op::RemoveDir(self.fileset_needed(kind, given, at)?),
-            "listdir" => Op::ListDir(self.fileset_needed(kind, given, at)?),
+            "fsyncset" => Op::FsyncSet(self.fileset_needed(given)?),
+            "makedir" => Op::MakeDir(self.fileset_needed(given)?),
+            "removedir" => Op::RemoveDir(self.fileset_needed(given)?),
+            "listdir" => Op::ListDir(self.fileset_needed(given)?),
             "semblock" => Op::SemBlock {
                 value: value(self),
                 high_water: Value::Fixed(self.fixed(given, "highwater", &(0..=COUNT_MAX), 1)),
             },
             "sempost" => Op::SemPost {
                 value: value(self),
-                target: self.needed(given, "target", "sempost", at),
+                target: self.needed(given, "target"),
                 blocking: self.flag(given, "blocking"),
             },
             "block" => Op::Block,
             "wakeup" => Op::Wakeup {
-                target: self.needed(given, "target", "wakeup", at),
+                target: self.needed(given, "target"),
             },
             "hog" => Op::Hog { value: value(self) },
             "delay" => Op::Delay {
@@ -297,37 +254,39 @@ impl<'a> Resolver<'a, '_> {
             },
             "eventlimit" => Op::EventLimit,
             "bwlimit" => Op::BwLimit {
-                target: self.text(given, "target"),
+                target: target(self),
             },
             "iopslimit" => Op::IopsLimit {
-                target: self.text(given, "target"),
+                target: target(self),
             },
             "opslimit" => Op::OpsLimit {
-                target: self.text(given, "target"),
+                target: target(self),
             },
-            "finishoncount" | "finishonbytes" => {
-                if given.find("value").is_none() {
-                    self.messages.at(at, format!("{kind} needs `value=`"));
-                }
-                let target = self.text(given, "target");
-                if kind == "finishoncount" {
-                    Op::FinishOnCount {
-                        count: value(self),
-                        target,
-                    }
-                } else {
-                    Op::FinishOnBytes {
-                        bytes: value(self),
-                        target,
-                    }
-                }
-            }
-            _ => {
-                // The parser lets only these and composites through; one of those that was
-                // broken has been complained about.
-                return None;
-            }
+            "finishoncount" => Op::FinishOnCount {
+                count: value(self),
+                target: target(self),
+            },
+            "finishonbytes" => Op::FinishOnBytes {
+                bytes: value(self),
+                target: target(self),
+            },
+            other => unreachable!("{other} is in the table of flowops"),
         })
+    }
+
+    /// For flowops that take an entry of a fileset always.
+    fn new_target(&mut self, given: &Given<'_>) -> Option<Target> {
+        self.fileset_needed(given)?;
+        Some(self.target(given))
+    }
+
+    /// For flowops that take an entry of a fileset where they name no slot.
+    fn named_target(&mut self, given: &Given<'_>) -> Option<Target> {
+        let target = self.target(given);
+        if target.fd == 0 {
+            self.fileset_needed(given)?;
+        }
+        Some(target)
     }
 
     fn transfer(&mut self, given: &Given<'_>) -> Transfer {
@@ -343,8 +302,8 @@ impl<'a> Resolver<'a, '_> {
         Target {
             fileset: self.fileset(given),
             index: given
-                .find("indexed")
-                .map(|_| self.value(given, "indexed", 0)),
+                .has("indexed")
+                .then(|| self.value(given, "indexed", 0)),
             fd: self.slot(given, "fd"),
             rotate: self.flag(given, "opennext"),
             flags: OpenFlags {
@@ -364,7 +323,6 @@ impl<'a> Resolver<'a, '_> {
         let name = self.text(given, "filename")?;
         let id = self.fileset_ids.get(&name).copied();
         if id.is_none() {
-            let place = given.place("filename")?;
             let mut known: Vec<&String> = self.fileset_ids.keys().collect();
             known.sort();
             let expected = if known.is_empty() {
@@ -372,24 +330,16 @@ impl<'a> Resolver<'a, '_> {
             } else {
                 instead_of(&name, &known)
             };
-            self.messages.at(
-                place,
-                format!("there is no fileset {}: {expected}", quoted(&name)),
-            );
+            let message = format!("there is no fileset {}: {expected}", quoted(&name));
+            self.messages.at(given.place("filename"), message);
         }
         id
     }
 
-    fn fileset_needed(
-        &mut self,
-        kind: &str,
-        given: &Given<'_>,
-        at: crate::plan::Position,
-    ) -> Option<FilesetId> {
-        if given.find("filename").is_none() {
-            self.messages
-                .at(at, format!("{kind} needs `filename=` or `filesetname=`"));
-            return None;
+    fn fileset_needed(&mut self, given: &Given<'_>) -> Option<FilesetId> {
+        if !given.has("filename") {
+            let message = format!("{} needs `filename=` or `filesetname=`", given.owner);
+            return self.complain(given.at, message);
         }
         self.fileset(given)
     }

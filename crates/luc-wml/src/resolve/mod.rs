@@ -17,8 +17,8 @@ use crate::ast::{Assigned, Composite, Expr, Files, Process, Spanned, Statement};
 use crate::diagnostic::{Diagnostic, Messages, instead_of, quoted};
 use crate::lexer;
 use crate::parser;
-use crate::plan::{Action, FilesetId, Plan, Position, Quit};
-use values::{Given, Locals, Val};
+use crate::plan::{Action, FilesetId, Plan, Position};
+use values::{Given, NO_LOCALS, Val};
 
 /// Longest time that a file may ask for, seconds: some thirty years.
 const SECONDS_MAX: u64 = 1_000_000_000;
@@ -32,7 +32,18 @@ pub(crate) fn plan(
     overrides: &[(String, String)],
     messages: &mut Messages,
 ) -> Plan {
-    let mut resolver = Resolver::new(messages);
+    let mut resolver = Resolver {
+        messages,
+        plan: Plan::default(),
+        globals: HashMap::new(),
+        overrides: HashMap::new(),
+        composites: HashMap::new(),
+        files: Vec::new(),
+        fileset_ids: HashMap::new(),
+        processes: Vec::new(),
+        missed: HashSet::new(),
+        flowops: 0,
+    };
     resolver.overrides(statements, overrides);
     resolver.statements(statements);
     resolver.plan
@@ -54,30 +65,7 @@ struct Resolver<'a, 'm> {
     flowops: usize,
 }
 
-impl<'a, 'm> Resolver<'a, 'm> {
-    fn new(messages: &'m mut Messages) -> Self {
-        Self {
-            messages,
-            plan: Plan {
-                filesets: Vec::new(),
-                processes: Vec::new(),
-                randoms: Vec::new(),
-                actions: Vec::new(),
-                event_rate_per_s: None,
-                quit: Quit::default(),
-                latency_histograms: false,
-            },
-            globals: HashMap::new(),
-            overrides: HashMap::new(),
-            composites: HashMap::new(),
-            files: Vec::new(),
-            fileset_ids: HashMap::new(),
-            processes: Vec::new(),
-            missed: HashSet::new(),
-            flowops: 0,
-        }
-    }
-
+impl<'a> Resolver<'a, '_> {
     /// Reads what variables are to be instead.
     fn overrides(&mut self, statements: &'a [Spanned<Statement>], overrides: &[(String, String)]) {
         let mut order: Vec<&'a str> = Vec::new();
@@ -92,12 +80,7 @@ impl<'a, 'm> Resolver<'a, 'm> {
         for (name, text) in overrides {
             let name = name.strip_prefix('$').unwrap_or(name);
             let Some(name) = known.get(name).copied() else {
-                let shown: Vec<String> = order.iter().map(|name| format!("${name}")).collect();
-                let expected = if shown.is_empty() {
-                    "it sets none at all".into()
-                } else {
-                    instead_of(&format!("${name}"), &shown)
-                };
+                let expected = instead_of_variable(name, &order, "it sets none at all");
                 self.messages.anywhere(format!(
                     "the file sets no variable {}: {expected}",
                     quoted(&format!("${name}"))
@@ -140,10 +123,8 @@ impl<'a, 'm> Resolver<'a, 'm> {
                 other => self.statement(other),
             }
             if self.plan.actions.len() > ACTIONS_MAX {
-                self.messages.at(
-                    at,
-                    format!("expected at most {ACTIONS_MAX} statements that do something"),
-                );
+                let most = format!("expected at most {ACTIONS_MAX} statements that do something");
+                self.messages.at(at, most);
                 return;
             }
             if leaves.is_some() {
@@ -183,12 +164,9 @@ impl<'a, 'm> Resolver<'a, 'm> {
                 self.composites.insert(&composite.name.value, composite);
             }
             Statement::EventGenerator(attributes) => {
-                let locals = Locals::default();
-                let given = Given {
-                    attributes,
-                    locals: &locals,
-                };
-                if given.find("rate").is_some() {
+                let nowhere = Position { line: 1, column: 1 };
+                let given = Given::of("eventgen", nowhere, attributes);
+                if given.has("rate") {
                     self.plan.event_rate_per_s = Some(self.value(&given, "rate", 0));
                 }
             }
@@ -197,8 +175,7 @@ impl<'a, 'm> Resolver<'a, 'm> {
                 self.plan.actions.push(Action::CreateFiles);
             }
             Statement::Echo(parts) => {
-                let text = self.shown(parts);
-                self.plan.actions.push(Action::Echo(text));
+                self.plan.actions.push(Action::Echo(self.shown(parts)));
             }
             Statement::Sleep(seconds) => {
                 let seconds = self.seconds(seconds, "sleep");
@@ -238,28 +215,34 @@ impl<'a, 'm> Resolver<'a, 'm> {
 
     fn assigned(&mut self, name: &str, value: &Assigned) -> Option<Val> {
         match value {
-            Assigned::Plain(value) => self.evaluate(value, &Locals::default()),
+            Assigned::Plain(value) => self.evaluate(value, &NO_LOCALS),
             Assigned::Randvar(randvar) => self.randvar(name, randvar),
             Assigned::Cvar(cvar) => self.cvar(name, cvar),
         }
     }
 
     fn seconds(&mut self, seconds: &Spanned<Expr>, what: &str) -> u64 {
-        match self.evaluate(seconds, &Locals::default()) {
+        match self.evaluate(seconds, &NO_LOCALS) {
             Some(Val::Int(value)) if value <= SECONDS_MAX => value,
             Some(other) => {
                 let found = Self::describe(&other);
-                self.messages.at(
-                    seconds.at,
-                    format!(
-                        "{what} takes a number of seconds from 0 to {SECONDS_MAX}, found {found}"
-                    ),
-                );
+                let expected = format!("a number of seconds from 0 to {SECONDS_MAX}");
+                let message = format!("{what} takes {expected}, found {found}");
+                self.messages.at(seconds.at, message);
                 0
             }
             None => 0,
         }
     }
+}
+
+/// What was expected instead of a variable that is none of these.
+fn instead_of_variable(found: &str, names: &[&str], none: &str) -> String {
+    if names.is_empty() {
+        return none.into();
+    }
+    let names: Vec<String> = names.iter().map(|name| format!("${name}")).collect();
+    instead_of(&format!("${found}"), &names)
 }
 
 /// Reads the value of an override. What is not written as in a file is a plain text, so that

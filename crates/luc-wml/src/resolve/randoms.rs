@@ -1,10 +1,10 @@
 //! Random variables.
 
 use super::Resolver;
-use super::values::{Given, Locals, Val};
+use super::values::{Given, NO_LOCALS, Val};
 use crate::ast::{Attribute, Randvar, Spanned, Table};
 use crate::diagnostic::{one_of, quoted};
-use crate::plan::{self, Distribution, Position, Random, RandomId, RandomSource, TableRow};
+use crate::plan::{self, Bounds, Distribution, Position, Random, RandomId, RandomSource, TableRow};
 
 /// Most random variables of a workload.
 const RANDOMS_MAX: usize = 4096;
@@ -16,44 +16,49 @@ const PARAMETER_MAX: u64 = 1 << 53;
 const GAMMA_DEFAULT_MILLI: u64 = 1500;
 
 impl Resolver<'_, '_> {
-    fn random(&mut self, name: &str, at: Position, distribution: Distribution) -> Option<Val> {
+    fn random(
+        &mut self,
+        name: &str,
+        at: Position,
+        kind: &'static str,
+        distribution: Distribution,
+    ) -> Option<Val> {
         if self.plan.randoms.len() == RANDOMS_MAX {
-            self.messages
-                .at(at, format!("there may be {RANDOMS_MAX} random variables"));
-            return None;
+            return self.complain(at, format!("there may be {RANDOMS_MAX} random variables"));
         }
         let id = RandomId(self.plan.randoms.len());
         self.plan.randoms.push(Random {
             name: name.into(),
+            kind,
             distribution,
         });
         Some(Val::Random(id))
     }
 
+    /// A parameter that is the same at every use, if it is given.
+    fn parameter(&mut self, given: &Given<'_>, name: &str) -> Option<f64> {
+        let range = 0..=PARAMETER_MAX;
+        given
+            .has(name)
+            .then(|| self.fixed(given, name, &range, 0) as f64)
+    }
+
     /// `randvar(...)`.
     pub(super) fn randvar(&mut self, name: &str, randvar: &Spanned<Randvar>) -> Option<Val> {
         let at = randvar.at;
-        let locals = Locals::default();
-        let given = Given {
-            attributes: &randvar.value.attributes,
-            locals: &locals,
-        };
+        let given = Given::of("a randvar", at, &randvar.value.attributes);
         let before = self.messages.len();
-        let kind = given.find("type").map(|_| self.text(&given, "type"));
         let table = randvar.value.table.as_ref();
-        let kind = match kind {
-            None if table.is_some() => "tabular".into(),
-            None => "gamma".into(),
-            Some(kind) => kind?,
+        let kind = if given.has("type") {
+            self.text(&given, "type")?
+        } else {
+            (if table.is_some() { "tabular" } else { "gamma" }).into()
         };
-        let range = 0..=PARAMETER_MAX;
-        let min = self.fixed(&given, "min", &range, 0) as f64;
+        let min = self.parameter(&given, "min").unwrap_or(0.0);
         let source = self.random_source(&given);
         let shape_milli = self.fixed(&given, "gamma", &(1..=1_000_000), GAMMA_DEFAULT_MILLI) as f64;
-        let mean = given
-            .find("mean")
-            .map(|_| self.fixed(&given, "mean", &range, 0) as f64);
-        let round = self.fixed(&given, "round", &range, 0) as f64;
+        let mean = self.parameter(&given, "mean");
+        let round = self.parameter(&given, "round").unwrap_or(0.0);
         let common = |mean| plan::Randvar {
             mean,
             min,
@@ -65,104 +70,78 @@ impl Resolver<'_, '_> {
                 .at(at, "a `randtable` needs `type=tabular`, found another type");
         }
         if mean.is_some_and(|mean| mean < min) && kind != "tabular" {
-            let place = given.place("mean").unwrap_or(at);
-            self.messages.at(
-                place,
-                format!("`mean` must not be below `min`, which is {min}"),
-            );
+            let message = format!("`mean` must not be below `min`, which is {min}");
+            self.messages.at(given.place("mean"), message);
         }
-        let distribution = match kind.as_str() {
+        let (kind, distribution) = match kind.as_str() {
             "uniform" => {
                 if mean.is_none() {
                     self.messages.at(at, "a uniform randvar needs `mean=`");
                 }
-                Distribution::Uniform(common(mean.unwrap_or(0.0)))
+                let randvar = common(mean.unwrap_or(0.0));
+                ("uniform", Distribution::Uniform(randvar))
             }
             "gamma" => {
                 let shape = shape_milli / 1000.0;
-                Distribution::Gamma {
-                    randvar: common(mean.unwrap_or(shape)),
-                    shape,
-                }
+                let randvar = common(mean.unwrap_or(shape));
+                ("gamma", Distribution::Gamma { randvar, shape })
             }
             "tabular" => {
                 let Some(table) = table else {
-                    self.messages.at(
-                        at,
-                        "a tabular randvar needs `randtable={{percent, from, to}, ...}`",
-                    );
-                    return None;
+                    let message = "a tabular randvar needs `randtable={{percent, from, to}, ...}`";
+                    return self.complain(at, message);
                 };
-                Distribution::Table {
-                    randvar: common(mean.unwrap_or(0.0)),
-                    rows: self.rows(table, &locals)?,
-                }
+                let randvar = common(mean.unwrap_or(0.0));
+                let rows = self.rows(table)?;
+                ("tabular", Distribution::Table { randvar, rows })
             }
             other => {
-                let place = given.place("type").unwrap_or(at);
-                self.messages.at(
-                    place,
-                    format!(
-                        "expected `uniform`, `gamma` or `tabular` as type of a randvar, found {}",
-                        quoted(other)
-                    ),
+                let message = format!(
+                    "expected `uniform`, `gamma` or `tabular` as type of a randvar, found {}",
+                    quoted(other)
                 );
-                return None;
+                return self.complain(given.place("type"), message);
             }
         };
         if self.messages.len() > before {
             return None;
         }
-        self.random(name, at, distribution)
+        self.random(name, at, kind, distribution)
     }
 
     fn random_source(&mut self, given: &Given<'_>) -> RandomSource {
         let seed = self.fixed(given, "seed", &(0..=u64::MAX), 0);
-        if given.find("randsrc").is_none() {
-            return RandomSource::Rand48 { seed };
-        }
         match self.text(given, "randsrc").as_deref() {
             Some("urandom") => RandomSource::Run,
             Some("rand48") | None => RandomSource::Rand48 { seed },
             Some(other) => {
-                if let Some(place) = given.place("randsrc") {
-                    self.messages.at(
-                        place,
-                        format!("expected `urandom` or `rand48`, found {}", quoted(other)),
-                    );
-                }
+                let message = format!("expected `urandom` or `rand48`, found {}", quoted(other));
+                self.messages.at(given.place("randsrc"), message);
                 RandomSource::Run
             }
         }
     }
 
-    fn rows(&mut self, table: &Table, locals: &Locals) -> Option<Vec<TableRow>> {
+    fn rows(&mut self, table: &Table) -> Option<Vec<TableRow>> {
         let mut rows = Vec::new();
         let mut percent_sum = 0;
         for row in &table.value {
             let mut numbers = [0; 3];
             for (number, cell) in numbers.iter_mut().zip(&row.cells) {
-                match self.evaluate(cell, locals)? {
-                    Val::Int(value) if value <= PARAMETER_MAX => *number = value,
+                *number = match self.evaluate(cell, &NO_LOCALS)? {
+                    Val::Int(value) if value <= PARAMETER_MAX => value,
                     other => {
                         let found = Self::describe(&other);
-                        self.messages.at(
-                            cell.at,
-                            format!(
-                                "expected a fixed number of at most {PARAMETER_MAX}, found {found}"
-                            ),
-                        );
-                        return None;
+                        let expected = format!("a fixed number of at most {PARAMETER_MAX}");
+                        return self
+                            .complain(cell.at, format!("expected {expected}, found {found}"));
                     }
-                }
+                };
             }
             let [percent, min, max] = numbers;
             if min > max {
-                self.messages.at(
-                    row.at,
-                    format!("the row ends at {max}, below its beginning at {min}"),
-                );
-                return None;
+                let message = format!("the row ends at {max}, below its beginning at {min}");
+                return self.complain(row.at, message);
             }
             percent_sum += percent.min(1000);
             rows.push(TableRow {
@@ -172,11 +151,9 @@ impl Resolver<'_, '_> {
             });
         }
         if percent_sum != 100 {
-            self.messages.at(
-                table.at,
-                format!("the percentages of the table must add up to 100, found {percent_sum}"),
-            );
-            return None;
+            let message =
+                format!("the percentages of the table must add up to 100, found {percent_sum}");
+            return self.complain(table.at, message);
         }
         Some(rows)
     }
@@ -184,75 +161,39 @@ impl Resolver<'_, '_> {
     /// `cvar(...)`.
     pub(super) fn cvar(&mut self, name: &str, cvar: &Spanned<Vec<Attribute>>) -> Option<Val> {
         let at = cvar.at;
-        let locals = Locals::default();
-        let given = Given {
-            attributes: &cvar.value,
-            locals: &locals,
-        };
+        let given = Given::of("a cvar", at, &cvar.value);
         let before = self.messages.len();
-        let kind = self.needed(&given, "type", "a cvar", at);
-        let text = given
-            .find("parameters")
-            .and_then(|_| self.text(&given, "parameters"));
+        let kind = self.needed(&given, "type");
+        let text = self.text(&given, "parameters").unwrap_or_default();
         let bounds = Bounds {
-            round: self.fixed(&given, "round", &(0..=PARAMETER_MAX), 0) as f64,
-            min: if given.find("min").is_some() {
-                self.fixed(&given, "min", &(0..=PARAMETER_MAX), 0) as f64
-            } else {
-                f64::MIN_POSITIVE
-            },
-            max: if given.find("max").is_some() {
-                self.fixed(&given, "max", &(0..=PARAMETER_MAX), 0) as f64
-            } else {
-                f64::MAX
-            },
+            round: self.parameter(&given, "round").unwrap_or(0.0),
+            min: self.parameter(&given, "min").unwrap_or(f64::MIN_POSITIVE),
+            max: self.parameter(&given, "max").unwrap_or(f64::MAX),
         };
         if self.messages.len() > before {
             return None;
         }
         if bounds.min > bounds.max {
-            let place = given.place("max").unwrap_or(at);
-            self.messages.at(place, "`max` must not be below `min`");
+            self.messages
+                .at(given.place("max"), "`max` must not be below `min`");
         }
-        let place = given.place("parameters").unwrap_or(at);
-        let made = Parameters::parse(text.as_deref().unwrap_or_default())
-            .and_then(|parameters| distribution(&kind, parameters, bounds));
-        let distribution = match made {
-            Ok(distribution) => distribution,
-            Err(Wrong::Type) => {
-                self.messages.at(
-                    given.place("type").unwrap_or(at),
-                    format!(
-                        "expected {} as type of a cvar, found {}",
-                        one_of(&KINDS),
-                        quoted(&kind)
-                    ),
-                );
-                return None;
-            }
-            Err(Wrong::Parameters(why)) => {
-                self.messages
-                    .at(place, format!("parameters of {kind}: {why}"));
-                return None;
-            }
+        let Some(kind) = KINDS.into_iter().find(|known| *known == kind) else {
+            let expected = one_of(&KINDS);
+            let message = format!(
+                "expected {expected} as type of a cvar, found {}",
+                quoted(&kind)
+            );
+            return self.complain(given.place("type"), message);
         };
-        if self.messages.len() > before {
-            return None;
+        match Parameters::parse(&text).and_then(|it| it.distribution(kind, bounds)) {
+            Ok(_) if self.messages.len() > before => None,
+            Ok(distribution) => self.random(name, at, kind, distribution),
+            Err(why) => {
+                let message = format!("parameters of {kind}: {why}");
+                self.complain(given.place("parameters"), message)
+            }
         }
-        self.random(name, at, distribution)
     }
-}
-
-#[derive(Clone, Copy)]
-struct Bounds {
-    round: f64,
-    min: f64,
-    max: f64,
-}
-
-enum Wrong {
-    Type,
-    Parameters(String),
 }
 
 const KINDS: [&str; 8] = [
@@ -266,194 +207,137 @@ const KINDS: [&str; 8] = [
     "cvar-weibull",
 ];
 
-/// `name:number;name:number`, taken out one by one.
-struct Parameters(Vec<(String, f64)>);
+/// `name:number;name:number`, taken out one by one. Errors say what is wrong with them.
+struct Parameters {
+    left: Vec<(String, f64)>,
+    /// Names that were asked for.
+    known: Vec<&'static str>,
+}
 
 impl Parameters {
-    fn parse(text: &str) -> Result<Self, Wrong> {
-        let mut list: Vec<(String, f64)> = Vec::new();
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut left: Vec<(String, f64)> = Vec::new();
         for part in text.split(';').filter(|part| !part.is_empty()) {
-            let wrong = || {
-                Wrong::Parameters(format!(
-                    "expected name:number;name:number, found {}",
-                    quoted(part)
-                ))
-            };
+            let wrong = || format!("expected name:number;name:number, found {}", quoted(part));
             let (name, number) = part.split_once(':').ok_or_else(wrong)?;
             let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-            if !number.is_finite() || name.trim().is_empty() {
+            let name = name.trim().to_owned();
+            if !number.is_finite() || name.is_empty() {
                 return Err(wrong());
             }
-            let name = name.trim().to_owned();
-            if list.iter().any(|(other, _)| *other == name) {
-                return Err(Wrong::Parameters(format!(
-                    "{} is given twice",
-                    quoted(&name)
-                )));
+            if left.iter().any(|(other, _)| *other == name) {
+                return Err(format!("{} is given twice", quoted(&name)));
             }
-            list.push((name, number));
+            left.push((name, number));
         }
-        Ok(Self(list))
+        Ok(Self {
+            left,
+            known: Vec::new(),
+        })
     }
 
-    fn take(&mut self, name: &str, default: f64) -> f64 {
-        let index = self.0.iter().position(|(other, _)| other == name);
-        index.map_or(default, |index| self.0.swap_remove(index).1)
+    fn take(&mut self, name: &'static str, default: f64) -> f64 {
+        self.known.push(name);
+        let index = self.left.iter().position(|(other, _)| other == name);
+        index.map_or(default, |index| self.left.swap_remove(index).1)
     }
 
     /// As [`Self::take`], for numbers that must be above zero.
-    fn take_positive(&mut self, name: &str, default: f64) -> Result<f64, Wrong> {
+    fn positive(&mut self, name: &'static str, default: f64) -> Result<f64, String> {
         let value = self.take(name, default);
         if value > 0.0 {
             return Ok(value);
         }
-        Err(Wrong::Parameters(format!(
-            "{} must be above 0, found {value}",
-            quoted(name)
-        )))
+        Err(format!("{} must be above 0, found {value}", quoted(name)))
     }
 
-    /// Nothing may be left.
-    fn finish(self, known: &[&str]) -> Result<(), Wrong> {
-        match self.0.first() {
-            None => Ok(()),
-            Some((name, _)) => Err(Wrong::Parameters(format!(
-                "expected {}, found {}",
-                one_of(known),
-                quoted(name)
-            ))),
-        }
+    /// As [`Self::take`], for the lower and upper end of a range.
+    fn ends(&mut self) -> (f64, f64) {
+        (self.take("lower", 0.0), self.take("upper", 1.0))
     }
-}
 
-/// The distribution with the parameters that are left out at their defaults.
-fn distribution(
-    kind: &str,
-    mut parameters: Parameters,
-    Bounds { round, min, max }: Bounds,
-) -> Result<Distribution, Wrong> {
-    let (distribution, known): (_, &[&str]) = match kind {
-        "cvar-uniform" => {
-            let lower = parameters.take("lower", 0.0);
-            let upper = parameters.take("upper", 1.0);
-            ordered(&[("lower", lower), ("upper", upper)])?;
-            (
+    /// The distribution of one of [`KINDS`], with what is left out at its default.
+    fn distribution(mut self, kind: &str, bounds: Bounds) -> Result<Distribution, String> {
+        let distribution = match kind {
+            "cvar-uniform" => {
+                let (lower, upper) = self.ends();
+                ordered(&[("lower", lower), ("upper", upper)])?;
                 Distribution::CvarUniform {
                     lower,
                     upper,
-                    round,
-                    min,
-                    max,
-                },
-                &["lower", "upper"],
-            )
-        }
-        "cvar-gamma" => (
-            Distribution::CvarGamma {
-                mean: parameters.take_positive("mean", 4096.0)?,
-                shape: parameters.take_positive("gamma", 1.5)?,
-                round,
-                min,
-                max,
+                    bounds,
+                }
+            }
+            "cvar-gamma" => Distribution::CvarGamma {
+                mean: self.positive("mean", 4096.0)?,
+                shape: self.positive("gamma", 1.5)?,
+                bounds,
             },
-            &["mean", "gamma"],
-        ),
-        "cvar-normal" => (
-            Distribution::CvarNormal {
-                mean: parameters.take("mean", 0.0),
-                sigma: parameters.take_positive("sigma", 1.0)?,
-                round,
-                min,
-                max,
+            "cvar-normal" => Distribution::CvarNormal {
+                mean: self.take("mean", 0.0),
+                sigma: self.positive("sigma", 1.0)?,
+                bounds,
             },
-            &["mean", "sigma"],
-        ),
-        "cvar-lognormal" => (
-            Distribution::CvarLognormal {
-                shape: parameters.take_positive("shape", 1.0)?,
-                scale: parameters.take_positive("scale", 1.0)?,
-                round,
-                min,
-                max,
+            "cvar-lognormal" => Distribution::CvarLognormal {
+                shape: self.positive("shape", 1.0)?,
+                scale: self.positive("scale", 1.0)?,
+                bounds,
             },
-            &["shape", "scale"],
-        ),
-        "cvar-exponential" => (
-            Distribution::CvarExponential {
-                mean: parameters.take_positive("mean", 1.0)?,
-                round,
-                min,
-                max,
+            "cvar-exponential" => Distribution::CvarExponential {
+                mean: self.positive("mean", 1.0)?,
+                bounds,
             },
-            &["mean"],
-        ),
-        "cvar-erlang" => (
-            Distribution::CvarErlang {
-                shape: stages(parameters.take_positive("shape", 1.0)?)?,
-                mean: parameters.take_positive("rate", 1.0)?,
-                round,
-                min,
-                max,
+            "cvar-erlang" => Distribution::CvarErlang {
+                shape: stages(self.positive("shape", 1.0)?)?,
+                mean: self.positive("rate", 1.0)?,
+                bounds,
             },
-            &["shape", "rate"],
-        ),
-        "cvar-triangular" => {
-            let lower = parameters.take("lower", 0.0);
-            let upper = parameters.take("upper", 1.0);
-            let mode = parameters.take("mode", 0.5);
-            ordered(&[("lower", lower), ("mode", mode), ("upper", upper)])?;
-            (
+            "cvar-triangular" => {
+                let (lower, upper) = self.ends();
+                let mode = self.take("mode", 0.5);
+                ordered(&[("lower", lower), ("mode", mode), ("upper", upper)])?;
                 Distribution::CvarTriangular {
                     lower,
                     upper,
                     mode,
-                    round,
-                    min,
-                    max,
-                },
-                &["lower", "upper", "mode"],
-            )
-        }
-        "cvar-weibull" => (
-            Distribution::CvarWeibull {
-                shape: parameters.take_positive("shape", 1.0)?,
-                scale: parameters.take_positive("scale", 1.0)?,
-                round,
-                min,
-                max,
+                    bounds,
+                }
+            }
+            _ => Distribution::CvarWeibull {
+                shape: self.positive("shape", 1.0)?,
+                scale: self.positive("scale", 1.0)?,
+                bounds,
             },
-            &["shape", "scale"],
-        ),
-        _ => return Err(Wrong::Type),
-    };
-    parameters.finish(known)?;
-    Ok(distribution)
+        };
+        match self.left.first() {
+            None => Ok(distribution),
+            Some((name, _)) => {
+                let expected = one_of(&self.known);
+                Err(format!("expected {expected}, found {}", quoted(name)))
+            }
+        }
+    }
 }
 
 /// Each must not be below the one before.
-fn ordered(parameters: &[(&str, f64)]) -> Result<(), Wrong> {
+fn ordered(parameters: &[(&str, f64)]) -> Result<(), String> {
     for pair in parameters.windows(2) {
         let [(low_name, low), (high_name, high)] = pair else {
             continue;
         };
         if low > high {
-            return Err(Wrong::Parameters(format!(
-                "{} is {high}, below {} at {low}",
-                quoted(high_name),
-                quoted(low_name)
-            )));
+            let (low_name, high_name) = (quoted(low_name), quoted(high_name));
+            return Err(format!("{high_name} is {high}, below {low_name} at {low}"));
         }
     }
     Ok(())
 }
 
 /// The shape of an Erlang distribution: how many exponential stages it has.
-fn stages(shape: f64) -> Result<u32, Wrong> {
+fn stages(shape: f64) -> Result<u32, String> {
     const STAGES_MAX: u32 = 1000;
     let stages = (1..=STAGES_MAX).find(|stages| f64::from(*stages) >= shape);
     stages.filter(|_| shape.fract() == 0.0).ok_or_else(|| {
-        Wrong::Parameters(format!(
-            "`shape` must be a whole number from 1 to {STAGES_MAX}, found {shape}"
-        ))
+        format!("`shape` must be a whole number from 1 to {STAGES_MAX}, found {shape}")
     })
 }

@@ -1,6 +1,6 @@
 //! What expressions and attributes come to.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::Resolver;
@@ -24,25 +24,45 @@ pub(super) enum Val {
 }
 
 /// Variables of a composite flowop's own.
-pub(super) type Locals = HashMap<String, Val>;
+pub(super) type Locals = BTreeMap<String, Val>;
 
-/// Attributes where they are used: the locals are those of the flowop around them.
+pub(super) static NO_LOCALS: Locals = BTreeMap::new();
+
+/// Attributes where they are used.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub attributes: &'a [Attribute],
+    /// Those of the flowop around them.
     pub locals: &'a Locals,
+    /// What has them, as messages call it.
+    pub owner: &'a str,
+    /// Where that stands.
+    pub at: Position,
 }
 
 impl<'a> Given<'a> {
+    pub fn of(owner: &'a str, at: Position, attributes: &'a [Attribute]) -> Self {
+        Self {
+            attributes,
+            locals: &NO_LOCALS,
+            owner,
+            at,
+        }
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
     pub fn find(&self, name: &str) -> Option<&'a Attribute> {
         self.attributes
             .iter()
             .find(|attribute| attribute.name == name)
     }
 
-    /// Where its value stands.
-    pub fn place(&self, name: &str) -> Option<Position> {
-        self.find(name).map(place)
+    /// Where its value stands, or what should have it.
+    pub fn place(&self, name: &str) -> Position {
+        self.find(name).map_or(self.at, place)
     }
 }
 
@@ -54,6 +74,11 @@ fn place(attribute: &Attribute) -> Position {
 }
 
 impl Resolver<'_, '_> {
+    pub(super) fn complain<T>(&mut self, at: Position, message: impl Into<String>) -> Option<T> {
+        self.messages.at(at, message);
+        None
+    }
+
     /// `None` after a complaint.
     pub(super) fn evaluate(&mut self, expr: &Spanned<Expr>, locals: &Locals) -> Option<Val> {
         match &expr.value {
@@ -71,11 +96,8 @@ impl Resolver<'_, '_> {
                     }
                     // At once, or a few lines could double a text beyond all memory.
                     if text.len() > TEXT_BYTES_MAX {
-                        self.messages.at(
-                            expr.at,
-                            format!("expected a text of at most {TEXT_BYTES_MAX} bytes"),
-                        );
-                        return None;
+                        let most = format!("expected a text of at most {TEXT_BYTES_MAX} bytes");
+                        return self.complain(expr.at, most);
                     }
                 }
                 Some(Val::Text(text))
@@ -147,23 +169,17 @@ impl Resolver<'_, '_> {
     }
 
     fn wrong(&mut self, given: &Given<'_>, name: &str, expected: &str, found: &Val) {
-        let Some(attribute) = given.find(name) else {
-            return;
-        };
-        let mut message = format!("{} must be {expected}, found ", quoted(name));
-        match &attribute.value {
-            Some(Spanned {
-                value: Expr::Variable(variable),
-                ..
-            }) => {
-                message += &Self::describe(found);
-                message += " in ";
-                message += &quoted(&format!("${variable}"));
+        let value = given.find(name).and_then(|it| it.value.as_ref());
+        let found = match value.map(|value| &value.value) {
+            Some(Expr::Variable(variable)) => {
+                let variable = quoted(&format!("${variable}"));
+                format!("{} in {variable}", Self::describe(found))
             }
-            Some(_) => message += &Self::describe(found),
-            None => message += "no value",
-        }
-        self.messages.at(place(attribute), message);
+            Some(_) => Self::describe(found),
+            None => "no value".into(),
+        };
+        let message = format!("{} must be {expected}, found {found}", quoted(name));
+        self.messages.at(given.place(name), message);
     }
 
     /// A number, fixed or random.
@@ -190,7 +206,7 @@ impl Resolver<'_, '_> {
         let value = self.value(given, name, default);
         if let Value::Fixed(number) = value
             && !range.contains(&number)
-            && given.find(name).is_some()
+            && given.has(name)
         {
             let expected = format!("from {} to {}", range.start(), range.end());
             self.wrong(given, name, &expected, &Val::Int(number));
@@ -247,29 +263,21 @@ impl Resolver<'_, '_> {
     }
 
     /// A text that must be given. Empty after a complaint.
-    pub(super) fn needed(
-        &mut self,
-        given: &Given<'_>,
-        name: &str,
-        owner: &str,
-        at: Position,
-    ) -> String {
-        if given.find(name).is_none() {
-            self.messages.at(at, format!("{owner} needs `{name}=`"));
+    pub(super) fn needed(&mut self, given: &Given<'_>, name: &str) -> String {
+        if !given.has(name) {
+            let message = format!("{} needs `{name}=`", given.owner);
+            self.messages.at(given.at, message);
             return String::new();
         }
         self.text(given, name).unwrap_or_default()
     }
 
     /// The name of something, which must be given. Empty after a complaint.
-    pub(super) fn name(&mut self, given: &Given<'_>, owner: &str, at: Position) -> String {
-        let name = self.needed(given, "name", owner, at);
+    pub(super) fn name(&mut self, given: &Given<'_>) -> String {
+        let name = self.needed(given, "name");
         if name.len() > NAME_BYTES_MAX {
-            let place = given.place("name").unwrap_or(at);
-            self.messages.at(
-                place,
-                format!("expected a name of at most {NAME_BYTES_MAX} bytes"),
-            );
+            let message = format!("expected a name of at most {NAME_BYTES_MAX} bytes");
+            self.messages.at(given.place("name"), message);
             return String::new();
         }
         name
