@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use luc_test::with_tmpfs;
-use luc_workload::{Bench, BenchReport, Outcome, SCHEMA, Stop};
+use luc_workload::{Bench, BenchReport, SCHEMA, Stop, WorkloadError};
+use serde_json::Value;
 
 #[derive(Parser)]
 struct Cli {
@@ -23,19 +24,25 @@ fn bench(words: &str, dir: &Path) -> Bench {
         .bench
 }
 
-fn run(words: &str) -> BenchReport {
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).expect("readable").next().is_none()
+}
+
+fn run_in(words: &str, dir: &Path) -> Result<BenchReport, WorkloadError> {
+    bench(words, dir).run(&Stop::new())
+}
+
+/// Runs it in a directory of its own; the report, and its JSON.
+fn run(words: &str) -> (BenchReport, Value) {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let report = bench(words, dir.path())
-        .run(&Stop::new())
-        .expect("workload runs");
-    let left: Vec<_> = fs::read_dir(dir.path()).expect("readable").collect();
-    assert!(left.is_empty(), "left behind: {left:?}");
+    let report = run_in(words, dir.path()).expect("workload runs");
+    assert!(is_empty(dir.path()), "{words} left something behind");
     let json = serde_json::to_string(&report).expect("serializes");
     let again: BenchReport = serde_json::from_str(&json).expect("parses");
     assert_eq!(again, report, "JSON does not carry everything");
     assert_eq!(report.schema, SCHEMA);
     assert!(!report.interrupted);
-    report
+    (report, serde_json::from_str(&json).expect("parses"))
 }
 
 #[test]
@@ -48,15 +55,15 @@ fn counted_operations_are_exact() {
         ("create-fsync -t 2 --ops 40 --files-per-dir 4", 80),
         ("create-fsync -t 2 --ops 40 --own-dirs", 80),
     ] {
-        let Outcome::CreateFsync(result) = run(words).outcome else {
-            panic!("wrong workload");
-        };
-        assert_eq!(result.ops, ops, "{words}");
-        assert_eq!(result.fsync.count, ops, "{words}");
-        let each = ops / u64::from(result.args.threads);
-        assert_eq!((result.thread_ops_min, result.thread_ops_max), (each, each));
-        assert!(result.ops_per_s > 0.0 && result.file_creation_rate_per_s > 0.0);
-        assert_eq!(result.write_mean_ns > 0.0, result.args.bytes > 0);
+        let (_, found) = run(words);
+        assert_eq!(found["ops"], ops, "{words}");
+        assert_eq!(found["fsync"]["count"], ops, "{words}");
+        let each = ops / found["args"]["threads"].as_u64().expect("a number");
+        assert_eq!(found["thread_ops_min"], each, "{words}");
+        assert_eq!(found["thread_ops_max"], each, "{words}");
+        let above_zero = |name: &str| found[name].as_f64().expect("a number") > 0.0;
+        assert!(above_zero("ops_per_s") && above_zero("file_creation_rate_per_s"));
+        assert_eq!(above_zero("write_mean_ns"), found["args"]["bytes"] != 0);
     }
 }
 
@@ -68,20 +75,16 @@ fn few_inodes_are_enough() {
             "create-fsync -t 3 --ops 500",
             "create-fsync -t 3 --ops 500 --own-dirs",
         ] {
-            let report = bench(words, dir).run(&Stop::new()).expect("inodes suffice");
-            let Outcome::CreateFsync(result) = &report.outcome else {
-                panic!("wrong workload");
-            };
-            assert_eq!(result.ops, 1500);
-            assert!(result.removed_early > 900, "{}", result.removed_early);
+            let report = run_in(words, dir).expect("inodes suffice");
+            let found = serde_json::to_value(&report).expect("serializes");
+            assert_eq!(found["ops"], 1500);
+            assert!(found["removed_early"].as_u64() > Some(900), "{found}");
             assert!(report.to_string().contains("removed early"), "{report}");
-            assert_eq!(fs::read_dir(dir).expect("readable").count(), 0);
+            assert!(is_empty(dir));
         }
     });
-    let Outcome::CreateFsync(result) = run("create-fsync -t 2 --ops 40").outcome else {
-        panic!("wrong workload");
-    };
-    assert_eq!(result.removed_early, 0);
+    let (_, found) = run("create-fsync -t 2 --ops 40");
+    assert_eq!(found["removed_early"], 0);
 }
 
 /// A single line is the throughput; each other rate says of what it is one.
@@ -90,10 +93,12 @@ fn one_throughput_is_printed() {
     for words in [
         "create-fsync -t 2 --ops 5",
         "write-delay -w 2 --seconds 0.1 --warmup-s 0",
+        "burst -t 2 --period-ms 5 --bursts 2",
+        "write-burst -t 2 --period-ms 5 --bursts 2",
         "fsync-storm -t 2 --seconds 0.1 --warmup-s 0",
         "iozone -t 2 -T",
     ] {
-        let text = run(words).to_string();
+        let text = run(words).0.to_string();
         let lines = text
             .lines()
             .filter(|line| line.starts_with("  throughput "));
@@ -109,18 +114,9 @@ fn one_throughput_is_printed() {
 
 #[test]
 fn the_directory_is_given_in_either_way() {
-    let verbs = [
-        "create-fsync",
-        "write-delay",
-        "burst",
-        "write-burst",
-        "fsync-cost",
-        "metarates",
-        "iozone",
-        "mdtest",
-        "fsync-storm",
-    ];
-    for verb in verbs {
+    let verbs = "create-fsync write-delay burst write-burst fsync-cost metarates iozone mdtest \
+                 fsync-storm";
+    for verb in verbs.split(' ') {
         let parse = |words: &[&str]| {
             let argv = ["bench", verb].into_iter().chain(words.iter().copied());
             Cli::try_parse_from(argv).map(|cli| cli.bench)
@@ -137,16 +133,13 @@ fn the_directory_is_given_in_either_way() {
 #[test]
 fn lengths_are_known_beforehand_where_time_ends_the_run() {
     let length = |words: &str| bench(words, Path::new("/srv")).length();
-    let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
-    assert_eq!(
-        length("create-fsync --seconds 2 --warmup-s 0.5"),
-        seconds(2.5)
-    );
-    assert_eq!(length("write-delay --seconds 2 --warmup-s 0"), seconds(2.0));
-    assert_eq!(
-        length("burst --period-ms 100 --bursts 30 --warmup-bursts 5"),
-        seconds(3.5)
-    );
+    for (words, expected) in [
+        ("create-fsync --seconds 2 --warmup-s 0.5", 2.5),
+        ("write-delay --seconds 2 --warmup-s 0", 2.0),
+        ("burst --period-ms 100 --bursts 30 --warmup-bursts 5", 3.5),
+    ] {
+        assert_eq!(length(words), Some(Duration::from_secs_f64(expected)));
+    }
     // The time that counted operations take shows when it is over.
     assert_eq!(length("create-fsync --ops 10"), None);
     assert_eq!(length("metarates"), None);
@@ -154,95 +147,64 @@ fn lengths_are_known_beforehand_where_time_ends_the_run() {
 
 #[test]
 fn scaling_counts_each_number_of_threads() {
-    let report = run("scaling -t 1,1 --ops 30 --warmup-s 0.01");
-    let Outcome::Scaling(result) = report.outcome else {
-        panic!("wrong workload");
-    };
-    let calls: Vec<_> = result.steps.iter().map(|s| (s.threads, s.calls)).collect();
-    assert_eq!(calls, [(1, 30), (1, 30)]);
-    assert_eq!(result.steps[0].to_one_thread, Some(1.0));
+    let (_, found) = run("scaling -t 1,1 --ops 30 --warmup-s 0.01");
+    let steps = found["steps"].as_array().expect("a list");
+    let calls: Vec<_> = steps.iter().map(|s| (&s["threads"], &s["calls"])).collect();
+    let thirty = (&Value::from(1), &Value::from(30));
+    assert_eq!(calls, [thirty, thirty]);
+    assert_eq!(steps[0]["to_one_thread"], 1.0);
 
-    let report = run("scaling -t 1 --seconds 0.05 --warmup-s 0");
+    let (report, found) = run("scaling -t 1 --seconds 0.05 --warmup-s 0");
     assert_eq!(report.elapsed_ns, 50_000_000);
-    let Outcome::Scaling(result) = report.outcome else {
-        panic!("wrong workload");
-    };
-    let step = &result.steps[0];
-    let calls = step.thread_calls_per_s * 0.05;
-    assert!(step.calls > 0 && (calls - step.calls as f64).abs() < 1e-6);
+    let step = |name: &str| found["steps"][0][name].as_f64().expect("a number");
+    let calls = step("thread_calls_per_s") * 0.05;
+    assert!(calls > 0.0 && (calls - step("calls")).abs() < 1e-6);
 
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let error = bench("scaling -t 60000", dir.path())
-        .run(&Stop::new())
-        .expect_err("no such machine");
+    let error = run_in("scaling -t 60000", Path::new("/tmp")).expect_err("no such machine");
     assert!(error.to_string().contains("60000 are asked for"), "{error}");
 }
 
 #[test]
 fn bursts_are_exact() {
-    let report = run("burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2");
-    let throughputs = |report: &BenchReport| report.to_string().matches("throughput").count();
-    assert_eq!(throughputs(&report), 1);
-    let Outcome::Burst(result) = report.outcome else {
-        panic!("wrong workload");
-    };
-    assert_eq!(
-        (result.bursts, result.file.count, result.fsync.count),
-        (6, 18, 18)
-    );
-    assert_eq!(report.elapsed_ns, 30_000_000);
-
-    let report = run("write-burst -t 3 --period-ms 5 --spread-us 500 --bursts 4 --pieces 2");
-    assert_eq!(throughputs(&report), 1);
-    let Outcome::WriteBurst(result) = report.outcome else {
-        panic!("wrong workload");
-    };
-    assert_eq!(
-        (result.bursts, result.write.count, result.create.count),
-        (4, 12, 12)
-    );
+    let burst = "burst -t 3 --period-ms 5 --spread-us 500 --bursts 6 --warmup-bursts 2";
+    let write = "write-burst -t 3 --period-ms 5 --spread-us 500 --bursts 4 --pieces 2";
+    for (words, bursts, counted) in [
+        (burst, 6, ["file", "fsync"]),
+        (write, 4, ["write", "create"]),
+    ] {
+        let (report, found) = run(words);
+        assert_eq!(found["bursts"], bursts);
+        for name in counted {
+            assert_eq!(found[name]["count"], 3 * bursts, "{words}");
+        }
+        assert_eq!(report.elapsed_ns, bursts * 5_000_000);
+    }
 }
 
 #[test]
 fn writers_and_streams_are_told_apart() {
-    let report =
+    let (_, found) =
         run("write-delay -w 4 --fsync-streams 2 --think-us 200 --seconds 0.3 --warmup-s 0.05");
-    let Outcome::WriteDelay(result) = report.outcome else {
-        panic!("wrong workload");
-    };
     // 4 writers, at most one write per 200 us each; 64 writes end a file, so truncation happened.
-    assert!(
-        result.writes > 4 * 64 && result.writes <= 4 * 1500,
-        "{}",
-        result.writes
-    );
-    assert!(result.fsyncs > 0 && result.fsync.count == result.fsyncs);
+    let writes = found["writes"].as_u64().expect("a number");
+    assert!(writes > 4 * 64 && writes <= 4 * 1500, "{writes}");
+    assert!(found["fsyncs"].as_u64() > Some(0) && found["fsync"]["count"] == found["fsyncs"]);
 
-    let report = run("write-delay -w 2 --fsync-streams 0 --seconds 0.1 --warmup-s 0");
-    let Outcome::WriteDelay(result) = report.outcome else {
-        panic!("wrong workload");
-    };
-    assert_eq!(result.fsyncs, 0);
+    let (_, found) = run("write-delay -w 2 --fsync-streams 0 --seconds 0.1 --warmup-s 0");
+    assert_eq!(found["fsyncs"], 0);
 }
 
 #[test]
 fn a_thousand_threads_run() {
-    let Outcome::CreateFsync(result) = run("create-fsync -t 1024 --ops 1 --warmup-s 0").outcome
-    else {
-        panic!("wrong workload");
-    };
-    assert_eq!(result.ops, 1024);
+    let (_, found) = run("create-fsync -t 1024 --ops 1 --warmup-s 0");
+    assert_eq!(found["ops"], 1024);
 }
 
 #[test]
 fn files_stay_when_asked() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    bench(
-        "create-fsync -t 2 --ops 3 --warmup-s 0 --bytes 10 --own-dirs --keep",
-        dir.path(),
-    )
-    .run(&Stop::new())
-    .expect("workload runs");
+    let words = "create-fsync -t 2 --ops 3 --warmup-s 0 --bytes 10 --own-dirs --keep";
+    run_in(words, dir.path()).expect("workload runs");
     let root = fs::read_dir(dir.path()).expect("readable").next();
     let root = root.expect("kept").expect("readable").path();
     for thread in ["t0000", "t0001"] {
@@ -281,7 +243,7 @@ fn an_interrupt_gives_the_summary_so_far() {
             report.elapsed_ns > 0 && report.elapsed_ns < 20_000_000_000,
             "{words}"
         );
-        assert!(fs::read_dir(dir.path()).expect("readable").next().is_none());
+        assert!(is_empty(dir.path()));
     }
 }
 
@@ -289,9 +251,7 @@ fn an_interrupt_gives_the_summary_so_far() {
 fn errors_name_the_file_and_the_remedy() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let missing = dir.path().join("missing");
-    let error = bench("create-fsync --ops 1", &missing)
-        .run(&Stop::new())
-        .expect_err("no such directory");
+    let error = run_in("create-fsync --ops 1", &missing).expect_err("no such directory");
     let text = error.to_string();
     assert!(text.starts_with(&format!("cannot create directory {}", missing.display())));
     assert!(
@@ -301,9 +261,7 @@ fn errors_name_the_file_and_the_remedy() {
 
     let file = dir.path().join("file");
     fs::write(&file, b"").expect("writable");
-    let error = bench("burst", &file)
-        .run(&Stop::new())
-        .expect_err("not a directory");
+    let error = run_in("burst", &file).expect_err("not a directory");
     assert!(error.to_string().contains("Not a directory"), "{error}");
 }
 
@@ -335,29 +293,25 @@ fn bad_arguments_are_refused() {
 #[test]
 fn a_full_file_system_is_one_line_and_leaves_nothing() {
     with_tmpfs("size=256k", |dir| {
-        let error = bench("create-fsync -t 4 --seconds 30 --bytes 65536", dir)
-            .run(&Stop::new())
-            .expect_err("256 KiB are soon full");
+        let error = run_in("create-fsync -t 4 --seconds 30 --bytes 65536", dir);
+        let error = error.expect_err("256 KiB are soon full");
         let text = error.to_string();
         assert!(text.contains("free some space"), "{text}");
         assert!(!text.contains('\n'), "{text}");
-        assert!(fs::read_dir(dir).expect("readable").next().is_none());
+        assert!(is_empty(dir));
     });
     with_tmpfs("nr_inodes=20", |dir| {
-        let error = bench("burst -t 2 --period-ms 1 --bursts 40", dir)
-            .run(&Stop::new())
-            .expect_err("20 inodes are soon used");
+        let error = run_in("burst -t 2 --period-ms 1 --bursts 40", dir);
+        let error = error.expect_err("20 inodes are soon used");
         assert_eq!(error.raw_os_error(), Some(28), "{error}");
-        assert!(fs::read_dir(dir).expect("readable").next().is_none());
+        assert!(is_empty(dir));
     });
 }
 
 #[test]
 fn a_read_only_file_system_is_named() {
     with_tmpfs("ro", |dir| {
-        let error = bench("create-fsync", dir)
-            .run(&Stop::new())
-            .expect_err("read-only");
+        let error = run_in("create-fsync", dir).expect_err("read-only");
         assert!(error.to_string().contains("mount it read-write"), "{error}");
     });
 }
