@@ -3,6 +3,8 @@
 //! Nothing is looked up here. Filebench binds an attribute to a variable and not to its value, so
 //! what an expression means is known only when the run begins.
 
+use std::collections::HashSet;
+
 use crate::plan::{Position, Quit};
 
 /// Something with the place where it begins.
@@ -109,6 +111,18 @@ pub struct Composite {
     pub flowops: Vec<Flowop>,
 }
 
+/// The variables that statements set, in the order in which they are set first, with that value.
+pub fn variables(statements: &[Spanned<Statement>]) -> Vec<(&str, &Assigned)> {
+    let mut known = HashSet::new();
+    let sets = statements
+        .iter()
+        .filter_map(|statement| match &statement.value {
+            Statement::Set { variable, value } => Some((variable.value.as_str(), value)),
+            _ => None,
+        });
+    sets.filter(|(name, _)| known.insert(*name)).collect()
+}
+
 /// `define fileset` or `define file`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Files {
@@ -117,7 +131,6 @@ pub struct Files {
     pub attributes: Vec<Attribute>,
 }
 
-/// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
     Set {
@@ -140,6 +153,6 @@ pub enum Statement {
     LatencyHistograms,
     /// Ends the script.
     Leave,
-    /// Understood, and of no effect here: why.
+    /// Without effect here, for this reason.
     Ignored(&'static str),
 }

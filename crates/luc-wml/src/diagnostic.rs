@@ -1,12 +1,10 @@
-//! What is wrong with a workload file, and where.
-
-use std::fmt;
+//! The errors of a workload file.
 
 use serde::Serialize;
 
 use crate::plan::Position;
 
-/// Most messages that are kept for one file: whoever sees more has lost the thread.
+/// Most messages that are kept for one file: more would not help the reader.
 const MESSAGES_MAX: usize = 50;
 
 /// One message about one place.
@@ -18,11 +16,11 @@ pub struct Diagnostic {
     pub message: String,
 }
 
-/// Everything that is wrong with a workload file, in the order of its lines; at least one message.
+/// All errors of a workload file, in the order of its lines; at least one.
 ///
 /// Shown as one `FILE:LINE:COLUMN: message` per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-#[error("{}", Lines(.source_name, .list))]
+#[error("{}", lines(.source_name, .list))]
 pub struct Diagnostics {
     /// The file's name, as it was given.
     source_name: String,
@@ -40,9 +38,12 @@ impl Diagnostics {
         }
     }
 
-    /// The messages.
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
+    }
+
+    pub(crate) fn one(source_name: &str, at: Option<Position>, message: String) -> Self {
+        Self::new(source_name, vec![Diagnostic { at, message }])
     }
 
     /// The file they are about, as it was given.
@@ -51,29 +52,18 @@ impl Diagnostics {
     }
 }
 
-struct Lines<'a>(&'a str, &'a [Diagnostic]);
-
-impl fmt::Display for Lines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(name, list) = self;
-        for (index, diagnostic) in list.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{name}:")?;
-            if let Some(Position { line, column }) = diagnostic.at {
-                write!(f, "{line}:{column}:")?;
-            }
-            write!(f, " {}", diagnostic.message)?;
-        }
-        Ok(())
-    }
+fn lines(source_name: &str, list: &[Diagnostic]) -> String {
+    let line = |Diagnostic { at, message }: &Diagnostic| {
+        let place = at.map_or(String::new(), |at| format!("{}:{}:", at.line, at.column));
+        format!("{source_name}:{place} {message}")
+    };
+    list.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Messages in the making.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    list: Vec<Diagnostic>,
+    pub list: Vec<Diagnostic>,
 }
 
 impl Messages {
@@ -91,16 +81,8 @@ impl Messages {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     pub fn len(&self) -> usize {
         self.list.len()
-    }
-
-    pub fn into_list(self) -> Vec<Diagnostic> {
-        self.list
     }
 
     pub fn is_full(&self) -> bool {
@@ -167,19 +149,11 @@ fn distance(a: &str, b: &str) -> usize {
 /// Names in a message: `a`, `b` or `c`.
 pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN_MAX: usize = 40;
-    let mut text = String::new();
-    for (index, name) in names.iter().take(SHOWN_MAX).enumerate() {
-        if index > 0 {
-            text += if index + 1 == names.len() {
-                " or "
-            } else {
-                ", "
-            };
-        }
-        text += &quoted(name.as_ref());
+    let shown = names.iter().take(SHOWN_MAX);
+    let shown: Vec<String> = shown.map(|name| quoted(name.as_ref())).collect();
+    match shown.as_slice() {
+        _ if names.len() > SHOWN_MAX => shown.join(", ") + " and more",
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => shown.concat(),
     }
-    if names.len() > SHOWN_MAX {
-        text += " and more";
-    }
-    text
 }

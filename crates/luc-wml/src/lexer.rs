@@ -4,7 +4,6 @@ use crate::ast::Part;
 use crate::diagnostic::{Messages, quoted};
 use crate::plan::Position;
 
-/// What a token is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     Word(String),
@@ -16,7 +15,7 @@ pub(crate) enum Kind {
     /// A quoted text.
     Text(Vec<Part>),
     Sign(char),
-    /// Something that has been complained about already.
+    /// Unreadable, and reported already.
     Bad,
     End,
 }
@@ -57,26 +56,19 @@ pub(crate) fn tokens(text: &str, messages: &mut Messages) -> Vec<Token> {
         lexer.skip_blanks();
         let at = lexer.at;
         let first_in_line = tokens.last().is_none_or(|last| last.at.line < at.line);
-        let kind = lexer.token();
-        let last = kind == Kind::End || lexer.messages.is_full();
+        // No tokens after too many messages.
+        let full = lexer.messages.is_full();
+        let kind = if full { Kind::End } else { lexer.token() };
+        let last = kind == Kind::End;
         tokens.push(Token {
             kind,
             at,
             first_in_line,
         });
         if last {
-            break;
+            return tokens;
         }
     }
-    if tokens.last().is_some_and(|last| last.kind != Kind::End) {
-        // Too many complaints to go on.
-        tokens.push(Token {
-            kind: Kind::End,
-            at: lexer.at,
-            first_in_line: true,
-        });
-    }
-    tokens
 }
 
 struct Lexer<'a, 'm> {
@@ -140,17 +132,15 @@ impl<'a> Lexer<'a, '_> {
         };
         if c.is_ascii_digit() {
             let digits = self.take_while(in_word);
-            return self
-                .number(at, digits, digits)
-                .map_or(Kind::Bad, Kind::Number);
+            let number = self.number(at, digits, digits);
+            return number.map_or(Kind::Bad, Kind::Number);
         }
         if starts_word(c) {
             let word = self.take_while(in_word);
             let digits = word.strip_prefix('-').unwrap_or_default();
             if digits.starts_with(|c: char| c.is_ascii_digit()) {
-                return self
-                    .number(at, word, digits)
-                    .map_or(Kind::Bad, Kind::Negative);
+                let number = self.number(at, word, digits);
+                return number.map_or(Kind::Bad, Kind::Negative);
             }
             return Kind::Word(word.into());
         }
@@ -163,20 +153,16 @@ impl<'a> Lexer<'a, '_> {
             }
             _ => {
                 self.next();
-                // One complaint for a run of them, as a file in another encoding has.
+                // One message for a run of them, as a file in another encoding has.
                 self.take_while(|c| !c.is_whitespace() && !in_word(c) && !"${}()=,\"#".contains(c));
                 let why = if matches!(c, '*' | '+' | '|') {
                     "there is no arithmetic"
                 } else {
                     "a text with such characters must be quoted"
                 };
-                self.messages.at(
-                    at,
-                    format!(
-                        "{} is no part of the language; {why}",
-                        quoted(&c.to_string())
-                    ),
-                );
+                let c = quoted(&c.to_string());
+                let message = format!("{c} is no part of the language; {why}");
+                self.messages.at(at, message);
                 Kind::Bad
             }
         }
@@ -213,14 +199,8 @@ impl<'a> Lexer<'a, '_> {
             .and_then(|value| value.checked_mul(1 << shift))
             .filter(|value| *value <= i64::MAX.unsigned_abs());
         if value.is_none() {
-            self.messages.at(
-                at,
-                format!(
-                    "{}: expected a number of at most {}",
-                    quoted(shown),
-                    i64::MAX
-                ),
-            );
+            let most = format!("expected a number of at most {}", i64::MAX);
+            self.messages.at(at, format!("{}: {most}", quoted(shown)));
         }
         value
     }
@@ -239,18 +219,14 @@ impl<'a> Lexer<'a, '_> {
         }
         let name = self.take_while(in_name);
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            self.messages.at(
-                at,
-                "expected the name of a variable after `$`, beginning with a letter",
-            );
+            let message = "expected the name of a variable after `$`, beginning with a letter";
+            self.messages.at(at, message);
             return None;
         }
         if let Some(closing) = closing {
             if self.peek() != Some(closing) {
-                self.messages.at(
-                    self.at,
-                    format!("expected `{closing}` after the name of the variable"),
-                );
+                let message = format!("expected `{closing}` after the name of the variable");
+                self.messages.at(self.at, message);
                 return None;
             }
             self.next();

@@ -27,4 +27,4 @@ mod script;
 
 pub use builtin::{BUILTINS, PRESETS, builtin, builtin_presets};
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use script::{LoadError, SOURCE_BYTES_MAX, Script, Variable, builtin_names, load, parse};
+pub use script::{LoadError, SOURCE_BYTES_MAX, Script, builtin_names, load, parse};

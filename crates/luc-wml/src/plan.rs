@@ -1,53 +1,45 @@
-//! What a workload file asks for, checked and with every variable resolved.
+//! A workload file, checked and with every variable resolved.
 //!
 //! A [`Plan`] is all that an engine needs: it holds no text to be parsed and no name to be looked
-//! up. What is drawn anew at each use (a random variable) is an index into [`Plan::randoms`].
+//! up. A random variable, which is drawn anew at each use, is an index into [`Plan::randoms`].
 
 use serde::Serialize;
 
 /// A checked workload file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
-    /// Filesets in the order in which they were defined.
+    // In the order in which they were defined.
     pub filesets: Vec<Fileset>,
-    /// Processes in the order in which they were defined.
     pub processes: Vec<Process>,
-    /// Random variables in the order in which they were defined.
     pub randoms: Vec<Random>,
-    /// What the file does besides defining, in its order.
+    /// In the file's order.
     pub actions: Vec<Action>,
     /// Events per second for flowops that wait for events; `None` where no `eventgen` was given.
     /// Zero means as many as are asked for.
     pub event_rate_per_s: Option<Value>,
-    /// When the run ends: at its time, or when threads end by themselves.
     pub quit: Quit,
     /// True after `enable lathist`.
     pub latency_histograms: bool,
 }
 
-/// Index into [`Plan::filesets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct FilesetId(pub usize);
 
-/// Index into [`Plan::randoms`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct RandomId(pub usize);
 
 /// A number, or a random variable that is drawn at each use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Value {
-    /// Always this.
     Fixed(u64),
-    /// Drawn anew at each use.
     Random(RandomId),
 }
 
-/// A random variable.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Random {
     /// Its name, without the dollar sign.
     pub name: String,
-    /// The attribute `type`.
+    /// As the attribute `type`.
     #[serde(skip)]
     pub kind: &'static str,
     pub distribution: Distribution,
@@ -134,11 +126,9 @@ pub struct Bounds {
 pub struct Randvar {
     /// Mean of the values; zero: the table's own (tabular only).
     pub mean: f64,
-    /// Smallest value.
     pub min: f64,
     /// Values are multiples of this; zero: any.
     pub round: f64,
-    /// Where its random numbers come from.
     pub source: RandomSource,
 }
 
@@ -149,10 +139,7 @@ pub enum RandomSource {
     Run,
     /// A 48-bit linear congruential generator of the variable's own, with this seed
     /// (`randsrc=rand48`).
-    Rand48 {
-        /// The attribute `seed`.
-        seed: u64,
-    },
+    Rand48 { seed: u64 },
 }
 
 /// One row of a tabular `randvar`.
@@ -160,9 +147,7 @@ pub enum RandomSource {
 pub struct TableRow {
     /// Share of the draws, percent; the rows of a table add up to 100.
     pub percent: u32,
-    /// Lower end of the range.
     pub min: u64,
-    /// Upper end of the range.
     pub max: u64,
 }
 
@@ -179,7 +164,6 @@ pub struct Fileset {
     pub path: String,
     /// True for `define file`: one file of that name, no directories.
     pub single_file: bool,
-    /// Number of files.
     pub entries: Value,
     /// Number of directories without entries of their own (`leafdirs`).
     pub leaf_dirs: Value,
@@ -199,9 +183,7 @@ pub struct Fileset {
     pub reuse: bool,
     /// Believe what exists without looking.
     pub trust_tree: bool,
-    /// Files are opened for reading only.
     pub read_only: bool,
-    /// Files are opened for writing only.
     pub write_only: bool,
 }
 
@@ -310,7 +292,6 @@ pub struct Target {
     pub fileset: Option<FilesetId>,
     /// The entry of the fileset (`indexed`), instead of the rotor's next.
     pub index: Option<Value>,
-    /// Slot of the open file.
     pub fd: Slot,
     /// Take another open slot at each use (`opennext`).
     pub rotate: bool,
@@ -321,7 +302,6 @@ pub struct Target {
 /// Reads and writes that move `io_bytes` at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Transfer {
-    /// The file.
     pub target: Target,
     /// Bytes of each call; zero: the whole file, or what the operation takes by default.
     pub io_bytes: Value,
@@ -423,6 +403,18 @@ impl Op {
             | Op::WriteWholeFile { transfer, .. }
             | Op::AppendFile(transfer)
             | Op::AppendFileRand(transfer) => Some(transfer),
+            _ => None,
+        }
+    }
+
+    /// Whose operations it looks at, for flowops that limit; `None` within: those of the run.
+    pub fn limit_target(&self) -> Option<&Option<String>> {
+        match self {
+            Op::BwLimit { target }
+            | Op::IopsLimit { target }
+            | Op::OpsLimit { target }
+            | Op::FinishOnCount { target, .. }
+            | Op::FinishOnBytes { target, .. } => Some(target),
             _ => None,
         }
     }

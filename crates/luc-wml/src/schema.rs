@@ -9,7 +9,7 @@ const ALIASES: [(&str, &str); 3] = [
     ("rotatefd", "opennext"),
 ];
 
-/// Attributes of old Filebenches, and what became of them.
+/// Attributes of old Filebenches, and what to write instead.
 const REMOVED: [(&str, &str); 2] = [
     (
         "cached",
@@ -102,7 +102,7 @@ pub(crate) fn find_flowop(name: &str) -> Option<&'static Flowop> {
     FLOWOPS.iter().find(|flowop| flowop.name == name)
 }
 
-/// Why a flowop that exists in Filebench is not to be had here.
+/// Why a flowop that exists in Filebench is refused here.
 pub(crate) fn why_refused(name: &str) -> Option<&'static str> {
     find(&REFUSED, name)
 }

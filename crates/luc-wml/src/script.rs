@@ -1,13 +1,10 @@
-//! A workload file that has been read, and what can be asked of it.
+//! A workload file that has been read.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::ast::{Assigned, Expr, Part, Spanned, Statement};
+use crate::ast::{self, Assigned, Expr, Part, Spanned, Statement};
 use crate::builtin::{BUILTINS, builtin};
 use crate::diagnostic::{Diagnostic, Diagnostics, Messages, one_of};
 use crate::plan::{Plan, Position};
@@ -23,24 +20,12 @@ pub struct Script {
     statements: Vec<Spanned<Statement>>,
 }
 
-/// A variable that a file sets, as it sets it first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Variable {
-    /// Its name, without the dollar sign.
-    pub name: String,
-    /// What the file sets it to, as it could be written in a file.
-    pub value: String,
-    /// Where.
-    pub at: Position,
-}
-
-/// Why a workload could not be had.
+/// Why a workload could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -105,34 +90,24 @@ pub fn load(file_or_name: &str) -> Result<Script, LoadError> {
 
 fn too_large(source_name: &str) -> Diagnostics {
     let message = format!("a workload file may have {SOURCE_BYTES_MAX} bytes, this one has more");
-    Diagnostics::new(source_name, vec![Diagnostic { at: None, message }])
+    Diagnostics::one(source_name, None, message)
 }
 
 fn not_utf8(source_name: &str, before: &[u8]) -> Diagnostics {
-    let lines = before.split(|byte| *byte == b'\n').count();
-    let column = before
-        .iter()
-        .rev()
-        .take_while(|byte| **byte != b'\n')
-        .count();
+    let lines = before.split(|byte| *byte == b'\n');
+    let column = lines.clone().last().map_or(0, <[u8]>::len) + 1;
     let at = Position {
-        line: u32::try_from(lines).unwrap_or(u32::MAX),
-        column: u32::try_from(column + 1).unwrap_or(u32::MAX),
+        line: u32::try_from(lines.count()).unwrap_or(u32::MAX),
+        column: u32::try_from(column).unwrap_or(u32::MAX),
     };
-    let message = "expected text in UTF-8, found something else".into();
-    Diagnostics::new(
-        source_name,
-        vec![Diagnostic {
-            at: Some(at),
-            message,
-        }],
-    )
+    let message = "expected text in UTF-8, found something else";
+    Diagnostics::one(source_name, Some(at), message.into())
 }
 
 /// Reads a workload file's text. `source_name` is what messages call it.
 ///
 /// # Errors
-/// Everything that is wrong with how it is written.
+/// All errors in how it is written.
 pub fn parse(source_name: &str, text: &str) -> Result<Script, Diagnostics> {
     if text.len() > SOURCE_BYTES_MAX {
         return Err(too_large(source_name));
@@ -155,63 +130,46 @@ impl Script {
         &self.source_name
     }
 
-    /// The variables that the file sets, in the order in which it sets them first.
-    pub fn variables(&self) -> Vec<Variable> {
-        let mut variables: Vec<Variable> = Vec::new();
-        let mut known = HashSet::new();
-        for statement in &self.statements {
-            if let Statement::Set { variable, value } = &statement.value
-                && known.insert(&variable.value)
-            {
-                variables.push(Variable {
-                    name: variable.value.clone(),
-                    value: written(value),
-                    at: variable.at,
-                });
-            }
-        }
+    /// The variables that the file sets, in the order in which it sets them first: their names,
+    /// without the dollar sign, and these values as they could be written in a file.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let variables = ast::variables(&self.statements).into_iter();
         variables
+            .map(|(name, value)| (name.to_owned(), written(value)))
+            .collect()
     }
 
-    /// What the file says that has no effect, and where it relies on something to be done for it.
+    /// Statements that have no effect, and a `run` that is missing.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let mut notes = Vec::new();
+        let mut note = |at, message: String| notes.push(Diagnostic { at, message });
         let mut left = false;
         let mut processes = false;
         for statement in &self.statements {
             if left {
-                notes.push(Diagnostic {
-                    at: Some(statement.at),
-                    message: "ignored, as is all after it: a file ends with its `run` or `quit`"
-                        .into(),
-                });
+                let end = "ignored, as is all after it: a file ends with its `run` or `quit`";
+                note(Some(statement.at), end.into());
                 break;
             }
             match &statement.value {
-                Statement::Ignored(why) => notes.push(Diagnostic {
-                    at: Some(statement.at),
-                    message: format!("ignored: {why}"),
-                }),
+                Statement::Ignored(why) => note(Some(statement.at), format!("ignored: {why}")),
                 Statement::Process(_) => processes = true,
                 Statement::Run { .. } | Statement::Leave => left = true,
                 _ => {}
             }
         }
         if !left && processes {
-            notes.push(Diagnostic {
-                at: None,
-                message: "the file has no `run`: it is run as if one stood at its end".into(),
-            });
+            let added = "the file has no `run`: it is run as if one stood at its end";
+            note(None, added.into());
         }
         notes
     }
 
     /// Gives every variable its value, those of `overrides` (name, value) instead of the file's,
-    /// and checks what comes of it. Values are written as after `set $name=`; what is no such
-    /// value is a text.
+    /// and checks the plan. Values are written as after `set $name=`; anything else is a text.
     ///
     /// # Errors
-    /// Everything that is wrong with it, unknown overrides included.
+    /// All errors in it, unknown overrides included.
     pub fn plan(&self, overrides: &[(String, String)]) -> Result<Plan, Diagnostics> {
         let mut messages = Messages::default();
         let plan = resolve::plan(&self.statements, overrides, &mut messages);
@@ -245,7 +203,7 @@ fn written(value: &Assigned) -> String {
     }
 }
 
-fn written_attributes(attributes: &[crate::ast::Attribute]) -> Vec<String> {
+fn written_attributes(attributes: &[ast::Attribute]) -> Vec<String> {
     attributes
         .iter()
         .map(|attribute| match &attribute.value {

@@ -1,11 +1,11 @@
-//! What is wrong with a file is said where it is, with what was expected instead.
+//! Errors of a file are reported at their place, with what was expected instead.
 
 use std::fmt::Write as _;
 
 use insta::assert_snapshot;
 use luc_wml::{load, parse};
 
-/// All messages of a file, or what is wrong with its values.
+/// All messages of a file.
 fn refused(text: &str) -> String {
     let result = parse("x.f", text).and_then(|script| script.plan(&[]));
     match result {

@@ -16,8 +16,8 @@ fn read(text: &str) {
     let refused = match parse("fuzz.f", text) {
         Ok(script) => {
             let _ = script.notes();
-            for variable in script.variables() {
-                assert!(!variable.name.is_empty());
+            for (name, _) in script.variables() {
+                assert!(!name.is_empty());
             }
             script.plan(&[]).err()
         }

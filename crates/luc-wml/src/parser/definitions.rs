@@ -121,8 +121,8 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// What follows each `keyword`, up to the closing brace; an error skips to one of the words
-    /// of `next`. `None`: with errors in it, but read to its end.
+    /// The items behind each `keyword`, up to the closing brace; an error skips to one of the words of
+    /// `next`. `None`: with errors in it, but read to its end.
     fn items<T>(
         &mut self,
         keyword: &str,
@@ -190,7 +190,7 @@ impl Parser<'_, '_> {
             return self.complain(at, message);
         }
         if self.broken_definition {
-            // It may be the one.
+            // It may be the definition that could not be read.
             return Err(Reported);
         }
         if self.defining.as_deref() == Some(kind) {
@@ -229,7 +229,7 @@ impl Parser<'_, '_> {
         self.defining = Some(name.value.clone());
         let flowops = self.block("flowop");
         self.defining = None;
-        // Known from here on even if it is broken: its uses are no further mistakes.
+        // Known from here on even if it is broken: its uses need no message.
         self.composites.insert(name.value.clone());
         let flowops = flowops?.ok_or(Reported)?;
         if flowops.is_empty() {

@@ -1,8 +1,8 @@
 //! From tokens to statements.
 //!
-//! A statement with an error in it is skipped up to the next one, so that one reading tells about
-//! all of them. Line ends mean nothing to the language, except here: what follows a broken
-//! statement is recognised by a keyword at the beginning of a line.
+//! A statement with an error in it is skipped up to the next one, so that one reading reports all
+//! errors. Line ends mean nothing to the language, except here: the statement after a broken one is
+//! recognised by a keyword at the beginning of a line.
 
 mod attributes;
 mod definitions;
@@ -35,7 +35,7 @@ const STATEMENTS: [&str; 16] = [
     "version",
 ];
 
-/// What is wrong has been said.
+/// There is a message about the error.
 #[derive(Debug)]
 struct Reported;
 
@@ -124,10 +124,10 @@ impl<'a, 'm> Parser<'a, 'm> {
         self.word() == Some(word)
     }
 
-    /// Complains that something else was expected here.
+    /// Reports that something else was expected here.
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let token = self.token();
-        // The lexer has complained about a bad one.
+        // The lexer has reported a bad one.
         if token.kind != Kind::Bad {
             self.messages.at(
                 token.at,

@@ -1,4 +1,4 @@
-//! What can be known to go wrong before anything runs.
+//! Errors that can be known before anything runs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

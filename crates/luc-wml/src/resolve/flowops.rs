@@ -82,7 +82,7 @@ impl<'a> Resolver<'a, '_> {
                 flowops: self.make_flowops(&thread.flowops, "", &NO_LOCALS, 0),
             };
             if self.messages.len() == complaints {
-                // What follows from broken flowops would only confuse.
+                // Errors that follow from broken flowops would only confuse.
                 self.check_thread(&mut thread);
             }
             made.push(thread);
@@ -118,7 +118,7 @@ impl<'a> Resolver<'a, '_> {
         let kind = flowop.kind.value.as_str();
         self.flowops += 1;
         if self.flowops > FLOWOPS_MAX {
-            // Said once, and then nothing is made any more.
+            // One message; no more flowops are made.
             if self.flowops == FLOWOPS_MAX + 1 {
                 let message =
                     format!("composite flowops spell out to more than {FLOWOPS_MAX} flowops");
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a, '_> {
             let op = self.composite(flowop, composite, &name, locals, depth)?;
             ("composite", Io::None, op)
         } else {
-            // One that was broken has been complained about.
+            // A broken composite one has been reported.
             let known = schema::find_flowop(kind)?;
             (known.name, known.io, self.op(known.name, &given)?)
         };

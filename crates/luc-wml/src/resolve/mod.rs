@@ -1,7 +1,7 @@
 //! From statements to a plan: what every variable is when the run begins.
 //!
-//! Statements are gone through in their order up to the one that runs. Random variables, and what
-//! is said or counted in seconds, take the values that variables have there. Attributes of
+//! Statements are resolved in their order up to the one that runs. Random variables, texts of `echo`
+//! and numbers of seconds take the values that variables have there. Attributes of
 //! filesets and processes refer to variables; they are resolved when the files are made
 //! (`create files`, or else the run) and when the processes start.
 
@@ -13,7 +13,7 @@ mod values;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ast::{Assigned, Composite, Expr, Files, Process, Spanned, Statement};
+use crate::ast::{self, Assigned, Composite, Expr, Files, Process, Spanned, Statement};
 use crate::diagnostic::{Diagnostic, Messages, instead_of, quoted};
 use crate::lexer;
 use crate::parser;
@@ -59,28 +59,21 @@ struct Resolver<'a, 'm> {
     files: Vec<&'a Files>,
     fileset_ids: HashMap<String, FilesetId>,
     processes: Vec<&'a Process>,
-    /// Variables that were missed; one complaint each is enough.
+    /// Variables without a value; one message each is enough.
     missed: HashSet<String>,
     /// Flowops made so far, all levels of composites counted.
     flowops: usize,
 }
 
 impl<'a> Resolver<'a, '_> {
-    /// Reads what variables are to be instead.
+    /// Reads the values that replace those of the file.
     fn overrides(&mut self, statements: &'a [Spanned<Statement>], overrides: &[(String, String)]) {
-        let mut order: Vec<&'a str> = Vec::new();
-        let mut known: HashSet<&'a str> = HashSet::new();
-        for statement in statements {
-            if let Statement::Set { variable, .. } = &statement.value
-                && known.insert(&variable.value)
-            {
-                order.push(&variable.value);
-            }
-        }
+        let known = ast::variables(statements).into_iter();
+        let known: Vec<&'a str> = known.map(|(name, _)| name).collect();
         for (name, text) in overrides {
             let name = name.strip_prefix('$').unwrap_or(name);
-            let Some(name) = known.get(name).copied() else {
-                let expected = instead_of_variable(name, &order, "it sets none at all");
+            let Some(&name) = known.iter().find(|known| **known == name) else {
+                let expected = instead_of_variable(name, &known, "it sets none at all");
                 self.messages.anywhere(format!(
                     "the file sets no variable {}: {expected}",
                     quoted(&format!("${name}"))
@@ -148,7 +141,7 @@ impl<'a> Resolver<'a, '_> {
             self.messages
                 .at(at, "nothing to run: expected a `define process` above");
         }
-        if self.plan.actions.is_empty() && self.messages.is_empty() {
+        if self.plan.actions.is_empty() && self.messages.list.is_empty() {
             self.messages
                 .anywhere("the file does nothing: expected `run` or `create files` in it");
         }
@@ -194,7 +187,7 @@ impl<'a> Resolver<'a, '_> {
             std::mem::swap(self.messages, &mut inner);
             let value = self.assigned(name, &instead);
             std::mem::swap(self.messages, &mut inner);
-            for diagnostic in inner.into_list() {
+            for diagnostic in inner.list {
                 self.messages
                     .anywhere(format!("value of ${name}: {}", diagnostic.message));
             }
@@ -206,7 +199,7 @@ impl<'a> Resolver<'a, '_> {
             Some(value) => {
                 self.globals.insert(name, value);
             }
-            // Its uses are no further mistakes.
+            // Its uses need no message.
             None => {
                 self.missed.insert(name.into());
             }
@@ -252,8 +245,8 @@ fn assigned(text: &str) -> Result<Assigned, Vec<Diagnostic>> {
     let tokens = lexer::tokens(text, &mut messages);
     let parsed = parser::assignment(&tokens, &mut messages);
     match parsed {
-        Some(parsed) if messages.is_empty() => Ok(parsed),
-        _ if text.starts_with("cvar(") || text.starts_with("randvar(") => Err(messages.into_list()),
+        Some(parsed) if messages.list.is_empty() => Ok(parsed),
+        _ if text.starts_with("cvar(") || text.starts_with("randvar(") => Err(messages.list),
         _ => Ok(Assigned::Plain(Spanned {
             value: Expr::text(text),
             at: Position { line: 1, column: 1 },

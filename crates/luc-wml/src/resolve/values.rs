@@ -1,4 +1,4 @@
-//! What expressions and attributes come to.
+//! The values of expressions and attributes.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -34,9 +34,9 @@ pub(super) struct Given<'a> {
     pub attributes: &'a [Attribute],
     /// Those of the flowop around them.
     pub locals: &'a Locals,
-    /// What has them, as messages call it.
+    /// Their owner, as messages call it.
     pub owner: &'a str,
-    /// Where that stands.
+    /// Where the owner stands.
     pub at: Position,
 }
 
@@ -62,15 +62,11 @@ impl<'a> Given<'a> {
 
     /// Where its value stands, or what should have it.
     pub fn place(&self, name: &str) -> Position {
-        self.find(name).map_or(self.at, place)
+        self.find(name).map_or(self.at, |attribute| {
+            let value = attribute.value.as_ref();
+            value.map_or(attribute.at, |value| value.at)
+        })
     }
-}
-
-fn place(attribute: &Attribute) -> Position {
-    attribute
-        .value
-        .as_ref()
-        .map_or(attribute.at, |value| value.at)
 }
 
 impl Resolver<'_, '_> {
@@ -79,7 +75,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// `None` after a complaint.
+    /// `None` after a message.
     pub(super) fn evaluate(&mut self, expr: &Spanned<Expr>, locals: &Locals) -> Option<Val> {
         match &expr.value {
             Expr::Int(value) => Some(Val::Int(*value)),
@@ -262,7 +258,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// A text that must be given. Empty after a complaint.
+    /// A text that must be given. Empty after a message.
     pub(super) fn needed(&mut self, given: &Given<'_>, name: &str) -> String {
         if !given.has(name) {
             let message = format!("{} needs `{name}=`", given.owner);
@@ -272,7 +268,7 @@ impl Resolver<'_, '_> {
         self.text(given, name).unwrap_or_default()
     }
 
-    /// The name of something, which must be given. Empty after a complaint.
+    /// The owner's name, which must be given. Empty after a message.
     pub(super) fn name(&mut self, given: &Given<'_>) -> String {
         let name = self.needed(given, "name");
         if name.len() > NAME_BYTES_MAX {

@@ -80,9 +80,9 @@ fn variables(script: &Script, overrides: &[(String, String)]) -> Vec<(String, St
     script
         .variables()
         .into_iter()
-        .map(|variable| {
-            let value = value(&variable.name).unwrap_or(variable.value);
-            (variable.name, value)
+        .map(|(name, own)| {
+            let value = value(&name).unwrap_or(own);
+            (name, value)
         })
         .collect()
 }
@@ -198,11 +198,7 @@ fn shown(value: Value, plan: &Plan) -> String {
         Value::Fixed(number) => number.to_string(),
         Value::Random(id) => {
             let random = &plan.randoms[id.0];
-            format!(
-                "drawn from ${} ({})",
-                random.name,
-                random.distribution.kind()
-            )
+            format!("drawn from ${} ({})", random.name, random.kind)
         }
     }
 }
