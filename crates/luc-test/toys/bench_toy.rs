@@ -6,10 +6,10 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::args::Common;
-use crate::benchmark::{Benchmark, Found, Measured};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::now_ns;
-use crate::crew::Observed;
 use crate::latency::Recorder;
+use crate::observer::Observed;
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency};
 use crate::{Latency, Result, Stop};
@@ -55,7 +55,6 @@ impl Benchmark for Toy {
         scratch.remove()?;
         let fsync = Recorder::merged([&times]);
         Ok(Measured {
-            fsyncs: fsync.count,
             found: ToyResult {
                 args: self.clone(),
                 fsync,
@@ -76,15 +75,10 @@ impl Found for ToyResult {
         lines.line("sync delay", latency(&self.fsync))
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.fsync.mean_ns)
-    }
-
-    fn is_a_rate(&self) -> bool {
-        false
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            is_a_rate: false,
+            ..Figures::rate(self.fsync.mean_ns, &self.fsync)
+        }
     }
 }

@@ -8,7 +8,6 @@ use crate::Folder;
 /// Arguments that every workload has: where to run and how to print.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Common {
-    /// Where to run.
     #[command(flatten)]
     pub dir: Folder,
     /// Keep the files instead of removing them at the end
@@ -25,19 +24,23 @@ pub(crate) fn threads() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=65_536)
 }
 
-/// Longest time that can be asked for: keeps every sum of nanoseconds far from overflow.
-pub(crate) const LONGEST: f64 = 1e7;
+/// Largest number that can be asked for: keeps every sum of nanoseconds far from overflow.
+const LARGEST: f64 = 1e7;
 
-pub(crate) fn duration_s(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= LONGEST => Ok(value),
-        _ => Err(format!("not a number above 0 and up to {LONGEST}")),
-    }
+fn number(text: &str, range: &str, fits: impl Fn(f64) -> bool) -> Result<f64, String> {
+    let value = text.parse().ok();
+    let value = value.filter(|&value| fits(value) && value <= LARGEST);
+    value.ok_or_else(|| format!("not a number {range} {LARGEST}"))
 }
 
-pub(crate) fn warmup_s(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=LONGEST).contains(&value) => Ok(value),
-        _ => Err(format!("not a number from 0 to {LONGEST}")),
-    }
+pub(crate) fn duration_s(text: &str) -> Result<f64, String> {
+    number(text, "above 0 and up to", |value| value > 0.0)
+}
+
+pub(crate) fn warmup_s(text: &str) -> Result<f64, String> {
+    number(text, "from 0 to", |value| value >= 0.0)
+}
+
+pub(crate) fn rate_per_s(text: &str) -> Result<f64, String> {
+    number(text, "from 0.001 to", |value| value >= 1e-3)
 }

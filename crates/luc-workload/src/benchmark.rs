@@ -1,11 +1,12 @@
-//! What a benchmark is: arguments that can run, and what they find. `benches/` has them all.
+//! A benchmark: its arguments, which can run, and its figures. `benches/` has them all.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::crew::Observed;
+use crate::crew::Ran;
+use crate::observer::Observed;
 use crate::text::Lines;
 use crate::worker::{Link, Part};
 use crate::{Latency, Result, Stop, WorkloadError};
@@ -16,43 +17,38 @@ pub trait Named {
     const NAME: &'static str;
 }
 
-/// The arguments of a benchmark, which are its command line, and how it runs.
+/// The arguments of a benchmark, as on its command line.
 pub trait Benchmark: Named {
-    /// What it finds.
     type Found: Found;
 
-    /// How long it takes; `None` where that shows only when it is over.
+    /// How long it takes; `None` if only the end of the run shows that.
     fn length(&self) -> Option<Duration> {
         None
     }
 
-    /// Runs to its end, or to what `stop` cuts off.
+    /// Runs to its end, or until `stop` is raised.
     ///
     /// # Errors
     /// The first system call that failed, with the file's name.
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>>;
 
-    /// Does the part of one worker, where it runs in processes of its own.
+    /// Does the part of one worker, for a benchmark that runs in several processes.
     ///
     /// # Errors
-    /// As `run`; and where it has no workers, that.
+    /// As `run`; and if the benchmark has no workers.
     fn work(_job: Value, _link: &mut Link) -> Result<Vec<Part>> {
         Err(WorkloadError::Arguments("it has no workers".into()))
     }
 }
 
-/// What a benchmark found, and how long that took.
+/// What a benchmark found, and when.
 #[derive(Debug)]
 pub struct Measured<F> {
-    /// Its own figures.
     pub found: F,
-    /// Fsyncs that were measured.
-    pub fsyncs: u64,
     /// Length of the measurement, nanoseconds.
     pub elapsed_ns: u64,
     /// Whether it was ended early.
     pub interrupted: bool,
-    /// What the kernel told of the same time.
     pub observed: Observed,
 }
 
@@ -61,10 +57,19 @@ impl<F> Measured<F> {
     pub fn map<G>(self, figures: impl FnOnce(F) -> G) -> Measured<G> {
         Measured {
             found: figures(self.found),
-            fsyncs: self.fsyncs,
             elapsed_ns: self.elapsed_ns,
             interrupted: self.interrupted,
             observed: self.observed,
+        }
+    }
+
+    /// The figures of threads that were measured for so long.
+    pub(crate) fn by<T>(ran: &Ran<T>, elapsed_ns: u64, found: F) -> Self {
+        Self {
+            found,
+            elapsed_ns,
+            interrupted: ran.cut_short,
+            observed: ran.observed,
         }
     }
 }
@@ -77,26 +82,40 @@ pub trait Found {
     /// The figures for people, a line each.
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result;
 
-    /// The one figure that tables show; `None` where nothing was done.
-    fn main_figure(&self) -> Option<f64>;
+    /// The figures for tables.
+    fn figures(&self) -> Figures<'_>;
 
-    /// Whether that is a rate, so that more is better; else it is a time.
-    fn is_a_rate(&self) -> bool {
-        true
+    /// Fsyncs that were measured.
+    fn fsyncs(&self) -> u64 {
+        self.figures().syncs.map_or(0, |syncs| syncs.count)
     }
 
-    /// Share of what it calls bad, 0 to 1: writes delayed, files that waited for two commits.
-    fn bad_share(&self) -> Option<f64> {
-        None
-    }
-
-    /// The calls that wait for a commit; `None` where their times are not those of a load.
-    fn syncs(&self) -> Option<&Latency> {
-        None
-    }
-
-    /// False where it only prepared something to measure.
+    /// False if it only prepared files.
     fn is_measured(&self) -> bool {
         true
+    }
+}
+
+/// The figures that tables show of any benchmark.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures<'a> {
+    /// `None` if nothing was done.
+    pub main: Option<f64>,
+    /// True if the main figure is a rate, so that more is better; false if it is a time.
+    pub is_a_rate: bool,
+    /// Share that the benchmark calls bad, 0 to 1: writes delayed, files that waited for two commits.
+    pub bad_share: Option<f64>,
+    /// The calls that wait for a commit; `None` if their times are not those of a load.
+    pub syncs: Option<&'a Latency>,
+}
+
+impl<'a> Figures<'a> {
+    pub(crate) fn rate(main: f64, syncs: &'a Latency) -> Self {
+        Self {
+            main: Some(main),
+            is_a_rate: true,
+            bad_share: None,
+            syncs: Some(syncs),
+        }
     }
 }

@@ -10,7 +10,7 @@ pub const NS_PER_US: u64 = 1_000;
 pub const NS_PER_MS: u64 = 1_000_000;
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// How long a sleeper may go without looking at the stop flag.
+/// Longest sleep without a look at the stop flag.
 const LOOK_NS: u64 = 250 * NS_PER_MS;
 
 /// Now, in nanoseconds since an arbitrary start.
@@ -26,26 +26,22 @@ pub fn seconds_ns(seconds: f64) -> u64 {
     (seconds * NS_PER_S as f64) as u64
 }
 
-/// Sleeps until `deadline_ns`, or until `stop`; the latter is seen within a quarter of a second.
+/// Sleeps until `deadline_ns`, or until at most a quarter of a second after `stop` is raised.
 pub fn sleep_until(deadline_ns: u64, stop: &Stop) {
     loop {
         let now = now_ns();
         if now >= deadline_ns || stop.is_set() {
             return;
         }
-        sleep_straight(deadline_ns.min(now + LOOK_NS));
-    }
-}
-
-/// One sleep until `deadline_ns`; returns early when a signal arrives.
-fn sleep_straight(deadline_ns: u64) {
-    let request = Timespec {
-        tv_sec: i64::try_from(deadline_ns / NS_PER_S).unwrap_or(i64::MAX),
-        tv_nsec: (deadline_ns % NS_PER_S).cast_signed(),
-    };
-    match clock_nanosleep_absolute(ClockId::Monotonic, &request) {
-        Ok(()) | Err(Errno::INTR) => {}
-        // Only a malformed request or clock could fail otherwise, and both are constants here.
-        Err(error) => unreachable!("clock_nanosleep: {error}"),
+        let until_ns = deadline_ns.min(now + LOOK_NS);
+        let request = Timespec {
+            tv_sec: i64::try_from(until_ns / NS_PER_S).unwrap_or(i64::MAX),
+            tv_nsec: (until_ns % NS_PER_S).cast_signed(),
+        };
+        match clock_nanosleep_absolute(ClockId::Monotonic, &request) {
+            Ok(()) | Err(Errno::INTR) => {}
+            // Only a malformed request or clock could fail otherwise, and both are constants here.
+            Err(error) => unreachable!("clock_nanosleep: {error}"),
+        }
     }
 }

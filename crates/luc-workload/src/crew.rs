@@ -1,25 +1,16 @@
-//! Threads that start together, and an observer that reads counters while they run.
+//! Threads that start together.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::OnceLock;
 use std::thread;
 
-use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
-use crate::journal::Journal;
-use crate::scratch::Scratch;
-use crate::usage::Usage;
-use crate::{JournalCounts, Result, Stop, WorkloadError};
+use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, seconds_ns, sleep_until};
+use crate::observer::{Observed, Observer};
+use crate::scratch::{Scratch, allow_open_files};
+use crate::{Common, Result, Stop, WorkloadError};
 
 /// Enough for a loop of system calls; the default of 2 MiB times 1,024 threads is not needed.
 const STACK_BYTES: usize = 128 * 1024;
-
-/// What the observer found between the start and the end of the measurement.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Observed {
-    /// Commits, where the kernel shows them to this user.
-    pub journal: Option<JournalCounts>,
-    /// Busy time of all processors, nanoseconds, where it can be read.
-    pub cpu_busy_ns: Option<u64>,
-}
 
 /// When to measure, relative to the common start.
 #[derive(Clone, Copy, Debug)]
@@ -30,61 +21,121 @@ pub struct Window {
     pub length_ns: Option<u64>,
 }
 
-/// The moments as a thread sees them, nanoseconds of the clock.
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    /// Everybody begins.
-    pub start_ns: u64,
-    /// Measuring begins.
-    pub from_ns: u64,
-    /// Measuring ends; far away when operations are counted instead.
-    pub until_ns: u64,
-}
-
-impl Schedule {
-    /// Length of the measurement, nanoseconds: as asked for, wherever its last operation ended. One
-    /// that was cut short, or that counted operations, lasted until the last of `ended_ns`.
-    pub fn measured_ns(
-        self,
-        window: Window,
-        cut_short: bool,
-        ended_ns: impl Iterator<Item = u64>,
-    ) -> u64 {
-        match window.length_ns {
-            Some(length_ns) if !cut_short => length_ns,
-            _ => ended_ns
-                .max()
-                .unwrap_or(0)
-                .min(self.until_ns)
-                .saturating_sub(self.from_ns),
+impl Window {
+    /// `None`: until the last thread ends.
+    pub fn seconds(warmup_s: f64, length_s: Option<f64>) -> Self {
+        Self {
+            warmup_ns: seconds_ns(warmup_s),
+            length_ns: length_s.map(seconds_ns),
         }
     }
 }
 
-enum Gate {
-    Closed,
-    Open(Schedule),
-    Cancelled,
+/// The moments as a thread sees them, nanoseconds of the clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// All threads begin.
+    pub start_ns: u64,
+    /// Measuring begins.
+    pub from_ns: u64,
+    /// Measuring ends; the largest number when operations are counted instead.
+    pub until_ns: u64,
+}
+
+impl Schedule {
+    /// Whether an operation that ended at this moment is part of the measurement.
+    pub fn measures(&self, end_ns: u64) -> bool {
+        end_ns > self.from_ns && end_ns <= self.until_ns
+    }
+}
+
+/// The schedule of a thread, and the flags that may end it before.
+#[derive(Clone, Copy)]
+pub struct Shift<'a> {
+    schedule: Schedule,
+    /// Raised by the user.
+    pub stop: &'a Stop,
+    /// Raised when another thread failed, or the run has ended otherwise.
+    pub ended: &'a Stop,
+}
+
+impl<'a> Shift<'a> {
+    pub fn new(schedule: Schedule, stop: &'a Stop, ended: &'a Stop) -> Self {
+        Self {
+            schedule,
+            stop,
+            ended,
+        }
+    }
+
+    /// Whether to end although there is time left.
+    pub fn is_cut_short(&self) -> bool {
+        self.stop.is_set() || self.ended.is_set()
+    }
+}
+
+impl Deref for Shift<'_> {
+    type Target = Schedule;
+
+    fn deref(&self) -> &Schedule {
+        &self.schedule
+    }
+}
+
+/// The outcome of a run.
+pub struct Ran<T> {
+    pub results: Vec<T>,
+    pub observed: Observed,
+    /// Whether the measurement was ended early.
+    pub cut_short: bool,
+    schedule: Schedule,
+    window: Window,
+}
+
+impl<T> Ran<T> {
+    /// Length of the measurement, nanoseconds: as asked for, wherever its last operation ended. One
+    /// that was cut short, or that counted operations, lasted until the last thread's end.
+    pub fn elapsed_ns(&self, ended_ns: impl Fn(&T) -> u64) -> u64 {
+        let last_ns = || self.results.iter().map(ended_ns).max().unwrap_or(0);
+        match self.window.length_ns {
+            Some(length_ns) if !self.cut_short => length_ns,
+            _ => last_ns()
+                .min(self.schedule.until_ns)
+                .saturating_sub(self.schedule.from_ns),
+        }
+    }
+}
+
+/// As [`run`], in a new directory that holds what `places` makes and goes away at the end.
+pub fn run_in<P: Send, T: Send>(
+    common: &Common,
+    threads: u32,
+    places: impl FnOnce(&Scratch) -> Result<Vec<P>>,
+    window: Window,
+    stop: &Stop,
+    body: impl Fn(P, Shift<'_>) -> Result<T> + Sync,
+) -> Result<Ran<T>> {
+    allow_open_files(threads as usize)?;
+    let scratch = Scratch::new(&common.dir, common.keep)?;
+    let ran = run(places(&scratch)?, window, &scratch, stop, body)?;
+    scratch.remove()?;
+    Ok(ran)
 }
 
 /// Runs one thread per element of `places`, each with its own place, from one common start.
 ///
-/// Returns every thread's result in order, when the threads were to begin, and what the observer
-/// read. The first error of any thread stops all of them and is returned.
-pub fn run<P, T>(
+/// The first error of any thread stops all of them and is returned.
+pub fn run<P: Send, T: Send>(
     places: Vec<P>,
     window: Window,
     scratch: &Scratch,
     stop: &Stop,
-    body: impl Fn(P, Schedule, &Stop) -> Result<T> + Sync,
-) -> Result<(Vec<T>, Schedule, Observed)>
-where
-    P: Send,
-    T: Send,
-{
+    body: impl Fn(P, Shift<'_>) -> Result<T> + Sync,
+) -> Result<Ran<T>> {
     let wanted = places.len();
-    let journal = Journal::below(scratch.path());
-    let gate = (Mutex::new(Gate::Closed), Condvar::new());
+    let observer = Observer::of(scratch);
+    // Opens with the schedule, or without one if the run is cancelled.
+    let gate: OnceLock<Option<Schedule>> = OnceLock::new();
     // An error must stop the other threads, but must not look like the user's interrupt.
     let failed = Stop::new();
     thread::scope(|scope| {
@@ -92,11 +143,11 @@ where
         for (index, place) in places.into_iter().enumerate() {
             let (gate, body, failed) = (&gate, &body, &failed);
             let work = move || {
-                let Some(schedule) = pass(gate) else {
+                let Some(schedule) = *gate.wait() else {
                     return Ok(None);
                 };
                 sleep_until(schedule.start_ns, stop);
-                let result = body(place, schedule, failed);
+                let result = body(place, Shift::new(schedule, stop, failed));
                 if result.is_err() {
                     failed.set();
                 }
@@ -109,8 +160,9 @@ where
             match spawned {
                 Ok(handle) => handles.push(handle),
                 Err(source) => {
-                    open(gate, Gate::Cancelled);
-                    return Err(WorkloadError::Thread {
+                    let _ = gate.set(None);
+                    return Err(WorkloadError::Start {
+                        what: "thread",
                         number: index + 1,
                         wanted,
                         source,
@@ -118,10 +170,9 @@ where
                 }
             }
         }
-        if let Err(error) = scratch.settle() {
-            open(&gate, Gate::Cancelled);
-            return Err(error);
-        }
+        scratch.settle().inspect_err(|_| {
+            let _ = gate.set(None);
+        })?;
         // Time for every thread to reach its sleep, so that all of them wake at the same moment.
         let start_ns = now_ns() + 10 * NS_PER_MS + wanted as u64 * 100 * NS_PER_US;
         let from_ns = start_ns + window.warmup_ns;
@@ -130,13 +181,10 @@ where
             from_ns,
             until_ns: window.length_ns.map_or(u64::MAX, |ns| from_ns + ns),
         };
-        open(&gate, Gate::Open(schedule));
-        let observer = Observer {
-            journal: journal.as_ref(),
-        };
+        let _ = gate.set(Some(schedule));
         sleep_until(from_ns, stop);
         let before = observer.read();
-        // Threads that end early, by an error, need no observer: their results are void.
+        // After an error the results are void: the observer need not wait.
         let at_end = window.length_ns.map(|_| {
             while now_ns() < schedule.until_ns && !stop.is_set() && !failed.is_set() {
                 sleep_until(schedule.until_ns.min(now_ns() + 250 * NS_PER_MS), stop);
@@ -156,43 +204,12 @@ where
             return Err(error);
         }
         let after = at_end.unwrap_or_else(|| observer.read());
-        Ok((results, schedule, Observer::between(before, after)))
+        Ok(Ran {
+            results,
+            observed: before.until(after),
+            cut_short: stop.is_set(),
+            schedule,
+            window,
+        })
     })
-}
-
-fn open(gate: &(Mutex<Gate>, Condvar), state: Gate) {
-    *gate.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
-    gate.1.notify_all();
-}
-
-/// Waits at the gate; `None` when the run was cancelled.
-fn pass(gate: &(Mutex<Gate>, Condvar)) -> Option<Schedule> {
-    let closed = gate.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let state = gate
-        .1
-        .wait_while(closed, |state| matches!(state, Gate::Closed))
-        .unwrap_or_else(PoisonError::into_inner);
-    match *state {
-        Gate::Open(schedule) => Some(schedule),
-        Gate::Closed | Gate::Cancelled => None,
-    }
-}
-
-struct Observer<'a> {
-    journal: Option<&'a Journal>,
-}
-
-type Reading = (Option<JournalCounts>, Option<Usage>);
-
-impl Observer<'_> {
-    fn read(&self) -> Reading {
-        (self.journal.and_then(Journal::counts), Usage::read())
-    }
-
-    fn between(before: Reading, after: Reading) -> Observed {
-        Observed {
-            journal: after.0.zip(before.0).map(|(b, a)| b.since(a)),
-            cpu_busy_ns: after.1.zip(before.1).map(|(b, a)| b.busy_ns_since(a)),
-        }
-    }
 }

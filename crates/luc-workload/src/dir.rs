@@ -20,7 +20,6 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Opens a directory that exists.
     pub fn open(path: &Path) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -45,13 +44,8 @@ impl Dir {
 
     /// Creates a file that must not exist yet.
     pub fn create(&self, name: &CStr) -> Result<OwnedFd> {
-        openat(
-            &self.fd,
-            name,
-            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC,
-            Mode::from_raw_mode(0o644),
-        )
-        .map_err(|e| self.error("create", name, e))
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+        self.open_as("create", name, flags, 0o644)
     }
 
     /// creat(2) with mode 0666, less the umask.
@@ -61,9 +55,20 @@ impl Dir {
 
     /// Opens, and with `O_CREAT` creates, a file with mode 0666, less the umask.
     pub fn open_file(&self, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
-        let mode = Mode::from_raw_mode(0o666);
+        self.open_as("open", name, flags, 0o666)
+    }
+
+    /// As [`Self::open_file`], with a mode and the name of the call in an error.
+    pub fn open_as(
+        &self,
+        call: &'static str,
+        name: &CStr,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd> {
+        let mode = Mode::from_raw_mode(mode);
         retry_on_intr(|| openat(&self.fd, name, flags | OFlags::CLOEXEC, mode))
-            .map_err(|e| self.error("open", name, e))
+            .map_err(|e| self.error(call, name, e))
     }
 
     pub fn unlink(&self, name: &CStr) -> Result<()> {
@@ -72,14 +77,25 @@ impl Dir {
 
     /// Appends `bytes`.
     pub fn write(&self, file: &impl AsFd, name: &CStr, bytes: &[u8]) -> Result<()> {
-        match retry_on_intr(|| rustix::io::write(file, bytes)) {
-            Ok(done) if done == bytes.len() => Ok(()),
+        let done = retry_on_intr(|| rustix::io::write(file, bytes));
+        self.written(name, done, bytes.len())
+    }
+
+    /// Checks that a write stored all of the `wanted` bytes.
+    pub fn written(
+        &self,
+        name: &CStr,
+        done: rustix::io::Result<usize>,
+        wanted: usize,
+    ) -> Result<()> {
+        match done {
+            Ok(done) if done == wanted => Ok(()),
             Ok(done) => Err(WorkloadError::ShortWrite {
                 path: self.join(name),
                 done,
-                wanted: bytes.len(),
+                wanted,
             }),
-            Err(error) => Err(self.error("write", name, error)),
+            Err(errno) => Err(self.error("write", name, errno)),
         }
     }
 
@@ -107,9 +123,14 @@ impl Dir {
     }
 
     pub fn stat(&self, name: &CStr) -> Result<()> {
+        self.stat_as("stat", name)
+    }
+
+    /// As [`Self::stat`], with the name of the call in an error.
+    pub fn stat_as(&self, call: &'static str, name: &CStr) -> Result<()> {
         statat(&self.fd, name, AtFlags::empty())
             .map(drop)
-            .map_err(|e| self.error("stat", name, e))
+            .map_err(|e| self.error(call, name, e))
     }
 
     /// Sets both times of the file to now, as utime(2) without times does.
@@ -126,9 +147,14 @@ impl Dir {
             .map_err(|e| self.error("set the times of", name, e))
     }
 
-    pub fn mkdir(&self, name: &CStr) -> Result<()> {
-        mkdirat(&self.fd, name, Mode::from_raw_mode(0o777))
+    pub fn mkdir(&self, name: &CStr, mode: u32) -> Result<()> {
+        mkdirat(&self.fd, name, Mode::from_raw_mode(mode))
             .map_err(|e| self.error("create directory", name, e))
+    }
+
+    pub fn rmdir(&self, name: &CStr) -> Result<()> {
+        unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
+            .map_err(|e| self.error("remove directory", name, e))
     }
 
     /// The error of `call` on the file `name` of this directory.
@@ -164,13 +190,18 @@ impl Name {
     }
 
     /// The name of file `number`; names repeat after ten million.
-    pub fn set(&mut self, mut number: u64) -> &CStr {
-        for digit in self.0[1..8].iter_mut().rev() {
-            // A remainder of ten fits any integer.
-            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
-            number /= 10;
-        }
+    pub fn set(&mut self, number: u64) -> &CStr {
+        set_digits(&mut self.0[1..8], number);
         CStr::from_bytes_with_nul(&self.0).expect("digits and one final NUL")
+    }
+}
+
+/// Writes the last digits of a number, as many as there is room for.
+pub fn set_digits(text: &mut [u8], mut number: u64) {
+    for digit in text.iter_mut().rev() {
+        // A remainder of ten fits any integer.
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
     }
 }
 
@@ -209,7 +240,7 @@ mod tests {
     fn calls_do_what_they_say_and_name_the_file() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let there = Dir::open(dir.path()).expect("opens");
-        there.mkdir(c"d").expect("made");
+        there.mkdir(c"d", 0o777).expect("made");
         let file = there.creat(c"d/f").expect("created");
         there.write(&file, c"d/f", b"abc").expect("written");
         there.fsync(&file, c"d/f").expect("synced");

@@ -1,11 +1,10 @@
-//! What can go wrong, in one line that names the call and the file.
+//! Errors: one line each, which names the call and the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Result of a workload.
 pub type Result<T> = std::result::Result<T, WorkloadError>;
 
 /// Why a workload could not run or could not go on.
@@ -14,41 +13,36 @@ pub enum WorkloadError {
     /// A system call failed.
     #[error("cannot {call} {}: {source}{}", path.display(), hint(source))]
     Call {
-        /// What was tried, as a verb.
+        /// As a verb.
         call: &'static str,
-        /// The file or directory it was tried on.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// A write stored fewer bytes than asked, which a regular file does only when space is short.
     #[error("cannot write {}: only {done} of {wanted} bytes were stored; free some space", path.display())]
     ShortWrite {
-        /// The file.
         path: PathBuf,
-        /// Bytes stored.
         done: usize,
-        /// Bytes asked for.
         wanted: usize,
     },
-    /// The system refuses more threads.
+    /// The system refuses more threads or processes.
     #[error(
-        "cannot start thread {number} of {wanted}: {source}; ask for fewer threads or raise the limit (ulimit -u)"
+        "cannot start {what} {number} of {wanted}: {source}; ask for fewer {} or raise the limit (ulimit -u)",
+        if *what == "process" { "processes" } else { "threads" }
     )]
-    Thread {
-        /// Which thread, counted from 1.
+    Start {
+        /// `thread` or `process`.
+        what: &'static str,
+        /// Which of them, counted from 1.
         number: usize,
-        /// How many were asked for.
         wanted: usize,
-        /// Why.
         source: io::Error,
     },
     /// A flowop of a workload file asks for something that cannot be done.
     #[error("flowop {flowop} (line {line}): {why}")]
     Flowop {
-        /// Its name.
         flowop: String,
-        /// Where it stands in the file.
+        /// Its line in the workload file.
         line: u32,
         /// What is wrong, and what to do about it.
         why: String,
@@ -57,14 +51,10 @@ pub enum WorkloadError {
     #[error(
         "{what}; give the fileset more entries, run for a shorter time, or let the file end the run then (set mode quit firstdone)"
     )]
-    NoEntry {
-        /// Which flowop lacks what.
-        what: String,
-    },
+    NoEntry { what: String },
     /// A fileset cannot be laid out.
     #[error("cannot lay out fileset {fileset}: {why}")]
     Tree {
-        /// Its name.
         fileset: String,
         /// Why, and what to do about it.
         why: String,
@@ -75,22 +65,10 @@ pub enum WorkloadError {
         /// What is wrong, and what to do about it.
         why: String,
     },
-    /// The system refuses more processes.
-    #[error(
-        "cannot start process {number} of {wanted}: {source}; ask for fewer processes or raise the limit (ulimit -u)"
-    )]
-    Process {
-        /// Which process, counted from 1.
-        number: usize,
-        /// How many were asked for.
-        wanted: usize,
-        /// Why.
-        source: io::Error,
-    },
-    /// A worker failed; its own words, which name the call and the file.
+    /// A worker failed.
     #[error("{text}")]
     Worker {
-        /// What the worker said, in one line.
+        /// The worker's own error, in one line, which names the call and the file.
         text: String,
         /// The error number of its system call, if one failed.
         errno: Option<i32>,
@@ -113,11 +91,8 @@ pub enum WorkloadError {
         "{threads} threads need {needed} open files but the hard limit is {limit}; ask for fewer threads or raise it (ulimit -Hn)"
     )]
     OpenFiles {
-        /// Threads asked for.
         threads: usize,
-        /// Descriptors needed.
         needed: u64,
-        /// The hard limit of this process.
         limit: u64,
     },
 }
@@ -126,18 +101,9 @@ impl WorkloadError {
     /// The error number of the system call behind this error, if one failed.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Call { source, .. }
-            | Self::Thread { source, .. }
-            | Self::Process { source, .. } => source.raw_os_error(),
+            Self::Call { source, .. } | Self::Start { source, .. } => source.raw_os_error(),
             Self::Worker { errno, .. } => *errno,
-            Self::ShortWrite { .. }
-            | Self::OpenFiles { .. }
-            | Self::WorkerEnded { .. }
-            | Self::Arguments(_)
-            | Self::Flowop { .. }
-            | Self::NoEntry { .. }
-            | Self::Tree { .. }
-            | Self::Plan { .. } => None,
+            _ => None,
         }
     }
 

@@ -1,31 +1,120 @@
 //! Phases in which a process does the same to each of its files.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 
-use crate::Result;
+use serde::{Deserialize, Serialize};
+
 use crate::clock::now_ns;
 use crate::dir::{Dir, NameBuffer};
+use crate::latency::summary;
+use crate::phases::PhaseResult;
+use crate::processes::Phase;
 use crate::worker::{Link, Part};
+use crate::{Latency, Result};
 
-/// Kinds of calls of a create phase, in the order of [`Part::calls`].
-pub const OPEN: usize = 0;
-/// Empty where nothing is written.
-pub const WRITE: usize = 1;
-/// Empty where nothing is synced.
-pub const FSYNC: usize = 2;
-pub const CLOSE: usize = 3;
+/// What is done to each file in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    Create,
+    Stat,
+    Utime,
+    Unlink,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Stat => "stat",
+            Self::Utime => "utime",
+            Self::Unlink => "unlink",
+        }
+    }
+}
+
+/// The figures of all phases.
+pub struct Steps {
+    pub phases: Vec<PhaseResult>,
+    /// The calls of the create phase; no times without one.
+    pub open: Latency,
+    pub write: Latency,
+    pub fsync: Latency,
+    pub close: Latency,
+}
+
+impl Steps {
+    pub fn of(steps: &[Step], phases: &[Phase]) -> Self {
+        let created = phases.first().filter(|_| steps[0] == Step::Create);
+        // In the order of `Part::calls`.
+        let [open, write, fsync, close] = [0, 1, 2, 3]
+            .map(|kind| created.map_or_else(Latency::default, |it| summary(&mut it.calls(kind))));
+        let named = phases.iter().zip(steps);
+        Self {
+            phases: named
+                .map(|(phase, step)| PhaseResult::new(step.name(), phase))
+                .collect(),
+            open,
+            write,
+            fsync,
+            close,
+        }
+    }
+}
+
+/// One process's files and what is done to them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FileJob {
+    pub dir: PathBuf,
+    pub rank: u32,
+    pub files: u32,
+    /// Written to each file.
+    pub bytes: u32,
+    pub fsync: bool,
+    pub steps: Vec<Step>,
+}
+
+impl FileJob {
+    /// Does all steps. `name` writes the name of a file, by its number, into the buffer.
+    pub fn run(&self, name: impl Fn(&mut NameBuffer, u32), link: &mut Link) -> Result<Vec<Part>> {
+        let dir = &Dir::open(&self.dir)?;
+        let data = vec![0x6c_u8; self.bytes as usize];
+        let files = FilePhase {
+            dir,
+            files: self.files,
+            name,
+        };
+        if self.steps.first() != Some(&Step::Create) {
+            // The other phases need files; making them is not what they measure.
+            files.create(&[], false, link)?;
+        }
+        let mut parts = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            if !link.barrier()? {
+                return Ok(parts);
+            }
+            parts.push(match step {
+                Step::Create => files.create(&data, self.fsync, link)?,
+                Step::Stat => files.each(link, |name| dir.stat(name))?,
+                Step::Utime => files.each(link, |name| dir.utime(name))?,
+                Step::Unlink => files.each(link, |name| dir.unlink(name))?,
+            });
+        }
+        link.barrier()?;
+        Ok(parts)
+    }
+}
 
 /// One process's files.
-pub struct FilePhase<'a, N> {
-    pub dir: &'a Dir,
-    pub files: u32,
-    /// Writes the name of a file, by its number, into the buffer.
-    pub name: N,
+struct FilePhase<'a, N> {
+    dir: &'a Dir,
+    files: u32,
+    name: N,
 }
 
 impl<N: Fn(&mut NameBuffer, u32)> FilePhase<'_, N> {
     /// Creates each file, writes `data` if there is any, fsyncs if asked to, and closes.
-    pub fn create(&self, data: &[u8], fsync: bool, link: &Link) -> Result<Part> {
+    fn create(&self, data: &[u8], fsync: bool, link: &Link) -> Result<Part> {
         let files = self.files as usize;
         let mut open = Vec::with_capacity(files);
         let mut write = Vec::with_capacity(if data.is_empty() { 0 } else { files });
@@ -63,7 +152,7 @@ impl<N: Fn(&mut NameBuffer, u32)> FilePhase<'_, N> {
     }
 
     /// Makes one call on each file.
-    pub fn each(&self, link: &Link, mut call: impl FnMut(&CStr) -> Result<()>) -> Result<Part> {
+    fn each(&self, link: &Link, mut call: impl FnMut(&CStr) -> Result<()>) -> Result<Part> {
         let mut times = Vec::with_capacity(self.files as usize);
         self.run(link, |name| {
             let start_ns = now_ns();
@@ -80,8 +169,7 @@ impl<N: Fn(&mut NameBuffer, u32)> FilePhase<'_, N> {
         })
     }
 
-    /// Does it to one file after the other until stopped; when that began and ended. `one` gives
-    /// when it was done with a file.
+    /// Calls `one` for each file until stopped. Returns when it began, and when `one` ended last.
     fn run(&self, link: &Link, mut one: impl FnMut(&CStr) -> Result<u64>) -> Result<(u64, u64)> {
         let mut name = NameBuffer::default();
         let flags = link.flags();

@@ -13,7 +13,7 @@ use crate::{Result, WorkloadError};
 pub struct JournalCounts {
     /// Commits that ended.
     pub commits: u64,
-    /// Of those, commits that somebody asked for (fsync and the like); the others were timed.
+    /// Commits that a task asked for (fsync and the like); the others ran by the timer.
     pub requested: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Thread {
 }
 
 impl Journal {
-    /// Its thread: the one task of its name. Long names are cut, and two may look alike then.
+    /// Its thread: the one task of its name. `None` if two names are equal once the kernel cut them.
     pub fn thread(&self) -> Option<Thread> {
         let journal = self.info.parent()?.file_name()?.to_str()?;
         let mut name = format!("jbd2/{journal}");

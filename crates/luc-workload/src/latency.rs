@@ -1,15 +1,14 @@
-//! Collecting how long operations took.
+//! Collects the times of operations.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Longest latency told apart from longer ones: 2^37 ns, more than two minutes.
+/// Longer latencies are recorded as this: 2^37 ns, more than two minutes.
 const HIGHEST_NS: u64 = 1 << 37;
 
 /// How long operations of one kind took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Number of operations.
     pub count: u64,
     /// Mean, nanoseconds; exact.
     pub mean_ns: f64,

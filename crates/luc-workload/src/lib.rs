@@ -1,20 +1,7 @@
-//! Workloads that make a file system commit its journal, and what each operation took.
+//! Workloads that make a file system commit its journal, and the times of their operations.
 //!
-//! | workload | question it answers |
-//! |---|---|
-//! | [`CreateFsync`] | how many files per second can N threads create and make durable |
-//! | [`WriteDelay`] | how often do small writes sleep because a commit is writing their metadata |
-//! | [`Burst`] | do fsyncs that arrive close together share one commit |
-//! | [`WriteBurst`] | do writes that arrive close together block behind each other's commits |
-//! | [`FsyncCost`] | how much processor time does a lone fsync take, and how much its commit |
-//! | [`Scaling`] | how many fsyncs that need no commit can N processors make |
-//! | [`Metarates`] | how many files per second can N processes create, stat and touch |
-//! | [`Iozone`] | how fast can N children write new files while all of them write |
-//! | [`Mdtest`] | the same as Metarates in a tree of directories, and unlink |
-//! | [`FsyncStorm`] | how long do fsyncs wait that arrive at a given rate, or in bursts |
-//!
-//! Nothing here knows whether, or by whom, commits are steered: the same program runs against any
-//! file system, and prints its own result. Times come from `CLOCK_MONOTONIC`, so on a virtual
+//! Nothing here knows whether LUC steers commits: the same program runs against any file system, and
+//! prints its own result. Times come from `CLOCK_MONOTONIC`, so on a virtual
 //! clock they are virtual times.
 //!
 //! Rules that all workloads keep:
@@ -42,6 +29,7 @@ mod folder;
 mod journal;
 mod latency;
 mod marks;
+mod observer;
 mod phases;
 mod processes;
 mod random;
@@ -56,12 +44,12 @@ mod worker;
 
 pub use args::Common;
 pub use benches::*;
-pub use benchmark::{Found, Measured};
-pub use crew::Observed;
+pub use benchmark::{Figures, Found, Measured};
 pub use error::{Result, WorkloadError};
 pub use folder::Folder;
 pub use journal::JournalCounts;
 pub use latency::Latency;
+pub use observer::Observed;
 pub use phases::PhaseResult;
 pub use report::{BenchReport, SCHEMA};
 pub use stop::Stop;

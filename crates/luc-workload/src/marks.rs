@@ -1,10 +1,9 @@
 //! Marks that an emulator can see and a processor does not.
 //!
-//! Around its measured calls a workload executes long no-ops whose displacement, which a no-op does
-//! not use, says what begins or ends. `lab/lines/lines.c` counts what lies between them; without
-//! it they cost a cycle.
+//! Around its measured calls a workload executes long no-ops. Their displacement, which a no-op does
+//! not use, is the mark. `lab/lines/lines.c` counts the memory lines between two marks; without it a
+//! mark costs a cycle.
 
-/// What a no-op says.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {
     /// A measured call begins.

@@ -10,19 +10,19 @@ use crate::processes::Phase;
 use crate::rates::{file_creation_rate_per_s, per_second};
 use crate::text::{Lines, latency};
 
-/// What all processes did between two barriers.
+/// The operations of all processes between two barriers.
 ///
-/// The phase begins when all begin. It ends twice: when the slowest process has ended, and a little
-/// later, when that is known everywhere and the barrier behind the phase is passed.
+/// All processes begin together. The phase has two ends: when the slowest process has ended, and a
+/// little later, when all have passed the barrier behind the phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// What was done: create, stat, utime or unlink.
+    /// `create`, `stat`, `utime` or `unlink`.
     pub phase: String,
     /// Operations of all processes together.
     pub ops: u64,
     /// Operations of all processes by the time of the slowest, per second.
     pub total_per_s: f64,
-    /// The same by the time until the barrier was passed, per second.
+    /// Operations of all processes by the time until the barrier was passed, per second.
     pub total_with_barrier_per_s: f64,
     /// Rate of the slowest process by its own time, operations per second.
     pub process_min_per_s: f64,
@@ -30,11 +30,8 @@ pub struct PhaseResult {
     pub process_avg_per_s: f64,
     /// Rate of the fastest process by its own time, operations per second.
     pub process_max_per_s: f64,
-    /// Time of the fastest process, nanoseconds.
     pub time_min_ns: u64,
-    /// Mean time of the processes, nanoseconds.
     pub time_avg_ns: f64,
-    /// Time of the slowest process, nanoseconds.
     pub time_max_ns: u64,
     /// The time of one operation; of a create, from its open to its close.
     pub latency: Latency,
@@ -92,27 +89,16 @@ pub fn creation_rate_per_s(phase: &Phase) -> f64 {
 
 impl PhaseResult {
     pub(crate) fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        lines.line(
-            &format!("{} throughput", self.phase),
-            format!(
-                "{:.1}/s ({} in the time of the slowest process)",
-                self.total_per_s, self.ops
-            ),
-        )?;
-        lines.line(
-            "  with the barrier",
-            format!(
-                "{:.1}/s, the same until every process knows of the end",
-                self.total_with_barrier_per_s
-            ),
-        )?;
-        lines.line(
-            "  per process",
-            format!(
-                "min {:.1}/s, avg {:.1}/s, max {:.1}/s",
-                self.process_min_per_s, self.process_avg_per_s, self.process_max_per_s
-            ),
-        )?;
+        let (total, ops) = (self.total_per_s, self.ops);
+        let total = format!("{total:.1}/s ({ops} in the time of the slowest process)");
+        lines.line(&format!("{} throughput", self.phase), total)?;
+        let total = self.total_with_barrier_per_s;
+        let total = format!("{total:.1}/s, the same until every process knows of the end");
+        lines.line("  with the barrier", total)?;
+        let (min, avg) = (self.process_min_per_s, self.process_avg_per_s);
+        let max = self.process_max_per_s;
+        let rates = format!("min {min:.1}/s, avg {avg:.1}/s, max {max:.1}/s");
+        lines.line("  per process", rates)?;
         lines.line("  time of one", latency(&self.latency))
     }
 }

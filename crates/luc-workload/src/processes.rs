@@ -1,9 +1,8 @@
 //! Real processes (or threads) that begin every phase together, as programs of MPI do.
 //!
-//! A process is this same program once more, told by a hidden subcommand to work: nothing is
-//! forked in the middle of a program that may have threads. See [`crate::worker`] for what is
-//! said between them. Workers never outlive the parent: the kernel kills them when it ends, and
-//! the parent ends and reaps them on every way out.
+//! A worker process runs this program again, with a hidden subcommand: a program that may have
+//! threads does not fork. [`crate::worker`] has the protocol. Workers never outlive the parent: the
+//! kernel kills them when it ends, and the parent ends and reaps them on every path.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
@@ -23,14 +22,12 @@ use rustix::time::Timespec;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::benchmark::Benchmark;
+use crate::benchmark::{Benchmark, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
-use crate::crew::Observed;
-use crate::journal::Journal;
+use crate::observer::{Observed, Observer};
 use crate::scratch::{Scratch, allow_descriptors};
-use crate::usage::Usage;
 use crate::worker::{Assignment, Flags, Link, Order, Part, Reply, SHARED_BYTES};
-use crate::{Result, Stop, WorkloadError, worker};
+use crate::{Common, Result, Stop, WorkloadError, worker};
 
 /// Most operations of one run: each call of each is kept, 8 bytes, until the end.
 pub const OPS_MAX: u64 = 1 << 24;
@@ -41,7 +38,7 @@ pub const WORKER: &str = "worker";
 /// Stack of a worker that is a thread.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// How long the parent may go without looking at the stop flag.
+/// Longest wait of the parent without a look at the stop flag.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -52,16 +49,15 @@ const LOOK: Timespec = Timespec {
 pub enum Kind {
     /// Processes of this program, which was told to run the benchmark.
     Processes,
-    /// Threads of this process.
     Threads,
 }
 
 /// One phase of all workers.
 #[derive(Debug)]
 pub struct Phase {
-    /// When all began.
+    /// When all workers began, ns.
     pub start_ns: u64,
-    /// When the last had ended and the parent knew it: the barrier behind the phase was passed.
+    /// When all had passed the barrier behind the phase, ns.
     pub passed_ns: u64,
     /// Each worker's part, in the order of the jobs.
     pub parts: Vec<Part>,
@@ -85,11 +81,31 @@ impl Phase {
     }
 }
 
-/// Runs the jobs, each by a worker of its own, through `phases` phases.
+/// Runs the jobs, each by a worker of its own, through `phases` phases, in a new directory that goes
+/// away at the end.
 ///
 /// Fewer phases come back when `stop` was raised, and the last of them may then be cut short. What
 /// was observed is the sum over the phases. The first error of any worker ends all of them.
-pub fn run<B: Benchmark>(
+pub fn run_in<B: Benchmark, J: Serialize>(
+    common: &Common,
+    kind: Kind,
+    phases: usize,
+    jobs: impl FnOnce(&Scratch) -> Result<Vec<J>>,
+    stop: &Stop,
+) -> Result<Measured<Vec<Phase>>> {
+    let scratch = Scratch::new(&common.dir, common.keep)?;
+    let jobs = jobs(&scratch)?;
+    let (done, observed) = run::<B>(kind, &jobs, phases, &scratch, stop)?;
+    scratch.remove()?;
+    Ok(Measured {
+        elapsed_ns: done.iter().map(Phase::length_ns).sum(),
+        found: done,
+        interrupted: stop.is_set(),
+        observed,
+    })
+}
+
+fn run<B: Benchmark>(
     kind: Kind,
     jobs: &[impl Serialize],
     phases: usize,
@@ -97,29 +113,24 @@ pub fn run<B: Benchmark>(
     stop: &Stop,
 ) -> Result<(Vec<Phase>, Observed)> {
     let mut company = Company::start::<B>(kind, jobs)?;
-    let journal = Journal::below(scratch.path());
-    let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
+    let observer = Observer::of(scratch);
     company.at_barrier(stop)?;
     if !stop.is_set() {
         scratch.settle()?;
     }
     let mut done = Vec::with_capacity(phases);
-    let mut observed = None;
+    let mut observed: Option<Observed> = None;
     while done.len() < phases && !stop.is_set() {
         let workers = company.members.len() as u64;
         // Time for every worker to reach its sleep, so that all of them wake at the same moment.
         let start_ns = now_ns() + 10 * NS_PER_MS + workers * 100 * NS_PER_US;
         company.order(&Order::Go(start_ns))?;
         sleep_until(start_ns, stop);
-        let before = read();
+        let before = observer.read();
         company.at_barrier(stop)?;
         let passed_ns = now_ns();
-        let after = read();
-        let phase = Observed {
-            journal: after.0.zip(before.0).map(|(b, a)| b.since(a)),
-            cpu_busy_ns: after.1.zip(before.1).map(|(b, a)| b.busy_ns_since(a)),
-        };
-        observed = Some(observed.map_or(phase, |sum| add(sum, phase)));
+        let phase = before.until(observer.read());
+        observed = Some(observed.map_or(phase, |sum| sum.and(phase)));
         done.push(Phase {
             start_ns,
             passed_ns,
@@ -144,16 +155,6 @@ pub fn bound(workers: u32, each: u64) -> Result<()> {
     Err(WorkloadError::Arguments(format!(
         "{workers} times {each} is {all} operations, of which at most {OPS_MAX} can be measured; ask for fewer"
     )))
-}
-
-fn add(a: Observed, b: Observed) -> Observed {
-    Observed {
-        journal: a.journal.zip(b.journal).map(|(a, b)| crate::JournalCounts {
-            commits: a.commits + b.commits,
-            requested: a.requested + b.requested,
-        }),
-        cpu_busy_ns: a.cpu_busy_ns.zip(b.cpu_busy_ns).map(|(a, b)| a + b),
-    }
 }
 
 struct Member {
@@ -197,7 +198,16 @@ impl Company {
                 Kind::Threads => (work_in_thread::<B>(job, company.flags), None),
             };
             let number = company.members.len() + 1;
-            let mut member = member.map_err(|source| refused(kind, number, wanted, source))?;
+            let mut member = member.map_err(|source| WorkloadError::Start {
+                what: if kind == Kind::Threads {
+                    "thread"
+                } else {
+                    "process"
+                },
+                number,
+                wanted,
+                source,
+            })?;
             let data = epoll::EventData::new_u64(company.members.len() as u64);
             let socket = member.socket.get_ref();
             let added = epoll::add(&company.epoll, socket, data, epoll::EventFlags::IN);
@@ -213,7 +223,7 @@ impl Company {
         Ok(company)
     }
 
-    /// Says the same to everybody.
+    /// Sends the order to all workers.
     fn order(&mut self, order: &Order) -> Result<()> {
         for index in 0..self.members.len() {
             if let Err(error) = worker::send(self.members[index].socket.get_mut(), order) {
@@ -223,7 +233,7 @@ impl Company {
         Ok(())
     }
 
-    /// Waits until everybody is at the barrier.
+    /// Waits until all workers are at the barrier.
     fn at_barrier(&mut self, stop: &Stop) -> Result<()> {
         self.replies(stop, |number, reply| match reply {
             Reply::Here => Ok(()),
@@ -231,7 +241,7 @@ impl Company {
         })
     }
 
-    /// Waits for everybody's results, in the order of the jobs.
+    /// Waits for all results, in the order of the jobs.
     fn results(&mut self, stop: &Stop) -> Result<Vec<Vec<Part>>> {
         let mut results = vec![Vec::new(); self.members.len()];
         self.replies(stop, |number, reply| match reply {
@@ -244,8 +254,7 @@ impl Company {
         Ok(results)
     }
 
-    /// Waits for one reply of everybody and hands each, with the worker's number counted from 1,
-    /// to `take`.
+    /// Waits for one reply of each worker and hands it to `take` with the worker's number, from 1.
     fn replies(
         &mut self,
         stop: &Stop,
@@ -273,7 +282,7 @@ impl Company {
         Ok(())
     }
 
-    /// The error of a worker that went away without a word.
+    /// The error of a worker that ended without a reply.
     fn ended(&mut self, index: usize, error: &io::Error) -> WorkloadError {
         let how = match self.members[index].child.as_mut().map(Child::wait) {
             Some(Ok(status)) => status.to_string(),
@@ -291,7 +300,7 @@ impl Drop for Company {
     fn drop(&mut self) {
         self.flags.stop();
         for member in &mut self.members {
-            // Whoever waits for an order hears that there will be none.
+            // Tells a worker that waits for an order that there will be none.
             let _ = member.socket.get_ref().shutdown(std::net::Shutdown::Both);
             if let Some(child) = &mut member.child {
                 // It fails only for a process that was reaped already.
@@ -324,29 +333,14 @@ fn setup(call: &'static str, source: impl Into<io::Error>) -> WorkloadError {
     WorkloadError::call(call, "the workers", source)
 }
 
-fn refused(kind: Kind, number: usize, wanted: usize, source: io::Error) -> WorkloadError {
-    match kind {
-        Kind::Processes => WorkloadError::Process {
-            number,
-            wanted,
-            source,
-        },
-        Kind::Threads => WorkloadError::Thread {
-            number,
-            wanted,
-            source,
-        },
-    }
-}
-
 fn shared_memory() -> io::Result<OwnedFd> {
     let file = memfd_create(c"luc-bench", MemfdFlags::CLOEXEC)?;
     ftruncate(&file, SHARED_BYTES as u64)?;
     Ok(file)
 }
 
-/// The words of our own command line in front of the workload's name: what a worker needs to be
-/// told to come to the same place of the same program.
+/// The words of this process's command line in front of the workload's name: with them, a worker
+/// comes to the same subcommand of the same program.
 fn words_before(workload: &str) -> Vec<OsString> {
     std::env::args_os()
         .take_while(|word| word != workload)
@@ -366,7 +360,7 @@ fn process(words: &[OsString], shared: &OwnedFd) -> io::Result<Member> {
         .stdin(OwnedFd::from(theirs))
         .stdout(shared.try_clone()?)
         .stderr(Stdio::inherit())
-        // Ctrl-C is the parent's business: it tells the workers.
+        // Only the parent gets Ctrl-C; it tells the workers.
         .process_group(0)
         .spawn()?;
     Ok(Member {

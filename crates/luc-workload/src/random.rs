@@ -1,12 +1,13 @@
-//! Random moments that are the same everywhere and for ever.
+//! Random moments that never change for a seed.
 //!
 //! A library's generator may change its sequence from version to version; a published figure
 //! should not. `SplitMix64` is a counter put through a mixing function, so the moment of burst b
 //! of thread t needs no state at all.
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The step of the counter.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn mix(mut z: u64) -> u64 {
+pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -15,8 +15,8 @@ pub fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// File creation rate of equation 3, files per second: N threads make a file each in the
-/// mean of their times, so N * N / sum of T. Each thread's mean time of a file, ns; 0 of none.
+/// File creation rate of equation 3, files per second: N threads make a file each in the mean of
+/// their times, so N * N / sum of T. Takes each thread's mean time of a file, ns; 0 without threads.
 pub fn file_creation_rate_per_s(times_ns: impl Iterator<Item = f64>) -> f64 {
     let (threads, sum_ns) = times_ns.fold((0.0, 0.0), |(n, sum), ns| (n + 1.0, sum + ns));
     if sum_ns > 0.0 {

@@ -1,4 +1,4 @@
-//! What a run found: the part all workloads share, and how a person reads it.
+//! The report of a run: the part that all workloads share, and its text.
 
 use std::fmt;
 
@@ -12,7 +12,8 @@ use crate::text::{Lines, time};
 use crate::wml::WmlResult;
 use crate::{Result, Stop};
 
-/// Name and version of the JSON form. The number grows when a field changes its meaning or goes.
+/// Name and version of the JSON form. The number grows when a field is removed or changes its
+/// meaning.
 pub const SCHEMA: &str = "luc-bench/1";
 
 /// The result of one run of one workload.
@@ -39,6 +40,7 @@ pub struct BenchReport {
 impl BenchReport {
     pub(crate) fn new(measured: Measured<Outcome>) -> Self {
         let observed = measured.observed;
+        let fsyncs = measured.found.found().fsyncs();
         let commits = observed.journal.map_or(0, |journal| journal.commits);
         Self {
             schema: SCHEMA.to_owned(),
@@ -46,7 +48,7 @@ impl BenchReport {
             interrupted: measured.interrupted,
             elapsed_ns: measured.elapsed_ns,
             journal: observed.journal,
-            fsyncs_per_commit: (commits > 0).then(|| measured.fsyncs as f64 / commits as f64),
+            fsyncs_per_commit: (commits > 0).then(|| fsyncs as f64 / commits as f64),
             cpu_busy_ns: observed.cpu_busy_ns,
         }
     }
@@ -95,9 +97,7 @@ impl fmt::Display for BenchReport {
         } else {
             ""
         };
-        lines.line(
-            "measured for",
-            format!("{:.2} s{cut}", self.elapsed_ns as f64 / NS_PER_S as f64),
-        )
+        let seconds = self.elapsed_ns as f64 / NS_PER_S as f64;
+        lines.line("measured for", format!("{seconds:.2} s{cut}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The directory a workload works in, which goes away with it.
+//! The directory that a workload works in and removes at its end.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use crate::{Result, WorkloadError};
 /// Descriptors that are not one of a thread's: standard streams, the root directory, `/proc`.
 const SPARE_FILES: u64 = 32;
 
-/// A new directory that goes away with everything in it, unless it is to be kept.
+/// A new directory that is removed with all files in it, unless it is to be kept.
 pub struct Scratch {
     path: PathBuf,
     root: OwnedFd,
@@ -22,7 +22,6 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the directory inside `parent`.
     pub fn new(parent: &Path, keep: bool) -> Result<Self> {
         let path = parent.join(format!("luc-bench.{}", std::process::id()));
         fs::create_dir(&path).map_err(|e| WorkloadError::call("create directory", &path, e))?;
@@ -51,7 +50,7 @@ impl Scratch {
         Dir::make(&self.path.join(name))
     }
 
-    /// Files that the file system has room for; very many where it has no such limit.
+    /// Files that the file system has room for; `u64::MAX` if it has no such limit.
     pub fn free_inodes(&self) -> Result<u64> {
         let error = |e| WorkloadError::call("look at the file system of", &self.path, e);
         let there = fstatvfs(&self.root).map_err(error)?;
@@ -89,7 +88,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.keep {
-            // Reached only after an error, which is what gets reported.
+            // Reached only after an error, which is the one to report.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -110,7 +109,7 @@ pub fn allow_descriptors(threads: usize, descriptors: u64) -> Result<()> {
     let enough = now.maximum.is_none_or(|maximum| maximum >= needed);
     let wanted = Rlimit {
         current: Some(needed),
-        // Whoever may (root) raises the hard limit as well.
+        // Root may raise the hard limit as well.
         maximum: if enough { now.maximum } else { Some(needed) },
     };
     match (setrlimit(Resource::Nofile, wanted), now.maximum) {

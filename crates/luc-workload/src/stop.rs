@@ -13,9 +13,9 @@ use signal_hook::iterator::{Signals, SignalsInfo};
 
 /// Status of a process that a second signal ended.
 const INTERRUPTED: i32 = 130;
-/// They ask for the end: the first of them is a wish, the second an order.
+/// They ask for the end: the first is a request, the second ends the process.
 const POLITE: [i32; 2] = [SIGINT, SIGTERM];
-/// They end a process that does nothing about them.
+/// They end a process that does not handle them.
 const RUDE: [i32; 9] = [
     SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
@@ -27,7 +27,7 @@ pub struct Stop {
     command: Arc<Command>,
 }
 
-/// What [`Stop`] knows of a command that runs in the process' place.
+/// A command that runs on behalf of this process.
 #[derive(Debug, Default)]
 struct Command {
     runs: AtomicBool,
@@ -84,29 +84,26 @@ impl Stop {
                 }
             }
         };
-        std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(watch)?;
-        Ok(stop)
+        stop.with_thread(watch)
     }
 
-    /// Tells whether a command runs. While it does, no signal ends the process: the command decides
-    /// what to do about the second one, as it would without us.
+    /// Tells whether a command runs. While it does, no signal ends this process: the command handles
+    /// the second signal as it would without `luc`.
     pub fn command_runs(&self, runs: bool) {
         self.command.runs.store(runs, Ordering::Relaxed);
     }
 
-    /// Takes the latest signal that another process sent. A terminal gives its signals to the command,
-    /// too; a process may have sent its own to nobody else.
+    /// Takes the latest signal that another process sent. A terminal sends its signals to the command,
+    /// too; a process may have sent one only to this process.
     #[must_use]
     pub fn take_sent(&self) -> Option<i32> {
         let signal = self.command.sent.swap(0, Ordering::Relaxed);
         (signal != 0).then_some(signal)
     }
 
-    /// The same for who has changed something that outlives the process, such as a terminal: before
-    /// any signal that can be caught ends it, `last` is called. That is on a thread of its own,
-    /// whatever the others are stuck in, and of these it should wait for none.
+    /// The same for a process that has changed something that outlives it, such as a terminal: `last`
+    /// is called before any signal that can be caught ends the process. It runs on a thread of its
+    /// own, and must not wait for another thread.
     ///
     /// # Errors
     /// When the system refuses the signal handlers or the thread.
@@ -128,18 +125,19 @@ impl Stop {
                 signal_hook::low_level::exit(INTERRUPTED);
             }
         };
-        std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(watch)?;
-        Ok(stop)
+        stop.with_thread(watch)
     }
 
-    /// Asks for the end.
+    fn with_thread(self, watch: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let thread = std::thread::Builder::new().name("signals".into());
+        thread.spawn(watch)?;
+        Ok(self)
+    }
+
     pub fn set(&self) {
         self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the end was asked for.
     pub fn is_set(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
     }

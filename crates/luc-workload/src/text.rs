@@ -1,4 +1,4 @@
-//! Figures for people: lines of a name and a value, times in the unit that suits them.
+//! Figures for people: lines of a name and a value.
 
 use std::fmt;
 
@@ -48,12 +48,18 @@ pub fn calls(lines: &mut Lines<'_, '_>, calls: &[(&str, &Latency)]) -> fmt::Resu
 pub struct Lines<'a, 'b>(pub(crate) &'a mut fmt::Formatter<'b>);
 
 impl Lines<'_, '_> {
-    /// One line.
     pub fn line(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
         writeln!(self.0, "  {name:<20} {value}")
     }
 
-    /// Over bursts: over all time it would say how many were asked for.
+    pub(crate) fn throughput(&mut self, per_s: f64, count: u64, what: &str) -> fmt::Result {
+        self.line(
+            "throughput",
+            format!("{per_s:.1} {what}/s ({count} {what})"),
+        )
+    }
+
+    /// The rate while a burst is under way: over all time it would be the rate that was asked for.
     pub(crate) fn busy(
         &mut self,
         files: u64,
@@ -62,20 +68,16 @@ impl Lines<'_, '_> {
         from: &str,
     ) -> fmt::Result {
         let busy = time(busy_ns as f64);
-        self.line(
-            "throughput",
-            format!(
-                "{files_per_s:.1} files/s while a burst is under way, from its first {from} to its \
-                 last close ({files} files in {busy})"
-            ),
-        )
+        let throughput = format!(
+            "{files_per_s:.1} files/s while a burst is under way, from its first {from} to its \
+             last close ({files} files in {busy})"
+        );
+        self.line("throughput", throughput)
     }
 
-    /// The published figure, which is no throughput: it leaves out all time between two files.
+    /// Equation 3. It is no throughput: it leaves out the time between two files.
     pub fn file_creation_rate(&mut self, files_per_s: f64) -> fmt::Result {
-        self.line(
-            "file creation rate",
-            format!("{files_per_s:.1} files/s, a file of each thread by their mean time"),
-        )
+        let rate = format!("{files_per_s:.1} files/s, a file of each thread by their mean time");
+        self.line("file creation rate", rate)
     }
 }

@@ -1,6 +1,6 @@
 //! How long the machine's processors were busy.
 //!
-//! Process accounting of a stock kernel counts in ticks, and charges interrupts to whoever they
+//! Process accounting of a stock kernel counts in ticks, and charges an interrupt to the task that it
 //! hit. The idle loop, however, measures its own sleep in nanoseconds, interrupts excluded, and
 //! `/proc/timer_list` (root only) shows the sum per processor. Elapsed time less that sleep is
 //! every instruction the machine ran: the workload, the journal thread, interrupts, all of it.

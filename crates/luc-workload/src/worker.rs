@@ -1,9 +1,8 @@
-//! A worker's side of a run of several processes, and the words both sides exchange.
+//! A worker's side of a run of several processes, and the messages of both sides.
 //!
-//! Each worker talks to the parent through one socket, a line of JSON at a time, and only when it
-//! is asked or at a barrier: nothing is said while anybody measures, but that one is done. One
-//! word of memory that all share carries what cannot wait: the wish to end, and that the first has
-//! finished.
+//! Each worker talks to the parent through one socket, a line of JSON at a time, and only at a
+//! barrier or when it is done: no message is sent while a worker measures. Two flags cannot wait, and
+//! are bits of a word in shared memory: the run is to end, and the first worker has finished.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +23,7 @@ pub const SHARED_BYTES: usize = 4096;
 
 /// The user, or an error, wants the end.
 const STOP: u32 = 1;
-/// Somebody has done all of its work.
+/// A worker has done all of its work.
 const FINISHED: u32 = 2;
 
 /// The word that all workers and the parent share.
@@ -65,13 +64,13 @@ impl Flags {
         self.0.fetch_or(FINISHED, Ordering::Relaxed);
     }
 
-    /// Whether somebody has finished, or everybody is to stop.
+    /// Whether a worker has finished, or all are to stop.
     pub fn is_over(self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 }
 
-/// What the parent says.
+/// A message of the parent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Begin the next phase at this moment of the clock.
@@ -80,15 +79,17 @@ pub enum Order {
     Collect,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// It waits at the barrier.
+    /// The worker waits at the barrier.
     Here,
-    /// What it measured, a part for each phase.
+    /// The times, a part for each phase.
     Result(Vec<Part>),
-    /// It cannot go on.
-    Failed { text: String, errno: Option<i32> },
+    Failed {
+        text: String,
+        errno: Option<i32>,
+    },
 }
 
 /// One worker's part of one phase.
@@ -97,7 +98,6 @@ pub struct Part {
     /// When it began and ended, by its own clock readings.
     pub begin_ns: u64,
     pub end_ns: u64,
-    /// Operations done.
     pub ops: u64,
     /// How long each call took, nanoseconds; one list for each kind of call.
     pub calls: Vec<Vec<u64>>,
@@ -114,19 +114,14 @@ impl Part {
 pub struct Assignment {
     /// The process that started it.
     pub parent: i32,
-    /// Name of the benchmark.
     pub bench: String,
-    /// What it is to do, as the benchmark put it.
     pub job: Value,
 }
 
-/// Does what a job of the benchmark of this name says.
+/// Does a job of the benchmark of this name.
 pub type Work = fn(&str, Value, &mut Link) -> Result<Vec<Part>>;
 
-/// A job as the benchmark put it.
-///
-/// # Errors
-/// It is not one of that benchmark.
+/// A job in the benchmark's own form.
 pub fn job<J: for<'de> Deserialize<'de>>(job: Value) -> Result<J> {
     serde_json::from_value(job).map_err(|error| WorkloadError::Arguments(error.to_string()))
 }
@@ -149,10 +144,11 @@ impl Link {
         self.flags
     }
 
-    /// Waits for all others. True when the next phase begins, which is now; false when there is
-    /// none.
+    /// Waits for all other workers. True when the next phase begins now; false when there is none.
     pub fn barrier(&mut self) -> Result<bool> {
-        let order = self.say(&Reply::Here).and_then(|()| self.hear::<Order>());
+        let told = send(self.socket.get_mut(), &Reply::Here);
+        let order = told.and_then(|()| receive(&mut self.socket));
+        let lost = |e| WorkloadError::call("hear from", Path::new("the parent process"), e);
         match order.map_err(lost)? {
             Order::Go(start_ns) => {
                 sleep_until(start_ns, &Stop::new());
@@ -162,18 +158,9 @@ impl Link {
         }
     }
 
-    fn say(&mut self, reply: &Reply) -> io::Result<()> {
-        send(self.socket.get_mut(), reply)
-    }
-
-    fn hear<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<T> {
-        receive(&mut self.socket)
-    }
-
-    /// Does the job, sends what came of it, and waits until the parent has it.
+    /// Does the job, sends the result, and waits until the parent has it.
     pub fn serve(mut self, work: impl FnOnce(&mut Self) -> Result<Vec<Part>>) {
-        let result = work(&mut self);
-        let reply = match result {
+        let reply = match work(&mut self) {
             Ok(parts) => Reply::Result(parts),
             Err(error) => {
                 // The others need not do work whose result is void.
@@ -184,21 +171,19 @@ impl Link {
                 }
             }
         };
-        // Without a parent there is nobody to tell, and nothing left to do.
-        if self.say(&reply).is_ok() {
+        // Without a parent there is nothing left to do.
+        if send(self.socket.get_mut(), &reply).is_ok() {
             let _ = self.socket.read(&mut [0]);
         }
     }
 }
 
-/// Sends one message.
 pub fn send(socket: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     socket.write_all(&line)
 }
 
-/// Waits for one message.
 pub fn receive<T: for<'de> Deserialize<'de>>(socket: &mut BufReader<UnixStream>) -> io::Result<T> {
     let mut line = Vec::new();
     socket.read_until(b'\n', &mut line)?;
@@ -206,10 +191,6 @@ pub fn receive<T: for<'de> Deserialize<'de>>(socket: &mut BufReader<UnixStream>)
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(serde_json::from_slice(&line)?)
-}
-
-fn lost(source: io::Error) -> WorkloadError {
-    WorkloadError::call("hear from", Path::new("the parent process"), source)
 }
 
 /// A worker process, from its start to its end: standard input is the socket, standard output the
@@ -228,7 +209,7 @@ pub fn process(work: Work) -> ! {
             2
         }
     };
-    // There is nothing to come back to: the command line asked for this alone.
+    // The command line asked for nothing else.
     std::process::exit(code)
 }
 
@@ -236,7 +217,7 @@ fn connect() -> io::Result<(Link, Assignment)> {
     // The kernel ends this process when the parent ends, however that happens.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut socket = BufReader::new(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?));
-    // A terminal would be waited for otherwise.
+    // Fails at once if standard input is a terminal.
     socket.get_ref().peer_addr()?;
     let assignment: Assignment = receive(&mut socket)?;
     if getppid().map(Pid::as_raw_pid) != Some(assignment.parent) {

@@ -125,18 +125,18 @@ impl Record {
     /// The main figure of the workload: operations, writes, files or bytes per second; for write
     /// bursts the mean write time in milliseconds, for fsync-cost the time of an fsync in ns.
     pub fn main_figure(&self) -> Option<f64> {
-        self.report.outcome.found().main_figure()
+        self.report.outcome.found().figures().main
     }
 
     /// Share of bad outcomes, 0 to 1: writes delayed, files that waited for two commits, threads
     /// blocked.
     pub fn bad_share(&self) -> Option<f64> {
-        self.report.outcome.found().bad_share()
+        self.report.outcome.found().figures().bad_share
     }
 
     /// Whether the main figure is a rate, so that more is better.
     pub fn is_a_rate(&self) -> bool {
-        self.report.outcome.found().is_a_rate()
+        self.report.outcome.found().figures().is_a_rate
     }
 
     /// Journal commits per second of the measurement.
@@ -177,7 +177,7 @@ impl Record {
     /// The calls that wait for a commit; none where their times are not those of a load.
     fn syncs(&self) -> Latency {
         let found = self.report.outcome.found();
-        found.syncs().copied().unwrap_or_default()
+        found.figures().syncs.copied().unwrap_or_default()
     }
 
     /// Instructions of the whole machine per fsync: busy time of the virtual processor, which runs

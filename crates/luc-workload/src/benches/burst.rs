@@ -5,12 +5,12 @@
 //! after it, creates a file, fsyncs and closes it, and sleeps until the next burst. A thread that
 //! is still busy when its next moment passes begins at once.
 //!
-//! How many commits a file waited for is told from the time between its create and its close:
-//! longer than 1.5 commits means two. The whole time counts because a thread that comes while a
-//! commit runs meets it either in create, whose metadata that commit is writing, or in fsync. The
-//! duration of one commit is given, or taken as the median over the bursts of each burst's fastest
-//! fsync: whoever comes first finds no commit running and waits for exactly one. With a spread of
-//! more than half a commit the two cases overlap, and the share says less.
+//! A file waited for two commits if the time between its create and its close is longer than 1.5
+//! commits. The whole time counts because a thread that comes while a commit runs meets it either in
+//! create, whose metadata that commit is writing, or in fsync. The user gives the duration of one
+//! commit; otherwise it is the median over the bursts of each burst's fastest fsync: the first thread
+//! of a burst finds no commit running and waits for exactly one. With a spread of more than half a
+//! commit the two cases overlap, and the share says less.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,25 +18,21 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 
+use super::bursts::{Bursts, busy_ns};
 use crate::args::{Common, duration_s, threads};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
-use crate::crew::{self, Schedule, Window};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
-use crate::random::moment_ns;
 use crate::rates::{file_creation_rate_per_s, per_second, share};
-use crate::scratch::{Scratch, allow_open_files};
 use crate::text::{Lines, latency, percent, time};
 use crate::{Latency, Result, Stop};
 
-/// Arguments of the workload `burst`.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench burst /srv/scratch\n\
     \x20 luc bench burst --threads 16 --spread-us 400 /srv/scratch")]
 pub struct Burst {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -64,12 +60,9 @@ pub struct Burst {
     pub commit_ms: Option<f64>,
 }
 
-/// Result of the workload `burst`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BurstResult {
-    /// The arguments it ran with.
     pub args: Burst,
-    /// Bursts measured.
     pub bursts: u64,
     /// Time while a burst was under way, from its first create to its last close, ns.
     #[serde(default)]
@@ -83,9 +76,8 @@ pub struct BurstResult {
     pub file_creation_rate_sd_per_s: f64,
     /// Time from create to close.
     pub file: Latency,
-    /// The time an fsync took.
     pub fsync: Latency,
-    /// Duration of one commit that the next field is measured by, nanoseconds.
+    /// Duration of one commit, which the next field is relative to, nanoseconds.
     pub commit_ns: f64,
     /// Share of the files that took longer than 1.5 commits from create to close, 0 to 1.
     pub two_commits_share: f64,
@@ -99,53 +91,52 @@ struct Turn {
     fsync_ns: u64,
 }
 
+impl Burst {
+    fn bursts(&self) -> Bursts {
+        Bursts {
+            threads: self.threads,
+            period_ms: self.period_ms,
+            spread_us: self.spread_us,
+            measured: self.bursts,
+            warmup: self.warmup_bursts,
+            seed: self.seed,
+        }
+    }
+}
+
 impl Benchmark for Burst {
     type Found = BurstResult;
 
     fn length(&self) -> Option<Duration> {
-        let bursts = u64::from(self.warmup_bursts) + u64::from(self.bursts);
-        Some(Duration::from_millis(bursts * u64::from(self.period_ms)))
+        Some(self.bursts().length())
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        let threads = self.threads as usize;
-        allow_open_files(threads)?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let mut places = Vec::with_capacity(threads);
-        for index in 0..self.threads {
-            places.push((scratch.subdir(&format!("t{index:04}"))?, index));
-        }
-        let window = window(self.period_ms, self.warmup_bursts, self.bursts);
-        let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
-            one(&dir, index, self, schedule, stop, failed)
+        let turn = |dir: &Dir, name: &mut Name, burst: u32| {
+            let name = name.set(u64::from(burst));
+            let begin_ns = now_ns();
+            let file = dir.create(name)?;
+            let created_ns = now_ns();
+            dir.fsync(&file, name)?;
+            let synced_ns = now_ns();
+            drop(file);
+            Ok(Turn {
+                begin_ns,
+                file_ns: now_ns() - begin_ns,
+                fsync_ns: synced_ns - created_ns,
+            })
         };
-        let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
-        scratch.remove()?;
-
-        // Interrupted: only bursts that every thread took part in can be compared.
-        let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
-        let measured = bursts.saturating_sub(self.warmup_bursts as usize);
-        let turns: Vec<Vec<Turn>> = (bursts - measured..bursts)
-            .map(|burst| results.iter().map(|thread| thread[burst]).collect())
-            .collect();
-        let result = figures(self, &turns);
-        let elapsed_ns = measured as u64 * u64::from(self.period_ms) * NS_PER_MS;
-        Ok(Measured {
-            fsyncs: result.fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted: stop.is_set(),
-            observed,
-        })
+        let begin = |_: &Dir| Ok(Name::new());
+        let measured = self.bursts().run(&self.common, stop, begin, turn)?;
+        Ok(measured.map(|turns| figures(self, &turns)))
     }
 }
 
 impl Found for BurstResult {
     fn title(&self) -> String {
-        format!(
-            "burst, {} threads within {} us every {} ms",
-            self.args.threads, self.args.spread_us, self.args.period_ms
-        )
+        let (threads, spread_us) = (self.args.threads, self.args.spread_us);
+        let period_ms = self.args.period_ms;
+        format!("burst, {threads} threads within {spread_us} us every {period_ms} ms")
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
@@ -156,98 +147,17 @@ impl Found for BurstResult {
         lines.file_creation_rate(self.file_creation_rate_per_s)?;
         lines.line("time per file", latency(&self.file))?;
         lines.line("sync delay", latency(&self.fsync))?;
-        lines.line(
-            "waited for two",
-            format!(
-                "{} of the files took over 1.5 commits of {}",
-                percent(self.two_commits_share),
-                time(self.commit_ns)
-            ),
-        )
+        let (two, commit) = (percent(self.two_commits_share), time(self.commit_ns));
+        let two = format!("{two} of the files took over 1.5 commits of {commit}");
+        lines.line("waited for two", two)
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.file_creation_rate_per_s)
-    }
-
-    fn bad_share(&self) -> Option<f64> {
-        Some(self.two_commits_share)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
-    }
-}
-
-/// When bursts are measured: the bursts lie one period apart.
-pub fn window(period_ms: u32, warmup_bursts: u32, bursts: u32) -> Window {
-    let period_ns = u64::from(period_ms) * NS_PER_MS;
-    Window {
-        warmup_ns: u64::from(warmup_bursts) * period_ns,
-        length_ns: Some(u64::from(bursts) * period_ns),
-    }
-}
-
-/// How long at least one burst was under way, from the begin and the end of each thread's part of it, ns.
-/// Bursts that overlap, because threads are late, do not count twice.
-pub fn busy_ns<I: Iterator<Item = (u64, u64)>>(bursts: impl Iterator<Item = I>) -> u64 {
-    let mut until_ns = 0;
-    let mut busy_ns = 0;
-    for parts in bursts {
-        let bounds = parts.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        let Some((begin_ns, end_ns)) = bounds else {
-            continue;
-        };
-        busy_ns += end_ns.saturating_sub(begin_ns.max(until_ns));
-        until_ns = until_ns.max(end_ns);
-    }
-    busy_ns
-}
-
-/// Sleeps until this thread's moment of this burst.
-pub fn wait_for_turn(
-    (period_ms, spread_us, seed): (u32, u32, u64),
-    thread: u32,
-    burst: u32,
-    schedule: Schedule,
-    stop: &Stop,
-) {
-    let fixed_ns = schedule.start_ns + u64::from(burst) * u64::from(period_ms) * NS_PER_MS;
-    let spread_ns = u64::from(spread_us) * NS_PER_US;
-    sleep_until(fixed_ns + moment_ns(seed, thread, burst, spread_ns), stop);
-}
-
-fn one(
-    dir: &Dir,
-    index: u32,
-    args: &Burst,
-    schedule: Schedule,
-    stop: &Stop,
-    failed: &Stop,
-) -> Result<Vec<Turn>> {
-    let bursts = args.warmup_bursts + args.bursts;
-    let mut turns = Vec::with_capacity(bursts as usize);
-    let mut name = Name::new();
-    for burst in 0..bursts {
-        let name = name.set(u64::from(burst));
-        let timing = (args.period_ms, args.spread_us, args.seed);
-        wait_for_turn(timing, index, burst, schedule, stop);
-        if stop.is_set() || failed.is_set() {
-            break;
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            bad_share: Some(self.two_commits_share),
+            ..Figures::rate(self.file_creation_rate_per_s, &self.fsync)
         }
-        let begin_ns = now_ns();
-        let file = dir.create(name)?;
-        let created_ns = now_ns();
-        dir.fsync(&file, name)?;
-        let synced_ns = now_ns();
-        drop(file);
-        turns.push(Turn {
-            begin_ns,
-            file_ns: now_ns() - begin_ns,
-            fsync_ns: synced_ns - created_ns,
-        });
     }
-    Ok(turns)
 }
 
 fn figures(args: &Burst, bursts: &[Vec<Turn>]) -> BurstResult {
@@ -307,11 +217,7 @@ mod tests {
 
     fn args(commit_ms: Option<f64>) -> Burst {
         Burst {
-            common: Common {
-                dir: std::path::PathBuf::from("/none").into(),
-                keep: false,
-                json: false,
-            },
+            common: Common::default(),
             threads: 2,
             period_ms: 60,
             spread_us: 800,
@@ -339,21 +245,11 @@ mod tests {
         assert!((result.file_creation_rate_sd_per_s - 47.140).abs() < 1e-3);
         assert!((result.commit_ns - 1e7).abs() < 1e-9);
         assert!((result.two_commits_share - 0.25).abs() < 1e-9);
-        // 20 ms and 15 ms; the pause between them is nobody's.
+        // 20 ms and 15 ms, without the pause between them.
         assert_eq!(result.busy_ns, 35_000_000);
         assert!((result.files_per_busy_s - 4.0 / 0.035).abs() < 1e-6);
         let given = figures(&args(Some(5.0)), &bursts);
         assert!((given.two_commits_share - 1.0).abs() < 1e-9);
         assert_eq!(figures(&args(None), &[]).bursts, 0);
-    }
-
-    #[test]
-    fn bursts_that_overlap_count_once() {
-        let of = |bursts: &[&[(u64, u64)]]| {
-            let bursts = bursts.iter().map(|burst| burst.iter().copied());
-            super::busy_ns(bursts)
-        };
-        assert_eq!(of(&[&[(0, 9)], &[(6, 8), (7, 12)]]), 12);
-        assert_eq!(of(&[&[(0, 9)], &[(2, 3)], &[]]), 9);
     }
 }

@@ -7,18 +7,16 @@ use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Common, duration_s, threads, warmup_s};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::clock::{now_ns, seconds_ns};
-use crate::crew::{self, Schedule, Window};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::clock::now_ns;
+use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::{Mean, Recorder};
 use crate::rates::{file_creation_rate_per_s, per_second};
-use crate::scratch::{Scratch, allow_open_files};
+use crate::scratch::Scratch;
 use crate::text::{Lines, latency, time};
 use crate::{Latency, Result, Stop};
 
-/// Arguments of the workload `create-fsync`.
-///
 /// The loop is exactly create, write, fsync, close. All threads create in one directory, as
 /// Metarates does, or each in its own. After `files_per_dir` files a thread goes on in the next
 /// directory, outside the timed operations, so that none grows until searching it dominates;
@@ -28,7 +26,6 @@ use crate::{Latency, Result, Stop};
     \x20 luc bench create-fsync --threads 16 /srv/scratch\n\
     \x20 luc bench create-fsync --threads 64 --ops 100 --json --dir /srv/scratch")]
 pub struct CreateFsync {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -55,10 +52,8 @@ pub struct CreateFsync {
     pub files_per_dir: u32,
 }
 
-/// Result of the workload `create-fsync`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateFsyncResult {
-    /// The arguments it ran with.
     pub args: CreateFsync,
     /// Operations that ended within the measurement; one is create, write, fsync, close.
     pub ops: u64,
@@ -72,25 +67,23 @@ pub struct CreateFsyncResult {
     pub thread_ops_max: u64,
     /// Sync delay: the time an fsync took.
     pub fsync: Latency,
-    /// Mean time of a create, nanoseconds.
     pub create_mean_ns: f64,
     /// Mean time of a write, nanoseconds; 0 when nothing is written.
     pub write_mean_ns: f64,
-    /// Mean time of a close, nanoseconds.
     pub close_mean_ns: f64,
     /// Files that were removed before the end, so that the file system did not run out of inodes.
     #[serde(default)]
     pub removed_early: u64,
 }
 
-/// Fewer files than this per thread and directory would measure the making of directories.
+/// With fewer files per thread and directory, making directories would dominate.
 const SHARE_FILES_MIN: u32 = 2;
 
-/// The files of all threads together may take one in this many of the inodes that are free: the rest
-/// is for directories, which take one for as few as two files, and for other programs.
+/// The files of all threads together take at most one in this many of the free inodes: the rest is
+/// for directories, which may hold as few as two files each, and for other programs.
 const INODES_SHARE: u64 = 4;
 
-/// The files of one directory go while the others stay.
+/// A thread removes the files of one directory while the others stay.
 const DIRS_MIN: u64 = 2;
 
 struct Place {
@@ -100,13 +93,13 @@ struct Place {
     first_file: u64,
     /// Files of this thread before a new directory inside `dir` is begun.
     files_per_dir: u64,
-    /// Directories that the thread goes round in.
+    /// Directories that the thread uses in turn.
     dirs_max: u64,
 }
 
 impl Place {
-    /// The directory for the file of this turn, if another one than for the turn before, and how many
-    /// files went to make room for it: the thread's own in that directory, if it has been there.
+    /// The directory for the file of this turn if it differs from that of the turn before, and how
+    /// many files were removed to make room: the thread's own, if it has used the directory before.
     fn next_dir(&self, turn: u64) -> Result<Option<(Dir, u64)>> {
         if !turn.is_multiple_of(self.files_per_dir) {
             return Ok(None);
@@ -144,70 +137,33 @@ impl Benchmark for CreateFsync {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        let threads = self.threads as usize;
-        allow_open_files(threads)?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let files_max = scratch.free_inodes()? / INODES_SHARE / u64::from(self.threads);
-        let mut places = Vec::with_capacity(threads);
-        for index in 0..u64::from(self.threads) {
-            let (name, first_file) = if self.own_dirs {
-                (format!("t{index:04}"), 0)
-            } else {
-                (
-                    "shared".to_owned(),
-                    index * Name::COUNT / u64::from(self.threads),
-                )
-            };
-            let sharers = if self.own_dirs { 1 } else { self.threads };
-            let files_per_dir = u64::from((self.files_per_dir / sharers).max(SHARE_FILES_MIN));
-            let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
-            places.push(Place {
-                dir: scratch.subdir(&name)?,
-                first_file,
-                files_per_dir,
-                dirs_max: (files_max / files_per_dir).max(DIRS_MIN),
-            });
-        }
-        let window = Window {
-            warmup_ns: seconds_ns(self.warmup_s),
-            length_ns: self.ops.is_none().then(|| seconds_ns(self.seconds)),
-        };
+        let seconds = self.ops.is_none().then_some(self.seconds);
+        let window = Window::seconds(self.warmup_s, seconds);
         let data = vec![0x6c_u8; self.bytes as usize];
-        let body =
-            |place, schedule, failed: &Stop| one(&place, schedule, self.ops, &data, stop, failed);
-        let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
-        scratch.remove()?;
-
-        let interrupted = stop.is_set();
-        let ended_ns = results.iter().map(|t| t.ended_ns);
-        let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
-        let fsync = Recorder::merged(results.iter().map(|t| &t.fsync));
-        let counts = || results.iter().map(|t| t.fsync.count());
-        let result = CreateFsyncResult {
+        let body = |place, shift: Shift<'_>| one(&place, shift, self.ops, &data);
+        let places = |scratch: &Scratch| places(self, scratch);
+        let ran = crew::run_in(&self.common, self.threads, places, window, stop, body)?;
+        let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
+        let threads = || ran.results.iter();
+        let fsync = Recorder::merged(threads().map(|t| &t.fsync));
+        let counts = || threads().map(|t| t.fsync.count());
+        let file_ns = threads()
+            .filter(|t| t.fsync.count() > 0)
+            .map(|t| t.whole_sum_ns as f64 / t.fsync.count() as f64);
+        let found = CreateFsyncResult {
             args: self.clone(),
             ops: fsync.count,
             ops_per_s: per_second(fsync.count, elapsed_ns),
-            file_creation_rate_per_s: file_creation_rate_per_s(
-                results
-                    .iter()
-                    .filter(|t| t.fsync.count() > 0)
-                    .map(|t| t.whole_sum_ns as f64 / t.fsync.count() as f64),
-            ),
+            file_creation_rate_per_s: file_creation_rate_per_s(file_ns),
             thread_ops_min: counts().min().unwrap_or(0),
             thread_ops_max: counts().max().unwrap_or(0),
             fsync,
-            create_mean_ns: Mean::merged(results.iter().map(|t| t.create)),
-            write_mean_ns: Mean::merged(results.iter().map(|t| t.write)),
-            close_mean_ns: Mean::merged(results.iter().map(|t| t.close)),
-            removed_early: results.iter().map(|t| t.removed).sum(),
+            create_mean_ns: Mean::merged(threads().map(|t| t.create)),
+            write_mean_ns: Mean::merged(threads().map(|t| t.write)),
+            close_mean_ns: Mean::merged(threads().map(|t| t.close)),
+            removed_early: threads().map(|t| t.removed).sum(),
         };
-        Ok(Measured {
-            fsyncs: fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted,
-            observed,
-        })
+        Ok(Measured::by(&ran, elapsed_ns, found))
     }
 }
 
@@ -217,27 +173,17 @@ impl Found for CreateFsyncResult {
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        lines.line(
-            "throughput",
-            format!("{:.1} files/s ({} files)", self.ops_per_s, self.ops),
-        )?;
+        lines.throughput(self.ops_per_s, self.ops, "files")?;
         lines.file_creation_rate(self.file_creation_rate_per_s)?;
         if self.removed_early > 0 {
+            let few = "the file system has too few inodes to keep all";
             lines.line(
                 "removed early",
-                format!(
-                    "{} files: the file system has too few inodes to keep all",
-                    self.removed_early
-                ),
+                format!("{} files: {few}", self.removed_early),
             )?;
         }
-        lines.line(
-            "per thread",
-            format!(
-                "{} to {} operations",
-                self.thread_ops_min, self.thread_ops_max
-            ),
-        )?;
+        let (least, most) = (self.thread_ops_min, self.thread_ops_max);
+        lines.line("per thread", format!("{least} to {most} operations"))?;
         lines.line("sync delay", latency(&self.fsync))?;
         let create = time(self.create_mean_ns);
         let close = time(self.close_mean_ns);
@@ -250,23 +196,34 @@ impl Found for CreateFsyncResult {
         lines.line("other calls, mean", parts)
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.ops_per_s)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn figures(&self) -> Figures<'_> {
+        Figures::rate(self.ops_per_s, &self.fsync)
     }
 }
 
-fn one(
-    place: &Place,
-    schedule: Schedule,
-    ops: Option<u64>,
-    data: &[u8],
-    stop: &Stop,
-    failed: &Stop,
-) -> Result<Thread> {
+fn places(args: &CreateFsync, scratch: &Scratch) -> Result<Vec<Place>> {
+    let sharers = if args.own_dirs { 1 } else { args.threads };
+    let threads = u64::from(args.threads);
+    let files_max = scratch.free_inodes()? / INODES_SHARE / threads;
+    let files_per_dir = u64::from((args.files_per_dir / sharers).max(SHARE_FILES_MIN));
+    let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
+    let place = |index| {
+        let (name, first_file) = if args.own_dirs {
+            (format!("t{index:04}"), 0)
+        } else {
+            ("shared".to_owned(), index * Name::COUNT / threads)
+        };
+        Ok(Place {
+            dir: scratch.subdir(&name)?,
+            first_file,
+            files_per_dir,
+            dirs_max: (files_max / files_per_dir).max(DIRS_MIN),
+        })
+    };
+    (0..threads).map(place).collect()
+}
+
+fn one(place: &Place, shift: Shift<'_>, ops: Option<u64>, data: &[u8]) -> Result<Thread> {
     let mut inner: Option<Dir> = None;
     let mut name = Name::new();
     let mut thread = Thread {
@@ -276,7 +233,7 @@ fn one(
         create: Mean::default(),
         write: Mean::default(),
         close: Mean::default(),
-        ended_ns: schedule.start_ns,
+        ended_ns: shift.start_ns,
     };
     for turn in 0_u64.. {
         let name = name.set(place.first_file + turn);
@@ -286,7 +243,7 @@ fn one(
         }
         let dir = inner.as_ref().unwrap_or(&place.dir);
         let begin_ns = now_ns();
-        if begin_ns >= schedule.until_ns || stop.is_set() || failed.is_set() {
+        if begin_ns >= shift.until_ns || shift.is_cut_short() {
             break;
         }
         let file = dir.create(name)?;
@@ -302,8 +259,8 @@ fn one(
         // Counting what ends in the window, whenever it began, counts each operation once and
         // favours neither edge. Counted operations must begin in it instead.
         let counts = match ops {
-            Some(_) => begin_ns >= schedule.from_ns,
-            None => closed_ns > schedule.from_ns && closed_ns <= schedule.until_ns,
+            Some(_) => begin_ns >= shift.from_ns,
+            None => shift.measures(closed_ns),
         };
         if counts {
             thread.create.record(created_ns - begin_ns);

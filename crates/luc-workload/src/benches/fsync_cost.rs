@@ -1,8 +1,8 @@
 //! Workload `fsync-cost`: the processor time of a lone fsync and of the commit that it asks for.
 //!
-//! What counts is the usual time of many equal operations: interrupts, and caches of the kernel that
-//! must be filled now and then, are left out. On a disk that completes at once, and with one
-//! processor, nothing idles: times are processor times, and on the lab's virtual clock instructions.
+//! The result is the usual time of many equal operations, without interrupts and without the times
+//! when the kernel fills its caches. On a disk that completes at once, and with one processor,
+//! nothing idles: times are processor times, and on the lab's virtual clock instructions.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -12,18 +12,15 @@ use rustix::fs::{Mode, fchmod, fstat};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Common;
-use crate::benchmark::{Benchmark, Found, Measured};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
-use crate::crew::Observed;
 use crate::dir::{Dir, Name};
 use crate::journal::{Journal, Thread};
+use crate::observer::Observer;
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::text::Lines;
-use crate::usage::Usage;
 use crate::{Result, Stop, WorkloadError};
 
-/// Arguments of the workload `fsync-cost`.
-///
 /// Loops, each of `ops` turns: fsync of a file that is committed; fchmod and fsync; fchmod, and a
 /// wait until the journal commits by its timer; the same with the fchmod of `buffers` files, whose
 /// inodes lie in as many blocks. Nothing else should run. Mounted with `commit=1`, the waits are short.
@@ -32,7 +29,6 @@ use crate::{Result, Stop, WorkloadError};
     \x20 luc bench fsync-cost /srv/scratch\n\
     \x20 luc bench fsync-cost --ops 1000 /srv/scratch")]
 pub struct FsyncCost {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -47,14 +43,13 @@ pub struct FsyncCost {
     pub buffers: u32,
 }
 
-/// Result of the workload `fsync-cost`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FsyncCostResult {
-    /// The arguments it ran with.
     pub args: FsyncCost,
     /// An fsync that finds its data committed.
     pub clean: Times,
-    /// An fchmod and its fsync, from one to the next: all that the machine did meanwhile.
+    /// An fchmod and its fsync, from the end of one turn to the end of the next: everything that the
+    /// machine did meanwhile.
     pub committed: Times,
     /// Processor time of the journal's thread for one commit of one metadata buffer; `None` where
     /// the kernel does not show it to this user.
@@ -66,10 +61,9 @@ pub struct FsyncCostResult {
 /// How long equal operations took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// Number of operations.
     pub count: u64,
-    /// Where they are closest together: mean of the quarter that lies within the shortest span of
-    /// time, nanoseconds. On a clock that counts instructions these are mostly equal.
+    /// Mean of the quarter of all times that lie closest together, nanoseconds. On a clock that
+    /// counts instructions these are mostly equal.
     pub usual_ns: f64,
     /// Half of them took at most this, nanoseconds.
     pub median_ns: u64,
@@ -121,7 +115,7 @@ struct File {
     number: u64,
 }
 
-/// The files, no two with their inodes in one block, and what to stop at.
+/// The files, no two of which have their inodes in one block.
 struct Loops<'a> {
     dir: Dir,
     files: Vec<File>,
@@ -135,45 +129,35 @@ impl Benchmark for FsyncCost {
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         allow_descriptors(1, u64::from(self.buffers) + 1)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let journal = Journal::below(scratch.path());
-        let watched = journal.as_ref().and_then(Watched::new);
+        let observer = Observer::of(&scratch);
+        let journal = observer.journal.as_ref();
+        let watched = journal.and_then(Watched::new);
         let loops = Loops {
             files: files(&scratch, self.buffers)?,
             dir: scratch.subdir("files")?,
             args: self,
             stop,
         };
-        loops.go_through(journal.as_ref().and_then(Journal::blocks).unwrap_or(0))?;
+        loops.go_through(journal.and_then(Journal::blocks).unwrap_or(0))?;
         scratch.settle()?;
 
-        let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
-        let (before, begin_ns) = (read(), now_ns());
-        let result = FsyncCostResult {
+        let (before, begin_ns) = (observer.read(), now_ns());
+        let commit = |buffers| watched.as_ref().map(|w| loops.commit(buffers, w));
+        let found = FsyncCostResult {
             args: self.clone(),
             clean: loops.clean()?,
             committed: loops.committed()?,
-            commit: watched.as_ref().map(|w| loops.commit(1, w)).transpose()?,
-            commit_buffers: watched
-                .as_ref()
-                .map(|w| loops.commit(loops.files.len(), w))
-                .transpose()?,
+            commit: commit(1).transpose()?,
+            commit_buffers: commit(loops.files.len()).transpose()?,
         };
-        let (after, elapsed_ns) = (read(), now_ns() - begin_ns);
+        let (after, elapsed_ns) = (observer.read(), now_ns() - begin_ns);
         drop(loops);
         scratch.remove()?;
-        let observed = Observed {
-            journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
-            cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
-        };
-        let commits = [result.commit, result.commit_buffers].into_iter().flatten();
-        let fsyncs = [result.clean, result.committed].into_iter().chain(commits);
-        let fsyncs = fsyncs.map(|times| times.count).sum();
         Ok(Measured {
-            fsyncs,
-            found: result,
+            found,
             elapsed_ns,
             interrupted: stop.is_set(),
-            observed,
+            observed: before.until(after),
         })
     }
 }
@@ -199,12 +183,17 @@ impl Found for FsyncCostResult {
         lines.line(&buffers, known(self.commit_buffers))
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.committed.usual_ns)
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            main: Some(self.committed.usual_ns),
+            ..Figures::default()
+        }
     }
 
-    fn is_a_rate(&self) -> bool {
-        false
+    fn fsyncs(&self) -> u64 {
+        let commits = [self.commit, self.commit_buffers].into_iter().flatten();
+        let all = [self.clean, self.committed].into_iter().chain(commits);
+        all.map(|times| times.count).sum()
     }
 }
 
@@ -213,7 +202,8 @@ fn files(scratch: &Scratch, wanted: u32) -> Result<Vec<File>> {
     let dir = scratch.subdir("files")?;
     let mut files = Vec::with_capacity(wanted as usize);
     let mut name = Name::new();
-    // Inode numbers follow one another, in a group of thousands; twice as many cover a change of groups.
+    // Inode numbers are consecutive within a group of thousands. Twice as many files cover a change
+    // of groups.
     for number in 0..2 * INODES_PER_BLOCK * u64::from(wanted) {
         let name = name.set(number);
         let fd = dir.create(name)?;
@@ -248,8 +238,8 @@ impl Loops<'_> {
         Ok(Times::of(times_ns))
     }
 
-    /// Commits until every block of the journal was written: a disk in memory makes room for each
-    /// when it first is.
+    /// Commits until every block of the journal was written: a disk in memory allocates a block at
+    /// its first write.
     fn go_through(&self, journal_blocks: u64) -> Result<()> {
         let buffers = self.files.len();
         for turn in (0..=journal_blocks / buffers as u64).zip(0..) {
@@ -283,8 +273,8 @@ impl Loops<'_> {
         })
     }
 
-    /// What the journal's thread runs for a commit by its own timer. For one that a task waits for
-    /// it would depend on when the scheduler lets that task run which part is counted here.
+    /// Processor time of the journal's thread for a commit by its own timer. If a task waited for the
+    /// commit, the scheduler would decide which part of it is counted here.
     fn commit(&self, buffers: usize, watched: &Watched<'_>) -> Result<Times> {
         self.times(|turn| {
             let (commits, begin_ns) = watched.read()?;
@@ -299,7 +289,7 @@ impl Loops<'_> {
         })
     }
 
-    /// Changes the inodes of so many files, whatever the clock says: their mode alternates.
+    /// Changes the inodes of so many files: their mode alternates, so the clock does not matter.
     fn change(&self, turn: u32, buffers: usize) -> Result<()> {
         let mode = Mode::from_raw_mode(if turn.is_multiple_of(2) { 0o600 } else { 0o640 });
         for file in &self.files[..buffers] {

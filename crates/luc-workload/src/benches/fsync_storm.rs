@@ -1,13 +1,13 @@
-//! Workload `fsync-storm`: fsyncs that arrive when they do, whether or not earlier ones are done.
+//! Workload `fsync-storm`, an open loop: fsyncs arrive whether or not earlier ones are done.
 //!
-//! In a closed loop a slow commit delays the next request, so the slowest waits are asked for least
-//! often. Here the moment of every arrival is laid down before the run: at fixed or exponential
-//! gaps for a rate, or in bursts. Whichever thread is free takes the next arrival, waits for its
-//! moment, creates a file or appends to its own, fsyncs, and is free again. When all threads are
-//! busy, arrivals wait; their response time counts from the moment they were meant for, while the
-//! service time counts from when a thread began. What arrived within the measurement is served even
-//! if that takes longer, up to a limit: whatever then waits still is reported as unserved, and its
-//! wait is in no percentile.
+//! In a closed loop a slow commit delays the next request, so the slowest waits are sampled least
+//! often. Here the moment of every arrival is fixed before the run: with fixed or exponential
+//! inter-arrival times for a rate, or in bursts. A thread that is free takes the next arrival, waits
+//! for its moment, creates a file or appends to its own, fsyncs, and is free again. When all threads
+//! are busy, arrivals wait: the response time of an arrival counts from the moment it was meant for,
+//! its service time from the moment a thread began. Threads go on serving arrivals of the
+//! measurement after its end, up to a limit. Arrivals that still wait then are reported as unserved,
+//! and are in no percentile.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,21 +17,19 @@ use clap::{Args, ValueEnum, value_parser};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Common, LONGEST, duration_s, threads, warmup_s};
-use crate::benchmark::{Benchmark, Found, Measured};
+use crate::args::{Common, duration_s, rate_per_s, threads, warmup_s};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_S, NS_PER_US, now_ns, seconds_ns, sleep_until};
-use crate::crew::{self, Schedule, Window};
+use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::Recorder;
 use crate::processes::OPS_MAX;
 use crate::random::moment_ns;
 use crate::rates::per_second;
-use crate::scratch::{Scratch, allow_open_files};
+use crate::scratch::Scratch;
 use crate::text::{Lines, latency};
 use crate::{Latency, Result, Stop, WorkloadError};
 
-/// Arguments of the workload `fsync-storm`.
-///
 /// Arrivals do not wait for earlier ones to be served: the load stays what was asked for when
 /// commits become slow.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +37,6 @@ use crate::{Latency, Result, Stop, WorkloadError};
     \x20 luc bench fsync-storm --rate-per-s 500 /srv/scratch\n\
     \x20 luc bench fsync-storm --burst 16 --period-ms 100 /srv/scratch")]
 pub struct FsyncStorm {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -87,7 +84,7 @@ pub struct FsyncStorm {
     pub seed: u64,
 }
 
-/// What lies between two arrivals.
+/// The inter-arrival times of a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
@@ -109,16 +106,14 @@ pub enum StormOp {
     Append,
 }
 
-/// Result of the workload `fsync-storm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FsyncStormResult {
-    /// The arguments it ran with.
     pub args: FsyncStorm,
     /// Operations that were meant for the measurement.
     pub arrivals: u64,
-    /// Of those, the ones that were done; their times are the next four fields.
+    /// Arrivals that were served; the next four times are theirs.
     pub served: u64,
-    /// Of those, the ones that nobody had begun when the time to catch up was over.
+    /// Arrivals that no thread had begun when the time to catch up was over.
     pub unserved: u64,
     /// From the moment an operation was meant for to its end.
     pub response: Latency,
@@ -130,11 +125,10 @@ pub struct FsyncStormResult {
     pub fsync: Latency,
     /// fsyncs that ended within the measurement, whenever they were meant for.
     pub fsyncs: u64,
-    /// That per second.
+    /// The same per second.
     pub fsyncs_per_s: f64,
     /// The time a reader's open, read and close took together.
     pub read: Latency,
-    /// Reads per second of the measurement.
     pub reads_per_s: f64,
 }
 
@@ -142,7 +136,7 @@ pub struct FsyncStormResult {
 const READ_FILE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 4096;
 
-/// How long a thread may wait for its arrival without looking whether another one failed.
+/// Longest wait for an arrival without a look whether another thread failed.
 const LOOK_NS: u64 = 250 * NS_PER_MS;
 
 enum Place {
@@ -150,9 +144,11 @@ enum Place {
     Reader(Dir, u32),
 }
 
-enum Thread {
-    Server(Box<Server>),
-    Reader { read: Recorder, ended_ns: u64 },
+/// What a thread measured: the arrivals of a server, or the reads of a reader.
+struct Thread {
+    server: Option<Box<Server>>,
+    read: Option<Recorder>,
+    ended_ns: u64,
 }
 
 struct Server {
@@ -162,7 +158,6 @@ struct Server {
     fsync: Recorder,
     /// fsyncs that ended within the measurement.
     fsyncs: u64,
-    ended_ns: u64,
 }
 
 impl Benchmark for FsyncStorm {
@@ -179,49 +174,26 @@ impl Benchmark for FsyncStorm {
                     .to_owned(),
             ));
         }
-        let warmup_ns = seconds_ns(self.warmup_s);
-        let length_ns = seconds_ns(self.seconds);
-        let arrivals = arrivals(self, warmup_ns + length_ns)?;
-        let threads = self.threads as usize + self.readers as usize;
-        allow_open_files(threads)?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let mut places = Vec::with_capacity(threads);
-        for index in 0..self.threads {
-            places.push(Place::Server(scratch.subdir(&format!("t{index:04}"))?));
-        }
-        for index in 0..self.readers {
-            places.push(Place::Reader(readers_file(&scratch, index)?, index));
-        }
-        let window = Window {
-            warmup_ns,
-            length_ns: Some(length_ns),
-        };
+        let window = Window::seconds(self.warmup_s, Some(self.seconds));
+        let warmup_ns = window.warmup_ns;
         let queue = Queue {
-            arrivals,
+            arrivals: arrivals(self, warmup_ns + seconds_ns(self.seconds))?,
             next: AtomicU64::new(0),
             drain_ns: seconds_ns(self.drain_s),
         };
         let data = vec![0x6c_u8; self.bytes as usize];
-        let body = |place, schedule, failed: &Stop| match place {
-            Place::Server(dir) => serve(&dir, self, &data, &queue, schedule, stop, failed),
-            Place::Reader(dir, index) => read(&dir, index, self, schedule, stop, failed),
+        let body = |place, shift: Shift<'_>| match place {
+            Place::Server(dir) => serve(&dir, self, &data, &queue, shift),
+            Place::Reader(dir, index) => read(&dir, index, self, shift),
         };
-        let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
-        scratch.remove()?;
-
-        let interrupted = stop.is_set();
-        let ended_ns = results.iter().map(Thread::ended_ns);
-        let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
+        let threads = self.threads + self.readers;
+        let places = |scratch: &Scratch| places(self, scratch);
+        let ran = crew::run_in(&self.common, threads, places, window, stop, body)?;
+        let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
         let before = |ns| queue.arrivals.partition_point(|&at_ns| at_ns < ns) as u64;
         let meant = before(warmup_ns + elapsed_ns) - before(warmup_ns);
-        let result = figures(self, meant, elapsed_ns, &results);
-        Ok(Measured {
-            fsyncs: result.fsyncs,
-            found: result,
-            elapsed_ns,
-            interrupted,
-            observed,
-        })
+        let found = figures(self, meant, elapsed_ns, &ran.results);
+        Ok(Measured::by(&ran, elapsed_ns, found))
     }
 }
 
@@ -243,15 +215,10 @@ impl Found for FsyncStormResult {
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        lines.line(
-            "throughput",
-            format!("{:.1} fsyncs/s ({} fsyncs)", self.fsyncs_per_s, self.fsyncs),
-        )?;
+        lines.throughput(self.fsyncs_per_s, self.fsyncs, "fsyncs")?;
         lines.line("arrivals", self.arrivals)?;
-        lines.line(
-            "served",
-            format!("{}, {} never begun", self.served, self.unserved),
-        )?;
+        let (served, unserved) = (self.served, self.unserved);
+        lines.line("served", format!("{served}, {unserved} never begun"))?;
         lines.line("response, as meant", latency(&self.response))?;
         lines.line("service, as begun", latency(&self.service))?;
         lines.line("lateness", latency(&self.lateness))?;
@@ -264,13 +231,20 @@ impl Found for FsyncStormResult {
         Ok(())
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.fsyncs_per_s)
+    fn figures(&self) -> Figures<'_> {
+        Figures::rate(self.fsyncs_per_s, &self.fsync)
     }
 
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn fsyncs(&self) -> u64 {
+        self.fsyncs
     }
+}
+
+fn places(args: &FsyncStorm, scratch: &Scratch) -> Result<Vec<Place>> {
+    let server = |index| Ok(Place::Server(scratch.subdir(&format!("t{index:04}"))?));
+    let reader = |index| Ok(Place::Reader(readers_file(scratch, index)?, index));
+    let servers = (0..args.threads).map(server);
+    servers.chain((0..args.readers).map(reader)).collect()
 }
 
 fn figures(
@@ -279,13 +253,11 @@ fn figures(
     elapsed_ns: u64,
     threads: &[Thread],
 ) -> FsyncStormResult {
-    let servers = || threads.iter().filter_map(Thread::server);
-    let of_servers = |pick: fn(&Server) -> &Recorder| Recorder::merged(servers().map(pick));
+    let servers = || threads.iter().filter_map(|thread| thread.server.as_ref());
+    let of_servers =
+        |pick: fn(&Server) -> &Recorder| Recorder::merged(servers().map(|server| pick(server)));
     let response = of_servers(|s| &s.response);
-    let read = Recorder::merged(threads.iter().filter_map(|thread| match thread {
-        Thread::Reader { read, .. } => Some(read),
-        Thread::Server(_) => None,
-    }));
+    let read = Recorder::merged(threads.iter().filter_map(|thread| thread.read.as_ref()));
     let fsyncs = servers().map(|server| server.fsyncs).sum();
     FsyncStormResult {
         args: args.clone(),
@@ -303,23 +275,7 @@ fn figures(
     }
 }
 
-impl Thread {
-    fn ended_ns(&self) -> u64 {
-        match self {
-            Self::Server(server) => server.ended_ns,
-            Self::Reader { ended_ns, .. } => *ended_ns,
-        }
-    }
-
-    fn server(&self) -> Option<&Server> {
-        match self {
-            Self::Server(server) => Some(server),
-            Self::Reader { .. } => None,
-        }
-    }
-}
-
-/// All arrivals and who takes the next one.
+/// All arrivals, which threads take in turn.
 struct Queue {
     /// Moments after the common start, nanoseconds, ascending.
     arrivals: Vec<u64>,
@@ -344,7 +300,7 @@ fn arrivals(args: &FsyncStorm, length_ns: u64) -> Result<Vec<u64>> {
         Some(burst) => f64::from(burst) * (length_s * 1e3 / f64::from(args.period_ms)).ceil(),
         None => args.rate_per_s * length_s,
     };
-    // Random gaps may make some more than expected; the limit is no sharp one.
+    // Random gaps may make some more arrivals than expected; the limit need not be exact.
     if expected > OPS_MAX as f64 {
         return Err(WorkloadError::Arguments(format!(
             "{expected:.0} arrivals are more than {OPS_MAX}; ask for a lower rate or a shorter time"
@@ -384,7 +340,7 @@ fn at_rate(args: &FsyncStorm, length_ns: u64) -> Vec<u64> {
     for number in 0_u32.. {
         let gaps = match args.gaps {
             Gaps::Fixed => {
-                // From the number, so that no error adds up.
+                // From the number, so that no rounding error accumulates.
                 at_ns = gap_ns * f64::from(number);
                 0.0
             }
@@ -407,9 +363,7 @@ fn serve(
     args: &FsyncStorm,
     data: &[u8],
     queue: &Queue,
-    schedule: Schedule,
-    stop: &Stop,
-    failed: &Stop,
+    shift: Shift<'_>,
 ) -> Result<Thread> {
     let mut name = Name::new();
     let mut server = Server {
@@ -418,21 +372,21 @@ fn serve(
         lateness: Recorder::new(),
         fsync: Recorder::new(),
         fsyncs: 0,
-        ended_ns: schedule.start_ns,
     };
+    let mut ended_ns = shift.start_ns;
     let own = match args.op {
         StormOp::Append => Some(dir.create(name.set(0))?),
         StormOp::Create => None,
     };
-    let give_up_ns = schedule.until_ns.saturating_add(queue.drain_ns);
+    let give_up_ns = shift.until_ns.saturating_add(queue.drain_ns);
     while let Some((number, after_ns)) = queue.take() {
-        let meant_ns = schedule.start_ns + after_ns;
+        let meant_ns = shift.start_ns + after_ns;
         let mut begin_ns = now_ns();
-        while begin_ns < meant_ns && !stop.is_set() && !failed.is_set() {
-            sleep_until(meant_ns.min(begin_ns + LOOK_NS), stop);
+        while begin_ns < meant_ns && !shift.is_cut_short() {
+            sleep_until(meant_ns.min(begin_ns + LOOK_NS), shift.stop);
             begin_ns = now_ns();
         }
-        if stop.is_set() || failed.is_set() || begin_ns > give_up_ns {
+        if shift.is_cut_short() || begin_ns > give_up_ns {
             break;
         }
         let name = name.set(if own.is_some() { 0 } else { number });
@@ -440,7 +394,7 @@ fn serve(
             Some(_) => None,
             None => Some(dir.create(name)?),
         };
-        // One of the two is there.
+        // One of the two exists.
         let Some(file) = own.as_ref().or(made.as_ref()) else {
             break;
         };
@@ -452,16 +406,20 @@ fn serve(
         let synced_ns = now_ns();
         drop(made);
         let end_ns = now_ns();
-        if meant_ns >= schedule.from_ns {
+        if meant_ns >= shift.from_ns {
             server.response.record(end_ns - meant_ns);
             server.service.record(end_ns - begin_ns);
             server.lateness.record(begin_ns - meant_ns);
             server.fsync.record(synced_ns - written_ns);
         }
-        server.fsyncs += u64::from(synced_ns > schedule.from_ns && synced_ns <= schedule.until_ns);
-        server.ended_ns = end_ns;
+        server.fsyncs += u64::from(shift.measures(synced_ns));
+        ended_ns = end_ns;
     }
-    Ok(Thread::Server(Box::new(server)))
+    Ok(Thread {
+        server: Some(Box::new(server)),
+        read: None,
+        ended_ns,
+    })
 }
 
 /// Makes the file that a reader reads, in a directory of its own.
@@ -472,44 +430,37 @@ fn readers_file(scratch: &Scratch, index: u32) -> Result<Dir> {
     Ok(dir)
 }
 
-fn read(
-    dir: &Dir,
-    index: u32,
-    args: &FsyncStorm,
-    schedule: Schedule,
-    stop: &Stop,
-    failed: &Stop,
-) -> Result<Thread> {
+fn read(dir: &Dir, index: u32, args: &FsyncStorm, shift: Shift<'_>) -> Result<Thread> {
     let mut read = Recorder::new();
     let mut buffer = vec![0_u8; READ_BYTES];
-    let mut ended_ns = schedule.start_ns;
+    let mut ended_ns = shift.start_ns;
     for turn in 0_u32.. {
         let begin_ns = now_ns();
-        if begin_ns >= schedule.until_ns || stop.is_set() || failed.is_set() {
+        if begin_ns >= shift.until_ns || shift.is_cut_short() {
             break;
         }
         let records = (READ_FILE_BYTES / READ_BYTES) as u64;
-        // Counted from the other end, so that no reader draws what a burst's thread draws.
+        // Counted from the other end, so that readers and bursts draw different numbers.
         let record = moment_ns(args.seed, u32::MAX - 1 - index, turn, records);
         let file = dir.open_file(c"read", OFlags::RDONLY)?;
         dir.read_at(&file, c"read", &mut buffer, record * READ_BYTES as u64)?;
         drop(file);
         ended_ns = now_ns();
-        if ended_ns > schedule.from_ns && ended_ns <= schedule.until_ns {
+        if shift.measures(ended_ns) {
             read.record(ended_ns - begin_ns);
         }
         if args.read_think_us > 0 {
-            sleep_until(ended_ns + u64::from(args.read_think_us) * NS_PER_US, stop);
+            sleep_until(
+                ended_ns + u64::from(args.read_think_us) * NS_PER_US,
+                shift.stop,
+            );
         }
     }
-    Ok(Thread::Reader { read, ended_ns })
-}
-
-fn rate_per_s(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (1e-3..=LONGEST).contains(&value) => Ok(value),
-        _ => Err(format!("not a number from 0.001 to {LONGEST}")),
-    }
+    Ok(Thread {
+        server: None,
+        read: Some(read),
+        ended_ns,
+    })
 }
 
 #[cfg(test)]

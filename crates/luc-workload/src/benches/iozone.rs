@@ -2,9 +2,9 @@
 //! in its initial write.
 //!
 //! Each child opens its file before the barrier and runs its own clock from there through its
-//! writes and, on request, its fsync and its close. The first child that has done everything stops
-//! the clocks of all others: each of them takes its rate over what it wrote until then. Nobody's
-//! rate is thus measured while others have nothing left to do.
+//! writes and, on request, its fsync and its close. The first child that has written its whole file
+//! stops the clocks of all others, whose rates cover the bytes that they wrote until then. So no rate
+//! is measured while another child has nothing left to do.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::{Common, threads};
-use crate::benchmark::{Benchmark, Found, Measured};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, NameBuffer};
 use crate::latency::summary;
@@ -26,8 +26,6 @@ use crate::text::{Lines, calls, percent};
 use crate::worker::{self, Link, Part};
 use crate::{Latency, Result, Stop, WorkloadError};
 
-/// Arguments of the workload `iozone`.
-///
 /// The initial write of the throughput mode. Sizes are in KiB unless they end in k, m or g, all of
 /// them binary.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +34,6 @@ use crate::{Latency, Result, Stop, WorkloadError};
     \x20 luc bench iozone -e -c /srv/scratch\n\
     \x20 luc bench iozone -t 16 -s 16m -r 4k -e /srv/scratch")]
 pub struct Iozone {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -66,10 +63,8 @@ pub struct Iozone {
     pub blocked_over_ms: u32,
 }
 
-/// Result of the workload `iozone`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IozoneResult {
-    /// The arguments it ran with.
     pub args: Iozone,
     /// "Children see throughput": sum of the children's own rates, bytes per second.
     pub children_bytes_per_s: f64,
@@ -81,13 +76,12 @@ pub struct IozoneResult {
     pub child_max_bytes_per_s: f64,
     /// "Avg throughput per process", bytes per second.
     pub child_avg_bytes_per_s: f64,
-    /// "Min xfer": bytes that the child wrote which wrote least.
+    /// "Min xfer": the smallest number of bytes that a child wrote.
     pub child_min_bytes: u64,
     /// Bytes that all children wrote.
     pub bytes: u64,
     /// Children that wrote all of their file; the others were stopped by the first that did.
     pub finished: u64,
-    /// The time a write took.
     pub write: Latency,
     /// The time an fsync took, with `-e`.
     pub fsync: Latency,
@@ -97,13 +91,13 @@ pub struct IozoneResult {
     pub blocked_writes: u64,
     /// Children with at least one such write.
     pub blocked: u64,
-    /// That as a share of all children, 0 to 1.
+    /// The same as a share of all children, 0 to 1.
     pub blocked_share: f64,
 }
 
 /// One child's work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
+struct Job {
     dir: PathBuf,
     rank: u32,
     records: u64,
@@ -118,26 +112,25 @@ impl Benchmark for Iozone {
     type Found = IozoneResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        let record_bytes = u32::try_from(self.record_bytes)
-        .ok()
-        .filter(|&bytes| u64::from(bytes) <= self.size_bytes)
-        .ok_or_else(|| {
-            WorkloadError::Arguments(format!(
-                "a record of {} bytes does not fit a file of {}; give a smaller -r or a larger -s",
-                self.record_bytes, self.size_bytes
-            ))
-        })?;
-        let records = self.size_bytes / self.record_bytes;
-        if records * self.record_bytes != self.size_bytes {
-            return Err(WorkloadError::Arguments(format!(
-                "a file of {} bytes is no whole number of records of {}; give another -s or -r",
-                self.size_bytes, self.record_bytes
-            )));
+        let (size, record) = (self.size_bytes, self.record_bytes);
+        let refused = |why| Err(WorkloadError::Arguments(why));
+        let record_bytes = match u32::try_from(record) {
+            Ok(bytes) if record <= size => bytes,
+            _ => {
+                return refused(format!(
+                    "a record of {record} bytes does not fit a file of {size}; give a smaller -r or a larger -s"
+                ));
+            }
+        };
+        if !size.is_multiple_of(record) {
+            return refused(format!(
+                "a file of {size} bytes is no whole number of records of {record}; give another -s or -r"
+            ));
         }
+        let records = size / record;
         processes::bound(self.threads, records)?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let jobs: Vec<Job> = (0..self.threads)
-            .map(|rank| Job {
+        let jobs = |scratch: &Scratch| {
+            let job = |rank| Job {
                 dir: scratch.path().to_owned(),
                 rank,
                 records,
@@ -145,31 +138,22 @@ impl Benchmark for Iozone {
                 fsync: self.fsync,
                 close: self.close,
                 first_stops: !self.no_stonewall,
-            })
-            .collect();
+            };
+            Ok((0..self.threads).map(job).collect())
+        };
         let kind = if self.posix_threads {
             Kind::Threads
         } else {
             Kind::Processes
         };
-        let (phases, observed) = processes::run::<Iozone>(kind, &jobs, 1, &scratch, stop)?;
-        scratch.remove()?;
-
-        let result = phases.first().map_or_else(
-            || IozoneResult {
+        let done = processes::run_in::<Self, Job>(&self.common, kind, 1, jobs, stop)?;
+        Ok(done.map(|phases| {
+            let nothing = || IozoneResult {
                 args: self.clone(),
                 ..IozoneResult::default()
-            },
-            |phase| figures(self, phase),
-        );
-        let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
-        Ok(Measured {
-            fsyncs: result.fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted: stop.is_set(),
-            observed,
-        })
+            };
+            phases.first().map_or_else(nothing, |it| figures(self, it))
+        }))
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
@@ -184,58 +168,39 @@ fn kib_per_s(bytes_per_s: f64) -> String {
 
 impl Found for IozoneResult {
     fn title(&self) -> String {
-        let what = if self.args.posix_threads {
+        let args = &self.args;
+        let what = if args.posix_threads {
             "threads"
         } else {
             "processes"
         };
+        let (threads, size, record) =
+            (args.threads, args.size_bytes >> 10, args.record_bytes >> 10);
         format!(
-            "iozone initial write, {} {what}, files of {} KiB in records of {} KiB",
-            self.args.threads,
-            self.args.size_bytes >> 10,
-            self.args.record_bytes >> 10
+            "iozone initial write, {threads} {what}, files of {size} KiB in records of {record} KiB"
         )
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
         let children = kib_per_s(self.children_bytes_per_s);
-        lines.line(
-            "throughput",
-            format!("{children} (\"children see\": the sum of their own)"),
-        )?;
+        let children = format!("{children} (\"children see\": the sum of their own)");
+        lines.line("throughput", children)?;
         let parent = kib_per_s(self.parent_bytes_per_s);
-        lines.line(
-            "parent sees",
-            format!("{parent}, all bytes by the time until the last child is done"),
-        )?;
-        lines.line(
-            "per child",
-            format!(
-                "min {}, avg {}, max {}",
-                kib_per_s(self.child_min_bytes_per_s),
-                kib_per_s(self.child_avg_bytes_per_s),
-                kib_per_s(self.child_max_bytes_per_s)
-            ),
-        )?;
-        lines.line(
-            "min xfer",
-            format!(
-                "{} KiB; {} of {} children wrote all of their file",
-                self.child_min_bytes >> 10,
-                self.finished,
-                self.args.threads
-            ),
-        )?;
-        lines.line(
-            "blocked",
-            format!(
-                "{} children ({}) in {} writes longer than {} ms",
-                self.blocked,
-                percent(self.blocked_share),
-                self.blocked_writes,
-                self.args.blocked_over_ms
-            ),
-        )?;
+        let parent = format!("{parent}, all bytes by the time until the last child is done");
+        lines.line("parent sees", parent)?;
+        let min = kib_per_s(self.child_min_bytes_per_s);
+        let avg = kib_per_s(self.child_avg_bytes_per_s);
+        let max = kib_per_s(self.child_max_bytes_per_s);
+        lines.line("per child", format!("min {min}, avg {avg}, max {max}"))?;
+        let (min, finished, threads) =
+            (self.child_min_bytes >> 10, self.finished, self.args.threads);
+        let min = format!("{min} KiB; {finished} of {threads} children wrote all of their file");
+        lines.line("min xfer", min)?;
+        let (blocked, share) = (self.blocked, percent(self.blocked_share));
+        let (writes, over_ms) = (self.blocked_writes, self.args.blocked_over_ms);
+        let blocked =
+            format!("{blocked} children ({share}) in {writes} writes longer than {over_ms} ms");
+        lines.line("blocked", blocked)?;
         let times = [
             ("write time", &self.write),
             ("sync delay", &self.fsync),
@@ -244,16 +209,11 @@ impl Found for IozoneResult {
         calls(lines, &times)
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.children_bytes_per_s)
-    }
-
-    fn bad_share(&self) -> Option<f64> {
-        Some(self.blocked_share)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            bad_share: Some(self.blocked_share),
+            ..Figures::rate(self.children_bytes_per_s, &self.fsync)
+        }
     }
 }
 
@@ -295,7 +255,7 @@ fn figures(args: &Iozone, phase: &Phase) -> IozoneResult {
 }
 
 impl Job {
-    pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
+    fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
         let dir = Dir::open(&self.dir)?;
         let mut name = NameBuffer::default();
         let name = name.set(format_args!("iozone.{}", self.rank));

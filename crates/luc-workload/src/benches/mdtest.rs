@@ -3,21 +3,18 @@
 //! The phases and their barriers are those of mdtest's file tests. Every process has its own files,
 //! spread evenly over the directories of one tree, or of a tree of its own.
 
-use std::ffi::CString;
 use std::fmt;
-use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::{Common, threads};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::dir::{Dir, NameBuffer};
-use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN, WRITE};
-use crate::latency::summary;
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::dir::NameBuffer;
+use crate::file_phase::{FileJob, Step, Steps};
 use crate::phases::PhaseResult;
-use crate::processes::{self, Kind, Phase};
+use crate::processes::{self, Kind};
 use crate::scratch::Scratch;
 use crate::text::{Lines, calls};
 use crate::worker::{self, Link, Part};
@@ -26,11 +23,8 @@ use crate::{Latency, Result, Stop, WorkloadError};
 /// Most directories of all trees together.
 const DIRS_MAX: u64 = 100_000;
 
-/// Names of the phases, in their order.
-const PHASES: [&str; 3] = ["create", "stat", "unlink"];
+const STEPS: [Step; 3] = [Step::Create, Step::Stat, Step::Unlink];
 
-/// Arguments of the workload `mdtest`.
-///
 /// Phases of file creation, stat and removal with barriers between them. The files of a process are
 /// spread evenly over the directories of the tree, those of its root included.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +32,6 @@ const PHASES: [&str; 3] = ["create", "stat", "unlink"];
     \x20 luc bench mdtest --fsync /srv/scratch\n\
     \x20 luc bench mdtest -n 1000 --depth 2 --branches 4 /srv/scratch")]
 pub struct Mdtest {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -65,10 +58,8 @@ pub struct Mdtest {
     pub unique_dirs: bool,
 }
 
-/// Result of the workload `mdtest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MdtestResult {
-    /// The arguments it ran with.
     pub args: Mdtest,
     /// Directories of one tree, its root included.
     pub tree_dirs: u64,
@@ -76,22 +67,17 @@ pub struct MdtestResult {
     pub phases: Vec<PhaseResult>,
     /// The time an open (the creat call) took.
     pub open: Latency,
-    /// The time a write took; none when nothing is written.
+    /// The time a write took; no times without `-w`.
     pub write: Latency,
-    /// Sync delay: the time an fsync took; none without `-y`.
+    /// Sync delay: the time an fsync took; no times without `-y`.
     pub fsync: Latency,
-    /// The time a close took.
     pub close: Latency,
 }
 
 /// One process's work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
-    dir: PathBuf,
-    rank: u32,
-    items: u32,
-    bytes: u32,
-    fsync: bool,
+struct Job {
+    files: FileJob,
     depth: u32,
     branches: u32,
 }
@@ -109,74 +95,74 @@ impl Benchmark for Mdtest {
                 self.depth, self.branches
             )));
         }
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        for tree in 0..trees {
-            let name = format!("tree.{tree}");
-            let root = scratch.subdir(&name)?;
-            for dir in tree_dirs(self.depth, self.branches).iter().skip(1) {
-                root.mkdir(dir)?;
+        let jobs = |scratch: &Scratch| {
+            for tree in 0..trees {
+                let root = scratch.subdir(&format!("tree.{tree}"))?;
+                let mut name = NameBuffer::default();
+                for dir in tree_dirs(self.depth, self.branches).iter().skip(1) {
+                    root.mkdir(name.set(format_args!("{dir}")), 0o777)?;
+                }
             }
-        }
-        let jobs: Vec<Job> = (0..self.procs)
-            .map(|rank| {
-                let tree = if self.unique_dirs { rank } else { 0 };
-                Job {
-                    dir: scratch.path().join(format!("tree.{tree}")),
+            let job = |rank| Job {
+                files: FileJob {
+                    dir: scratch.path().join(format!("tree.{}", rank % trees)),
                     rank,
-                    items: self.items,
+                    files: self.items,
                     bytes: self.bytes,
                     fsync: self.fsync,
-                    depth: self.depth,
-                    branches: self.branches,
-                }
-            })
-            .collect();
-        let kind = Kind::Processes;
-        let (phases, observed) =
-            processes::run::<Mdtest>(kind, &jobs, PHASES.len(), &scratch, stop)?;
-        scratch.remove()?;
-
-        let created = phases.first();
-        let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
-        let named = phases.iter().zip(PHASES);
-        let result = MdtestResult {
-            args: self.clone(),
-            tree_dirs: dirs,
-            phases: named
-                .map(|(phase, name)| PhaseResult::new(name, phase))
-                .collect(),
-            open: call(OPEN),
-            write: call(WRITE),
-            fsync: call(FSYNC),
-            close: call(CLOSE),
+                    steps: STEPS.to_vec(),
+                },
+                depth: self.depth,
+                branches: self.branches,
+            };
+            Ok((0..self.procs).map(job).collect())
         };
-        let elapsed_ns = phases.iter().map(Phase::length_ns).sum();
-        Ok(Measured {
-            fsyncs: result.fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted: stop.is_set(),
-            observed,
-        })
+        let kind = Kind::Processes;
+        let done = processes::run_in::<Self, Job>(&self.common, kind, STEPS.len(), jobs, stop)?;
+        Ok(done.map(|phases| {
+            let found = Steps::of(&STEPS, &phases);
+            MdtestResult {
+                args: self.clone(),
+                tree_dirs: dirs,
+                phases: found.phases,
+                open: found.open,
+                write: found.write,
+                fsync: found.fsync,
+                close: found.close,
+            }
+        }))
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
-        worker::job::<Job>(job)?.run(link)
+        let Job {
+            files,
+            depth,
+            branches,
+        } = worker::job(job)?;
+        let dirs = tree_dirs(depth, branches);
+        let name = |name: &mut NameBuffer, item| {
+            // Neighbours share a directory.
+            let index = u64::from(item) * dirs.len() as u64 / u64::from(files.files);
+            let inner = usize::try_from(index)
+                .ok()
+                .and_then(|index| dirs.get(index));
+            let inner = inner.map_or("", String::as_str);
+            name.set(format_args!("{inner}file.mdtest.{}.{item}", files.rank));
+        };
+        files.run(name, link)
     }
 }
 
 impl Found for MdtestResult {
     fn title(&self) -> String {
+        let (procs, items, dirs) = (self.args.procs, self.args.items, self.tree_dirs);
+        let trees = if self.args.unique_dirs {
+            "trees of their own"
+        } else {
+            "one tree"
+        };
         format!(
-            "mdtest, {} processes with {} files each, in {} of {} directories",
-            self.args.procs,
-            self.args.items,
-            if self.args.unique_dirs {
-                "trees of their own"
-            } else {
-                "one tree"
-            },
-            self.tree_dirs
+            "mdtest, {procs} processes with {items} files each, in {trees} of {dirs} directories"
         )
     }
 
@@ -193,12 +179,11 @@ impl Found for MdtestResult {
         calls(lines, &times)
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        self.phases.first().map(|it| it.total_per_s)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            main: self.phases.first().map(|it| it.total_per_s),
+            ..Figures::rate(0.0, &self.fsync)
+        }
     }
 }
 
@@ -211,7 +196,7 @@ fn tree_size(depth: u32, branches: u32) -> u64 {
 
 /// Paths of the directories relative to the root, parents before their children, the root first
 /// and empty. All end in a slash, so that a file's name can follow.
-fn tree_dirs(depth: u32, branches: u32) -> Vec<CString> {
+fn tree_dirs(depth: u32, branches: u32) -> Vec<String> {
     let mut dirs = vec![String::new()];
     let mut level = 0..1;
     for _ in 0..depth {
@@ -223,52 +208,7 @@ fn tree_dirs(depth: u32, branches: u32) -> Vec<CString> {
         }
         level = level.end..dirs.len();
     }
-    // No NUL is in these names.
-    let names = dirs.into_iter().filter_map(|dir| CString::new(dir).ok());
-    names.collect()
-}
-
-impl Job {
-    pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
-        let dir = Dir::open(&self.dir)?;
-        let dirs: Vec<String> = tree_dirs(self.depth, self.branches)
-            .into_iter()
-            .filter_map(|dir| dir.into_string().ok())
-            .collect();
-        let data = vec![0x6c_u8; self.bytes as usize];
-        let files = FilePhase {
-            dir: &dir,
-            files: self.items,
-            name: |name: &mut NameBuffer, item| {
-                let inner = self.dir_of(&dirs, item);
-                name.set(format_args!("{inner}file.mdtest.{}.{item}", self.rank));
-            },
-        };
-        let mut parts = Vec::with_capacity(PHASES.len());
-        if !link.barrier()? {
-            return Ok(parts);
-        }
-        parts.push(files.create(&data, self.fsync, link)?);
-        if !link.barrier()? {
-            return Ok(parts);
-        }
-        parts.push(files.each(link, |name| dir.stat(name))?);
-        if !link.barrier()? {
-            return Ok(parts);
-        }
-        parts.push(files.each(link, |name| dir.unlink(name))?);
-        link.barrier()?;
-        Ok(parts)
-    }
-
-    /// The directory of an item: neighbours share one.
-    fn dir_of<'a>(&self, dirs: &'a [String], item: u32) -> &'a str {
-        let index = u64::from(item) * dirs.len() as u64 / u64::from(self.items);
-        usize::try_from(index)
-            .ok()
-            .and_then(|index| dirs.get(index))
-            .map_or("", String::as_str)
-    }
+    dirs
 }
 
 #[cfg(test)]
@@ -277,11 +217,9 @@ mod tests {
 
     #[test]
     fn trees_grow_by_level() {
-        assert_eq!(tree_dirs(0, 9), [c"".to_owned()]);
-        let dirs = tree_dirs(2, 2);
-        let names: Vec<_> = dirs.iter().map(|d| d.to_str().expect("text")).collect();
+        assert_eq!(tree_dirs(0, 9), [""]);
         assert_eq!(
-            names,
+            tree_dirs(2, 2),
             ["", "d0/", "d1/", "d0/d0/", "d0/d1/", "d1/d0/", "d1/d1/"]
         );
         for (depth, branches) in [(0, 1), (3, 1), (2, 5), (4, 3)] {

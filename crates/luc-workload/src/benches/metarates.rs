@@ -3,20 +3,18 @@
 //!
 //! The behaviour is that of Metarates: all processes pass a barrier, each creates its files with
 //! creat(2), fsyncs and closes every one of them, and the time of each process runs from the
-//! barrier to its last close. What is said of one phase is said of the others.
+//! barrier to its last close. The other phases are measured in the same way.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::{Common, threads};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::dir::{Dir, NameBuffer};
-use crate::file_phase::{CLOSE, FSYNC, FilePhase, OPEN};
-use crate::latency::summary;
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::dir::NameBuffer;
+use crate::file_phase::{FileJob, Step, Steps};
 use crate::phases::{PhaseResult, creation_rate_per_s};
 use crate::processes::{self, Kind};
 use crate::scratch::Scratch;
@@ -24,8 +22,6 @@ use crate::text::{Lines, UNSAFE, calls};
 use crate::worker::{self, Link, Part};
 use crate::{Latency, Result, Stop};
 
-/// Arguments of the workload `metarates`.
-///
 /// Real processes pass a barrier, then each creates its files, fsyncs and closes every one. With
 /// several phases asked for, they come in the order create, stat, utime; without a create phase the
 /// files are made beforehand, which is not measured.
@@ -35,7 +31,6 @@ use crate::{Latency, Result, Stop};
     \x20 luc bench metarates --procs 16 --files 16 /srv/scratch\n\
     \x20 luc bench metarates --create --stat --utime --unique-dirs /srv/scratch")]
 pub struct Metarates {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -62,12 +57,10 @@ pub struct Metarates {
     pub no_fsync: bool,
 }
 
-/// Result of the workload `metarates`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetaratesResult {
-    /// The arguments it ran with.
     pub args: Metarates,
-    /// True when files were not made durable: the figures are an upper bound, no more.
+    /// True when files were not made durable: the figures are only an upper bound.
     pub unsafe_no_fsync: bool,
     /// The phases asked for, in the order create, stat, utime; fewer when interrupted.
     pub phases: Vec<PhaseResult>,
@@ -79,35 +72,7 @@ pub struct MetaratesResult {
     pub open: Latency,
     /// Sync delay: the time an fsync took.
     pub fsync: Latency,
-    /// The time a close took.
     pub close: Latency,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Step {
-    Create,
-    Stat,
-    Utime,
-}
-
-impl Step {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Stat => "stat",
-            Self::Utime => "utime",
-        }
-    }
-}
-
-/// One process's work.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
-    dir: PathBuf,
-    rank: u32,
-    files: u32,
-    fsync: bool,
-    steps: Vec<Step>,
 }
 
 impl Benchmark for Metarates {
@@ -115,55 +80,50 @@ impl Benchmark for Metarates {
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         processes::bound(self.procs, u64::from(self.files))?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
         let steps = steps(self);
-        let mut jobs = Vec::with_capacity(self.procs as usize);
-        for rank in 0..self.procs {
-            let name = if self.unique_dirs {
-                format!("n{rank}")
-            } else {
-                "shared".to_owned()
+        let jobs = |scratch: &Scratch| {
+            let job = |rank| {
+                let name = if self.unique_dirs {
+                    format!("n{rank}")
+                } else {
+                    "shared".to_owned()
+                };
+                // Made here, so that no process waits for the making of a directory in a phase.
+                drop(scratch.subdir(&name)?);
+                Ok(FileJob {
+                    dir: scratch.path().join(name),
+                    rank,
+                    files: self.files,
+                    bytes: 0,
+                    fsync: !self.no_fsync,
+                    steps: steps.clone(),
+                })
             };
-            // Made here, so that no process waits for another one's directory in a phase.
-            drop(scratch.subdir(&name)?);
-            jobs.push(Job {
-                dir: scratch.path().join(name),
-                rank,
-                files: self.files,
-                fsync: !self.no_fsync,
-                steps: steps.clone(),
-            });
-        }
-        let (phases, observed) =
-            processes::run::<Metarates>(Kind::Processes, &jobs, steps.len(), &scratch, stop)?;
-        scratch.remove()?;
-
-        let created = phases.first().filter(|_| steps[0] == Step::Create);
-        let call = |kind| created.map_or_else(Latency::default, |p| summary(&mut p.calls(kind)));
-        let named = phases.iter().zip(&steps);
-        let result = MetaratesResult {
-            args: self.clone(),
-            unsafe_no_fsync: self.no_fsync,
-            phases: named
-                .map(|(phase, step)| PhaseResult::new(step.name(), phase))
-                .collect(),
-            file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
-            open: call(OPEN),
-            fsync: call(FSYNC),
-            close: call(CLOSE),
+            (0..self.procs).map(job).collect()
         };
-        let elapsed_ns = phases.iter().map(processes::Phase::length_ns).sum();
-        Ok(Measured {
-            fsyncs: result.fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted: stop.is_set(),
-            observed,
-        })
+        let kind = Kind::Processes;
+        let done = processes::run_in::<Self, FileJob>(&self.common, kind, steps.len(), jobs, stop)?;
+        Ok(done.map(|phases| {
+            let created = phases.first().filter(|_| steps[0] == Step::Create);
+            let found = Steps::of(&steps, &phases);
+            MetaratesResult {
+                args: self.clone(),
+                unsafe_no_fsync: self.no_fsync,
+                phases: found.phases,
+                file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
+                open: found.open,
+                fsync: found.fsync,
+                close: found.close,
+            }
+        }))
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
-        worker::job::<Job>(job)?.run(link)
+        let job: FileJob = worker::job(job)?;
+        let name = |name: &mut NameBuffer, file| {
+            name.set(format_args!("n{}f{file}", job.rank));
+        };
+        job.run(name, link)
     }
 }
 
@@ -191,12 +151,8 @@ impl Found for MetaratesResult {
         calls(lines, &times)
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.file_creation_rate_per_s)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn figures(&self) -> Figures<'_> {
+        Figures::rate(self.file_creation_rate_per_s, &self.fsync)
     }
 }
 
@@ -207,44 +163,11 @@ fn steps(args: &Metarates) -> Vec<Step> {
         (Step::Stat, args.stat),
         (Step::Utime, args.utime),
     ];
-    let steps: Vec<Step> = asked
-        .iter()
-        .filter(|(_, on)| *on)
-        .map(|(s, _)| *s)
-        .collect();
+    let asked = asked.into_iter().filter(|(_, on)| *on);
+    let steps: Vec<Step> = asked.map(|(step, _)| step).collect();
     if steps.is_empty() {
         vec![Step::Create]
     } else {
         steps
-    }
-}
-
-impl Job {
-    pub fn run(&self, link: &mut Link) -> Result<Vec<Part>> {
-        let dir = Dir::open(&self.dir)?;
-        let files = FilePhase {
-            dir: &dir,
-            files: self.files,
-            name: |name: &mut NameBuffer, file| {
-                name.set(format_args!("n{}f{file}", self.rank));
-            },
-        };
-        if self.steps.first() != Some(&Step::Create) {
-            // The other phases need files; making them is not what they measure.
-            files.create(&[], false, link)?;
-        }
-        let mut parts = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
-            if !link.barrier()? {
-                return Ok(parts);
-            }
-            parts.push(match step {
-                Step::Create => files.create(&[], self.fsync, link)?,
-                Step::Stat => files.each(link, |name| dir.stat(name))?,
-                Step::Utime => files.each(link, |name| dir.utime(name))?,
-            });
-        }
-        link.barrier()?;
-        Ok(parts)
     }
 }

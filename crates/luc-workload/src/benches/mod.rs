@@ -1,7 +1,8 @@
-//! The benchmarks: a file each, and a row of the table below. The command line, its help and man
-//! page, the JSON and the text that people read follow from these.
+//! The benchmarks: one file and one row of the table below for each. The command line, its help and
+//! man page, the JSON and the text follow from these.
 
 mod burst;
+mod bursts;
 mod create_fsync;
 mod fsync_cost;
 mod fsync_storm;
@@ -99,7 +100,6 @@ macro_rules! benches {
                 }
             }
 
-            /// What all have.
             pub fn found(&self) -> &dyn Found {
                 match self {
                     $(Self::$args(found) => found,)+
@@ -112,7 +112,7 @@ macro_rules! benches {
             const NAME: &'static str = $name;
         })+
 
-        /// Does the part of a worker of the benchmark of this name.
+        /// Does a worker's part of the benchmark of this name.
         fn work(name: &str, job: Value, link: &mut Link) -> Result<Vec<Part>> {
             match name {
                 $($name => $args::work(job, link),)+

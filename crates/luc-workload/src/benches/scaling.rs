@@ -1,7 +1,7 @@
 //! Workload `scaling`: how many fsyncs that need no commit can N processors make.
 //!
-//! Such an fsync touches nothing but memory, so what keeps N processors from N times the calls of
-//! one is memory that their calls share. Each thread has a processor and a file of its own.
+//! Such an fsync touches nothing but memory. If N processors make less than N times the calls of one,
+//! their calls contend for memory. Each thread has a processor and a file of its own.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -12,20 +12,17 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Common, duration_s, threads, warmup_s};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::clock::{now_ns, seconds_ns};
-use crate::crew::{self, Observed, Schedule, Window};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::clock::now_ns;
+use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use crate::journal::Journal;
 use crate::marks::{Mark, mark};
+use crate::observer::Observer;
 use crate::rates::per_second;
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::text::Lines;
-use crate::usage::Usage;
 use crate::{Result, Stop, WorkloadError};
 
-/// Arguments of the workload `scaling`.
-///
 /// For each number of threads in turn: every thread gets a processor and a file of its own, and
 /// fsyncs the file, which is committed, over and over. Such a call waits for no disk, so N threads
 /// make N times the calls of one unless they contend for memory.
@@ -34,7 +31,6 @@ use crate::{Result, Stop, WorkloadError};
     \x20 luc bench scaling /srv/scratch\n\
     \x20 luc bench scaling --threads 1,16 --seconds 5 /srv/scratch")]
 pub struct Scaling {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -53,16 +49,14 @@ pub struct Scaling {
     pub warmup_s: f64,
 }
 
-/// Result of the workload `scaling`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingResult {
-    /// The arguments it ran with.
     pub args: Scaling,
     /// In the order in which they ran.
     pub steps: Vec<ScalingStep>,
 }
 
-/// What one number of threads did.
+/// The figures of one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingStep {
     /// Threads, each on a processor of its own.
@@ -77,7 +71,8 @@ pub struct ScalingStep {
     pub thread_calls_per_s_min: f64,
     /// Of the fastest thread.
     pub thread_calls_per_s_max: f64,
-    /// The average over that of one thread alone; `None` where one thread alone did not run before.
+    /// The average as a share of the calls of one thread alone; `None` if one thread alone did not
+    /// run before.
     pub to_one_thread: Option<f64>,
 }
 
@@ -107,9 +102,8 @@ impl Benchmark for Scaling {
         allow_descriptors(most as usize, u64::from(most) + 1)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
         let dir = scratch.subdir("files")?;
-        let journal = Journal::below(scratch.path());
-        let read = || (journal.as_ref().and_then(Journal::counts), Usage::read());
-        let before = read();
+        let observer = Observer::of(&scratch);
+        let before = observer.read();
         let (mut steps, mut elapsed_ns) = (Vec::with_capacity(counts.len()), 0);
         for threads in counts {
             let (step, step_ns) = step(self, &cpus[..threads as usize], (&scratch, &dir), stop)?;
@@ -119,22 +113,15 @@ impl Benchmark for Scaling {
                 break;
             }
         }
-        let after = read();
+        let observed = before.until(observer.read());
         drop(dir);
         scratch.remove()?;
         compare(&mut steps);
-        let fsyncs = steps.iter().map(|step| step.calls).sum();
-        let observed = Observed {
-            journal: before.0.zip(after.0).map(|(b, a)| a.since(b)),
-            cpu_busy_ns: before.1.zip(after.1).map(|(b, a)| a.busy_ns_since(b)),
-        };
-        let result = ScalingResult {
-            args: self.clone(),
-            steps,
-        };
         Ok(Measured {
-            fsyncs,
-            found: result,
+            found: ScalingResult {
+                args: self.clone(),
+                steps,
+            },
             elapsed_ns,
             interrupted: stop.is_set(),
             observed,
@@ -149,25 +136,30 @@ impl Found for ScalingResult {
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
         for step in &self.steps {
-            let to_one = step
-                .to_one_thread
-                .map_or(String::new(), |ratio| format!(", {ratio:.2} of one alone"));
-            lines.line(
-                &format!("threads: {}", step.threads),
-                format!(
-                    "{:.0} calls/s each ({:.0} to {:.0}){to_one}; {:.0} calls/s together",
-                    step.thread_calls_per_s,
-                    step.thread_calls_per_s_min,
-                    step.thread_calls_per_s_max,
-                    step.calls_per_s
-                ),
-            )?;
+            let to_one = step.to_one_thread;
+            let to_one = to_one.map_or(String::new(), |ratio| format!(", {ratio:.2} of one alone"));
+            let figures = format!(
+                "{:.0} calls/s each ({:.0} to {:.0}){to_one}; {:.0} calls/s together",
+                step.thread_calls_per_s,
+                step.thread_calls_per_s_min,
+                step.thread_calls_per_s_max,
+                step.calls_per_s
+            );
+            lines.line(&format!("threads: {}", step.threads), figures)?;
         }
         Ok(())
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        self.steps.last().map(|it| it.calls_per_s)
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            main: self.steps.last().map(|it| it.calls_per_s),
+            is_a_rate: true,
+            ..Figures::default()
+        }
+    }
+
+    fn fsyncs(&self) -> u64 {
+        self.steps.iter().map(|step| step.calls).sum()
     }
 }
 
@@ -180,7 +172,7 @@ fn cpus() -> Result<Vec<usize>> {
         .collect())
 }
 
-/// As asked for; else 1, 2, 4 and so on, and all.
+/// The numbers that the user gave; by default 1, 2, 4 and so on, and all processors.
 fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
     let all = u32::try_from(cpus).unwrap_or(u32::MAX);
     if let Some(&most) = asked.iter().find(|&&threads| threads > all) {
@@ -197,7 +189,7 @@ fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
     Ok(counts)
 }
 
-/// One number of threads: a thread for each of these processors. Returns how long it measured, too.
+/// Runs a thread on each of these processors. Returns the length of the measurement, ns, too.
 fn step(
     args: &Scaling,
     cpus: &[usize],
@@ -217,21 +209,18 @@ fn step(
             number,
         });
     }
-    let window = Window {
-        warmup_ns: seconds_ns(args.warmup_s),
-        length_ns: args.ops.is_none().then(|| seconds_ns(args.seconds)),
-    };
-    let body = |place: Place<'_>, schedule, failed: &Stop| {
+    let seconds = args.ops.is_none().then_some(args.seconds);
+    let window = Window::seconds(args.warmup_s, seconds);
+    let body = |place: Place<'_>, shift: Shift<'_>| {
         pin(place.cpu)?;
         let mut name = Name::new();
-        place.calls(name.set(place.number), schedule, args.ops, [stop, failed])
+        place.calls(name.set(place.number), shift, args.ops)
     };
     // The crew syncs the file system before the common start, so all files are committed.
-    let (results, schedule, _) = crew::run(places, window, scratch, stop, body)?;
+    let ran = crew::run(places, window, scratch, stop, body)?;
     mark(Mark::Group);
-    let ended_ns = results.iter().map(|thread| thread.ended_ns);
-    let elapsed_ns = schedule.measured_ns(window, stop.is_set(), ended_ns);
-    Ok((ScalingStep::of(&results, elapsed_ns), elapsed_ns))
+    let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
+    Ok((ScalingStep::of(&ran.results, elapsed_ns), elapsed_ns))
 }
 
 fn pin(cpu: usize) -> Result<()> {
@@ -242,22 +231,13 @@ fn pin(cpu: usize) -> Result<()> {
 }
 
 impl Place<'_> {
-    /// Fsyncs the file until time or number of calls is up. A call is counted if it began behind the
-    /// warm-up, and ended in time where a time is asked for.
-    fn calls(
-        &self,
-        name: &CStr,
-        schedule: Schedule,
-        ops: Option<u64>,
-        stops: [&Stop; 2],
-    ) -> Result<Thread> {
+    /// Fsyncs the file for the time or the number of calls that the user gave. A call counts if it
+    /// began after the warm-up and ended within the measurement.
+    fn calls(&self, name: &CStr, shift: Shift<'_>, ops: Option<u64>) -> Result<Thread> {
         let mut calls = 0;
         let mut now = now_ns();
-        while now < schedule.until_ns
-            && ops != Some(calls)
-            && !stops.iter().any(|stop| stop.is_set())
-        {
-            let counts = now >= schedule.from_ns;
+        while now < shift.until_ns && ops != Some(calls) && !shift.is_cut_short() {
+            let counts = now >= shift.from_ns;
             if counts {
                 mark(Mark::Begin);
             }
@@ -266,12 +246,12 @@ impl Place<'_> {
                 mark(Mark::End);
             }
             now = now_ns();
-            calls += u64::from(counts && now <= schedule.until_ns);
+            calls += u64::from(counts && now <= shift.until_ns);
         }
         Ok(Thread {
             calls,
             ended_ns: now,
-            measured_ns: now.min(schedule.until_ns).saturating_sub(schedule.from_ns),
+            measured_ns: now.min(shift.until_ns).saturating_sub(shift.from_ns),
         })
     }
 }
@@ -294,7 +274,7 @@ impl ScalingStep {
     }
 }
 
-/// Each step with the last one before it of one thread, itself included.
+/// Compares each step with the last step of one thread so far, itself included.
 fn compare(steps: &mut [ScalingStep]) {
     let mut alone = None;
     for step in steps {

@@ -2,35 +2,32 @@
 //!
 //! Each burst has a fixed moment; each thread wakes at its own random moment within the spread
 //! after it, writes a new file in pieces, fsyncs and closes it, and then creates and opens its file
-//! for the next burst, as a program does that opens its output before it computes. The first to
-//! fsync starts a commit, which carries the inodes of all the new files; whoever writes during
-//! that commit moves the size and takes blocks, so it needs what the commit is writing.
+//! for the next burst, as a program does that opens its output before it computes. The first
+//! fsync starts a commit, which carries the inodes of all the new files. A thread that writes during
+//! that commit moves the size and takes blocks, so it needs the buffers that the commit is writing.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
 use serde::{Deserialize, Serialize};
 
-use super::burst::{busy_ns, wait_for_turn, window};
+use super::bursts::{Bursts, busy_ns};
 use crate::args::{Common, threads};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::clock::{NS_PER_MS, NS_PER_US, now_ns};
-use crate::crew::{self, Schedule};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::clock::{NS_PER_US, now_ns};
 use crate::dir::{Dir, Name};
 use crate::latency::summary;
 use crate::rates::{per_second, share};
-use crate::scratch::{Scratch, allow_open_files};
 use crate::text::{Lines, latency, percent};
 use crate::{Latency, Result, Stop};
 
-/// Arguments of the workload `write-burst`.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench write-burst /srv/scratch\n\
     \x20 luc bench write-burst --pieces 16 --piece-bytes 1024 /srv/scratch")]
 pub struct WriteBurst {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -63,15 +60,12 @@ pub struct WriteBurst {
     pub seed: u64,
 }
 
-/// Result of the workload `write-burst`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteBurstResult {
-    /// The arguments it ran with.
     pub args: WriteBurst,
-    /// Bursts measured.
     pub bursts: u64,
-    /// Time while a burst was under way, from its first write to its last close, ns; the creates for the
-    /// next burst are no part of it.
+    /// Time while a burst was under way, from its first write to its last close, ns; without the
+    /// creates for the next burst.
     #[serde(default)]
     pub busy_ns: u64,
     /// Files per second of that time.
@@ -81,11 +75,9 @@ pub struct WriteBurstResult {
     pub write: Latency,
     /// Threads that wrote for longer than `args.blocked_over_us`, over all bursts.
     pub blocked: u64,
-    /// That as a share of all threads in all bursts, 0 to 1.
+    /// The same as a share of all threads in all bursts, 0 to 1.
     pub blocked_share: f64,
-    /// The time a create took.
     pub create: Latency,
-    /// The time an fsync took.
     pub fsync: Latency,
 }
 
@@ -98,139 +90,107 @@ struct Turn {
     fsync_ns: u64,
 }
 
+impl WriteBurst {
+    fn bursts(&self) -> Bursts {
+        Bursts {
+            threads: self.threads,
+            period_ms: self.period_ms,
+            spread_us: self.spread_us,
+            measured: self.bursts,
+            warmup: self.warmup_bursts,
+            seed: self.seed,
+        }
+    }
+}
+
+/// A thread's file for its next burst.
+struct Next {
+    file: Option<OwnedFd>,
+    create_ns: u64,
+    name: Name,
+}
+
 impl Benchmark for WriteBurst {
     type Found = WriteBurstResult;
 
     fn length(&self) -> Option<Duration> {
-        let bursts = u64::from(self.warmup_bursts) + u64::from(self.bursts);
-        Some(Duration::from_millis(bursts * u64::from(self.period_ms)))
+        Some(self.bursts().length())
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        let threads = self.threads as usize;
-        allow_open_files(threads)?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let mut places = Vec::with_capacity(threads);
-        for index in 0..self.threads {
-            places.push((scratch.subdir(&format!("t{index:04}"))?, index));
-        }
-        let window = window(self.period_ms, self.warmup_bursts, self.bursts);
         let data = vec![0x6c_u8; self.piece_bytes as usize];
-        let body = |(dir, index): (Dir, u32), schedule, failed: &Stop| {
-            one(&dir, index, self, &data, schedule, stop, failed)
+        let begin = |dir: &Dir| {
+            let mut name = Name::new();
+            let file = Some(dir.create(name.set(0))?);
+            Ok(Next {
+                file,
+                create_ns: 0,
+                name,
+            })
         };
-        let (results, _, observed) = crew::run(places, window, &scratch, stop, body)?;
-        scratch.remove()?;
-
-        let bursts = results.iter().map(Vec::len).min().unwrap_or(0);
-        let warmup = (self.warmup_bursts as usize).min(bursts);
-        let turns: Vec<Vec<Turn>> = (warmup..bursts)
-            .map(|burst| results.iter().map(|thread| thread[burst]).collect())
-            .collect();
-        let measured = turns.len() as u64;
-        let elapsed_ns = measured * u64::from(self.period_ms) * NS_PER_MS;
-        let result = figures(self, &turns);
-        Ok(Measured {
-            fsyncs: result.fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted: stop.is_set(),
-            observed,
-        })
+        let turn = |dir: &Dir, next: &mut Next, burst: u32| {
+            let (file, create_ns) = (next.file.take(), next.create_ns);
+            let file = file.expect("each turn leaves a file for the next");
+            let name = next.name.set(u64::from(burst));
+            let begin_ns = now_ns();
+            for _ in 0..self.pieces {
+                dir.write(&file, name, &data)?;
+            }
+            let written_ns = now_ns();
+            dir.fsync(&file, name)?;
+            let synced_ns = now_ns();
+            drop(file);
+            let turn = Turn {
+                begin_ns,
+                end_ns: now_ns(),
+                create_ns,
+                write_ns: written_ns - begin_ns,
+                fsync_ns: synced_ns - written_ns,
+            };
+            let name = next.name.set(u64::from(burst) + 1);
+            let begin_ns = now_ns();
+            next.file = Some(dir.create(name)?);
+            next.create_ns = now_ns() - begin_ns;
+            Ok(turn)
+        };
+        let measured = self.bursts().run(&self.common, stop, begin, turn)?;
+        Ok(measured.map(|turns| figures(self, &turns)))
     }
 }
 
 impl Found for WriteBurstResult {
     fn title(&self) -> String {
-        format!(
-            "write-burst, {} threads within {} us every {} ms",
-            self.args.threads, self.args.spread_us, self.args.period_ms
-        )
+        let (threads, spread_us) = (self.args.threads, self.args.spread_us);
+        let period_ms = self.args.period_ms;
+        format!("write-burst, {threads} threads within {spread_us} us every {period_ms} ms")
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        let files = self.fsync.count;
-        lines.busy(files, self.busy_ns, self.files_per_busy_s, "write")?;
+        let args = &self.args;
+        lines.busy(
+            self.fsync.count,
+            self.busy_ns,
+            self.files_per_busy_s,
+            "write",
+        )?;
         lines.line("bursts", self.bursts)?;
-        lines.line(
-            "write time",
-            format!(
-                "{} for {} bytes",
-                latency(&self.write),
-                u64::from(self.args.piece_bytes) * u64::from(self.args.pieces)
-            ),
-        )?;
-        lines.line(
-            "blocked",
-            format!(
-                "{} of the threads wrote for longer than {} us",
-                percent(self.blocked_share),
-                self.args.blocked_over_us
-            ),
-        )?;
+        let bytes = u64::from(args.piece_bytes) * u64::from(args.pieces);
+        let write = format!("{} for {bytes} bytes", latency(&self.write));
+        lines.line("write time", write)?;
+        let (share, over_us) = (percent(self.blocked_share), args.blocked_over_us);
+        let blocked = format!("{share} of the threads wrote for longer than {over_us} us");
+        lines.line("blocked", blocked)?;
         lines.line("create time", latency(&self.create))?;
         lines.line("sync delay", latency(&self.fsync))
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.write.mean_ns / 1e6)
-    }
-
-    fn is_a_rate(&self) -> bool {
-        false
-    }
-
-    fn bad_share(&self) -> Option<f64> {
-        Some(self.blocked_share)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
-    }
-}
-
-fn one(
-    dir: &Dir,
-    index: u32,
-    args: &WriteBurst,
-    data: &[u8],
-    schedule: Schedule,
-    stop: &Stop,
-    failed: &Stop,
-) -> Result<Vec<Turn>> {
-    let bursts = args.warmup_bursts + args.bursts;
-    let mut turns = Vec::with_capacity(bursts as usize);
-    let mut name = Name::new();
-    let mut open = (dir.create(name.set(0))?, 0);
-    for burst in 0..bursts {
-        let timing = (args.period_ms, args.spread_us, args.seed);
-        wait_for_turn(timing, index, burst, schedule, stop);
-        if stop.is_set() || failed.is_set() {
-            break;
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            is_a_rate: false,
+            bad_share: Some(self.blocked_share),
+            ..Figures::rate(self.write.mean_ns / 1e6, &self.fsync)
         }
-        let (file, create_ns) = open;
-        let current = name.set(u64::from(burst));
-        let begin_ns = now_ns();
-        for _ in 0..args.pieces {
-            dir.write(&file, current, data)?;
-        }
-        let written_ns = now_ns();
-        dir.fsync(&file, current)?;
-        let synced_ns = now_ns();
-        drop(file);
-        turns.push(Turn {
-            begin_ns,
-            end_ns: now_ns(),
-            create_ns,
-            write_ns: written_ns - begin_ns,
-            fsync_ns: synced_ns - written_ns,
-        });
-        let next = name.set(u64::from(burst) + 1);
-        let begin_ns = now_ns();
-        let file = dir.create(next)?;
-        open = (file, now_ns() - begin_ns);
     }
-    Ok(turns)
 }
 
 fn figures(args: &WriteBurst, bursts: &[Vec<Turn>]) -> WriteBurstResult {

@@ -9,18 +9,16 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Common, duration_s, threads, warmup_s};
-use crate::benchmark::{Benchmark, Found, Measured};
-use crate::clock::{NS_PER_US, now_ns, seconds_ns, sleep_until};
-use crate::crew::{self, Schedule, Window};
+use crate::benchmark::{Benchmark, Figures, Found, Measured};
+use crate::clock::{NS_PER_US, now_ns, sleep_until};
+use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
 use crate::latency::Recorder;
 use crate::rates::{per_second, share};
-use crate::scratch::{Scratch, allow_open_files};
+use crate::scratch::Scratch;
 use crate::text::{Lines, latency, percent};
 use crate::{Latency, Result, Stop};
 
-/// Arguments of the workload `write-delay`.
-///
 /// A writer appends `bytes` to its own file and then thinks for `think_us`. An append moves the
 /// file's size, so every one of them changes the file's inode: a journal handle on the block of
 /// the inode table that holds it, which is the block a commit may be writing. When its file
@@ -30,7 +28,6 @@ use crate::{Latency, Result, Stop};
     \x20 luc bench write-delay /srv/scratch\n\
     \x20 luc bench write-delay --writers 16 --fsync-streams 4 /srv/scratch")]
 pub struct WriteDelay {
-    /// What every workload has.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
@@ -57,10 +54,8 @@ pub struct WriteDelay {
     pub warmup_s: f64,
 }
 
-/// Result of the workload `write-delay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteDelayResult {
-    /// The arguments it ran with.
     pub args: WriteDelay,
     /// Writes that ended within the measurement.
     pub writes: u64,
@@ -69,12 +64,10 @@ pub struct WriteDelayResult {
     pub delayed: u64,
     /// Delayed writes as a share of all writes, 0 to 1.
     pub delayed_share: f64,
-    /// The time a write took.
     pub write: Latency,
     /// fsyncs that ended within the measurement, over all streams.
     pub fsyncs: u64,
     pub fsyncs_per_s: f64,
-    /// The time an fsync took.
     pub fsync: Latency,
 }
 
@@ -89,24 +82,12 @@ enum Place {
     Stream(Dir),
 }
 
-enum Thread {
-    Writer {
-        write: Recorder,
-        delayed: u64,
-        ended_ns: u64,
-    },
-    Stream {
-        fsync: Recorder,
-        ended_ns: u64,
-    },
-}
-
-impl Thread {
-    fn ended_ns(&self) -> u64 {
-        match self {
-            Self::Writer { ended_ns, .. } | Self::Stream { ended_ns, .. } => *ended_ns,
-        }
-    }
+/// What a thread measured: the writes of a writer, or the fsyncs of a stream.
+struct Thread {
+    write: Option<Recorder>,
+    fsync: Option<Recorder>,
+    delayed: u64,
+    ended_ns: u64,
 }
 
 impl Benchmark for WriteDelay {
@@ -117,48 +98,19 @@ impl Benchmark for WriteDelay {
     }
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        let threads = self.writers as usize + self.fsync_streams as usize;
-        allow_open_files(threads)?;
-        let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let mut places = Vec::with_capacity(threads);
-        for index in 0..self.fsync_streams {
-            places.push(Place::Stream(scratch.subdir(&format!("sync{index:04}"))?));
-        }
-        // One directory for all writers: their inodes are neighbours and share blocks of the inode
-        // table, as files that are made together do.
-        for index in 0..self.writers {
-            places.push(Place::Writer(scratch.subdir("write")?, u64::from(index)));
-        }
-        let window = Window {
-            warmup_ns: seconds_ns(self.warmup_s),
-            length_ns: Some(seconds_ns(self.seconds)),
+        let window = Window::seconds(self.warmup_s, Some(self.seconds));
+        let threads = self.writers + self.fsync_streams;
+        let places = |scratch: &Scratch| places(self, scratch);
+        let body = |place, shift: Shift<'_>| match place {
+            Place::Writer(dir, number) => writer(&dir, number, self, shift),
+            Place::Stream(dir) => stream(&dir, shift),
         };
-        let body = |place, schedule, failed: &Stop| match place {
-            Place::Writer(dir, number) => writer(&dir, number, self, schedule, stop, failed),
-            Place::Stream(dir) => stream(&dir, schedule, stop, failed),
-        };
-        let (results, schedule, observed) = crew::run(places, window, &scratch, stop, body)?;
-        scratch.remove()?;
-
-        let interrupted = stop.is_set();
-        let ended_ns = results.iter().map(Thread::ended_ns);
-        let elapsed_ns = schedule.measured_ns(window, interrupted, ended_ns);
-        let write = Recorder::merged(results.iter().filter_map(|thread| match thread {
-            Thread::Writer { write, .. } => Some(write),
-            Thread::Stream { .. } => None,
-        }));
-        let fsync = Recorder::merged(results.iter().filter_map(|thread| match thread {
-            Thread::Stream { fsync, .. } => Some(fsync),
-            Thread::Writer { .. } => None,
-        }));
-        let delayed = results
-            .iter()
-            .map(|thread| match thread {
-                Thread::Writer { delayed, .. } => *delayed,
-                Thread::Stream { .. } => 0,
-            })
-            .sum();
-        let result = WriteDelayResult {
+        let ran = crew::run_in(&self.common, threads, places, window, stop, body)?;
+        let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
+        let write = Recorder::merged(ran.results.iter().filter_map(|it| it.write.as_ref()));
+        let fsync = Recorder::merged(ran.results.iter().filter_map(|it| it.fsync.as_ref()));
+        let delayed = ran.results.iter().map(|it| it.delayed).sum();
+        let found = WriteDelayResult {
             args: self.clone(),
             writes: write.count,
             writes_per_s: per_second(write.count, elapsed_ns),
@@ -169,115 +121,94 @@ impl Benchmark for WriteDelay {
             fsyncs_per_s: per_second(fsync.count, elapsed_ns),
             fsync,
         };
-        Ok(Measured {
-            fsyncs: fsync.count,
-            found: result,
-            elapsed_ns,
-            interrupted,
-            observed,
-        })
+        Ok(Measured::by(&ran, elapsed_ns, found))
     }
 }
 
 impl Found for WriteDelayResult {
     fn title(&self) -> String {
-        format!(
-            "write-delay, {} writers beside {} fsync streams",
-            self.args.writers, self.args.fsync_streams
-        )
+        let (writers, streams) = (self.args.writers, self.args.fsync_streams);
+        format!("write-delay, {writers} writers beside {streams} fsync streams")
     }
 
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
-        lines.line(
-            "throughput",
-            format!("{:.1} writes/s ({} writes)", self.writes_per_s, self.writes),
-        )?;
-        lines.line(
-            "delayed",
-            format!(
-                "{} ({}) took longer than {} us",
-                self.delayed,
-                percent(self.delayed_share),
-                self.args.delayed_over_us
-            ),
-        )?;
+        lines.throughput(self.writes_per_s, self.writes, "writes")?;
+        let (share, over_us) = (percent(self.delayed_share), self.args.delayed_over_us);
+        let delayed = format!("{} ({share}) took longer than {over_us} us", self.delayed);
+        lines.line("delayed", delayed)?;
         lines.line("write time", latency(&self.write))?;
-        lines.line(
-            "fsyncs beside them",
-            format!("{} ({:.1}/s)", self.fsyncs, self.fsyncs_per_s),
-        )?;
+        let fsyncs = format!("{} ({:.1}/s)", self.fsyncs, self.fsyncs_per_s);
+        lines.line("fsyncs beside them", fsyncs)?;
         lines.line("sync delay", latency(&self.fsync))
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.writes_per_s)
-    }
-
-    fn bad_share(&self) -> Option<f64> {
-        Some(self.delayed_share)
-    }
-
-    fn syncs(&self) -> Option<&Latency> {
-        Some(&self.fsync)
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            bad_share: Some(self.delayed_share),
+            ..Figures::rate(self.writes_per_s, &self.fsync)
+        }
     }
 }
 
-fn writer(
-    dir: &Dir,
-    number: u64,
-    args: &WriteDelay,
-    schedule: Schedule,
-    stop: &Stop,
-    failed: &Stop,
-) -> Result<Thread> {
+fn places(args: &WriteDelay, scratch: &Scratch) -> Result<Vec<Place>> {
+    let stream = |index| Ok(Place::Stream(scratch.subdir(&format!("sync{index:04}"))?));
+    // One directory for all writers: their inodes are neighbours and share blocks of the inode
+    // table, as files that are made together do.
+    let writer = |index| Ok(Place::Writer(scratch.subdir("write")?, u64::from(index)));
+    let streams = (0..args.fsync_streams).map(stream);
+    streams.chain((0..args.writers).map(writer)).collect()
+}
+
+fn writer(dir: &Dir, number: u64, args: &WriteDelay, shift: Shift<'_>) -> Result<Thread> {
     let mut name = Name::new();
     let name = name.set(number);
     let data = vec![0x6c_u8; args.bytes as usize];
     let delayed_over_ns = u64::from(args.delayed_over_us) * NS_PER_US;
-    let (mut write, mut delayed, mut ended_ns) = (Recorder::new(), 0, schedule.start_ns);
+    let (mut write, mut delayed, mut ended_ns) = (Recorder::new(), 0, shift.start_ns);
     let file = dir.create(name)?;
     let mut in_file = 0;
-    while !stop.is_set() && !failed.is_set() {
+    while !shift.is_cut_short() {
         if in_file == WRITES_PER_FILE {
             ftruncate(&file, 0).map_err(|e| dir.error("truncate", name, e))?;
-            // Without O_APPEND, whose check would be one more thing to do, the offset stays.
+            // The file is open without O_APPEND, to save its check, so the offset stays.
             rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))
                 .map_err(|e: Errno| dir.error("seek in", name, e))?;
             in_file = 0;
         }
         let begin_ns = now_ns();
-        if begin_ns >= schedule.until_ns {
+        if begin_ns >= shift.until_ns {
             break;
         }
         dir.write(&file, name, &data)?;
         let end_ns = now_ns();
         in_file += 1;
-        if end_ns > schedule.from_ns && end_ns <= schedule.until_ns {
+        if shift.measures(end_ns) {
             let took_ns = end_ns - begin_ns;
             write.record(took_ns);
             delayed += u64::from(took_ns > delayed_over_ns);
         }
         ended_ns = end_ns;
         if args.think_us > 0 {
-            sleep_until(end_ns + u64::from(args.think_us) * NS_PER_US, stop);
+            sleep_until(end_ns + u64::from(args.think_us) * NS_PER_US, shift.stop);
         }
     }
-    Ok(Thread::Writer {
-        write,
+    Ok(Thread {
+        write: Some(write),
+        fsync: None,
         delayed,
         ended_ns,
     })
 }
 
-fn stream(dir: &Dir, schedule: Schedule, stop: &Stop, failed: &Stop) -> Result<Thread> {
+fn stream(dir: &Dir, shift: Shift<'_>) -> Result<Thread> {
     let mut name = Name::new();
-    let (mut fsync, mut ended_ns) = (Recorder::new(), schedule.start_ns);
+    let (mut fsync, mut ended_ns) = (Recorder::new(), shift.start_ns);
     for turn in 0_u64.. {
         let name = name.set(turn % STREAM_FILES);
         if turn >= STREAM_FILES {
             dir.unlink(name)?;
         }
-        if now_ns() >= schedule.until_ns || stop.is_set() || failed.is_set() {
+        if now_ns() >= shift.until_ns || shift.is_cut_short() {
             break;
         }
         let file = dir.create(name)?;
@@ -285,10 +216,15 @@ fn stream(dir: &Dir, schedule: Schedule, stop: &Stop, failed: &Stop) -> Result<T
         dir.fsync(&file, name)?;
         let end_ns = now_ns();
         drop(file);
-        if end_ns > schedule.from_ns && end_ns <= schedule.until_ns {
+        if shift.measures(end_ns) {
             fsync.record(end_ns - begin_ns);
         }
         ended_ns = end_ns;
     }
-    Ok(Thread::Stream { fsync, ended_ns })
+    Ok(Thread {
+        write: None,
+        fsync: Some(fsync),
+        delayed: 0,
+        ended_ns,
+    })
 }

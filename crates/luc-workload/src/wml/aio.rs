@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use rustix::io::{Errno, pwrite, retry_on_intr};
+use rustix::io::{pwrite, retry_on_intr};
 
 use super::park::Park;
 use crate::clock::now_ns;
@@ -46,18 +46,12 @@ pub struct Request {
     pub ticket: Ticket,
 }
 
-/// Why a write failed.
+/// A write that failed or stored too little.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
     pub id: FileId,
-    pub why: Why,
-}
-
-/// What the system said.
-#[derive(Clone, Copy, Debug)]
-pub enum Why {
-    Errno(Errno),
-    Short { done: usize, wanted: usize },
+    pub done: rustix::io::Result<usize>,
+    pub wanted: usize,
 }
 
 struct PerFile {
@@ -68,7 +62,7 @@ struct PerFile {
 
 struct State {
     files: Vec<PerFile>,
-    /// Indices of files with requests that nobody works on.
+    /// Indices of files with requests that no thread works on.
     ready: VecDeque<usize>,
     threads: usize,
     idle: usize,
@@ -143,7 +137,7 @@ impl Pool {
         let file = &mut state.files[at];
         file.waiting.push_back(request);
         if file.running || file.waiting.len() > 1 {
-            // Who works on this file, or will, goes on with it.
+            // The thread that works on this file, or will, does this request, too.
             return Ok(());
         }
         state.ready.push_back(at);
@@ -227,31 +221,20 @@ impl Shared {
             drop(state);
 
             let begin_ns = now_ns();
-            let result = retry_on_intr(|| {
+            let done = retry_on_intr(|| {
                 pwrite(&request.file, &self.zeros[..request.bytes], request.offset)
             });
             let end_ns = now_ns();
 
             state = self.lock();
-            let why = match result {
-                Ok(done) if done == request.bytes => None,
-                Ok(done) => Some(Why::Short {
+            if done != Ok(request.bytes) {
+                state.failed.get_or_insert(Failed {
+                    id: request.id,
                     done,
                     wanted: request.bytes,
-                }),
-                Err(errno) => Some(Why::Errno(errno)),
-            };
-            match why {
-                Some(why) => {
-                    state.failed.get_or_insert(Failed {
-                        id: request.id,
-                        why,
-                    });
-                }
-                None if request.dsync && end_ns > from_ns && end_ns <= until_ns => {
-                    state.synced.record(end_ns - begin_ns);
-                }
-                None => {}
+                });
+            } else if request.dsync && end_ns > from_ns && end_ns <= until_ns {
+                state.synced.record(end_ns - begin_ns);
             }
             request.ticket.swap(DONE, Ordering::SeqCst);
             self.ended.wake();

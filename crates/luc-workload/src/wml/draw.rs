@@ -1,6 +1,6 @@
 //! Drawing values: numbers that are fixed, and random variables.
 
-use luc_wml::plan::{Distribution, Random, RandomSource, Randvar, TableRow, Value};
+use luc_wml::plan::{Bounds, Distribution, Random, RandomSource, Randvar, TableRow, Value};
 
 use super::random::{Generator, Lcg48, floor};
 
@@ -39,14 +39,8 @@ impl<'p> Draws<'p> {
         match value {
             Value::Fixed(value) => value as f64,
             Value::Random(id) => {
-                let Some(random) = self.randoms.get(id.0) else {
-                    return 0.0;
-                };
-                draw(
-                    &random.distribution,
-                    &mut self.generator,
-                    &mut self.own[id.0],
-                )
+                let distribution = &self.randoms[id.0].distribution;
+                draw(distribution, &mut self.generator, &mut self.own[id.0])
             }
         }
     }
@@ -55,11 +49,10 @@ impl<'p> Draws<'p> {
     pub fn mean(&self, value: Value) -> f64 {
         match value {
             Value::Fixed(value) => value as f64,
-            Value::Random(id) => self
-                .randoms
-                .get(id.0)
-                .and_then(|random| randvar(&random.distribution))
-                .map_or(0.0, |randvar| randvar.mean),
+            Value::Random(id) => {
+                let randvar = randvar(&self.randoms[id.0].distribution);
+                randvar.map_or(0.0, |randvar| randvar.mean)
+            }
         }
     }
 
@@ -68,10 +61,7 @@ impl<'p> Draws<'p> {
         let Value::Random(id) = value else {
             return mean;
         };
-        let Some(random) = self.randoms.get(id.0) else {
-            return mean;
-        };
-        let mut distribution = random.distribution.clone();
+        let mut distribution = self.randoms[id.0].distribution.clone();
         match &mut distribution {
             Distribution::Uniform(randvar)
             | Distribution::Gamma { randvar, .. }
@@ -100,78 +90,58 @@ fn seed_of(distribution: &Distribution) -> u64 {
 
 fn draw(distribution: &Distribution, generator: &mut Generator, own: &mut Lcg48) -> f64 {
     use Distribution as D;
-    match distribution {
+    let (value, bounds) = match distribution {
         D::Uniform(v) => {
             let unit = source(v, generator, own);
-            rounded(unit * (2.0 * (v.mean - v.min)) + v.min, v.round)
+            return rounded(unit * (2.0 * (v.mean - v.min)) + v.min, v.round);
         }
         D::Gamma { randvar: v, shape } => {
             let scale = (v.mean - v.min) / shape;
             let value = gamma(*shape, scale, || source(v, generator, own));
-            rounded(value + v.min, v.round)
+            return rounded(value + v.min, v.round);
         }
         D::Table { randvar: v, rows } => {
             let unit = source(v, generator, own);
-            rounded(table(v, rows, unit), v.round)
+            return rounded(table(v, rows, unit), v.round);
         }
         D::CvarUniform {
             lower,
             upper,
-            round,
-            min,
-            max,
-        } => {
-            let value = lower + generator.unit32() * (upper - lower);
-            clamped(value, *round, *min, *max)
-        }
+            bounds,
+        } => (lower + generator.unit32() * (upper - lower), bounds),
         D::CvarGamma {
             mean,
             shape,
-            round,
-            min,
-            max,
+            bounds,
         } => {
             let value = gamma(*shape, mean / shape, || generator.unit48());
-            clamped(value, *round, *min, *max)
+            (value, bounds)
         }
         D::CvarNormal {
             mean,
             sigma,
-            round,
-            min,
-            max,
-        } => clamped(normal(generator, *mean, *sigma), *round, *min, *max),
+            bounds,
+        } => (normal(generator, *mean, *sigma), bounds),
         D::CvarLognormal {
             shape,
             scale,
-            round,
-            min,
-            max,
-        } => clamped(normal(generator, *scale, *shape).exp(), *round, *min, *max),
-        D::CvarExponential {
-            mean,
-            round,
-            min,
-            max,
-        } => clamped(-mean * above_zero(generator).ln(), *round, *min, *max),
+            bounds,
+        } => (normal(generator, *scale, *shape).exp(), bounds),
+        D::CvarExponential { mean, bounds } => (-mean * above_zero(generator).ln(), bounds),
         D::CvarErlang {
             shape,
             mean,
-            round,
-            min,
-            max,
+            bounds,
         } => {
             let order = (*shape).max(1);
             let product: f64 = (0..order).map(|_| above_zero(generator)).product();
-            clamped(-mean * product.ln() / f64::from(order), *round, *min, *max)
+            (-mean * product.ln() / f64::from(order), bounds)
         }
         D::CvarTriangular {
             lower,
             upper,
             mode,
-            round,
-            min,
-            max,
+            bounds,
         } => {
             let peak = (mode - lower) / (upper - lower);
             let unit = generator.unit32();
@@ -180,19 +150,18 @@ fn draw(distribution: &Distribution, generator: &mut Generator, own: &mut Lcg48)
             } else {
                 1.0 - ((1.0 - peak) * (1.0 - unit)).sqrt()
             };
-            clamped(lower + (upper - lower) * place, *round, *min, *max)
+            (lower + (upper - lower) * place, bounds)
         }
         D::CvarWeibull {
             shape,
             scale,
-            round,
-            min,
-            max,
+            bounds,
         } => {
             let value = scale * ((-above_zero(generator).ln()).ln() / shape).exp();
-            clamped(value, *round, *min, *max)
+            (value, bounds)
         }
-    }
+    };
+    clamped(value, *bounds)
 }
 
 /// A unit random number of a `randvar`.
@@ -223,7 +192,7 @@ fn rounded(value: f64, round: f64) -> f64 {
 
 /// `cvar`: the nearest multiple of the whole part (the lower one of two equally near), then the
 /// bounds.
-fn clamped(value: f64, round: f64, min: f64, max: f64) -> f64 {
+fn clamped(value: f64, Bounds { round, min, max }: Bounds) -> f64 {
     let step = floor(round);
     let value = if step == 0 {
         value

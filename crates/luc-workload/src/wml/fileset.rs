@@ -1,12 +1,12 @@
-//! A fileset while it is being worked on: its tree, the state of its entries, and their paths.
+//! A fileset in a run: its tree, the state of its entries, and their paths.
 
 use std::ffi::{CStr, CString};
-use std::path::{Path, PathBuf};
 
 use luc_wml::plan::Fileset;
 
 use super::rotor::{Entries, Want};
 use super::tree::{DirId, Leaf, Tree};
+use crate::dir::set_digits;
 
 /// A fileset of the run.
 pub struct LiveFileset<'p> {
@@ -30,7 +30,6 @@ pub struct LiveFileset<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     File,
-    /// A leaf directory.
     LeafDir,
 }
 
@@ -83,10 +82,7 @@ impl<'p> LiveFileset<'p> {
 
     /// Sets `buffer` to the path of a leaf below the run's directory.
     pub fn leaf_path(&self, leaf: Leaf, buffer: &mut PathBuffer) {
-        buffer.set(
-            self.paths[leaf.parent as usize].as_bytes(),
-            Some(leaf.serial),
-        );
+        buffer.set(self.dir(leaf.parent).to_bytes(), leaf.serial);
     }
 
     /// The path of a directory below the run's directory.
@@ -94,23 +90,16 @@ impl<'p> LiveFileset<'p> {
         &self.paths[dir as usize]
     }
 
-    /// Sets `buffer` to the path of a directory below the run's directory.
-    pub fn dir_path(&self, dir: DirId, buffer: &mut PathBuffer) {
-        buffer.set(self.paths[dir as usize].as_bytes(), None);
-    }
-
-    /// What a pick that found nothing was about, in words.
+    /// Why a pick found nothing, in words.
     pub fn lacking(&self, kind: Kind, want: Want) -> String {
         let (count, what) = match kind {
             Kind::File => (self.files.len(), "files"),
             Kind::LeafDir => (self.leaf_dirs.len(), "leaf directories"),
         };
+        let name = &self.plan.name;
         match want {
-            Want::Existing => format!(
-                "none of the {count} {what} of fileset {} exists",
-                self.plan.name
-            ),
-            Want::Missing => format!("all {count} {what} of fileset {} exist", self.plan.name),
+            Want::Existing => format!("none of the {count} {what} of fileset {name} exists"),
+            Want::Missing => format!("all {count} {what} of fileset {name} exist"),
         }
     }
 }
@@ -120,13 +109,11 @@ impl<'p> LiveFileset<'p> {
 pub struct PathBuffer(Vec<u8>);
 
 impl PathBuffer {
-    fn set(&mut self, dir: &[u8], serial: Option<u32>) {
+    fn set(&mut self, dir: &[u8], serial: u32) {
         self.0.clear();
         self.0.extend_from_slice(dir);
-        if let Some(serial) = serial {
-            self.0.push(b'/');
-            self.0.extend_from_slice(&digits(serial));
-        }
+        self.0.push(b'/');
+        self.0.extend_from_slice(&digits(serial));
         self.0.push(0);
     }
 
@@ -134,21 +121,11 @@ impl PathBuffer {
     pub fn get(&self) -> &CStr {
         CStr::from_bytes_with_nul(&self.0).unwrap_or(c"")
     }
-
-    /// That path below `root`.
-    pub fn below(&self, root: &Path) -> PathBuf {
-        root.join(self.get().to_string_lossy().as_ref())
-    }
 }
 
 /// A serial number as Filebench writes it: eight digits (a tree has fewer than 10^8 entries).
 fn digits(serial: u32) -> [u8; 8] {
-    let mut text = *b"00000000";
-    let mut rest = serial;
-    for digit in text.iter_mut().rev() {
-        // A remainder of ten fits any integer.
-        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-        rest /= 10;
-    }
+    let mut text = [0; 8];
+    set_digits(&mut text, serial.into());
     text
 }

@@ -7,7 +7,7 @@ use luc_wml::plan::{Flowop, Op, Plan, Process, Thread, Value};
 
 use super::aio::Pool;
 use super::draw::Draws;
-use super::engine::{Compiler, Place, Step, Totals, each, wants_totals};
+use super::engine::{Compiler, Place, Step, Totals};
 use super::options::WmlOptions;
 use super::random::Generator;
 use super::stats::Stats;
@@ -19,36 +19,42 @@ use crate::{Result, WorkloadError};
 const ROTATED: u64 = 128;
 /// Bytes of one asynchronous write at most, where their number is drawn.
 const AIO_DRAWN_MAX: u64 = 64 << 20;
-/// More threads than any machine runs: a slip in a file should not take the machine down.
-const THREADS_MAX: u64 = 65_536;
 
 /// One thread, ready to run.
 pub struct Job<'p> {
-    pub place: Place<'p>,
     pub steps: Vec<Step<'p>>,
+    pub own: Own<'p>,
+}
+
+/// What a thread has of its own besides its steps.
+pub struct Own<'p> {
+    pub place: Place<'p>,
     pub draws: Draws<'p>,
     pub memory: Memory,
     pub counted: Counted,
 }
 
+impl<'p> Own<'p> {
+    pub fn new(place: Place<'p>, draws: Draws<'p>, memory: Memory) -> Self {
+        let flowops = place.thread.all_flowops();
+        let counted = Counted {
+            stats: flowops.iter().map(|_| Stats::new()).collect(),
+            fsync: Recorder::new(),
+            dsync: Recorder::new(),
+            last_ns: 0,
+            loops: 0,
+        };
+        Self {
+            place,
+            draws,
+            memory,
+            counted,
+        }
+    }
+}
+
 /// The threads of all processes. A process with asynchronous writes has a pool for them.
 pub fn places(plan: &Plan) -> Result<Vec<Place<'_>>> {
-    let count = |process: &Process| -> u64 {
-        let threads = process.threads.iter().map(|thread| thread.instances);
-        threads
-            .fold(0_u64, u64::saturating_add)
-            .saturating_mul(process.instances)
-    };
-    let wanted = plan
-        .processes
-        .iter()
-        .map(count)
-        .fold(0_u64, u64::saturating_add);
-    if wanted == 0 || wanted > THREADS_MAX {
-        return Err(WorkloadError::Plan {
-            why: format!("it asks for {wanted} threads; 1 to {THREADS_MAX} are possible"),
-        });
-    }
     let mut places = Vec::new();
     for process in &plan.processes {
         let aio_bytes = aio_bytes(process)?;
@@ -69,29 +75,28 @@ pub fn places(plan: &Plan) -> Result<Vec<Place<'_>>> {
             }
         }
     }
+    if places.is_empty() {
+        let why = "it has no threads to run".into();
+        return Err(WorkloadError::Plan { why });
+    }
     Ok(places)
 }
 
 /// The largest asynchronous write of a process, if it has any.
 fn aio_bytes(process: &Process) -> Result<Option<usize>> {
     let mut most = None;
-    for thread in &process.threads {
-        each(&thread.flowops, &mut |flowop| {
-            if let Op::AioWrite(transfer) = &flowop.op {
-                let bytes = match transfer.io_bytes {
-                    Value::Fixed(bytes) if bytes > 1 << 30 => {
-                        return Err(WorkloadError::flowop(
-                            flowop,
-                            format!("an iosize of {bytes} bytes is too large; give at most 1g"),
-                        ));
-                    }
-                    Value::Fixed(bytes) => bytes,
-                    Value::Random(_) => AIO_DRAWN_MAX,
-                };
-                most = most.max(Some(bytes));
-            }
-            Ok(())
-        })?;
+    for flowop in process.threads.iter().flat_map(Thread::all_flowops) {
+        if let Op::AioWrite(transfer) = &flowop.op {
+            let bytes = match transfer.io_bytes {
+                Value::Fixed(bytes) if bytes > 1 << 30 => {
+                    let why = format!("an iosize of {bytes} bytes is too large; give at most 1g");
+                    return Err(WorkloadError::flowop(flowop, why));
+                }
+                Value::Fixed(bytes) => bytes,
+                Value::Random(_) => AIO_DRAWN_MAX,
+            };
+            most = most.max(Some(bytes));
+        }
     }
     Ok(most.and_then(|bytes| usize::try_from(bytes).ok()))
 }
@@ -112,34 +117,17 @@ pub fn jobs<'p>(
         let bytes = draws.whole(place.thread.memory_bytes);
         // Address space only: what is not used costs nothing.
         if bytes > 1 << 40 {
+            let name = &place.thread.name;
             return Err(WorkloadError::Plan {
-                why: format!(
-                    "thread {} has a memsize of {bytes} bytes; give at most 1t",
-                    place.thread.name
-                ),
+                why: format!("thread {name} has a memsize of {bytes} bytes; give at most 1t"),
             });
         }
-        let mut flowops = 0;
-        each(&place.thread.flowops, &mut |_| {
-            flowops += 1;
-            Ok(())
-        })?;
-        jobs.push(Job {
-            place,
-            steps,
-            draws,
-            memory: Memory {
-                bytes: vec![0; usize::try_from(bytes).unwrap_or(0)],
-                fixed: bytes > 0,
-            },
-            counted: Counted {
-                stats: (0..flowops).map(|_| Stats::new()).collect(),
-                fsync: Recorder::new(),
-                dsync: Recorder::new(),
-                last_ns: 0,
-                loops: 0,
-            },
-        });
+        let memory = Memory {
+            bytes: vec![0; usize::try_from(bytes).unwrap_or(0)],
+            fixed: bytes > 0,
+        };
+        let own = Own::new(place, draws, memory);
+        jobs.push(Job { steps, own });
     }
     Ok(jobs)
 }
@@ -157,33 +145,23 @@ pub fn generator(options: &WmlOptions, thread: u64, within_process: u64) -> Gene
 pub fn descriptors(thread: &Thread) -> u64 {
     let mut fds = HashSet::new();
     let mut rotates = false;
-    let _ = each(&thread.flowops, &mut |flowop: &Flowop| {
-        let target = match &flowop.op {
-            Op::Read(transfer)
-            | Op::Write(transfer)
-            | Op::AioWrite(transfer)
-            | Op::ReadWholeFile(transfer)
-            | Op::WriteWholeFile { transfer, .. }
-            | Op::AppendFile(transfer)
-            | Op::AppendFileRand(transfer) => transfer.target,
-            Op::OpenFile(target) | Op::CreateFile(target) => *target,
-            _ => return Ok(()),
-        };
-        rotates |= target.rotate && target.fd == 0;
-        fds.insert(target.fd);
-        Ok(())
-    });
+    for Flowop { op, .. } in thread.all_flowops() {
+        // The others need an open file, or open no file.
+        if let Some(target) = op.target()
+            && !matches!(op, Op::DeleteFile(_) | Op::StatFile(_) | Op::Fsync(_))
+        {
+            rotates |= target.rotate && target.fd == 0;
+            fds.insert(target.fd);
+        }
+    }
     // One more for the directory that is listed.
     fds.len() as u64 + if rotates { ROTATED } else { 0 } + 1
 }
 
-pub fn totals(plan: &Plan, threads: usize) -> Result<Option<Vec<Totals>>> {
-    let mut wanted = false;
-    for thread in plan.processes.iter().flat_map(|process| &process.threads) {
-        each(&thread.flowops, &mut |flowop| {
-            wanted |= wants_totals(&flowop.op);
-            Ok(())
-        })?;
-    }
-    Ok(wanted.then(|| (0..threads).map(|_| Totals::default()).collect()))
+/// Counts of each thread, where a flowop asks for the sum over all threads.
+pub fn totals(plan: &Plan, threads: usize) -> Option<Vec<Totals>> {
+    let of_all = plan.processes.iter().flat_map(|process| &process.threads);
+    let mut flowops = of_all.flat_map(Thread::all_flowops);
+    let wanted = flowops.any(|flowop| flowop.op.limit_target() == Some(&None));
+    wanted.then(|| (0..threads).map(|_| Totals::default()).collect())
 }

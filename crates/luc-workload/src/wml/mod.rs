@@ -1,7 +1,7 @@
 //! An engine for workload files in Filebench's language: `luc bench run`.
 //!
-//! It runs a [`Plan`] the way Filebench 1.5 does, including what is easily got wrong: which entry
-//! an operation takes, when sizes are drawn, what counts as an operation. What differs, and why:
+//! It runs a [`Plan`] as Filebench 1.5 does, down to which entry an operation takes, when sizes are
+//! drawn, and what counts as an operation. Differences, and why:
 //!
 //! - Processes of the workload are groups of threads of one process. Each thread has its own table
 //!   of open files, as in Filebench, so nothing but the address space is shared.

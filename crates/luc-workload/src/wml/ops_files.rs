@@ -1,12 +1,11 @@
 //! Flowops that open, create, close, remove and list.
 
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use luc_wml::plan::{Fileset, FilesetId, OpenFlags, Slot as Fd, Target, Value};
-use rustix::fs::{
-    Advice, AtFlags, Mode, OFlags, RawDir, fadvise, fstat, fsync, mkdirat, openat, statat, unlinkat,
-};
+use rustix::fs::{Advice, OFlags, RawDir, fadvise, fstat, fsync};
 use rustix::io::retry_on_intr;
 
 use super::aio::FileId;
@@ -15,104 +14,68 @@ use super::engine::Step;
 use super::fileset::{Kind, LiveFileset};
 use super::random::floor;
 use super::rotor::{Becomes, Pick, Want};
-use super::worker::{Flow, Open, Worker};
-use crate::{Result, WorkloadError};
+use super::worker::{Flow, Halt, Open, Worker};
 
 /// What `listdir` counts for an entry besides its name: the C library's record less its last byte.
 const DIRENT_BYTES: u64 = 279;
 
 impl<'e, 'p> Worker<'e, 'p> {
-    pub fn open(&mut self, step: &Step<'p>, target: &Target) -> Result<Flow> {
+    pub fn open(&mut self, step: &Step<'p>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
         self.open_at(step, target, slot)
     }
 
-    /// Opens the next existing file in `slot`; also what transfers do whose slot is empty.
-    pub fn open_at(&mut self, step: &Step<'p>, target: &Target, slot: usize) -> Result<Flow> {
+    /// Opens the next existing file in `slot`, as a transfer does whose slot is empty.
+    pub fn open_at(&mut self, step: &Step<'p>, target: &Target, slot: usize) -> Flow {
         let (id, live) = self.fileset(step, target)?;
         self.must_be_free(step, slot)?;
-        let index = match self.pick(step, id, Kind::File, Want::Existing, target, target.rotate)? {
-            Ok(index) => index,
-            Err(flow) => return Ok(flow),
-        };
+        let index = self.pick(step, id, Kind::File, Want::Existing, target, target.rotate)?;
         let flags = access(live.plan) | self.open_flags(target.flags);
         live.leaf_path(live.tree.files[index as usize], &mut self.path);
         let begin_ns = self.begin();
-        let opened =
-            retry_on_intr(|| openat(&self.engine.root, self.path.get(), flags, Mode::empty()));
-        self.opened(
-            step,
-            target,
-            slot,
-            FileId { fileset: id, index },
-            opened,
-            begin_ns,
-            "open",
-        )
+        let fd = self
+            .engine
+            .root
+            .open_as("open", self.path.get(), flags, 0)?;
+        let file = FileId { fileset: id, index };
+        self.opened(target, slot, fd, (file, Becomes::Same))?;
+        self.end(step, begin_ns, 0);
+        Ok(())
     }
 
-    pub fn create(&mut self, step: &Step<'p>, target: &Target) -> Result<Flow> {
+    pub fn create(&mut self, step: &Step<'p>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
         self.must_be_free(step, slot)?;
         let (id, live) = self.fileset(step, target)?;
-        let index = match self.pick(step, id, Kind::File, Want::Missing, target, false)? {
-            Ok(index) => index,
-            Err(flow) => return Ok(flow),
-        };
+        let index = self.pick(step, id, Kind::File, Want::Missing, target, false)?;
         let leaf = live.tree.files[index as usize];
         let flags = access(live.plan) | OFlags::CREATE | self.open_flags(target.flags);
+        let root = &self.engine.root;
         let begin_ns = self.begin();
         // The parent is looked at before each create, within the time of the operation.
-        let parent = live.dir(leaf.parent);
-        if let Err(errno) = statat(&self.engine.root, parent, AtFlags::empty()) {
-            live.dir_path(leaf.parent, &mut self.path);
-            return Err(self.path_error("find the directory of a new file,", errno));
-        }
+        root.stat_as("find the directory of a new file,", live.dir(leaf.parent))?;
         live.leaf_path(leaf, &mut self.path);
-        let created = retry_on_intr(|| {
-            openat(
-                &self.engine.root,
-                self.path.get(),
-                flags,
-                Mode::from_raw_mode(0o666),
-            )
-        });
-        self.opened(
-            step,
-            target,
-            slot,
-            FileId { fileset: id, index },
-            created,
-            begin_ns,
-            "create",
-        )
+        let fd = root.open_as("create", self.path.get(), flags, 0o666)?;
+        let file = FileId { fileset: id, index };
+        self.opened(target, slot, fd, (file, Becomes::Existing))?;
+        self.end(step, begin_ns, 0);
+        Ok(())
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the second half of two functions above"
-    )]
     fn opened(
         &mut self,
-        step: &Step<'p>,
         target: &Target,
         slot: usize,
-        file: FileId,
-        opened: rustix::io::Result<std::os::fd::OwnedFd>,
-        begin_ns: u64,
-        call: &'static str,
-    ) -> Result<Flow> {
-        let entries = &self.engine.filesets[file.fileset].files;
-        let fd = opened.map_err(|errno| self.path_error(call, errno))?;
+        fd: OwnedFd,
+        (file, becomes): (FileId, Becomes),
+    ) -> Flow {
         if target.flags.no_read_ahead {
-            fadvise(&fd, 0, None, Advice::Random)
-                .map_err(|errno| self.path_error("switch off read-ahead of", errno))?;
+            fadvise(&fd, 0, None, Advice::Random).map_err(|errno| {
+                let call = "switch off read-ahead of";
+                self.engine.root.error(call, self.path.get(), errno)
+            })?;
         }
-        let becomes = if call == "create" {
-            Becomes::Existing
-        } else {
-            Becomes::Same
-        };
+        let entries = &self.engine.filesets[file.fileset].files;
         entries.release(file.index, becomes, 1);
         let place = &mut self.slots[slot];
         place.fd = Some(match self.pool {
@@ -121,20 +84,15 @@ impl<'e, 'p> Worker<'e, 'p> {
         });
         place.file = Some(file);
         place.dsync = target.flags.dsync && !self.engine.no_fsync;
-        self.end(step, begin_ns, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn close(&mut self, step: &Step<'p>, fd: Fd, rotate: bool) -> Result<Flow> {
+    pub fn close(&mut self, step: &Step<'p>, fd: Fd, rotate: bool) -> Flow {
         let slot = self.slot(fd, rotate);
+        self.must_be_open(step, slot)?;
         let place = &mut self.slots[slot];
-        let Some(open) = place.fd.take() else {
-            return Err(Self::not_open(step, slot));
-        };
-        let file = place.file;
-        if !self.own(file) {
-            return Ok(Flow::Over);
-        }
+        let (open, file) = (place.fd.take(), place.file);
+        self.own(file)?;
         let begin_ns = self.begin();
         drop(open);
         self.end(step, begin_ns, 0);
@@ -142,48 +100,39 @@ impl<'e, 'p> Worker<'e, 'p> {
             let entries = &self.engine.filesets[file.fileset].files;
             entries.release(file.index, Becomes::Same, -1);
         }
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn delete(&mut self, step: &Step<'p>, target: &Target) -> Result<Flow> {
+    pub fn delete(&mut self, step: &Step<'p>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
-        let named = if slot > 0 {
-            self.slots[slot].file.take()
-        } else {
-            None
-        };
+        // The file that this slot had last, open or not.
+        let named = self.slots[slot].file.take_if(|_| slot > 0);
         let (id, index) = if let Some(file) = named {
-            // The file that this slot had last, open or not.
-            if !self.own(Some(file)) {
-                return Ok(Flow::Over);
-            }
+            self.own(named)?;
             (file.fileset, file.index)
         } else {
             let (id, _) = self.fileset(step, target)?;
-            match self.pick(step, id, Kind::File, Want::Existing, target, false)? {
-                Ok(index) => (id, index),
-                Err(flow) => return Ok(flow),
-            }
+            let index = self.pick(step, id, Kind::File, Want::Existing, target, false)?;
+            (id, index)
         };
         let live = &self.engine.filesets[id];
         let entries = &live.files;
         let mine = u32::from(named.is_some());
         if entries.opens(index) > mine || !entries.exists(index) {
-            // Somebody has it open, or it is gone already: left alone, and not counted.
+            // Another thread has it open, or it is gone already: left alone, and not counted.
             entries.release(index, Becomes::Same, 0);
             self.look();
-            return Ok(Flow::On);
+            return Ok(());
         }
         live.leaf_path(live.tree.files[index as usize], &mut self.path);
         let begin_ns = self.begin();
-        unlinkat(&self.engine.root, self.path.get(), AtFlags::empty())
-            .map_err(|errno| self.path_error("unlink", errno))?;
+        self.engine.root.unlink(self.path.get())?;
         self.end(step, begin_ns, 0);
         entries.release(index, Becomes::Missing, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn stat(&mut self, step: &Step<'p>, target: &Target) -> Result<Flow> {
+    pub fn stat(&mut self, step: &Step<'p>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
         if slot > 0
             && let Some(open) = &self.slots[slot].fd
@@ -192,32 +141,25 @@ impl<'e, 'p> Worker<'e, 'p> {
             let looked = fstat(open);
             looked.map_err(|errno| self.file_error("stat", slot, errno))?;
             self.end(step, begin_ns, 0);
-            return Ok(Flow::On);
+            return Ok(());
         }
         let (id, live) = self.fileset(step, target)?;
-        let index = match self.pick(step, id, Kind::File, Want::Existing, target, false)? {
-            Ok(index) => index,
-            Err(flow) => return Ok(flow),
-        };
+        let index = self.pick(step, id, Kind::File, Want::Existing, target, false)?;
         live.leaf_path(live.tree.files[index as usize], &mut self.path);
         let begin_ns = self.begin();
-        statat(&self.engine.root, self.path.get(), AtFlags::empty())
-            .map_err(|errno| self.path_error("stat", errno))?;
+        self.engine.root.stat(self.path.get())?;
         self.end(step, begin_ns, 0);
         live.files.release(index, Becomes::Same, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn fsync(&mut self, step: &Step<'p>, target: &Target) -> Result<Flow> {
+    pub fn fsync(&mut self, step: &Step<'p>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
-        if self.slots[slot].fd.is_none() {
-            return Err(Self::not_open(step, slot));
-        }
-        self.fsync_slot(step, slot)?;
-        Ok(Flow::On)
+        self.must_be_open(step, slot)?;
+        self.fsync_slot(step, slot)
     }
 
-    pub fn fsync_set(&mut self, step: &Step<'p>, fileset: FilesetId) -> Result<Flow> {
+    pub fn fsync_set(&mut self, step: &Step<'p>, fileset: FilesetId) -> Flow {
         for slot in 0..self.slots.len() - 1 {
             let place = &self.slots[slot];
             if place.fd.is_some() && place.file.is_some_and(|file| file.fileset == fileset.0) {
@@ -225,10 +167,10 @@ impl<'e, 'p> Worker<'e, 'p> {
             }
         }
         self.look();
-        Ok(Flow::On)
+        Ok(())
     }
 
-    fn fsync_slot(&mut self, step: &Step<'p>, slot: usize) -> Result<()> {
+    fn fsync_slot(&mut self, step: &Step<'p>, slot: usize) -> Flow {
         let begin_ns = self.begin();
         if let Some(open) = &self.slots[slot].fd
             && !self.engine.no_fsync
@@ -243,39 +185,25 @@ impl<'e, 'p> Worker<'e, 'p> {
         Ok(())
     }
 
-    pub fn make_dir(&mut self, step: &Step<'p>, fileset: FilesetId) -> Result<Flow> {
-        let (live, index) = match self.pick_leaf_dir(step, fileset, Want::Missing)? {
-            Ok(found) => found,
-            Err(flow) => return Ok(flow),
-        };
-        live.leaf_path(live.tree.leaf_dirs[index as usize], &mut self.path);
+    pub fn make_dir(&mut self, step: &Step<'p>, fileset: FilesetId) -> Flow {
+        let (live, index) = self.pick_leaf_dir(step, fileset, Want::Missing)?;
         let begin_ns = self.begin();
-        mkdirat(
-            &self.engine.root,
-            self.path.get(),
-            Mode::from_raw_mode(0o755),
-        )
-        .map_err(|errno| self.path_error("create directory", errno))?;
+        self.engine.root.mkdir(self.path.get(), 0o755)?;
         self.end(step, begin_ns, 0);
         live.leaf_dirs.release(index, Becomes::Existing, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn remove_dir(&mut self, step: &Step<'p>, fileset: FilesetId) -> Result<Flow> {
-        let (live, index) = match self.pick_leaf_dir(step, fileset, Want::Existing)? {
-            Ok(found) => found,
-            Err(flow) => return Ok(flow),
-        };
-        live.leaf_path(live.tree.leaf_dirs[index as usize], &mut self.path);
+    pub fn remove_dir(&mut self, step: &Step<'p>, fileset: FilesetId) -> Flow {
+        let (live, index) = self.pick_leaf_dir(step, fileset, Want::Existing)?;
         let begin_ns = self.begin();
-        unlinkat(&self.engine.root, self.path.get(), AtFlags::REMOVEDIR)
-            .map_err(|errno| self.path_error("remove directory", errno))?;
+        self.engine.root.rmdir(self.path.get())?;
         self.end(step, begin_ns, 0);
         live.leaf_dirs.release(index, Becomes::Missing, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn list_dir(&mut self, step: &Step<'p>, fileset: FilesetId) -> Result<Flow> {
+    pub fn list_dir(&mut self, step: &Step<'p>, fileset: FilesetId) -> Flow {
         let live = &self.engine.filesets[fileset.0];
         let rotor = live.dirs.rotor(Want::Existing);
         let attempt = || match live.dirs.pick_next(Want::Existing, rotor) {
@@ -283,35 +211,32 @@ impl<'e, 'p> Worker<'e, 'p> {
             // A fileset has at least its root.
             Pick::Busy | Pick::None => None,
         };
-        let Some(dir) = attempt().or_else(|| live.dirs.idle.until(attempt, self.give_up())) else {
-            return Ok(Flow::Over);
-        };
-        live.dir_path(dir, &mut self.path);
+        let dir = attempt().or_else(|| live.dirs.idle.until(attempt, self.give_up()));
+        let dir = dir.ok_or(Halt::Over)?;
+        let (root, path) = (&self.engine.root, live.dir(dir));
         let begin_ns = self.begin();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = openat(&self.engine.root, self.path.get(), flags, Mode::empty())
-            .map_err(|errno| self.path_error("open directory", errno))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let open = root.open_as("open directory", path, flags, 0)?;
         let mut records = [const { MaybeUninit::<u8>::uninit() }; 8192];
         let mut entries = RawDir::new(&open, &mut records);
         let mut bytes = 0;
         while let Some(entry) = entries.next() {
-            let entry = entry.map_err(|errno| self.path_error("list directory", errno))?;
+            let entry = entry.map_err(|errno| root.error("list directory", path, errno))?;
             bytes += entry.file_name().count_bytes() as u64 + DIRENT_BYTES;
         }
         drop(open);
         self.end(step, begin_ns, bytes);
         live.dirs.release(dir, Becomes::Same, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
     /// The fileset that a target names.
-    fn fileset(&self, step: &Step<'p>, target: &Target) -> Result<(usize, &'e LiveFileset<'p>)> {
+    fn fileset(&self, step: &Step<'p>, target: &Target) -> Flow<(usize, &'e LiveFileset<'p>)> {
         match target.fileset {
             Some(id) => Ok((id.0, &self.engine.filesets[id.0])),
-            None => Err(WorkloadError::flowop(
-                step.flowop,
-                "no file is open in its fd, and it names no fileset to take one from",
-            )),
+            None => {
+                step.refused("no file is open in its fd, and it names no fileset to take one from")
+            }
         }
     }
 
@@ -325,16 +250,13 @@ impl<'e, 'p> Worker<'e, 'p> {
         want: Want,
         target: &Target,
         own_rotor: bool,
-    ) -> Result<std::result::Result<u32, Flow>> {
+    ) -> Flow<u32> {
         let live = &self.engine.filesets[id];
         let entries = live.entries(kind);
         if entries.len() == 0 {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                format!(
-                    "fileset {} has no entries of the kind it needs",
-                    live.plan.name
-                ),
+            let name = &live.plan.name;
+            return step.refused(format!(
+                "fileset {name} has no entries of the kind it needs"
             ));
         }
         let at = target
@@ -356,49 +278,39 @@ impl<'e, 'p> Worker<'e, 'p> {
             Some(found) => Some(found),
             None => entries.idle.until(&mut attempt, self.give_up()),
         };
-        Ok(match found {
-            Some(Some(index)) => Ok(index),
-            Some(None) => {
-                let what = live.lacking(kind, want);
-                Err(Flow::Lacking(format!(
-                    "flowop {}: {what}",
-                    step.flowop.name
-                )))
-            }
-            None => Err(Flow::Over),
+        found.ok_or(Halt::Over)?.ok_or_else(|| {
+            let (name, what) = (&step.flowop.name, live.lacking(kind, want));
+            Halt::Lacking(format!("flowop {name}: {what}"))
         })
     }
 
-    /// Takes a leaf directory.
+    /// Takes a leaf directory, and sets the path to its.
     fn pick_leaf_dir(
         &mut self,
         step: &Step<'p>,
-        fileset: FilesetId,
+        FilesetId(id): FilesetId,
         want: Want,
-    ) -> Result<std::result::Result<(&'e LiveFileset<'p>, u32), Flow>> {
-        let target = Target {
-            fileset: Some(fileset),
-            index: None,
-            fd: 0,
-            rotate: false,
-            flags: OpenFlags::default(),
-        };
-        let picked = self.pick(step, fileset.0, Kind::LeafDir, want, &target, false)?;
-        Ok(picked.map(|index| (&self.engine.filesets[fileset.0], index)))
+    ) -> Flow<(&'e LiveFileset<'p>, u32)> {
+        let any = Target::default();
+        let index = self.pick(step, id, Kind::LeafDir, want, &any, false)?;
+        let live = &self.engine.filesets[id];
+        live.leaf_path(live.tree.leaf_dirs[index as usize], &mut self.path);
+        Ok((live, index))
     }
 
-    /// Makes the entry of an open or remembered file busy; false if the run ended before.
-    fn own(&self, file: Option<FileId>) -> bool {
+    /// Makes the entry of an open or remembered file busy.
+    fn own(&self, file: Option<FileId>) -> Flow {
         let Some(file) = file else {
-            return true;
+            return Ok(());
         };
         let entries = &self.engine.filesets[file.fileset].files;
         let attempt = || entries.take(file.index).then_some(());
-        attempt().is_some() || entries.idle.until(attempt, self.give_up()).is_some()
+        let taken = attempt().or_else(|| entries.idle.until(attempt, self.give_up()));
+        taken.ok_or(Halt::Over)
     }
 
     fn open_flags(&self, flags: OpenFlags) -> OFlags {
-        let mut all = OFlags::CLOEXEC;
+        let mut all = OFlags::empty();
         if flags.dsync && !self.engine.no_fsync {
             all |= OFlags::SYNC;
         }
@@ -408,21 +320,22 @@ impl<'e, 'p> Worker<'e, 'p> {
         all
     }
 
-    fn must_be_free(&self, step: &Step<'p>, slot: usize) -> Result<()> {
+    fn must_be_free(&self, step: &Step<'p>, slot: usize) -> Flow {
         if self.slots[slot].fd.is_none() {
             return Ok(());
         }
-        Err(WorkloadError::flowop(
-            step.flowop,
-            format!("fd {slot} holds an open file already; close it first"),
+        step.refused(format!(
+            "fd {slot} holds an open file already; close it first"
         ))
     }
 
-    fn not_open(step: &Step<'p>, slot: usize) -> WorkloadError {
-        WorkloadError::flowop(
-            step.flowop,
-            format!("no file is open in fd {slot}; open or create one first"),
-        )
+    fn must_be_open(&self, step: &Step<'p>, slot: usize) -> Flow {
+        if self.slots[slot].fd.is_some() {
+            return Ok(());
+        }
+        step.refused(format!(
+            "no file is open in fd {slot}; open or create one first"
+        ))
     }
 }
 

@@ -5,68 +5,53 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use luc_wml::plan::{Op, Value};
 
-use super::engine::{Extra, Step, signed};
-use super::worker::{Flow, Worker};
-use crate::Result;
+use super::engine::{Step, signed};
+use super::worker::{Flow, Halt, Worker};
 use crate::clock::NS_PER_S;
 
 const MIB: u64 = 1 << 20;
 
+/// Halts if a wait ended only because the run did.
+fn came(it: bool) -> Flow {
+    if it { Ok(()) } else { Err(Halt::Over) }
+}
+
 impl<'p> Worker<'_, 'p> {
-    pub fn sem_block(&mut self, step: &Step<'p>, value: Value) -> Result<Flow> {
+    pub fn sem_block(&mut self, step: &Step<'p>, value: Value) -> Flow {
         let value = signed(step.flowop, self.draws.whole(value))?;
-        let Extra::Own(id) = step.extra else {
-            return Ok(Flow::On);
-        };
         let begin_ns = self.begin();
-        if !self.engine.semaphores[id].block(value, self.give_up()) {
-            return Ok(Flow::Over);
-        }
+        came(self.engine.semaphores[step.extra.own].block(value, self.give_up()))?;
         self.end(step, begin_ns, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn sem_post(&mut self, step: &Step<'p>, value: Value, blocking: bool) -> Result<Flow> {
-        let Extra::Targets(targets) = &step.extra else {
-            return Ok(Flow::On);
-        };
+    pub fn sem_post(&mut self, step: &Step<'p>, value: Value, blocking: bool) -> Flow {
         let begin_ns = self.begin();
-        for &id in targets.iter() {
+        for &id in step.extra.targets.iter() {
             let value = signed(step.flowop, self.draws.whole(value))?;
-            if !self.engine.semaphores[id].post(value, blocking, self.give_up()) {
-                return Ok(Flow::Over);
-            }
+            came(self.engine.semaphores[id].post(value, blocking, self.give_up()))?;
         }
         self.end(step, begin_ns, 0);
-        Ok(Flow::On)
+        Ok(())
     }
 
     pub fn block(&mut self, step: &Step<'p>) -> Flow {
-        let Extra::Own(id) = step.extra else {
-            return Flow::On;
-        };
         let begin_ns = self.begin();
-        if !self.engine.gates[id].block(self.give_up()) {
-            return Flow::Over;
-        }
+        came(self.engine.gates[step.extra.own].block(self.give_up()))?;
         self.end(step, begin_ns, 0);
-        Flow::On
+        Ok(())
     }
 
     pub fn wakeup(&mut self, step: &Step<'p>) -> Flow {
-        let Extra::Targets(targets) = &step.extra else {
-            return Flow::On;
-        };
-        for &id in targets.iter() {
+        for &id in step.extra.targets.iter() {
             let begin_ns = self.begin();
             self.engine.gates[id].wakeup();
             self.end(step, begin_ns, 0);
         }
-        Flow::On
+        Ok(())
     }
 
-    /// Writes the first byte of the thread's memory so often, taking the address anew each time,
-    /// as Filebench's loop does.
+    /// Writes one byte so many times, and takes its address anew each time, as Filebench's loop does.
     pub fn hog(&mut self, step: &Step<'p>, value: Value) -> Flow {
         let times = self.draws.whole(value);
         let byte = AtomicU8::new(0);
@@ -75,47 +60,28 @@ impl<'p> Worker<'_, 'p> {
             black_box(&byte).store(1, Ordering::Relaxed);
         }
         self.end(step, begin_ns, 0);
-        Flow::On
+        Ok(())
     }
 
     pub fn delay(&mut self, step: &Step<'p>, seconds: Value) -> Flow {
         let seconds = self.draws.whole(seconds);
         let begin_ns = self.begin();
         self.sleep(begin_ns.saturating_add(seconds.saturating_mul(NS_PER_S)));
-        if self.over() {
-            return Flow::Over;
-        }
+        self.unless_over()?;
         self.end(step, begin_ns, 0);
-        Flow::On
+        Ok(())
     }
 
-    pub fn event_limit(&mut self, step: &Step<'p>) -> Flow {
-        self.events(step, 1)
-    }
-
-    /// Waits for the events that what was done since the last time costs: one for each operation,
-    /// or for each MiB.
+    /// Waits for one event for each operation, or for each MiB, since the last time.
     pub fn rate_limit(&mut self, step: &mut Step<'p>) -> Flow {
         if self.rate() == 0 {
-            return Flow::On;
+            return Ok(());
         }
-        let Extra::Limit {
-            target,
-            last,
-            bucket,
-        } = &mut step.extra
-        else {
-            return Flow::On;
-        };
-        let per_event = if matches!(step.flowop.op, Op::BwLimit { .. }) {
-            MIB
-        } else {
-            1
-        };
-        let now = match *target {
+        let by_bytes = matches!(step.flowop.op, Op::BwLimit { .. });
+        let now = match step.extra.counted {
             Some(target) => {
                 let stats = &self.counted.stats[target];
-                if per_event == MIB {
+                if by_bytes {
                     stats.ever_bytes
                 } else {
                     stats.ever_count
@@ -127,21 +93,22 @@ impl<'p> Worker<'_, 'p> {
                 _ => self.engine.total(|totals| &totals.ops),
             },
         };
-        let before = std::mem::replace(last, now);
+        let before = std::mem::replace(&mut step.extra.last, now);
         if before == 0 {
-            return Flow::On;
+            return Ok(());
         }
+        let bucket = &mut step.extra.bucket;
         *bucket = bucket.saturating_sub_unsigned(now.saturating_sub(before));
         if *bucket >= 0 {
             let begin_ns = self.begin();
             self.end(step, begin_ns, 0);
-            return Flow::On;
+            return Ok(());
         }
         let owed = bucket.unsigned_abs();
-        let events = if per_event == MIB {
-            owed / MIB + 1
+        let (events, per_event) = if by_bytes {
+            (owed / MIB + 1, MIB)
         } else {
-            owed
+            (owed, 1)
         };
         *bucket = bucket.saturating_add_unsigned(events * per_event);
         self.events(step, events)
@@ -149,42 +116,36 @@ impl<'p> Worker<'_, 'p> {
 
     /// Ends the run once enough was done: more than so many bytes, or as many operations.
     pub fn finish_on(&mut self, step: &Step<'p>) -> Flow {
-        let Extra::Limit { target, .. } = step.extra else {
-            return Flow::On;
-        };
         let begin_ns = self.begin();
-        let reached = match (&step.flowop.op, target) {
-            (Op::FinishOnBytes { .. }, Some(target)) => {
-                self.counted.stats[target].ever_bytes > step.constant
-            }
-            (Op::FinishOnBytes { .. }, None) => {
-                self.engine.total(|totals| &totals.bytes) > step.constant
-            }
-            (_, Some(target)) => self.counted.stats[target].ever_count >= step.constant,
-            (_, None) => self.engine.total(|totals| &totals.ops) >= step.constant,
+        let own = step.extra.counted.map(|target| &self.counted.stats[target]);
+        let reached = if matches!(step.flowop.op, Op::FinishOnBytes { .. }) {
+            let bytes = own.map(|stats| stats.ever_bytes);
+            bytes.unwrap_or_else(|| self.engine.total(|all| &all.bytes)) > step.constant
+        } else {
+            let ops = own.map(|stats| stats.ever_count);
+            ops.unwrap_or_else(|| self.engine.total(|all| &all.ops)) >= step.constant
         };
         self.end(step, begin_ns, 0);
-        if reached { Flow::Limit } else { Flow::On }
+        if reached { Err(Halt::Limit) } else { Ok(()) }
     }
 
-    /// Events per second now; zero: nobody waits.
+    /// Events per second now; zero: no wait.
     fn rate(&mut self) -> u64 {
         let rate = self.engine.plan.event_rate_per_s;
         rate.map_or(0, |rate| self.draws.whole(rate))
     }
 
-    fn events(&mut self, step: &Step<'p>, count: u64) -> Flow {
+    /// Waits for so many events.
+    pub fn events(&mut self, step: &Step<'p>, count: u64) -> Flow {
         let rate = self.rate();
         if rate == 0 {
-            return Flow::On;
+            return Ok(());
         }
         let begin_ns = self.begin();
         let due_ns = self.engine.events.take_ns(count, rate);
         self.sleep(due_ns);
-        if self.over() {
-            return Flow::Over;
-        }
+        self.unless_over()?;
         self.end(step, begin_ns, 0);
-        Flow::On
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use rustix::io::{Errno, pread, pwrite, read, retry_on_intr, write};
 use super::aio::{Request, ended};
 use super::engine::Step;
 use super::options::AioWait;
-use super::worker::{Flow, Open, Worker};
+use super::worker::{Flow, Halt, Open, Worker};
 use crate::{Result, WorkloadError};
 
 /// Where a transfer goes.
@@ -21,12 +21,9 @@ struct Place {
 }
 
 impl<'p> Worker<'_, 'p> {
-    pub fn read(&mut self, step: &Step<'p>, transfer: &Transfer) -> Result<Flow> {
+    pub fn read(&mut self, step: &Step<'p>, transfer: &Transfer) -> Flow {
         let bytes = self.draws.whole(transfer.io_bytes);
-        let place = match self.set_up(step, transfer)? {
-            Ok(place) => place,
-            Err(flow) => return Ok(flow),
-        };
+        let place = self.set_up(step, transfer)?;
         let range = self.buffer(step, bytes, transfer.target.flags.direct_io)?;
         let offset = self.offset(step, transfer, &place, bytes)?;
         let begin_ns = self.begin();
@@ -35,14 +32,11 @@ impl<'p> Worker<'_, 'p> {
         if done == 0 {
             self.seek(place.slot, SeekFrom::Start(0))?;
         }
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn read_whole(&mut self, step: &Step<'p>, transfer: &Transfer) -> Result<Flow> {
-        let place = match self.set_up(step, transfer)? {
-            Ok(place) => place,
-            Err(flow) => return Ok(flow),
-        };
+    pub fn read_whole(&mut self, step: &Step<'p>, transfer: &Transfer) -> Flow {
+        let place = self.set_up(step, transfer)?;
         let range = self.whole_buffer(step, transfer, place.working_set)?;
         let begin_ns = self.begin();
         self.seek(place.slot, SeekFrom::Start(0))?;
@@ -54,21 +48,18 @@ impl<'p> Worker<'_, 'p> {
             }
         }
         self.end(step, begin_ns, bytes);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn write(&mut self, step: &Step<'p>, transfer: &Transfer) -> Result<Flow> {
+    pub fn write(&mut self, step: &Step<'p>, transfer: &Transfer) -> Flow {
         let bytes = self.draws.whole(transfer.io_bytes);
-        let place = match self.set_up(step, transfer)? {
-            Ok(place) => place,
-            Err(flow) => return Ok(flow),
-        };
+        let place = self.set_up(step, transfer)?;
         let range = self.buffer(step, bytes, transfer.target.flags.direct_io)?;
         let offset = self.offset(step, transfer, &place, bytes)?;
         let begin_ns = self.begin();
         self.write_once(place.slot, range, offset)?;
         self.end_write(step, place.slot, begin_ns, bytes);
-        Ok(Flow::On)
+        Ok(())
     }
 
     /// Filebench looks at how much is left before it moves on, not after: the last write of a
@@ -78,11 +69,8 @@ impl<'p> Worker<'_, 'p> {
         step: &Step<'p>,
         transfer: &Transfer,
         source_fd: Option<Fd>,
-    ) -> Result<Flow> {
-        let mut place = match self.set_up(step, transfer)? {
-            Ok(place) => place,
-            Err(flow) => return Ok(flow),
-        };
+    ) -> Flow {
+        let mut place = self.set_up(step, transfer)?;
         let range = self.whole_buffer(step, transfer, place.working_set)?;
         let source = source_fd.unwrap_or(0) as usize;
         match self.slots.get(source).and_then(|slot| slot.file) {
@@ -91,10 +79,7 @@ impl<'p> Worker<'_, 'p> {
                 place.working_set = fileset.tree.files[file.index as usize].bytes;
             }
             None if source > 0 => {
-                return Err(WorkloadError::flowop(
-                    step.flowop,
-                    format!("no file was opened in its srcfd {source}"),
-                ));
+                return step.refused(format!("no file was opened in its srcfd {source}"));
             }
             None => {}
         }
@@ -112,69 +97,52 @@ impl<'p> Worker<'_, 'p> {
             at += chunk;
         }
         self.end_write(step, place.slot, begin_ns, bytes);
-        Ok(Flow::On)
+        Ok(())
     }
 
     /// Goes to the end and writes; with `random_size`, anything from nothing to a byte less than
     /// the I/O size. Nothing is an operation, too.
-    pub fn append(
-        &mut self,
-        step: &Step<'p>,
-        transfer: &Transfer,
-        random_size: bool,
-    ) -> Result<Flow> {
+    pub fn append(&mut self, step: &Step<'p>, transfer: &Transfer, random_size: bool) -> Flow {
         let mut bytes = self.draws.whole(transfer.io_bytes);
         if random_size {
             if bytes == 0 {
-                return Err(WorkloadError::flowop(
-                    step.flowop,
-                    "its iosize is zero; give one",
-                ));
+                return step.refused("its iosize is zero; give one");
             }
             bytes = self.draws.generator.scaled(bytes, 1);
             if bytes == 0 {
                 let begin_ns = self.begin();
                 self.end(step, begin_ns, 0);
-                return Ok(Flow::On);
+                return Ok(());
             }
         }
-        let place = match self.set_up(step, transfer)? {
-            Ok(place) => place,
-            Err(flow) => return Ok(flow),
-        };
+        let place = self.set_up(step, transfer)?;
         let range = self.buffer(step, bytes, transfer.target.flags.direct_io)?;
         let begin_ns = self.begin();
         self.seek(place.slot, SeekFrom::End(0))?;
         self.write_once(place.slot, range, None)?;
         self.end_write(step, place.slot, begin_ns, bytes);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    pub fn aio_write(&mut self, step: &Step<'p>, transfer: &Transfer) -> Result<Flow> {
+    pub fn aio_write(&mut self, step: &Step<'p>, transfer: &Transfer) -> Flow {
         let bytes = self.draws.whole(transfer.io_bytes);
-        let place = match self.set_up(step, transfer)? {
-            Ok(place) => place,
-            Err(flow) => return Ok(flow),
-        };
+        let place = self.set_up(step, transfer)?;
         if !transfer.random {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                "aiowrite works at random offsets only; give it the attribute random",
-            ));
+            let why = "aiowrite works at random offsets only; give it the attribute random";
+            return step.refused(why);
         }
-        // The data is the pool's own; the draw of its place keeps the sequence of draws.
+        // The pool has its own data. The draw of a place in memory keeps the sequence of draws.
         self.buffer(step, bytes, transfer.target.flags.direct_io)?;
         let offset = self.offset(step, transfer, &place, bytes)?.unwrap_or(0);
         self.aio_failure()?;
         let slot = &self.slots[place.slot];
         let (Some(pool), Some(Open::Shared(file)), Some(id)) = (&self.pool, &slot.fd, slot.file)
         else {
-            return Ok(Flow::On);
+            return Ok(());
         };
         if !pool.holds(bytes) {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                format!("it drew an iosize of {bytes} bytes, too large for an asynchronous write"),
+            return step.refused(format!(
+                "it drew an iosize of {bytes} bytes, too large for an asynchronous write"
             ));
         }
         let ticket = self.tickets.pop().unwrap_or_default();
@@ -188,26 +156,27 @@ impl<'p> Worker<'_, 'p> {
         };
         let begin_ns = self.begin();
         pool.submit(request)
-            .map_err(|source| WorkloadError::Thread {
+            .map_err(|source| WorkloadError::Start {
+                what: "thread",
                 number: 1,
                 wanted: 1,
                 source,
             })?;
         self.pending.push(ticket);
         self.end(step, begin_ns, bytes);
-        Ok(Flow::On)
+        Ok(())
     }
 
-    /// Forgets up to half of all writes that were begun, of those that have ended. It looks once,
-    /// as Filebench does on Linux, unless it was asked to wait for them.
-    pub fn aio_wait(&mut self, step: &Step<'p>) -> Result<Flow> {
+    /// Forgets writes that have ended, up to half of all pending ones. It looks once, as Filebench does
+    /// on Linux, unless the user asked it to wait for them.
+    pub fn aio_wait(&mut self, step: &Step<'p>) -> Flow {
         let begin_ns = self.begin();
         let todo = (self.pending.len() / 2).max(1);
         if let (AioWait::Half, Some(pool)) = (self.engine.aio_wait, &self.pool) {
             let wanted = todo.min(self.pending.len());
             let enough = || self.pending.iter().filter(|t| ended(t)).count() >= wanted;
             if !pool.wait(enough, self.give_up()) {
-                return Ok(Flow::Over);
+                return Err(Halt::Over);
             }
         }
         let mut done = 0;
@@ -222,30 +191,22 @@ impl<'p> Worker<'_, 'p> {
         }
         self.end(step, begin_ns, 0);
         self.aio_failure()?;
-        Ok(Flow::On)
+        Ok(())
     }
 
     /// The slot of a transfer, with a file open in it.
-    fn set_up(
-        &mut self,
-        step: &Step<'p>,
-        transfer: &Transfer,
-    ) -> Result<std::result::Result<Place, Flow>> {
+    fn set_up(&mut self, step: &Step<'p>, transfer: &Transfer) -> Flow<Place> {
         let target = &transfer.target;
         let slot = self.slot_of(target);
         let named = target.fileset.map(|id| id.0);
         let held = self.slots[slot].file.map(|file| file.fileset);
         if slot > 0 && self.slots[slot].fd.is_some() && named.is_some() && held != named {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                format!("fd {slot} holds a file of another fileset than the one it names"),
+            return step.refused(format!(
+                "fd {slot} holds a file of another fileset than the one it names"
             ));
         }
         if self.slots[slot].fd.is_none() {
-            let flow = self.open_at(step, target, slot)?;
-            if flow != Flow::On {
-                return Ok(Err(flow));
-            }
+            self.open_at(step, target, slot)?;
         }
         let working_set = match (step.constant, self.slots[slot].file) {
             (0, Some(file)) => {
@@ -254,7 +215,7 @@ impl<'p> Worker<'_, 'p> {
             }
             (constant, _) => constant,
         };
-        Ok(Ok(Place { slot, working_set }))
+        Ok(Place { slot, working_set })
     }
 
     /// The buffer of a transfer of a whole file: its I/O size, or all of it.
@@ -281,17 +242,14 @@ impl<'p> Worker<'_, 'p> {
         transfer: &Transfer,
         place: &Place,
         bytes: u64,
-    ) -> Result<Option<u64>> {
+    ) -> Flow<Option<u64>> {
         if !transfer.random {
             return Ok(None);
         }
         if place.working_set < bytes {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                format!(
-                    "a file of {} bytes is smaller than its iosize of {bytes}",
-                    place.working_set
-                ),
+            let size = place.working_set;
+            return step.refused(format!(
+                "a file of {size} bytes is smaller than its iosize of {bytes}"
             ));
         }
         Ok(Some(self.draws.generator.scaled(place.working_set, bytes)))
@@ -319,15 +277,11 @@ impl<'p> Worker<'_, 'p> {
             Some(offset) => pwrite(file, data, offset),
             None => write(file, data),
         });
-        match done {
-            Ok(done) if done == data.len() => Ok(()),
-            Ok(done) => Err(WorkloadError::ShortWrite {
-                path: self.name_of(self.slots[slot].file),
-                done,
-                wanted: data.len(),
-            }),
-            Err(errno) => Err(self.file_error("write", slot, errno)),
+        if done == Ok(data.len()) {
+            return Ok(());
         }
+        let path = self.path_of(self.slots[slot].file);
+        self.engine.root.written(path.get(), done, data.len())
     }
 
     fn seek(&self, slot: usize, to: SeekFrom) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What a run of a workload file can be told.
+//! The options of a run of a workload file.
 
 use clap::{Args, ValueEnum};
 
@@ -21,7 +21,6 @@ pub enum AioWait {
     reason = "each is a switch of the command line"
 )]
 pub struct WmlOptions {
-    /// Where to run.
     #[command(flatten)]
     pub dir: Folder,
     /// Measure for this many seconds instead of the file's time

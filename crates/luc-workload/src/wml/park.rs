@@ -1,14 +1,13 @@
-//! Waiting for something that other threads change by atomic operations, without a lock on their
-//! path: who changes something looks at one counter, and takes the lock only if somebody waits.
+//! Waiting for a state that other threads change by atomic operations. They need no lock: a thread
+//! that makes a change reads one counter, and takes the lock only if another thread waits.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a waiter may sleep without looking whether the run has ended.
+/// Longest sleep without a look whether the run has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A place to wait.
 #[derive(Default)]
 pub struct Park {
     waiting: AtomicU32,
@@ -26,7 +25,7 @@ impl Park {
     ) -> Option<T> {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // Either the attempt sees the change, or who made the change sees the counter.
+        // Either the attempt sees the change, or the thread that made it sees the counter.
         fence(Ordering::SeqCst);
         let found = loop {
             if let Some(found) = attempt() {
@@ -45,8 +44,8 @@ impl Park {
         found
     }
 
-    /// Wakes everybody; called after a change, which must have been an atomic exchange of
-    /// sequential consistency: it takes the place of a fence.
+    /// Wakes all waiters. To be called after a change by a sequentially consistent atomic exchange,
+    /// which replaces a fence.
     pub fn wake(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,19 +1,17 @@
 //! Making the files that exist before the run.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use luc_wml::plan::{Fileset, Plan};
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
-use rustix::io::{retry_on_intr, write};
+use rustix::fs::OFlags;
 
 use super::draw::Draws;
 use super::fileset::{Kind, LiveFileset, PathBuffer};
 use super::tree::Tree;
-use crate::{Result, Stop, WorkloadError};
+use crate::dir::Dir;
+use crate::{Result, Stop};
 
 /// Bytes of each write, as Filebench allocates.
 const CHUNK: usize = 1 << 20;
@@ -22,25 +20,17 @@ const THREADS: usize = 32;
 /// The largest number that the generator of the preallocation gives.
 const RAND_MAX: u64 = 0x7fff_ffff;
 
-/// Hears what is going on, and how long that takes where it is known.
+/// Is called with the step that begins, and its length if that is known.
 pub type Say<'a> = dyn FnMut(&str, Option<Duration>) + 'a;
 
-/// Where files are made.
-pub struct Ground<'a> {
-    /// The run's directory.
-    pub root: &'a OwnedFd,
-    /// Its path, for messages.
-    pub path: &'a Path,
-}
-
-/// Draws all filesets and makes their directories and files. What was asked to stop leaves the
-/// filesets incomplete.
+/// Draws all filesets and makes their directories and files. When `stop` is raised, it returns with
+/// the filesets incomplete.
 ///
 /// Filebench works through its list of filesets from the one defined last: so do the draws here.
 pub fn prepare<'p>(
     plan: &'p Plan,
     draws: &mut Draws<'_>,
-    ground: &Ground<'_>,
+    root: &Dir,
     stop: &Stop,
     say: &mut Say<'_>,
 ) -> Result<Vec<LiveFileset<'p>>> {
@@ -48,9 +38,9 @@ pub fn prepare<'p>(
     for fileset in plan.filesets.iter().rev() {
         say(&format!("preparing fileset {}", fileset.name), None);
         let (live, files, leaf_dirs) = lay_out(fileset, draws)?;
-        make_dirs(&live, ground)?;
-        make_files(&live, &files, ground, stop)?;
-        make_leaf_dirs(&live, &leaf_dirs, ground)?;
+        make_dirs(&live, root)?;
+        make_files(&live, &files, root, stop)?;
+        make_leaf_dirs(&live, &leaf_dirs, root)?;
         all.push(live);
     }
     all.reverse();
@@ -141,8 +131,7 @@ impl Free {
 }
 
 /// The directories, from the one drawn last, each after those it is in: Filebench's order.
-fn make_dirs(live: &LiveFileset<'_>, ground: &Ground<'_>) -> Result<()> {
-    let mut path = PathBuffer::default();
+fn make_dirs(live: &LiveFileset<'_>, root: &Dir) -> Result<()> {
     let mut made = vec![false; live.tree.dirs.len()];
     let mut way = Vec::new();
     for last in (0..live.tree.dirs.len()).rev() {
@@ -158,21 +147,13 @@ fn make_dirs(live: &LiveFileset<'_>, ground: &Ground<'_>) -> Result<()> {
         while let Some(dir) = way.pop() {
             // Fewer than 2^32 of them.
             let dir = u32::try_from(dir).unwrap_or(u32::MAX);
-            live.dir_path(dir, &mut path);
-            mkdirat(ground.root, path.get(), Mode::from_raw_mode(0o755)).map_err(|errno| {
-                WorkloadError::call("create directory", path.below(ground.path), errno)
-            })?;
+            root.mkdir(live.dir(dir), 0o755)?;
         }
     }
     Ok(())
 }
 
-fn make_files(
-    live: &LiveFileset<'_>,
-    order: &[u32],
-    ground: &Ground<'_>,
-    stop: &Stop,
-) -> Result<()> {
+fn make_files(live: &LiveFileset<'_>, order: &[u32], root: &Dir, stop: &Stop) -> Result<()> {
     let threads = if live.plan.parallel_alloc {
         THREADS.min(order.len())
     } else {
@@ -187,7 +168,7 @@ fn make_files(
             if stop.is_set() || failed.is_set() {
                 break;
             }
-            let made = make_file(live, index, &zeros, &mut path, ground);
+            let made = make_file(live, index, &zeros, &mut path, root);
             made.inspect_err(|_| failed.set())?;
         }
         Ok(())
@@ -213,42 +194,26 @@ fn make_file(
     index: u32,
     zeros: &[u8],
     path: &mut PathBuffer,
-    ground: &Ground<'_>,
+    root: &Dir,
 ) -> Result<()> {
     let leaf = live.leaf(Kind::File, index);
     live.leaf_path(leaf, path);
-    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o644);
-    let file = retry_on_intr(|| openat(ground.root, path.get(), flags, mode))
-        .map_err(|errno| WorkloadError::call("create", path.below(ground.path), errno))?;
+    let flags = OFlags::CREATE | OFlags::RDWR;
+    let file = root.open_as("create", path.get(), flags, 0o644)?;
     let mut left = leaf.bytes;
     while left > 0 {
         let length = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
-        fill(&file, &zeros[..length], path, ground)?;
+        root.write(&file, path.get(), &zeros[..length])?;
         left -= length as u64;
     }
     Ok(())
 }
 
-fn fill(file: impl AsFd, data: &[u8], path: &PathBuffer, ground: &Ground<'_>) -> Result<()> {
-    match retry_on_intr(|| write(&file, data)) {
-        Ok(done) if done == data.len() => Ok(()),
-        Ok(done) => Err(WorkloadError::ShortWrite {
-            path: path.below(ground.path),
-            done,
-            wanted: data.len(),
-        }),
-        Err(errno) => Err(WorkloadError::call("write", path.below(ground.path), errno)),
-    }
-}
-
-fn make_leaf_dirs(live: &LiveFileset<'_>, order: &[u32], ground: &Ground<'_>) -> Result<()> {
+fn make_leaf_dirs(live: &LiveFileset<'_>, order: &[u32], root: &Dir) -> Result<()> {
     let mut path = PathBuffer::default();
     for &index in order {
         live.leaf_path(live.leaf(Kind::LeafDir, index), &mut path);
-        mkdirat(ground.root, path.get(), Mode::from_raw_mode(0o755)).map_err(|errno| {
-            WorkloadError::call("create directory", path.below(ground.path), errno)
-        })?;
+        root.mkdir(path.get(), 0o755)?;
     }
     Ok(())
 }

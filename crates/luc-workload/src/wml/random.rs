@@ -12,6 +12,8 @@
 //! that the files it prepares are the files that Filebench prepares. [`Generator::Own`] draws all
 //! of it from one seed.
 
+use crate::random::{GOLDEN, mix};
+
 /// Where random bits come from.
 pub enum Generator {
     /// One stream from one seed.
@@ -95,7 +97,6 @@ pub fn floor(value: f64) -> u64 {
 const TWO_POW_32: f64 = 4_294_967_296.0;
 const TWO_POW_48: f64 = 281_474_976_710_656.0;
 const TWO_POW_64: f64 = 18_446_744_073_709_551_616.0;
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const TWISTER_SEED: u32 = 4357;
 
 /// `SplitMix64`: a counter put through a mixing function.
@@ -104,10 +105,7 @@ pub struct SplitMix(u64);
 impl SplitMix {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mix(self.0)
     }
 }
 

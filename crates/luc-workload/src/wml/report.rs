@@ -1,50 +1,42 @@
-//! What a run of a workload file found, and Filebench's familiar text of it.
+//! The result of a run of a workload file, and its text in Filebench's form.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use luc_wml::plan::Flowop;
+use luc_wml::plan::{Flowop, Io};
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Counts, counts};
 use super::fileset::LiveFileset;
 use super::stats::Stats;
 use crate::Latency;
-use crate::benchmark::Found;
+use crate::benchmark::{Figures, Found};
 use crate::rates::per_second;
 use crate::text::Lines;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Result of running a workload file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Result of running a workload file. Quantiles are within 1%.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WmlResult {
-    /// What was run: the file's or the personality's name.
+    /// The file's or the personality's name.
     pub source: String,
-    /// The directory that it was given.
     pub dir: PathBuf,
     /// Variables that were set from outside the file.
     pub overrides: Vec<(String, String)>,
     /// Seed of the generator; `None` with Filebench's.
     pub seed: Option<u64>,
-    /// Operations that were asked for, where they were.
+    /// Operations that the user asked for, if any.
     pub ops_wanted: Option<u64>,
-    /// Seconds before the measurement.
     pub warmup_s: f64,
-    /// True if fsync and synchronous writes were left out: the figures are an upper bound that no
-    /// file system that keeps its promises can reach.
+    /// True if fsync and synchronous writes were left out: the figures are only an upper bound.
     pub unsafe_no_fsync: bool,
     /// True if the file system was written out between preparation and run.
     pub settled: bool,
-    /// Filesets as they were before the run.
     pub filesets: Vec<FilesetResult>,
-    /// Threads of all processes.
     pub threads: u64,
     /// Times that the threads went through their loops, measured or not, in all.
     pub loops: u64,
-    /// I/O operations.
     pub ops: u64,
-    /// I/O operations per second.
     pub ops_per_s: f64,
     pub reads_per_s: f64,
     pub writes_per_s: f64,
@@ -52,13 +44,9 @@ pub struct WmlResult {
     pub bytes: u64,
     /// MiB per second of all I/O operations.
     pub mib_per_s: f64,
-    /// Mean time of an I/O operation, nanoseconds.
     pub mean_ns: f64,
-    /// Half of the I/O operations took at most this, nanoseconds; within 1%.
     pub p50_ns: u64,
-    /// 90 of 100 took at most this, nanoseconds; within 1%.
     pub p90_ns: u64,
-    /// 99 of 100 took at most this, nanoseconds; within 1%.
     pub p99_ns: u64,
     /// Sync delay: the time of each fsync.
     pub fsync: Latency,
@@ -78,7 +66,6 @@ pub struct FilesetResult {
     pub preallocated: u64,
     /// Directories, the root included.
     pub dirs: u64,
-    /// Directories without entries.
     pub leaf_dirs: u64,
     /// Mean depth of the directories that was asked for.
     pub mean_depth: f64,
@@ -86,31 +73,21 @@ pub struct FilesetResult {
     pub bytes: u64,
 }
 
-/// One flowop over all threads. Flowops of one name are one.
+/// One flowop over all threads. Flowops of one name are counted together. Quantiles are within 1%.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowopResult {
     pub name: String,
     /// True if it counts in the summary.
     pub io: bool,
-    /// Operations.
     pub ops: u64,
-    /// Operations per second.
     pub ops_per_s: f64,
-    /// Bytes moved.
     pub bytes: u64,
-    /// MiB per second.
     pub mib_per_s: f64,
-    /// Mean time, nanoseconds.
     pub mean_ns: f64,
-    /// The fastest, nanoseconds.
     pub min_ns: u64,
-    /// Half took at most this, nanoseconds; within 1%.
     pub p50_ns: u64,
-    /// 90 of 100 took at most this, nanoseconds; within 1%.
     pub p90_ns: u64,
-    /// 99 of 100 took at most this, nanoseconds; within 1%.
     pub p99_ns: u64,
-    /// The slowest, nanoseconds.
     pub max_ns: u64,
 }
 
@@ -131,7 +108,7 @@ impl FilesetResult {
 /// Counts of all threads, by name of the flowop.
 #[derive(Default)]
 pub struct Sums<'p> {
-    all: Vec<(&'p str, Counts, Stats)>,
+    all: Vec<(&'p str, Io, Stats)>,
 }
 
 impl<'p> Sums<'p> {
@@ -140,7 +117,7 @@ impl<'p> Sums<'p> {
         let name = flowop.name.as_str();
         let at = self.all.iter().position(|(other, ..)| *other == name);
         let at = at.unwrap_or_else(|| {
-            self.all.push((name, counts(&flowop.op), Stats::new()));
+            self.all.push((name, flowop.io, Stats::new()));
             self.all.len() - 1
         });
         self.all[at].2.add(stats);
@@ -153,23 +130,23 @@ impl<'p> Sums<'p> {
         for (name, kind, stats) in &self.all {
             result.flowops.push(FlowopResult {
                 name: (*name).to_owned(),
-                io: *kind != Counts::Other,
+                io: *kind != Io::None,
                 ops: stats.count,
                 ops_per_s: per_second(stats.count, elapsed_ns),
                 bytes: stats.bytes,
                 mib_per_s: per_second(stats.bytes, elapsed_ns) / MIB,
                 mean_ns: mean(stats),
-                min_ns: stats.min_ns,
+                min_ns: stats.min_ns(),
                 p50_ns: stats.quantile_ns(0.5),
                 p90_ns: stats.quantile_ns(0.9),
                 p99_ns: stats.quantile_ns(0.99),
                 max_ns: stats.max_ns,
             });
             match kind {
-                Counts::Other => continue,
-                Counts::Read => reads += stats.count,
-                Counts::Write => writes += stats.count,
-                Counts::Io => {}
+                Io::None => continue,
+                Io::Read => reads += stats.count,
+                Io::Write => writes += stats.count,
+                Io::Other => {}
             }
             io.add(stats);
         }
@@ -190,13 +167,8 @@ fn mean(stats: &Stats) -> f64 {
     stats.total_ns as f64 / stats.count.max(1) as f64
 }
 
-fn ms(ns: impl Into<f64>) -> f64 {
-    ns.into() / 1e6
-}
-
-/// As a floating-point number, which is near enough for a text.
-fn near(ns: u64) -> f64 {
-    ns as f64
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 impl Found for WmlResult {
@@ -204,14 +176,15 @@ impl Found for WmlResult {
         format!("{}, {} threads", self.source, self.threads)
     }
 
-    fn main_figure(&self) -> Option<f64> {
-        Some(self.ops_per_s)
+    /// Its syncs are the fsyncs, or the synchronous writes where they are more.
+    fn figures(&self) -> Figures<'_> {
+        let more = self.dsync.count > self.fsync.count;
+        let syncs = if more { &self.dsync } else { &self.fsync };
+        Figures::rate(self.ops_per_s, syncs)
     }
 
-    /// Fsyncs, or synchronous writes where they are more.
-    fn syncs(&self) -> Option<&Latency> {
-        let more = self.dsync.count > self.fsync.count;
-        Some(if more { &self.dsync } else { &self.fsync })
+    fn fsyncs(&self) -> u64 {
+        self.fsync.count + self.dsync.count
     }
 
     fn is_measured(&self) -> bool {
@@ -237,7 +210,7 @@ impl Found for WmlResult {
                 fileset.dirs,
                 fileset.leaf_dirs,
                 fileset.mean_depth,
-                near(fileset.bytes) / MIB,
+                fileset.bytes as f64 / MIB,
             )?;
         }
         if self.flowops.is_empty() {
@@ -253,12 +226,12 @@ impl Found for WmlResult {
                 flowop.ops,
                 flowop.ops_per_s,
                 flowop.mib_per_s,
-                ms(flowop.mean_ns),
-                ms(near(flowop.min_ns)),
-                ms(near(flowop.max_ns)),
-                ms(near(flowop.p50_ns)),
-                ms(near(flowop.p90_ns)),
-                ms(near(flowop.p99_ns)),
+                flowop.mean_ns / 1e6,
+                ms(flowop.min_ns),
+                ms(flowop.max_ns),
+                ms(flowop.p50_ns),
+                ms(flowop.p90_ns),
+                ms(flowop.p99_ns),
             )?;
         }
         writeln!(
@@ -270,10 +243,10 @@ impl Found for WmlResult {
             self.reads_per_s,
             self.writes_per_s,
             self.mib_per_s,
-            ms(self.mean_ns),
-            ms(near(self.p50_ns)),
-            ms(near(self.p90_ns)),
-            ms(near(self.p99_ns)),
+            self.mean_ns / 1e6,
+            ms(self.p50_ns),
+            ms(self.p90_ns),
+            ms(self.p99_ns),
         )
     }
 }

@@ -29,11 +29,11 @@ pub enum Becomes {
     /// What it was.
     Same,
     Existing,
-    /// Not existing, and nobody has it open.
+    /// Not existing, and not open.
     Missing,
 }
 
-/// What a pick came to.
+/// The result of a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
     /// This entry, which is busy now.
@@ -67,7 +67,6 @@ impl Entries {
         }
     }
 
-    /// Number of entries.
     pub fn len(&self) -> usize {
         self.states.len()
     }
@@ -113,7 +112,7 @@ impl Entries {
     /// entry is open.
     pub fn release(&self, index: u32, becomes: Becomes, opened: i32) {
         let state = &self.states[index as usize];
-        // Nobody else changes a busy entry.
+        // No other thread changes a busy entry.
         let old = state.load(Ordering::Relaxed);
         let opens = match becomes {
             Becomes::Missing => 0,
@@ -140,12 +139,11 @@ impl Entries {
         self.states[index as usize].load(Ordering::Acquire) / OPEN_ONE
     }
 
-    /// Whether the entry exists.
     pub fn exists(&self, index: u32) -> bool {
         self.states[index as usize].load(Ordering::Acquire) & EXISTS != 0
     }
 
-    /// Marks an entry as existing while nobody else works with the entries.
+    /// Marks an entry as existing while no other thread uses the entries.
     pub fn set_existing(&self, index: u32) {
         self.states[index as usize].store(EXISTS, Ordering::Release);
         self.exist[index as usize / 64].fetch_or(1 << (index % 64), Ordering::Release);

@@ -2,22 +2,18 @@
 
 use hdrhistogram::Histogram;
 
-/// Longest latency told apart from longer ones: 2^37 ns, more than two minutes.
+/// Longer latencies are recorded as this: 2^37 ns, more than two minutes.
 const HIGHEST_NS: u64 = 1 << 37;
 /// Two digits keep a collection at some 15 KiB: a thousand threads have a dozen each.
 const DIGITS: u8 = 2;
 
 /// One flowop of one thread.
 pub struct Stats {
-    /// Measured operations.
     pub count: u64,
-    /// Bytes they moved.
     pub bytes: u64,
-    /// Their times together, nanoseconds.
+    /// Sum of the times of measured operations, nanoseconds.
     pub total_ns: u64,
-    /// The fastest, nanoseconds; 0 without operations.
-    pub min_ns: u64,
-    /// The slowest, nanoseconds.
+    min_ns: u64,
     pub max_ns: u64,
     /// Operations since the thread began, measured or not.
     pub ever_count: u64,
@@ -32,7 +28,7 @@ impl Stats {
             count: 0,
             bytes: 0,
             total_ns: 0,
-            min_ns: 0,
+            min_ns: u64::MAX,
             max_ns: 0,
             ever_count: 0,
             ever_bytes: 0,
@@ -46,30 +42,25 @@ impl Stats {
         self.count += 1;
         self.bytes += bytes;
         self.total_ns += ns;
-        self.min_ns = if self.count == 1 {
-            ns
-        } else {
-            self.min_ns.min(ns)
-        };
+        self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
         self.histogram.saturating_record(ns);
     }
 
     /// Adds another thread's counts.
     pub fn add(&mut self, other: &Self) {
-        if other.count > 0 {
-            self.min_ns = if self.count == 0 {
-                other.min_ns
-            } else {
-                self.min_ns.min(other.min_ns)
-            };
-        }
+        self.min_ns = self.min_ns.min(other.min_ns);
         self.count += other.count;
         self.bytes += other.bytes;
         self.total_ns += other.total_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
         // The bounds are the same.
         let _ = self.histogram.add(&other.histogram);
+    }
+
+    /// The fastest, nanoseconds; 0 without operations.
+    pub fn min_ns(&self) -> u64 {
+        if self.count > 0 { self.min_ns } else { 0 }
     }
 
     /// The time that this share of the operations did not exceed, nanoseconds; within 1%.

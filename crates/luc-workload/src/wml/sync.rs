@@ -10,7 +10,7 @@ use crate::clock::{NS_PER_S, now_ns};
 pub struct Semaphore {
     low: AtomicI64,
     high: AtomicI64,
-    /// What the blocker waits for; the largest number while it does not.
+    /// Posts that the blocker waits for; the largest number while it does not wait.
     wanted: AtomicI64,
     posted: Park,
     drained: Park,
@@ -76,7 +76,7 @@ impl Semaphore {
     }
 }
 
-/// Subtracts `value` if that leaves no less than nothing.
+/// Subtracts `value` if the level is at least that.
 fn take(level: &AtomicI64, value: i64) -> bool {
     level
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
@@ -85,7 +85,7 @@ fn take(level: &AtomicI64, value: i64) -> bool {
         .is_ok()
 }
 
-/// What a `block` flowop waits at: the next `wakeup` after it began.
+/// A `block` flowop waits here for the next `wakeup` after it began.
 #[derive(Default)]
 pub struct Gate {
     wakeups: AtomicU64,
@@ -100,7 +100,7 @@ impl Gate {
         self.park.until(woken, give_up).is_some()
     }
 
-    /// Wakes whoever waits.
+    /// Wakes all waiters.
     pub fn wakeup(&self) {
         self.wakeups.fetch_add(1, Ordering::SeqCst);
         self.park.wake();
@@ -115,7 +115,7 @@ impl Gate {
 /// Unused events are kept for this long.
 const EVENTS_KEPT_NS: u64 = 5 * NS_PER_S;
 
-/// The event generator. There is none that runs: who takes events learns when they will have come.
+/// The event generator. No thread posts events: a thread that takes some learns when they are due.
 ///
 /// Filebench has a thread that posts events ten periods at a time, and spins if the rate is zero.
 /// Here the moment of the last event that was taken is one number; it moves on by a period for

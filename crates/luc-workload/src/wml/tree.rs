@@ -9,7 +9,7 @@ use luc_wml::plan::{Fileset, Value};
 use super::draw::{Draws, gamma};
 use crate::{Result, WorkloadError};
 
-/// Deeper trees than any file system's path allows: a width of one never comes to its files.
+/// Deeper than the paths of any file system: with a width of one a tree never reaches its files.
 const DEPTH_MAX: u32 = 256;
 
 /// Index of a directory in [`Tree::dirs`].

@@ -4,35 +4,44 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use luc_wml::plan::{Op, Quit, Target};
+use luc_wml::plan::{Io, Op, Quit, Target};
 use rustix::io::Errno;
 
-use super::aio::{FileId, Pool, Ticket, Why};
+use super::aio::{FileId, Pool, Ticket};
 use super::draw::Draws;
-use super::engine::{Counts, Engine, Extra, Step, counts};
+use super::engine::{Engine, Step};
 use super::fileset::PathBuffer;
+use super::jobs::Own;
 use super::stats::Stats;
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
-use crate::crew::Schedule;
+use crate::crew::Shift;
 use crate::latency::Recorder;
-use crate::{Result, Stop, WorkloadError};
+use crate::{Result, WorkloadError};
 
 /// Slots of a thread's table of open files: those that `opennext` goes through, and one more.
 pub const SLOTS: usize = 129;
 /// `opennext` goes from this slot down to 0.
 const ROTATE_FROM: usize = 128;
 
-/// What a step came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// The thread goes on.
-    On,
+/// Why a thread does not go on to its next step.
+#[derive(Debug)]
+pub enum Halt {
     /// The run is over.
     Over,
     /// This flowop's limit is reached.
     Limit,
     /// There is no entry as this flowop needs one.
     Lacking(String),
+    Failed(WorkloadError),
+}
+
+/// The outcome of a step.
+pub type Flow<T = ()> = std::result::Result<T, Halt>;
+
+impl From<WorkloadError> for Halt {
+    fn from(error: WorkloadError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A slot of the table of open files. A closed one remembers its file: `deletefile` and the like
@@ -60,7 +69,7 @@ impl AsFd for Open {
     }
 }
 
-/// What a thread leaves behind.
+/// The counts of a thread.
 pub struct Counted {
     pub stats: Vec<Stats>,
     pub fsync: Recorder,
@@ -70,7 +79,6 @@ pub struct Counted {
     pub loops: u64,
 }
 
-/// A thread at work.
 pub struct Worker<'e, 'p> {
     pub engine: &'e Engine<'p>,
     pub draws: Draws<'p>,
@@ -84,10 +92,7 @@ pub struct Worker<'e, 'p> {
     pub rotors: Vec<std::sync::atomic::AtomicU32>,
     pub memory: Memory,
     pub counted: Counted,
-    pub schedule: Schedule,
-    pub stop: &'e Stop,
-    /// Raised when the run has ended, by an error or otherwise.
-    pub ended: &'e Stop,
+    pub shift: Shift<'e>,
     number: usize,
     next_slot: usize,
     /// The clock as it was read last.
@@ -102,94 +107,66 @@ pub struct Memory {
 }
 
 impl<'e, 'p> Worker<'e, 'p> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a thread has that much of its own"
-    )]
-    pub fn new(
-        engine: &'e Engine<'p>,
-        number: usize,
-        draws: Draws<'p>,
-        pool: Option<Arc<Pool>>,
-        memory: Memory,
-        counted: Counted,
-        schedule: Schedule,
-        stop: &'e Stop,
-        ended: &'e Stop,
-    ) -> Self {
+    pub fn new(engine: &'e Engine<'p>, own: Own<'p>, shift: Shift<'e>) -> Self {
         Self {
             engine,
-            draws,
+            draws: own.draws,
             slots: (0..SLOTS).map(|_| Slot::default()).collect(),
             path: PathBuffer::default(),
-            pool,
+            pool: own.place.pool,
             pending: Vec::new(),
             tickets: Vec::new(),
             rotors: engine.filesets.iter().map(|_| 0.into()).collect(),
-            memory,
-            counted,
-            schedule,
-            stop,
-            ended,
-            number,
+            memory: own.memory,
+            counted: own.counted,
+            shift,
+            number: own.place.number,
             next_slot: 0,
-            seen_ns: schedule.start_ns,
+            seen_ns: shift.start_ns,
         }
     }
 
     /// Loops over `steps` until the run or the thread has ended.
     pub fn run(mut self, steps: &mut [Step<'p>]) -> Result<Counted> {
-        loop {
+        let halt = loop {
             self.seen_ns = now_ns();
-            match self.list(steps)? {
-                Flow::On => self.counted.loops += 1,
-                Flow::Over => break,
-                Flow::Limit => {
-                    if self.engine.plan.quit != Quit::AllDone {
-                        self.engine.finish(self.ended);
-                    }
-                    break;
-                }
-                Flow::Lacking(what) => match self.engine.plan.quit {
-                    Quit::AllDone => break,
-                    Quit::FirstDone => {
-                        self.engine.finish(self.ended);
-                        break;
-                    }
-                    Quit::Timeout => {
-                        // Others may be waiting for this thread.
-                        self.ended.set();
-                        self.engine.wake();
-                        return Err(WorkloadError::NoEntry { what });
-                    }
-                },
+            match self.list(steps) {
+                Ok(()) => self.counted.loops += 1,
+                Err(halt) => break halt,
             }
+        };
+        let error = match (halt, self.engine.plan.quit) {
+            (Halt::Failed(error), _) => Some(error),
+            (Halt::Lacking(what), Quit::Timeout) => Some(WorkloadError::NoEntry { what }),
+            (Halt::Over, _) | (_, Quit::AllDone) => None,
+            _ => {
+                self.engine.finish(self.shift.ended);
+                None
+            }
+        };
+        if let Some(error) = error {
+            // Other threads may be waiting for this one.
+            self.shift.ended.set();
+            self.engine.wake();
+            return Err(error);
         }
         self.aio_failure()?;
         Ok(self.counted)
     }
 
     /// Does each step as often as it says.
-    pub fn list(&mut self, steps: &mut [Step<'p>]) -> Result<Flow> {
+    pub fn list(&mut self, steps: &mut [Step<'p>]) -> Flow {
         for step in steps {
             let times = self.draws.whole(step.flowop.iters);
             for _ in 0..times {
-                if self.over() {
-                    return Ok(Flow::Over);
-                }
-                let flow = self.execute(step).inspect_err(|_| {
-                    self.ended.set();
-                    self.engine.wake();
-                })?;
-                if flow != Flow::On {
-                    return Ok(flow);
-                }
+                self.unless_over()?;
+                self.execute(step)?;
             }
         }
-        Ok(if self.over() { Flow::Over } else { Flow::On })
+        self.unless_over()
     }
 
-    fn execute(&mut self, step: &mut Step<'p>) -> Result<Flow> {
+    fn execute(&mut self, step: &mut Step<'p>) -> Flow {
         match &step.flowop.op {
             Op::Read(t) => self.read(step, t),
             Op::Write(t) => self.write(step, t),
@@ -216,25 +193,26 @@ impl<'e, 'p> Worker<'e, 'p> {
             Op::SemPost {
                 value, blocking, ..
             } => self.sem_post(step, *value, *blocking),
-            Op::Block => Ok(self.block(step)),
-            Op::Wakeup { .. } => Ok(self.wakeup(step)),
-            Op::Hog { value } => Ok(self.hog(step, *value)),
-            Op::Delay { seconds } => Ok(self.delay(step, *seconds)),
-            Op::EventLimit => Ok(self.event_limit(step)),
+            Op::Block => self.block(step),
+            Op::Wakeup { .. } => self.wakeup(step),
+            Op::Hog { value } => self.hog(step, *value),
+            Op::Delay { seconds } => self.delay(step, *seconds),
+            Op::EventLimit => self.events(step, 1),
             Op::BwLimit { .. } | Op::IopsLimit { .. } | Op::OpsLimit { .. } => {
-                Ok(self.rate_limit(step))
+                self.rate_limit(step)
             }
-            Op::FinishOnCount { .. } | Op::FinishOnBytes { .. } => Ok(self.finish_on(step)),
-            Op::Composite(_) => match &mut step.extra {
-                Extra::Children(children) => self.list(children),
-                _ => Ok(Flow::On),
-            },
+            Op::FinishOnCount { .. } | Op::FinishOnBytes { .. } => self.finish_on(step),
+            Op::Composite(_) => self.list(&mut step.extra.children),
         }
     }
 
     /// Whether there is nothing more to do, as of the last look at the clock.
     pub fn over(&self) -> bool {
-        self.seen_ns >= self.schedule.until_ns || self.stop.is_set() || self.ended.is_set()
+        self.seen_ns >= self.shift.until_ns || self.shift.is_cut_short()
+    }
+
+    pub fn unless_over(&self) -> Flow {
+        if self.over() { Err(Halt::Over) } else { Ok(()) }
     }
 
     /// Reads the clock, for steps that measured nothing.
@@ -253,29 +231,29 @@ impl<'e, 'p> Worker<'e, 'p> {
     pub fn end(&mut self, step: &Step<'p>, begin_ns: u64, bytes: u64) -> Option<u64> {
         let end_ns = now_ns();
         self.seen_ns = end_ns;
-        let kind = counts(&step.flowop.op);
+        let io = step.flowop.io;
         let stats = &mut self.counted.stats[step.stats];
         stats.ever_count += 1;
         stats.ever_bytes += bytes;
         if let Some(all) = &self.engine.totals {
             let own = &all[self.number];
-            if kind != Counts::Other {
+            if io != Io::None {
                 own.ops.fetch_add(1, Ordering::Relaxed);
                 own.bytes.fetch_add(bytes, Ordering::Relaxed);
             }
-            if matches!(kind, Counts::Read | Counts::Write) {
+            if matches!(io, Io::Read | Io::Write) {
                 own.transfers.fetch_add(1, Ordering::Relaxed);
                 own.transfer_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
         }
-        if !self.measured(end_ns) {
+        if !self.shift.measures(end_ns) {
             return None;
         }
-        if kind != Counts::Other {
+        if io != Io::None {
             if let Some((done, wanted)) = &self.engine.budget {
                 let number = done.fetch_add(1, Ordering::Relaxed) + 1;
                 if number >= *wanted {
-                    self.engine.finish(self.ended);
+                    self.engine.finish(self.shift.ended);
                 }
                 if number > *wanted {
                     return None;
@@ -288,27 +266,25 @@ impl<'e, 'p> Worker<'e, 'p> {
         Some(ns)
     }
 
-    /// Whether this moment is part of the measurement.
-    fn measured(&self, end_ns: u64) -> bool {
-        end_ns > self.schedule.from_ns && end_ns <= self.schedule.until_ns
-    }
-
     /// Sleeps until `deadline_ns` or the end of the run.
     pub fn sleep(&mut self, deadline_ns: u64) {
-        let deadline_ns = deadline_ns.min(self.schedule.until_ns);
+        let deadline_ns = deadline_ns.min(self.shift.until_ns);
         loop {
             self.seen_ns = now_ns();
             if self.seen_ns >= deadline_ns || self.over() {
                 return;
             }
-            sleep_until(deadline_ns.min(self.seen_ns + 100 * NS_PER_MS), self.stop);
+            sleep_until(
+                deadline_ns.min(self.seen_ns + 100 * NS_PER_MS),
+                self.shift.stop,
+            );
         }
     }
 
     /// For waiting: whether the run ended in the meantime.
     pub fn give_up(&self) -> impl FnMut() -> bool + use<'e, 'p> {
-        let (stop, ended, until_ns) = (self.stop, self.ended, self.schedule.until_ns);
-        move || stop.is_set() || ended.is_set() || now_ns() >= until_ns
+        let shift = self.shift;
+        move || shift.is_cut_short() || now_ns() >= shift.until_ns
     }
 
     /// The slot that an operation means.
@@ -323,7 +299,6 @@ impl<'e, 'p> Worker<'e, 'p> {
         self.next_slot
     }
 
-    /// The slot of a target.
     pub fn slot_of(&mut self, target: &Target) -> usize {
         self.slot(target.fd, target.rotate)
     }
@@ -337,37 +312,30 @@ impl<'e, 'p> Worker<'e, 'p> {
     ) -> Result<std::ops::Range<usize>> {
         const PAGE: usize = 4096;
         const MOST: u64 = 1 << 30;
+        let refused = |why: String| Err(WorkloadError::flowop(step.flowop, why));
         if bytes == 0 {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                "its iosize is zero; give one",
-            ));
+            return refused("its iosize is zero; give one".into());
         }
         if bytes > MOST {
-            return Err(WorkloadError::flowop(
-                step.flowop,
-                format!("it moves {bytes} bytes at once; at most {MOST} are possible"),
+            return refused(format!(
+                "it moves {bytes} bytes at once; at most {MOST} are possible"
             ));
         }
         // Direct transfers need room to begin at a page.
         let room = bytes + if direct { PAGE as u64 } else { 0 };
         let have = self.memory.bytes.len() as u64;
-        let offset = if self.memory.fixed {
+        let mut offset = 0;
+        if self.memory.fixed {
             if have < room {
-                return Err(WorkloadError::flowop(
-                    step.flowop,
-                    format!("its thread's memsize is {have} bytes, less than the {room} it needs"),
+                return refused(format!(
+                    "its thread's memsize is {have} bytes, less than the {room} it needs"
                 ));
             }
-            self.draws.generator.scaled(have, room)
-        } else {
-            if have < room {
-                self.memory
-                    .bytes
-                    .resize(usize::try_from(room).unwrap_or(usize::MAX), 0);
-            }
-            0
-        };
+            offset = self.draws.generator.scaled(have, room);
+        } else if have < room {
+            let room = usize::try_from(room).unwrap_or(usize::MAX);
+            self.memory.bytes.resize(room, 0);
+        }
         // All of it lies within the memory, whose length is a usize.
         let mut start = usize::try_from(offset).unwrap_or(0);
         if direct {
@@ -376,24 +344,20 @@ impl<'e, 'p> Worker<'e, 'p> {
         Ok(start..start + usize::try_from(bytes).unwrap_or(0))
     }
 
-    /// The error of `call` on the path that was set last.
-    pub fn path_error(&self, call: &'static str, errno: Errno) -> WorkloadError {
-        WorkloadError::call(call, self.path.below(&self.engine.root_path), errno)
-    }
-
-    /// The path of a file, for a message.
-    pub fn name_of(&self, file: Option<FileId>) -> std::path::PathBuf {
+    /// The path of a file in the run's directory, for a message.
+    pub fn path_of(&self, file: Option<FileId>) -> PathBuffer {
         let mut path = PathBuffer::default();
         if let Some(id) = file {
             let fileset = &self.engine.filesets[id.fileset];
             fileset.leaf_path(fileset.tree.files[id.index as usize], &mut path);
         }
-        path.below(&self.engine.root_path)
+        path
     }
 
     /// The error of `call` on the file of a slot.
     pub fn file_error(&self, call: &'static str, slot: usize, errno: Errno) -> WorkloadError {
-        WorkloadError::call(call, self.name_of(self.slots[slot].file), errno)
+        let path = self.path_of(self.slots[slot].file);
+        self.engine.root.error(call, path.get(), errno)
     }
 
     /// An error if an asynchronous write of this process failed.
@@ -401,10 +365,9 @@ impl<'e, 'p> Worker<'e, 'p> {
         let Some(failed) = self.pool.as_ref().and_then(|pool| pool.failed()) else {
             return Ok(());
         };
-        let path = self.name_of(Some(failed.id));
-        Err(match failed.why {
-            Why::Errno(errno) => WorkloadError::call("write", path, errno),
-            Why::Short { done, wanted } => WorkloadError::ShortWrite { path, done, wanted },
-        })
+        let path = self.path_of(Some(failed.id));
+        self.engine
+            .root
+            .written(path.get(), failed.done, failed.wanted)
     }
 }

@@ -8,7 +8,18 @@ use rustix::fs::{OFlags, fcntl_getfl};
 
 use super::super::options::AioWait;
 use super::super::rotor::{Becomes, Entries, Pick, Want};
-use super::{Flow, Rig, file, once, plan};
+use super::{Rig, failed, file, file_text, once, plan};
+
+/// Bytes of the first file.
+fn length(rig: &Rig<'_>) -> u64 {
+    fs::metadata(rig.path(1)).expect("there").len()
+}
+
+/// Where the rotor of the existing files is.
+fn rotor(rig: &Rig<'_>) -> u32 {
+    let files = &rig.engine.filesets[0].files;
+    files.rotor(Want::Existing).load(Ordering::Relaxed)
+}
 
 #[test]
 fn point_1_open_delete_and_stat_share_a_rotor_in_index_order_and_create_has_its_own() {
@@ -34,26 +45,17 @@ fn point_1_open_delete_and_stat_share_a_rotor_in_index_order_and_create_has_its_
     assert_eq!((missing[0], missing[49], missing[50]), (150, 199, 150));
 
     // Through flowops: the open takes the first file, the delete the second, the stat the third.
-    let text = file(
+    let plan = file(
         "entries=5,size=1,prealloc=100",
         "flowop openfile name=o,filesetname=set,fd=1\nflowop deletefile name=d,filesetname=set\n\
          flowop statfile name=s,filesetname=set\nflowop openfile name=o2,filesetname=set,fd=2",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    let mut worker = rig.worker(0);
-    assert_eq!(worker.list(&mut steps).expect("runs"), Flow::On);
+    let rig = Rig::new(&plan);
+    let worker = rig.run_once();
     let held = |slot: usize| worker.slots[slot].file.map(|file| file.index);
     assert_eq!((held(1), held(2)), (Some(0), Some(3)));
-    assert!(!rig.path("set", 2).exists() && rig.path("set", 3).exists());
-    assert_eq!(
-        rig.engine.filesets[0]
-            .files
-            .rotor(Want::Existing)
-            .load(Ordering::Relaxed),
-        4
-    );
+    assert!(!rig.path(2).exists() && rig.path(3).exists());
+    assert_eq!(rotor(&rig), 4);
 }
 
 #[test]
@@ -78,16 +80,15 @@ fn point_1_the_rotor_moves_past_what_was_found_even_if_that_was_busy() {
 
 #[test]
 fn point_1_only_opennext_rotates_per_thread() {
-    let text = file(
+    let plan = file(
         "entries=3,size=4k,prealloc=100",
         "flowop read name=r,filesetname=set,iosize=1k,random,opennext",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    let mut steps = std::mem::take(&mut rig.programs[0]);
+    let rig = Rig::new(&plan);
+    let mut steps = rig.steps();
     for _ in 0..2 {
         // Each worker begins with the first file, in its highest slot.
-        let mut worker = rig.worker(0);
+        let mut worker = rig.worker();
         for _ in 0..4 {
             worker.list(&mut steps).expect("runs");
         }
@@ -103,52 +104,35 @@ fn point_1_only_opennext_rotates_per_thread() {
         worker.list(&mut steps).expect("runs");
         assert_eq!(worker.counted.stats[0].count, 257);
     }
-    assert_eq!(
-        rig.engine.filesets[0]
-            .files
-            .rotor(Want::Existing)
-            .load(Ordering::Relaxed),
-        0
-    );
+    assert_eq!(rotor(&rig), 0);
 }
 
 #[test]
 fn point_2_a_created_file_holds_only_what_was_written_to_it() {
-    let text = file(
+    let plan = file(
         "entries=1,size=100k,prealloc=100",
         "flowop deletefile name=d,filesetname=set\nflowop createfile name=c,filesetname=set,fd=1\n\
          flowop appendfile name=a,iosize=3k,fd=1",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    assert_eq!(
-        fs::metadata(rig.path("set", 1)).expect("there").len(),
-        100 << 10
-    );
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    rig.worker(0).list(&mut steps).expect("runs");
-    assert_eq!(
-        fs::metadata(rig.path("set", 1)).expect("there").len(),
-        3 << 10
-    );
+    let rig = Rig::new(&plan);
+    assert_eq!(length(&rig), 100 << 10);
+    rig.run_once();
+    assert_eq!(length(&rig), 3 << 10);
     // Its size for whoever asks the fileset is still the one that was drawn.
     assert_eq!(rig.engine.filesets[0].tree.files[0].bytes, 100 << 10);
 }
 
 #[test]
 fn point_3_a_random_append_of_nothing_is_an_operation_and_appends_go_to_the_end() {
-    let text = file(
+    let plan = file(
         "entries=1,size=10k,prealloc=100",
         "flowop appendfilerand name=nothing,filesetname=set,iosize=1,fd=1,iters=5\n\
          flowop openfile name=o,filesetname=set,fd=1\n\
          flowop appendfilerand name=some,iosize=2k,fd=1,iters=50\n\
          flowop write name=on,iosize=1k,fd=1",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    let mut worker = rig.worker(0);
-    worker.list(&mut steps).expect("runs");
+    let rig = Rig::new(&plan);
+    let worker = rig.run_once();
     let stats = &worker.counted.stats;
     // Nothing is done to the file, which is not even opened.
     assert_eq!((stats[0].count, stats[0].bytes, stats[1].count), (5, 0, 1));
@@ -158,22 +142,21 @@ fn point_3_a_random_append_of_nothing_is_an_operation_and_appends_go_to_the_end(
         "{}",
         stats[2].bytes
     );
-    let length = fs::metadata(rig.path("set", 1)).expect("there").len();
-    assert_eq!(length, (10 << 10) + stats[2].bytes + 1024);
+    assert_eq!(length(&rig), (10 << 10) + stats[2].bytes + 1024);
     let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
     assert!(!flags.contains(OFlags::APPEND), "{flags:?}");
 }
 
 #[test]
 fn point_4_reading_a_whole_file_is_one_operation() {
-    let text = file(
+    let plan = file(
         "entries=1,size=10k,prealloc=100",
         "flowop openfile name=o,filesetname=set,fd=1\n\
          flowop readwholefile name=r,iosize=1k,fd=1,iters=3\n\
          flowop readwholefile name=all,fd=1",
     );
-    let (flow, counts) = once(&plan(&text));
-    assert_eq!(flow.expect("runs"), Flow::On);
+    let (flow, counts) = once(&plan);
+    flow.expect("runs");
     assert_eq!(counts, [(1, 0), (3, 30 << 10), (1, 10 << 10)]);
 }
 
@@ -187,50 +170,39 @@ fn point_5_writing_a_whole_file_overshoots() {
         ("5k", "0", 5 << 10),
         ("0", "0", 0),
     ] {
-        let text = file(
+        let plan = file(
             &format!("entries=1,size={size},prealloc=0"),
             &format!(
                 "flowop createfile name=c,filesetname=set,fd=1\n\
                  flowop writewholefile name=w,srcfd=1,fd=1,iosize={iosize}"
             ),
         );
-        let plan = plan(&text);
-        let mut rig = Rig::new(&plan);
-        let mut steps = std::mem::take(&mut rig.programs[0]);
-        let mut worker = rig.worker(0);
-        worker.list(&mut steps).expect("runs");
+        let rig = Rig::new(&plan);
+        let worker = rig.run_once();
         let stats = &worker.counted.stats[1];
         assert_eq!(
             (stats.count, stats.bytes),
             (1, written),
             "{size} by {iosize}"
         );
-        assert_eq!(
-            fs::metadata(rig.path("set", 1)).expect("there").len(),
-            written
-        );
+        assert_eq!(length(&rig), written);
     }
 }
 
 #[test]
 fn point_6_a_create_looks_at_the_parent_and_does_not_truncate() {
-    let text = file(
+    let plan = file(
         "entries=2,size=1k,prealloc=0",
         "flowop createfile name=c,filesetname=set,fd=1",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    fs::write(rig.path("set", 1), "kept").expect("writes");
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    rig.worker(0).list(&mut steps).expect("runs");
-    assert_eq!(
-        fs::read_to_string(rig.path("set", 1)).expect("reads"),
-        "kept"
-    );
+    let rig = Rig::new(&plan);
+    fs::write(rig.path(1), "kept").expect("writes");
+    rig.run_once();
+    assert_eq!(fs::read_to_string(rig.path(1)).expect("reads"), "kept");
 
     fs::remove_dir_all(rig.dir.path().join("set")).expect("removes");
-    let error = rig.worker(0).list(&mut steps).expect_err("no directory");
-    let line = error.to_string();
+    let mut steps = rig.steps();
+    let line = failed(rig.worker().list(&mut steps));
     assert!(
         line.contains("find the directory") && line.contains("set/00000001:"),
         "{line}"
@@ -239,47 +211,42 @@ fn point_6_a_create_looks_at_the_parent_and_does_not_truncate() {
 
 #[test]
 fn point_7_a_delete_leaves_files_alone_that_are_open_and_does_not_count() {
-    let text = file(
+    let plan = file(
         "entries=1,size=1k,prealloc=100",
         "flowop openfile name=o,filesetname=set,fd=1\nflowop deletefile name=d,filesetname=set\n\
          flowop closefile name=c,fd=1\nflowop deletefile name=d2,filesetname=set",
     );
-    let (flow, counts) = once(&plan(&text));
-    assert_eq!(flow.expect("runs"), Flow::On);
+    let (flow, counts) = once(&plan);
+    flow.expect("runs");
     assert_eq!(counts, [(1, 0), (0, 0), (1, 0), (1, 0)]);
 }
 
 #[test]
 fn point_7_a_delete_by_fd_takes_the_file_that_was_there() {
-    let text = file(
+    let plan = file(
         "entries=3,size=1k,prealloc=0",
         "flowop createfile name=c,filesetname=set,fd=1\nflowop closefile name=c2,fd=1\n\
          flowop deletefile name=d,filesetname=set,fd=1\n\
          flowop createfile name=c3,filesetname=set,fd=1\n\
          flowop deletefile name=open,filesetname=set,fd=1",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    let mut worker = rig.worker(0);
-    worker.list(&mut steps).expect("runs");
+    let rig = Rig::new(&plan);
+    let worker = rig.run_once();
     // Both are gone: a thread may delete what only it has open.
     assert!(worker.counted.stats.iter().all(|stats| stats.count == 1));
-    assert!((1..=3).all(|name| !rig.path("set", name).exists()));
+    assert!((1..=3).all(|name| !rig.path(name).exists()));
 }
 
 #[test]
 fn point_11_dsync_is_o_sync_and_aiowait_does_not_wait() {
-    let text = file(
+    let plan = file(
         "entries=1,size=1m,prealloc=100",
         "flowop aiowrite name=w,filesetname=set,iosize=4k,random,dsync,fd=1,iters=10\n\
          flowop aiowait name=wait",
     );
-    let plan = plan(&text);
-    let mut rig = Rig::new(&plan);
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    let mut worker = rig.worker(0);
-    worker.list(&mut steps).expect("runs");
+    let rig = Rig::new(&plan);
+    let mut steps = rig.steps();
+    let mut worker = rig.run_once();
     let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
     assert!(flags.contains(OFlags::SYNC), "{flags:?}");
     // The open counts as one of the writes.
@@ -300,25 +267,22 @@ fn point_11_dsync_is_o_sync_and_aiowait_does_not_wait() {
 
     let mut unsafe_rig = Rig::new(&plan);
     unsafe_rig.engine.no_fsync = true;
-    let mut steps = std::mem::take(&mut unsafe_rig.programs[0]);
-    let mut worker = unsafe_rig.worker(0);
-    worker.list(&mut steps).expect("runs");
+    let worker = unsafe_rig.run_once();
     let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
     assert!(!flags.contains(OFlags::SYNC), "{flags:?}");
 }
 
 #[test]
 fn aiowait_waits_for_half_of_the_writes_where_that_is_asked_for() {
-    let text = file(
+    let plan = file(
         "entries=1,size=1m,prealloc=100",
         "flowop aiowrite name=w,filesetname=set,iosize=4k,random,dsync,fd=1,iters=10\n\
          flowop aiowait name=wait",
     );
-    let plan = plan(&text);
     let mut rig = Rig::new(&plan);
     rig.engine.aio_wait = AioWait::Half;
-    let mut steps = std::mem::take(&mut rig.programs[0]);
-    let mut worker = rig.worker(0);
+    let mut steps = rig.steps();
+    let mut worker = rig.worker();
     // However slow the writes are, what is left halves with every wait.
     worker.list(&mut steps).expect("runs");
     for left in [5, 3, 2, 1, 0, 0] {
@@ -343,19 +307,19 @@ fn errors_name_the_flowop_and_what_to_do() {
             "fd 1 holds an open file already",
         ),
     ] {
-        let (flow, _) = once(&plan(&file("entries=2,size=4k,prealloc=100", flowops)));
-        let line = flow.expect_err(flowops).to_string();
+        let (flow, _) = once(&file("entries=2,size=4k,prealloc=100", flowops));
+        let line = failed(flow);
         assert!(line.contains(words) && line.contains("(line 3)"), "{line}");
     }
 
     // A size that is drawn can be too small for what the file does.
-    let text = file(
+    let text = file_text(
         "entries=2,size=$size,prealloc=100",
         "flowop read name=r,filesetname=set,iosize=8k,random",
     );
     let size = "set $size=cvar(type=cvar-uniform,parameters=lower:4096;upper:4096.5)\n";
     let (flow, _) = once(&plan(&(size.to_owned() + &text)));
-    let line = flow.expect_err("too small").to_string();
+    let line = failed(flow);
     assert!(
         line.contains("a file of 4096 bytes is smaller than its iosize of 8192"),
         "{line}"

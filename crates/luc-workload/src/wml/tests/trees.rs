@@ -25,34 +25,20 @@ fn all(plan: &Plan, generator: Generator) -> Vec<LiveFileset<'_>> {
     all
 }
 
-fn mib(live: &LiveFileset<'_>) -> String {
-    format!("{:.3}", live.tree.bytes() as f64 / f64::from(1 << 20))
-}
-
 #[test]
 fn points_8_and_10_prepared_totals_are_those_of_filebench() {
-    let plan = stock("webserver");
-    let sets = all(&plan, Generator::filebench(0));
-    assert_eq!(
-        (mib(&sets[0]).as_str(), sets[0].preallocated),
-        ("14.760", 1000)
-    );
-
-    let plan = stock("fileserver");
-    let sets = all(&plan, Generator::filebench(0));
-    assert_eq!(
-        (mib(&sets[0]).as_str(), sets[0].tree.files.len()),
-        ("1240.757", 10_000)
-    );
-    assert_eq!(sets[0].preallocated, 7979);
-
-    let plan = stock("varmail");
-    let sets = all(&plan, Generator::filebench(0));
-    // Each file draws whether it exists: not 800.
-    assert_eq!(
-        (mib(&sets[0]).as_str(), sets[0].preallocated),
-        ("14.959", 805)
-    );
+    for (name, files, total_mib, preallocated) in [
+        ("webserver", 1000, "14.760", 1000),
+        ("fileserver", 10_000, "1240.757", 7979),
+        // Each file draws whether it exists: not 800.
+        ("varmail", 1000, "14.959", 805),
+    ] {
+        let plan = stock(name);
+        let set = &all(&plan, Generator::filebench(0))[0];
+        let mib = format!("{:.3}", set.tree.bytes() as f64 / f64::from(1 << 20));
+        let found = (set.tree.files.len(), mib.as_str(), set.preallocated);
+        assert_eq!(found, (files, total_mib, preallocated), "{name}");
+    }
 }
 
 #[test]
@@ -120,8 +106,7 @@ fn point_9_names_have_eight_digits() {
         parts.len() >= 3 && parts[1..].iter().all(|part| part.len() == 8),
         "{first}"
     );
-    live.dir_path(0, &mut buffer);
-    assert_eq!(buffer.get().to_str(), Ok(live.plan.name.as_str()));
+    assert_eq!(live.dir(0).to_str(), Ok(live.plan.name.as_str()));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn point_12_many_posters_and_one_blocker_lose_nothing() {
 }
 
 #[test]
-fn who_gives_up_is_woken() {
+fn a_waiter_that_gives_up_is_woken() {
     let (semaphore, gate, over) = (Semaphore::new(0), Gate::default(), AtomicBool::new(false));
     let started = Instant::now();
     thread::scope(|scope| {
@@ -69,7 +69,7 @@ fn who_gives_up_is_woken() {
 }
 
 #[test]
-fn a_wakeup_wakes_everybody_who_waits() {
+fn a_wakeup_wakes_all_waiters() {
     let gate = Gate::default();
     thread::scope(|scope| {
         let waiters: Vec<_> = (0..3)
