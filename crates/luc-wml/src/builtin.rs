@@ -18,7 +18,6 @@ pub const BUILTINS: [(&str, &str); 5] = [
 /// Names that [`builtin_presets`] knows.
 pub const PRESETS: [&str; 1] = ["paper"];
 
-/// Variables with their values.
 type Settings = &'static [(&'static str, &'static str)];
 
 /// What `paper` sets: the settings of the published measurements.
@@ -43,7 +42,6 @@ const PAPER: [(&str, Settings); 2] = [
     ),
 ];
 
-/// The text of a workload by its name.
 pub fn builtin(name: &str) -> Option<&'static str> {
     BUILTINS
         .iter()

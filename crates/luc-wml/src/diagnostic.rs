@@ -7,7 +7,6 @@ use crate::plan::Position;
 /// Most messages that are kept for one file: more would not help the reader.
 const MESSAGES_MAX: usize = 50;
 
-/// One message about one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// Where it begins; `None` for what is not in the file, as an override.
@@ -60,7 +59,6 @@ fn lines(source_name: &str, list: &[Diagnostic]) -> String {
     list.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Messages in the making.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     pub list: Vec<Diagnostic>,

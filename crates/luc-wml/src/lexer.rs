@@ -12,7 +12,6 @@ pub(crate) enum Kind {
     Negative(u64),
     /// A variable's name, without the dollar sign.
     Variable(String),
-    /// A quoted text.
     Text(Vec<Part>),
     Sign(char),
     /// Unreadable, and reported already.

@@ -295,7 +295,6 @@ pub struct Target {
     pub fd: Slot,
     /// Take another open slot at each use (`opennext`).
     pub rotate: bool,
-    /// How a file is opened if it must be.
     pub flags: OpenFlags,
 }
 

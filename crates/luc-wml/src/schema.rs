@@ -40,7 +40,6 @@ const WRITE_WHOLE: &str =
 const OPEN: &str = "filename indexed fd opennext dsync directio noreadahead";
 const PICK: &str = "filename indexed fd";
 
-/// A flowop of the language.
 #[derive(Debug)]
 pub(crate) struct Flowop {
     pub name: &'static str,
@@ -97,7 +96,6 @@ const REFUSED: [(&str, &str); 2] = [
     ("testrandvar", "it only tests Filebench itself; delete it"),
 ];
 
-/// The flowop of that name.
 pub(crate) fn find_flowop(name: &str) -> Option<&'static Flowop> {
     FLOWOPS.iter().find(|flowop| flowop.name == name)
 }

@@ -23,22 +23,14 @@ pub struct Script {
 /// Why a workload could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Read {
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// Neither a file nor the name of a workload.
     #[error(
         "there is no workload or file {name:?}; give the path of a file, or {}",
         builtin_names()
     )]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
+    Unknown { name: String },
     /// The file was read, and refused.
     #[error(transparent)]
     Refused(#[from] Diagnostics),
@@ -95,7 +87,7 @@ fn too_large(source_name: &str) -> Diagnostics {
 
 fn not_utf8(source_name: &str, before: &[u8]) -> Diagnostics {
     let lines = before.split(|byte| *byte == b'\n');
-    let column = lines.clone().last().map_or(0, <[u8]>::len) + 1;
+    let column = lines.clone().next_back().map_or(0, <[u8]>::len) + 1;
     let at = Position {
         line: u32::try_from(lines.count()).unwrap_or(u32::MAX),
         column: u32::try_from(column).unwrap_or(u32::MAX),

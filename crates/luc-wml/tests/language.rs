@@ -7,6 +7,8 @@ use luc_wml::plan::{
     Action, FilesetId, Flowop, Op, OpenFlags, Plan, Quit, RandomId, Target, Transfer, Value,
 };
 
+type Makes<T> = fn(T) -> Op;
+
 /// A file whose one thread has these flowops, with a fileset `set` and a file `one`.
 fn thread_of(flowops: &str) -> String {
     format!(
@@ -179,7 +181,7 @@ fn transfers_take_every_attribute() {
         random: true,
         working_set_bytes: Value::Fixed(8192),
     };
-    let moves: [(&str, fn(Transfer) -> Op); 3] = [
+    let moves: [(&str, Makes<Transfer>); 3] = [
         ("read", Op::Read),
         ("write", Op::Write),
         ("aiowrite", Op::AioWrite),
@@ -197,7 +199,7 @@ fn transfers_take_every_attribute() {
         working_set_bytes: Value::Fixed(0),
     };
     let least = "name=x,filename=one,iosize=1,directio=0,dsync=false";
-    let wholes: [(&str, fn(Transfer) -> Op); 4] = [
+    let wholes: [(&str, Makes<Transfer>); 4] = [
         ("appendfile", Op::AppendFile),
         ("appendfilerand", Op::AppendFileRand),
         ("readwholefile", Op::ReadWholeFile),
@@ -215,7 +217,7 @@ fn transfers_take_every_attribute() {
 
 #[test]
 fn flowops_on_files_and_directories() {
-    let targets: [(&str, &str, fn(Target) -> Op, _, _); 5] = [
+    let targets: [(&str, &str, Makes<Target>, _, _); 5] = [
         ("openfile", "filename=set,fd=128", Op::OpenFile, 128, 0),
         ("createfile", "filename=one", Op::CreateFile, 0, 1),
         ("deletefile", "filename=set", Op::DeleteFile, 0, 0),

@@ -196,8 +196,8 @@ fn filled(head: &str, piece: impl Fn(usize) -> String, tail: &str) -> String {
 
 #[test]
 fn large_files_of_one_kind_of_thing() {
-    let thread = "define process name=p{thread name=t{";
     type Piece = fn(usize) -> String;
+    let thread = "define process name=p{thread name=t{";
     let kinds: [(&str, Piece, &str); 13] = [
         ("", |_| "{".into(), ""),
         ("", |_| "\"".into(), ""),

@@ -60,9 +60,7 @@ struct Parser<'a, 'm> {
     tokens: &'a [Token],
     next: usize,
     messages: &'m mut Messages,
-    /// Composite flowops defined so far.
     composites: BTreeSet<String>,
-    /// The composite flowop that is being defined.
     defining: Option<String>,
     /// A composite flowop could not even be named.
     broken_definition: bool,

@@ -14,7 +14,6 @@ pub(super) const TEXT_BYTES_MAX: usize = 4096;
 /// Longest name of anything, bytes: that of a file.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A variable's value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Val {
     Int(u64),
