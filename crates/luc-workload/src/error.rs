@@ -65,7 +65,6 @@ pub enum WorkloadError {
         /// What is wrong, and what to do about it.
         why: String,
     },
-    /// A worker failed.
     #[error("{text}")]
     Worker {
         /// The worker's own error, in one line, which names the call and the file.

@@ -16,6 +16,7 @@ pub struct Observed {
 
 impl Observed {
     /// Both together.
+    #[must_use]
     pub fn and(self, other: Self) -> Self {
         let journal = self.journal.zip(other.journal);
         let busy_ns = self.cpu_busy_ns.zip(other.cpu_busy_ns);

@@ -18,7 +18,6 @@ use crate::text::{Lines, latency};
 pub struct PhaseResult {
     /// `create`, `stat`, `utime` or `unlink`.
     pub phase: String,
-    /// Operations of all processes together.
     pub ops: u64,
     /// Operations of all processes by the time of the slowest, per second.
     pub total_per_s: f64,

@@ -52,7 +52,6 @@ pub enum Kind {
     Threads,
 }
 
-/// One phase of all workers.
 #[derive(Debug)]
 pub struct Phase {
     /// When all workers began, ns.
@@ -64,7 +63,6 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Operations of all workers.
     pub fn ops(&self) -> u64 {
         self.parts.iter().map(|part| part.ops).sum()
     }

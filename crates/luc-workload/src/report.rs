@@ -19,9 +19,7 @@ pub const SCHEMA: &str = "luc-bench/1";
 /// The result of one run of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
-    /// [`SCHEMA`].
     pub schema: String,
-    /// The workload's own figures.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// True when the run was ended early; the figures then cover the part that was done.

@@ -14,7 +14,6 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// A distribution of times in a line.
 pub fn latency(latency: &Latency) -> String {
     if latency.count == 0 {
         return "none".to_owned();

@@ -112,7 +112,6 @@ impl Part {
 /// The first line a worker process gets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The process that started it.
     pub parent: i32,
     pub bench: String,
     pub job: Value,

@@ -57,7 +57,6 @@ pub struct CreateFsyncResult {
     pub args: CreateFsync,
     /// Operations that ended within the measurement; one is create, write, fsync, close.
     pub ops: u64,
-    /// Operations per second of the measurement.
     pub ops_per_s: f64,
     /// Equation 3 with each thread's mean time of an operation, files per second.
     pub file_creation_rate_per_s: f64,

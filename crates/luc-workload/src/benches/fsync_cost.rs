@@ -90,7 +90,6 @@ const INODES_PER_BLOCK: u64 = 32;
 /// How often to look whether a commit has ended.
 const LOOK_NS: u64 = 250 * NS_PER_MS;
 
-/// A journal with its thread.
 struct Watched<'a> {
     journal: &'a Journal,
     thread: Thread,

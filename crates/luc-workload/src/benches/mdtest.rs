@@ -74,7 +74,6 @@ pub struct MdtestResult {
     pub close: Latency,
 }
 
-/// One process's work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
     files: FileJob,

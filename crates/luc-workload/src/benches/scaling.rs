@@ -76,7 +76,6 @@ pub struct ScalingStep {
     pub to_one_thread: Option<f64>,
 }
 
-/// One thread's processor and file.
 struct Place<'a> {
     cpu: usize,
     dir: &'a Dir,
@@ -86,9 +85,7 @@ struct Place<'a> {
 
 struct Thread {
     calls: u64,
-    /// When it stopped.
     ended_ns: u64,
-    /// How long it was measured.
     measured_ns: u64,
 }
 

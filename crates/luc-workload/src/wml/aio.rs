@@ -36,7 +36,6 @@ pub struct FileId {
     pub index: u32,
 }
 
-/// A write to be done.
 pub struct Request {
     pub file: Arc<OwnedFd>,
     pub id: FileId,
@@ -167,7 +166,6 @@ impl Pool {
         self.0.ended.until(met, give_up).is_some()
     }
 
-    /// The first write that failed.
     pub fn failed(&self) -> Option<Failed> {
         self.0.lock().failed
     }

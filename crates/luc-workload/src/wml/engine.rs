@@ -9,9 +9,9 @@ use luc_wml::plan::{Flowop, Op, Plan, Thread, Value};
 use super::aio::Pool;
 use super::draw::Draws;
 use super::fileset::LiveFileset;
+use super::halt::Flow;
 use super::options::AioWait;
 use super::sync::{Events, Gate, Semaphore};
-use super::worker::Flow;
 use crate::dir::Dir;
 use crate::{Result, Stop, WorkloadError};
 

@@ -10,13 +10,9 @@ use crate::dir::set_digits;
 
 /// A fileset of the run.
 pub struct LiveFileset<'p> {
-    /// As the workload file has it.
     pub plan: &'p Fileset,
-    /// Its shape.
     pub tree: Tree,
-    /// The state of its files, by index.
     pub files: Entries,
-    /// The state of its leaf directories, by index.
     pub leaf_dirs: Entries,
     /// The state of its directories, which always exist.
     pub dirs: Entries,
@@ -64,7 +60,6 @@ impl<'p> LiveFileset<'p> {
         }
     }
 
-    /// The entries of one kind.
     pub fn entries(&self, kind: Kind) -> &Entries {
         match kind {
             Kind::File => &self.files,
@@ -72,7 +67,6 @@ impl<'p> LiveFileset<'p> {
         }
     }
 
-    /// The leaf at `index` of one kind.
     pub fn leaf(&self, kind: Kind, index: u32) -> Leaf {
         match kind {
             Kind::File => self.tree.files[index as usize],

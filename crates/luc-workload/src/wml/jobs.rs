@@ -10,9 +10,7 @@ use super::draw::Draws;
 use super::engine::{Compiler, Place, Step, Totals};
 use super::options::WmlOptions;
 use super::random::Generator;
-use super::stats::Stats;
-use super::worker::{Counted, Memory};
-use crate::latency::Recorder;
+use super::worker::{Memory, Own};
 use crate::{Result, WorkloadError};
 
 /// Slots that `opennext` goes through.
@@ -24,33 +22,6 @@ const AIO_DRAWN_MAX: u64 = 64 << 20;
 pub struct Job<'p> {
     pub steps: Vec<Step<'p>>,
     pub own: Own<'p>,
-}
-
-/// What a thread has of its own besides its steps.
-pub struct Own<'p> {
-    pub place: Place<'p>,
-    pub draws: Draws<'p>,
-    pub memory: Memory,
-    pub counted: Counted,
-}
-
-impl<'p> Own<'p> {
-    pub fn new(place: Place<'p>, draws: Draws<'p>, memory: Memory) -> Self {
-        let flowops = place.thread.all_flowops();
-        let counted = Counted {
-            stats: flowops.iter().map(|_| Stats::new()).collect(),
-            fsync: Recorder::new(),
-            dsync: Recorder::new(),
-            last_ns: 0,
-            loops: 0,
-        };
-        Self {
-            place,
-            draws,
-            memory,
-            counted,
-        }
-    }
 }
 
 /// The threads of all processes. A process with asynchronous writes has a pool for them.

@@ -18,6 +18,7 @@ mod aio;
 mod draw;
 mod engine;
 mod fileset;
+mod halt;
 mod jobs;
 mod ops_files;
 mod ops_flow;

@@ -12,9 +12,10 @@ use super::aio::FileId;
 use super::draw::Draws;
 use super::engine::Step;
 use super::fileset::{Kind, LiveFileset};
+use super::halt::{Flow, Halt};
 use super::random::floor;
 use super::rotor::{Becomes, Pick, Want};
-use super::worker::{Flow, Halt, Open, Worker};
+use super::worker::{Open, Worker};
 
 /// What `listdir` counts for an entry besides its name: the C library's record less its last byte.
 const DIRENT_BYTES: u64 = 279;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use luc_wml::plan::{Op, Value};
 
 use super::engine::{Step, signed};
-use super::worker::{Flow, Halt, Worker};
+use super::halt::{Flow, Halt};
+use super::worker::Worker;
 use crate::clock::NS_PER_S;
 
 const MIB: u64 = 1 << 20;
@@ -42,17 +43,16 @@ impl<'p> Worker<'_, 'p> {
         Ok(())
     }
 
-    pub fn wakeup(&mut self, step: &Step<'p>) -> Flow {
+    pub fn wakeup(&mut self, step: &Step<'p>) {
         for &id in step.extra.targets.iter() {
             let begin_ns = self.begin();
             self.engine.gates[id].wakeup();
             self.end(step, begin_ns, 0);
         }
-        Ok(())
     }
 
     /// Writes one byte so many times, and takes its address anew each time, as Filebench's loop does.
-    pub fn hog(&mut self, step: &Step<'p>, value: Value) -> Flow {
+    pub fn hog(&mut self, step: &Step<'p>, value: Value) {
         let times = self.draws.whole(value);
         let byte = AtomicU8::new(0);
         let begin_ns = self.begin();
@@ -60,7 +60,6 @@ impl<'p> Worker<'_, 'p> {
             black_box(&byte).store(1, Ordering::Relaxed);
         }
         self.end(step, begin_ns, 0);
-        Ok(())
     }
 
     pub fn delay(&mut self, step: &Step<'p>, seconds: Value) -> Flow {

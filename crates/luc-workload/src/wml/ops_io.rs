@@ -9,8 +9,9 @@ use rustix::io::{Errno, pread, pwrite, read, retry_on_intr, write};
 
 use super::aio::{Request, ended};
 use super::engine::Step;
+use super::halt::{Flow, Halt};
 use super::options::AioWait;
-use super::worker::{Flow, Halt, Open, Worker};
+use super::worker::{Open, Worker};
 use crate::{Result, WorkloadError};
 
 /// Where a transfer goes.

@@ -40,9 +40,7 @@ pub struct WmlResult {
     pub ops_per_s: f64,
     pub reads_per_s: f64,
     pub writes_per_s: f64,
-    /// Bytes of all I/O operations.
     pub bytes: u64,
-    /// MiB per second of all I/O operations.
     pub mib_per_s: f64,
     pub mean_ns: f64,
     pub p50_ns: u64,

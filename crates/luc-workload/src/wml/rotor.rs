@@ -17,9 +17,7 @@ const OPEN_ONE: u32 = 4;
 /// Which entries a pick looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Entries that exist.
     Existing,
-    /// Entries that do not.
     Missing,
 }
 
@@ -134,7 +132,6 @@ impl Entries {
         self.idle.wake();
     }
 
-    /// How often the entry is open.
     pub fn opens(&self, index: u32) -> u32 {
         self.states[index as usize].load(Ordering::Acquire) / OPEN_ONE
     }

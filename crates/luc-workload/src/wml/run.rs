@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use luc_wml::plan::{Action, Op, Plan, Quit, RUN_DEFAULT_S};
+use luc_wml::plan::{Action, Op, Plan, Quit, RUN_DEFAULT_S, Thread};
 use rustix::process::setpriority_process;
 
 use super::draw::Draws;
@@ -129,8 +129,24 @@ pub fn run<'p>(
     let interrupted = ran.cut_short;
     ran.cut_short |= engine.finished.load(Ordering::Relaxed);
     let elapsed_ns = ran.elapsed_ns(|(_, counted)| counted.last_ns);
+    sum_up(&mut result, &ran.results, &written, elapsed_ns);
+    Ok(Measured {
+        found: result,
+        elapsed_ns,
+        interrupted,
+        observed: ran.observed,
+    })
+}
+
+/// Fills in the figures; `written` are synchronous writes of the processes' asynchronous writers.
+fn sum_up(
+    result: &mut WmlResult,
+    threads: &[(&Thread, Counted)],
+    written: &[Recorder],
+    elapsed_ns: u64,
+) {
     let mut sums = Sums::default();
-    for (thread, counted) in &ran.results {
+    for (thread, counted) in threads {
         for (flowop, stats) in thread.all_flowops().into_iter().zip(&counted.stats) {
             // A composite flowop has a place in the list, but does nothing itself.
             if !matches!(flowop.op, Op::Composite(_)) {
@@ -139,16 +155,10 @@ pub fn run<'p>(
         }
         result.loops += counted.loops;
     }
-    sums.fill(&mut result, elapsed_ns);
-    result.fsync = Recorder::merged(ran.results.iter().map(|(_, counted)| &counted.fsync));
-    let direct = ran.results.iter().map(|(_, counted)| &counted.dsync);
-    result.dsync = Recorder::merged(direct.chain(&written));
-    Ok(Measured {
-        found: result,
-        elapsed_ns,
-        interrupted,
-        observed: ran.observed,
-    })
+    sums.fill(result, elapsed_ns);
+    result.fsync = Recorder::merged(threads.iter().map(|(_, counted)| &counted.fsync));
+    let direct = threads.iter().map(|(_, counted)| &counted.dsync);
+    result.dsync = Recorder::merged(direct.chain(written));
 }
 
 fn one(engine: &Engine<'_>, job: Job<'_>, shift: Shift<'_>) -> Result<Counted> {

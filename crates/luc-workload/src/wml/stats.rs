@@ -17,7 +17,6 @@ pub struct Stats {
     pub max_ns: u64,
     /// Operations since the thread began, measured or not.
     pub ever_count: u64,
-    /// Bytes since the thread began.
     pub ever_bytes: u64,
     histogram: Histogram<u32>,
 }
@@ -37,7 +36,6 @@ impl Stats {
         }
     }
 
-    /// Counts a measured operation.
     pub fn record(&mut self, ns: u64, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
@@ -47,7 +45,6 @@ impl Stats {
         self.histogram.saturating_record(ns);
     }
 
-    /// Adds another thread's counts.
     pub fn add(&mut self, other: &Self) {
         self.min_ns = self.min_ns.min(other.min_ns);
         self.count += other.count;

@@ -100,7 +100,6 @@ impl Gate {
         self.park.until(woken, give_up).is_some()
     }
 
-    /// Wakes all waiters.
     pub fn wakeup(&self) {
         self.wakeups.fetch_add(1, Ordering::SeqCst);
         self.park.wake();

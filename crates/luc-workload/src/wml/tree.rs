@@ -27,7 +27,6 @@ pub struct Dir {
 /// A file, or a directory without entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The directory that holds it.
     pub parent: DirId,
     /// Its name is this number with eight digits.
     pub serial: u32,
@@ -40,16 +39,13 @@ pub struct Leaf {
 pub struct Tree {
     /// Directories; the first is the root.
     pub dirs: Vec<Dir>,
-    /// Files in the order of their index.
     pub files: Vec<Leaf>,
-    /// Leaf directories in the order of their index.
     pub leaf_dirs: Vec<Leaf>,
     /// Mean depth that the shape was drawn from.
     pub mean_depth: f64,
 }
 
 impl Tree {
-    /// Draws the tree of `fileset`.
     pub fn draw(fileset: &Fileset, draws: &mut Draws<'_>) -> Result<Self> {
         let files = draws.whole(fileset.entries);
         let leaf_dirs = draws.whole(fileset.leaf_dirs);

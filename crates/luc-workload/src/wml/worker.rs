@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::aio::{FileId, Pool, Ticket};
 use super::draw::Draws;
-use super::engine::{Engine, Step};
+use super::engine::{Engine, Place, Step};
 use super::fileset::PathBuffer;
-use super::jobs::Own;
+use super::halt::{Flow, Halt};
 use super::stats::Stats;
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
 use crate::crew::Shift;
@@ -22,27 +22,6 @@ use crate::{Result, WorkloadError};
 pub const SLOTS: usize = 129;
 /// `opennext` goes from this slot down to 0.
 const ROTATE_FROM: usize = 128;
-
-/// Why a thread does not go on to its next step.
-#[derive(Debug)]
-pub enum Halt {
-    /// The run is over.
-    Over,
-    /// This flowop's limit is reached.
-    Limit,
-    /// There is no entry as this flowop needs one.
-    Lacking(String),
-    Failed(WorkloadError),
-}
-
-/// The outcome of a step.
-pub type Flow<T = ()> = std::result::Result<T, Halt>;
-
-impl From<WorkloadError> for Halt {
-    fn from(error: WorkloadError) -> Self {
-        Self::Failed(error)
-    }
-}
 
 /// A slot of the table of open files. A closed one remembers its file: `deletefile` and the like
 /// may name it afterwards.
@@ -104,6 +83,33 @@ pub struct Memory {
     pub bytes: Vec<u8>,
     /// False where the workload gives no size: it grows to the largest transfer.
     pub fixed: bool,
+}
+
+/// What a thread has of its own besides its steps.
+pub struct Own<'p> {
+    pub place: Place<'p>,
+    pub draws: Draws<'p>,
+    pub memory: Memory,
+    pub counted: Counted,
+}
+
+impl<'p> Own<'p> {
+    pub fn new(place: Place<'p>, draws: Draws<'p>, memory: Memory) -> Self {
+        let flowops = place.thread.all_flowops();
+        let counted = Counted {
+            stats: flowops.iter().map(|_| Stats::new()).collect(),
+            fsync: Recorder::new(),
+            dsync: Recorder::new(),
+            last_ns: 0,
+            loops: 0,
+        };
+        Self {
+            place,
+            draws,
+            memory,
+            counted,
+        }
+    }
 }
 
 impl<'e, 'p> Worker<'e, 'p> {
@@ -194,8 +200,14 @@ impl<'e, 'p> Worker<'e, 'p> {
                 value, blocking, ..
             } => self.sem_post(step, *value, *blocking),
             Op::Block => self.block(step),
-            Op::Wakeup { .. } => self.wakeup(step),
-            Op::Hog { value } => self.hog(step, *value),
+            Op::Wakeup { .. } => {
+                self.wakeup(step);
+                Ok(())
+            }
+            Op::Hog { value } => {
+                self.hog(step, *value);
+                Ok(())
+            }
             Op::Delay { seconds } => self.delay(step, *seconds),
             Op::EventLimit => self.events(step, 1),
             Op::BwLimit { .. } | Op::IopsLimit { .. } | Op::OpsLimit { .. } => {
