@@ -25,7 +25,7 @@ pub use layout::{
     Batching, CopyPhase, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
-pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles, step_response};
+pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles};
 pub use policy::{CUSTOM, POLICY, Policy, policies, policy, policy_text, policy_words};
 pub use returns::Returns;
 pub use step::{complete_events, control_pass, control_step, copyout_is_idle};

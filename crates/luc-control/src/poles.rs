@@ -104,33 +104,18 @@ pub struct Poles {
     pub verdict: Verdict,
 }
 
-/// Gains that make no loop.
+/// Gains that make no loop: the name of the first bad argument, and its value.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum PolesError {
     /// NaN or infinite.
-    #[error("{name} is {value}; give a finite number")]
-    NotFinite {
-        /// Which argument.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    #[error("{0} is {1}; give a finite number")]
+    NotFinite(&'static str, f64),
     /// Below zero: it would drive the batch away from the set point.
-    #[error("{name} is {value}; gains and c must not be negative")]
-    Negative {
-        /// Which argument.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    #[error("{0} is {1}; gains and c must not be negative")]
+    Negative(&'static str, f64),
     /// Beyond [`GAIN_MAX`].
-    #[error("{name} is {value}; gains and c end at {GAIN_MAX}")]
-    TooLarge {
-        /// Which argument.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    #[error("{0} is {1}; gains and c end at {GAIN_MAX}")]
+    TooLarge(&'static str, f64),
 }
 
 /// Poles of the closed loop with these gains (as factors, 0.8 and not 800) and
@@ -166,43 +151,17 @@ pub fn poles(kp: f64, ki: f64, kd: f64, c: f64) -> Result<Poles, PolesError> {
     })
 }
 
-/// Batch size per commit, as a share of the set point, after the set point
-/// jumps from 0 to 1: the published closed loop with its numerator
-/// c(Kp+Ki+Kd) z^2 - c(Kp+2Kd) z + cKd.
-///
-/// # Errors
-/// As [`poles`].
-pub fn step_response(
-    kp: f64,
-    ki: f64,
-    kd: f64,
-    c: f64,
-    commits: usize,
-) -> Result<Vec<f64>, PolesError> {
-    let [p, i, d] = loop_gains(kp, ki, kd, c)?;
-    let numerator = [p + i + d, -(p + 2.0 * d), d];
-    let denominator = [p + i + d + 1.0, -(p + 2.0 * d + 2.0), d + 1.0];
-    let mut response: Vec<f64> = Vec::with_capacity(commits);
-    for now in 0..commits {
-        let input: f64 = numerator.iter().take(now + 1).sum();
-        let before = |back: usize| now.checked_sub(back).map_or(0.0, |at| response[at]);
-        let memory = denominator[1] * before(1) + denominator[2] * before(2);
-        response.push((input - memory) / denominator[0]);
-    }
-    Ok(response)
-}
-
 /// c Kp, c Ki and c Kd: the loop knows the plant only by these products.
 fn loop_gains(kp: f64, ki: f64, kd: f64, c: f64) -> Result<[f64; 3], PolesError> {
     for (name, value) in [("kp", kp), ("ki", ki), ("kd", kd), ("c", c)] {
         if !value.is_finite() {
-            return Err(PolesError::NotFinite { name, value });
+            return Err(PolesError::NotFinite(name, value));
         }
         if value < 0.0 {
-            return Err(PolesError::Negative { name, value });
+            return Err(PolesError::Negative(name, value));
         }
         if value > GAIN_MAX {
-            return Err(PolesError::TooLarge { name, value });
+            return Err(PolesError::TooLarge(name, value));
         }
     }
     Ok([c * kp, c * ki, c * kd])
@@ -341,17 +300,16 @@ mod tests {
         assert_eq!(nan.to_string(), "kp is NaN; give a finite number");
         assert!(matches!(
             poles(0.0, f64::INFINITY, 0.0, 1.0),
-            Err(PolesError::NotFinite { name: "ki", .. })
+            Err(PolesError::NotFinite("ki", _))
         ));
         assert!(matches!(
             poles(0.0, 0.0, -0.1, 1.0),
-            Err(PolesError::Negative { name: "kd", .. })
+            Err(PolesError::Negative("kd", _))
         ));
         assert!(matches!(
             poles(0.0, 0.0, 0.0, 1e300),
-            Err(PolesError::TooLarge { name: "c", .. })
+            Err(PolesError::TooLarge("c", _))
         ));
-        assert!(step_response(-1.0, 0.0, 0.0, 1.0, 3).is_err());
         let extreme = poles(GAIN_MAX, GAIN_MAX, GAIN_MAX, GAIN_MAX).unwrap();
         assert_eq!(extreme.stepwise.verdict, Verdict::Unstable);
         assert!(extreme.stepwise.modulus.is_finite());
@@ -377,23 +335,5 @@ mod tests {
                 assert!(re.hypot(im) < 1e-6, "{b} {c} {d}: {root}");
             }
         }
-    }
-
-    #[test]
-    fn step_response_follows_the_loop_equation() {
-        // d = d_before + c u with u from the same commit's error, solved for d.
-        let (kp, ki, kd, c) = (0.8, 0.25, 0.25, 1.3);
-        let response = step_response(kp, ki, kd, c, 40).unwrap();
-        let (mut d, mut sum, mut e_before) = (0.0, 0.0, 0.0);
-        for (commit, got) in response.iter().enumerate() {
-            let known = d + c * (kp + ki + kd) + c * ki * sum - c * kd * e_before;
-            d = known / (1.0 + c * (kp + ki + kd));
-            let e = 1.0 - d;
-            sum += e;
-            e_before = e;
-            assert!((got - d).abs() < 1e-9, "commit {commit}: {got} {d}");
-        }
-        assert!(near(response[39], 1.0));
-        assert_eq!(step_response(kp, ki, kd, c, 0), Ok(vec![]));
     }
 }
