@@ -1,7 +1,6 @@
 //! The records of `abi/luc_decision.h` and the enums beside them.
 //!
-//! The fields are generated from the X-macro rows; a row added there appears
-//! here with its help text as documentation.
+//! The fields are generated from the rows there, with their help texts as documentation.
 
 use std::fmt;
 
@@ -15,8 +14,8 @@ pub struct Field {
 }
 
 macro_rules! record {
-    ($record:ident $($help:literal $field:ident,)+) => {
-        #[doc = concat!("`struct luc_", stringify!($record), "` of `abi/luc_decision.h` in the same layout.")]
+    ($doc:literal $record:ident $($help:literal $field:ident,)+) => {
+        #[doc = $doc]
         #[repr(C)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub struct $record {
@@ -63,8 +62,8 @@ macro_rules! record {
 }
 
 macro_rules! enumeration {
-    ($name:ident $($variant:ident $text:literal $help:literal,)+) => {
-        #[doc = concat!("Values of `enum luc_", stringify!($name), "`, in their order.")]
+    ($doc:literal $name:ident $($variant:ident $text:literal => $help:literal,)+) => {
+        #[doc = $doc]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(i64)]
         pub enum $name {
@@ -104,7 +103,20 @@ macro_rules! enumeration {
     };
 }
 
-include!(concat!(env!("OUT_DIR"), "/layout.rs"));
+include!(concat!(env!("OUT_DIR"), "/records.rs"));
+
+enumeration! { "`enum luc_step`: which step of a commit a record is about." Step
+    Open "open" => "A commit was requested.",
+    Poll "poll" => "The held commit is looked at again.",
+    Close "close" => "The batch is closed; the controller learns.",
+    Copyout "copyout" => "The commit's writes are counted; copy-out decides.",
+}
+
+enumeration! { "`enum luc_copy_phase`: what [`State::copy_active`] holds." CopyPhase
+    Off "off" => "Copy-out is off.",
+    On "on" => "Metadata is copied out.",
+    Stopped "stopped" => "Stopped so lately that a restart means \"too early\".",
+}
 
 // SAFETY: the declarations repeat those of `control/*.h`.
 unsafe extern "C" {
@@ -143,70 +155,6 @@ impl Default for Input {
 impl Default for Output {
     fn default() -> Self {
         Self::from_values([0; Self::LEN])
-    }
-}
-
-/// `enum luc_step`: which step of a commit a record is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Step {
-    /// A commit was requested.
-    Open,
-    /// The held commit is looked at again.
-    Poll,
-    /// The batch is closed; the controller learns.
-    Close,
-    /// The commit's writes are counted; copy-out decides.
-    Copyout,
-}
-
-impl Step {
-    /// All of them, in the order of their values.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Poll, Self::Close, Self::Copyout];
-
-    /// As records hold it.
-    pub fn value(self) -> i64 {
-        i64::from(self as u32)
-    }
-
-    /// From a record's value, None if it is none.
-    pub fn from_value(value: i64) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| step.value() == value)
-    }
-
-    /// A word for people.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Poll => "poll",
-            Self::Close => "close",
-            Self::Copyout => "copyout",
-        }
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text())
-    }
-}
-
-/// `enum luc_copy_phase`: what [`State::copy_active`] holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(i64)]
-pub enum CopyPhase {
-    /// Copy-out is off.
-    Off,
-    /// Metadata is copied out.
-    On,
-    /// Stopped so lately that a restart means "too early".
-    Stopped,
-}
-
-impl CopyPhase {
-    /// As records hold it.
-    pub fn value(self) -> i64 {
-        self as i64
     }
 }
 
@@ -280,21 +228,24 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ffi;
     use std::collections::HashSet;
-    use std::mem::size_of;
+
+    // SAFETY: the declaration repeats that of `shim/layout.c`, where nobody writes it.
+    unsafe extern "C" {
+        safe static luc_shim_record_bytes: [i64; 5];
+    }
 
     #[test]
     fn layouts_agree_with_c() {
-        let sizes = ffi::sizes();
-        assert_eq!(size_of::<Params>(), usize::try_from(sizes.params).unwrap());
-        assert_eq!(size_of::<Input>(), usize::try_from(sizes.input).unwrap());
-        assert_eq!(size_of::<State>(), usize::try_from(sizes.state).unwrap());
-        assert_eq!(size_of::<Output>(), usize::try_from(sizes.output).unwrap());
-        assert_eq!(
+        let bytes = [
+            size_of::<Params>(),
+            size_of::<Input>(),
+            size_of::<State>(),
+            size_of::<Output>(),
             size_of::<Decision>(),
-            usize::try_from(sizes.decision).unwrap()
-        );
+        ];
+        let bytes = bytes.map(|bytes| i64::try_from(bytes).unwrap());
+        assert_eq!(bytes, luc_shim_record_bytes);
     }
 
     #[test]
@@ -328,7 +279,7 @@ mod tests {
         assert_eq!(Reason::from_value(-1), None);
         assert_eq!(Reason::from_value(i64::MAX), None);
         for step in Step::ALL {
-            assert_eq!(Step::from_value(step.value()), Some(step));
+            assert_eq!(Step::from_value(step.value()), Some(*step));
         }
     }
 }

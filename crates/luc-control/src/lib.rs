@@ -9,7 +9,6 @@
 //! thousandths.
 
 mod dev;
-mod ffi;
 #[allow(clippy::doc_markdown)] // help texts are the tables' own
 mod layout;
 mod pid;

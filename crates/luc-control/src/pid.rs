@@ -78,7 +78,7 @@ pub fn pid_step(
         Saturated::No => 0,
         Saturated::High => 1,
     };
-    // SAFETY: layouts are pinned by static assertions in shim/tables.c, and
+    // SAFETY: layouts are pinned by static assertions in shim/layout.c, and
     // the callee keeps neither pointer.
     unsafe { luc_pid_step(gains, state, e_milli, dt_milli, saturated) }
 }

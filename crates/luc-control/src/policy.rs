@@ -2,8 +2,7 @@
 //!
 //! The module knows knobs only. What people call a policy is turned into knobs here, and back.
 
-use crate::ffi;
-use crate::tables::{Knob, KnobError, join, knob, rows, text};
+use crate::tables::{Knob, KnobError, POLICIES, join, knob};
 use std::sync::LazyLock;
 
 /// The word by which people choose a policy, beside the names of knobs.
@@ -24,8 +23,16 @@ pub struct Policy {
 
 /// All policies, in the order of their table.
 pub fn policies() -> &'static [Policy] {
-    static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(load);
-    &POLICIES
+    static LOADED: LazyLock<Vec<Policy>> = LazyLock::new(|| {
+        let rows = POLICIES.iter();
+        rows.map(|&(text, settings, help)| Policy {
+            text,
+            help,
+            settings: settings.split_whitespace().filter_map(setting).collect(),
+        })
+        .collect()
+    });
+    &LOADED
 }
 
 /// Their names, in the same order.
@@ -63,22 +70,6 @@ pub fn policy_text(value: impl Fn(&Knob) -> Option<i64>) -> &'static str {
     policy_of(value).map_or(CUSTOM, |policy| policy.text)
 }
 
-fn load() -> Vec<Policy> {
-    let mut nr = 0;
-    // SAFETY: the callee writes nr and returns a static array of nr rows.
-    let rows = unsafe { rows(ffi::luc_shim_policies(&raw mut nr), nr) };
-    rows.iter()
-        .map(|row| Policy {
-            text: text(row.text),
-            help: text(row.help),
-            settings: text(row.more)
-                .split_whitespace()
-                .filter_map(setting)
-                .collect(),
-        })
-        .collect()
-}
-
 /// None for what the tests below would not let pass.
 fn setting(text: &str) -> Option<(&'static Knob, i64)> {
     let (name, value) = text.split_once('=')?;
@@ -101,12 +92,8 @@ mod tests {
 
     #[test]
     fn every_setting_is_understood_and_both_axes_are_set() {
-        let mut nr = 0;
-        // SAFETY: as in load.
-        let rows = unsafe { rows(ffi::luc_shim_policies(&raw mut nr), nr) };
-        assert_eq!(rows.len(), policies().len());
-        for (row, policy) in rows.iter().zip(policies()) {
-            let words = text(row.more).split_whitespace().count();
+        for ((_, settings, _), policy) in POLICIES.iter().zip(policies()) {
+            let words = settings.split_whitespace().count();
             assert_eq!(policy.settings.len(), words, "{}", policy.text);
             for axis in ["batching", "copyout"] {
                 let sets = policy.settings.iter().any(|(knob, _)| knob.name == axis);

@@ -1,6 +1,16 @@
 //! The estimator of returning tasks, as `control/luc_returns.h` documents it.
 
-use crate::ffi;
+use std::ffi::c_int;
+
+// SAFETY: the declarations repeat those of `control/luc_returns.h` and `shim/layout.c`, with
+// struct luc_returns as the u64 that [`Returns`] keeps it in.
+unsafe extern "C" {
+    safe static luc_shim_returns_bytes: i64;
+    fn luc_returns_arrive(returns: *mut u64, task: u32, tid: u32) -> c_int;
+    fn luc_returns_enter(returns: *mut u64, task: u32, tid: u32);
+    fn luc_returns_repeats(returns: *const u64, task: u32, tid: u32) -> c_int;
+    fn luc_returns_expected(returns: *const u64, tid: u32, syncing: *mut i64) -> i64;
+}
 
 /// Who is likely to come: remembers for each task the transaction that it last
 /// waited for.
@@ -13,37 +23,22 @@ pub struct Returns {
 impl Returns {
     /// An empty estimator.
     pub fn new() -> Self {
-        let bytes = usize::try_from(ffi::sizes().returns).unwrap_or(0);
+        let bytes = usize::try_from(luc_shim_returns_bytes).unwrap_or(0);
         Self {
             memory: vec![0; bytes.div_ceil(size_of::<u64>())],
         }
     }
 
-    /// Number of tasks remembered at most.
-    pub fn slots() -> usize {
-        usize::try_from(ffi::sizes().returns_slots).unwrap_or(0)
-    }
-
-    /// Number of transactions whose members are counted apart at most.
-    pub fn cohorts() -> usize {
-        usize::try_from(ffi::sizes().returns_cohorts).unwrap_or(0)
-    }
-
-    /// Number of recent transactions whose members are expected back.
-    pub fn depth() -> u32 {
-        u32::try_from(ffi::sizes().returns_depth).unwrap_or(0)
-    }
-
     /// A task begins a sync call; `tid` is the newest transaction that anybody has waited for.
     pub fn enter(&mut self, task: u32, tid: u32) {
         // SAFETY: as in arrive.
-        unsafe { ffi::luc_returns_enter(self.memory.as_mut_ptr(), task, tid) }
+        unsafe { luc_returns_enter(self.memory.as_mut_ptr(), task, tid) }
     }
 
     /// Whether [`enter`](Self::enter) of the same would change nothing.
     pub fn repeats(&self, task: u32, tid: u32) -> bool {
         // SAFETY: as in arrive; the callee only reads.
-        unsafe { ffi::luc_returns_repeats(self.memory.as_ptr(), task, tid) != 0 }
+        unsafe { luc_returns_repeats(self.memory.as_ptr(), task, tid) != 0 }
     }
 
     /// A task begins to wait for transaction `tid`. True if it is new there,
@@ -51,7 +46,7 @@ impl Returns {
     pub fn arrive(&mut self, task: u32, tid: u32) -> bool {
         // SAFETY: memory has the size and at least the alignment of struct
         // luc_returns, and began as all zeros, which is its empty value.
-        unsafe { ffi::luc_returns_arrive(self.memory.as_mut_ptr(), task, tid) != 0 }
+        unsafe { luc_returns_arrive(self.memory.as_mut_ptr(), task, tid) != 0 }
     }
 
     /// How many tasks may still come before `tid` is closed: those of the transactions before it
@@ -68,7 +63,7 @@ impl Returns {
     fn coming(&self, tid: u32) -> (i64, i64) {
         let mut syncing = 0;
         // SAFETY: as in arrive; the callee reads memory and writes syncing.
-        let all = unsafe { ffi::luc_returns_expected(self.memory.as_ptr(), tid, &raw mut syncing) };
+        let all = unsafe { luc_returns_expected(self.memory.as_ptr(), tid, &raw mut syncing) };
         (all, syncing)
     }
 }

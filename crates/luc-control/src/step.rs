@@ -1,14 +1,32 @@
 //! The steps of the controllers.
 
-use crate::ffi;
 use crate::layout::{Input, Output, Params, State, Step};
+use std::ffi::{c_int, c_uint};
+
+// SAFETY: the declarations repeat those of `control/luc_control.h`.
+unsafe extern "C" {
+    fn luc_control_step(
+        step: c_uint,
+        params: *const Params,
+        state: *mut State,
+        input: *const Input,
+        out: *mut Output,
+    );
+    fn luc_control_pass(params: *const Params, state: *mut State, input: *const Input) -> c_int;
+    fn luc_complete_events(params: *const Params, state: *const State) -> i64;
+    fn luc_copyout_is_idle(
+        params: *const Params,
+        state: *const State,
+        input: *const Input,
+    ) -> c_int;
+}
 
 /// One step on `state` of the controllers that `params` names, whatever the values. Times are ns.
 pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Input) -> Output {
     let mut out = Output::default();
     // SAFETY: the records have the layout of the C structs (tested against
     // their sizes), and the callee keeps no pointer.
-    unsafe { ffi::luc_control_step(step as u32, params, state, input, &raw mut out) };
+    unsafe { luc_control_step(step as u32, params, state, input, &raw mut out) };
     out
 }
 
@@ -16,18 +34,18 @@ pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Inpu
 /// OPEN would answer "now", and if so has done to `state` what OPEN and CLOSE with `input` do.
 pub fn control_pass(params: &Params, state: &mut State, input: &Input) -> bool {
     // SAFETY: the records have the layout of the C structs; the callee writes `state` alone.
-    unsafe { ffi::luc_control_pass(params, state, input) != 0 }
+    unsafe { luc_control_pass(params, state, input) != 0 }
 }
 
 /// With how many sync events a held batch is worth a POLL before its wake-up time;
 /// [`i64::MAX`]: with none.
 pub fn complete_events(params: &Params, state: &State) -> i64 {
     // SAFETY: the records have the layout of the C structs; the callee reads.
-    unsafe { ffi::luc_complete_events(params, state) }
+    unsafe { luc_complete_events(params, state) }
 }
 
 /// Whether a COPYOUT step would change no state and answer "do not copy".
 pub fn copyout_is_idle(params: &Params, state: &State, input: &Input) -> bool {
     // SAFETY: as in complete_events.
-    unsafe { ffi::luc_copyout_is_idle(params, state, input) != 0 }
+    unsafe { luc_copyout_is_idle(params, state, input) != 0 }
 }

@@ -4,6 +4,9 @@ use luc_control::Returns;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
+/// `LUC_RETURNS_DEPTH`: commits whose tasks are expected back.
+const DEPTH: u32 = 2;
+
 #[test]
 fn released_tasks_are_expected_until_they_come_back() {
     let mut returns = Returns::new();
@@ -97,9 +100,7 @@ impl Model {
     }
 
     fn expected(&self, tid: u32) -> i64 {
-        let recent: Vec<_> = (1..=Returns::depth())
-            .map(|back| tid.wrapping_sub(back))
-            .collect();
+        let recent: Vec<_> = (1..=DEPTH).map(|back| tid.wrapping_sub(back)).collect();
         let out = self
             .last
             .values()
@@ -147,7 +148,7 @@ proptest! {
         for (task, tid) in arrivals {
             *came.entry(tid).or_default() += i64::from(returns.arrive(task, tid));
             for at in [tid, tid.wrapping_add(1), asked] {
-                let most: i64 = (1..=Returns::depth())
+                let most: i64 = (1..=DEPTH)
                     .filter_map(|back| came.get(&at.wrapping_sub(back)))
                     .sum();
                 prop_assert!((0..=most).contains(&returns.expected(at)));
