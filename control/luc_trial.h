@@ -5,24 +5,24 @@
 
 #include "../abi/luc_decision.h"
 
-/* As if nothing had ever been measured. */
+/* Nothing has been measured yet. */
 void luc_trial_init(struct luc_state *state);
 
 /* May this commit be held? Uses up one commit of a ban; reads state->stale. */
 int luc_trial_allows(struct luc_state *state);
 
-/* Nobody asked for anything: what waits have shown before tells nothing now. */
+/* There was a pause: what waits showed before it tells nothing now. */
 void luc_trial_paused(struct luc_state *state);
 
-/* Something could not wait: the next commits of either kind pass unheld. */
+/* A commit was urgent: the next ones of either kind pass unheld. */
 void luc_trial_urged(struct luc_state *state);
 
-/* Does the trial, or its verdict, ask for commits without copies, as without LUC? */
+/* Does the trial, or its verdict, ask for commits without copies, as on stock? */
 int luc_trial_forbids_copies(const struct luc_state *state);
 
 /*
- * A wait ended: events that were there at first, that came, and that are still
- * out; how long it took, and how long a commit takes. Any values.
+ * A wait ended: sync events at open, arrivals since, tasks still out; how long it
+ * took, and how long a commit takes. Any values.
  */
 void luc_trial_waited(struct luc_state *state, luc_s64 opened, luc_s64 came,
 		      luc_s64 late, luc_s64 waited_ns, luc_s64 commit_ns);
