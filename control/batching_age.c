@@ -2,13 +2,12 @@
 /*
  * jbd2's own batching, applied to every sync (section A.1.4).
  *
- * jbd2_journal_stop() delays a handle with h_sync until the transaction is as
- * old as an average commit takes, which counts for max_batch_time (15 ms) at
- * most, and not for the task that synced last: a lone stream would only wait for
- * itself. fsync never comes that way; the documents enabled it there to show why
- * it does not help. Age says little about who will come: whoever changed
- * metadata first began the transaction, and it may be old when the first sync
- * asks for its commit.
+ * jbd2_journal_stop() delays a handle with h_sync until the transaction is as old as
+ * an average commit takes. That average counts for max_batch_time (15 ms) at most. The
+ * task that synced last is not delayed: a lone stream would only wait for itself.
+ * fsync never comes that way; the documents enabled it there to show why it does not
+ * help. Age says little about who will come: the task that changed metadata first began
+ * the transaction, which may be old when the first sync asks for its commit.
  */
 #include "luc_controllers.h"
 

@@ -13,8 +13,8 @@
  *		the loop sees negative errors, too.
  *
  * The documents do not say how an output in sync events becomes a time. As in
- * batching_pid.c it is counted in average arrival gaps; before one is known a gap
- * counts as the timeout.
+ * batching_pid.c a sync event counts as an average arrival gap; while none is known, as
+ * the timeout.
  */
 #include "luc_controllers.h"
 #include "luc_hold.h"

@@ -2,11 +2,10 @@
 /*
  * A fixed idle time (delayJC, section 4.6).
  *
- * A commit is held until no sync event came for static_idle_us; each one that
- * comes restarts the timer, static_resets_max times at most, "to avoid
- * starvation". The documents settled on 1 ms for Metarates and 16 ms for IOzone.
- * They do not print their number of resets; the default of 1000 never binds
- * before delay_limit_us does.
+ * A commit is held until no sync event came for static_idle_us. Each sync event
+ * restarts the timer, static_resets_max times at most, "to avoid starvation". The
+ * documents settled on 1 ms for Metarates and 16 ms for IOzone, and do not print their
+ * number of resets.
  */
 #include "luc_controllers.h"
 

@@ -2,13 +2,12 @@
 /*
  * Copy-out exactly as published (section 5.3.2).
  *
- * Copying starts once more than a threshold share of a commit's writes was
- * delayed, 5% by default, and stops after four commits in a row without a
- * delayed write. While copies are written no write is delayed, so every run is
- * clean and copying stops after four commits, whatever the load: it oscillates.
- * The documents count write calls; this counts journal handles, operations that
- * change metadata, because a write that changes none cannot be delayed and
- * counting it would need a hook in every write. The share is thereby larger than
+ * Copying starts once more than a threshold share of a commit's writes was delayed, 5%
+ * by default. It stops after four commits in a row without a delayed write. While copies
+ * are written no write is delayed, so every run is clean and copying stops after four
+ * commits, whatever the load: it oscillates. The documents count write calls; this
+ * counts journal handles, operations that change metadata. Other writes cannot be
+ * delayed, and counting them needs a hook in every write. So the share is larger than
  * theirs, never smaller.
  */
 #include "luc_controllers.h"

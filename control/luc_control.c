@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Dispatch, and what holds for every controller.
+ * Dispatch, and bounds that hold for every controller.
  *
- * A controller says how long a batch may be held, when it looks idle, and how
- * many sync events complete it. What follows from that is decided here, once for
- * all of them, in this order: an urgent commit starts; a complete batch starts;
- * one whose time is up starts; one that looks idle starts; any other is held.
- * No answer of a controller can hold a commit beyond delay_limit_us.
+ * A controller says how long a batch may be held, when it looks idle, and how many
+ * sync events complete it. A batch starts, in this order of reasons, if its commit is
+ * urgent, if it is complete, if its time is up, if it looks idle; otherwise it is
+ * held. No answer of a controller holds a commit beyond delay_limit_us.
  */
 #include "luc_control.h"
 #include "luc_controllers.h"
@@ -116,7 +115,7 @@ static void step_open(const struct luc_params *p, struct luc_state *s,
 	s->wait_ns = 0;
 	open_batch(p, s, in);
 	if (!s->wait_ns || in->urgent) {
-		/* Not held: the time allowed is nobody's business at CLOSE. */
+		/* Not held: CLOSE must not learn from the time allowed. */
 		s->wait_ns = 0;
 		out->reason = in->urgent ? LUC_REASON_URGENT : LUC_REASON_NOW;
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * All that the outside needs of the controllers. Which one acts is in params;
- * nobody but luc_control.c looks there.
+ * The interface of the controllers. params names the one that acts; only
+ * luc_control.c looks there.
  */
 #ifndef LUC_CONTROL_H
 #define LUC_CONTROL_H
@@ -32,16 +32,17 @@ void luc_control_step(enum luc_step step, const struct luc_params *params,
 		      struct luc_output *out);
 
 /*
- * A commit that nobody batches, where nobody records the steps: returns 1 if OPEN
- * would answer NOW, having done to state what OPEN and then CLOSE with the same
- * input do. Otherwise, or where it is not known cheaply, 0, and state is as before.
+ * OPEN and CLOSE in one, for a commit that is not held and whose steps are not
+ * recorded. Returns 1 if OPEN would answer NOW; state is then as after OPEN and CLOSE
+ * with this input. Returns 0 otherwise, or if that is not cheap to know, and leaves
+ * state as it was.
  */
 int luc_control_pass(const struct luc_params *params, struct luc_state *state,
 		     const struct luc_input *in);
 
 /*
- * A batch that is held: with so many sync events it is worth a POLL before
- * wake_ns. LUC_S64_MAX: no number is.
+ * The number of sync events with which a held batch is worth a POLL before wake_ns;
+ * LUC_S64_MAX if no number is.
  */
 luc_s64 luc_complete_events(const struct luc_params *params,
 			    const struct luc_state *state);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The interface of a controller: the functions that each row of abi/luc_controllers.h
- * stands for. luc_control.c calls them and nobody else does.
+ * stands for. Only luc_control.c calls them.
  *
  * All read params and in, may get any values there and in state, and must not
- * overflow on them. luc_control.c bounds what they answer, so that no controller
- * can hold an urgent commit or any commit beyond delay_limit_us.
+ * overflow on them. luc_control.c bounds their answers: no controller can hold an
+ * urgent commit, or any commit beyond delay_limit_us.
  */
 #ifndef LUC_CONTROLLERS_H
 #define LUC_CONTROLLERS_H
@@ -26,10 +26,10 @@
  * complete	number of sync events that makes the held batch start at once;
  *		LUC_S64_MAX: no number does.
  * pass		a commit was requested. If open would not hold it, and close with
- *		the same input would then find no more to learn than a line or two,
- *		does what both do to state, luc_passed() included, and returns 1;
- *		else 0, and nothing else. Such commits must cost next to nothing.
- *		LUC_NEVER_PASSES is one that leaves everything to open and close.
+ *		the same input would learn no more than a line or two, does to state
+ *		what both do, luc_passed() included, and returns 1; else returns 0
+ *		and does nothing. Such commits must cost next to nothing.
+ *		LUC_NEVER_PASSES leaves everything to open and close.
  */
 #define LUC_NEVER_PASSES(function) \
 	int function(const struct luc_params *params, struct luc_state *state, \
@@ -66,7 +66,7 @@ LUC_BATCHINGS(LUC_DECLARE_BATCHING)
 				      const struct luc_input *in);
 LUC_COPYOUTS(LUC_DECLARE_COPYOUT)
 
-/* What luc_control.c does around open where that holds nothing. */
+/* Does what luc_control.c does around an open that holds nothing. */
 static inline void luc_passed(struct luc_state *s, const struct luc_input *in,
 			      luc_s64 setpoint_events)
 {
@@ -89,9 +89,8 @@ static inline luc_s64 luc_came(const struct luc_state *s, const struct luc_input
 }
 
 /*
- * More than copyout_threshold_permille of the writes of the commit that ended
- * were hurt. Writes are journal handles: operations that changed metadata, which
- * are all that a commit's metadata can delay.
+ * Were more than copyout_threshold_permille of the ended commit's writes hurt? Writes
+ * are journal handles: only operations that change metadata can be delayed.
  */
 static inline int luc_copyout_over_threshold(const struct luc_params *p, luc_s64 hurt,
 					     luc_s64 writes)

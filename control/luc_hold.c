@@ -4,7 +4,7 @@
 #include "luc_pid.h"
 
 #define MILLI 1000LL
-#define GAP_SHIFT 2		/* a new gap counts for a quarter */
+#define GAP_SHIFT 2		/* a gap counts for a quarter: chosen, not measured */
 
 void luc_hold_learn_gap(struct luc_state *s, const struct luc_input *in)
 {
@@ -43,7 +43,7 @@ void luc_hold_move(const struct luc_params *p, struct luc_state *s,
 	out->d_milli = t.d_milli;
 	out->u_milli = t.u_milli;
 	out->u_ns = luc_mul(t.u_milli, gap_ns) / MILLI;
-	/* Without a gap or a limit the actuator cannot move: leave it be. */
+	/* Without a gap or a limit the actuator cannot move. */
 	if (gap_ns && limit_ns)
 		s->hold_ns = luc_clamp(luc_add(now_hold_ns, out->u_ns), 0, limit_ns);
 }

@@ -2,10 +2,9 @@
 /*
  * Saturating 64-bit arithmetic for the controllers.
  *
- * The controllers run inside a kernel on numbers that an administrator, a
- * clock or a corrupt trace may have made arbitrarily large. Every sum and
- * product that could leave 64 bits goes through these, so the worst a wild
- * input can do is pin a result to its bound.
+ * An administrator, a clock or a corrupt trace may make their numbers arbitrarily
+ * large. Every sum and product that could leave 64 bits goes through these: a wild
+ * input can pin a result to its bound, and no more.
  */
 #ifndef LUC_MATH_H
 #define LUC_MATH_H
@@ -15,7 +14,7 @@
 #define LUC_S64_MAX 0x7fffffffffffffffLL
 #define LUC_S64_MIN (-LUC_S64_MAX - 1)
 
-/* Off the usual way, which then need not save registers for it. */
+/* Kept out of the usual path, which then saves no registers for it. */
 #define LUC_RARE __attribute__((__noinline__))
 
 static inline luc_s64 luc_min(luc_s64 a, luc_s64 b)

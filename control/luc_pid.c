@@ -4,24 +4,22 @@
  *
  *	u = Kp e + Ki sum(e dt) + Kd (e - e_prev) / dt
  *
- * The plant it was designed for integrates: d(t+1) = d(t) + c u(t+1), where d
- * is the number of sync events that one journal commit serves. With c = 1,
- * Kp = 0.8, Ki = 0.25 and Kd = 0.25 the closed loop
+ * The plant integrates: d(t+1) = d(t) + c u(t+1), where d is the number of sync
+ * events that one journal commit serves. With c = 1 and the published gains, Kp = 0.8,
+ * Ki = 0.25 and Kd = 0.25, the closed loop of section 5.3.1,
  *
  *	(c(Kp+Ki+Kd)+1) z^2 - (c(Kp+2Kd)+2) z + (cKd+1)
  *
- * has its poles at modulus 0.737: an error dies out to a tenth in eight
- * commits. The denominator is that of section 5.3.1.
+ * has its poles at modulus 0.737: an error dies out to a tenth in eight commits.
  *
- * Journal commits do not come at regular times, so dt is an argument. It is
- * measured in average steps, because the gains above are per commit, and held
- * between a quarter and four: beyond that a step says little about its
- * neighbours, and one long pause must not make the integral jump or the
- * derivative vanish.
+ * Journal commits do not come at regular times, so dt is an argument. Its unit is the
+ * average step, as the gains are per commit. It is bounded: a step far from average
+ * says little about its neighbours, and a long pause must neither make the integral
+ * jump nor the derivative vanish.
  *
- * Windup: the caller says at which bound the actuator stood. While it stands
- * there, errors that push against the same bound are not summed, so the
- * controller leaves the bound as soon as the error changes sign.
+ * Windup: the caller says at which bound the actuator stood. While it stands there,
+ * errors that push against that bound are not summed, so the controller leaves the
+ * bound as soon as the error changes sign.
  */
 #include "luc_pid.h"
 #include "luc_math.h"

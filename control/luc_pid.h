@@ -24,9 +24,9 @@ struct luc_pid_terms {
 	luc_s64 u_milli;	/* their sum */
 };
 
-/* Errors and sums of errors are kept within a million events. */
+/* Bounds errors and their sums: a million events, the bound of setpoint_events. */
 #define LUC_PID_E_MAX_MILLI 1000000000LL
-/* A step counts as at least a quarter and at most four average steps. */
+/* A step counts as a quarter to four average steps: chosen, not measured. */
 #define LUC_PID_DT_MIN_MILLI 250LL
 #define LUC_PID_DT_MAX_MILLI 4000LL
 

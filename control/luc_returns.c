@@ -2,7 +2,10 @@
 #include "luc_returns.h"
 #include "luc_math.h"
 
-/* Multiplicative hashing: task numbers come in runs, slots must not. */
+/*
+ * Multiplicative hashing by 2^32 over the golden ratio (Knuth): task numbers come in
+ * runs, slots must not. 1024 slots take the product's top ten bits.
+ */
 static luc_u32 slot_of(luc_u32 task)
 {
 	return (task * 2654435761u) >> 22 & (LUC_RETURNS_SLOTS - 1);
@@ -13,7 +16,7 @@ static struct luc_returns_cohort *cohort_of(struct luc_returns *r, luc_u32 tid)
 	return &r->cohort[tid & (LUC_RETURNS_COHORTS - 1)];
 }
 
-/* What tells a cohort from none and from all others, in one comparison. */
+/* Tells a cohort from none and from all others, in one comparison. */
 static luc_u64 key_of(luc_u32 tid)
 {
 	return 1ULL << 32 | tid;
@@ -51,7 +54,7 @@ static void left_call(struct luc_returns *r, struct luc_returns_slot *s)
 	s->syncing = 0;
 }
 
-/* The one who is away is the owner of s, and nobody counts it any more. */
+/* The only task that is away owns s: no cohort counts it any more. */
 static void begin_lone(struct luc_returns *r, struct luc_returns_slot *s, luc_u32 *count)
 {
 	if (r->away != 1)
@@ -61,7 +64,7 @@ static void begin_lone(struct luc_returns *r, struct luc_returns_slot *s, luc_u3
 	r->lone = s->task;
 }
 
-/* Somebody else has come: both are counted. */
+/* Another task has come: both are counted. */
 static void end_lone(struct luc_returns *r)
 {
 	const struct luc_returns_slot *s = &r->slot[slot_of(r->lone)];
@@ -76,8 +79,8 @@ static void end_lone(struct luc_returns *r)
 	r->lone = 0;
 }
 
-#define WHOLE 65536u		/* a share of one */
-#define LEARN_SHIFT 4		/* a call changes the share by a sixteenth */
+#define WHOLE 65536u		/* a share of one: 2^16 */
+#define LEARN_SHIFT 4		/* a call counts for a sixteenth: chosen, not measured */
 _Static_assert((WHOLE - LUC_RETURNS_ALL_NEEDLESS) >> LEARN_SHIFT == 0 &&
 	       (WHOLE - LUC_RETURNS_ALL_NEEDLESS + 1) >> LEARN_SHIFT == 1,
 	       "it is the least share that one more such call does not change");
@@ -91,7 +94,7 @@ static void learn(struct luc_returns *r, int waited)
 		r->needless += (WHOLE - r->needless) >> LEARN_SHIFT;
 }
 
-/* The slot of this task; *known tells whether it was its own already. */
+/* The slot of this task; *known tells whether the task owned it already. */
 static struct luc_returns_slot *take_slot(struct luc_returns *r, luc_u32 task,
 					  int *known)
 {
@@ -118,7 +121,7 @@ static void LUC_RARE enter(struct luc_returns *r, luc_u32 task, luc_u32 tid)
 	} else if (known) {
 		came_back(r, s->tid);
 	}
-	/* Released by a transaction that nobody counts: it has come back. */
+	/* As if released by a transaction that no cohort counts. */
 	if (!known)
 		s->tid = tid - LUC_RETURNS_COHORTS;
 	s->entered = tid;
@@ -159,7 +162,7 @@ int luc_returns_repeats(const struct luc_returns *r, luc_u32 task, luc_u32 tid)
 		return 0;
 	if (r->lone)
 		return r->lone == task;
-	/* Its cohort counts it, and somebody else is away, so that nobody becomes lone. */
+	/* Its cohort counts it, and another task is away: no task becomes lone. */
 	return c->key == key_of(tid) && c->syncing && r->away != 1;
 }
 

@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Who is likely to come: the estimator behind the automatic set point.
+ * Which tasks are likely to come: the estimator behind the automatic set point.
  *
- * A thread that waits for a commit is released when it ends, does its next
- * piece of work and, in the workloads that suffer from journal commits, comes
- * back with its next sync. The threads that the last two commits released and
- * that have not come back are therefore the ones worth waiting for: two,
- * because an unbatched journal splits its threads into two convoys that take
- * turns, and each commit sees only one of them.
+ * A commit that ends releases the tasks that wait for it. In workloads that suffer
+ * from journal commits each does its next piece of work and comes back with its next
+ * sync. So the tasks that the last two commits released and that are not back yet are
+ * worth waiting for. Two, because an unbatched journal splits its tasks into two
+ * convoys that take turns, and each commit sees one of them.
  *
- * Some of those who come are already on their way: a sync call writes the
- * file's data first and asks for the commit only then. A task inside such a
- * call is no longer out but syncing, whoever it is and however long it was
- * away; when it comes depends on the disk. A call may find that it needs no
- * commit. That shows when its task begins another one, so the share of such
- * calls is learned, and those inside count for what is left of them. A call
- * is forgotten after DEPTH commits.
+ * Some tasks are on their way: a sync call writes the file's data first and asks for
+ * the commit only then. A task inside such a call is no longer out but syncing, however
+ * long it was away; when it comes depends on the disk. A call may find that it needs no
+ * commit. That shows when its task begins another call. The share of such calls is
+ * learned, and calls under way count for the rest. A call is forgotten after DEPTH
+ * commits.
  *
- * A fixed table remembers for each task the transaction that it last waited
- * for. A task that nobody else's calls come between is not counted in any cohort,
- * as its slot tells all there is to know: a lone stream must cost next to nothing.
+ * A fixed table remembers for each task the transaction that it last waited for. A task
+ * alone, with no calls of others between its own, is counted in no cohort: its slot
+ * tells all, and a lone stream must cost next to nothing.
  *
- * Two tasks that hash alike overwrite each other; the estimate is then
- * off by one, which costs at most one bounded wait. Memory is the caller's.
+ * Two tasks that hash alike overwrite each other. The estimate is then off by one,
+ * which costs one bounded wait at most. Memory is the caller's.
  */
 #ifndef LUC_RETURNS_H
 #define LUC_RETURNS_H
 
 #include "../abi/luc_types.h"
 
-#define LUC_RETURNS_SLOTS 1024u		/* power of two */
+#define LUC_RETURNS_SLOTS 1024u		/* power of two: chosen, 16 KiB a file system */
 #define LUC_RETURNS_COHORTS 8u		/* power of two, more than DEPTH */
-#define LUC_RETURNS_DEPTH 2u		/* commits whose tasks are expected */
+#define LUC_RETURNS_DEPTH 2u		/* commits whose tasks are expected: two convoys */
 
 struct luc_returns_slot {
 	luc_u32 task;			/* caller's number for a task, not 0 */
@@ -54,13 +52,10 @@ struct luc_returns {
 	struct luc_returns_slot slot[LUC_RETURNS_SLOTS];
 };
 
-/*
- * Task begins a sync call; tid is the newest transaction that anybody has
- * waited for.
- */
+/* Task begins a sync call; tid is the newest transaction that any task waited for. */
 void luc_returns_enter(struct luc_returns *r, luc_u32 task, luc_u32 tid);
 
-/* The share of sync calls without a wait, once nothing but such calls was seen. */
+/* The share of sync calls without a wait, once all calls are such: see LEARN_SHIFT. */
 #define LUC_RETURNS_ALL_NEEDLESS 65521u
 
 /* Cheap: without this, no call repeats another one. */
@@ -71,9 +66,8 @@ static inline int luc_returns_all_needless(const struct luc_returns *r)
 
 /*
  * Whether luc_returns_enter() of the same would change nothing: the task's last call
- * began with the same newest transaction and needed no commit, and neither do, but
- * for a few in a thousand, the calls of anybody. On many processors such calls are
- * worth no line that all of them write. Only reads.
+ * began with the same newest transaction and needed no commit, as all calls but a few
+ * in a thousand. Such calls must not write memory that processors share. Only reads.
  */
 int luc_returns_repeats(const struct luc_returns *r, luc_u32 task, luc_u32 tid);
 
