@@ -2,27 +2,26 @@
 /*
  * Holding commits back.
  *
- * kjournald2 calls jbd2_journal_commit_transaction() with no lock held, while
- * the transaction is still T_RUNNING: sync events that arrive now still join
- * it, and sleeping here delays nobody but those who wait for this very commit.
- * The hook asks control/ how long to wait, sleeps that long at most, and
- * returns into the function. It never sleeps when
+ * kjournald2 calls jbd2_journal_commit_transaction() with no lock held, while the
+ * transaction is still T_RUNNING: sync events that arrive now still join it, and a
+ * sleep here delays only tasks that wait for this very commit. The hook asks control/
+ * how long to wait, sleeps that long at most, and returns into the function. It never
+ * sleeps when
  *
  *   - the caller is not the journal's own thread (umount commits by itself),
  *   - the journal is aborted or being shut down: commits must get through,
- *   - updates are barred (freeze, flush): their owner waits for us,
+ *   - updates are barred (freeze, flush): their owner waits for this commit,
  *   - tasks wait for the transaction to be locked: they hold up operations,
  *   - the transaction is nearly full or log space is short: same,
- *   - somebody checkpoints: those whom we would wait for queue behind it,
- *   - the journal takes fast commits: those whom we would wait for make one of
- *     their own meanwhile, and ext4's replay of many is less sound than of few,
+ *   - a checkpoint runs: the tasks that a hold would wait for queue behind it,
+ *   - the journal takes fast commits: those tasks make one of their own meanwhile,
+ *     and ext4's replay of many is less sound than of few,
  *   - a wait came that is no sync event (see sync.c),
- *   - the system suspends: the freezer waits for those whom we keep waiting,
+ *   - the system suspends: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.
  *
- * All of these are looked at again every LOOK_NS, in case one of them comes
- * without waking us. The sleep is TASK_IDLE: no load average, no hung-task
- * report, and no signal ends it.
+ * All of these are looked at again every LOOK_NS, in case one comes without a wake-up.
+ * The sleep is TASK_IDLE: no load average, no hung-task report, and no signal ends it.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -35,7 +34,7 @@
 #include "luc.h"
 #include "trace.h"
 
-#define LOOK_NS (1 * NSEC_PER_MSEC)
+#define LOOK_NS (1 * NSEC_PER_MSEC)	/* chosen: what comes without a wake-up waits so long */
 
 /* Tasks queue behind a checkpoint, or soon will. */
 static __always_inline bool luc_space_short(journal_t *journal, const transaction_t *t)
@@ -49,9 +48,9 @@ static __always_inline bool luc_space_short(journal_t *journal, const transactio
 }
 
 /*
- * Everything that forbids holding this commit back, but for urgent waits. Without
- * j_state_lock: all of it may change as soon as that is released, and a held
- * commit is looked at again.
+ * Everything that forbids holding this commit, but for urgent waits. Without
+ * j_state_lock: all of it may change once that is released, and a held commit is
+ * looked at again.
  */
 static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_short)
 {
@@ -63,13 +62,13 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_sh
 	       freezing(current);
 }
 
-/* Knobs were set, or sync calls counted that were no news to the estimator. */
+/* Takes over knobs that were set, and calls that the estimator was not told of. */
 static noinline void luc_commit_news(struct luc_fs *fs)
 {
 	s64 sum = 0;
 	int cpu;
 
-	/* First: whatever comes from here on says so again. */
+	/* First: a change after this sets news again. */
 	WRITE_ONCE(fs->news, false);
 	smp_mb();
 	for_each_possible_cpu(cpu)
@@ -117,17 +116,14 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 	if (luc_is_urgent(fs, tid))
 		urgent = true;
 	else
-		fs->urgent = false;	/* long ago: its number must not come round */
+		fs->urgent = false;	/* past: tids wrap, and it must not become urgent again */
 	spin_unlock(&fs->lock);
 	in->age_ns = in->now_ns - ktime_to_ns(t->t_start_time);
 	in->commit_avg_ns = READ_ONCE(journal->j_average_commit_time);
 	in->urgent = urgent || READ_ONCE(fs->gone);
 }
 
-/*
- * A step that somebody records. Apart from the others, because kernels clear
- * what a function has on its stack, and a record is large.
- */
+/* A recorded step. Apart: kernels clear a function's stack, and a record is large. */
 static noinline void luc_step_recorded(struct luc_fs *fs, tid_t tid, enum luc_step step,
 				       const struct luc_input *in)
 {
@@ -151,14 +147,14 @@ static void luc_step(struct luc_fs *fs, tid_t tid, enum luc_step step,
 		luc_control_step(step, &fs->params_now, &fs->state, in, &fs->out);
 }
 
-/* From now on an arrival that completes the batch pokes us. */
+/* From now on the arrival that completes the batch pokes the holder. */
 static void luc_hold_begin(struct luc_fs *fs, tid_t tid)
 {
 	spin_lock(&fs->lock);
 	fs->held = true;
 	fs->held_tid = tid;
 	fs->held_complete = luc_complete_events(&fs->params_now, &fs->state);
-	/* Recheck: the last arrival or an urgent wait may have come since OPEN. */
+	/* Recheck: the last arrival or an urgent waiter may have come since OPEN. */
 	fs->poked = luc_events_of(fs, tid) >= fs->held_complete ||
 		    luc_is_urgent(fs, tid);
 	spin_unlock(&fs->lock);
@@ -195,7 +191,7 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 	    !freezing(current))
 		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
 	finish_wait(&fs->wait, &wait);
-	/* Looked at: the next poke is a new one. */
+	/* The holder looks now: a later poke is a new one. */
 	WRITE_ONCE(fs->poked, false);
 }
 
@@ -216,8 +212,8 @@ static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 }
 
 /*
- * Sleeping ends the RCU section: a reference, which the caller has taken, and a
- * count take its place. Returns for how long the commit was held.
+ * Sleeping ends the RCU section: the caller's reference and a count take its place.
+ * Returns how long the commit was held.
  */
 static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
 			     const transaction_t *t, enum luc_reason *reason)
@@ -231,13 +227,13 @@ static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
 	return ktime_get_ns() - begin;
 }
 
-/* Weighs what the commit that ended did to writers. */
+/* Copy-out learns what the commit that ended did to writers. */
 static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 {
 	s64 delayed, delay_ns, saved, copy_ns;
 	struct luc_input in;
 
-	/* First: what is counted from here on is news to the next commit. */
+	/* First: counts after this are news to the next commit. */
 	WRITE_ONCE(fs->copyout_news, false);
 	smp_mb();
 	delayed = luc_counted(fs, writes_delayed);
@@ -262,7 +258,7 @@ static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 	fs->copying = fs->out.copy;
 	luc_copyout_set(fs, fs->copying && luc_steers(&fs->params_now));
 	fs->copies_left = fs->params_now.copyout_buffers_max;
-	/* fs->in tells of no harm to writers: it is what a quiet commit would see. */
+	/* fs->in counts no harm to writers, as in a quiet commit. */
 	fs->copyout_rests = !fs->copying &&
 			    luc_copyout_is_idle(&fs->params_now, &fs->state, &fs->in);
 }
@@ -308,7 +304,7 @@ static void luc_commit_told(const struct luc_fs *fs, const transaction_t *t,
 				 luc_steers(&fs->params_now));
 }
 
-/* Returns whether fs was kept by a reference, because this slept. */
+/* Returns whether it took a reference to fs, in order to sleep. */
 static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 				      const transaction_t *t)
 {
@@ -331,7 +327,7 @@ static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 	return kept;
 }
 
-/* The usual commit: nobody batches it, and nobody looks how. */
+/* The usual commit: not held, and not recorded. */
 static bool luc_commit_pass(struct luc_fs *fs, const transaction_t *t)
 {
 	if (trace_luc_decision_enabled() ||
@@ -343,18 +339,18 @@ static bool luc_commit_pass(struct luc_fs *fs, const transaction_t *t)
 }
 
 /*
- * Most commits are neither held nor copied out, and then this is all there is:
- * no reference, no count, one short lock. Under RCU the file system stays; and
- * a task that does not sleep here is seen by synchronize_rcu_tasks().
+ * Most commits are neither held nor copied out: no reference, no count, one short
+ * lock. RCU keeps the file system, and synchronize_rcu_tasks() sees a task that does
+ * not sleep here.
  */
 void luc_on_commit(journal_t *journal, dev_t dev)
 {
-	/* Stays while this task, the only one that commits, has not committed it. */
+	/* Stays: only this task commits, and it has not committed it yet. */
 	const transaction_t *t = smp_load_acquire(&journal->j_running_transaction);
 	struct luc_fs *fs;
 	bool kept = false;
 
-	/* Not the journal thread: umount's last commit. Stay out of its way. */
+	/* Not the journal's thread: umount's last commit. Never hold it. */
 	if (!t || current != READ_ONCE(journal->j_task))
 		return;
 	rcu_read_lock_sched();

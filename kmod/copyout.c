@@ -2,18 +2,18 @@
 /*
  * Copy-out: letting a commit write copies, so that writers need not wait.
  *
- * jbd2_journal_write_metadata_buffer() writes jh->b_frozen_data in place of
- * the buffer if somebody made such a copy, and do_get_write_access() looks for
- * one before it looks whether the buffer is being written: making the copy at
- * the function's entry is all it takes. jbd2 frees it like its own.
+ * jbd2_journal_write_metadata_buffer() writes jh->b_frozen_data in place of the
+ * buffer if there is such a copy, and do_get_write_access() looks for one before it
+ * looks whether the buffer is being written: making the copy at the function's entry
+ * is enough. jbd2 frees it like its own.
  *
  * The copy must be what jbd2 itself would have made:
  *
  *   - memory that jbd2's own free takes back: pages or jbd2's slab until 7.2,
  *     kmalloc later; never vmalloc. If there is none, the buffer stays stock;
- *   - made under jh->b_state_lock, after looking again that nobody else made
- *     one, that no later transaction owns the buffer already, and that it is
- *     on the metadata list and not being written;
+ *   - made under jh->b_state_lock, after rechecking that there is none yet, that no
+ *     later transaction owns the buffer, and that it is on the metadata list and not
+ *     being written;
  *   - after the buffer's t_frozen trigger: ext4 puts checksums of orphan files
  *     into the data there, and the journal must hold them;
  *   - never for buffers with undo data (b_committed_data): their copy has a
@@ -34,15 +34,15 @@
 #include "luc.h"
 #include "trace.h"
 
-/* No direct reclaim: everybody's fsync waits for the task that would do it. */
+/* No direct reclaim: all fsyncs wait for the task that would do it. */
 #define LUC_COPY_GFP (GFP_NOWAIT | __GFP_NOWARN)
 
 #ifdef LUC_HAVE_JBD2_ALLOC
 /*
  * Blocks smaller than a page come from a slab of jbd2's own. jbd2_alloc() is
  * not exported; its address is looked up by name (luc_address_of()). A static
- * call reaches it by a direct call instruction: a pointer call would
- * need a landing pad that the kernel may have sealed away.
+ * call reaches it by a direct call: a pointer call needs a landing pad, which the
+ * kernel may have sealed.
  */
 static void *luc_no_alloc(size_t size, gfp_t flags)
 {
@@ -80,10 +80,7 @@ static void luc_copy_free(char *copy, size_t size)
 		static_call_cond(luc_jbd2_free)(copy, size);
 }
 #else
-/*
- * Were the header to declare these after all, the kernel would free copies by
- * jbd2_free(), and this would not compile.
- */
+/* If the header declared these, jbd2_free() would free copies: this would not compile. */
 static void __maybe_unused *jbd2_alloc(size_t size, gfp_t flags);
 static void __maybe_unused jbd2_free(void *ptr, size_t size);
 
@@ -139,7 +136,7 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 	bool used = false;
 	char *copy;
 
-	/* Only the committing task is here: no lock. */
+	/* Only the committing task comes here: no lock. */
 	if (fs->copies_left <= 0) {
 		luc_count(fs, copies_over_max, 1);
 		return;
@@ -186,14 +183,14 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 		return;
 	luc_copy_out(fs, transaction, jh);
 	luc_fs_put(fs);
-	/* Last: behind this the module may be freed, and the put runs its code. */
+	/* Last: after this the module may be freed, and the put runs its code. */
 	luc_hook_leave();
 }
 
 /*
- * A commit files a buffer as BJ_Forget once its journal write has ended. If
- * only a copy was written and the running transaction owns the buffer by now,
- * a writer went through that would have had to wait.
+ * A commit files a buffer as BJ_Forget once its journal write has ended. If only a
+ * copy was written and the running transaction owns the buffer by now, the copy
+ * spared a writer a wait.
  */
 void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 			int jlist)
@@ -213,9 +210,8 @@ void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 }
 
 /*
- * Is the caller of out_of_line_wait_on_bit() the place in jbd2 that waits for
- * a buffer's journal write? Only then is the word a buffer head's. Return
- * addresses are few, so each is looked up by name once and remembered.
+ * Does out_of_line_wait_on_bit() wait for a buffer's journal write? Only there is the
+ * word a buffer head's. Return addresses are few: each is looked up by name once.
  */
 static bool luc_waits_for_shadow(unsigned long caller)
 {
@@ -235,7 +231,7 @@ static bool luc_waits_for_shadow(unsigned long caller)
 	return false;
 }
 
-/* Sleeps like the function itself would, but ends early for an unload. */
+/* Sleeps as the function would, but looks ten times a second for an unload. */
 static int luc_shadow_wait(struct wait_bit_key *key, int mode)
 {
 	if (luc_hooks_leaving())

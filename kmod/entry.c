@@ -2,26 +2,24 @@
 /*
  * The trampoline: where every hooked call arrives.
  *
- * It decides within a few instructions whether a call is LUC's business, and
- * returns into the function if not, without having saved a register or stored
- * anything: file systems that LUC is not attached to must not notice it. So it
- * compares the address that it returns to with those that luc_dispatch() learned,
- * follows the first argument to a device number, and looks into a bitmap of those
- * that are attached. A hook that sync calls or commits go through is then called
- * at once; all others, and calls from an address not yet learned, go through
- * luc_dispatch(), which knows hooks by their addresses.
+ * It decides within some 15 instructions whether a call is LUC's business, and returns
+ * into the function if not, without saving a register or storing anything: file systems
+ * that LUC is not attached to must not notice it. So it compares its return address
+ * with the addresses that luc_dispatch() learned, follows the first argument to a
+ * device number, and looks into a bitmap of attached ones. Hooks of sync calls and
+ * commits are then called at once. All others, and calls from an address not learned
+ * yet, go through luc_dispatch(), which knows hooks by their addresses.
  *
- * An fsync goes through jbd2_complete_transaction() and jbd2_log_wait_commit(), which
- * is the end of the former (a jump, so that both return to the same place) and has
- * nothing to add where the former was seen: so a wait that returns to where such a
- * one did passes, too.
+ * An fsync calls jbd2_complete_transaction(), which ends in jbd2_log_wait_commit() by a
+ * jump: both return to the same place. The second hook has nothing to add to the first.
+ * So a wait that returns to where a counted call does passes, too.
  *
- * Two hooks run for every metadata buffer of a commit but matter only while some
- * file system copies out: until then they are not even told apart from nothing.
- * One sees all waits for bits while only those for one bit matter.
+ * Two hooks run for every metadata buffer of a commit but matter only while a file
+ * system copies out; until then they pass first. One sees all waits for bits, of which
+ * only those for one bit matter.
  *
- * At the entry of a function %rax, %r10 and %r11 are nobody's. The argument
- * registers that the function does not read are nobody's, either.
+ * At the entry of a function %rax, %r10 and %r11 are free, and so are the argument
+ * registers that the function does not read.
  */
 #include <linux/fs.h>
 #include <linux/spinlock.h>
@@ -37,7 +35,7 @@
 #error "luc: the trampoline exists for x86-64 only"
 #endif
 
-/* Kernels that count call depth (Skylake return stuffing) want it in thunks. */
+/* Kernels that count call depth (return stuffing on Skylake) count in thunks, too. */
 #ifdef CALL_DEPTH_ACCOUNT
 #define LUC_DEPTH_ACCOUNT CALL_DEPTH_ACCOUNT
 #else
@@ -50,7 +48,7 @@ struct luc_entry luc_entry;
 	"	cmpq luc_entry+LUC_ENTRY_" #hook "(%rip), %r11\n"	\
 	"	je " to "\n"
 
-/* In %r11: whose device? */
+/* Device number to %r11. */
 #define LUC_DEV_OF_FILE							\
 	"	movq LUC_FILE_INODE(%rdi), %r11\n"			\
 	"	movq LUC_INODE_SB(%r11), %r11\n"			\
@@ -59,7 +57,7 @@ struct luc_entry luc_entry;
 	"	movq LUC_JOURNAL_FS_DEV(%rdi), %r11\n"			\
 	"	movl LUC_BDEV_DEV(%r11), %r11d\n"
 
-/* On to 9 if nobody of that number is attached. The number's low bits count. */
+/* Jumps to 9 if no such device is attached, by the low bits of its number. */
 #define LUC_IF_ATTACHED							\
 	"	movq luc_entry+LUC_ENTRY_devs(%rip), %r10\n"		\
 	"	btq %r11, %r10\n"					\
@@ -183,7 +181,7 @@ asm(".pushsection .text, \"ax\", @progbits\n"
 #define LUC_SET_ENTRY(field) \
 	LUC_SET(LUC_ENTRY_##field, offsetof(struct luc_entry, field))
 
-/* Never called: tells the assembler what the compiler knows. */
+/* Never called: hands offsets from the compiler to the assembler. */
 static void __used luc_entry_layout(void)
 {
 	LUC_SET_ENTRY(write);
@@ -207,10 +205,7 @@ static void __used luc_entry_layout(void)
 	BUILD_BUG_ON(sizeof_field(struct block_device, bd_dev) != 4);
 }
 
-/*
- * Guards how many file systems copy out, and where the two hooks of metadata
- * buffers are called from.
- */
+/* Guards the count of file systems that copy out, and the next two addresses. */
 static DEFINE_SPINLOCK(luc_quiet_lock);
 static unsigned int luc_copying;
 static unsigned long luc_quiet_write, luc_quiet_file;
@@ -251,7 +246,7 @@ void luc_learn_file(unsigned long back)
 
 static bool luc_patched __read_mostly;
 
-/* First come: whatever else completes transactions is rare. */
+/* The first caller counts: other callers that complete transactions are rare. */
 void luc_learn_counted(unsigned long caller)
 {
 	if (!READ_ONCE(luc_entry.counted_from) && !READ_ONCE(luc_patched))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the trampoline compares calls with: addresses that hooked calls return to,
- * and device numbers. Every processor reads this at each hooked call, so it is
- * stored to only where it changes.
+ * The trampoline compares calls with these: return addresses of hooked calls, and
+ * device numbers. Every processor reads this at each hooked call, so it is stored to
+ * only where it changes.
  */
 #ifndef LUC_ENTRY_H
 #define LUC_ENTRY_H
@@ -20,7 +20,7 @@ struct luc_entry {
 	unsigned long commit;
 	u64 devs;			/* a bit for each slot of luc_table in use */
 	unsigned long counted_from;	/* waits that return here were counted */
-	/* The next line: rarely called, or by tasks that sleep. */
+	/* The next cache line: rarely called, or by tasks that sleep. */
 	unsigned long wait_bit;
 	unsigned long fast_commit;
 	unsigned long wait_locked;
@@ -34,7 +34,7 @@ struct luc_regs {
 	unsigned long r9, r8, cx, dx, si, di;
 };
 
-/* In hooks.c; called by the trampoline for what it does not know. */
+/* In hooks.c; the trampoline calls it for addresses that it does not know. */
 void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 		  unsigned long caller);
 
@@ -47,9 +47,9 @@ static inline void luc_learn(unsigned long *from, unsigned long back)
 void luc_learn_write(unsigned long back);
 void luc_learn_file(unsigned long back);
 
-/* A wait that was counted already returns to caller. */
+/* A wait that returns to caller was counted already. */
 void luc_learn_counted(unsigned long caller);
-/* A livepatch has taken a hook's place: what was seen before may not be seen now. */
+/* A livepatch has taken a hook's place: forgets which waits were counted. */
 void luc_entry_patched(void);
 
 void luc_entry_forget(void);

@@ -29,7 +29,7 @@ static struct workqueue_struct *luc_wq;
 static unsigned int luc_folders_left;
 static DECLARE_WAIT_QUEUE_HEAD(luc_folders_wait);
 
-/* After a change of the table: which slots are in use. Under luc_mutex. */
+/* After a change of the table: which slots are used. Under luc_mutex. */
 static void luc_fs_tell_entry(void)
 {
 	const struct luc_fs *fs;
@@ -76,7 +76,7 @@ static struct kobj_type luc_fs_ktype = {
 	.default_groups = luc_fs_groups,
 };
 
-/* What the superblock on a device is like, as far as attaching cares. */
+/* Properties of the superblock on a device that attaching depends on. */
 struct luc_probe {
 	dev_t dev;
 	bool found;
@@ -177,8 +177,8 @@ static void luc_fs_unlink(struct luc_fs *fs)
 }
 
 /*
- * What luc_fs_unlink() leaves to do. Without luc_mutex, for sysfs waits for users
- * of the files it removes.
+ * The rest of a detach. Without luc_mutex: sysfs waits for users of the files that it
+ * removes.
  */
 static void luc_fs_destroy(struct luc_fs *fs)
 {
@@ -198,8 +198,8 @@ static void luc_fs_unhook_if_last(void)
 }
 
 /*
- * Takes this entry off the table and away; false if somebody else does. The
- * caller has a reference. First what people see, then the hooks, which take time.
+ * Takes this entry off the table and away; false if another task does. The caller has
+ * a reference. First the files in sysfs, then the hooks, which take time.
  */
 static bool luc_fs_drop(struct luc_fs *fs)
 {
@@ -303,7 +303,7 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 		luc_fs_put(fs);
 		return err;
 	}
-	/* Unmounted between the look and the insertion? Then nobody told us. */
+	/* Recheck: an unmount since the first look had no entry to detach. */
 	probe.found = false;
 	err = luc_probe_device(&probe) ? -ENODEV : 0;
 	if (err)

@@ -2,27 +2,25 @@
 /*
  * Entry hooks by ftrace direct calls.
  *
- * ftrace can patch the entry pad of a function into a call to a trampoline of
- * ours. It runs in the context of the caller: unlike a kprobe or an ordinary
- * ftrace callback it may sleep and take locks. The trampoline (entry.c) saves the
- * argument registers, calls a C function with them and returns into the
- * function's body; what jbd2 does next is jbd2's own code.
+ * ftrace can patch the entry pad of a function into a call to a trampoline of ours. It
+ * runs in the context of the caller: unlike a kprobe or an ordinary ftrace callback it
+ * may sleep and take locks. The trampoline (entry.c) saves the argument registers,
+ * calls a C function with them and returns into the function's body, which is jbd2's.
  *
- * One trampoline serves all functions and tells them apart by the address it
- * returns to: ftrace then has one thing to register and to remove, and waits
- * for one grace period of tasks instead of ten.
+ * One trampoline serves all functions and tells them apart by its return address:
+ * ftrace registers and removes one thing, and waits for one grace period of tasks
+ * instead of ten.
  *
- * Only one direct call fits a function. If a BPF program is there already,
- * registering fails with -EBUSY: we find out which and do without it or, if it
- * is needed, step back. While ours is there, it is refused in turn, and ftrace
- * tells us nothing of it. Kprobes share a function with us. So do livepatches,
- * which are often security fixes and must not be kept out: see luc_ops_func().
+ * Only one direct call fits a function. If a BPF program is there, registering fails
+ * with -EBUSY: LUC finds out which function and does without it or, if it is needed,
+ * steps back. While LUC is there, ftrace refuses BPF programs without telling LUC.
+ * Kprobes share a function with LUC. So do livepatches, which are often security fixes
+ * and must not be kept out: see luc_ops_func().
  *
- * Leaving. A task may sleep in one of our hooks, and synchronize_rcu_tasks()
- * takes a sleeping task for one that has left. So the parts that may sleep are
- * counted: first unregister (nobody enters any more), then wake the sleepers,
- * wait for the count to reach zero, and only then synchronize_rcu_tasks(),
- * which is right for those who are in the trampoline but not in a counted part.
+ * Leaving. A task may sleep in a hook, and synchronize_rcu_tasks() takes a sleeping
+ * task for one that has left. So the parts that may sleep are counted: unregister (no
+ * task enters any more), wake the sleepers, wait until the count is zero, and only then
+ * synchronize_rcu_tasks(), which waits for tasks in the trampoline outside these parts.
  */
 #include <linux/fs.h>
 #include <linux/ftrace.h>
@@ -36,10 +34,9 @@
 #include "luc.h"
 
 /*
- * The hooks. A needed one that cannot be had refuses the attach; without an
- * optional one LUC sees or does a little less, as its comment says. regs are those
- * of the call that was hooked; back is where the hook returns to, which entry.c is
- * told so that it knows the next such call itself; caller is where the function does.
+ * The hooks. Without a needed one the attach fails; without an optional one LUC sees or
+ * does a little less, as its comment says. regs: registers of the hooked call. back: the
+ * hook's return address, which entry.c learns. caller: the function's return address.
  */
 #define LUC_HOOKS(HOOK)							\
 	HOOK("jbd2_complete_transaction", true,				\
@@ -99,11 +96,11 @@ struct luc_hook {
 
 /* Changed under luc_mutex while luc_ops is not registered. */
 static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
-/* Read at each hooked call while another tracer is there, too. */
+/* Read at each hooked call while another tracer is there. */
 static struct ftrace_ops luc_ops __read_mostly;
 static bool luc_registered;
 
-/* What luc_hooks_fire() waits for, and whether it was seen to. */
+/* The word that luc_hooks_fire() waits for, and whether a hook saw it. */
 static unsigned long luc_nothing;
 static bool luc_fired;
 
@@ -164,9 +161,9 @@ static int luc_direct_register(void)
 	err = register_ftrace_direct(&luc_ops, trampoline);
 #endif
 	/*
-	 * From now on kernel.ftrace_enabled cannot be cleared: that would drop
-	 * the hooks without a word, and waits of which we had seen the begin
-	 * would have no end. Registering sets the flags anew, hence afterwards.
+	 * From now on kernel.ftrace_enabled cannot be cleared: that would drop the
+	 * hooks silently, in the middle of waits. Registering sets the flags anew,
+	 * hence afterwards.
 	 */
 	if (!err)
 		luc_ops.flags |= FTRACE_OPS_FL_PERMANENT;
@@ -219,12 +216,11 @@ static void luc_hooks_find(void)
 }
 
 /*
- * A livepatch may come to a function that we hook, or be there already: both
- * share it. Ours is called first and then goes on in the livepatch's function,
- * whose address it then returns to. luc_dispatch() does not know that address
- * and does nothing: while a function is patched LUC does without its hook. While
- * that is jbd2_journal_destroy() an unmount is not seen, and its entry stays until
- * it is switched off.
+ * A livepatch shares a function with a hook, whichever comes first. The trampoline is
+ * called first and returns into the livepatch's function, an address that
+ * luc_dispatch() does not know: while a function is patched LUC does without its hook.
+ * While that is jbd2_journal_destroy(), an unmount is not seen: the entry stays until
+ * LUC is switched off for it.
  */
 static int luc_ops_func(struct ftrace_ops *ops,
 #ifdef LUC_HAVE_OPS_FUNC_IP
@@ -235,7 +231,7 @@ static int luc_ops_func(struct ftrace_ops *ops,
 	return 0;
 }
 
-/* Registers the hooks from..to that can be had, all at once. */
+/* Registers the available hooks of from..to, all at once. */
 static int luc_hooks_register(int from, int to)
 {
 	int i, err = 0;
@@ -246,7 +242,7 @@ static int luc_hooks_register(int from, int to)
 	for (i = from; i < to && !err; i++) {
 		if (luc_hook[i].state == LUC_DETACHED)
 			err = ftrace_set_filter_ip(&luc_ops, luc_hook[i].address, 0, 0);
-		/* A function without a pad, or one that was built without. */
+		/* The function has no pad. */
 		if (err) {
 			luc_hook[i].state = LUC_MISSING;
 			err = 0;
@@ -269,7 +265,7 @@ static const struct luc_hook *luc_hook_of(const char *function)
 	return h;
 }
 
-/* One of them is taken, but ftrace does not say which: try each alone. */
+/* ftrace does not say which function is taken: try each alone. */
 static void luc_hooks_find_busy(void)
 {
 	int i;
@@ -284,7 +280,7 @@ static void luc_hooks_find_busy(void)
 	}
 }
 
-/* Is there a needed hook that cannot be had? */
+/* Fails if a needed hook is not available. */
 static int luc_hooks_check(void)
 {
 	int i;
@@ -307,9 +303,8 @@ static int luc_hooks_check(void)
 }
 
 /*
- * With kernel.ftrace_enabled at 0 registering succeeds and nothing is ever
- * called. A wait for a bit that is clear returns at once and makes the hook
- * learn the address that it came from.
+ * With kernel.ftrace_enabled at 0 registering succeeds and no hook is ever called. A
+ * wait for a clear bit returns at once and makes the hook learn its return address.
  */
 static bool luc_hooks_fire(void)
 {
@@ -327,7 +322,7 @@ int luc_hooks_install(void)
 {
 	int i, err;
 
-	/* Still there: the last entry is gone, and its detach not yet done. */
+	/* Still there: the last entry is gone, but its detach is not done. */
 	if (luc_registered)
 		return 0;
 	luc_hooks_find();
@@ -343,7 +338,7 @@ int luc_hooks_install(void)
 	}
 	if (err)
 		return err;
-	/* A needed one may have turned out to lack its pad. */
+	/* Recheck: a needed function may lack its pad. */
 	err = luc_hooks_check();
 	if (err) {
 		luc_direct_unregister();

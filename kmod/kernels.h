@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernels that LUC was tested on, by series: those of kernels.toml whose
- * status is "works". A test compares the two, and dkms.conf with both.
+ * The kernel series that LUC was tested on: status "works" in kernels.toml. A test
+ * compares the two, and dkms.conf with both.
  *
  *   LUC_KERNEL(major, minor)
  */

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What ties this module to the jbd2 that it was built for.
+ * Ties this module to the jbd2 that it was built for.
  *
- * LUC reads journal_t, transaction_t and journal_head by the layout of the
- * headers. Three things see to it that the running jbd2 has that layout:
+ * LUC reads journal_t, transaction_t and journal_head by the layout of the headers.
+ * Three checks ensure that the running jbd2 has that layout:
  *
- *   - symbols of jbd2 are imported. With CONFIG_MODVERSIONS their checksums
- *     cover all types that their prototypes lead to, journal_t and through it
- *     transaction_t and journal_head, and the kernel refuses a module whose sums
- *     differ. The import also keeps jbd2 loaded while we are: addresses in its
- *     text stay good;
- *   - the prototypes of the hooked functions are asserted where a header declares
- *     them: a hook reads arguments from registers, by their places;
- *   - a kernel series that nobody tested is refused, unless the administrator
- *     says otherwise: what hooks do there was not proven.
+ *   - symbols of jbd2 are imported. With CONFIG_MODVERSIONS their checksums cover all
+ *     types that their prototypes lead to (journal_t, through it transaction_t and
+ *     journal_head), and the kernel refuses a module whose sums differ. The import
+ *     also keeps jbd2 loaded: addresses in its text stay valid;
+ *   - the prototypes of hooked functions are asserted where a header declares them: a
+ *     hook reads arguments from registers, by their places;
+ *   - a kernel series that LUC was not tested on is refused, unless the administrator
+ *     says otherwise.
  */
 #include <linux/buffer_head.h>
 #include <linux/fs.h>
@@ -90,8 +89,8 @@ int luc_layout_check(void)
 	const char *release = init_utsname()->release;
 
 	/*
-	 * There spinlocks sleep, and with them every hook, while only those that
-	 * may sleep elsewhere are counted: one could outlive the module.
+	 * Spinlocks sleep there, and with them every hook. Only hooks that sleep
+	 * elsewhere, too, are counted: the others could outlive the module.
 	 */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("luc: kernels with PREEMPT_RT are not supported\n");

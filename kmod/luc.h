@@ -4,16 +4,15 @@
  *
  *   layout.c	refuses kernels that this build was not made for
  *   hooks.c	installs the trampoline at the entry of jbd2 and ext4 functions
- *   entry.c	the trampoline: passes by what is not attached
+ *   entry.c	the trampoline: lets calls for other file systems through
  *   fs.c	which file systems are attached; found by device number
- *   sync.c	senses sync events: who waits for which transaction
+ *   sync.c	senses sync events: which task waits for which transaction
  *   commit.c	acts: holds a commit back; learns from it
  *   copyout.c	acts: freezes metadata before it is written; senses delays
  *   sysfs.c	knobs and counters from the tables in abi/
  *   trace.c	the tracepoints
  *
- * Decisions are made in control/, never here. Whatever is unknown or in doubt
- * ends in stock behaviour.
+ * control/ makes the decisions. Anything unknown or in doubt ends in stock behaviour.
  */
 #ifndef LUC_KMOD_H
 #define LUC_KMOD_H
@@ -35,7 +34,7 @@
 #include "../control/luc_returns.h"
 
 #define LUC_VERSION "0.1.0"
-#define LUC_TABLE_SLOTS 64u	/* bits of luc_entry.devs */
+#define LUC_TABLE_SLOTS 64u	/* as many as luc_entry.devs has bits */
 
 /*
  * One attached file system.
@@ -75,8 +74,8 @@ struct luc_fs {
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
 	s64 held_complete;		/* its holder is poked at so many events */
-	u32 urgent_tid;			/* newest that somebody waits for ... */
-	bool urgent;			/* ... who may not be kept waiting */
+	u32 urgent_tid;			/* newest that an urgent waiter waits for ... */
+	bool urgent;			/* ... if there is one */
 	bool poked;			/* the holder has a reason to look */
 	struct luc_params params;
 	struct luc_returns returns;
@@ -89,7 +88,7 @@ struct luc_fs {
 	 */
 	struct luc_params params_now ____cacheline_aligned_in_smp;
 	struct luc_state state;
-	struct luc_input in;		/* what was last sensed */
+	struct luc_input in;		/* sensed last */
 	struct luc_output out;
 	s64 writes_delayed_seen;
 	s64 write_delay_ns_seen;
@@ -101,7 +100,7 @@ struct luc_fs {
 	bool copying;			/* the last COPYOUT step said so */
 	bool copyout_rests;		/* no step before there is news */
 
-	/* Written by whoever counts. */
+	/* Written by any task. */
 	atomic64_t counters[LUC_COUNTER_NR] ____cacheline_aligned_in_smp;
 	bool copyout_news;		/* something to weigh was counted */
 
@@ -143,7 +142,7 @@ static inline struct luc_fs *luc_fs_find(dev_t dev)
 	return NULL;
 }
 
-/* A journal has j_fs_dev from its making on. */
+/* j_fs_dev is set as long as a journal exists. */
 static inline dev_t luc_dev_of(const journal_t *journal)
 {
 	return journal->j_fs_dev->bd_dev;
@@ -196,8 +195,8 @@ void luc_sysfs_exit(void);
 extern struct kobject *luc_kobj;
 
 /*
- * Called by the trampoline; arguments are the function's, and what it already knows:
- * the device number of the file system, and the address that the function returns to.
+ * Called by the trampoline with arguments of the hooked function, the device number of
+ * the file system, and the function's return address.
  */
 void luc_on_commit(journal_t *journal, dev_t dev);
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh);
@@ -216,7 +215,7 @@ void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 #define luc_counted(fs, name) \
 	atomic64_read(&(fs)->counters[LUC_COUNTER_##name])
 
-/* Counted was what copy-out is weighed by. Stores only the first time. */
+/* Copy-out has something new to weigh. Stores only the first time. */
 static inline void luc_copyout_news(struct luc_fs *fs)
 {
 	smp_mb();	/* the commit sees the count, or we see that it has looked */

@@ -25,7 +25,7 @@ static int __init luc_init(void)
 
 static void __exit luc_exit(void)
 {
-	/* In this order: nobody comes, nobody is in, nothing is left. */
+	/* In this order: no task attaches, none is in a hook, nothing is left. */
 	luc_sysfs_stop();
 	luc_fs_detach_all();
 	luc_hooks_drain();

@@ -4,15 +4,15 @@
  *
  *   ext4_sync_file		fsync, fdatasync and O_SYNC writes begin here
  *   jbd2_complete_transaction	most of them ask for their commit here
- *   jbd2_log_wait_commit	everybody who waits for a commit ends here
+ *   jbd2_log_wait_commit	every task that waits for a commit ends here
  *
- * A wait of a task that came through one of the first two is a sync event and
- * may be batched. Any other wait (checkpoint, syncfs, freeze, no space left)
- * is urgent: its commit must not be held. The estimator of returning tasks knows
- * which tasks are inside a sync call, and which have arrived for which transaction.
- * Two tasks may share a slot there; the loser's wait is then taken for urgent, which
- * only starts a commit early. What the second function counted the third one is not
- * even told of (entry.c).
+ * A wait of a task that came through one of the first two is a sync event and may be
+ * batched. Any other wait (checkpoint, syncfs, freeze, no space left) is urgent: its
+ * commit must not be held. The estimator of returning tasks knows which tasks are
+ * inside a sync call, and which have arrived for which transaction. Two tasks may share
+ * a slot there: the wait of the task that lost its slot then counts as urgent, which
+ * only starts a commit early. The trampoline keeps waits that the second hook counted
+ * away from the third (entry.c).
  */
 #include <linux/fs.h>
 #include <linux/sched.h>
@@ -58,9 +58,8 @@ static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
 }
 
 /*
- * Under fs->lock: somebody who may not be kept waits for tid. Noted also while
- * nothing is held: the commit of tid may be about to be. Returns whether the holder
- * is to be woken.
+ * Under fs->lock: an urgent waiter for tid. Noted also while nothing is held: the
+ * commit of tid may soon be. Returns whether the holder is to be woken.
  */
 static bool luc_urge(struct luc_fs *fs, tid_t tid)
 {
@@ -81,16 +80,16 @@ static bool luc_committed(const journal_t *journal, tid_t tid)
 
 /*
  * Fsyncs that need no commit are as many as processors can make: they take no lock, and
- * store to memory that processors share only what the next commit must be told once. So
- * the estimator is asked without the lock. A change at the same moment can only make it
- * miss this call, as if two tasks shared a slot. Returns whether the call is counted.
+ * store to shared memory once per commit at most. So the estimator is asked without the
+ * lock. A change at the same moment can only make it miss this call, as if two tasks
+ * shared a slot. Returns whether the call is counted.
  */
 static noinline bool luc_repeats(struct luc_fs *fs)
 {
 	if (!data_race(luc_returns_repeats(&fs->returns, current->pid, fs->batch_tid)))
 		return false;
 	this_cpu_inc(*fs->repeats);
-	/* Without a barrier: what a commit that looks right now misses, a later one sees. */
+	/* No barrier: a commit that misses this is followed by one that sees it. */
 	if (!READ_ONCE(fs->news))
 		WRITE_ONCE(fs->news, true);
 	return true;
@@ -167,7 +166,7 @@ void luc_on_wait_commit(journal_t *journal, tid_t tid, dev_t dev, unsigned long 
 	rcu_read_unlock_sched();
 }
 
-/* Somebody waits for a transaction to be locked, so that a new one can begin. */
+/* A task waits for a transaction to be locked, so that a new one can begin. */
 void luc_on_wait_locked(journal_t *journal)
 {
 	struct luc_fs *fs;

@@ -130,7 +130,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
-/* Gauges, and what is counted where a lock is held anyway, are no counters of their own. */
+/* Gauges, and a count kept under a lock that is held anyway, have no counter. */
 static s64 luc_counter_value(struct luc_fs *fs, int index)
 {
 	switch (index) {
