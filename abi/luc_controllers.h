@@ -11,9 +11,9 @@
  *
  *   LUC_CONTROLLER(ENUMERATOR, name, knobs, help)
  *
- * knobs: those that this controller reads, beside those that all share; a test
- * holds every name against abi/luc_knobs.h. Append rows, do not insert them: the
- * numbers stand in recordings.
+ * knobs: the knobs that this controller reads beside the shared ones; a test looks
+ * each up in abi/luc_knobs.h. Append rows, do not insert them: recordings hold the
+ * numbers.
  */
 #ifndef LUC_ABI_CONTROLLERS_H
 #define LUC_ABI_CONTROLLERS_H
@@ -41,9 +41,9 @@
 		"copy metadata out while writers get blocked and copies cost less than that")
 
 /*
- * Policies: settings under one name, what an administrator says first. They are
- * words of the command line; the module knows the two axes only. Settings that no
- * row describes are called "custom"; of rows that all do, the first one counts.
+ * Policies: settings under one name, for the command line; the module knows the two
+ * axes only. Settings that no row describes are "custom"; the first row that describes
+ * them counts.
  *
  *   LUC_POLICY(text, settings, help)
  */

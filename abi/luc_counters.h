@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The counter table: what an attached file system counts, one row per number.
+ * The counter table: one row for each count of an attached file system.
  *
  *   LUC_COUNTER(name, kind, help)
  *

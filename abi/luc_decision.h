@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The decision record: everything one step of a controller saw, computed and
- * answered. It is the body of the tracepoint luc_decision, and enough to repeat
- * the step in user space bit for bit: `luc replay` does.
+ * The decision record: everything that one step of a controller saw, computed and
+ * answered. It is the body of the tracepoint luc_decision, and enough for `luc replay`
+ * to repeat the step in user space bit for bit.
  *
- * A commit makes several steps: OPEN when it is requested, POLL each time the
- * held commit is looked at again, CLOSE once the batch is closed (this is where
- * the PID controller learns), COPYOUT once its writes are counted. All steps
- * share one record; fields a step does not use are 0.
+ * A commit makes several steps: OPEN when it is requested, POLL each time the held
+ * commit is looked at again, CLOSE once the batch is closed (here the PID controller
+ * learns), COPYOUT once its writes are counted. Fields that a step does not use are 0.
  *
  *   LUC_FIELD(name, help)
  */
@@ -52,7 +51,7 @@ enum luc_trial_phase {
 	LUC_TRIAL_STAY_HELD,
 };
 
-/* What the controller was told. */
+/* The input. */
 #define LUC_INPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(now_ns, "monotonic time of the step") \
 	LUC_FIELD(events, "sync events that wait for this commit so far (d)") \
@@ -73,7 +72,7 @@ enum luc_trial_phase {
 	LUC_FIELD(copy_ns, "time that commit spent copying out") \
 	LUC_FIELD(commit_events, "sync events that waited for it")
 
-/* What it remembers between steps. */
+/* The state that a controller keeps between steps. */
 #define LUC_STATE_FIELDS(LUC_FIELD) \
 	LUC_FIELD(open_ns, "when the current batch was opened") \
 	LUC_FIELD(setpoint_now_events, "set point r of the current batch") \
@@ -108,7 +107,7 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_pause_min_ns, "shortest pause of this trial") \
 	LUC_FIELD(trial_pause_max_ns, "longest pause of this trial, 0 if there was none") \
 	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
-	LUC_FIELD(bursts_anew, "1 if work comes in bursts that nothing outlives; 0 once a window had no pause") \
+	LUC_FIELD(bursts_anew, "1 if no convoy outlives the pauses between bursts; 0 once a window had no pause") \
 	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
 	LUC_FIELD(trial_free_writes_milli, "journal handles per second without holding, thousandths") \
 	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
@@ -121,11 +120,11 @@ enum luc_trial_phase {
 	LUC_FIELD(copy_active, "enum luc_copy_phase: off, on, or stopped not long ago") \
 	LUC_FIELD(copy_clean, "commits in a row without a delayed write") \
 	LUC_FIELD(copy_delay_ns, "sleep that a commit without copies costs operations, on average") \
-	LUC_FIELD(copy_cost_ns, "what copying costs those who wait for a commit, on average; 0 if unknown") \
+	LUC_FIELD(copy_cost_ns, "cost of copying to the tasks that wait for a commit, on average; 0 if unknown") \
 	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled") \
 	LUC_FIELD(copy_pause, "commits left that do not copy out because the journal was short of space")
 
-/* What it computed and answered. */
+/* The terms that it computed, and the answer. */
 #define LUC_OUTPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(reason, "enum luc_reason; HOLD: wait until wake_ns") \
 	LUC_FIELD(wake_ns, "when to look again at the latest") \

@@ -2,14 +2,24 @@
 /*
  * The knob table: one row per knob of an attached file system.
  *
- * From these rows come the parameter struct of control/, the sysfs files of
- * the module, the checks of `luc set`, the help texts and the man page. Add a
- * knob here and nowhere else.
+ * From these rows come the parameter struct of control/, the sysfs files of the
+ * module, the checks of `luc set`, the help texts and the man page.
  *
  *   LUC_KNOB(name, kind, min, max, default, help)
  *
- * kind: ENUM (value is an index into the enumerators below), BOOL, INT.
- * Bounds are inclusive. The unit is the last word of the name.
+ * kind: ENUM (value is an index into the enumerators below), BOOL, INT. Bounds are
+ * inclusive; 1000000 is a second, or more events than tasks. The unit is the last word
+ * of the name. Where the defaults are from:
+ *
+ *   kp, ki, kd, idle_timeout	published (5.3.1)
+ *   delay_limit_us		chosen: the longest that any task can delay others (SECURITY.md)
+ *   delay_limit_percent	a joiner saves a commit at most; half of one is too short to
+ *				merge two convoys where devices are fast
+ *   static_idle_us		published for Metarates (4.6); 16 ms for IOzone
+ *   static_resets_max		not published; never binds before delay_limit_us
+ *   age_limit_us		jbd2's default of max_batch_time
+ *   copyout_threshold, _clean_runs	published (5.3.2)
+ *   copyout_buffers_max	chosen: 8 MiB of 4 KiB copies
  */
 #ifndef LUC_KNOBS_H
 #define LUC_KNOBS_H

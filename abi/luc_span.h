@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the tracer records: spans, things with a begin and an end.
+ * The tracer's records: spans, things with a begin and an end.
  *
- * One record of one size for all of them, written at the end of the span, so
- * that the kernel's side is a copy, a file of them is an array, and the
- * simulator can write the same. Times are CLOCK_MONOTONIC.
+ * All have one size and are written at the end of the span: the kernel's side is a
+ * copy, a file of them is an array, and the simulator writes the same. Times are
+ * CLOCK_MONOTONIC.
  *
  *   LUC_SPAN(name, text, help)
  */
@@ -35,8 +35,8 @@ enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
 #define LUC_SPAN_DIRECTORY 1	/* the file is a directory */
 #define LUC_SPAN_CREATED 2	/* OPEN: with O_CREAT */
 
-#define LUC_SPAN_MARKS 3
-#define LUC_SPAN_NAME_BYTES 16
+#define LUC_SPAN_MARKS 3	/* of a commit: locked, flush, log */
+#define LUC_SPAN_NAME_BYTES 16	/* the kernel's TASK_COMM_LEN */
 
 /*
  * field      TASK        OPEN CLOSE  WRITE    FSYNC FDATASYNC      COMMIT      WAIT_*
@@ -50,10 +50,10 @@ enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
  *                                             of the data flush,   [1] flush
  *                                             0 if there was none  [2] log
  *
- * errno is negative, 0 is success. An fsync waits for (tid - done_tid) commits
- * if that is positive. For a directory `tid` is the transaction that ran.
- * SYNC has no fields of its own. `within` is the kind of the operation during
- * which a task waited, TASK if it was none that is traced.
+ * errno is negative, 0 is success. An fsync waits for (tid - done_tid) commits if that
+ * is positive. For a directory `tid` is the running transaction. SYNC has no fields of
+ * its own. `within` is the kind of the operation during which a task waited, TASK if
+ * that operation is not traced.
  */
 struct luc_span {
 	luc_u64 begin_ns;
