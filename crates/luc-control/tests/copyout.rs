@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Rng;
+use common::{Rng, assert_written};
 use luc_control::{CopyPhase, Input, Output, Params, State, Step, control_step};
 use proptest::prelude::*;
 
@@ -229,4 +229,28 @@ fn a_load_without_delays_comes_to_rest() {
     let before = state;
     load(&mut state, &Params::default(), 0, 40_000, 10);
     assert_eq!(state, before);
+}
+
+/// The worked example of the essay: copies that are needed, clean runs, a stop that is too early.
+#[test]
+fn a_stop_that_was_too_early() {
+    let mut state = State::default();
+    let mut rows = Vec::new();
+    let delayed = (8, 0, 0);
+    let clean = (0, 0, 60);
+    let commits = [delayed, (0, 9, 60), clean, clean, clean, clean, delayed];
+    for (number, (delayed, saved, copy_us)) in (1..).zip(commits) {
+        let input = Input {
+            writes_delay_ns: delayed * 2_000_000,
+            copy_ns: copy_us * 1_000,
+            commit_events: 4,
+            ..commit(100, delayed, saved)
+        };
+        let copy = copyout_step(&Params::default(), &mut state, &input).copy;
+        rows.push(format!(
+            " *\t{number}\t{delayed}\t{saved}\t{copy_us}\t{}\t{}\t{}\t{}\t{copy}\n",
+            state.copy_delay_ns, state.copy_cost_ns, state.copy_clean, state.copy_backoff
+        ));
+    }
+    assert_written(include_str!("../../../control/copyout_auto.c"), &rows);
 }

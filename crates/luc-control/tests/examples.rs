@@ -1,5 +1,8 @@
-//! The worked examples in the essays of `control/`: their numbers are those that the code gives.
+//! The worked example and the sample of output in the essay of `control/batching_pid.c`.
 
+mod common;
+
+use common::assert_written;
 use luc_control::{Decision, Input, Output, Params, Reason, State, Step, control_step};
 
 const US: i64 = 1_000;
@@ -16,17 +19,6 @@ fn step(step: Step, state: &mut State, input: Input) -> Decision {
     };
     decision.out = control_step(step, &decision.params, state, &input);
     decision
-}
-
-/// Whether an essay holds each of these lines.
-fn assert_written(essay: &str, lines: &[String]) {
-    for line in lines {
-        assert!(
-            essay.contains(line),
-            "not in the essay:\n{}",
-            lines.join("\n")
-        );
-    }
 }
 
 /// The fields of a trace line that are not 0, wrapped as the essay wraps them.
@@ -88,81 +80,4 @@ fn four_tasks_and_commits_of_4_ms() {
     }
     rows.extend(wrapped(&last));
     assert_written(include_str!("../../../control/batching_pid.c"), &rows);
-}
-
-/// Two convoys of 32 tasks. Unheld, a commit serves one of them each 2 ms; held, both each 4.5 ms.
-#[test]
-fn a_trial_of_one_round() {
-    let mut state = State::default();
-    let (mut now_ns, mut calls) = (1_000 * MS, 1);
-    let mut held_calls = 0;
-    while state.trial_winner == 0 {
-        let input = |events: i64, wait_ns: i64, now_ns, calls| Input {
-            now_ns,
-            events,
-            events_wait_ns: events * (wait_ns - MS),
-            expected_events: 64 - events,
-            calls,
-            last_event_ns: now_ns - 100,
-            commit_avg_ns: MS,
-            writes: events,
-            ..Input::default()
-        };
-        let open = step(Step::Open, &mut state, input(32, 2 * MS, now_ns, calls));
-        let (events, period_ns, wait_ns, hold_ns) = if open.out.reason == Reason::Hold.value() {
-            (64, 4_500 * US, 1_500 * US, 500 * US)
-        } else {
-            (32, 2 * MS, 2 * MS, 0)
-        };
-        calls += events;
-        let close = input(events, wait_ns, now_ns + hold_ns, calls);
-        step(Step::Close, &mut state, close);
-        held_calls = state.trial_calls;
-        now_ns += period_ns;
-    }
-    assert_eq!((state.trial_rounds, state.trial_stay), (1, 512));
-    let rate = state.trial_free_milli / 1_000;
-    let rows = [
-        format!(
-            "\tfree\t384 calls in 24 ms\t{rate} a second\twait {} ns",
-            state.trial_free_wait_ns
-        ),
-        format!(
-            "\theld\t{held_calls} calls in 54 ms\t{} a second\twait {} ns",
-            held_calls * 1_000 / 54,
-            state.trial_wait_ns / held_calls
-        ),
-        format!(
-            "\tgain\tthroughput {} permille, waiting {} permille",
-            state.trial_gain_permille, state.trial_wait_gain_permille
-        ),
-    ];
-    assert_written(include_str!("../../../control/luc_trial.c"), &rows);
-}
-
-/// A commit with delays, copies that are needed, four clean runs, a stop that was too early.
-#[test]
-fn copy_out_stops_too_early() {
-    let mut state = State::default();
-    let mut rows = Vec::new();
-    let delayed = (8, 0, 0);
-    let clean = (0, 0, 60);
-    let commits = [delayed, (0, 9, 60), clean, clean, clean, clean, delayed];
-    for (commit, (delayed, saved, copy_us)) in (1..).zip(commits) {
-        let input = Input {
-            writes: 100,
-            writes_delayed: delayed,
-            writes_delay_ns: delayed * 2 * MS,
-            writes_saved: saved,
-            copy_ns: copy_us * US,
-            commit_events: 4,
-            ..Input::default()
-        };
-        let copy = step(Step::Copyout, &mut state, input).out.copy;
-        rows.push(format!(
-            " *\t{commit}\t{delayed}\t{saved}\t{copy_us}\t{}\t{}\t{}\t{}\t{copy}\n",
-            state.copy_delay_ns, state.copy_cost_ns, state.copy_clean, state.copy_backoff
-        ));
-    }
-    assert_written(include_str!("../../../control/copyout_auto.c"), &rows);
 }

@@ -1,5 +1,8 @@
 //! Holding against not holding: the trial finds the faster one and stays with it.
 
+mod common;
+
+use common::assert_written;
 use luc_control::{Input, Output, Params, State, Step, control_step};
 
 /// `enum luc_trial_phase` of the decision record.
@@ -256,28 +259,15 @@ impl Bursts {
 }
 
 #[test]
-fn bursts_that_lose_are_given_up() {
+fn bursts_that_lose_are_given_up_and_bursts_that_win_are_held() {
     for commits in [1, 2, 5, 11, 12, 40, 200] {
-        let mut bursts = Bursts::new(commits, 100_000);
-        bursts.held(400);
-        let held = bursts.held(1_000);
-        assert!(
-            held < 150,
-            "bursts of {commits} commits: {held} of 1000 held"
-        );
-    }
-}
-
-#[test]
-fn bursts_that_win_are_held() {
-    for commits in [1, 2, 5, 11, 12, 40, 200] {
-        let mut bursts = Bursts::new(commits, 2_000_000);
-        bursts.held(400);
-        let held = bursts.held(1_000);
-        assert!(
-            held > 850,
-            "bursts of {commits} commits: {held} of 1000 held"
-        );
+        for (free_wait_ns, wins) in [(100_000, false), (2_000_000, true)] {
+            let mut bursts = Bursts::new(commits, free_wait_ns);
+            bursts.held(400);
+            let held = bursts.held(1_000);
+            let right = if wins { held > 850 } else { held < 150 };
+            assert!(right, "{commits} commits, win {wins}: {held} of 1000 held");
+        }
     }
 }
 
@@ -382,17 +372,31 @@ fn calls_that_wait_less_but_are_fewer_are_a_loss() {
     let mut loops = Loops::new((64, 9 * COMMIT_NS / 2, 3 * COMMIT_NS / 2), free);
     assert_eq!(loops.verdict(), STAY_FREE);
     // Found in one round, so that little is lost before stock is back.
-    assert_eq!(loops.bursts.journal.state.trial_stay, 512);
-    let mut loops = Loops::new((64, 3 * COMMIT_NS, 3 * COMMIT_NS / 2), free);
-    assert_eq!(loops.verdict(), STAY_HELD);
+    let state = &loops.bursts.journal.state;
+    assert_eq!((state.trial_rounds, state.trial_stay), (1, 512));
+    let (free_milli, calls) = (state.trial_free_milli, state.trial_calls);
+    let rows = [
+        format!(
+            "24 ms\t{} a second\twait {} ns",
+            free_milli / 1_000,
+            state.trial_free_wait_ns
+        ),
+        format!("{calls} calls in 54 ms\t{} a second", calls * 1_000 / 54),
+        format!("wait {} ns\n", state.trial_wait_ns / calls),
+        format!("throughput {} permille", state.trial_gain_permille),
+        format!("waiting {} permille", state.trial_wait_gain_permille),
+    ];
+    assert_written(include_str!("../../../control/luc_trial.c"), &rows);
 }
 
-/// Threads that are more often at their work, and longer in line for a processor, gain all the same.
+/// A shorter wait, or more calls by threads that wait longer in line for a processor.
 #[test]
-fn calls_that_wait_more_but_are_more_are_a_gain() {
+fn calls_that_are_more_are_a_gain() {
     let free = (32, 2 * COMMIT_NS, 2 * COMMIT_NS);
-    let mut loops = Loops::new((64, 7 * COMMIT_NS / 2, 5 * COMMIT_NS / 2), free);
-    assert_eq!(loops.verdict(), STAY_HELD);
+    for (period, wait) in [(6, 3), (7, 5)] {
+        let mut loops = Loops::new((64, period * COMMIT_NS / 2, wait * COMMIT_NS / 2), free);
+        assert_eq!(loops.verdict(), STAY_HELD, "{period} {wait}");
+    }
 }
 
 /// Of pauses that do not depend on what is held.

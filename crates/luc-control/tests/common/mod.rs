@@ -10,6 +10,13 @@ use luc_control::{
     control_step, replay::Item,
 };
 
+/// Whether an essay of `control/` holds these lines: its worked example is what the code gives.
+pub fn assert_written(essay: &str, lines: &[String]) {
+    for line in lines {
+        assert!(essay.contains(line), "not written:\n{}", lines.join("\n"));
+    }
+}
+
 /// A small generator of random numbers (splitmix64): the same seed gives the
 /// same run on every machine.
 #[derive(Clone, Debug)]
