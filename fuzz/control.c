@@ -2,13 +2,13 @@
 /*
  * Harness of control/: bytes are a program. Its first byte chooses between
  *
- *   a module	which drives the controllers as kmod/ does, with tasks that
- *		sync, knobs within their bounds and a clock that runs: then all
- *		documented bounds hold, the essay's limit of a hold among them,
- *		a hold ends by itself, and the same program an hour later gets
- *		the same answers an hour later
- *   a madman	who puts any numbers anywhere: then no arithmetic goes wrong,
- *		and of the bounds those hold that admit no excuse
+ *   a module	that drives the controllers as kmod/ does, with tasks that sync,
+ *		knobs within their bounds and a clock that runs: all documented
+ *		bounds hold, the essay's limit of a hold among them, a hold ends
+ *		by itself, and the same program an hour later gets the same
+ *		answers an hour later
+ *   a madman	that puts any numbers anywhere: no arithmetic goes wrong, and
+ *		the bounds that depend on no number hold
  *
  * Both run twice and must do the same twice.
  */
@@ -17,8 +17,8 @@
 #include "control_check.h"
 
 #define LOOK_NS 1000000LL	/* as kmod/commit.c */
-#define TIME_MAX_NS (1LL << 60)
-#define TASKS 256u
+#define TIME_MAX_NS (1LL << 60)	/* the clock stops there: an eighth of its range */
+#define TASKS 256u	/* as many as a byte names */
 #define ROUNDS_MAX 500u	/* of a steady load, which cost time */
 #define HOUR_NS (3600 * LUC_NS_PER_S)
 
@@ -35,8 +35,8 @@ struct module {
 	luc_u32 tid, batch_tid;
 	luc_u32 waits[TASKS];
 	luc_s64 batch_events, batch_wait_ns, last_event_ns, calls;
-	luc_s64 begun_ns;		/* the running transaction ... */
-	luc_u32 last_task;		/* ... and who synced last */
+	luc_s64 begun_ns;		/* the running transaction's begin */
+	luc_u32 last_task;		/* the task that synced last */
 	int same_task;
 	luc_s64 arrivals, entries;	/* ever */
 	luc_s64 commit_avg_ns;
@@ -63,7 +63,7 @@ static void pass_time(struct module *m, luc_s64 ns)
 	}
 }
 
-/* The transaction that a task waits for; others than the first are not noted. */
+/* The transaction that a task waits for; tasks beyond TASKS are not noted. */
 static luc_u32 *waits_for(struct module *m, luc_u32 task)
 {
 	static luc_u32 nobody;
@@ -74,7 +74,7 @@ static luc_u32 *waits_for(struct module *m, luc_u32 task)
 
 static void enter(struct module *m, luc_u32 task)
 {
-	/* Whoever waits for a commit calls nothing before it is over. */
+	/* A task that waits for a commit begins no call before it is over. */
 	if (*waits_for(m, task) == m->tid)
 		return;
 	m->calls++;
@@ -135,7 +135,7 @@ static void sense(struct module *m)
 	must(r->needless <= 65536);
 }
 
-/* Who waited for one of the last two transactions and is away is expected. */
+/* Tasks that waited for one of the last two transactions and are away are expected. */
 static void check_expected(const struct module *m)
 {
 	luc_s64 away = 0, syncing, expected = luc_returns_expected(&m->returns, m->tid, &syncing);
@@ -278,7 +278,7 @@ static luc_s64 hold(struct module *m, struct luc_output *out)
 		sense(m);
 		step(m, LUC_STEP_POLL, &m->sensed, out);
 		polls++;
-		/* Whoever sleeps until wake_ns need not look often. */
+		/* A holder that sleeps until wake_ns looks seldom. */
 		if (bytes_left(&m->in))
 			polls_max = polls + 2 * m->late + 2;
 		must(polls <= polls_max);
@@ -348,8 +348,8 @@ static void commit(struct module *m, int keeps)
 }
 
 /*
- * A steady load, long enough for trials to be held and verdicts to grow old: so
- * many tasks ask for each commit at once, and some more while it is held.
+ * A steady load, long enough for trials and for verdicts to grow old: some tasks ask
+ * for each commit at once, and more come while it is held.
  */
 static void steady(struct module *m, unsigned int rounds)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What no step of a controller may do, written from the headers and essays of
- * control/ and not from its code.
- */
+/* Bounds of the controllers' steps, written from headers and essays, not from code. */
 #ifndef LUC_FUZZ_CONTROL_CHECK_H
 #define LUC_FUZZ_CONTROL_CHECK_H
 
@@ -57,7 +54,19 @@ static inline wide hold_end_ns(const struct luc_state *s, luc_s64 wait_ns,
 	return end > INT64_MAX ? INT64_MAX : end < INT64_MIN ? INT64_MIN : end;
 }
 
-/* Whatever parameters, state and input are. */
+static inline struct luc_state with_copyout_of(struct luc_state s,
+					       const struct luc_state *from)
+{
+	s.copy_active = from->copy_active;
+	s.copy_clean = from->copy_clean;
+	s.copy_delay_ns = from->copy_delay_ns;
+	s.copy_cost_ns = from->copy_cost_ns;
+	s.copy_backoff = from->copy_backoff;
+	s.copy_pause = from->copy_pause;
+	return s;
+}
+
+/* For any parameters, state and input. */
 static inline void check_answer(enum luc_step step, const struct luc_params *p,
 				const struct luc_state *before,
 				const struct luc_state *after,
@@ -65,6 +74,7 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 				const struct luc_output *out)
 {
 	int held = out->reason == LUC_REASON_HOLD;
+	struct luc_state mixed;
 
 	must(within(out->reason, 0, LUC_REASON_NR - 1));
 	must(within(out->copy, 0, 1));
@@ -95,28 +105,12 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 		if (luc_copyout_is_idle(p, before, in))
 			must(!out->copy && !memcmp(before, after, sizeof(*after)));
 	}
-	/* Two controllers in one struct: neither touches what is the other's. */
-	if (step == LUC_STEP_COPYOUT) {
-		struct luc_state same = *after;
-
-		same.copy_active = before->copy_active;
-		same.copy_clean = before->copy_clean;
-		same.copy_delay_ns = before->copy_delay_ns;
-		same.copy_cost_ns = before->copy_cost_ns;
-		same.copy_backoff = before->copy_backoff;
-		same.copy_pause = before->copy_pause;
-		must(!memcmp(before, &same, sizeof(same)));
-	} else {
-		must(after->copy_active == before->copy_active &&
-		     after->copy_clean == before->copy_clean &&
-		     after->copy_delay_ns == before->copy_delay_ns &&
-		     after->copy_cost_ns == before->copy_cost_ns &&
-		     after->copy_backoff == before->copy_backoff &&
-		     after->copy_pause == before->copy_pause);
-	}
+	/* Two controllers in one struct: neither touches the other's part. */
+	mixed = with_copyout_of(*after, before);
+	must(!memcmp(&mixed, step == LUC_STEP_COPYOUT ? before : after, sizeof(mixed)));
 }
 
-/* What a state is that began as luc_state_init() made it, under knobs in bounds. */
+/* A state that began with luc_state_init(), under knobs in bounds. */
 static inline void check_state(const struct luc_state *s)
 {
 	must(s->wait_ns >= 0 && s->limit_ns >= 0 && s->idle_ns >= 0 && s->resets >= 0);

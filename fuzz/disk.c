@@ -3,12 +3,12 @@
  * Harness of lab/disk/lucdisk_model.c: bytes are a disk and its requests. The
  * first byte chooses between
  *
- *   a driver	which queues, starts and ends requests as lab/disk/kmod/queue.c
- *		does: then every request is done, in its time, and no rate,
- *		queue or cache is exceeded; and the same later by whole turns
- *		of the platter takes as long
- *   a madman	who starts, ends and asks in any order, at any time: then no
- *		arithmetic goes wrong, and nothing is done before it began
+ *   a driver	that queues, starts and ends requests as lab/disk/kmod/queue.c
+ *		does: every request is done, in its time, no rate, queue or cache
+ *		is exceeded, and the same program whole turns of the platter
+ *		later takes as long
+ *   a madman	that starts, ends and asks in any order, at any time: no
+ *		arithmetic goes wrong, and no request is done before it began
  *
  * Each runs twice, the second time with the knobs put into their bounds.
  */
@@ -24,8 +24,8 @@ struct running {
 
 struct disk {
 	struct bytes in;
-	struct lucdisk_params raw;	/* what the model gets */
-	struct lucdisk_params knobs;	/* what that counts as */
+	struct lucdisk_params raw;	/* for the model */
+	struct lucdisk_params knobs;	/* the same, put into bounds */
 	struct lucdisk_state model;
 	luc_u64 now_ns, shift_ns;
 	luc_u64 cursor;			/* of a sequential stream */
@@ -36,7 +36,7 @@ struct disk {
 	luc_u64 submitted, done;
 	int endless;			/* a time has saturated */
 	luc_u64 sum;
-	/* Not cleared: as many as running_n and waiting_n say. */
+	/* Not cleared: running_n and waiting_n count the valid ones. */
 	struct lucdisk_request waiting[WAITING_MAX];
 	struct running running[RUNNING_MAX];	/* by done_ns */
 };
@@ -208,11 +208,11 @@ static void check_choice(const struct disk *d, unsigned int chosen)
 		return;
 	}
 	must(chosen < (luc_u64)p->queue_requests);
-	/* No flush is overtaken, and a flush overtakes nobody. */
+	/* No flush is overtaken, and none overtakes. */
 	must(!chosen || !flush_works(p, &d->waiting[chosen]));
 	for (i = 0; i < chosen; i++)
 		must(!flush_works(p, &d->waiting[i]));
-	/* Patience has a limit, if the arm can be given something at all. */
+	/* The oldest request is next once it is too old, if the arm is free for it. */
 	if (p->age_limit_ns && uses_arm(p, first) && !is_flush_of(first) &&
 	    d->now_ns - first->arrived_ns > (luc_u64)p->age_limit_ns &&
 	    d->model.active_arm < 2)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the disk model may not do, written from lucdisk_model.h, the knob table
- * and the essay, and not from the code. Sums are kept from a mark on, so that
- * every rate is checked over any span of requests.
+ * Bounds of the disk model, written from lucdisk_model.h, the knob table and the
+ * essay, not from the code. Sums are kept from a mark on, so that every rate is checked
+ * over any span of requests.
  */
 #ifndef LUC_FUZZ_DISK_CHECK_H
 #define LUC_FUZZ_DISK_CHECK_H
@@ -10,7 +10,7 @@
 #include "../lab/disk/lucdisk_model.h"
 #include "harness.h"
 
-/* Where times saturate, none is later than another, and rates mean nothing. */
+/* Later times may saturate: then order and rates mean nothing. */
 #define ENDLESS_NS (1ULL << 62)
 #define NS_PER_S ((wide)LUC_NS_PER_S)
 
@@ -173,14 +173,14 @@ static inline void check_rates(const struct lucdisk_params *p,
 	if (uses_arm(p, r)) {
 		wide track = larger(p->track_outer_bytes, p->track_inner_bytes);
 
-		/* What was read ahead by then came at the platter's pace, too. */
+		/* Bytes read ahead came at the platter's pace, too. */
 		sums->arm_bytes += bytes;
 		must((sums->arm_bytes - p->read_ahead_bytes) * p->rotation_ns <=
 		     track * (t + 2 * n));
 	}
 }
 
-/* What the cache held before the request and holds now. */
+/* The cache before and after the request. */
 static inline void check_cache(const struct lucdisk_params *p,
 			       const struct lucdisk_state *before,
 			       const struct lucdisk_state *after,
@@ -214,7 +214,7 @@ static inline void check_cache(const struct lucdisk_params *p,
 	if (flush_works(p, r)) {
 		wide least_ns = p->flush_ns + p->network_ns;
 
-		/* Done means durable: what was dirty has reached the medium. */
+		/* Done means durable: dirty blocks have reached the medium. */
 		must(done_ns >= least_ns);
 		if (p->rotation_ns)
 			must(!after->dirty_blocks);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the harnesses share: bytes read as numbers, and a check that is never
- * compiled out. A harness is one function, LLVMFuzzerTestOneInput(): libFuzzer
- * calls it with bytes that reach new code, plain.c with seeds and random ones.
+ * Shared by the harnesses: bytes read as numbers, and a check that is never compiled
+ * out. A harness is one function, LLVMFuzzerTestOneInput(): libFuzzer calls it with
+ * bytes that reach new code, plain.c with seeds and random bytes.
  *
- * seeds/: those with numbers were picked from a long run, each for what only it
- * reached; those with names once failed. A change to how a harness reads its
- * bytes gives all of them another meaning: pick anew from target/fuzz/.
+ * seeds/: the numbered ones were picked from a long run, each for code that only it
+ * reached; the named ones once failed. A change to how a harness reads its bytes gives
+ * all of them another meaning: pick anew from target/fuzz/.
  */
 #ifndef LUC_FUZZ_HARNESS_H
 #define LUC_FUZZ_HARNESS_H
@@ -72,7 +72,7 @@ static inline luc_u64 take_scaled(struct bytes *b, unsigned int bits_max)
 	return (value & (~0ULL >> (64 - bits))) | 1ULL << (bits - 1);
 }
 
-/* Any number at all, those that hurt more often. */
+/* Any number; edges more often. */
 static inline luc_s64 take_wild(struct bytes *b)
 {
 	static const luc_s64 edge[] = {
@@ -94,7 +94,7 @@ static inline luc_s64 take_wild(struct bytes *b)
 	}
 }
 
-/* From min to max, which are likely themselves. */
+/* From min to max; both ends and the default more often. */
 static inline luc_s64 take_within(struct bytes *b, luc_s64 min, luc_s64 max,
 				  luc_s64 dflt)
 {
@@ -113,7 +113,7 @@ static inline luc_s64 take_within(struct bytes *b, luc_s64 min, luc_s64 max,
 	}
 }
 
-/* A running checksum (FNV-1a over words): two runs that ought to be one. */
+/* A running checksum (FNV-1a over words) to compare two runs by. */
 static inline void mix(luc_u64 *sum, luc_u64 value)
 {
 	*sum = (*sum ^ value) * 0x100000001b3ULL;

@@ -4,9 +4,9 @@
  *
  *	plain RANDOM_RUNS SEED_FILE...
  *
- * First the seeds as they are, then so many inputs made from them by a fixed
- * sequence of random changes. The same arguments do the same on any machine. An
- * input that fails is printed in hexadecimal.
+ * First the seeds as they are, then RANDOM_RUNS inputs made from them by a fixed
+ * sequence of random changes. The same arguments do the same on any machine. An input
+ * that fails is printed in hexadecimal.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ static void show(const char *text, size_t length)
 	(void)written;
 }
 
-/* A trap of the sanitizer, a division by zero, a failed check, an endless loop. */
+/* On a trap of the sanitizer, a division by zero, a failed check, an endless loop. */
 static void failed(int number)
 {
 	static const char digit[] = "0123456789abcdef";
@@ -102,7 +102,7 @@ static void make_input(void)
 
 static void run_one(void)
 {
-	/* A processor as slow as a virtual one of the lab needs a fraction of it. */
+	/* Seconds; a virtual processor of the lab needs a fraction of them. */
 	alarm(20);
 	LLVMFuzzerTestOneInput(now.byte, now.size);
 }
