@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Does a held commit start when something cannot wait? A program holds every commit
-# for ever, and the journal's max_batch_time is 5 s. A file is synced, so that its
-# commit is held, and half a second later comes what cannot wait. Prints, for each,
-# after how many hundredths of a second it was done; more than 100 is a failure, and
-# so is a file system that is not sound afterwards. Then, without that program, the
-# same under load.
+# Does a held commit start when a waiter is urgent? A program holds every commit for
+# ever, and the journal's max_batch_time is 5 s. A file is synced, so that its commit is
+# held, and half a second later comes an urgent operation. Prints, for each, after how
+# many hundredths of a second it was done; more than 100 is a failure, and so is a file
+# system that is not sound afterwards. Then, without that program, the same under load.
 #
 #   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/check.sh
@@ -91,7 +90,7 @@ sound() {
 	fi
 }
 
-# The rules of jbd2 itself, with few copies, while all that cannot wait comes.
+# The rules of jbd2 itself, with few copies, while urgent operations come.
 under_load() {
 	mount_again
 	echo 64 >"/sys/fs/ext4/$dev/journal_copyout_max"

@@ -2,14 +2,13 @@
 /*
  * The controllers of control/, as one piece of BPF.
  *
- * The verifier walks every path through a function, and forgets a path only where
- * it meets one that knows as much. Saturating arithmetic doubles the paths at each
- * sum. So the operations are global functions here: the verifier walks each once,
- * on its own, and at a call knows only that some number comes back. So are the
- * steps, see luc.bpf.c. The controllers themselves become parts of the steps: a
- * function that BPF calls takes five arguments at most, returns no struct, and on its
- * own must take every pointer for NULL. And there is no 128-bit product behind the
- * compiler's check for overflow, so there is a check here.
+ * The verifier walks every path through a function, and drops a path only where it
+ * meets one that knows as much. Saturating arithmetic doubles the paths at each sum. So
+ * the operations are global functions here: the verifier walks each once, and at a call
+ * knows only that a number comes back. So are the steps, see luc.bpf.c. The controllers
+ * are inlined into the steps: a BPF function takes five arguments at most, returns no
+ * struct, and on its own must take every pointer for NULL. BPF has no 128-bit product,
+ * which the compiler's check for overflow wants, so a check is here.
  */
 #ifndef LUC_UPSTREAM_CONTROL_H
 #define LUC_UPSTREAM_CONTROL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parts of the kernel's types that the programs read. Only names matter:
- * libbpf looks up in the BTF of the running kernel where each field lies.
+ * The parts of the kernel's types that the programs read. Only names matter: libbpf
+ * finds each field in the BTF of the running kernel.
  */
 #ifndef LUC_UPSTREAM_KERNEL_H
 #define LUC_UPSTREAM_KERNEL_H

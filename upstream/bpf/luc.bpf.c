@@ -3,14 +3,14 @@
  * LUC's controllers behind the hooks that jbd2 has for BPF: no module.
  *
  * jbd2 asks jbd2_hold_ns() when a commit is requested, and again each time it has
- * slept: the steps OPEN and POLL of control/. When the commit begins, whether it
- * was asked about or not, the batch is closed: CLOSE. Before it writes metadata it
- * asks jbd2_copyout_buffers(): COPYOUT. jbd2 bounds all answers, by the journal's
- * max_batch_time and by what cannot wait; and it knows how many of those that the
- * last two commits released are missing, so there is no table of tasks here.
+ * slept: the steps OPEN and POLL of control/. When the commit begins, asked about or
+ * not, the batch is closed: CLOSE. Before it writes metadata jbd2 asks
+ * jbd2_copyout_buffers(): COPYOUT. jbd2 bounds all answers by the journal's
+ * max_batch_time and by urgent waiters, and counts the tasks that the last two commits
+ * released and that are missing: no table of tasks is needed here.
  *
  * One commit runs at a time, so the state of a journal has one writer at a time.
- * What arrives meanwhile is noted under a lock.
+ * Arrivals meanwhile are noted under a lock.
  */
 #include "kernel.h"
 
@@ -24,10 +24,10 @@ char LICENSE[] SEC("license") = "GPL";
 /* Open to `bpftool map update`: the knobs, the same for all journals. */
 #define KNOB(name, kind, min, max, dflt, help) .name = (dflt),
 struct luc_params params = { LUC_KNOBS(KNOB) };
-/* What making a copy of a buffer is taken to cost; jbd2 does not time it. */
+/* Assumed cost of a copy of a buffer, chosen: jbd2 does not time it. */
 luc_s64 copy_cost_ns = 1000;
 
-/* What a step reads and writes. [the commit's task] */
+/* Input and output of a step. [the commit's task] */
 struct luc_batch {
 	struct luc_state state;
 	struct luc_input in;
@@ -59,7 +59,7 @@ struct luc_journal {
 	luc_s64 last_event_ns;
 	luc_s64 after_first_ns;		/* by how much all came later than the first */
 	luc_s64 same_task;
-	/* For people [the commit's task] */
+	/* For `bpftool map dump` [the commit's task] */
 	luc_s64 commits;
 	luc_s64 commits_copying;
 	luc_s64 reasons[LUC_REASON_NR];
@@ -72,7 +72,7 @@ struct {
 	__type(value, struct luc_journal);
 } journals SEC(".maps");
 
-/* Device whose sync call the task is in, without having waited for a commit. */
+/* Device of the sync call that a task is in and that has waited for no commit yet. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -145,7 +145,7 @@ static __always_inline void sense(struct luc_journal *j, const struct journal_s 
 	sense_batch(j, transaction->t_tid, events);
 	in->calls = j->calls;
 	in->syncing_events = syncing;
-	/* One that was released may be inside its next call: not twice. */
+	/* A released task may be inside its next call: count it once. */
 	in->expected_events = missing > syncing ? missing : syncing;
 	in->commit_avg_ns = journal->j_average_commit_time;
 	in->age_ns = in->now_ns - transaction->t_start_time;
@@ -154,8 +154,8 @@ static __always_inline void sense(struct luc_journal *j, const struct journal_s 
 }
 
 /*
- * A step, and whether a commit can pass without any. Global, so that the verifier
- * walks each once; it then takes the pointer for one that may be NULL.
+ * A step, and luc_control_pass(). Global, so that the verifier walks each once; it then
+ * takes the pointer for one that may be NULL.
  */
 #define STEP(name, WHAT) \
 	__noinline int name(struct luc_batch *b) \
@@ -264,7 +264,7 @@ int BPF_PROG(luc_start_commit, struct journal_s *journal, struct transaction_s *
 		      journal->j_sync_missing[0].counter +
 		      journal->j_sync_missing[1].counter);
 		if (j->asked != key) {
-			/* jbd2 found something that cannot wait, and did not ask. */
+			/* jbd2 did not ask: an urgent waiter. */
 			j->b.in.urgent = 1;
 			luc_step_open(&j->b);
 		} else if (j->b.out.reason == LUC_REASON_HOLD) {
@@ -279,29 +279,29 @@ int BPF_PROG(luc_start_commit, struct journal_s *journal, struct transaction_s *
 	return 0;
 }
 
+/* By how much a count has grown since it was last seen. */
+static __always_inline luc_s64 news_of(luc_s64 count, luc_s64 *seen)
+{
+	luc_s64 news = count - *seen;
+
+	*seen = count;
+	return news;
+}
+
 SEC("fmod_ret/jbd2_copyout_buffers")
 int BPF_PROG(luc_copyout_buffers, struct journal_s *journal, struct transaction_s *transaction)
 {
 	struct luc_journal *j = find_or_make(journal);
-	luc_s64 delayed, delay_ns, spared, copied;
 
 	if (!j)
 		return 0;
-	delayed = j->delayed;
-	delay_ns = j->delay_ns;
-	spared = j->spared;
-	copied = j->copied;
 	j->b.in.now_ns = bpf_ktime_get_ns();
 	j->b.in.writes = transaction->t_handle_count.counter;
-	j->b.in.writes_delayed = delayed - j->delayed_seen;
-	j->b.in.writes_delay_ns = delay_ns - j->delay_seen_ns;
-	j->b.in.writes_saved = spared - j->spared_seen;
-	j->b.in.copy_ns = (copied - j->copied_seen) * copy_cost_ns;
+	j->b.in.writes_delayed = news_of(j->delayed, &j->delayed_seen);
+	j->b.in.writes_delay_ns = news_of(j->delay_ns, &j->delay_seen_ns);
+	j->b.in.writes_saved = news_of(j->spared, &j->spared_seen);
+	j->b.in.copy_ns = news_of(j->copied, &j->copied_seen) * copy_cost_ns;
 	j->b.in.commit_events = j->closed_events;
-	j->delayed_seen = delayed;
-	j->delay_seen_ns = delay_ns;
-	j->spared_seen = spared;
-	j->copied_seen = copied;
 	luc_step_copyout(&j->b);
 	if (!j->b.out.copy)
 		return -1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The worst program there can be on the hooks of jbd2: it holds every commit for
- * ever, and no arrival moves it. upstream/check.sh shows that jbd2 still commits
- * when its own bound is reached, and at once when something cannot wait.
+ * The worst program on the hooks of jbd2: it holds every commit for ever, and no
+ * arrival moves it. upstream/check.sh shows that jbd2 still commits at its own bound,
+ * and at once for an urgent waiter.
  */
 #include "kernel.h"
 

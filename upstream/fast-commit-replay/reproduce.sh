@@ -10,10 +10,10 @@
 #   -v  show the fast-commit records in the log, and what e2fsck and the kernel say
 #   -p  run e2fsck -p on the image before mounting it, as many systems do at boot
 #
-# Each case makes a file system in a file, does a few operations, takes the image
-# that a power cut would leave, mounts that image and checks it: once with
-# fast_commit, once without as a control. Needs root, a loop device, e2fsprogs
-# and fsfreeze (util-linux), and some 200 MiB in $TMPDIR.
+# Each case makes a file system in a file, does a few operations, takes the image that a
+# power cut would leave, mounts it and checks it: with fast_commit, and without as a
+# control. Needs root, a loop device, e2fsprogs, fsfreeze (util-linux) and some 200 MiB
+# in $TMPDIR.
 #
 # Exit status: 0 every promise kept, 1 a promise broken, 2 could not run.
 set -u
@@ -72,8 +72,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 2' HUP INT TERM
 
-# The image lies on a file system that can be frozen: then the "disk" accepts
-# reads but completes no write, for as long as a case needs.
+# The image lies on a file system that can be frozen: then the "disk" accepts reads but
+# completes no write.
 stall() { fsfreeze --freeze "$work/disk" || die 'cannot freeze the disk'; }
 resume() { fsfreeze --unfreeze "$work/disk"; }
 
@@ -84,8 +84,7 @@ make_disk() {
 	mount -t ext4 -o loop,noatime "$work/disk.image" "$work/disk" || die 'cannot mount with -o loop'
 }
 
-# $1: fast_commit or ^fast_commit. No commit is due to a timer, so that a case
-# alone decides which commit happens when.
+# $1: fast_commit or ^fast_commit. No commit is due to a timer: the case decides.
 make_fs() {
 	truncate -s 48M "$image"
 	mkfs.ext4 -q -F -b $BLOCK -I 256 -J size=4 -O "$FEATURES,$1" "$image" 2>/dev/null ||
@@ -123,7 +122,7 @@ fsync() {
 
 finished() { wait "$1" || die 'an operation in the background failed'; }
 
-# What the disk holds now; no write is in flight.
+# Takes the image; no write is in flight.
 power_cut() { cp "$image" "$cut"; }
 
 # The power cut just before the end of an fsync() of $1: all blocks that it writes
@@ -139,10 +138,10 @@ power_cut_within_sync() {
 	dd if="$work/before" of="$cut" bs=$BLOCK skip="$last" seek="$last" count=1 conv=notrunc 2>/dev/null
 }
 
-# --- The cases
+# --- The cases: case_NAME, with _ for -
 
 # The log holds an inode without links: a file that is still open.
-open_unlinked() {
+case_open_unlinked() {
 	echo old >old
 	commit
 	exec 3<old
@@ -154,7 +153,7 @@ open_unlinked() {
 }
 
 # The same, after the usual way to replace a file.
-open_replaced() {
+case_open_replaced() {
 	echo old >file
 	commit
 	exec 3<file
@@ -167,7 +166,7 @@ open_replaced() {
 }
 
 # The first fast commit of a transaction takes two blocks, one of which is written.
-torn_first() {
+case_torn_first() {
 	echo kept >kept
 	commit
 	promise kept
@@ -176,7 +175,7 @@ torn_first() {
 }
 
 # The same where the second block holds what an earlier fast commit left there.
-torn_again() {
+case_torn_again() {
 	echo kept >kept
 	commit
 	make_files y 20
@@ -189,7 +188,7 @@ torn_again() {
 
 # A file is made while a full commit is being written, which the rename of a
 # directory asks for. The 40 files keep the two in different metadata blocks.
-ineligible() {
+case_ineligible() {
 	mkdir a
 	make_files x 40
 	mkdir d
@@ -211,7 +210,7 @@ ineligible() {
 
 # A file is made and synced while the fast commit of another file is being
 # written (kernels that do not block updates meanwhile).
-joined_write() {
+case_joined_write() {
 	echo a >a
 	make_files x 40
 	mkdir d
@@ -234,7 +233,7 @@ joined_write() {
 # The same while a fast commit waits for the handle that makes the file. It has
 # begun and waits for the inode bitmap, which is being written back. Dirty data
 # of another file makes the fast commit last until the fsync.
-joined_handle() {
+case_joined_handle() {
 	mkdir a d
 	echo c >c
 	dd if=/dev/zero of=data bs=1M count=16 2>/dev/null
@@ -264,7 +263,7 @@ joined_handle() {
 }
 
 # The log holds a new directory.
-mkdir_and_file() {
+case_mkdir() {
 	echo kept >kept
 	commit
 	mkdir d
@@ -274,7 +273,7 @@ mkdir_and_file() {
 }
 
 # A new directory has the inode number of one that was removed before.
-rmdir_mkdir() {
+case_rmdir_mkdir() {
 	mkdir d
 	commit
 	rmdir d
@@ -285,7 +284,7 @@ rmdir_mkdir() {
 }
 
 # The same with a new file, whose first two blocks are a hole.
-rmdir_create() {
+case_rmdir_create() {
 	mkdir d
 	commit
 	rmdir d
@@ -294,20 +293,7 @@ rmdir_create() {
 	power_cut
 }
 
-run_case() {
-	case $1 in
-	open-unlinked) open_unlinked ;;
-	open-replaced) open_replaced ;;
-	torn-first) torn_first ;;
-	torn-again) torn_again ;;
-	ineligible) ineligible ;;
-	joined-write) joined_write ;;
-	joined-handle) joined_handle ;;
-	mkdir) mkdir_and_file ;;
-	rmdir-mkdir) rmdir_mkdir ;;
-	rmdir-create) rmdir_create ;;
-	esac
-}
+run_case() { "case_$(echo "$1" | tr - _)"; }
 
 # --- What the power cut left
 
