@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Sourced on the host: what brings bpftool and all that it is linked with into a
-# guest of the lab, as options of `luc lab run`. BPFTOOL names another one.
+# Sourced on the host: options of `luc lab run` that bring bpftool and its libraries
+# into a guest. BPFTOOL names another one.
 
 bpftool_files() {
 	program=${BPFTOOL:-$(PATH=$PATH:/usr/sbin command -v bpftool)}

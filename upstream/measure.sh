@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Measures the kernel of upstream/ in four ways, in one boot for each disk: as it is,
-# with the module, with the hold and the copies of patches 2 and 3, and with the
-# controllers as BPF on the hooks of patch 4. Each way has a fresh file system.
+# Measures the kernel of upstream/ in four ways, in one boot for each disk: as it is, with
+# the module, with the hold and the copies of patches 2 and 3, and with the controllers
+# as BPF on the hooks of patch 4. Each way has a fresh file system.
 #
 #   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/measure.sh [SMP [SEED]]
@@ -21,7 +21,6 @@ lengths() {
 	4ms:1-64) echo 2.4 0.8 ;;
 	4ms:1-16) echo 2 0.8 ;;
 	4ms:1-*) echo 4 0.8 ;;
-	1ms:64-64) echo 1 0.3 ;;
 	1ms:64-*) echo 1 0.3 ;;
 	*-64) echo 0.6 0.2 ;;
 	*) echo 0.5 0.2 ;;
