@@ -6,7 +6,7 @@
  * an average commit takes. That average counts for max_batch_time (15 ms) at most. The
  * task that synced last is not delayed: a lone stream would only wait for itself.
  * fsync never comes that way; the documents enabled it there to show why it does not
- * help. Age says little about who will come: the task that changed metadata first began
+ * help. Age says little about arrivals: the task that changed metadata first began
  * the transaction, which may be old when the first sync asks for its commit.
  */
 #include "luc_controllers.h"

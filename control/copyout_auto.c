@@ -78,7 +78,7 @@ static luc_s64 fading_average(luc_s64 average, luc_s64 sample)
 }
 
 /* Learns what the commit that ended cost: by its copies, or by delays without them. */
-static void weigh(struct luc_state *s, const struct luc_input *in)
+static void learn_cost(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 copy_ns = luc_max(in->copy_ns, 0);
 	luc_s64 delay_ns = luc_max(in->writes_delay_ns, 0);
@@ -123,7 +123,7 @@ int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *sta
 
 	if (trial_forbids(params, state))
 		return 0;
-	weigh(state, in);
+	learn_cost(state, in);
 	if (state->copy_active == LUC_COPY_ON && !pays(params, state)) {
 		state->copy_active = LUC_COPY_OFF;
 		state->copy_clean = 0;

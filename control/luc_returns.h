@@ -80,18 +80,18 @@ int luc_returns_arrive(struct luc_returns *r, luc_u32 task, luc_u32 tid);
 
 enum luc_returns_seen {
 	LUC_RETURNS_UNSEEN,
-	LUC_RETURNS_SYNCING,		/* inside a sync call that has waited for nothing */
-	LUC_RETURNS_ARRIVED,		/* arrived for tid, and for nothing later */
+	LUC_RETURNS_SYNCING,		/* inside a sync call, has not waited yet */
+	LUC_RETURNS_ARRIVED,		/* arrived for tid, its newest transaction */
 };
 
-/* What is known of a task that is about to wait for tid. */
+/* The state of a task that is about to wait for tid. */
 enum luc_returns_seen luc_returns_seen(const struct luc_returns *r, luc_u32 task,
 				       luc_u32 tid);
 
 /*
- * How many tasks may still come before tid, the transaction about to commit,
- * is closed: those of the transactions before it that are still out, and those
- * inside a sync call, weighed. *syncing gets the latter alone.
+ * How many tasks may still come before tid, the transaction about to commit, is closed:
+ * tasks that the transactions before it released and that are out, and tasks inside a
+ * sync call, by the share of calls that wait. *syncing gets the second number alone.
  */
 luc_s64 luc_returns_expected(const struct luc_returns *r, luc_u32 tid,
 			     luc_s64 *syncing);

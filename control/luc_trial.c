@@ -2,8 +2,8 @@
 /*
  * Does holding commits pay? Estimated per wait, and measured by an A/B trial.
  *
- * 1. Estimate. The next commit would have served a task that joined a held batch, two
- * commit times from open; now it is served after the wait and one commit. Tasks that
+ * 1. Estimate. A task that joins a held batch is served after the wait and one commit.
+ * Without the hold the next commit had served it, two commit times from open. Tasks that
  * were here lose the wait, and so do tasks that come too late: the commit that they
  * sit out ends later. If gains exceed losses the wait paid. The estimate is too dark
  * where a wait merges two convoys for good: the cost is paid once, the gain comes back
@@ -311,12 +311,13 @@ static int verdict(const struct luc_state *s)
 		return -1;
 	if (rate >= SURE_PERMILLE)
 		return 1;
+	/* Up to a third of a sure gain counts as equal: chosen. */
 	if (wait <= -SURE_PERMILLE && rate <= SURE_PERMILLE / 3)
 		return -1;
 	return 0;
 }
 
-/* Holding that gains nothing may stay: it makes fewer commits. */
+/* Holding that gains nothing, or loses half a loss, may stay: it makes fewer commits. */
 static int better(const struct luc_state *s)
 {
 	return s->trial_gain_permille >= -LOSS_PERMILLE / 2 &&

@@ -349,6 +349,7 @@ void luc_fs_detach_all(void)
 
 int luc_fs_init(void)
 {
+	/* One worker: detaches of unmounts are rare. */
 	luc_wq = alloc_workqueue("luc", WQ_UNBOUND, 1);
 	return luc_wq ? 0 : -ENOMEM;
 }

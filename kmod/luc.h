@@ -69,7 +69,7 @@ struct luc_fs {
 	s64 first_event_ns;
 	s64 last_event_ns;
 	s64 after_first_ns;		/* how long after it all came, summed up */
-	s64 calls;			/* sync calls begun; of repeats, those seen */
+	s64 calls;			/* sync calls begun, and repeats_seen */
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;

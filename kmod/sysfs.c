@@ -270,7 +270,7 @@ static ssize_t attach_store(struct kobject *kobj, struct kobj_attribute *attr,
 static ssize_t detach_store(struct kobject *kobj, struct kobj_attribute *attr,
 			    const char *buf, size_t count)
 {
-	char text[32];
+	char text[32];	/* MAJ:MIN is 12 characters at most */
 	dev_t dev;
 	int err;
 
