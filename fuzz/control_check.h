@@ -79,16 +79,18 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 	must(within(out->reason, 0, LUC_REASON_NR - 1));
 	must(within(out->copy, 0, 1));
 	must(held || !out->wake_ns);
+	if (step == LUC_STEP_OPEN || step == LUC_STEP_POLL)
+		must((out->reason == LUC_REASON_URGENT) == !!in->urgent);
 	switch (step) {
 	case LUC_STEP_OPEN:
-		must(!held || (!in->urgent && out->wake_ns <= hold_end_ns(after, after->wait_ns, p)));
+		must(!held || out->wake_ns <= hold_end_ns(after, after->wait_ns, p));
 		must(!held || (p->batching != LUC_BATCHING_OFF &&
 			       within(p->batching, 0, LUC_BATCHING_NR - 1)));
 		must(held == (after->wait_ns != 0));
 		must(within(after->wait_ns, 0, knob_limit_ns(p)));
 		break;
 	case LUC_STEP_POLL:
-		must(!held || (!in->urgent && in->now_ns < out->wake_ns));
+		must(!held || in->now_ns < out->wake_ns);
 		must(!held || out->wake_ns <= hold_end_ns(before, before->wait_ns, p));
 		must(in->urgent || (in->events >= luc_complete_events(p, after)) ==
 				   (out->reason == LUC_REASON_SETPOINT));

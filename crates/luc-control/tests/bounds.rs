@@ -1,9 +1,9 @@
-//! What holds for every input. `fuzz/control.c` checks the bounds of single steps and of
-//! histories; here stand relations between answers, and single cases.
+//! Relations between answers, for every input, and single cases. `fuzz/control.c` checks the
+//! bounds of single steps and of histories.
 
 mod common;
 
-use common::values::{settings, wild, wild_input, wild_params, wild_state};
+use common::values::{settings, wild, wild_input, wild_state};
 use luc_control::{
     Batching, Gains, Input, Params, PidState, Reason, Saturated, State, Step, control_pass,
     control_step, pid_step,
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Whatever passes gets to where OPEN and CLOSE get to; and a lone stream's commit passes.
+    /// A commit that passes leaves the state of OPEN and CLOSE; a lone stream's commit passes.
     #[test]
     fn a_commit_that_passes_is_one_that_was_opened_and_closed(
         settings in settings(),
@@ -55,18 +55,6 @@ proptest! {
             prop_assert!(state.error_milli.abs() <= 1_000_000_000);
             prop_assert_eq!(state.error_known, 1);
         }
-    }
-
-    #[test]
-    fn urgent_closes_at_once(params in wild_params(), state in wild_state(), mut input in wild_input()) {
-        prop_assume!(input.urgent != 0);
-        for step in [Step::Open, Step::Poll] {
-            let out = control_step(step, &params, &mut state.clone(), &input);
-            prop_assert_eq!(out.reason, Reason::Urgent.value());
-        }
-        input.urgent = 0;
-        let out = control_step(Step::Open, &params, &mut state.clone(), &input);
-        prop_assert_ne!(out.reason, Reason::Urgent.value());
     }
 
     /// A larger error, a larger proportional term; more expected, a larger
@@ -126,7 +114,7 @@ fn products_saturate_at_the_end_of_their_sign() {
 }
 
 #[test]
-fn fewer_than_nobody_are_expected_by_nobody() {
+fn a_negative_number_of_expected_tasks_counts_as_none() {
     let input = Input {
         events: 3,
         expected_events: -2,

@@ -10,7 +10,7 @@ use luc_control::{
     control_step, replay::Item,
 };
 
-/// Whether an essay of `control/` holds these lines: its worked example is what the code gives.
+/// Fails unless an essay of `control/` holds these lines, which the code computed.
 pub fn assert_written(essay: &str, lines: &[String]) {
     for line in lines {
         assert!(essay.contains(line), "not written:\n{}", lines.join("\n"));
@@ -57,7 +57,6 @@ pub struct Workload {
     pub delayed: i64,
     /// One in this many steps is urgent; 0: none.
     pub urgent_every: i64,
-    pub dev: Dev,
     pub seed: u64,
 }
 
@@ -73,10 +72,6 @@ impl Workload {
             writes: 0,
             delayed: 0,
             urgent_every: 0,
-            dev: Dev {
-                major: 259,
-                minor: 0,
-            },
             seed: 1,
         }
     }
@@ -205,7 +200,7 @@ impl Sim {
                 self.now_ns = journal_ns;
                 self.journal_wakes();
             }
-            (None, None) => panic!("everybody waits and no commit runs"),
+            (None, None) => panic!("all threads wait and no commit runs"),
         }
     }
 
@@ -331,7 +326,7 @@ impl Sim {
         decision.out = control_step(step, &self.params, &mut self.state, &input);
         let out = decision.out;
         self.items.push(Item::Decision {
-            dev: self.workload.dev,
+            dev: Dev::default(),
             tid: self.tid,
             decision: Box::new(decision),
         });

@@ -29,11 +29,6 @@ pub fn wild() -> impl Strategy<Value = i64> {
     ]
 }
 
-pub fn wild_params() -> impl Strategy<Value = Params> {
-    prop::collection::vec(wild(), Params::LEN)
-        .prop_map(|values| Params::from_values(values.try_into().expect("as many as fields")))
-}
-
 pub fn wild_state() -> impl Strategy<Value = State> {
     prop::collection::vec(wild(), State::LEN)
         .prop_map(|values| State::from_values(values.try_into().expect("as many as fields")))
