@@ -14,8 +14,6 @@ _Static_assert(_Alignof(struct luc_returns) <= 8, "Returns is kept in u64");
 _Static_assert(LUC_STEP_OPEN == 0 && LUC_STEP_POLL == 1 && LUC_STEP_CLOSE == 2 &&
 	       LUC_STEP_COPYOUT == 3 && LUC_STEP_NR == 4, "enum Step");
 _Static_assert(sizeof(enum luc_step) == 4, "Rust passes a step as u32");
-_Static_assert(LUC_COPY_OFF == 0 && LUC_COPY_ON == 1 && LUC_COPY_STOPPED == 2,
-	       "enum CopyPhase");
 
 #define OFFSET(type, field, at) \
 	_Static_assert(__builtin_offsetof(struct type, field) == 8 * (at), #type)

@@ -4,12 +4,12 @@
 
 use std::fmt;
 
-/// One field of a record: its name in trace lines and what it means.
+/// One field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name, the unit last.
+    /// Name in trace lines, the unit last.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
 }
 
@@ -48,8 +48,7 @@ macro_rules! record {
                 }
             }
 
-            /// Sets a field by its name; false if there is none. The value is
-            /// taken as it is: the controllers accept any.
+            /// Sets a field by its name; false if there is none. Controllers accept any value.
             pub fn set(&mut self, name: &str, value: i64) -> bool {
                 match name {
                     $(stringify!($field) => self.$field = value,)+
@@ -112,12 +111,6 @@ enumeration! { "`enum luc_step`: which step of a commit a record is about." Step
     Copyout "copyout" => "The commit's writes are counted; copy-out decides.",
 }
 
-enumeration! { "`enum luc_copy_phase`: what [`State::copy_active`] holds." CopyPhase
-    Off "off" => "Copy-out is off.",
-    On "on" => "Metadata is copied out.",
-    Stopped "stopped" => "Stopped so lately that a restart means \"too early\".",
-}
-
 // SAFETY: the declarations repeat those of `control/*.h`.
 unsafe extern "C" {
     fn luc_state_init(state: *mut State);
@@ -162,15 +155,15 @@ impl Default for Output {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Decision {
-    /// [`Step::value`]; kept as a number, for a record may hold anything.
+    /// [`Step::value`], as a number: a record may hold any.
     pub step: i64,
     /// The knobs.
     pub params: Params,
-    /// What the controller was told.
+    /// The input.
     pub input: Input,
-    /// Its memory before the step.
+    /// The state before the step.
     pub state: State,
-    /// Its answer.
+    /// The answer.
     pub out: Output,
 }
 
@@ -202,14 +195,8 @@ impl Decision {
 
     /// The value of a field by its name, None if there is none.
     pub fn get(&self, name: &str) -> Option<i64> {
-        if name == "step" {
-            return Some(self.step);
-        }
-        self.params
-            .get(name)
-            .or_else(|| self.input.get(name))
-            .or_else(|| self.state.get(name))
-            .or_else(|| self.out.get(name))
+        let mut fields = Self::fields().zip(self.values());
+        fields.find_map(|(field, value)| (field.name == name).then_some(value))
     }
 
     /// Sets a field by its name; false if there is none.

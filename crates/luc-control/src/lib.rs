@@ -1,9 +1,7 @@
 //! LUC's controllers for user space.
 //!
-//! This is a thin, safe layer over the C code of `control/`, the very code
-//! that runs inside the kernel module, and over the tables of `abi/`. Tests,
-//! tools and replay therefore see what the kernel sees. The crate does no
-//! I/O, has no clock and keeps no state of its own.
+//! A thin, safe layer over the C code of `control/`, which also runs inside the kernel module, and
+//! over the tables of `abi/`. The crate does no I/O, has no clock and keeps no state of its own.
 //!
 //! Units stand last in names: `_ns`, `_us`, `_events`; `_milli` means
 //! thousandths.
@@ -21,7 +19,7 @@ mod tables;
 
 pub use dev::{Dev, DevError};
 pub use layout::{
-    Batching, CopyPhase, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
+    Batching, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
 pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles};

@@ -14,7 +14,7 @@ pub struct Gains {
     pub kd_milli: i64,
 }
 
-/// What the law remembers; the default has seen nothing.
+/// The law's memory; the default has seen nothing.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PidState {
@@ -41,15 +41,15 @@ pub struct PidTerms {
 }
 
 /// The bound at which the actuator stood during a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
 pub enum Saturated {
     /// At its lower bound: negative errors are not summed.
-    Low,
+    Low = -1,
     /// Between its bounds.
-    #[default]
-    No,
+    No = 0,
     /// At its upper bound: positive errors are not summed.
-    High,
+    High = 1,
 }
 
 // SAFETY: the declaration repeats that of `control/luc_pid.h`.
@@ -73,12 +73,7 @@ pub fn pid_step(
     dt_milli: i64,
     saturated: Saturated,
 ) -> PidTerms {
-    let saturated = match saturated {
-        Saturated::Low => -1,
-        Saturated::No => 0,
-        Saturated::High => 1,
-    };
     // SAFETY: layouts are pinned by static assertions in shim/layout.c, and
     // the callee keeps neither pointer.
-    unsafe { luc_pid_step(gains, state, e_milli, dt_milli, saturated) }
+    unsafe { luc_pid_step(gains, state, e_milli, dt_milli, saturated as c_int) }
 }

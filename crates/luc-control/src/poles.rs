@@ -1,4 +1,4 @@
-//! Where the poles of the closed loop lie, and what that means.
+//! The poles of the closed loop, and their verdict on a set of gains.
 //!
 //! The plant is d(t+1) = d(t) + c u(t+1), the controller is the PID law of
 //! `control/luc_pid.c`. Two closed loops follow from it, and they differ in
@@ -8,7 +8,7 @@
 //!   of a commit corrects that same commit. Its denominator
 //!   (c(Kp+Ki+Kd)+1) z^2 - (c(Kp+2Kd)+2) z + (cKd+1) has its roots inside the
 //!   unit circle for *every* positive Kp and Ki.
-//! * *stepwise*, what can be built: a commit's error is known once its batch is
+//! * *stepwise*, the loop that runs: a commit's error is known once its batch is
 //!   closed and corrects the next one. With S = Kp+Ki+Kd the denominator is
 //!   z^3 + (cS-2) z^2 + (1-c(Kp+2Kd)) z + cKd, and gains can be too large.
 //!
@@ -56,7 +56,7 @@ impl fmt::Display for Complex {
     }
 }
 
-/// What becomes of an error. Ordered from best to worst.
+/// The fate of an error, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// It dies out: every pole lies inside the unit circle.
@@ -86,7 +86,7 @@ pub struct Loop {
     pub cancelled: bool,
     /// Largest modulus of the poles.
     pub modulus: f64,
-    /// What that means.
+    /// The verdict on that.
     pub verdict: Verdict,
     /// Commits until an error has shrunk to a tenth by the slowest pole's
     /// modulus; None unless stable.

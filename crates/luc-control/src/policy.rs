@@ -1,6 +1,6 @@
 //! Policies: settings of knobs under one name, from the table of `abi/luc_controllers.h`.
 //!
-//! The module knows knobs only. What people call a policy is turned into knobs here, and back.
+//! The module knows knobs only. Here policies become knobs, and knobs policies.
 
 use crate::tables::{Knob, KnobError, POLICIES, join, knob};
 use std::sync::LazyLock;
@@ -49,15 +49,10 @@ pub fn policy(name: &str) -> Result<&'static Policy, KnobError> {
     policies()
         .iter()
         .find(|policy| policy.text == name)
-        .ok_or_else(|| KnobError::NoSuchWord {
-            knob: POLICY,
-            text: name.to_owned(),
-            allowed: join(policy_words()),
-        })
+        .ok_or_else(|| KnobError::NoSuchWord(POLICY, name.to_owned(), join(policy_words())))
 }
 
-/// The first policy whose settings are the values of these knobs; None if none is, or a value is
-/// not known.
+/// The first policy that sets knobs to these values; None if there is none, or a value is unknown.
 fn policy_of(value: impl Fn(&Knob) -> Option<i64>) -> Option<&'static Policy> {
     policies().iter().find(|policy| {
         let mut settings = policy.settings.iter();
@@ -70,7 +65,7 @@ pub fn policy_text(value: impl Fn(&Knob) -> Option<i64>) -> &'static str {
     policy_of(value).map_or(CUSTOM, |policy| policy.text)
 }
 
-/// None for what the tests below would not let pass.
+/// None for a row that the tests below refuse.
 fn setting(text: &str) -> Option<(&'static Knob, i64)> {
     let (name, value) = text.split_once('=')?;
     let knob = knob(name).ok()?;

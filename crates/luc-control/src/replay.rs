@@ -1,12 +1,10 @@
 //! Repeats recorded decisions and compares them bit for bit.
 //!
-//! Two claims are checked of a recording. Each record, on its own: the same
-//! params, input and state give the same output. And the chain: the state that
-//! a step leaves is the state that the next step of the same file system
-//! starts from. A chain may be interrupted for a known reason: records were
-//! lost, or the file system was attached afresh. Such interruptions are
-//! counted, not failures. A changed knob is no reason: the new value acts from
-//! the next step on, but nothing else touches a state than steps.
+//! Two claims are checked. Each record: the same params, input and state give the same
+//! output. The chain: the next step of a file system starts from the state that a step
+//! left. A chain may be interrupted for a known reason: records were lost, or the file
+//! system was attached afresh. Such interruptions are counted and are no failures. A
+//! changed knob is no reason: only steps change a state.
 
 use crate::dev::Dev;
 use crate::layout::{Decision, Output, Params, State, Step};
@@ -14,7 +12,7 @@ use crate::step::control_step;
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a recording consists of, as far as replay is concerned.
+/// An item of a recording, as replay needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// One step of a controller.
@@ -48,41 +46,38 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "decision {} (dev {} tid {} ",
-            self.record, self.dev, self.tid
-        )?;
-        match Step::from_value(self.step) {
-            Some(step) => write!(f, "step {step})"),
-            None => write!(f, "step {})", self.step),
-        }
+        let known = Step::from_value(self.step).map(Step::text);
+        let step = known.map_or_else(|| self.step.to_string(), str::to_owned);
+        let Self {
+            record, dev, tid, ..
+        } = self;
+        write!(f, "decision {record} (dev {dev} tid {tid} step {step})")
     }
 }
 
-/// A record that its own inputs contradict.
+/// A field of a record that is not as computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct Difference {
     /// Where.
     pub place: Place,
-    /// The first output field that differs, or `step` for a step that no
-    /// controller has.
+    /// The first field that differs.
     pub field: &'static str,
     /// Value in the recording.
     pub recorded: i64,
-    /// Value computed from the record's inputs; None for an unknown step.
+    /// Value as computed; None for a step that no controller has.
     pub computed: Option<i64>,
+    /// Whether the step before left that value, or this record's own inputs give it.
+    pub of_chain: bool,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            place,
-            field,
-            recorded,
-            computed,
-        } = self;
-        match computed {
+        let (place, field, recorded) = (&self.place, self.field, self.recorded);
+        match self.computed {
+            Some(left) if self.of_chain => write!(
+                f,
+                "{place}: starts with {field} {recorded}, but the step before left {left}"
+            ),
             Some(computed) => write!(
                 f,
                 "{place}: {field} is {recorded} in the recording, {computed} when repeated"
@@ -92,35 +87,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// A state that is not what the step before left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChainBreak {
-    /// Where: the later of the two records.
-    pub place: Place,
-    /// The first state field that differs.
-    pub field: &'static str,
-    /// Value in the recording.
-    pub recorded: i64,
-    /// Value that the step before left.
-    pub left: i64,
-}
-
-impl fmt::Display for ChainBreak {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            place,
-            field,
-            recorded,
-            left,
-        } = self;
-        write!(
-            f,
-            "{place}: starts with {field} {recorded}, but the step before left {left}"
-        )
-    }
-}
-
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Decisions seen.
@@ -132,7 +99,7 @@ pub struct Summary {
     /// Decisions that did not.
     pub mismatching: u64,
     /// The first of them.
-    pub first_mismatch: Option<Mismatch>,
+    pub first_mismatch: Option<Difference>,
     /// File systems seen.
     pub devices: u64,
     /// States that followed from the step before.
@@ -140,7 +107,7 @@ pub struct Summary {
     /// States that did not, without a known reason.
     pub chain_breaks: u64,
     /// The first of them.
-    pub first_break: Option<ChainBreak>,
+    pub first_break: Option<Difference>,
     /// Times that the knobs of a file system changed between two records.
     pub knob_changes: u64,
     /// States of a controller that began anew: attached again.
@@ -175,7 +142,7 @@ pub struct Replay {
     chains: HashMap<Dev, Option<Link>>,
 }
 
-/// What the last record of a file system left.
+/// Knobs and state that the last record of a file system left.
 #[derive(Clone, Debug)]
 struct Link {
     params: Params,
@@ -191,13 +158,13 @@ impl Replay {
                 self.summary.losses += 1;
                 self.summary.lost_events =
                     self.summary.lost_events.saturating_add(events.unwrap_or(0));
-                // The kernel does not say whose records are gone.
+                // The kernel does not say of which file system records are gone.
                 self.chains.values_mut().for_each(|link| *link = None);
             }
         }
     }
 
-    /// What was found.
+    /// The result.
     pub fn finish(mut self) -> Summary {
         self.summary.devices = u64::try_from(self.chains.len()).unwrap_or(u64::MAX);
         self.summary
@@ -214,11 +181,12 @@ impl Replay {
         self.follow_chain(place, decision);
         let link = Step::from_value(decision.step).map(|step| self.repeat(place, step, decision));
         if link.is_none() {
-            self.mismatch(Mismatch {
+            self.mismatch(Difference {
                 place,
                 field: "step",
                 recorded: decision.step,
                 computed: None,
+                of_chain: false,
             });
         }
         self.chains.insert(dev, link);
@@ -231,11 +199,12 @@ impl Replay {
         self.summary.by_step[step as usize] += 1;
         match first_difference(&decision.out.values(), &out.values()) {
             None => self.summary.matching += 1,
-            Some((at, recorded, computed)) => self.mismatch(Mismatch {
+            Some((at, recorded, computed)) => self.mismatch(Difference {
                 place,
                 field: Output::FIELDS[at].name,
                 recorded,
                 computed: Some(computed),
+                of_chain: false,
             }),
         }
         Link {
@@ -259,16 +228,17 @@ impl Replay {
             summary.restarts += 1;
         } else {
             summary.chain_breaks += 1;
-            summary.first_break.get_or_insert(ChainBreak {
+            summary.first_break.get_or_insert(Difference {
                 place,
                 field: State::FIELDS[at].name,
                 recorded,
-                left,
+                computed: Some(left),
+                of_chain: true,
             });
         }
     }
 
-    fn mismatch(&mut self, mismatch: Mismatch) {
+    fn mismatch(&mut self, mismatch: Difference) {
         self.summary.mismatching += 1;
         self.summary.first_mismatch.get_or_insert(mismatch);
     }
@@ -307,12 +277,6 @@ mod tests {
         }
     }
 
-    fn edit(item: &mut Item, change: impl FnOnce(&mut Decision)) {
-        if let Item::Decision { decision, .. } = item {
-            change(decision);
-        }
-    }
-
     fn trace() -> Vec<Item> {
         let mut state = State::default();
         let params = Params::default();
@@ -327,41 +291,39 @@ mod tests {
     }
 
     #[test]
-    fn an_untouched_recording_matches() {
+    fn an_untouched_recording_matches_and_nothing_proves_nothing() {
         let summary = replay(trace());
         assert!(summary.passed(), "{summary:?}");
         assert_eq!(summary.by_step, [1, 1, 1, 1]);
         assert_eq!((summary.matching, summary.chain_checked), (4, 3));
-    }
-
-    #[test]
-    fn nothing_is_no_proof() {
         assert!(!replay([]).passed());
     }
 
     #[test]
     fn mismatches_are_named() {
-        let mut items = trace();
-        edit(&mut items[1], |decision| decision.out.reason += 1);
-        let summary = replay(items);
-        assert!(!summary.passed());
-        assert_eq!((summary.matching, summary.mismatching), (3, 1));
-        assert_eq!(
-            summary.first_mismatch.unwrap().to_string(),
-            "decision 2 (dev 0:0 tid 5 step poll): reason is 4 in the recording, 3 when repeated"
-        );
-    }
-
-    #[test]
-    fn unknown_steps_are_mismatches() {
-        let mut items = trace();
-        edit(&mut items[0], |decision| decision.step = 9);
-        let summary = replay(items);
-        assert_eq!(summary.mismatching, 1);
-        assert_eq!(
-            summary.first_mismatch.unwrap().to_string(),
-            "decision 1 (dev 0:0 tid 5 step 9): step is 9, which no controller has"
-        );
+        let wrong_output = |decision: &mut Decision| decision.out.reason += 1;
+        let wrong_step = |decision: &mut Decision| decision.step = 9;
+        for (at, change, text) in [
+            (
+                1,
+                wrong_output as fn(&mut Decision),
+                "decision 2 (dev 0:0 tid 5 step poll): reason is 4 in the recording, 3 when repeated",
+            ),
+            (
+                0,
+                wrong_step as fn(&mut Decision),
+                "decision 1 (dev 0:0 tid 5 step 9): step is 9, which no controller has",
+            ),
+        ] {
+            let mut items = trace();
+            if let Item::Decision { decision, .. } = &mut items[at] {
+                change(decision);
+            }
+            let summary = replay(items);
+            assert!(!summary.passed());
+            assert_eq!((summary.matching, summary.mismatching), (3, 1));
+            assert_eq!(summary.first_mismatch.unwrap().to_string(), text);
+        }
     }
 
     #[test]

@@ -12,8 +12,7 @@ unsafe extern "C" {
     fn luc_returns_expected(returns: *const u64, tid: u32, syncing: *mut i64) -> i64;
 }
 
-/// Who is likely to come: remembers for each task the transaction that it last
-/// waited for.
+/// Which tasks are likely to come: remembers the transaction that each last waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returns {
     // struct luc_returns, opaque; u64 for its alignment.
@@ -29,7 +28,7 @@ impl Returns {
         }
     }
 
-    /// A task begins a sync call; `tid` is the newest transaction that anybody has waited for.
+    /// A task begins a sync call; `tid` is the newest transaction that any task waited for.
     pub fn enter(&mut self, task: u32, tid: u32) {
         // SAFETY: as in arrive.
         unsafe { luc_returns_enter(self.memory.as_mut_ptr(), task, tid) }
@@ -49,8 +48,8 @@ impl Returns {
         unsafe { luc_returns_arrive(self.memory.as_mut_ptr(), task, tid) != 0 }
     }
 
-    /// How many tasks may still come before `tid` is closed: those of the transactions before it
-    /// that have not come back, and those inside a sync call.
+    /// How many tasks may still come before `tid` is closed: tasks that the transactions before it
+    /// released and that are not back, and tasks inside a sync call.
     pub fn expected(&self, tid: u32) -> i64 {
         self.coming(tid).0
     }

@@ -30,8 +30,8 @@ pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Inpu
     out
 }
 
-/// What the module does for a commit that nobody batches, where nobody records: returns whether
-/// OPEN would answer "now", and if so has done to `state` what OPEN and CLOSE with `input` do.
+/// OPEN and CLOSE in one, for a commit that is not held or recorded. Returns whether OPEN would
+/// answer "now"; only then `state` is as after OPEN and CLOSE with `input`.
 pub fn control_pass(params: &Params, state: &mut State, input: &Input) -> bool {
     // SAFETY: the records have the layout of the C structs; the callee writes `state` alone.
     unsafe { luc_control_pass(params, state, input) != 0 }

@@ -17,13 +17,13 @@ pub(crate) use rows::POLICIES;
 pub struct Enumerator {
     /// As sysfs spells it.
     pub text: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
-    /// Of a controller: the knobs that it reads beside those of all.
+    /// Of a controller: the knobs that it reads beside the shared ones.
     pub knobs: &'static str,
 }
 
-/// What values of a knob look like.
+/// The form of a knob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobKind {
     /// One of these words; the value is its index.
@@ -39,7 +39,7 @@ pub enum KnobKind {
 pub struct Knob {
     /// Name in sysfs, the unit last.
     pub name: &'static str,
-    /// What its values look like.
+    /// The form of its values.
     pub kind: KnobKind,
     /// Smallest value, inclusive.
     pub min: i64,
@@ -76,40 +76,18 @@ pub struct Counter {
 /// Why a knob was not understood.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum KnobError {
-    /// No row of that name.
-    #[error("no knob is called '{name}'; there are: {known}")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// Not one of the words.
-    #[error("{knob} cannot be '{text}'; it takes one of: {allowed}")]
-    NoSuchWord {
-        /// The knob.
-        knob: &'static str,
-        /// What was given.
-        text: String,
-        /// The words there are.
-        allowed: String,
-    },
-    /// Not a decimal number.
-    #[error("{} cannot be '{text}'; it takes a whole number from {} to {}", .knob.name, .knob.min, .knob.max)]
-    NotANumber {
-        /// The knob.
-        knob: Knob,
-        /// What was given.
-        text: String,
-    },
-    /// A number, but too small or too large.
-    #[error("{} cannot be {text}; it goes from {} to {}", .knob.name, .knob.min, .knob.max)]
-    OutOfBounds {
-        /// The knob.
-        knob: Knob,
-        /// What was given.
-        text: String,
-    },
+    /// No row of that name: the name asked for, and the names there are.
+    #[error("no knob is called '{0}'; there are: {1}")]
+    Unknown(String, String),
+    /// Not one of the words: the knob, the text given, and the words there are.
+    #[error("{0} cannot be '{1}'; it takes one of: {2}")]
+    NoSuchWord(&'static str, String, String),
+    /// Not a decimal number: the knob, and the text given.
+    #[error("{} cannot be '{}'; it takes a whole number from {} to {}", .0.name, .1, .0.min, .0.max)]
+    NotANumber(Knob, String),
+    /// A number, but too small or too large: the knob, and the text given.
+    #[error("{} cannot be {}; it goes from {} to {}", .0.name, .1, .0.min, .0.max)]
+    OutOfBounds(Knob, String),
 }
 
 impl Knob {
@@ -125,25 +103,24 @@ impl Knob {
                 .iter()
                 .position(|word| word.text == text)
                 .and_then(|at| i64::try_from(at).ok())
-                .ok_or_else(|| KnobError::NoSuchWord {
-                    knob: self.name,
-                    text: text.to_owned(),
-                    allowed: join(words.iter().map(|word| word.text)),
+                .ok_or_else(|| {
+                    let allowed = join(words.iter().map(|word| word.text));
+                    KnobError::NoSuchWord(self.name, text.to_owned(), allowed)
                 }),
             KnobKind::Bool | KnobKind::Int => self.parse_number(text),
         }
     }
 
     fn parse_number(&self, text: &str) -> Result<i64, KnobError> {
-        let (knob, given) = (*self, text.to_owned());
+        let given = text.to_owned();
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(KnobError::NotANumber { knob, text: given });
+            return Err(KnobError::NotANumber(*self, given));
         }
         // All digits, so what does not parse is too long, and out of bounds.
         match text.parse() {
             Ok(value) if (self.min..=self.max).contains(&value) => Ok(value),
-            _ => Err(KnobError::OutOfBounds { knob, text: given }),
+            _ => Err(KnobError::OutOfBounds(*self, given)),
         }
     }
 
@@ -155,8 +132,7 @@ impl Knob {
         }
     }
 
-    /// The text of a value, as sysfs shows it. A value outside an enumeration
-    /// is shown as the number it is.
+    /// The text of a value, as sysfs shows it; a value outside an enumeration as a number.
     pub fn format(&self, value: i64) -> String {
         if let KnobKind::Enum(words) = self.kind
             && let Some(word) = usize::try_from(value).ok().and_then(|at| words.get(at))
@@ -181,9 +157,9 @@ pub fn knob(name: &str) -> Result<&'static Knob, KnobError> {
     knobs()
         .iter()
         .find(|knob| knob.name == name)
-        .ok_or_else(|| KnobError::Unknown {
-            name: name.to_owned(),
-            known: join(knobs().iter().map(|knob| knob.name)),
+        .ok_or_else(|| {
+            let known = join(knobs().iter().map(|knob| knob.name));
+            KnobError::Unknown(name.to_owned(), known)
         })
 }
 
