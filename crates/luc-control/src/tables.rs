@@ -82,12 +82,12 @@ pub enum KnobError {
     /// Not one of the words: the knob, the text given, and the words there are.
     #[error("{0} cannot be '{1}'; it takes one of: {2}")]
     NoSuchWord(&'static str, String, String),
-    /// Not a decimal number: the knob, and the text given.
-    #[error("{} cannot be '{}'; it takes a whole number from {} to {}", .0.name, .1, .0.min, .0.max)]
-    NotANumber(Knob, String),
-    /// A number, but too small or too large: the knob, and the text given.
-    #[error("{} cannot be {}; it goes from {} to {}", .0.name, .1, .0.min, .0.max)]
-    OutOfBounds(Knob, String),
+    /// Not a decimal number: the knob, the text given, smallest and largest value.
+    #[error("{0} cannot be '{1}'; it takes a whole number from {2} to {3}")]
+    NotANumber(&'static str, String, i64, i64),
+    /// A number, but too small or too large; as above.
+    #[error("{0} cannot be {1}; it goes from {2} to {3}")]
+    OutOfBounds(&'static str, String, i64, i64),
 }
 
 impl Knob {
@@ -115,12 +115,12 @@ impl Knob {
         let given = text.to_owned();
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(KnobError::NotANumber(*self, given));
+            return Err(KnobError::NotANumber(self.name, given, self.min, self.max));
         }
         // All digits, so what does not parse is too long, and out of bounds.
         match text.parse() {
             Ok(value) if (self.min..=self.max).contains(&value) => Ok(value),
-            _ => Err(KnobError::OutOfBounds(*self, given)),
+            _ => Err(KnobError::OutOfBounds(self.name, given, self.min, self.max)),
         }
     }
 
