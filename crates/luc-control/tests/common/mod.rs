@@ -57,6 +57,7 @@ pub struct Workload {
     pub delayed: i64,
     /// One in this many steps is urgent; 0: none.
     pub urgent_every: i64,
+    pub dev: Dev,
     pub seed: u64,
 }
 
@@ -72,6 +73,7 @@ impl Workload {
             writes: 0,
             delayed: 0,
             urgent_every: 0,
+            dev: Dev::default(),
             seed: 1,
         }
     }
@@ -326,7 +328,7 @@ impl Sim {
         decision.out = control_step(step, &self.params, &mut self.state, &input);
         let out = decision.out;
         self.items.push(Item::Decision {
-            dev: Dev::default(),
+            dev: self.workload.dev,
             tid: self.tid,
             decision: Box::new(decision),
         });
