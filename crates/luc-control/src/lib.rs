@@ -15,6 +15,9 @@ mod policy;
 pub mod replay;
 mod returns;
 mod step;
+// Generated in part: numbers and names are those of C, and not every name is needed.
+#[allow(clippy::unreadable_literal, clippy::cast_possible_wrap)]
+#[allow(non_upper_case_globals, dead_code)]
 mod tables;
 
 pub use dev::{Dev, DevError};
