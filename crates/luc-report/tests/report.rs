@@ -106,11 +106,12 @@ fn the_tables_read_well() {
              --only create-fsync,write-delay,burst,write-burst,overhead,cost",
             (151, 0),
         ),
-        // Eleven rows on each of five disks, two figures each, and the best of varmail and oltp.
+        // Eleven rows on each of five disks, two figures each, and the best of varmail and oltp;
+        // iozone has too few syncs for a p99.
         (
             "workloads",
             "--only workloads --policies kernel-batching,nofsync,nojc",
-            (112, 0),
+            (107, 0),
         ),
         // Seven loads on three disks, two figures each; the formula predicts too much for writers.
         ("model", "--only model", (39, 3)),
@@ -154,12 +155,12 @@ fn many_processors_are_measured_only_if_asked_for() {
 fn the_best_cell_is_judged_once_and_only_where_there_is_one() {
     // 1.26 less two hundredths is 1.235: enough for varmail, not for oltp.
     let outcome = matrix(-2.0, "--only workloads");
-    assert_eq!(counts(&outcome), (111, 1));
+    assert_eq!(counts(&outcome), (106, 1));
     let mut records = outcome.records.clone();
     let file = |load: &Load| matches!(load, Load::Varmail { .. } | Load::Oltp { .. });
     records.records.retain(|record| !file(&record.cell.load));
     let (document, tally) = luc_report::matrix::document(&records);
-    assert_eq!((tally.reached, tally.missed), (50, 0));
+    assert_eq!((tally.reached, tally.missed), (45, 0));
     assert!(!text::render(&document, false).contains("best varmail  "));
 }
 
