@@ -25,11 +25,11 @@
 	LUC_COUNTER(closed_idle, TOTAL, "commits that started because sync events stopped coming") \
 	LUC_COUNTER(closed_limit, TOTAL, "commits that started because the time allowed was used up") \
 	LUC_COUNTER(closed_urgent, TOTAL, "commits that started because something could not wait") \
-	LUC_COUNTER(writes, TOTAL, "journal handles: operations that changed metadata") \
+	LUC_COUNTER(handles, TOTAL, "journal handles: operations that changed metadata") \
 	LUC_COUNTER(writes_delayed, TOTAL, "operations that slept because a commit was writing their metadata") \
 	LUC_COUNTER(write_delay_ns, TOTAL, "time that operations slept for that reason") \
 	LUC_COUNTER(write_delay_max_ns, MAX, "longest such sleep") \
-	LUC_COUNTER(writes_saved, TOTAL, "metadata buffers that were changed while only their copy was being written") \
+	LUC_COUNTER(buffers_spared, TOTAL, "metadata buffers that were changed while only their copy was being written") \
 	LUC_COUNTER(copies, TOTAL, "metadata buffers copied out") \
 	LUC_COUNTER(copy_ns, TOTAL, "time that commits spent copying out") \
 	LUC_COUNTER(copies_failed, TOTAL, "metadata buffers not copied out because memory was short") \

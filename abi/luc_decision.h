@@ -65,10 +65,10 @@ enum luc_trial_phase {
 	LUC_FIELD(same_task, "1 if the task that asked for this commit is the one that synced last before it") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
 	LUC_FIELD(space_short, "1 if the journal is short of space: nearly full, or in a checkpoint") \
-	LUC_FIELD(writes, "journal handles of the transaction so far: operations that change metadata") \
+	LUC_FIELD(handles, "journal handles of the transaction so far: operations that change metadata") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
 	LUC_FIELD(writes_delay_ns, "how long these slept, summed up") \
-	LUC_FIELD(writes_saved, "buffers that would have delayed an operation but for copy-out") \
+	LUC_FIELD(buffers_spared, "buffers that would have delayed an operation but for copy-out") \
 	LUC_FIELD(copy_ns, "time that commit spent copying out") \
 	LUC_FIELD(commit_events, "sync events that waited for it")
 
@@ -100,7 +100,7 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_wait_gain_permille, "waiting that it saved in them, summed up") \
 	LUC_FIELD(trial_calls, "sync calls of this window; sync events where calls are not seen") \
 	LUC_FIELD(seen_calls, "sync calls at the last close") \
-	LUC_FIELD(trial_writes, "journal handles of this window") \
+	LUC_FIELD(trial_handles, "journal handles of this window") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
 	LUC_FIELD(trial_wait_ns, "how long these waited for a commit to start and end, summed up") \
 	LUC_FIELD(trial_pause_ns, "pauses of this window, summed up; its time goes without them") \
@@ -109,7 +109,7 @@ enum luc_trial_phase {
 	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
 	LUC_FIELD(bursts_anew, "1 if no convoy outlives the pauses between bursts; 0 once a window had no pause") \
 	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
-	LUC_FIELD(trial_free_writes_milli, "journal handles per second without holding, thousandths") \
+	LUC_FIELD(trial_free_handles_milli, "journal handles per second without holding, thousandths") \
 	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
 	LUC_FIELD(trial_free_busy_permille, "share of the time without holding that is between pauses") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
@@ -117,7 +117,7 @@ enum luc_trial_phase {
 	LUC_FIELD(integral_milli, "sum of errors") \
 	LUC_FIELD(error_milli, "error of the last step") \
 	LUC_FIELD(error_known, "1 once error_milli means something") \
-	LUC_FIELD(copy_active, "enum luc_copy_phase: off, on, or stopped not long ago") \
+	LUC_FIELD(copy_phase, "enum luc_copy_phase: off, on, or stopped not long ago") \
 	LUC_FIELD(copy_clean, "commits in a row without a delayed write") \
 	LUC_FIELD(copy_delay_ns, "sleep that a commit without copies costs operations, on average") \
 	LUC_FIELD(copy_cost_ns, "cost of copying to the tasks that wait for a commit, on average; 0 if unknown") \

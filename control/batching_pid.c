@@ -246,7 +246,7 @@ void luc_batching_pid_close(const struct luc_params *params, struct luc_state *s
 		.now_ns = in->now_ns,
 		.done = done,
 		.unneeded = luc_sub(luc_sub(done, in->events), in->syncing_events),
-		.writes = in->writes,
+		.handles = in->handles,
 		.events = in->events,
 		.events_wait_ns = in->events_wait_ns,
 		.commit_ns = in->commit_avg_ns,

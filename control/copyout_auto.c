@@ -13,7 +13,7 @@
  * 3. Evidence. While copies are written no operation is delayed: a count of delays
  * alone reads "clean", stops after the clean runs, lets writers block and starts
  * over. So buffers that an operation changed while only their copy was being written
- * (writes_saved) count as delays. And if copying starts again soon after a stop, the
+ * (buffers_spared) count as delays. And if copying starts again soon after a stop, the
  * clean runs asked for double, up to 2^BACKOFF_MAX times (knob copyout_adapt). They
  * halve again each time a stop proves right for as long as it took to decide.
  *
@@ -86,7 +86,7 @@ static void learn_cost(struct luc_state *s, const struct luc_input *in)
 	if (copy_ns) {
 		copy_ns = luc_mul(copy_ns, luc_max(in->commit_events, 1));
 		s->copy_cost_ns = luc_average(s->copy_cost_ns, copy_ns, COST_SHIFT);
-	} else if (s->copy_active != LUC_COPY_ON) {
+	} else if (s->copy_phase != LUC_COPY_ON) {
 		s->copy_delay_ns = fading_average(s->copy_delay_ns, delay_ns);
 		if (delay_ns)
 			s->copy_cost_ns -= s->copy_cost_ns >> FORGET_SHIFT;
@@ -103,7 +103,7 @@ static void start(const struct luc_params *p, struct luc_state *s, int too_early
 {
 	if (p->copyout_adapt && too_early)
 		s->copy_backoff = luc_clamp(luc_add(s->copy_backoff, 1), 0, BACKOFF_MAX);
-	s->copy_active = LUC_COPY_ON;
+	s->copy_phase = LUC_COPY_ON;
 	s->copy_clean = 0;
 }
 
@@ -117,24 +117,24 @@ int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *sta
 			  const struct luc_input *in)
 {
 	luc_s64 hurt = luc_add(luc_max(in->writes_delayed, 0),
-			       luc_max(in->writes_saved, 0));
+			       luc_max(in->buffers_spared, 0));
 	luc_s64 wanted = clean_runs_wanted(params, state);
-	int stopped_before = state->copy_active == LUC_COPY_STOPPED;
+	int stopped_before = state->copy_phase == LUC_COPY_STOPPED;
 
 	if (trial_forbids(params, state))
 		return 0;
 	learn_cost(state, in);
-	if (state->copy_active == LUC_COPY_ON && !pays(params, state)) {
-		state->copy_active = LUC_COPY_OFF;
+	if (state->copy_phase == LUC_COPY_ON && !pays(params, state)) {
+		state->copy_phase = LUC_COPY_OFF;
 		state->copy_clean = 0;
 		state->copy_backoff = 0;
-	} else if (state->copy_active == LUC_COPY_ON) {
+	} else if (state->copy_phase == LUC_COPY_ON) {
 		state->copy_clean = hurt ? 0 : luc_add(state->copy_clean, 1);
 		if (state->copy_clean >= wanted) {
-			state->copy_active = LUC_COPY_STOPPED;
+			state->copy_phase = LUC_COPY_STOPPED;
 			state->copy_clean = 0;
 		}
-	} else if (luc_copyout_over_threshold(params, hurt, in->writes) && pays(params, state)) {
+	} else if (luc_copyout_over_threshold(params, hurt, in->handles) && pays(params, state)) {
 		start(params, state, stopped_before);
 	} else if (stopped_before) {
 		state->copy_clean = luc_add(state->copy_clean, 1);
@@ -142,12 +142,12 @@ int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *sta
 			state->copy_clean = 0;
 			state->copy_backoff = luc_max(luc_sub(state->copy_backoff, 1), 0);
 			if (!state->copy_backoff)
-				state->copy_active = LUC_COPY_OFF;
+				state->copy_phase = LUC_COPY_OFF;
 		}
 	}
 	if (in->space_short)
 		state->copy_pause = PAUSE;
 	else if (state->copy_pause > 0)
 		state->copy_pause--;
-	return state->copy_active == LUC_COPY_ON && state->copy_pause <= 0;
+	return state->copy_phase == LUC_COPY_ON && state->copy_pause <= 0;
 }

@@ -15,16 +15,16 @@
 int luc_copyout_published_step(const struct luc_params *params, struct luc_state *state,
 			       const struct luc_input *in)
 {
-	if (luc_copyout_over_threshold(params, in->writes_delayed, in->writes)) {
-		state->copy_active = LUC_COPY_ON;
+	if (luc_copyout_over_threshold(params, in->writes_delayed, in->handles)) {
+		state->copy_phase = LUC_COPY_ON;
 		state->copy_clean = 0;
-	} else if (state->copy_active == LUC_COPY_ON) {
+	} else if (state->copy_phase == LUC_COPY_ON) {
 		state->copy_clean = in->writes_delayed > 0 ? 0 : luc_add(state->copy_clean, 1);
 		if (state->copy_clean >= luc_max(params->copyout_clean_runs, 1))
-			state->copy_active = LUC_COPY_OFF;
+			state->copy_phase = LUC_COPY_OFF;
 	} else {
 		/* Another controller may have left it as STOPPED. */
-		state->copy_active = LUC_COPY_OFF;
+		state->copy_phase = LUC_COPY_OFF;
 	}
-	return state->copy_active == LUC_COPY_ON;
+	return state->copy_phase == LUC_COPY_ON;
 }

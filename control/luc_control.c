@@ -179,8 +179,8 @@ int luc_copyout_is_idle(const struct luc_params *params, const struct luc_state 
 			const struct luc_input *in)
 {
 	return params->copyout == LUC_COPYOUT_OFF ||
-	       (state->copy_active == LUC_COPY_OFF && state->copy_pause <= 0 &&
+	       (state->copy_phase == LUC_COPY_OFF && state->copy_pause <= 0 &&
 		!state->copy_delay_ns && !in->space_short &&
 		in->writes_delayed <= 0 && in->writes_delay_ns <= 0 &&
-		in->writes_saved <= 0 && in->copy_ns <= 0);
+		in->buffers_spared <= 0 && in->copy_ns <= 0);
 }

@@ -23,7 +23,7 @@ void luc_params_init(struct luc_params *params);
  *	   and commit.
  * POLL    the held commit is looked at again; same answers.
  * CLOSE   the batch is closed, in->events is what it got; learn from it.
- * COPYOUT in->writes, in->writes_delayed, in->writes_delay_ns, in->writes_saved,
+ * COPYOUT in->handles, in->writes_delayed, in->writes_delay_ns, in->buffers_spared,
  *	   in->copy_ns and in->commit_events of the commit that ended; out->copy
  *	   tells whether the next one copies out.
  */

@@ -93,11 +93,11 @@ static inline luc_s64 luc_came(const struct luc_state *s, const struct luc_input
  * are journal handles: only operations that change metadata can be delayed.
  */
 static inline int luc_copyout_over_threshold(const struct luc_params *p, luc_s64 hurt,
-					     luc_s64 writes)
+					     luc_s64 handles)
 {
-	/* hurt / writes > threshold, without the division */
+	/* hurt / handles > threshold, without the division */
 	return hurt > 0 && luc_mul(hurt, 1000) >
-	       luc_mul(luc_max(writes, 1), p->copyout_threshold_permille);
+	       luc_mul(luc_max(handles, 1), p->copyout_threshold_permille);
 }
 
 #endif

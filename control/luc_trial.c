@@ -112,7 +112,7 @@ static int in_trial(const struct luc_state *s)
 static void begin_counting(struct luc_state *s, luc_s64 now_ns)
 {
 	s->trial_calls = 0;
-	s->trial_writes = 0;
+	s->trial_handles = 0;
 	s->trial_begin_ns = now_ns;
 	s->trial_wait_ns = 0;
 	s->trial_pause_ns = 0;
@@ -267,14 +267,14 @@ static luc_s64 rate_gain_permille(const struct luc_state *s, luc_s64 now_ns,
 				  luc_s64 held_permille, luc_s64 free_permille)
 {
 	luc_s64 calls = luc_mul(window_rate(s, s->trial_calls, now_ns), held_permille);
-	luc_s64 writes = luc_mul(window_rate(s, s->trial_writes, now_ns), held_permille);
-	luc_s64 free_writes = luc_mul(s->trial_free_writes_milli, free_permille);
+	luc_s64 handles = luc_mul(window_rate(s, s->trial_handles, now_ns), held_permille);
+	luc_s64 free_handles = luc_mul(s->trial_free_handles_milli, free_permille);
 	luc_s64 by_calls =
 		permille_more(calls, luc_mul(s->trial_free_milli, free_permille));
 
-	if (!writes && !free_writes)
+	if (!handles && !free_handles)
 		return by_calls;
-	return (by_calls + permille_more(writes, free_writes)) / 2;
+	return (by_calls + permille_more(handles, free_handles)) / 2;
 }
 
 /* Between pauses. */
@@ -349,7 +349,7 @@ static void end_window(struct luc_state *s, luc_s64 now_ns)
 		s->bursts_anew = 0;
 	if (s->trial_phase == LUC_TRIAL_FREE) {
 		s->trial_free_milli = window_rate(s, s->trial_calls, now_ns);
-		s->trial_free_writes_milli = window_rate(s, s->trial_writes, now_ns);
+		s->trial_free_handles_milli = window_rate(s, s->trial_handles, now_ns);
 		s->trial_free_wait_ns = window_wait_ns(s);
 		s->trial_free_busy_permille =
 			busy_permille(window_ns(s, now_ns), s->trial_pause_ns);
@@ -412,7 +412,7 @@ static void window_closed(struct luc_state *s, const struct luc_closed *c, luc_s
 	if (paused)
 		leave_out(s, pause_ns);
 	s->trial_calls = luc_add(s->trial_calls, luc_max(c->done, 0));
-	s->trial_writes = luc_add(s->trial_writes, luc_max(c->writes, 0));
+	s->trial_handles = luc_add(s->trial_handles, luc_max(c->handles, 0));
 	s->trial_wait_ns = luc_add(s->trial_wait_ns, waited_for(c));
 	if (window_full(s, paused))
 		end_window(s, c->now_ns);

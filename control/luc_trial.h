@@ -32,7 +32,7 @@ struct luc_closed {
 	luc_s64 now_ns;
 	luc_s64 done;			/* calls served since the one before */
 	luc_s64 unneeded;		/* of these, calls that needed no commit */
-	luc_s64 writes;			/* its journal handles */
+	luc_s64 handles;			/* its journal handles */
 	luc_s64 events;			/* sync events that it got ... */
 	luc_s64 events_wait_ns;		/* ... and how long they waited, summed up */
 	luc_s64 commit_ns;		/* how long a commit takes */

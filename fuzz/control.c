@@ -40,7 +40,7 @@ struct module {
 	int same_task;
 	luc_s64 arrivals, entries;	/* ever */
 	luc_s64 commit_avg_ns;
-	luc_s64 writes, writes_delayed, writes_delay_ns, writes_saved;
+	luc_s64 writes, writes_delayed, writes_delay_ns, buffers_spared;
 	luc_s64 copy_ns, commit_events;
 	int urgent;
 	luc_s64 begin_ns;
@@ -216,7 +216,7 @@ static void one_event(struct module *m, uint8_t op)
 	default:
 		m->writes += take(&m->in);
 		n = take(&m->in) % 8;
-		m->writes_saved += n;
+		m->buffers_spared += n;
 		m->copy_ns += n * (m->commit_avg_ns / 16);
 	}
 }
@@ -292,16 +292,16 @@ static void copyout(struct module *m)
 	const struct luc_input in = {
 		.now_ns = m->sensed.now_ns,
 		.space_short = m->sensed.space_short,
-		.writes = m->writes,
+		.handles = m->writes,
 		.writes_delayed = m->writes_delayed,
 		.writes_delay_ns = m->writes_delay_ns,
-		.writes_saved = m->writes_saved,
+		.buffers_spared = m->buffers_spared,
 		.copy_ns = m->copy_ns,
 		.commit_events = m->commit_events,
 	};
 	struct luc_output out;
 
-	m->writes = m->writes_delayed = m->writes_saved = 0;
+	m->writes = m->writes_delayed = m->buffers_spared = 0;
 	m->writes_delay_ns = m->copy_ns = 0;
 	m->commit_events = m->sensed.events;
 	/* The module leaves idle steps out; check_answer() shows that it may. */

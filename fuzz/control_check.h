@@ -57,7 +57,7 @@ static inline wide hold_end_ns(const struct luc_state *s, luc_s64 wait_ns,
 static inline struct luc_state with_copyout_of(struct luc_state s,
 					       const struct luc_state *from)
 {
-	s.copy_active = from->copy_active;
+	s.copy_phase = from->copy_phase;
 	s.copy_clean = from->copy_clean;
 	s.copy_delay_ns = from->copy_delay_ns;
 	s.copy_cost_ns = from->copy_cost_ns;
@@ -103,7 +103,7 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 		     within(after->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
 		break;
 	default:
-		must(!out->copy || after->copy_active == LUC_COPY_ON);
+		must(!out->copy || after->copy_phase == LUC_COPY_ON);
 		if (luc_copyout_is_idle(p, before, in))
 			must(!out->copy && !memcmp(before, after, sizeof(*after)));
 	}
@@ -130,7 +130,7 @@ static inline void check_state(const struct luc_state *s)
 	     s->trial_left <= (s->trial_bursts ? 48 : 18));
 	must(within(s->trial_bursts, 0, 1) && within(s->bursts_anew, 0, 1));
 	must(s->trial_wait_ns >= 0);
-	must(s->trial_writes >= 0 && s->trial_free_writes_milli >= 0);
+	must(s->trial_handles >= 0 && s->trial_free_handles_milli >= 0);
 	must(s->trial_pause_ns >= 0 && s->trial_pause_min_ns >= 0 && s->trial_pause_max_ns >= 0);
 	must(within(s->trial_free_busy_permille, 0, 1000));
 	must(s->trial_free_milli >= 0 && s->trial_free_wait_ns >= 0);
@@ -140,7 +140,7 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
 	must(within(s->error_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
 	must(within(s->error_known, 0, 1));
-	must(within(s->copy_active, LUC_COPY_OFF, LUC_COPY_STOPPED));
+	must(within(s->copy_phase, LUC_COPY_OFF, LUC_COPY_STOPPED));
 	must(within(s->copy_clean, 0, (wide)1000000 << 12));
 	must(s->copy_delay_ns >= 0 && s->copy_cost_ns >= 0);
 	must(within(s->copy_backoff, 0, 12) && within(s->copy_pause, 0, 32));

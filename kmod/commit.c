@@ -93,7 +93,7 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 	tid_t tid = t->t_tid;
 
 	in->space_short = space_short;
-	in->writes = atomic_read(&t->t_handle_count);
+	in->handles = atomic_read(&t->t_handle_count);
 	if (READ_ONCE(fs->news))
 		luc_commit_news(fs);
 	spin_lock(&fs->lock);
@@ -238,21 +238,21 @@ static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 	smp_mb();
 	delayed = luc_counted(fs, writes_delayed);
 	delay_ns = luc_counted(fs, write_delay_ns);
-	saved = luc_counted(fs, writes_saved);
+	saved = luc_counted(fs, buffers_spared);
 	copy_ns = luc_counted(fs, copy_ns);
 	in = (struct luc_input){
 		.now_ns = fs->in.now_ns,
 		.space_short = fs->in.space_short,
-		.writes = fs->in.writes,
+		.handles = fs->in.handles,
 		.writes_delayed = delayed - fs->writes_delayed_seen,
 		.writes_delay_ns = delay_ns - fs->write_delay_ns_seen,
-		.writes_saved = saved - fs->writes_saved_seen,
+		.buffers_spared = saved - fs->buffers_spared_seen,
 		.copy_ns = copy_ns - fs->copy_ns_seen,
 		.commit_events = fs->closed_events,
 	};
 	fs->writes_delayed_seen = delayed;
 	fs->write_delay_ns_seen = delay_ns;
-	fs->writes_saved_seen = saved;
+	fs->buffers_spared_seen = saved;
 	fs->copy_ns_seen = copy_ns;
 	luc_step(fs, tid, LUC_STEP_COPYOUT, &in);
 	fs->copying = fs->out.copy;
@@ -265,7 +265,7 @@ static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 
 static void luc_commit_copyout(struct luc_fs *fs, tid_t tid)
 {
-	luc_count(fs, writes, fs->in.writes);
+	luc_count(fs, handles, fs->in.handles);
 	if (!fs->copyout_rests || fs->in.space_short || READ_ONCE(fs->copyout_news))
 		luc_copyout_decide(fs, tid);
 }

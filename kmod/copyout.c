@@ -203,7 +203,7 @@ void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 	rcu_read_lock_sched();
 	fs = luc_fs_find(luc_dev_of(transaction->t_journal));
 	if (fs && READ_ONCE(fs->copy_now)) {
-		luc_count(fs, writes_saved, 1);
+		luc_count(fs, buffers_spared, 1);
 		luc_copyout_news(fs);
 	}
 	rcu_read_unlock_sched();

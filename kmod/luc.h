@@ -92,7 +92,7 @@ struct luc_fs {
 	struct luc_output out;
 	s64 writes_delayed_seen;
 	s64 write_delay_ns_seen;
-	s64 writes_saved_seen;
+	s64 buffers_spared_seen;
 	s64 copy_ns_seen;
 	s64 repeats_seen;		/* on all processors when last looked */
 	s64 copies_left;		/* copy_now: so many more buffers */

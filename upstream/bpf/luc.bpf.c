@@ -149,7 +149,7 @@ static __always_inline void sense(struct luc_journal *j, const struct journal_s 
 	in->expected_events = missing > syncing ? missing : syncing;
 	in->commit_avg_ns = journal->j_average_commit_time;
 	in->age_ns = in->now_ns - transaction->t_start_time;
-	in->writes = transaction->t_handle_count.counter;
+	in->handles = transaction->t_handle_count.counter;
 	in->urgent = 0;
 }
 
@@ -296,10 +296,10 @@ int BPF_PROG(luc_copyout_buffers, struct journal_s *journal, struct transaction_
 	if (!j)
 		return 0;
 	j->b.in.now_ns = bpf_ktime_get_ns();
-	j->b.in.writes = transaction->t_handle_count.counter;
+	j->b.in.handles = transaction->t_handle_count.counter;
 	j->b.in.writes_delayed = news_of(j->delayed, &j->delayed_seen);
 	j->b.in.writes_delay_ns = news_of(j->delay_ns, &j->delay_seen_ns);
-	j->b.in.writes_saved = news_of(j->spared, &j->spared_seen);
+	j->b.in.buffers_spared = news_of(j->spared, &j->spared_seen);
 	j->b.in.copy_ns = news_of(j->copied, &j->copied_seen) * copy_cost_ns;
 	j->b.in.commit_events = j->closed_events;
 	luc_step_copyout(&j->b);

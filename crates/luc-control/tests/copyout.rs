@@ -10,11 +10,11 @@ fn copyout_step(params: &Params, state: &mut State, input: &Input) -> Output {
     control_step(Step::Copyout, params, state, input)
 }
 
-fn commit(writes: i64, writes_delayed: i64, writes_saved: i64) -> Input {
+fn commit(handles: i64, writes_delayed: i64, buffers_spared: i64) -> Input {
     Input {
-        writes,
+        handles,
         writes_delayed,
-        writes_saved,
+        buffers_spared,
         ..Input::default()
     }
 }
@@ -70,7 +70,7 @@ fn stopping_too_early_doubles_the_clean_runs_and_calm_halves_them() {
     for _ in 0..100_000 {
         copyout_step(&params, &mut state, &commit(10, 0, 0));
     }
-    assert_eq!((state.copy_active, state.copy_backoff), (0, 0), "off");
+    assert_eq!((state.copy_phase, state.copy_backoff), (0, 0), "off");
 }
 
 proptest! {
@@ -125,7 +125,7 @@ fn a_journal_short_of_space_pauses_it_and_an_urgent_wait_does_not() {
     let params = Params::default();
     let mut state = State::default();
     let hurt = Input {
-        writes: 100,
+        handles: 100,
         writes_delayed: 50,
         ..Input::default()
     };

@@ -316,7 +316,7 @@ impl Loops {
     fn input(&self, events: i64, wait_ns: i64, expected_events: i64) -> Input {
         Input {
             expected_events,
-            writes: events,
+            handles: events,
             ..self.bursts.input(events, (wait_ns - COMMIT_NS) * events)
         }
     }
@@ -453,10 +453,10 @@ fn bursts_keep_their_copies_in_trials() {
             let unheld = [FREE, STAY_FREE].contains(&state.trial_phase) && state.limit_ns > 0;
             let input = Input {
                 now_ns: bursts.journal.now_ns,
-                writes: 10,
+                handles: 10,
                 writes_delayed: 5,
                 writes_delay_ns: 1_000_000,
-                writes_saved: 5,
+                buffers_spared: 5,
                 ..Input::default()
             };
             let copy = bursts.journal.step_with(Step::Copyout, input).copy != 0;

@@ -289,7 +289,7 @@ fn what_the_module_does_not_count_is_not_known() {
     for line in [
         "  held       3 commits (75%) for - on average, 0 s at most",
         "  writes     0 operations, - delayed (-) for - on average, 0 s at most",
-        "  copy-out   not active, - buffers copied, 0 writes not blocked by it",
+        "  copy-out   not active, - buffers copied, 0 changed meanwhile",
     ] {
         assert!(said.lines().any(|one| one == line), "{line}\n{said}");
     }

@@ -298,10 +298,10 @@ impl Sim {
             ..Input::default()
         };
         if step == Step::Copyout {
-            input.writes = self.workload.writes;
+            input.handles = self.workload.writes;
             let delayed = self.rng.below(self.workload.delayed + 1);
-            if self.state.copy_active == 1 {
-                input.writes_saved = delayed;
+            if self.state.copy_phase == 1 {
+                input.buffers_spared = delayed;
                 input.copy_ns = 5_000;
             } else {
                 input.writes_delayed = delayed;

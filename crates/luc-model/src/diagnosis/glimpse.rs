@@ -75,7 +75,7 @@ impl ModuleCounts {
                     dev: of, decision, ..
                 } if *of == dev => {
                     if decision.step == Step::Copyout.value() {
-                        add(&mut counts.writes, number(decision.input.writes));
+                        add(&mut counts.writes, number(decision.input.handles));
                     } else {
                         counts.commit_avg_ns = Some(number(decision.input.commit_avg_ns));
                     }

@@ -230,7 +230,7 @@ impl Record {
 
     /// Share of the metadata changes that were delayed, by LUC's own count.
     pub fn writes_delayed_share(&self) -> Option<f64> {
-        let writes = *self.counters.get("writes")?;
+        let writes = *self.counters.get("handles")?;
         let delayed = *self.counters.get("writes_delayed")?;
         (writes > 0).then(|| delayed as f64 / writes as f64)
     }

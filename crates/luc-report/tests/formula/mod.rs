@@ -263,7 +263,7 @@ impl Formula {
                 i if i == bench => self.stdout(job, cell),
                 i if i == bench + 1 && cell.arm == Arm::Modelled => model(cell),
                 i if i == bench + 1 && cell.arm.attached() => {
-                    "commits 10\nwrites 1000\nwrites_delayed 7\n".to_owned()
+                    "commits 10\nhandles 1000\nwrites_delayed 7\n".to_owned()
                 }
                 _ => String::new(),
             },

@@ -93,7 +93,7 @@ impl Status {
             sync_events_per_commit: ratio("sync_events", "commits"),
             commits_held_share: ratio("commits_held", "commits"),
             held_avg_ns: ratio("held_ns", "commits_held"),
-            writes_delayed_share: ratio("writes_delayed", "writes"),
+            writes_delayed_share: ratio("writes_delayed", "handles"),
             write_delay_avg_ns: ratio("write_delay_ns", "writes_delayed"),
         };
         Ok(Status {
@@ -313,7 +313,7 @@ fn reasons(status: &Status) -> Option<String> {
 }
 
 fn writes(status: &Status) -> String {
-    let (all, delayed) = (status.count("writes"), status.count("writes_delayed"));
+    let (all, delayed) = (status.count("handles"), status.count("writes_delayed"));
     let line = many(all, "operation", "operations");
     if delayed == Some(0) {
         return line + ", none delayed";
@@ -338,9 +338,9 @@ fn copy_out(status: &Status) -> String {
         return format!("{state}, nothing copied");
     }
     let line = format!(
-        "{state}, {} copied, {} not blocked by it",
+        "{state}, {} copied, {} changed meanwhile",
         many(copies, "buffer", "buffers"),
-        many(status.count("writes_saved"), "write", "writes"),
+        known(status.count("buffers_spared").map(count)),
     );
     let failed = status.count("copies_failed");
     if failed == Some(0) {

@@ -365,7 +365,9 @@ fn has_unit(name: &str) -> bool {
 
 /// Counters of things name the thing; those of time end in their unit.
 fn names_what_it_counts(name: &str) -> bool {
-    const THINGS: [&str; 6] = ["commits", "writes", "copies", "closed", "events", "copyout"];
+    const THINGS: [&str; 8] = [
+        "commits", "writes", "handles", "buffers", "copies", "closed", "events", "copyout",
+    ];
     let of_time = ["avg", "hold", "delay", "held", "gap"];
     let about_time = words_of(name).any(|word| of_time.contains(&word));
     let counts = words_of(name).any(|word| THINGS.contains(&word));

@@ -22,7 +22,7 @@ const COUNTERS: [&str; 5] = [
     "sync_events",
     "commits_held",
     "closed_idle",
-    "writes",
+    "handles",
 ];
 /// Syncs of the load's processes, as `watch.sh` asks for them: on the file system that is looked at
 /// closely, and on another.

@@ -149,7 +149,7 @@ fn all() -> Vec<Wrong> {
             "luc_sync_events_total",
             "luc_commits_held_total",
             "luc_closed_idle_total",
-            "luc_writes_total",
+            "luc_handles_total",
             "luc_held_seconds_total",
             "luc_policy_info",
         ] {
