@@ -381,7 +381,7 @@ fn render(answer: &Answer) -> Result<String, Trouble> {
         let said = Said(answer, host);
         let (works, unknown) = match host.unseen {
             None => (
-                format!("say why not, exit {}", said.code("doctor")?),
+                format!("say why not, exit {}", said.code("record")?),
                 "all but LUC's own counters".to_owned(),
             ),
             Some([]) => ("work".to_owned(), "-".to_owned()),
