@@ -50,7 +50,8 @@ if [ $EXTERNAL = 1 ]; then
 	device=${device}p2
 fi
 
-/sbin/mke2fs -q -F -t $FS -E lazy_itable_init=0,lazy_journal_init=0,nodiscard $MKFS \
+# At least two groups: the second has the copy by which e2fsck repairs a torn superblock.
+/sbin/mke2fs -q -F -g 8192 -t $FS -E lazy_itable_init=0,lazy_journal_init=0,nodiscard $MKFS \
 	$journal_mkfs $device >&2
 echo 1 > $disks/lucdisk0/record
 mkdir -p /t
