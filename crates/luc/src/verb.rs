@@ -1,10 +1,10 @@
-//! What a verb is: arguments that can be run. Its file declares its help, its examples, its arguments
+//! A verb: arguments that can be run. Its file declares its help, its examples, its arguments
 //! and how it takes a signal; a row of `verbs!` puts it on the command line.
 
 use crate::Context;
 use crate::exit::Failure;
 
-/// What SIGINT and SIGTERM do to a verb. A second one always ends the process, so that none can hang.
+/// The effect of SIGINT and SIGTERM on a verb. A second one always ends the process, so that none can hang.
 #[derive(Clone, Copy, Debug)]
 pub enum Interrupt {
     /// The process ends, as is usual: there is nothing to put in order.
@@ -17,12 +17,23 @@ pub enum Interrupt {
     AsksThen(fn()),
 }
 
+impl Interrupt {
+    /// Of a verb that runs a command, or none if its words are empty.
+    pub fn beside(command: &[String]) -> Self {
+        if command.is_empty() {
+            Self::Asks
+        } else {
+            Self::AsksBoth
+        }
+    }
+}
+
 /// A verb of the command line.
 pub trait Verb {
     /// Does what the command line asks for.
     fn run(&self, context: &mut Context) -> Result<(), Failure>;
 
-    /// What a signal does to it.
+    /// The effect of a signal.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Ends
     }

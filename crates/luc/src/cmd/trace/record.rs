@@ -85,11 +85,7 @@ impl Verb for Args {
     }
 
     fn interrupt(&self) -> Interrupt {
-        if self.command.is_empty() {
-            Interrupt::Asks
-        } else {
-            Interrupt::AsksBoth
-        }
+        Interrupt::beside(&self.command)
     }
 }
 
