@@ -84,7 +84,7 @@ struct ext4_inode_info {
 	struct inode vfs_inode;
 };
 
-/* What PT_REGS_PARMn() reads on x86-64. */
+/* The registers that PT_REGS_PARMn() reads on x86-64. */
 struct pt_regs {
 	unsigned long di, si, dx, cx, r8, ax, sp, ip, bp;
 };

@@ -201,7 +201,7 @@ static void one_event(struct module *m, uint8_t op)
 		pass_time(m, 10000LL * take(&m->in));
 		break;
 	case 8:
-		/* What is short of space is urgent, too. */
+		/* A journal short of space is urgent, too. */
 		m->urgent = op & 1 ? 1 : 2;
 		break;
 	case 9:

@@ -35,7 +35,7 @@
  * A processor that waits for a lock touches more than one that does not. Where most
  * calls wait, that is part of what they cost; a few are not seen.
  *
- * What the plugin writes is a line of JSON for each group: sums over the processors,
+ * The plugin writes a line of JSON for each group: sums over the processors,
  * and the lines that move, each with an address and the instruction that was first
  * seen to write it.
  */

@@ -1,4 +1,4 @@
-//! What to watch, and how.
+//! The events to watch, and the means.
 
 use crate::hooks::{HOOKS, Hook, Means, TIMELINE_TRACEPOINTS, TRACEPOINTS};
 use crate::host::Offer;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// File systems that can be watched at once: `LUC_COUNTS_SLOTS` of `abi/luc_tracer.h`.
 pub(crate) const SLOTS: usize = 64;
 
-/// What the tracer delivers.
+/// The tracer's output: spans or sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// A span of every operation, commit and wait.
@@ -17,7 +17,7 @@ pub enum Detail {
     Sums,
 }
 
-/// What to watch, and how.
+/// The events to watch, and the means.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub devs: Vec<Dev>,

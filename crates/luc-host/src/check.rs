@@ -94,11 +94,11 @@ pub enum State {
 /// The outcome of one check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// What was looked for.
+    /// The thing looked for.
     pub need: Need,
     /// How it is met.
     pub state: State,
-    /// What was found.
+    /// The thing found.
     pub found: String,
     /// How to get it, where it is not there.
     pub fix: Option<String>,

@@ -1,10 +1,10 @@
-//! What a machine can refuse, and what it can lack.
+//! Refusals and lacks of a machine.
 
 use std::io;
 
 use luc_control::KnobError;
 
-/// What went wrong on this machine. Its text is one line: what failed, on
+/// A failure on this machine. Its text is one line: what failed, on
 /// what, why, and what to do about it.
 ///
 /// Fields have the same meaning in every variant: `what` or `path` is what it

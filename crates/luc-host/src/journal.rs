@@ -218,7 +218,7 @@ pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, HostError>
     Ok(journal)
 }
 
-/// What the ext4 superblock tells about the journal.
+/// The fields of the ext4 superblock about the journal.
 #[derive(Debug, PartialEq, Eq)]
 struct Superblock {
     has_journal: bool,

@@ -21,7 +21,7 @@ pub struct Mount {
     pub point: PathBuf,
     /// Type, such as `ext4`.
     pub kind: String,
-    /// What the mount calls its source, such as `/dev/sda1`.
+    /// The source as the mount names it, such as `/dev/sda1`.
     pub source: String,
     /// Options of the file system, not of this mount of it, separated by commas.
     pub options: String,

@@ -1,4 +1,4 @@
-//! What a machine must have before LUC can run there, one check per need.
+//! Needs of LUC on a machine, one check per need.
 //!
 //! The checks only look. A need that cannot be judged from here is `Unknown`,
 //! never guessed: the module checks again, with better eyes, when it is loaded.

@@ -229,7 +229,7 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> HostErr
     }
 }
 
-/// The failure of a caller who is not root.
+/// The failure of a caller without root's rights.
 pub fn denied(what: &str) -> HostError {
     HostError::NotPermitted {
         what: what.into(),

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use luc_control::Dev;
 
-/// What a path given by the user turned out to be.
+/// The kind of a path that the user gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Located {
     /// A block device: its file system is meant, not the one its node is on.
@@ -51,7 +51,7 @@ pub trait System {
     fn exists(&self, path: &str) -> bool;
     /// Where a file of the machine lies for `std::fs`.
     fn path(&self, path: &str) -> PathBuf;
-    /// What a path of the user's is.
+    /// The kind of a path that the user gave.
     fn locate(&self, path: &Path) -> io::Result<Located>;
     /// Loads a module file (`finit_module`).
     fn load_file(&self, file: &Path) -> io::Result<()>;

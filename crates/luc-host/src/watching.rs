@@ -1,4 +1,4 @@
-//! What can be watched on this machine, and by which means: the half of `luc probe` that is
+//! Events that can be watched on this machine, and the means: the half of `luc probe` that is
 //! about `luc doctor`, `top`, `exporter` and `trace`. It is found out by trying: the tracer is
 //! attached for a moment and watches nothing.
 
@@ -17,7 +17,7 @@ use crate::system::System;
 pub struct Watching {
     /// Whether anything can be traced; None: it cannot be told.
     pub possible: Option<bool>,
-    /// What cannot be seen, as trace exports name it; None where nothing can be traced.
+    /// Events that cannot be seen, as trace exports name them; None where nothing can be traced.
     pub unseen: Option<Vec<&'static str>>,
     /// One check per need.
     pub checks: Vec<Check>,

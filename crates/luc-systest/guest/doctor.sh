@@ -19,7 +19,7 @@ else
 fi
 kill -KILL -$load
 wait $load
-# Who is killed in an fsync dies when that is done, and has its files open until then. A thread
+# A task killed in an fsync dies when that is done, and has its files open until then. A thread
 # at a time: of a process whose first thread is dead, the others may live. Those that nobody has
 # reaped are dead.
 dead() {

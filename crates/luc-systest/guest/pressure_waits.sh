@@ -17,7 +17,7 @@ measure() {
 	is "fsyncs that failed, $1" 0 "$(val failed /tmp/load)"
 	fsync_us=$(val max_us /tmp/load)
 	write_us=$(val writer_max_us /tmp/load)
-	# Whoever comes while it is frozen waits for the thaw: not LUC's doing.
+	# A task that comes while it is frozen waits for the thaw: not LUC's doing.
 	syncers load /mnt/p 4 3 > /tmp/load &
 	yes "40 freezes, $1" syncers freeze /mnt/p 40
 	freeze_us=$(val max_us /tmp/yes.out)

@@ -46,7 +46,7 @@ check 0 "off: /mnt/0 *" luc off /mnt/0
 check 7 "luc: /mnt/0: mounted read-only*" luc on /mnt/0
 yes "remount read-write again" mount -o remount,rw /mnt/0
 
-# Mounted and unmounted in turn with switching on: whoever comes first wins.
+# Mounted and unmounted in turn with switching on: the first to come wins.
 i=0
 while [ $i -lt 20 ]; do
 	luc on /dev/nullb0 > /tmp/on.out 2>&1 &

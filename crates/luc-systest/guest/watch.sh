@@ -94,7 +94,7 @@ END
 
 phase plain
 
-# With LUC on, under the policy that holds each commit for whoever comes.
+# With LUC on, under the policy that holds each commit for more syncs.
 yes "on" luc on --policy static --set static_idle_us=3000 /mnt/0
 phase held
 

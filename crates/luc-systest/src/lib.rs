@@ -1,4 +1,4 @@
-//! What the system tests share: guests described in a few words, checks of
+//! Shared by the system tests: guests described in a few words, checks of
 //! what comes back, and tests that count what they skip.
 //!
 //! The guest scripts in `guest/` print a line for each check: `ok ...` or
@@ -371,7 +371,7 @@ pub fn guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
     Ok(spec)
 }
 
-/// What came back of a run, with every cell's checks already judged.
+/// The answer of a run, with every cell's checks already judged.
 pub struct Answer {
     /// The lab's own result.
     pub result: RunResult,
@@ -390,7 +390,7 @@ pub fn run_jobs(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
     if wrong.is_empty() {
         return Ok(answer);
     }
-    // What was measured may say why.
+    // The measured values may say why.
     for line in answer.told() {
         println!("  {} {line}", spec.kernel);
     }
@@ -449,7 +449,7 @@ fn log_troubles(kernel_log: &str, jobs: &[Job]) -> Vec<String> {
 }
 
 impl Answer {
-    /// What a script had to tell besides its checks: its lines `tell ...`.
+    /// The lines `tell ...` of a script, which are no checks.
     pub fn told(&self) -> impl Iterator<Item = String> {
         let steps = |cell: &luc_lab::CellResult| {
             let lines = cell.steps.iter().flat_map(|step| step.stdout.lines());

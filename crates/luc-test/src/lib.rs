@@ -1,4 +1,4 @@
-//! What the tests of several crates share.
+//! Shared by the tests of several crates.
 //!
 //! A test that cannot run here calls [`skip`]. That prints the reason past the test harness, which
 //! would swallow it, and notes it in the file that `LUC_SKIPS` names: `make check` and `make test` end

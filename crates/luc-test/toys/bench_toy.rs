@@ -17,7 +17,7 @@ use crate::{Latency, Result, Stop};
 /// Arguments of the workload `toy`.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toy {
-    /// What every workload has.
+    /// Arguments of every workload.
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,

@@ -1,4 +1,4 @@
-//! What a recording holds.
+//! The entries of a recording.
 
 use crate::event::Record;
 use crate::span::Span;

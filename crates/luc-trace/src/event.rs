@@ -1,4 +1,4 @@
-//! What a line of a recording says.
+//! The content of a line of a recording.
 
 use luc_control::replay::Item;
 use luc_control::{Decision, Dev, Reason};
@@ -61,7 +61,7 @@ impl Record {
         }
     }
 
-    /// What replay needs of this line.
+    /// The part of this line that replay needs.
     pub fn to_replay(&self) -> Option<Item> {
         match &self.event {
             Event::Decision { dev, tid, decision } => Some(Item::Decision {

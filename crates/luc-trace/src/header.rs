@@ -10,7 +10,7 @@ pub const VERSION: u32 = 2;
 
 const MAGIC: &str = "# luc-trace ";
 
-/// What is known about where a recording comes from: `# luc-trace 2` and
+/// The origin of a recording: `# luc-trace 2` and
 /// `key=value` pairs, such as kernel and module version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {

@@ -11,7 +11,7 @@ use luc_control::Dev;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// What is known of a thread.
+/// Names of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Its name when it was last seen.

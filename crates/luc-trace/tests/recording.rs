@@ -88,7 +88,7 @@ fn record(now_ns: i64, cpu: u32, event: Event) -> Record {
         task: format!("jbd2/nvme0n1p{cpu}-"),
         pid: 100 + i64::from(cpu),
         cpu,
-        // What a line can hold.
+        // Extremes of a line.
         time_ns: u64::try_from(now_ns).unwrap() / 1_000 * 1_000,
         event,
     }

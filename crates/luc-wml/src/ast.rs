@@ -21,7 +21,7 @@ pub enum Part {
     Variable(String),
 }
 
-/// What an attribute or a variable is set to.
+/// The value of an attribute or a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     Int(u64),

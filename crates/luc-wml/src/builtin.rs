@@ -20,7 +20,7 @@ pub const PRESETS: [&str; 1] = ["paper"];
 
 type Settings = &'static [(&'static str, &'static str)];
 
-/// What `paper` sets: the settings of the published measurements.
+/// The preset `paper`: the settings of the published measurements.
 ///
 /// Of oltp they say 48 threads and 48 files. One thread writes the log, as in every oltp; the
 /// other 47 are shared out as 40 readers and 7 database writers, which keeps several readers to
@@ -49,7 +49,7 @@ pub fn builtin(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// What a preset sets in a workload, for [`crate::Script::plan`]; `None` if there is no such
+/// The settings of a preset in a workload, for [`crate::Script::plan`]; `None` if there is no such
 /// preset of that workload.
 pub fn builtin_presets(name: &str, preset: &str) -> Option<Vec<(String, String)>> {
     if preset != PRESETS[0] {

@@ -11,7 +11,7 @@ const MESSAGES_MAX: usize = 50;
 pub struct Diagnostic {
     /// Where it begins; `None` for what is not in the file, as an override.
     pub at: Option<Position>,
-    /// What is wrong, what was expected, and what to do about it: one line.
+    /// The fault, the expectation and the remedy: one line.
     pub message: String,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", shown.escape_debug())
 }
 
-/// What was expected instead of a name that is none of these: the one it is a slip of, or all.
+/// The names that can stand there, for an error: the closest one, or all.
 pub(crate) fn instead_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     const SLIPS_MAX: usize = 2;
     let near = names

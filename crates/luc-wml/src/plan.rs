@@ -121,7 +121,7 @@ pub struct Bounds {
     pub max: f64,
 }
 
-/// What every `randvar` has.
+/// Fields of every `randvar`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Randvar {
     /// Mean of the values; zero: the table's own (tabular only).
@@ -210,7 +210,7 @@ pub struct Thread {
     /// I/O priority as the kernel counts it, class in the bits from 13 up (best effort), level 0
     /// to 7 in those below, where one was given.
     pub io_priority: Option<u64>,
-    /// What it loops over, at least one.
+    /// The flowops of the loop, at least one.
     pub flowops: Vec<Flowop>,
 }
 
@@ -250,7 +250,7 @@ pub struct Flowop {
     pub at: Position,
 }
 
-/// What a flowop's operations count as.
+/// The class in which a flowop's operations are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     /// An I/O operation that reads.
@@ -310,7 +310,7 @@ pub struct Transfer {
     pub working_set_bytes: Value,
 }
 
-/// What a flowop does. Each variant is named after the flowop of the file.
+/// The work of a flowop. Each variant is named after the flowop of the file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Op {
     Read(Transfer),
@@ -452,7 +452,7 @@ pub enum Action {
     Sleep(u64),
 }
 
-/// What ends a run before its time.
+/// The condition that ends a run before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Quit {
     /// Nothing but time (or the last thread's end).

@@ -123,7 +123,7 @@ pub(crate) fn canonical(word: &str) -> Option<&'static str> {
     .find(|name| *name == word)
 }
 
-/// What to write instead of an attribute that is gone.
+/// The replacement of an attribute that is gone.
 pub(crate) fn what_replaced(word: &str) -> Option<&'static str> {
     find(&REMOVED, word)
 }

@@ -117,7 +117,7 @@ pub fn parse(source_name: &str, text: &str) -> Result<Script, Diagnostics> {
 }
 
 impl Script {
-    /// What messages call the file.
+    /// The name of the file in messages.
     pub fn source_name(&self) -> &str {
         &self.source_name
     }

@@ -6,7 +6,7 @@ use common::{plan, script};
 use luc_wml::plan::{Bounds, Distribution, Thread, Value};
 use luc_wml::{builtin, builtin_presets};
 
-/// What `-D` takes and what variables are listed as are one language.
+/// `-D` reads the language in which variables are listed.
 #[test]
 fn a_variable_set_to_its_own_value_changes_nothing() {
     for (name, text) in luc_wml::BUILTINS {

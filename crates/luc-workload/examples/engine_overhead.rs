@@ -1,4 +1,4 @@
-//! What the engine for workload files costs: one thread that creates and closes files, by the
+//! The cost of the engine for workload files: one thread that creates and closes files, by the
 //! engine and by a loop of the same system calls written by hand, side by side.
 //!
 //!     cargo run --release -p luc-workload --example engine_overhead -- /dev/shm
@@ -55,7 +55,7 @@ fn main() -> Result<(), Failure> {
     hands.sort_by(f64::total_cmp);
     let half = engines.len() / 2;
     println!("ratio of the medians {:.3}", engines[half] / hands[half]);
-    // What else the machine does can only slow a round down.
+    // Other work of the machine can only slow a round down.
     println!(
         "ratio of the fastest {:.3}",
         engines[engines.len() - 1] / hands[hands.len() - 1]

@@ -41,7 +41,7 @@ pub trait Benchmark: Named {
     }
 }
 
-/// What a benchmark found, and when.
+/// The findings of a benchmark, and their time.
 #[derive(Debug)]
 pub struct Measured<F> {
     pub found: F,
@@ -76,7 +76,7 @@ impl<F> Measured<F> {
 
 /// The figures of a benchmark: for people, and for tables that hold several benchmarks.
 pub trait Found {
-    /// What ran, in a few words.
+    /// The run, in a few words.
     fn title(&self) -> String;
 
     /// The figures for people, a line each.

@@ -44,7 +44,7 @@ pub enum WorkloadError {
         flowop: String,
         /// Its line in the workload file.
         line: u32,
-        /// What is wrong, and what to do about it.
+        /// The fault and its remedy.
         why: String,
     },
     /// A flowop found no file or directory to work on.
@@ -62,7 +62,7 @@ pub enum WorkloadError {
     /// A workload file as a whole asks for something that cannot be done.
     #[error("cannot run this workload file: {why}")]
     Plan {
-        /// What is wrong, and what to do about it.
+        /// The fault and its remedy.
         why: String,
     },
     #[error("{text}")]

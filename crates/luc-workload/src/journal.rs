@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, WorkloadError};
 
-/// What a journal did between two moments.
+/// The work of a journal between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalCounts {
     /// Commits that ended.
@@ -115,7 +115,7 @@ fn parse(info: &str) -> Option<JournalCounts> {
 }
 
 impl JournalCounts {
-    /// What happened since `earlier`; 0 where a counter went back (a remount in between).
+    /// The difference to `earlier`; 0 where a counter went back (a remount in between).
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

@@ -5,7 +5,7 @@ use crate::journal::Journal;
 use crate::scratch::Scratch;
 use crate::usage::Usage;
 
-/// What happened between two readings.
+/// The difference of two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed {
     /// Commits, where the kernel shows them to this user.

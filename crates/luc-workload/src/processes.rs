@@ -44,7 +44,7 @@ const LOOK: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// What the workers are.
+/// The kind of the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Processes of this program, which was told to run the benchmark.

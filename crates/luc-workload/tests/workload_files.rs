@@ -211,7 +211,7 @@ fn directories_and_composites_and_everything_else() {
     for name in ["list", "remove", "stat", "hog", "wake"] {
         assert_eq!(ops(result, name), loops, "{name}");
     }
-    // What is no I/O does not count.
+    // A flowop without I/O does not count.
     assert!(ops(result, "end") > 0 && result.ops >= 200);
     assert_eq!(result.ops, loops * 14);
 }

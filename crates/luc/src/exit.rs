@@ -1,4 +1,4 @@
-//! What can go wrong: the line that a person reads about it, and the exit code that a script sees.
+//! Failures: the line that a person reads, and the exit code that a script sees.
 //! A refusal of the machine has its line in [`HostError`], and its code here.
 
 use std::fmt::{Display, Write as _};

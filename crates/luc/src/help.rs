@@ -1,4 +1,4 @@
-//! What help texts and man pages hold beside the arguments: examples, and the tables of policies,
+//! Parts of help texts and man pages beside the arguments: examples, and the tables of policies,
 //! knobs and counters.
 
 use luc_control::{Enumerator, Knob, KnobKind, counters, knobs, policies};
@@ -41,7 +41,7 @@ pub fn range(min: i64, max: i64, words: &[&str]) -> String {
     }
 }
 
-/// What `policy` means, wherever knobs are listed.
+/// The meaning of `policy`, for each list of knobs.
 pub const POLICY_HELP: &str = "batching and copyout by one name; custom if they have none";
 
 /// The knobs that choose a controller, with their words.

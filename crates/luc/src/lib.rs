@@ -25,7 +25,7 @@ use luc_workload::Stop;
 use crate::exit::{Code, Failure};
 use crate::verb::Interrupt;
 
-/// What a verb works with: the machine, where its answer goes, and whether
+/// The surroundings of a verb: the machine, where its answer goes, and whether
 /// an interrupt asked it to stop.
 pub struct Context<'a> {
     pub system: &'a dyn System,

@@ -103,7 +103,7 @@ fn record(machine: &Pretended, name: &str, boot: &str, spans: &[Span]) -> String
     path.display().to_string()
 }
 
-/// What stands before the lines on standard error.
+/// The prefix of the lines on standard error.
 fn json_of(said: &str) -> serde_json::Value {
     let json = said.split("\nluc: ").next().unwrap_or_default();
     serde_json::from_str(json).expect("JSON")
@@ -211,7 +211,7 @@ fn what_people_read() {
     insta::assert_snapshot!(pages.join("--\n"));
 }
 
-/// What a recording could not see is no zero, and the doctor says of it what it would have said when
+/// Events that a recording could not see are no zeros, and the doctor says of it what it would have said when
 /// it was made.
 #[test]
 fn what_was_not_seen_is_not_known() {

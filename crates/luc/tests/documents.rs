@@ -1,4 +1,4 @@
-//! What documents tell people to type is there: each `luc ...` in a line of code or between
+//! Commands in documents exist: each `luc ...` in a line of code or between
 //! backticks names verbs and options that the command line has.
 
 use std::fs;

@@ -11,7 +11,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Random inputs after the seeds.
 const RUNS: &str = "2000";
 
-/// What is fuzzed: name of the harness and of its seeds, folder of the sources.
+/// A fuzzed part: name of the harness and of its seeds, folder of the sources.
 #[derive(Clone, Copy)]
 struct Target {
     name: &'static str,

@@ -28,7 +28,7 @@ pub struct SyncPrediction {
     pub pid: u32,
     /// Equation 4 or 5, ns.
     pub predicted_ns: u64,
-    /// What the amended algorithm predicts, ns.
+    /// The prediction of the amended algorithm, ns.
     pub amended_ns: u64,
     /// `T_fsync`, ns.
     pub measured_ns: u64,

@@ -50,7 +50,7 @@ pub(super) fn luc_serves(diagnosis: &Diagnosis) -> bool {
     diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
 }
 
-/// What would help besides LUC, in sentences.
+/// Remedies besides LUC, in sentences.
 pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
     // Beside any verdict: it is about data, not about time.

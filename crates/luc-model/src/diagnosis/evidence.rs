@@ -49,7 +49,7 @@ pub struct Verdict {
     pub evidence: Vec<Evidence>,
 }
 
-/// What verdicts are made from.
+/// The evidence for verdicts.
 pub(super) struct Case<'a> {
     pub slices: &'a Slices,
     pub gains: &'a Gains,

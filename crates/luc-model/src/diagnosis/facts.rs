@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What LUC did with a file system. Later ones count more.
+/// LUC's modes on a file system. Later ones count more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Luc {

@@ -174,7 +174,7 @@ pub struct Glimpse {
     pub unknown: Vec<String>,
     /// The command to type next.
     pub next_command: Option<String>,
-    /// What LUC did meanwhile.
+    /// LUC's actions meanwhile.
     pub luc: Luc,
     pub counts: ModuleCounts,
     /// Bounds of sync delays; None without records of decisions.

@@ -54,7 +54,7 @@ pub struct Diagnosis {
     /// The gain of LUC; None if it acts already, or nothing can be said.
     pub gain: Option<Gain>,
     pub processes: Processes,
-    /// What would help besides LUC, a sentence each.
+    /// Remedies besides LUC, a sentence each.
     pub advice: Vec<String>,
     /// The command to type next.
     pub next_command: Option<String>,
@@ -62,7 +62,7 @@ pub struct Diagnosis {
     pub luc_help: Help,
     /// Why LUC cannot run on that machine, if that is known.
     pub luc_obstacle: Option<String>,
-    /// What LUC did while it was traced.
+    /// LUC's mode while the tracer ran.
     pub luc: Luc,
     #[serde(serialize_with = "unseen::as_words")]
     pub unseen: Unseen,

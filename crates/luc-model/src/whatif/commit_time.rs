@@ -82,7 +82,7 @@ struct Point {
     ns: f64,
 }
 
-/// What makes commits longer; 0 where the trace shows no such thing, or noise.
+/// The causes of longer commits; 0 where the trace shows no such thing, or noise.
 #[derive(Clone, Copy, Default)]
 struct Slopes {
     per_event_ns: f64,

@@ -1,4 +1,4 @@
-//! What if: the threads of a trace, replayed under another rule.
+//! The threads of a trace, replayed under another rule.
 //!
 //! Every thread is a chain of steps (`chain.rs`); the journal is a small discrete-event model
 //! (`engine.rs`). The assumptions:

@@ -87,7 +87,7 @@ pub enum Start {
     WhenQuiet(u64),
 }
 
-/// What the threads do, and the disk.
+/// The work of the threads, and the disk.
 #[derive(Clone)]
 pub struct Little {
     pub threads: u32,
@@ -104,7 +104,7 @@ pub struct Little {
     pub write_ns: u64,
     /// How long one write of a round waits for a buffer, ns; 0: none does.
     pub wait_ns: u64,
-    /// What that wait is.
+    /// The kind of the wait.
     pub wait_kind: SpanKind,
     /// Data flush at the begin of a sync, ns; the sync joins when it begins.
     pub flush_ns: u64,
@@ -160,7 +160,7 @@ struct Asking {
 }
 
 impl Little {
-    /// What the tracer would have recorded.
+    /// The spans that the tracer would have recorded.
     pub fn spans(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut rng = Rng(self.seed);

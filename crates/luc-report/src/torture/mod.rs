@@ -76,7 +76,7 @@ pub struct Torment {
     /// Policy of LUC, or stock.
     pub policy: String,
     pub summary: Summary,
-    /// What LUC did meanwhile; unknown where LUC was switched off and on.
+    /// LUC's actions meanwhile; unknown where LUC was switched off and on.
     #[serde(default)]
     pub did: Option<Did>,
     /// Why the stock kernel loses data on such file systems, if it does.

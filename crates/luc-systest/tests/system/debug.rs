@@ -165,7 +165,7 @@ fn nomemory() -> Outcome {
     run_checked(vec![job]).map(drop)
 }
 
-/// What the suite `faults` does to stock kernels, as far as it does not ask for a time.
+/// The suite `faults` on a kernel that checks itself, without the parts that measure time.
 fn faults() -> Outcome {
     run_checked(fault_jobs()?).map(drop)
 }

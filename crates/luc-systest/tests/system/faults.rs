@@ -1,8 +1,8 @@
-//! What an administrator or a failing disk can do to a file system that LUC
+//! Faults that an administrator or a failing disk can cause to a file system that LUC
 //! steers. After each fault: one clear line, the right exit code, stock
 //! behaviour, and nothing in the kernel log but what the fault itself prints.
 //!
-//! And what others do who want the functions that LUC hooks: whoever comes
+//! And other owners of the functions that LUC hooks: the one that comes
 //! second is told so, and neither harms the other.
 
 use libtest_mimic::Trial;

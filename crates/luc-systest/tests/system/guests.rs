@@ -8,7 +8,7 @@ use luc_lab::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, S
 use luc_systest::{Outcome, Trouble, check, test};
 
 const KERNEL: &str = "6.12";
-/// What a guest does in the test of repetition: random numbers, process
+/// The guest's work in the test of repetition: random numbers, process
 /// numbers, times, interrupts and disk traffic all show in its output.
 const NOISY: &str = "head -c 64 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid; \
     sh -c 'echo $$'; date +%s; for i in 1 2 3; do echo $i > file$i; sync; done; \

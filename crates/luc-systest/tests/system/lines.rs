@@ -36,7 +36,7 @@ fn layout() -> Outcome {
     check(found.is_empty(), found.join("; "))
 }
 
-/// What the test above is worth: it names each of these.
+/// The test above names each of these.
 fn neighbours() -> Outcome {
     let changes: [(Replacement, &str); 2] = [
         (
@@ -72,7 +72,7 @@ fn neighbours() -> Outcome {
     Ok(())
 }
 
-/// What lies on a line with something that every hook reads.
+/// Fields on a line with a field that every hook reads.
 fn shared(module: &Path) -> Result<Vec<String>, Trouble> {
     let mut found = Vec::new();
     let members = members(&output("pahole", "dwarves", &["-C", "luc_fs"], module)?);

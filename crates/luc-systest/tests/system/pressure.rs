@@ -1,4 +1,4 @@
-//! What may happen to a file system while LUC holds its commits and copies its
+//! Events that a file system may meet while LUC holds its commits and copies its
 //! metadata out: a disk that fails, stalls or goes, no memory, signals, another
 //! clock, a processor that goes, suspend, growth, a thousand mounts. Each time
 //! the same load runs with LUC and without, and the same must come of it.

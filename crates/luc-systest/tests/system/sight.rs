@@ -23,7 +23,7 @@ struct Host {
 }
 
 const ALL: &[Sight] = &Sight::ALL;
-/// What kprobes at calls do not stand in for.
+/// Functions that kprobes at calls do not replace.
 const FUNCTIONS: &[Sight] = &[
     Sight::Opens,
     Sight::Writes,
@@ -106,7 +106,7 @@ fn hosts() -> Outcome {
     table(&answer)
 }
 
-/// What the verbs said on a host.
+/// The answers of the verbs on a host.
 struct Said<'a>(&'a Answer, &'a Host);
 
 impl Said<'_> {
@@ -293,7 +293,7 @@ impl Said<'_> {
         self.known("summary: flush", &fs["table"]["flush_mean_ns"], flushes)
     }
 
-    /// What is undermined by what is not seen is never said surely; the same of a recording.
+    /// A verdict that unseen events undermine is never sure, live or from a recording.
     fn diagnosis(&self, verb: &str, unseen: &Unseen) -> Outcome {
         let report = self.json(verb)?;
         let fs = &report["file_systems"][0];
@@ -321,7 +321,7 @@ impl Said<'_> {
         self.check(!(blind && trusted), &format!("{verb}: a gain is trusted"))
     }
 
-    /// What is missing is said once by each verb.
+    /// Each verb names once which events it misses.
     fn once(&self, unseen: &Unseen) -> Outcome {
         for verb in ["count", "record", "exporter"]
             .into_iter()

@@ -115,7 +115,7 @@ fn traces(kernel: &str, means: &str) -> Outcome {
     )
 }
 
-/// What the script says is checked there; here, what recordings hold.
+/// The script checks its own output; the host checks the recordings.
 fn bad_conditions(kernel: &str) -> Outcome {
     let jobs = [Job::new("trace_bad", &["1ms:8", "1ms:8"])?];
     let mut spec = guest(kernel, &jobs)?;

@@ -1,4 +1,4 @@
-//! What LUC counts of fio, `SQLite` and `PostgreSQL`, beside what others count of them: strace each
+//! LUC's counts of fio, `SQLite` and `PostgreSQL` beside the counts of other tools: strace each
 //! sync call of each process, jbd2 each commit, fio its own syncs. `luc trace count`, `luc trace
 //! record` with `summary`, `luc doctor` and `luc exporter` watch the same run; all numbers must be
 //! equal. One difference has a name: the script ends each run with one `syncfs()`, which is no call

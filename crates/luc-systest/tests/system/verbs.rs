@@ -88,7 +88,7 @@ fn dead_threads() -> Outcome {
         until [ $(waiting) -ge 2 ]; do sleep 0.05; done; \
         kill -KILL $!; sleep 0.05; cat /proc/$!/stat; waiting";
     let words = ["lab", "run", "--kernel", "6.12", "--disk", "300ms:1"];
-    // What the kernel says of a file system whose disk is gone has failed the run.
+    // The kernel's lines on a file system without its disk have failed the run.
     let said = luc(&[&words[..], &["--", "sh", "-c", LEFT]].concat())?;
     check(
         said.contains(" Z ") && !said.ends_with("\n0\n"),

@@ -243,5 +243,5 @@ impl Parser<'_, '_> {
     }
 }
 
-/// What can be defined.
+/// The kinds of definitions.
 const DEFINED: &str = "`fileset`, `file`, `process`, `flowop` or `randvar` after `define`";

@@ -268,7 +268,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         })
     }
 
-    /// What stands on the right of a `set`.
+    /// The right side of a `set`.
     fn assigned(&mut self) -> Parsed<Assigned> {
         let at = self.at();
         let is_call = matches!(
@@ -394,7 +394,7 @@ impl<'a, 'm> Parser<'a, 'm> {
     }
 }
 
-/// What a variable is set to from outside: read as the right side of a `set` if it is one.
+/// The value of a variable from outside: read as the right side of a `set` if it is one.
 pub(crate) fn assignment(tokens: &[Token], messages: &mut Messages) -> Option<Assigned> {
     let mut parser = Parser::new(tokens, messages);
     let assigned = parser.assigned().ok()?;

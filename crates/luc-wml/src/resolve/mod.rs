@@ -229,7 +229,7 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-/// What was expected instead of a variable that is none of these.
+/// The variables that can stand there, for an error.
 fn instead_of_variable(found: &str, names: &[&str], none: &str) -> String {
     if names.is_empty() {
         return none.into();

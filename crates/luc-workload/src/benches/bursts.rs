@@ -1,4 +1,4 @@
-//! What `burst` and `write-burst` share: bursts at fixed moments, and random moments within them.
+//! Shared by `burst` and `write-burst`: bursts at fixed moments, and random moments within them.
 
 use std::time::Duration;
 

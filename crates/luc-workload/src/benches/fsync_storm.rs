@@ -95,7 +95,7 @@ pub enum Gaps {
     Fixed,
 }
 
-/// What is done at an arrival.
+/// The operation at an arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum StormOp {
@@ -144,7 +144,7 @@ enum Place {
     Reader(Dir, u32),
 }
 
-/// What a thread measured: the arrivals of a server, or the reads of a reader.
+/// A thread's measurements: the arrivals of a server, or the reads of a reader.
 struct Thread {
     server: Option<Box<Server>>,
     read: Option<Recorder>,

@@ -82,7 +82,7 @@ enum Place {
     Stream(Dir),
 }
 
-/// What a thread measured: the writes of a writer, or the fsyncs of a stream.
+/// A thread's measurements: the writes of a writer, or the fsyncs of a stream.
 struct Thread {
     write: Option<Recorder>,
     fsync: Option<Recorder>,

@@ -19,7 +19,7 @@ use super::park::Park;
 use crate::clock::now_ns;
 use crate::latency::Recorder;
 
-/// What the GNU C library allows by default.
+/// The default limit of the GNU C library.
 const THREADS_MAX: usize = 20;
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -78,7 +78,7 @@ struct Shared {
     ended: Park,
     /// Only what ends between these moments is recorded, nanoseconds.
     window_ns: OnceLock<(u64, u64)>,
-    /// What is written: zeros, as a thread's memory is in Filebench.
+    /// The data to write: zeros, as a thread's memory is in Filebench.
     zeros: Vec<u8>,
 }
 

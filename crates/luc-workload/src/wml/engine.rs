@@ -87,7 +87,7 @@ impl Step<'_> {
     }
 }
 
-/// What only some steps have.
+/// Fields of some steps only.
 #[derive(Default)]
 pub struct Extra<'p> {
     /// The semaphore of this `semblock`, or the gate of this `block`.

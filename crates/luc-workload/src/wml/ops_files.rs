@@ -17,7 +17,7 @@ use super::random::floor;
 use super::rotor::{Becomes, Pick, Want};
 use super::worker::{Open, Worker};
 
-/// What `listdir` counts for an entry besides its name: the C library's record less its last byte.
+/// Bytes that `listdir` counts for an entry besides its name: the C library's record less its last byte.
 const DIRENT_BYTES: u64 = 279;
 
 impl<'e, 'p> Worker<'e, 'p> {

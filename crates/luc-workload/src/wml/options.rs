@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use crate::Folder;
 
-/// What `aiowait` waits for.
+/// The requests that `aiowait` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum AioWait {
     /// Nothing: looks once, as Filebench does on Linux, so that writes may pile up without end

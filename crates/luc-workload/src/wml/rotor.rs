@@ -21,10 +21,10 @@ pub enum Want {
     Missing,
 }
 
-/// What an entry is once it is no longer busy.
+/// The state of an entry that is no longer busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Becomes {
-    /// What it was.
+    /// The state before.
     Same,
     Existing,
     /// Not existing, and not open.

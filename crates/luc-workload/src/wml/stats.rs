@@ -1,4 +1,4 @@
-//! What a thread counts about each of its flowops.
+//! A thread's counts of each of its flowops.
 
 use hdrhistogram::Histogram;
 

@@ -85,7 +85,7 @@ pub struct Memory {
     pub fixed: bool,
 }
 
-/// What a thread has of its own besides its steps.
+/// A thread's own state besides its steps.
 pub struct Own<'p> {
     pub place: Place<'p>,
     pub draws: Draws<'p>,

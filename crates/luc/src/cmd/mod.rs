@@ -102,7 +102,7 @@ impl Cli {
         self.verb.run(context)
     }
 
-    /// What a signal does to the verb.
+    /// The effect of a signal on the verb.
     pub fn interrupt(&self) -> Interrupt {
         self.verb.interrupt()
     }

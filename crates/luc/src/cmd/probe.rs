@@ -32,7 +32,7 @@ struct Report<'a> {
     kernel: Option<String>,
     module_version: Option<String>,
     checks: &'a [Check],
-    /// What can be watched, with LUC's module or without.
+    /// Events that can be watched, with LUC's module or without.
     watching: &'a Watching,
     journals: Vec<Row>,
 }

@@ -1,4 +1,4 @@
-//! What journals and processes do, sampled: the one source of the numbers of
+//! Samples of journals and processes: the one source of the numbers of
 //! `luc top`, `luc exporter` and `luc status --live`.
 //!
 //! A [`Sampler`] takes [`Reading`]s, which are totals; a [`Snapshot`] is what

@@ -304,7 +304,7 @@ fn luc_rates(now: &ModuleReading, before: &ModuleReading, time: Duration) -> Luc
     }
 }
 
-/// What a process did, if it did anything. One that is new did all of it in
+/// The work of a process, if it did any. A new process did all of it in
 /// the interval; so did one whose counts shrank, for it is another one with
 /// the same number.
 fn process_sample(

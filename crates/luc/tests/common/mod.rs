@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 pub const RELEASE: &str = "6.12.95+deb12-cloud-amd64";
 
-/// What a terminal would show, and the exit code.
+/// The screen of a terminal, and the exit code.
 pub fn terminal(command: &mut assert_cmd::Command) -> String {
     let output = command.output().expect("the program runs");
     format!(
@@ -232,7 +232,7 @@ impl Pretended {
         }
     }
 
-    /// What the module shows once it is loaded.
+    /// The files of the module once it is loaded.
     pub fn load(&self) {
         self.put("/sys/fs/luc/version", "0.1.0\n");
         self.put("/sys/fs/luc/attach", "");

@@ -1,4 +1,4 @@
-//! What may be linked into the program: crates whose licences go with MIT OR Apache-2.0.
+//! Crates that may be linked into the program: their licences go with MIT OR Apache-2.0.
 
 use std::process::Command;
 

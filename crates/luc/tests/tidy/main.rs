@@ -117,7 +117,7 @@ fn enforce(rule: Rule, bad: &[&str], good: &[&str]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// What the table of ARCHITECTURE.md says that a crate may use of the project; none: it has no row.
+/// Crates of the project that a crate may use, by the table of ARCHITECTURE.md; none: it has no row.
 /// Names, "all", or "all but" names, in the column "may depend on".
 fn may_use(name: &str, used: &str) -> Option<bool> {
     let path = Path::new(ROOT).join("ARCHITECTURE.md");

@@ -1,4 +1,4 @@
-//! What the documents name is there, and their lines are short.
+//! Files that documents name exist, and lines are short.
 
 use std::fs;
 use std::path::Path;

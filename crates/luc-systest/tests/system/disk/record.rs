@@ -7,7 +7,7 @@ use luc_disk::{Model, Op, Params, Queue, Request};
 /// Sectors of 512 bytes in a MiB.
 const MIB_SECTORS: u64 = 2048;
 
-/// What an entry says.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Accepted(Kind),
@@ -70,7 +70,7 @@ impl Record {
             let Event::Accepted(kind) = entry.event else {
                 continue;
             };
-            // What is done by then has made room.
+            // Requests that are done by then have made room.
             while let Some(done) = queue.clone().complete() {
                 if done.done_ns > entry.time_ns {
                     break;
@@ -158,7 +158,7 @@ pub struct Judged {
 /// Which writes each sector could hold, for each cut of a record.
 pub struct Sectors<'a> {
     record: &'a Record,
-    /// What each accepted write or discard leaves, by entry.
+    /// The sectors that each accepted write or discard leaves, by entry.
     ids: BTreeMap<usize, String>,
 }
 

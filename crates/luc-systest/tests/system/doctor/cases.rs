@@ -5,7 +5,7 @@
 //! flushed; a commit is two requests one after the other, its blocks and its
 //! commit record. The others are presets of `luc lab disks`.
 
-/// What the doctor may say.
+/// Answers of the doctor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     SyncDelays,
@@ -62,7 +62,7 @@ pub struct Case {
     pub kernel: &'static str,
     pub disk: &'static str,
     pub mkfs: &'static [&'static str],
-    /// What runs in the guest until it is killed.
+    /// The load, which runs in the guest until the script kills it.
     pub load: &'static str,
     pub expected: Answer,
     /// Why that is the answer.
@@ -105,7 +105,7 @@ pub const CASES: &[Case] = &[
         "1ms:8",
         SyncDelays,
         "luc bench create-fsync --threads 16 --seconds 99 /mnt/0",
-        "16 threads that sync nothing but metadata, and whoever comes back early asks while the others' commit runs",
+        "16 threads that sync nothing but metadata, and a thread that comes back early asks while the others' commit runs",
     ),
     Case {
         measure: "luc bench write-delay --seconds 2 --json /mnt/0",

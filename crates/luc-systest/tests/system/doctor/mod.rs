@@ -67,7 +67,7 @@ fn on(kernel: &str) -> Outcome {
         .map(|case| job(case))
         .collect::<Result<Vec<_>, _>>()?;
     let mut spec: RunSpec = guest(kernel, &jobs)?;
-    // What is written to a disk in memory, and the page cache of it.
+    // Room for a disk in memory and for its page cache.
     spec.memory_mib = 3072;
     let answer = run_jobs(&spec, &jobs)?;
     for case in cases {

@@ -8,7 +8,7 @@ use luc_systest::{Replacement, broken_sources};
 pub struct Broken {
     /// Of the test.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub what: &'static str,
     /// Where it is to be caught.
     pub scenario: &'static str,
@@ -201,7 +201,7 @@ impl Broken {
         !self.replace.is_empty()
     }
 
-    /// What is wrong with copies shows only if they are made; the sound build makes them as well.
+    /// A fault of copies shows only where copies are made; the sound build makes them as well.
     fn always_copies(&self) -> bool {
         let mut files = self.replace.iter().map(|(file, ..)| *file);
         !self.must_fail() || files.any(|file| file == COPYOUT)

@@ -91,7 +91,7 @@ impl Phase<'_> {
         number(&self.json("facts")?, name)
     }
 
-    /// What the tracer counted, by everybody who has it from there.
+    /// The tracer's counts, by each verb that shows them.
     fn traced(&self) -> Outcome {
         let commits = self.fact("commits")?;
         check(commits >= 10.0, format!("{}: {commits} commits", self.name))?;
@@ -157,7 +157,7 @@ impl Phase<'_> {
         }
     }
 
-    /// What the exporters said.
+    /// The pages of the exporters.
     fn pages(&self) -> &'static [&'static str] {
         match self.name {
             "held" => &["http", "file"],
@@ -165,7 +165,7 @@ impl Phase<'_> {
         }
     }
 
-    /// What the sampler made of it: rates in an interval of known length.
+    /// The sampler's rates in an interval of known length.
     fn snapshot(&self, file: &str, snapshot: &Value) -> Outcome {
         let interval_s = number(snapshot, "interval_s")?;
         let what = |name: &str| format!("{} {file}: {name}", self.name);
@@ -231,7 +231,7 @@ impl Phase<'_> {
         )
     }
 
-    /// What the module counted, by everybody who reads it.
+    /// The module's counts, by each verb that reads them.
     fn module(&self) -> Outcome {
         let (before, after) = (self.json("before")?, self.json("after")?);
         let gained = |name| Ok::<f64, Trouble>(number(&after, name)? - number(&before, name)?);
@@ -326,7 +326,7 @@ fn named<'a>(list: &'a Value, name: &str) -> Result<&'a Value, Trouble> {
     }
 }
 
-/// What an exporter shows.
+/// The page of an exporter.
 struct Page(String);
 
 impl Page {

@@ -1,4 +1,4 @@
-//! What a terminal shows at the end of what was written to it: as much of one as the program's
+//! The screen of a terminal after all that was written to it: as much of one as the program's
 //! own view needs.
 
 use std::fmt;

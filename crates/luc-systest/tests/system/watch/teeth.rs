@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{COUNTERS, Page, judge};
 use luc_systest::{Answer, Outcome, check, fail};
 
-/// What is made wrong, and where.
+/// A value to falsify, and its place.
 enum Wrong {
     /// One more, in a JSON file, of the number at this place.
     Number(&'static str, String),

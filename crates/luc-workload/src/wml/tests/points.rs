@@ -1,4 +1,4 @@
-//! What re-implementations of Filebench get wrong, one test each.
+//! Points that re-implementations of Filebench get wrong, one test each.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -118,7 +118,7 @@ fn point_2_a_created_file_holds_only_what_was_written_to_it() {
     assert_eq!(length(&rig), 100 << 10);
     rig.run_once();
     assert_eq!(length(&rig), 3 << 10);
-    // Its size for whoever asks the fileset is still the one that was drawn.
+    // Its size for a flowop that asks the fileset is still the one that was drawn.
     assert_eq!(rig.engine.filesets[0].tree.files[0].bytes, 100 << 10);
 }
 

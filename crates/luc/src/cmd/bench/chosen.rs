@@ -38,7 +38,7 @@ impl Chosen {
         load(&self.file)
     }
 
-    /// What variables are to be instead: those of the preset, then those of -D, so that -D has
+    /// Values of variables: those of the preset, then those of -D, so that -D has
     /// the last word.
     pub fn overrides(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut overrides = match &self.preset {

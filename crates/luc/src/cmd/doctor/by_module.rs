@@ -1,4 +1,4 @@
-//! What the doctor does where nothing can be traced: it asks LUC's module, if
+//! The doctor where nothing can be traced: it asks LUC's module, if
 //! that is loaded and on for the file system.
 
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ fn on<'a>(journals: &'a [Journal], system: &dyn System) -> Vec<(&'a Journal, Att
     journals.iter().filter_map(find).collect()
 }
 
-/// What the counters gained; None of one that the module does not have, or of a file system that is gone.
+/// The growth of the counters; None of one that the module does not have, or of a file system that is gone.
 fn since(before: &Counters, now: &Counters, duration_ns: u64) -> ModuleCounts {
     let gained = |name| {
         let (before, now) = before.get(name).zip(now.get(name))?;

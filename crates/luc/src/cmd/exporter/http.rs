@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-/// What a request asks for.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Page,

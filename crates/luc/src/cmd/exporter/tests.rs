@@ -181,7 +181,7 @@ fn requests_are_told_apart() {
     }
 }
 
-/// What a client gets for its bytes.
+/// The answer to a client's bytes.
 fn exchange(bytes: &[u8], close: bool) -> String {
     let server = Server::new((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
     let mut client = TcpStream::connect(server.address().expect("an address")).expect("connected");

@@ -1,4 +1,4 @@
-//! What the view knows, and what changes it: [`State::step`] takes an event
+//! The state of the view, and its changes: [`State::step`] takes an event
 //! and gives back what is to be done. It reads no clock and touches no file.
 
 use std::collections::{HashMap, VecDeque};

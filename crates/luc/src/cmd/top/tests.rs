@@ -277,7 +277,7 @@ fn a_large_screen_is_used_and_numbers_stay_near_their_names() {
     let lines = lines(&after([Event::Sample(crowd())]), (200, 50));
     let named = |line: &&String| line.contains("a process with a long name");
     let processes: Vec<_> = lines.iter().filter(named).collect();
-    // What the journals and their charts leave, down to the last line but the keys.
+    // The rows that journals and charts leave, down to the last line but the keys.
     assert!(processes.len() > 15, "{lines:#?}");
     assert!(named(&&lines[48]), "{lines:#?}");
     for line in processes {

@@ -73,7 +73,7 @@ struct FileSystem {
     what_if_refused: Option<String>,
 }
 
-/// What commits cost all writes, those as well that no sync follows and Algorithm 4.2 so knows
+/// The cost of commits for all writes, those as well that no sync follows and Algorithm 4.2 so knows
 /// nothing of.
 #[derive(Serialize)]
 struct WriteDelays {

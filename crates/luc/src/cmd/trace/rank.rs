@@ -18,7 +18,7 @@ use crate::exit::Failure;
 use crate::units::{counted, percent, rounded, table};
 use crate::verb::Verb;
 
-/// What throughput is taken to be.
+/// The measure of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum By {
     /// Syncs per second

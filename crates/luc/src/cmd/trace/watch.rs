@@ -1,4 +1,4 @@
-//! What to watch: arguments that the verbs share, and attaching the tracer.
+//! The choice of events to watch: arguments that the verbs share, and attaching the tracer.
 
 use std::path::PathBuf;
 
