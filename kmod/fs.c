@@ -314,9 +314,13 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 
 int luc_fs_detach(dev_t dev)
 {
-	struct luc_fs *fs = luc_fs_get(dev);
+	struct luc_fs *fs;
 	bool mine;
 
+	/* An attach shows its folder before its entry is in the table. */
+	mutex_lock(&luc_mutex);
+	fs = luc_fs_get(dev);
+	mutex_unlock(&luc_mutex);
 	if (!fs)
 		return -ENOENT;
 	mine = luc_fs_drop(fs);
