@@ -104,6 +104,8 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 		break;
 	default:
 		must(!out->copy || after->copy_phase == LUC_COPY_ON);
+		must(within(after->copy_phase, LUC_COPY_OFF, LUC_COPY_STOPPED) ||
+		     after->copy_phase == before->copy_phase);
 		if (luc_copyout_is_idle(p, before, in))
 			must(!out->copy && !memcmp(before, after, sizeof(*after)));
 	}

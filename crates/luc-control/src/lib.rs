@@ -28,7 +28,7 @@ pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
 pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles};
 pub use policy::{CUSTOM, POLICY, Policy, policies, policy, policy_text, policy_words};
 pub use returns::Returns;
-pub use step::{complete_events, control_pass, control_step, copyout_is_idle};
+pub use step::{complete_events, control_pass, control_step};
 pub use tables::{
     Counter, CounterKind, Enumerator, Knob, KnobError, KnobKind, counter, counters, knob, knobs,
 };

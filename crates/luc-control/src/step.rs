@@ -14,11 +14,6 @@ unsafe extern "C" {
     );
     fn luc_control_pass(params: *const Params, state: *mut State, input: *const Input) -> c_int;
     fn luc_complete_events(params: *const Params, state: *const State) -> i64;
-    fn luc_copyout_is_idle(
-        params: *const Params,
-        state: *const State,
-        input: *const Input,
-    ) -> c_int;
 }
 
 /// One step on `state` of the controllers that `params` names, whatever the values. Times are ns.
@@ -42,10 +37,4 @@ pub fn control_pass(params: &Params, state: &mut State, input: &Input) -> bool {
 pub fn complete_events(params: &Params, state: &State) -> i64 {
     // SAFETY: the records have the layout of the C structs; the callee reads.
     unsafe { luc_complete_events(params, state) }
-}
-
-/// Whether a COPYOUT step would change no state and answer "do not copy".
-pub fn copyout_is_idle(params: &Params, state: &State, input: &Input) -> bool {
-    // SAFETY: as in complete_events.
-    unsafe { luc_copyout_is_idle(params, state, input) != 0 }
 }

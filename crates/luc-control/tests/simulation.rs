@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Sim, Workload, values::settings};
-use luc_control::{Batching, Input, Params, Reason, State, Step, control_step, policy};
+use luc_control::{Batching, Input, Params, Reason, State, Step, control_step, policy, replay};
 use proptest::prelude::*;
 
 const US: i64 = 1_000;
@@ -102,6 +102,16 @@ fn a_fixed_set_point_is_reached_and_not_exceeded_by_waiting() {
 }
 
 #[test]
+fn policies_that_do_not_batch_never_hold() {
+    for policy in ["stock", "copyout"] {
+        let workload = Workload::new(16, 50 * US, 4 * MS);
+        let mut sim = Sim::new(workload, with_policy(policy));
+        sim.run(100);
+        assert_eq!(sim.held_ns(), 0, "{policy}");
+    }
+}
+
+#[test]
 fn static_holds_until_syncs_pause() {
     let mut workload = Workload::new(8, 50 * US, 4 * MS);
     workload.stagger_ns = 900 * US;
@@ -185,6 +195,30 @@ proptest! {
         sim.run(60);
         prop_assert_eq!(sim.held_ns(), 0);
         prop_assert!(sim.commits.iter().all(|commit| commit.reason == Reason::Now));
+    }
+
+    /// Whatever the knobs and the load: recorded decisions equal those that replay computes.
+    #[test]
+    fn recorded_decisions_repeat(
+        params in settings(),
+        threads in 1_usize..24,
+        think_ns in 1_i64..20_000_000,
+        jitter_ns in 0_i64..20_000_000,
+        commit_ns in 1_i64..20_000_000,
+        urgent_every in 0_i64..5,
+        seed in any::<u64>(),
+    ) {
+        let mut workload = Workload::new(threads, think_ns, commit_ns);
+        workload.jitter_ns = jitter_ns;
+        workload.urgent_every = urgent_every;
+        workload.seed = seed;
+        workload.writes = 100;
+        workload.delayed = 10;
+        let mut sim = Sim::new(workload, params);
+        sim.run(60);
+        let summary = replay::replay(sim.items);
+        prop_assert!(summary.passed(), "{summary:?}");
+        prop_assert_eq!(summary.chain_checked, summary.records - 1);
     }
 
     /// All threads come back within a tenth of a commit: all are served by

@@ -34,6 +34,11 @@ fn run(seconds: Option<u64>, report_every_s: Option<u64>) -> Action {
     }
 }
 
+/// The two of a list, which has no more.
+fn two<T: std::fmt::Debug>(list: &[T]) -> &[T; 2] {
+    list.try_into().expect("two")
+}
+
 #[test]
 fn variables_of_every_kind() {
     let text = "
@@ -50,7 +55,7 @@ fn variables_of_every_kind() {
         create files
     ";
     let plan = plan(text);
-    let [a, b] = [0, 1].map(|fileset| &plan.filesets[fileset]);
+    let [a, b] = two(&plan.filesets);
     assert_eq!(a.path, "with blanks, and 3");
     assert_eq!(a.entries, Value::Fixed(3));
     assert_eq!(a.size, Value::Fixed(2048));
@@ -111,7 +116,7 @@ fn filesets_take_every_attribute() {
          define file name=b,path=/e,prealloc=50,writeonly,size=0
          create fileset",
     );
-    let [a, b] = [0, 1].map(|fileset| &plan.filesets[fileset]);
+    let [a, b] = two(&plan.filesets);
     assert_eq!(a.size, Value::Fixed(4096));
     assert_eq!(a.prealloc_percent, Value::Fixed(100));
     assert!(a.parallel_alloc && a.trust_tree && a.read_only && !a.reuse && !a.write_only);
@@ -144,9 +149,9 @@ fn processes_and_threads() {
     assert_eq!(plan.quit, Quit::AllDone);
     assert!(plan.latency_histograms);
     assert_eq!(plan.event_rate_per_s, Some(Value::Fixed(50)));
-    let [p, q] = [0, 1].map(|process| &plan.processes[process]);
+    let [p, q] = two(&plan.processes);
     assert_eq!((p.instances, p.nice, q.instances, q.nice), (2, 5, 1, 0));
-    let [a, b] = [0, 1].map(|thread| &p.threads[thread]);
+    let [a, b] = two(&p.threads);
     assert_eq!((a.instances, b.instances), (4, 1));
     assert_eq!(a.memory_bytes, Value::Fixed(10 << 20));
     assert_eq!(b.memory_bytes, Value::Fixed(0));

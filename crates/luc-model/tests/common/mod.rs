@@ -35,15 +35,14 @@ pub fn commit(tid: u32, begin_ns: u64, end_ns: u64) -> Span {
 }
 
 prop_compose! {
-    /// Few threads, transactions and files, so that they meet; times that are close together or
+    /// Few threads, transactions and files, so that they meet; times within 400 of `scale` ns or
     /// anywhere, and ends before begins.
-    pub fn any_span()(
+    pub fn any_span(scale: u64)(
         kind in prop::sample::select(SpanKind::ALL.to_vec()),
         within in prop::sample::select(SpanKind::ALL.to_vec()),
         near in prop::array::uniform5(0_u64..400),
         far in prop::array::uniform5(any::<u64>()),
         is_far in prop::bool::weighted(0.1),
-        scale in prop::sample::select(vec![1, US, 10 * MS]),
         ids in (0_u32..4, 0_u64..3, any::<i64>(), 0_u32..3),
         tids in (0_u32..5, 0_u32..5, any::<bool>()),
     ) -> Span {

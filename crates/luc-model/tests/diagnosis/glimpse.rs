@@ -67,7 +67,7 @@ fn writers_delayed_beside_convoys() {
     let lines = commits(500, 2, 4_000_000 - 10_000);
     let of = |write_delay_ns: u64| {
         let counts = ModuleCounts {
-            writes: Some(1000),
+            handles: Some(1000),
             writes_delayed: Some(300),
             write_delay_ns: Some(write_delay_ns),
             ..ModuleCounts::of(&lines, DEV)
@@ -136,7 +136,7 @@ fn writes_that_are_delayed_and_quiet_journals() {
         duration_ns: 5 * SECOND,
         commits: Some(600),
         sync_events: Some(600),
-        writes: Some(10_000),
+        handles: Some(10_000),
         writes_delayed: Some(2000),
         write_delay_ns: Some(8 * SECOND),
         commit_avg_ns: Some(8 * MS),

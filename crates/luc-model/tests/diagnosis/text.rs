@@ -1,7 +1,7 @@
 //! Every text fits a terminal and has units.
 
 use crate::cases::cases;
-use crate::common::{DEV, MS, any_span, span};
+use crate::common::{DEV, MS, US, any_span, span};
 use crate::{SECOND, facts};
 use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, VerdictKind, diagnose, render};
 use luc_trace::{Sight, SpanKind, Trace, Unseen};
@@ -131,7 +131,8 @@ proptest! {
 
     #[test]
     fn any_spans_get_a_verdict(
-        spans in prop::collection::vec(any_span(), 0..80),
+        spans in prop::sample::select(vec![1, US, 10 * MS])
+            .prop_flat_map(|scale| prop::collection::vec(any_span(scale), 0..80)),
         spans_lost in any::<u64>(),
         facts in (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<bool>>()),
         watched_ns in any::<Option<(u64, u64)>>(),
