@@ -10,7 +10,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | [`algorithms`] | Algorithms 4.1 and 4.2 as published, beside the measured times |
+//! | [`algorithms`] | Algorithm 4.1 as published and the sets of Algorithm 4.2, beside the measured times |
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
 //! | [`whatif`] | the threads of a trace, replayed under another rule |
 //! | [`causes`] | what goes with throughput over many traces |

@@ -18,14 +18,41 @@ pub(crate) fn joined(mut stretches: Vec<Stretch>, apart_ns: u64) -> Vec<Stretch>
     all
 }
 
-/// How much of a stretch lies in others, ns.
-pub(crate) fn within_ns(stretches: &[Stretch], (from_ns, to_ns): Stretch) -> u64 {
-    let first = stretches.partition_point(|(_, end_ns)| *end_ns <= from_ns);
-    let inside = stretches[first..].iter();
-    let inside = inside.take_while(|(begin_ns, _)| *begin_ns < to_ns);
-    inside
-        .map(|&(begin_ns, end_ns)| end_ns.min(to_ns).saturating_sub(begin_ns.max(from_ns)))
-        .sum()
+/// Stretches with the time that those before each of them take.
+pub(crate) struct Covered<'a> {
+    stretches: &'a [Stretch],
+    before_ns: Vec<u64>,
+}
+
+impl<'a> Covered<'a> {
+    pub(crate) fn by(stretches: &'a [Stretch]) -> Self {
+        let sum = |sum_ns: &mut u64, (begin_ns, end_ns): &Stretch| {
+            let before_ns = *sum_ns;
+            *sum_ns += end_ns - begin_ns;
+            Some(before_ns)
+        };
+        let before_ns = stretches.iter().scan(0, sum).collect();
+        Self {
+            stretches,
+            before_ns,
+        }
+    }
+
+    /// How much of a stretch lies in these, ns. O(log n).
+    pub(crate) fn within_ns(&self, (from_ns, to_ns): Stretch) -> u64 {
+        self.until_ns(to_ns).saturating_sub(self.until_ns(from_ns))
+    }
+
+    fn until_ns(&self, ns: u64) -> u64 {
+        let begun = self
+            .stretches
+            .partition_point(|(begin_ns, _)| *begin_ns <= ns);
+        let Some(last) = begun.checked_sub(1) else {
+            return 0;
+        };
+        let (begin_ns, end_ns) = self.stretches[last];
+        self.before_ns[last] + ns.min(end_ns).saturating_sub(begin_ns)
+    }
 }
 
 pub(crate) fn total_ns(stretches: &[Stretch]) -> u64 {
@@ -96,7 +123,8 @@ mod tests {
             ((9, 9), 0),
             ((30, 20), 0),
         ] {
-            assert_eq!(within_ns(&[(10, 20), (30, 40)], stretch), ns, "{stretch:?}");
+            let covered = Covered::by(&[(10, 20), (30, 40)]).within_ns(stretch);
+            assert_eq!(covered, ns, "{stretch:?}");
         }
     }
 

@@ -8,7 +8,7 @@
 
 use crate::observed::{Observed, ObservedSync, Service, Table, end_of, is_sync};
 use crate::stats::share;
-use crate::stretches::{Stretch, joined, total_ns, within_ns};
+use crate::stretches::{Covered, Stretch, joined, total_ns};
 use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -75,6 +75,7 @@ impl Account {
     fn add_syncs(&mut self, observed: &Observed, fast_commit: bool) {
         let commits = observed.commits.iter().map(|c| (c.begin_ns, c.end_ns));
         let running = joined(commits.collect(), 0);
+        let covered = Covered::by(&running);
         let (mut served, mut own_only) = (0_u64, 0_u64);
         for sync in &observed.syncs {
             self.sync_ns += sync.duration_ns() as f64;
@@ -85,7 +86,7 @@ impl Account {
                     let commit = &observed.commits[place];
                     let begin_ns = commit.begin_ns.clamp(asked_ns, end_ns);
                     let done_ns = commit.end_ns.clamp(begin_ns, end_ns);
-                    let behind_ns = within_ns(&running, (asked_ns, begin_ns));
+                    let behind_ns = covered.within_ns((asked_ns, begin_ns));
                     self.behind_ns += behind_ns as f64;
                     self.own_ns += (done_ns - begin_ns) as f64;
                     served += 1;

@@ -36,7 +36,8 @@ pub struct ModuleCounts {
     /// Syncs that waited for a commit.
     pub sync_events: Option<u64>,
     /// Operations that changed metadata.
-    pub writes: Option<u64>,
+    #[serde(rename = "writes")]
+    pub handles: Option<u64>,
     /// Those that slept because a commit was writing their metadata.
     pub writes_delayed: Option<u64>,
     pub write_delay_ns: Option<u64>,
@@ -75,7 +76,7 @@ impl ModuleCounts {
                     dev: of, decision, ..
                 } if *of == dev => {
                     if decision.step == Step::Copyout.value() {
-                        add(&mut counts.writes, number(decision.input.handles));
+                        add(&mut counts.handles, number(decision.input.handles));
                     } else {
                         counts.commit_avg_ns = Some(number(decision.input.commit_avg_ns));
                     }
@@ -309,7 +310,7 @@ fn writes(counts: &ModuleCounts) -> Option<Evidence> {
     let lost_ns = share(delay_ns as f64 * 1e9, counts.duration_ns as f64);
     // A recording without copy-outs lacks the number of all writes.
     let of_all = counts
-        .writes
+        .handles
         .map(|all| share(delayed as f64, all as f64).min(1.0));
     let who = of_all.map_or_else(
         || {

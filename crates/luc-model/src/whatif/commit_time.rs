@@ -7,7 +7,7 @@
 
 use crate::observed::{Observed, Service};
 use crate::stats::{mean, whole_ns};
-use crate::stretches::{Stretch, within_ns};
+use crate::stretches::{Covered, Stretch};
 use serde::Serialize;
 
 /// Fewer commits than this show no slope.
@@ -44,10 +44,11 @@ impl CommitTime {
             served.filter(move |commit| all || commit.sync_events > 0)
         };
         let all = serving(false).next().is_none();
+        let taken = Covered::by(taken);
         let points: Vec<Point> = serving(all)
             .map(|commit| Point {
                 events: f64::from(commit.sync_events),
-                taken_ns: within_ns(taken, (commit.locked_ns, commit.end_ns)) as f64,
+                taken_ns: taken.within_ns((commit.locked_ns, commit.end_ns)) as f64,
                 ns: (commit.end_ns - commit.locked_ns) as f64,
             })
             .collect();
