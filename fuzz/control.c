@@ -40,7 +40,7 @@ struct module {
 	int same_task;
 	luc_s64 arrivals, entries;	/* ever */
 	luc_s64 commit_avg_ns;
-	luc_s64 writes, writes_delayed, writes_delay_ns, buffers_spared;
+	luc_s64 handles, writes_delayed, writes_delay_ns, buffers_spared;
 	luc_s64 copy_ns, commit_events;
 	int urgent;
 	luc_s64 begin_ns;
@@ -208,13 +208,13 @@ static void one_event(struct module *m, uint8_t op)
 		set_knob(m);
 		break;
 	case 10:
-		m->writes += take(&m->in);
+		m->handles += take(&m->in);
 		n = take(&m->in) % 8;
 		m->writes_delayed += n;
 		m->writes_delay_ns += n * (m->commit_avg_ns / 4);
 		break;
 	default:
-		m->writes += take(&m->in);
+		m->handles += take(&m->in);
 		n = take(&m->in) % 8;
 		m->buffers_spared += n;
 		m->copy_ns += n * (m->commit_avg_ns / 16);
@@ -292,7 +292,7 @@ static void copyout(struct module *m)
 	const struct luc_input in = {
 		.now_ns = m->sensed.now_ns,
 		.space_short = m->sensed.space_short,
-		.handles = m->writes,
+		.handles = m->handles,
 		.writes_delayed = m->writes_delayed,
 		.writes_delay_ns = m->writes_delay_ns,
 		.buffers_spared = m->buffers_spared,
@@ -301,7 +301,7 @@ static void copyout(struct module *m)
 	};
 	struct luc_output out;
 
-	m->writes = m->writes_delayed = m->buffers_spared = 0;
+	m->handles = m->writes_delayed = m->buffers_spared = 0;
 	m->writes_delay_ns = m->copy_ns = 0;
 	m->commit_events = m->sensed.events;
 	/* The module leaves idle steps out; check_answer() shows that it may. */

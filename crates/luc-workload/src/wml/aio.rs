@@ -17,6 +17,7 @@ use rustix::io::{pwrite, retry_on_intr};
 
 use super::park::Park;
 use crate::clock::now_ns;
+use crate::crew::Schedule;
 use crate::latency::Recorder;
 
 /// The default limit of the GNU C library.
@@ -76,8 +77,8 @@ struct Shared {
     work: Condvar,
     /// Where threads wait for their writes to end.
     ended: Park,
-    /// Only what ends between these moments is recorded, nanoseconds.
-    window_ns: OnceLock<(u64, u64)>,
+    /// Only writes that end in its measurement are recorded.
+    schedule: OnceLock<Schedule>,
     /// The data to write: zeros, as a thread's memory is in Filebench.
     zeros: Vec<u8>,
 }
@@ -101,14 +102,14 @@ impl Pool {
             }),
             work: Condvar::new(),
             ended: Park::default(),
-            window_ns: OnceLock::new(),
+            schedule: OnceLock::new(),
             zeros: vec![0; bytes_max],
         }))
     }
 
-    /// Tells between which moments the writes are to be recorded; the first call counts.
-    pub fn begin(&self, window_ns: (u64, u64)) {
-        let _ = self.0.window_ns.set(window_ns);
+    /// Tells when writes are measured; the first call counts.
+    pub fn begin(&self, schedule: Schedule) {
+        let _ = self.0.schedule.set(schedule);
     }
 
     /// Whether writes of this size are possible.
@@ -198,7 +199,7 @@ impl Shared {
     }
 
     fn work(&self) {
-        let (from_ns, until_ns) = self.window_ns.get().copied().unwrap_or((0, 0));
+        let schedule = self.schedule.get().copied();
         let mut state = self.lock();
         loop {
             while state.ready.is_empty() && !state.quit {
@@ -231,7 +232,7 @@ impl Shared {
                     done,
                     wanted: request.bytes,
                 });
-            } else if request.dsync && end_ns > from_ns && end_ns <= until_ns {
+            } else if request.dsync && schedule.is_some_and(|it| it.measures(end_ns)) {
                 state.synced.record(end_ns - begin_ns);
             }
             request.ticket.swap(DONE, Ordering::SeqCst);

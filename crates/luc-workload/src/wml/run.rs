@@ -174,7 +174,7 @@ fn one(engine: &Engine<'_>, job: Job<'_>, shift: Shift<'_>) -> Result<Counted> {
     }
     engine.events.start(shift.start_ns);
     if let Some(pool) = &own.place.pool {
-        pool.begin((shift.from_ns, shift.until_ns));
+        pool.begin(*shift);
     }
     Worker::new(engine, own, shift).run(&mut steps)
 }

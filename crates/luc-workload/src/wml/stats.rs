@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 
-/// Longer latencies are recorded as this: 2^37 ns, more than two minutes.
-const HIGHEST_NS: u64 = 1 << 37;
+use crate::latency::HIGHEST_NS;
+
 /// Two digits keep a collection at some 15 KiB: a thousand threads have a dozen each.
 const DIGITS: u8 = 2;
 

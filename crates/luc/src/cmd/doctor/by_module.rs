@@ -156,7 +156,7 @@ fn since(before: &Counters, now: &Counters, duration_ns: u64) -> ModuleCounts {
         duration_ns,
         commits: gained("commits"),
         sync_events: gained("sync_events"),
-        writes: gained("handles"),
+        handles: gained("handles"),
         writes_delayed: gained("writes_delayed"),
         write_delay_ns: gained("write_delay_ns"),
         commit_avg_ns: average.and_then(|ns| u64::try_from(*ns).ok()),

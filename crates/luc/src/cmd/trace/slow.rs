@@ -81,10 +81,8 @@ impl Slowness {
     /// The syncs of one file system in a recording.
     pub fn of(trace: &Trace, dev: Dev) -> Self {
         let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
-        let is_sync = |span: &&Span| {
-            span.dev == dev && (span.kind.is_file_sync() || span.kind == SpanKind::Sync)
-        };
-        let mut syncs: Vec<&Span> = trace.spans.iter().filter(is_sync).collect();
+        let is_sync = |span: &&Span| span.kind.is_file_sync() || span.kind == SpanKind::Sync;
+        let mut syncs: Vec<&Span> = trace.on(dev).filter(is_sync).collect();
         let histogram = histogram(syncs.iter().map(|span| span.duration_ns()));
         // Of two equally long syncs, the earlier one first.
         syncs.sort_by_key(|span| (std::cmp::Reverse(span.duration_ns()), span.begin_ns));

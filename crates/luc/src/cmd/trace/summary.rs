@@ -73,8 +73,7 @@ struct Syncing {
 impl Syncing {
     fn all(trace: &Trace, dev: Dev) -> Vec<Self> {
         let mut by_process: BTreeMap<Process, u64> = BTreeMap::new();
-        let of_dev = trace.spans.iter().filter(|span| span.dev == dev);
-        for sync in of_dev.filter(|span| SYNCS.contains(&span.kind)) {
+        for sync in trace.on(dev).filter(|span| SYNCS.contains(&span.kind)) {
             let process = trace.process(sync.tgid, sync.pid);
             *by_process.entry(process).or_default() += 1;
         }
@@ -134,7 +133,7 @@ impl FileSystem {
             counts.insert(kind.text(), nothing);
             time_ns.insert(kind.text(), nothing);
         }
-        for span in trace.spans.iter().filter(|span| span.dev == dev) {
+        for span in trace.on(dev) {
             if let Some(Some(count)) = counts.get_mut(span.kind.text()) {
                 *count += 1;
             }
