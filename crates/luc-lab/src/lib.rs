@@ -24,7 +24,7 @@ pub use error::LabError;
 pub use image::{Content, GuestFile};
 pub use kernels::list::{KernelList, KernelSpec, KernelStatus};
 pub use kernels::own_module::{
-    DISK_MODULE, ModuleSource, build_disk_module, build_module, build_module_of,
+    DISK_MODULE, ModuleSource, build_disk_module, build_module, build_module_of, module_digest,
 };
 pub use kernels::{debug_kernel, obtain, tree};
 pub use machine::lines::{LineGroup, MovingLine};

@@ -3,6 +3,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use luc_campaign::CampaignError;
 use luc_host::HostError;
 use luc_lab::LabError;
 use luc_report::ReportError;
@@ -51,6 +52,7 @@ codes! {
     Trace = 24 "a trace cannot be read or recorded",
     PromiseBroken = 25 "luc torture: what a sync promised is not there, or what cannot be is",
     Advised = 26 "luc doctor: something costs, and there is something to do about it",
+    Campaign = 27 "luc campaign: the file, a key or the folder of results is wrong, or taken",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 
@@ -187,6 +189,23 @@ impl From<ReportError> for Failure {
             _ => return Failure::Unexpected(anyhow::anyhow!(error.to_string())),
         };
         Failure::lab(code, error)
+    }
+}
+
+impl From<CampaignError> for Failure {
+    fn from(error: CampaignError) -> Self {
+        let code = match &error {
+            CampaignError::Unavailable { .. } => Code::LabUnavailable,
+            CampaignError::Failed { .. } => Code::Lab,
+            CampaignError::Interrupted => {
+                return Failure::Coded(Code::Interrupted, error.to_string());
+            }
+            CampaignError::File { .. } => {
+                return Failure::Unexpected(anyhow::anyhow!("campaign: {error}"));
+            }
+            _ => Code::Campaign,
+        };
+        Failure::Coded(code, format!("campaign: {error}"))
     }
 }
 

@@ -72,6 +72,19 @@ pub fn build_module_of(
     build(list, kernel, &sources, module, progress)
 }
 
+/// 16 hexadecimal digits that tell states of the sources of luc.ko below `src_root` apart.
+///
+/// # Errors
+/// They are not there, or cannot be read.
+pub fn module_digest(src_root: &Path) -> Result<String> {
+    let sources = read_sources(src_root, &LUC)?;
+    let texts = sources.iter().flat_map(|(path, text)| {
+        let path = path.as_os_str().as_encoded_bytes();
+        [path, text.as_slice()]
+    });
+    Ok(digest(texts))
+}
+
 /// Builds the lab's disk from the sources that this program carries and gives
 /// the path of lucdisk.ko in the cache.
 ///

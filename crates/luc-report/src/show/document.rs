@@ -30,11 +30,18 @@ pub struct Section {
     pub table: Table,
 }
 
+impl Section {
+    /// Whether a terminal can show any of it.
+    pub fn is_text(&self) -> bool {
+        !self.note.is_empty() || !self.charts.is_empty() || !self.table.groups.is_empty()
+    }
+}
+
 /// Rows of entries below a row of headings; every row has one entry per heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Headings; those of the first `left` columns stand left, the others right.
-    pub headings: Vec<&'static str>,
+    pub headings: Vec<String>,
     /// How many columns, from the first, hold words.
     pub left: usize,
     /// The column that sums a row up; a narrow page shows it first.
@@ -45,21 +52,27 @@ pub struct Table {
 
 /// A row before it is in a table: each entry under its heading. A heading that is empty stands
 /// above the judgement of the figure before it.
-pub type Row = Vec<(&'static str, Entry)>;
+pub type Row<Heading = &'static str> = Vec<(Heading, Entry)>;
 
 /// Headings of the columns that sum a row up.
 const DECIDING: [&str; 6] = ["ratio", "LUC/stock", "to stock", "lowest", "LUC", "lost"];
 
 impl Table {
     /// A table of these groups, without the empty ones. All rows have the headings of the first.
-    pub fn new(left: usize, groups: Vec<Vec<Row>>) -> Self {
+    pub fn new<Heading: AsRef<str>>(left: usize, groups: Vec<Vec<Row<Heading>>>) -> Self {
         let first = groups.iter().flatten().next();
-        let headings: Vec<_> = first.into_iter().flatten().map(|(name, _)| *name).collect();
-        let entries = |row: Row| row.into_iter().map(|(_, entry)| entry).collect();
+        let names = first
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_ref().to_owned());
+        let headings: Vec<String> = names.collect();
+        let entries = |row: Row<Heading>| row.into_iter().map(|(_, entry)| entry).collect();
         let groups = groups.into_iter().filter(|group| !group.is_empty());
         Self {
             left,
-            deciding: headings.iter().position(|name| DECIDING.contains(name)),
+            deciding: headings
+                .iter()
+                .position(|name| DECIDING.contains(&name.as_str())),
             headings,
             groups: groups
                 .map(|group| group.into_iter().map(entries).collect())

@@ -138,7 +138,7 @@ fn table(out: &mut String, table: &Table) {
                     Tone::Bad => " bad",
                 };
                 let text = escape(&entry.text);
-                let name = match table.headings[column] {
+                let name = match table.headings[column].as_str() {
                     "" => String::new(),
                     name => format!(" data-name=\"{}\"", escape(name)),
                 };

@@ -18,7 +18,7 @@ pub fn render(document: &Document, colour: bool) -> String {
     let mut out = String::new();
     heading(&mut out, &document.title, "=");
     paragraph(&mut out, &document.intro);
-    for section in &document.sections {
+    for section in document.sections.iter().filter(|section| section.is_text()) {
         out.push('\n');
         heading(&mut out, &section.title, "-");
         paragraph(&mut out, &section.note);

@@ -2,6 +2,7 @@
 //! man pages and shell completions come.
 
 mod bench;
+mod campaign;
 mod completions;
 mod control;
 mod demo;
@@ -45,6 +46,8 @@ verbs! {
     Demo(demo::Args),
     #[command(subcommand)]
     Bench(bench::Verbs),
+    #[command(subcommand)]
+    Campaign(campaign::Verbs),
     #[command(subcommand)]
     Lab(lab::Verbs),
     #[command(subcommand)]

@@ -1,0 +1,60 @@
+//! Tells the program which sources decide what it measures: the benchmarks, their language, and the
+//! lab with its disks. The results of other versions do not count as done.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// Relative to this crate.
+const SOURCES: [&str; 7] = [
+    "../luc-workload/src",
+    "../luc-wml/src",
+    "../luc-lab/src",
+    "../luc-disk/src",
+    "../../lab/disk",
+    "../../workloads",
+    "src/steps.rs",
+];
+
+fn main() {
+    let mut files = Vec::new();
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+        collect(Path::new(source), &mut files);
+    }
+    files.sort();
+    let mut hash = Sha256::new();
+    for file in files {
+        let text = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        hash.update(file.to_string_lossy().as_bytes());
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    let digest = hash.finalize();
+    let digest = digest.iter().take(8).fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes any text");
+        text
+    });
+    println!("cargo::rustc-env=LUC_SOURCES={digest}");
+}
+
+/// Sources only: a build of the disk's driver may leave other files beside them.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(path) else {
+        files.push(path.to_owned());
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let is_source = path
+            .extension()
+            .is_some_and(|kind| ["rs", "c", "h", "f"].iter().any(|known| kind == *known));
+        if path.is_dir() {
+            collect(&path, files);
+        } else if is_source || path.file_name().is_some_and(|name| name == "Kbuild") {
+            files.push(path);
+        }
+    }
+}

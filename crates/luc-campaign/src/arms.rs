@@ -1,0 +1,105 @@
+//! The arms of a comparison: how far LUC, or something in its place, is active.
+//!
+//! `campaigns/arms.toml` has those that every campaign knows; a campaign may add its own. An arm is
+//! data: what comes before and behind the benchmark, and what the file system is mounted with.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// An arm.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(clippy::struct_excessive_bools)] // a row of a table
+pub struct Arm {
+    /// For people; decides nothing.
+    #[serde(skip_serializing)]
+    pub help: String,
+    /// Options of `luc on`, knobs among them; absent: LUC is not attached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Whether LUC is attached to another file system instead.
+    #[serde(skip_serializing_if = "is_false")]
+    pub elsewhere: bool,
+    /// Whether the module is loaded and attached to nothing.
+    #[serde(skip_serializing_if = "is_false")]
+    pub loaded: bool,
+    /// A command that runs the benchmark: `luc trace record -o {out} --on {dir} --`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub around: String,
+    /// A command behind the benchmark, whose JSON is kept with the results.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub after: String,
+    /// Added to the benchmark's arguments.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bench: String,
+    /// File system in place of the cell's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fs: String,
+    /// Mount options in place of the cell's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mount: String,
+    /// Whether it is a bound that some workloads cannot run under: its failure fails no cell.
+    #[serde(skip_serializing_if = "is_false")]
+    pub bound: bool,
+    /// Whether nothing is durable under it, or a crash damages the file system.
+    #[serde(skip_serializing)]
+    pub r#unsafe: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that serde wants
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Arm {
+    /// What decides a result: the arm without words for people.
+    #[must_use]
+    pub fn deciding(&self) -> Self {
+        Self {
+            help: String::new(),
+            r#unsafe: false,
+            ..self.clone()
+        }
+    }
+
+    /// Whether LUC's counters can be read.
+    pub fn attached(&self) -> bool {
+        self.on.is_some()
+    }
+}
+
+const BUILTIN: &str = include_str!("../../../campaigns/arms.toml");
+
+/// The arms that every campaign knows.
+pub fn builtin() -> &'static BTreeMap<String, Arm> {
+    static ARMS: LazyLock<BTreeMap<String, Arm>> =
+        LazyLock::new(|| toml::from_str(BUILTIN).expect("a test parses campaigns/arms.toml"));
+    &ARMS
+}
+
+/// The name, with a warning where the arm is unsafe.
+pub fn shown(name: &str, arm: &Arm) -> String {
+    if arm.r#unsafe {
+        format!("{name} (UNSAFE)")
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn builtin_arms_are_sound() {
+        let arms = super::builtin();
+        assert!(arms.contains_key("stock") && arms.contains_key("luc"));
+        for (name, arm) in arms {
+            assert!(!arm.help.is_empty(), "{name} says what it is");
+            assert!(!(arm.elsewhere && arm.on.is_none()), "{name}");
+        }
+        let stock = &arms["stock"];
+        let json = serde_json::to_string(stock).unwrap();
+        assert_eq!(json, "{}", "nothing but differences from stock is in a key");
+    }
+}

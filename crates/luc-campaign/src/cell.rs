@@ -1,0 +1,117 @@
+//! A cell: what is measured once, on machines and file systems of its own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::arms::Arm;
+use crate::error::{CampaignError, Result};
+
+/// What names a cell and decides its result, but for the versions of what runs. As one line of JSON
+/// it is the cell's key: `luc campaign cell KEY` needs nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// A row of [`crate::places::ALL`].
+    pub place: String,
+    /// The place's factors, all of them.
+    pub machine: BTreeMap<String, String>,
+    /// Arguments of `luc bench`; `{dir}` stands for the folder.
+    pub bench: String,
+    /// Measured in one boot, each on a new file system.
+    pub arms: Vec<NamedArm>,
+    /// Number of the repeat, from 1.
+    pub repeat: u32,
+    /// Seed of the machine, of the order of the arms and of when each begins: no two repeats are
+    /// the same run.
+    pub seed: u64,
+}
+
+/// An arm under its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NamedArm {
+    pub name: String,
+    #[serde(flatten)]
+    pub arm: Arm,
+}
+
+/// Versions of all that decides a result: name and version, or digest of the sources.
+pub type Versions = BTreeMap<String, String>;
+
+impl Cell {
+    /// The key, one line.
+    pub fn key(&self) -> String {
+        // Maps of text and numbers always have a JSON form.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// It is no cell.
+    pub fn from_key(key: &str) -> Result<Self> {
+        let cell: Self = serde_json::from_str(key).map_err(|error| CampaignError::BadKey {
+            why: format!("{error}; a key is a line of JSON, as `luc campaign export` prints it"),
+        })?;
+        crate::check::cell(&cell).map_err(|why| CampaignError::BadKey { why })?;
+        Ok(cell)
+    }
+
+    /// Name of its result's file: a digest of the key and of the versions.
+    pub fn hash(&self, versions: &Versions) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.key());
+        for (name, version) in versions {
+            hash.update([0]);
+            hash.update(name);
+            hash.update([0]);
+            hash.update(version);
+        }
+        hex(&hash.finalize())
+    }
+
+    /// A number below `bound` that is drawn from the seed, one for each purpose.
+    pub fn drawn(&self, purpose: &str, bound: u64) -> u64 {
+        draw(self.seed, &[purpose, &self.key()]) % bound.max(1)
+    }
+
+    /// The cell for people: everything that differs from the place's defaults.
+    pub fn shown(&self) -> String {
+        let mut words = Vec::new();
+        for (name, value) in &self.machine {
+            let default = crate::places::find(&self.place)
+                .and_then(|place| place.factors().iter().find(|factor| factor.name == name))
+                .and_then(|factor| factor.default);
+            if default != Some(value.as_str()) {
+                words.push(format!("{name} {value}"));
+            }
+        }
+        let bench = self.bench.split(" --").next().unwrap_or(&self.bench);
+        format!("{bench}, {}, repeat {}", words.join(", "), self.repeat)
+    }
+}
+
+/// A number that is fixed by a seed and by what it is for.
+pub(crate) fn draw(seed: u64, texts: &[&str]) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    for text in texts {
+        hash.update([0]);
+        hash.update(text);
+    }
+    let bytes = hash.finalize();
+    bytes
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The first 32 hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().take(16).fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

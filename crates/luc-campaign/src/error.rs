@@ -1,0 +1,65 @@
+//! Errors, in one line each.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub type Result<T> = std::result::Result<T, CampaignError>;
+
+/// Why a campaign, or one of its cells, could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The campaign's file is wrong; `why` says where.
+    #[error("{source_name}: {why}")]
+    BadFile { source_name: String, why: String },
+    /// The key of a cell is wrong.
+    #[error("cell: {why}")]
+    BadKey { why: String },
+    /// A file or folder of the results.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// Results of another campaign lie in the folder, or none.
+    #[error("{}: {why}", path.display())]
+    BadFolder { path: PathBuf, why: String },
+    /// Another run has the folder.
+    #[error("{}: another run of a campaign is under way there; wait for its end, or choose another --out", path.display())]
+    Busy { path: PathBuf },
+    /// The place cannot measure at all: what it lacks, and how to get that.
+    #[error("{place}: {why}")]
+    Unavailable { place: String, why: String },
+    /// A cell was measured, or nearly, but has no result.
+    #[error("{why}")]
+    Failed { why: String, log: Option<String> },
+    /// A back-end refused.
+    #[error("{backend}: {why}")]
+    Backend { backend: &'static str, why: String },
+    /// A signal came.
+    #[error("interrupted; what was measured is kept, and the same command goes on from there")]
+    Interrupted,
+    #[error(transparent)]
+    Report(#[from] luc_report::ReportError),
+}
+
+impl CampaignError {
+    /// A maker of [`CampaignError::File`] for `map_err`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+/// The name that was meant, if one is near enough: `; did you mean NAME?`, else nothing.
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = |other: &&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 4;
+    let known = known.into_iter().filter(near);
+    known
+        .min_by_key(|other| strsim::damerau_levenshtein(name, other))
+        .map_or_else(String::new, |best| format!("; did you mean {best}?"))
+}

@@ -1,0 +1,30 @@
+//! Campaigns: experiments as data.
+//!
+//! A campaign's [`file`] names factors; [`points`] multiplies them out; each point is measured in
+//! [`cell`]s, which differ in their seed. A [`places`] row measures a cell, a [`backends`] row
+//! runs many. [`store`] keeps each result in a file of its own, [`wave`] finds out what is missing
+//! until the intervals of [`stats`] are narrow, and [`show`] renders tables from results alone.
+//! Nothing but the results keeps state: whatever ends a run, the next one goes on from there.
+
+pub mod arms;
+pub mod backends;
+pub mod campaigns;
+pub mod cell;
+mod check;
+pub mod error;
+pub mod file;
+pub mod measures;
+pub mod places;
+pub mod points;
+pub mod run;
+pub mod show;
+pub mod stats;
+mod steps;
+pub mod store;
+pub mod wave;
+
+pub use cell::Cell;
+pub use error::{CampaignError, Result};
+pub use file::Campaign;
+pub use run::{Progress, Quiet};
+pub use store::Store;

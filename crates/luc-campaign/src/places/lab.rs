@@ -1,0 +1,293 @@
+//! The lab: a stock kernel in a virtual machine, on virtual time unless host time is asked for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use luc_lab::{DiskSpec, FsType, KernelList, LabError, RunSpec, Step};
+
+use super::{Factor, Measured, Needs, Place, Setup, whole};
+use crate::cell::{Cell, NamedArm, Versions};
+use crate::error::{CampaignError, Result};
+use crate::steps::{self, Steps};
+use crate::store::ArmResult;
+
+pub struct Lab;
+
+const FACTORS: &[Factor] = &[
+    Factor {
+        name: "kernel",
+        help: "name in kernels.toml",
+        default: None,
+        check: |name| {
+            let list = KernelList::builtin().map_err(|error| error.to_string())?;
+            list.get(name).map(drop).map_err(|error| error.to_string())
+        },
+    },
+    Factor {
+        name: "vcpus",
+        help: "virtual processors",
+        default: Some("1"),
+        check: |text| whole(text, 1, 64),
+    },
+    Factor {
+        name: "mips",
+        help: "million instructions per second of a virtual processor: 1000, 500, 250, 125 ...",
+        default: Some("1000"),
+        check: |text| match text {
+            "1000" | "500" | "250" | "125" | "62.5" | "31.25" => Ok(()),
+            _ => Err("1000, 500, 250, 125, 62.5 and 31.25 are possible".into()),
+        },
+    },
+    Factor {
+        name: "time",
+        help: "virtual (repeatable) or host (processors in parallel)",
+        default: Some("virtual"),
+        check: |text| match text {
+            "virtual" | "host" => Ok(()),
+            _ => Err("virtual and host are possible".into()),
+        },
+    },
+    Factor {
+        name: "disk",
+        help: "as `luc lab run --disk` takes it: 4ms:1, hdd-7200",
+        default: None,
+        check: |text| {
+            text.parse::<DiskSpec>()
+                .map(drop)
+                .map_err(|error| error.to_string())
+        },
+    },
+    Factor {
+        name: "fs",
+        help: "file system: ext4, ext4-nojournal, ext3, ext2",
+        default: Some("ext4"),
+        check: |text| match fs_type(text) {
+            Some(FsType::None) | None => {
+                Err("ext4, ext4-nojournal, ext3 and ext2 are possible".into())
+            }
+            Some(_) => Ok(()),
+        },
+    },
+    Factor {
+        name: "mkfs",
+        help: "arguments of mkfs",
+        default: Some(""),
+        check: |text| {
+            shlex::split(text)
+                .map(drop)
+                .ok_or_else(|| "a quote is not closed".into())
+        },
+    },
+    Factor {
+        name: "mount",
+        help: "mount options",
+        default: Some(""),
+        check: |_| Ok(()),
+    },
+    Factor {
+        name: "memory_mib",
+        help: "memory of the guest, which holds its disks",
+        default: Some("1024"),
+        check: |text| whole(text, 256, 65_536),
+    },
+];
+
+fn fs_type(name: &str) -> Option<FsType> {
+    serde_json::from_value(name.into()).ok()
+}
+
+/// A number that the factor's check has accepted.
+fn number<T: std::str::FromStr + Default>(cell: &Cell, factor: &str) -> T {
+    cell.machine
+        .get(factor)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
+}
+
+fn text<'a>(cell: &'a Cell, factor: &str) -> &'a str {
+    cell.machine.get(factor).map_or("", String::as_str)
+}
+
+/// The arm's disks: the measured one, and a small one if LUC is to be attached elsewhere.
+fn disks(cell: &Cell, named: &NamedArm) -> std::result::Result<Vec<DiskSpec>, LabError> {
+    let mut disk: DiskSpec = text(cell, "disk").parse()?;
+    let chosen = |own: &str, factor: &str| match own {
+        "" => text(cell, factor).to_owned(),
+        own => own.to_owned(),
+    };
+    if let Some(kind) = fs_type(&chosen(&named.arm.fs, "fs")) {
+        disk.fs_type = kind;
+    }
+    let mount = chosen(&named.arm.mount, "mount");
+    if !mount.is_empty() {
+        disk.mount_opts = mount;
+    }
+    disk.mkfs_args
+        .extend(shlex::split(text(cell, "mkfs")).unwrap_or_default());
+    let mut disks = vec![disk];
+    if named.arm.elsewhere {
+        disks.push("0ns:1:64M".parse()?);
+    }
+    Ok(disks)
+}
+
+impl Place for Lab {
+    fn name(&self) -> &'static str {
+        "lab"
+    }
+
+    fn factors(&self) -> &'static [Factor] {
+        FACTORS
+    }
+
+    fn check(&self, cell: &Cell) -> std::result::Result<(), String> {
+        for named in &cell.arms {
+            let disks = disks(cell, named).map_err(|error| error.to_string())?;
+            disks
+                .iter()
+                .try_for_each(DiskSpec::check)
+                .map_err(|error| error.to_string())?;
+            // The counters of an attached LUC are read, and it needs a journal.
+            if named.arm.attached() && !disks[0].fs_type.has_journal() {
+                return Err(format!(
+                    "arm {}: LUC needs a file system with a journal",
+                    named.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn needs(&self, cell: &Cell) -> Needs {
+        let in_host_time = text(cell, "time") == "host";
+        Needs {
+            // In virtual time the virtual processors share one thread.
+            processors: if in_host_time {
+                number(cell, "vcpus")
+            } else {
+                1
+            },
+            // QEMU's own, on top.
+            memory_mib: number::<u64>(cell, "memory_mib") + 128,
+            alone: in_host_time,
+        }
+    }
+
+    fn versions(&self, cell: &Cell, setup: &Setup) -> Result<Versions> {
+        let unavailable = |error: LabError| unavailable(&error);
+        let list = KernelList::builtin().map_err(unavailable)?;
+        let kernel = list.get(text(cell, "kernel")).map_err(unavailable)?;
+        let module = luc_lab::module_digest(&setup.source).map_err(unavailable)?;
+        Ok(BTreeMap::from([
+            ("luc".to_owned(), env!("LUC_SOURCES").to_owned()),
+            (
+                "kernel".to_owned(),
+                kernel
+                    .verified
+                    .clone()
+                    .unwrap_or_else(|| "newest".to_owned()),
+            ),
+            ("module".to_owned(), module),
+        ]))
+    }
+
+    fn measure(
+        &self,
+        cell: &Cell,
+        setup: &Setup,
+        progress: &mut dyn luc_lab::Progress,
+    ) -> Result<Measured> {
+        let all: Vec<(&NamedArm, Steps)> = steps::order(cell)
+            .map(|named| (named, steps::of(cell, named, &paths(named))))
+            .collect();
+        let mut spec = spec(cell, &all).map_err(|error| failed(&error))?;
+        spec.timeout_host_s = setup.limit_s;
+        spec.binary.clone_from(&setup.binary);
+        let kernel = text(cell, "kernel");
+        let module = luc_lab::build_module(&spec.kernels, kernel, &setup.source, progress);
+        spec.luc_module = Some(module.map_err(|error| failed(&error))?);
+        let result = luc_lab::run(&spec, progress).map_err(|error| failed(&error))?;
+        if let [first, rest @ ..] = result.failures().as_slice() {
+            return Err(CampaignError::Failed {
+                why: match rest.len() {
+                    0 => first.clone(),
+                    more => format!("{first} (and {more} more)"),
+                },
+                log: Some(result.kernel_log),
+            });
+        }
+        let mut arms: Vec<(usize, ArmResult)> = Vec::new();
+        for ((named, steps), guest) in all.iter().zip(&result.report.cells) {
+            let at = cell.arms.iter().position(|arm| arm.name == named.name);
+            let gave_up = guest.steps.iter().any(|step| !step.success());
+            if gave_up && named.arm.bound {
+                continue;
+            }
+            let outputs: Vec<&str> = guest
+                .steps
+                .iter()
+                .map(|step| step.stdout.as_str())
+                .collect();
+            arms.push((at.unwrap_or(0), steps.read(&named.name, &outputs)?));
+        }
+        // As the campaign names them, whatever came first.
+        arms.sort_by_key(|(at, _)| *at);
+        Ok(Measured {
+            kernel_release: result.report.kernel_release,
+            arms: arms.into_iter().map(|(_, arm)| arm).collect(),
+        })
+    }
+}
+
+fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_lab::error::Result<RunSpec> {
+    let cells: luc_lab::error::Result<_> = all
+        .iter()
+        .map(|(named, steps)| {
+            let step = |argv: &Vec<String>| Step {
+                allow_failure: named.arm.bound,
+                ..Step::new(argv)
+            };
+            Ok(luc_lab::Cell {
+                name: named.name.clone(),
+                disks: disks(cell, named)?,
+                env: BTreeMap::new(),
+                steps: steps.commands.iter().map(step).collect(),
+            })
+        })
+        .collect();
+    let mut spec = RunSpec::new(text(cell, "kernel"), cells?)?;
+    spec.vcpus = number(cell, "vcpus");
+    spec.cpu_mips = number(cell, "mips");
+    spec.virtual_time = text(cell, "time") == "virtual";
+    spec.memory_mib = number(cell, "memory_mib");
+    spec.seed = cell.seed;
+    Ok(spec)
+}
+
+/// The guest's paths.
+fn paths(named: &NamedArm) -> steps::Paths {
+    let elsewhere = Path::new("/mnt/1").to_owned();
+    steps::Paths {
+        dir: "/mnt/0".into(),
+        out: "/tmp/watched".into(),
+        module: Some(luc_lab::image::LUC_MODULE_PATH.into()),
+        elsewhere: named.arm.elsewhere.then_some(elsewhere),
+    }
+}
+
+fn failed(error: &LabError) -> CampaignError {
+    if error.is_missing_prerequisite() {
+        return unavailable(error);
+    }
+    CampaignError::Failed {
+        why: error.to_string(),
+        log: None,
+    }
+}
+
+fn unavailable(error: &LabError) -> CampaignError {
+    CampaignError::Unavailable {
+        place: "lab".into(),
+        why: error.to_string(),
+    }
+}

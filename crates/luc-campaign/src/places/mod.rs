@@ -1,0 +1,103 @@
+//! Where cells are measured. A place is a file and a row of [`ALL`].
+
+use std::path::PathBuf;
+
+use luc_workload::Stop;
+
+use crate::cell::{Cell, Versions};
+use crate::error::Result;
+use crate::store::ArmResult;
+
+mod lab;
+
+/// Every place.
+pub const ALL: [&dyn Place; 1] = [&lab::Lab];
+
+/// A place by its name.
+pub fn find(name: &str) -> Option<&'static dyn Place> {
+    ALL.into_iter().find(|place| place.name() == name)
+}
+
+/// Something that a place can vary.
+#[derive(Clone, Copy)]
+pub struct Factor {
+    pub name: &'static str,
+    /// For people.
+    pub help: &'static str,
+    /// Without one, every block must name it.
+    pub default: Option<&'static str>,
+    /// Why a value is none; bounds that need other factors are [`Place::check`]'s.
+    pub check: fn(&str) -> std::result::Result<(), String>,
+}
+
+/// What the command line says of this machine. It decides no result, or is in the versions.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// A folder with the sources of the module (`kmod`, `control`, `abi`).
+    pub source: PathBuf,
+    /// The program that becomes the guest's `luc`; this program itself by default.
+    pub binary: Option<PathBuf>,
+    /// Limit of host time for one cell, seconds.
+    pub limit_s: u64,
+    pub stop: Stop,
+}
+
+/// What a cell takes of this machine while it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    pub processors: u32,
+    pub memory_mib: u64,
+    /// Nothing else may be measured meanwhile.
+    pub alone: bool,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// `uname -r` where it was measured.
+    pub kernel_release: String,
+    /// In the order of the cell's arms; a bound that could not be measured is left out.
+    pub arms: Vec<ArmResult>,
+}
+
+/// A kind of machine that measures cells.
+pub trait Place: Sync {
+    fn name(&self) -> &'static str;
+
+    /// What can be varied there.
+    fn factors(&self) -> &'static [Factor];
+
+    /// What a single factor's check cannot see.
+    ///
+    /// # Errors
+    /// Says what is wrong with the cell.
+    fn check(&self, cell: &Cell) -> std::result::Result<(), String>;
+
+    fn needs(&self, cell: &Cell) -> Needs;
+
+    /// Versions of all that decides the cell's result.
+    ///
+    /// # Errors
+    /// Something of it is not there.
+    fn versions(&self, cell: &Cell, setup: &Setup) -> Result<Versions>;
+
+    /// Measures a cell, all arms of it or, but for mere bounds, none.
+    ///
+    /// # Errors
+    /// [`crate::CampaignError::Unavailable`] if nothing can be measured here, else
+    /// [`crate::CampaignError::Failed`].
+    fn measure(
+        &self,
+        cell: &Cell,
+        setup: &Setup,
+        progress: &mut dyn luc_lab::Progress,
+    ) -> Result<Measured>;
+}
+
+/// A whole number within bounds.
+pub(crate) fn whole(text: &str, min: u64, max: u64) -> std::result::Result<(), String> {
+    match text.parse::<u64>() {
+        Ok(number) if (min..=max).contains(&number) => Ok(()),
+        _ => Err(format!("a whole number from {min} to {max} is needed")),
+    }
+}

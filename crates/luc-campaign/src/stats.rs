@@ -1,0 +1,149 @@
+//! Intervals of Student's t.
+//!
+//! A ratio is that of two arms of one boot, pair by pair: its interval is that of the mean of the
+//! logarithms, so that a ratio and its inverse say the same.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean over repeats, and where the true one lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    pub mean: f64,
+    /// Ends of the interval; `None` of a single repeat.
+    pub ends: Option<(f64, f64)>,
+    /// Standard deviation of the repeats, as a share of the mean where they are ratios; `None` of a
+    /// single repeat.
+    pub sd: Option<f64>,
+    pub repeats: usize,
+}
+
+impl Interval {
+    /// Of the mean of these values; `None` without any.
+    pub fn of(values: &[f64], confidence: f64) -> Option<Self> {
+        let repeats = values.len();
+        if repeats == 0 {
+            return None;
+        }
+        let n = repeats as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let spread = (repeats > 1).then(|| {
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let sd = (squares / (n - 1.0)).sqrt();
+            (sd, quantile(confidence, n - 1.0) * sd / n.sqrt())
+        });
+        Some(Self {
+            mean,
+            ends: spread.map(|(_, half)| (mean - half, mean + half)),
+            sd: spread.map(|(sd, _)| sd),
+            repeats,
+        })
+    }
+
+    /// Of the ratio of pairs, first to second; `None` without pairs, or where one is not above 0.
+    pub fn of_ratios(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
+        if pairs.iter().any(|(a, b)| !(*a > 0.0 && *b > 0.0)) {
+            return None;
+        }
+        let logs: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+        let logs = Self::of(&logs, confidence)?;
+        Some(Self {
+            mean: logs.mean.exp(),
+            ends: logs.ends.map(|(low, high)| (low.exp(), high.exp())),
+            ..logs
+        })
+    }
+
+    /// Of the difference of pairs, first less second.
+    pub fn of_differences(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
+        let values: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
+        Self::of(&values, confidence)
+    }
+
+    /// Half the width as a share of the mean; `None` of a single repeat, or where the mean is 0 and
+    /// the width is not.
+    pub fn half_width_share(&self) -> Option<f64> {
+        let (low, high) = self.ends?;
+        let half = (high - low) / 2.0;
+        if half == 0.0 {
+            return Some(0.0);
+        }
+        (self.mean != 0.0).then(|| half / self.mean.abs())
+    }
+
+    /// Whether the interval lies above (1) or below (-1) a value; 0 if it holds it, or is unknown.
+    pub fn beyond(&self, value: f64) -> i8 {
+        match self.ends {
+            Some((low, _)) if low > value => 1,
+            Some((_, high)) if high < value => -1,
+            _ => 0,
+        }
+    }
+}
+
+/// The factor between standard error and half width, for so many degrees of freedom.
+fn quantile(confidence: f64, freedom: f64) -> f64 {
+    // Bounds that the caller keeps; without a distribution nothing may look certain.
+    StudentsT::new(0.0, 1.0, freedom)
+        .map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Interval, quantile};
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (confidence, freedom, expected) in [
+            (0.95, 1.0, 12.7062),
+            (0.95, 2.0, 4.3027),
+            (0.95, 9.0, 2.2622),
+            (0.99, 4.0, 4.6041),
+            (0.95, 1000.0, 1.9623),
+        ] {
+            let got = quantile(confidence, freedom);
+            assert!(
+                (got - expected).abs() < 2e-4,
+                "{confidence} {freedom}: {got}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_worked_interval() {
+        // Mean 10, sd 1, n 4: half width 3.1824 / 2.
+        let interval = Interval::of(&[9.0, 9.0, 11.0, 11.0], 0.95).unwrap();
+        let sd = (4.0_f64 / 3.0).sqrt();
+        let (low, high) = interval.ends.unwrap();
+        assert!((interval.sd.unwrap() - sd).abs() < 1e-12);
+        assert!((high - low - 2.0 * 3.182_446 * sd / 2.0).abs() < 1e-4);
+        assert_eq!(interval.beyond(5.0), 1);
+        assert_eq!(interval.beyond(10.5), 0);
+        let single = Interval::of(&[5.0], 0.95).unwrap();
+        assert_eq!((single.ends, single.beyond(1.0)), (None, 0));
+        assert_eq!(Interval::of(&[], 0.95), None);
+        assert_eq!(Interval::of_ratios(&[(1.0, 0.0)], 0.95), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_ratio_and_its_inverse_agree(pairs in proptest::collection::vec((0.1_f64..1e6, 0.1_f64..1e6), 2..12)) {
+            let there = Interval::of_ratios(&pairs, 0.95).unwrap();
+            let swapped: Vec<_> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
+            let back = Interval::of_ratios(&swapped, 0.95).unwrap();
+            prop_assert!((there.mean * back.mean - 1.0).abs() < 1e-9);
+            let (low, high) = there.ends.unwrap();
+            let (back_low, back_high) = back.ends.unwrap();
+            prop_assert!((low * back_high - 1.0).abs() < 1e-6 && (high * back_low - 1.0).abs() < 1e-6);
+            prop_assert_eq!(there.beyond(1.0), -back.beyond(1.0));
+        }
+
+        #[test]
+        fn the_mean_lies_in_its_interval(values in proptest::collection::vec(-1e6_f64..1e6, 2..20)) {
+            let interval = Interval::of(&values, 0.95).unwrap();
+            let (low, high) = interval.ends.unwrap();
+            prop_assert!(low <= interval.mean && interval.mean <= high);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The folder of a campaign's results.
+//!
+//! ```text
+//! DIR/campaign.toml       what is measured
+//! DIR/cells/HASH.json     a cell's result, whole or not there
+//! DIR/failed/HASH.json    why a cell has none; the log beside it
+//! DIR/lock                held while a campaign runs
+//! DIR/report.html ...     made of the others
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use luc_workload::BenchReport;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::{Cell, Versions};
+use crate::error::{CampaignError, Result};
+
+/// Name and version of a result's format.
+const SCHEMA: &str = "luc-cell/1";
+
+/// What one arm of a cell gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmResult {
+    pub arm: String,
+    pub report: BenchReport,
+    /// LUC's counters from its attach to the end of the benchmark; empty if it was not attached.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, i64>,
+    /// What the command behind the benchmark printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<serde_json::Value>,
+}
+
+/// A cell's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    pub schema: String,
+    pub cell: Cell,
+    pub versions: Versions,
+    /// `uname -r` where it was measured.
+    pub kernel_release: String,
+    pub arms: Vec<ArmResult>,
+    /// When it was done, seconds since 1970 by the machine's clock.
+    pub at_s: u64,
+    /// How long it took, seconds.
+    pub took_s: f64,
+    /// The machine that did it.
+    pub host: String,
+}
+
+/// Why a cell has no result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failed {
+    pub schema: String,
+    pub cell: Cell,
+    pub versions: Versions,
+    pub why: String,
+    pub at_s: u64,
+    pub host: String,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// All that lies in a folder.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    pub results: Vec<CellResult>,
+    pub failed: Vec<Failed>,
+    /// Files that are no result; their cells count as not measured.
+    pub damaged: Vec<PathBuf>,
+}
+
+impl Store {
+    /// The results below `dir`, which is made if absent.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(dir: &Path) -> Result<Self> {
+        for part in ["cells", "failed"] {
+            let path = dir.join(part);
+            fs::create_dir_all(&path).map_err(CampaignError::file("make folder", &path))?;
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// The results that lie below `dir`.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn existing(dir: &Path) -> Result<Self> {
+        if !dir.join("cells").is_dir() {
+            let why = "no results of a campaign lie there; `luc campaign run` makes them";
+            return Err(CampaignError::BadFolder {
+                path: dir.to_owned(),
+                why: why.to_owned(),
+            });
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Takes the folder for one run; the lock ends with the returned file.
+    ///
+    /// # Errors
+    /// [`CampaignError::Busy`] while another run has it.
+    pub fn lock(&self) -> Result<File> {
+        let path = self.dir.join("lock");
+        let file = File::create(&path).map_err(CampaignError::file("make", &path))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::Busy {
+                path: self.dir.clone(),
+            }),
+            Err(error) => Err(CampaignError::file("lock", &path)(error.into())),
+        }
+    }
+
+    fn cell_path(&self, hash: &str) -> PathBuf {
+        self.dir.join("cells").join(format!("{hash}.json"))
+    }
+
+    fn failed_path(&self, hash: &str) -> PathBuf {
+        self.dir.join("failed").join(format!("{hash}.json"))
+    }
+
+    /// Whether the cell has a sound result of these versions.
+    pub fn has(&self, cell: &Cell, versions: &Versions) -> bool {
+        let path = self.cell_path(&cell.hash(versions));
+        read::<CellResult>(&path).is_some_and(|result| result.cell == *cell)
+    }
+
+    /// Keeps a result; what was kept of a former failure goes.
+    ///
+    /// # Errors
+    /// The file cannot be written; then there is none.
+    pub fn keep(
+        &self,
+        cell: &Cell,
+        versions: &Versions,
+        measured: crate::places::Measured,
+        took_s: f64,
+    ) -> Result<()> {
+        let hash = cell.hash(versions);
+        let result = CellResult {
+            schema: SCHEMA.to_owned(),
+            cell: cell.clone(),
+            versions: versions.clone(),
+            kernel_release: measured.kernel_release,
+            arms: measured.arms,
+            at_s: now_s(),
+            took_s,
+            host: host(),
+        };
+        write(&self.cell_path(&hash), &json(&result))?;
+        for path in [
+            self.failed_path(&hash),
+            self.failed_path(&hash).with_extension("log"),
+        ] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(CampaignError::file("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps why a cell has no result, with a log if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep_failure(
+        &self,
+        cell: &Cell,
+        versions: &Versions,
+        why: &str,
+        log: Option<&str>,
+    ) -> Result<()> {
+        let path = self.failed_path(&cell.hash(versions));
+        if let Some(log) = log {
+            write(&path.with_extension("log"), log.as_bytes())?;
+        }
+        let failed = Failed {
+            schema: SCHEMA.to_owned(),
+            cell: cell.clone(),
+            versions: versions.clone(),
+            why: why.to_owned(),
+            at_s: now_s(),
+            host: host(),
+        };
+        write(&path, &json(&failed))
+    }
+
+    /// Reads everything that lies there.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn read(&self) -> Result<Results> {
+        let mut all = Results::default();
+        for path in files(&self.dir.join("cells"))? {
+            match read::<CellResult>(&path) {
+                Some(result) if result.schema == SCHEMA => all.results.push(result),
+                _ => all.damaged.push(path),
+            }
+        }
+        for path in files(&self.dir.join("failed"))? {
+            match read::<Failed>(&path) {
+                Some(failed) => all.failed.push(failed),
+                None => all.damaged.push(path),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Writes a file of the folder, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+        let path = self.dir.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(CampaignError::file("make folder", parent))?;
+        }
+        write(&path, bytes)?;
+        Ok(path)
+    }
+}
+
+impl Results {
+    /// The results of each cell, one a cell: of those versions that are wanted, or else the last
+    /// that was measured.
+    pub fn by_cell(&self, wanted: impl Fn(&CellResult) -> bool) -> BTreeMap<&Cell, &CellResult> {
+        let mut chosen: BTreeMap<&Cell, &CellResult> = BTreeMap::new();
+        for result in &self.results {
+            let rank = |result: &CellResult| (wanted(result), result.at_s);
+            let best = chosen.entry(&result.cell).or_insert(result);
+            if rank(result) > rank(best) {
+                *best = result;
+            }
+        }
+        chosen
+    }
+
+    /// Kernel releases that were measured on.
+    pub fn releases(&self) -> BTreeSet<&str> {
+        self.results
+            .iter()
+            .map(|result| result.kernel_release.as_str())
+            .collect()
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    // Maps of text and numbers always have a JSON form.
+    let mut json = serde_json::to_vec(value).unwrap_or_default();
+    json.push(b'\n');
+    json
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(CampaignError::file("list", dir))? {
+        let path = entry.map_err(CampaignError::file("list", dir))?.path();
+        if path.extension().is_some_and(|kind| kind == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Writes beside, then renames: a reader never sees half a file, and a full disk leaves none.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
+        io::Write::write_all(&mut file, bytes)?;
+        file.as_file().sync_all()?;
+        // Readable for others, as files usually are.
+        rustix::fs::fchmod(file.as_file(), rustix::fs::Mode::from_raw_mode(0o644))?;
+        file.persist(path).map_err(|error| error.error)
+    });
+    written
+        .map(drop)
+        .map_err(CampaignError::file("write", path))
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+fn host() -> String {
+    let uname = rustix::system::uname();
+    uname.nodename().to_string_lossy().into_owned()
+}

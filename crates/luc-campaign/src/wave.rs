@@ -1,0 +1,169 @@
+//! Which cells are still to be measured: a function of the campaign and of what is there.
+//!
+//! A campaign is done in waves. The first holds the fewest repeats of every point; each later one
+//! holds, for points whose intervals are too wide, as many more as the width calls for, at most
+//! twice what is there. Whatever ended a campaign, the same function tells how it goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cell::{Cell, draw};
+use crate::file::{Campaign, Figure, StopRule};
+use crate::measures;
+use crate::points::{self, Point};
+use crate::stats::Interval;
+use crate::store::{ArmResult, CellResult};
+
+/// How far a campaign is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wave {
+    /// In the order in which they are to be measured.
+    pub cells: Vec<Cell>,
+    /// Cells that are measured, of all that are known to be needed.
+    pub done: usize,
+    /// Cells that failed and are not tried again.
+    pub failed: usize,
+    /// Points whose intervals are narrow enough.
+    pub narrow: usize,
+    /// Points that were measured as often as allowed and are not.
+    pub wide: usize,
+    pub points: usize,
+}
+
+/// Results of one point by repeat.
+pub type Repeats<'a> = BTreeMap<u32, &'a CellResult>;
+
+/// The results of a point among those of all cells.
+pub fn repeats_of<'a>(
+    point: &Point<'_>,
+    by_cell: &BTreeMap<&Cell, &'a CellResult>,
+    most: u32,
+) -> Repeats<'a> {
+    let of = |repeat| Some((repeat, *by_cell.get(&point.cell(repeat))?));
+    (1..=most).filter_map(of).collect()
+}
+
+/// The next wave; empty when the campaign is done.
+pub fn next(
+    campaign: &Campaign,
+    by_cell: &BTreeMap<&Cell, &CellResult>,
+    failed: &BTreeSet<&Cell>,
+) -> Wave {
+    let mut wave = Wave::default();
+    for block in &campaign.blocks {
+        let rule = campaign.stop_of(block);
+        for point in points::of_block(campaign, block) {
+            wave.points += 1;
+            let repeats = repeats_of(&point, by_cell, rule.repeats_max);
+            let has_failed = |repeat: u32| failed.contains(&point.cell(repeat));
+            let tried = |repeat: &u32| repeats.contains_key(repeat) || has_failed(*repeat);
+            wave.done += repeats.len();
+            wave.failed += (1..=rule.repeats_max)
+                .filter(|repeat| has_failed(*repeat))
+                .count();
+            let last = (1..=rule.repeats_max).rev().find(tried).unwrap_or(0);
+            let stop_at = stop_figures(campaign, block);
+            let wanted = match wanted(&repeats, &stop_at, &rule) {
+                Wanted::Narrow => {
+                    wave.narrow += 1;
+                    continue;
+                }
+                Wanted::Repeats(wanted) if last >= rule.repeats_max => {
+                    wave.wide += usize::from(wanted > 0);
+                    last
+                }
+                Wanted::Repeats(wanted) => wanted.max(last).min(rule.repeats_max),
+            };
+            let missing = (1..=wanted).filter(|repeat| !tried(repeat));
+            wave.cells.extend(missing.map(|repeat| point.cell(repeat)));
+        }
+    }
+    wave.cells.sort();
+    wave.cells.dedup();
+    // Drawn, so that nothing that changes on the machine follows a factor.
+    wave.cells
+        .sort_by_cached_key(|cell| draw(campaign.seed, &["order", &cell.key()]));
+    wave
+}
+
+enum Wanted {
+    Narrow,
+    Repeats(u32),
+}
+
+fn wanted(repeats: &Repeats<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted {
+    // A number of repeats is small.
+    let there = u32::try_from(repeats.len()).unwrap_or(u32::MAX);
+    if there < rule.repeats_min {
+        return Wanted::Repeats(rule.repeats_min);
+    }
+    if rule.repeats_max == rule.repeats_min {
+        return Wanted::Narrow;
+    }
+    let width = |figure: &Figure| interval(repeats, figure, rule.confidence)?.half_width_share();
+    let widest = stop_at.iter().filter_map(width).fold(0.0, f64::max);
+    if widest <= rule.half_width_share {
+        return Wanted::Narrow;
+    }
+    let shrink = widest / rule.half_width_share;
+    let needed = (f64::from(there) * shrink * shrink)
+        .ceil()
+        .min(f64::from(there) * 2.0);
+    // It is above 0 and at most twice a number of repeats.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    Wanted::Repeats((needed as u32).max(there + 1))
+}
+
+/// The figures whose intervals end the repeating: ratios of each arm to the first, or the first's
+/// own figure where it is alone. Mere bounds do not count.
+fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> {
+    let rate = ["rate".to_owned()];
+    let measures = if block.stop_at.is_empty() {
+        &rate[..]
+    } else {
+        &block.stop_at
+    };
+    let counts = |name: &&String| points::arm(campaign, name).is_some_and(|arm| !arm.bound);
+    let arms: Vec<&String> = block.arms.iter().map(toml::Spanned::get_ref).collect();
+    let Some((base, others)) = arms.split_first() else {
+        return Vec::new();
+    };
+    let others: Vec<&String> = others.iter().copied().filter(counts).collect();
+    let figure = |arm: &String, measure: &String, to: Option<&String>| Figure {
+        arm: arm.clone(),
+        measure: measure.clone(),
+        to: to.cloned(),
+        minus: None,
+    };
+    let of = |measure: &String| -> Vec<Figure> {
+        if others.is_empty() {
+            return vec![figure(base, measure, None)];
+        }
+        others
+            .iter()
+            .map(|arm| figure(arm, measure, Some(base)))
+            .collect()
+    };
+    measures.iter().flat_map(of).collect()
+}
+
+/// A figure over the repeats of a point; `None` where it is not known.
+pub fn interval(repeats: &Repeats<'_>, figure: &Figure, confidence: f64) -> Option<Interval> {
+    let of = |result: &CellResult, name: &str| -> Option<f64> {
+        let named = |arm: &&ArmResult| arm.arm == name;
+        measures::of(&figure.measure, result.arms.iter().find(named)?)
+    };
+    let Some(base) = figure.to.as_ref().or(figure.minus.as_ref()) else {
+        let values: Vec<f64> = repeats
+            .values()
+            .filter_map(|result| of(result, &figure.arm))
+            .collect();
+        return Interval::of(&values, confidence);
+    };
+    let pair = |result: &&CellResult| Some((of(result, &figure.arm)?, of(result, base)?));
+    let pairs: Vec<(f64, f64)> = repeats.values().filter_map(pair).collect();
+    if figure.to.is_some() {
+        Interval::of_ratios(&pairs, confidence)
+    } else {
+        Interval::of_differences(&pairs, confidence)
+    }
+}

@@ -1,0 +1,49 @@
+//! `luc campaign cell`
+
+use std::path::PathBuf;
+
+use luc_campaign::{Cell, Store, run};
+
+use super::chosen::setup;
+use crate::Context;
+use crate::exit::{Code, Failure};
+use crate::verb::{Interrupt, Verb};
+
+/// Measure one cell
+///
+/// The key says all that decides the result. Writes one file, named by the key and by the versions
+/// of what ran, whole or not at all; does nothing if it is there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign cell \"$KEY\" --out out/mine")]
+pub struct Args {
+    /// The cell's key, a line of JSON
+    #[arg(value_name = "KEY")]
+    key: String,
+    /// Folder of the results; made if absent
+    #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: PathBuf,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let cell = Cell::from_key(&self.key)?;
+        let setup = setup(self.source.as_deref(), &context.stop)?;
+        let store = Store::open(&self.out)?;
+        if run::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
+            return Ok(());
+        }
+        let line = format!(
+            "campaign: the cell failed; {} says why",
+            self.out.join("failed").display()
+        );
+        Err(Failure::Coded(Code::Lab, line))
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
+}

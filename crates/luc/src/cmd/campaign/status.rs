@@ -1,0 +1,178 @@
+//! `luc campaign status` and `luc campaign report`
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
+use luc_campaign::places::Setup;
+use luc_campaign::show::{Shown, Tally};
+use luc_campaign::{Campaign, Store, run};
+use luc_report::{html, text};
+use serde_json::json;
+
+use super::chosen::{Chosen, setup};
+use crate::Context;
+use crate::cmd::print_json;
+use crate::exit::{Code, Failure};
+use crate::units::counted;
+use crate::verb::Verb;
+
+/// Name and version of the JSON form.
+const SCHEMA: &str = "luc-campaign-status/1";
+
+/// Tell how far a campaign is
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign status fsync-loops --json")]
+pub struct Args {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+/// Render the report of what is measured
+///
+/// From the results alone: nothing is measured.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign report fsync-loops")]
+pub struct Report {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let campaign = self.chosen.campaign()?;
+        let setup = setup(self.source.as_deref(), &context.stop)?;
+        let store = Store::existing(&self.chosen.out())?;
+        let results = store.read()?;
+        let wave = run::state(&campaign, &results, &setup, |_| true)?;
+        if self.json {
+            let failed: Vec<_> = results
+                .failed
+                .iter()
+                .map(|failed| json!({ "cell": failed.cell.shown(), "why": failed.why }))
+                .collect();
+            return print_json(
+                context,
+                &json!({
+                    "schema": SCHEMA,
+                    "points": wave.points,
+                    "points_narrow": wave.narrow,
+                    "points_wide": wave.wide,
+                    "cells_done": wave.done,
+                    "cells_missing": wave.cells.len(),
+                    "cells_failed": wave.failed,
+                    "failed": failed,
+                    "damaged": results.damaged,
+                }),
+            );
+        }
+        let out = &mut *context.out;
+        let points = counted(wave.points as u64, "point", "points");
+        writeln!(
+            out,
+            "points    {points}, {} done, {} as often as allowed and still wide",
+            wave.narrow, wave.wide
+        )?;
+        writeln!(
+            out,
+            "cells     {} done, {} missing as far as known, {} failed",
+            wave.done,
+            wave.cells.len(),
+            wave.failed
+        )?;
+        let other = results.results.len().saturating_sub(wave.done);
+        if other > 0 {
+            writeln!(
+                out,
+                "other     {}",
+                counted(
+                    other as u64,
+                    "result of other versions or cells",
+                    "results of other versions or cells"
+                )
+            )?;
+        }
+        for failed in &results.failed {
+            writeln!(out, "failed    {}: {}", failed.cell.shown(), failed.why)?;
+        }
+        for path in &results.damaged {
+            writeln!(out, "damaged   {}", path.display())?;
+        }
+        Ok(())
+    }
+}
+
+impl Verb for Report {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let campaign = self.chosen.campaign()?;
+        let store = Store::existing(&self.chosen.out())?;
+        missed(render(&campaign, &store, None, context)?)
+    }
+}
+
+/// Renders the results, prints them, and writes the page and the tables. Where this machine is
+/// known, results of its versions go before others.
+pub fn render(
+    campaign: &Campaign,
+    store: &Store,
+    setup: Option<&Setup>,
+    context: &mut Context,
+) -> Result<Tally, Failure> {
+    let results = store.read()?;
+    let mut current = setup.map(run::VersionsOf::new);
+    let wanted: Vec<bool> = results
+        .results
+        .iter()
+        .map(|result| {
+            current
+                .as_mut()
+                .is_some_and(|current| current.are(&result.cell, &result.versions).unwrap_or(false))
+        })
+        .collect();
+    let wanted = |result: &luc_campaign::store::CellResult| {
+        results
+            .results
+            .iter()
+            .position(|other| other == result)
+            .is_some_and(|at| wanted[at])
+    };
+    let shown = Shown::new(campaign, &results, wanted);
+    let (document, tally) = shown.document();
+    let page = store.write("report.html", html::render(&document)?.as_bytes())?;
+    store.write("report.txt", text::render(&document, false).as_bytes())?;
+    for (number, sheet) in shown.sheets().into_iter().enumerate() {
+        store.write(
+            &format!("tables/{}.csv", number + 1),
+            sheet.csv().as_bytes(),
+        )?;
+    }
+    context
+        .out
+        .write_all(text::render(&document, io::stdout().is_terminal()).as_bytes())?;
+    context.out.flush()?;
+    writeln!(
+        context.err,
+        "report: {}\ntables: {}",
+        page.display(),
+        store.dir().join("tables").display()
+    )?;
+    Ok(tally)
+}
+
+/// A bound that was missed has its exit code.
+pub fn missed(tally: Tally) -> Result<(), Failure> {
+    let Tally { reached, missed } = tally;
+    if missed == 0 {
+        return Ok(());
+    }
+    let all = reached + missed;
+    let line = format!("{missed} of {all} figures missed; the table marks them");
+    Err(Failure::Coded(Code::FiguresMissed, line))
+}
