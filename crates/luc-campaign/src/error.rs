@@ -39,6 +39,9 @@ pub enum CampaignError {
     /// A signal came.
     #[error("interrupted; what was measured is kept, and the same command goes on from there")]
     Interrupted,
+    /// This machine refuses.
+    #[error(transparent)]
+    Host(#[from] luc_host::HostError),
     #[error(transparent)]
     Report(#[from] luc_report::ReportError),
 }

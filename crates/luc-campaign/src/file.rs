@@ -82,6 +82,9 @@ pub type Where = BTreeMap<String, Values>;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Campaign {
+    /// The text that all of this was read from.
+    #[serde(skip)]
+    pub text: String,
     pub title: String,
     /// What it is for: the introduction of its report.
     #[serde(default)]
@@ -262,13 +265,14 @@ impl Campaign {
     /// The first thing that is wrong, with its line and column.
     pub fn parse(source_name: &str, text: &str) -> Result<Self> {
         let parsed: std::result::Result<Self, toml::de::Error> = toml::from_str(text);
-        let campaign = parsed.map_err(|error| CampaignError::BadFile {
+        let mut campaign = parsed.map_err(|error| CampaignError::BadFile {
             source_name: error.span().map_or_else(
                 || source_name.to_owned(),
                 |span| positioned(source_name, text, span.start),
             ),
             why: one_line(error.message()),
         })?;
+        text.clone_into(&mut campaign.text);
         crate::check::campaign(&campaign).map_err(|(at, why)| CampaignError::BadFile {
             source_name: at.map_or_else(
                 || source_name.to_owned(),

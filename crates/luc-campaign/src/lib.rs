@@ -11,6 +11,7 @@ pub mod backends;
 pub mod campaigns;
 pub mod cell;
 mod check;
+pub mod diff;
 pub mod error;
 pub mod file;
 pub mod measures;

@@ -8,7 +8,7 @@ use crate::cell::Cell;
 use crate::error::{CampaignError, Result};
 use crate::file::Campaign;
 use crate::places::{self, Place, Setup};
-use crate::store::{CellResult, Results, Store};
+use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
 use crate::wave::{self, Wave};
 
 /// Shows how far a campaign is. Called from several threads.
@@ -48,6 +48,7 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Ended> {
     let _lock = store.lock()?;
+    store.write(CAMPAIGN_FILE, campaign.text.as_bytes())?;
     let mut measured = 0;
     // Failures of former runs count if they are not to be tried again, those of this run always.
     let mut tried: BTreeSet<Cell> = BTreeSet::new();

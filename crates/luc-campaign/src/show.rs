@@ -374,7 +374,7 @@ fn unique<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// A figure for people: mean, and half the width of its interval.
-fn shown(figure: &Figure, interval: &Interval) -> String {
+pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
     let form = if figure.to.is_some() {
         number::fine_ratio as fn(f64) -> String
     } else {

@@ -80,6 +80,41 @@ impl Interval {
     }
 }
 
+/// Chance that two means of one truth lie so far apart as these, by Welch's test, which lets the
+/// two spreads differ; `None` where one has a single repeat. Of ratios give the logarithms.
+pub fn chance(a: (f64, f64, usize), b: (f64, f64, usize)) -> Option<f64> {
+    if a.2 < 2 || b.2 < 2 {
+        return None;
+    }
+    let share = |(_, sd, n): (f64, f64, usize)| sd * sd / n as f64;
+    let (of_a, of_b) = (share(a), share(b));
+    let apart = (a.0 - b.0).abs();
+    if of_a + of_b == 0.0 {
+        // Repeats without any spread, as virtual time may give.
+        return Some(f64::from(u8::from(apart == 0.0)));
+    }
+    let freedom = (of_a + of_b).powi(2)
+        / (of_a * of_a / (a.2 as f64 - 1.0) + of_b * of_b / (b.2 as f64 - 1.0));
+    let t = apart / (of_a + of_b).sqrt();
+    let below = StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |student| student.cdf(t));
+    Some((2.0 * (1.0 - below)).clamp(0.0, 1.0))
+}
+
+/// Which of several findings may be believed together, by Holm's rule: the chance that any of them
+/// is none stays below `alpha`, however many there are.
+pub fn believed(chances: &[f64], alpha: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..chances.len()).collect();
+    order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
+    let mut believed = vec![false; chances.len()];
+    for (rank, at) in order.iter().enumerate() {
+        if chances[*at] > alpha / (chances.len() - rank) as f64 {
+            break;
+        }
+        believed[*at] = true;
+    }
+    believed
+}
+
 /// The factor between standard error and half width, for so many degrees of freedom.
 fn quantile(confidence: f64, freedom: f64) -> f64 {
     // Bounds that the caller keeps; without a distribution nothing may look certain.
@@ -91,7 +126,7 @@ fn quantile(confidence: f64, freedom: f64) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Interval, quantile};
+    use super::{Interval, believed, chance, quantile};
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
@@ -108,6 +143,22 @@ mod tests {
                 "{confidence} {freedom}: {got}"
             );
         }
+    }
+
+    #[test]
+    fn a_worked_welch_test() {
+        // Means 10 and 12, variances 1 and 4, four repeats each: t = 2 / sqrt(1.25), 4.41 degrees
+        // of freedom; without a spread only sameness is no change.
+        let p = chance((10.0, 1.0, 4), (12.0, 2.0, 4)).unwrap();
+        assert!((p - 0.142).abs() < 0.003, "{p}");
+        assert_eq!(chance((1.0, 0.0, 3), (1.0, 0.0, 3)), Some(1.0));
+        assert_eq!(chance((1.0, 0.0, 3), (1.1, 0.0, 3)), Some(0.0));
+        assert_eq!(chance((1.0, 0.0, 1), (2.0, 0.1, 9)), None);
+        // 0.04 alone would do; beside three others it does not, and what follows does not either.
+        assert_eq!(believed(&[0.04], 0.05), [true]);
+        let many = [0.04, 0.001, 0.016, 0.5];
+        assert_eq!(believed(&many, 0.05), [false, true, true, false]);
+        assert_eq!(believed(&[], 0.05), [false; 0]);
     }
 
     #[test]

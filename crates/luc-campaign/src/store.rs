@@ -23,6 +23,8 @@ use crate::error::{CampaignError, Result};
 
 /// Name and version of a result's format.
 const SCHEMA: &str = "luc-cell/1";
+/// The campaign that the folder was last run with.
+pub const CAMPAIGN_FILE: &str = "campaign.toml";
 
 /// What one arm of a cell gave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -268,7 +270,7 @@ impl Results {
     }
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
     // Maps of text and numbers always have a JSON form.
     let mut json = serde_json::to_vec(value).unwrap_or_default();
     json.push(b'\n');
@@ -292,7 +294,7 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Writes beside, then renames: a reader never sees half a file, and a full disk leaves none.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
         io::Write::write_all(&mut file, bytes)?;

@@ -44,7 +44,7 @@ codes! {
     Workload = 14 "luc bench: the workload could not run",
     FiguresMissed = 15 "luc bench matrix: a figure was missed",
     WorkloadFile = 16 "luc bench: the workload file is refused",
-    LabUnavailable = 19 "luc lab: QEMU, a package or a mirror is missing",
+    LabUnavailable = 19 "luc lab: QEMU, a package or a mirror is missing; luc campaign: what a cell needs is",
     Lab = 20 "luc lab: the virtual machine could not be run",
     KernelLog = 21 "luc lab: the guest's kernel log holds a warning or worse",
     Command = 22 "a command that luc ran did not start or hit its limit (else: its own status)",
@@ -53,6 +53,7 @@ codes! {
     PromiseBroken = 25 "luc torture: what a sync promised is not there, or what cannot be is",
     Advised = 26 "luc doctor: something costs, and there is something to do about it",
     Campaign = 27 "luc campaign: the file, a key or the folder of results is wrong, or taken",
+    Changed = 28 "luc campaign diff: a figure changed",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 
@@ -194,6 +195,9 @@ impl From<ReportError> for Failure {
 
 impl From<CampaignError> for Failure {
     fn from(error: CampaignError) -> Self {
+        if let CampaignError::Host(error) = error {
+            return Failure::Host(error);
+        }
         let code = match &error {
             CampaignError::Unavailable { .. } => Code::LabUnavailable,
             CampaignError::Failed { .. } => Code::Lab,

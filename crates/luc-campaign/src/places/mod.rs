@@ -1,6 +1,6 @@
 //! Where cells are measured. A place is a file and a row of [`ALL`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use luc_workload::Stop;
 
@@ -8,10 +8,11 @@ use crate::cell::{Cell, Versions};
 use crate::error::Result;
 use crate::store::ArmResult;
 
+pub mod host;
 mod lab;
 
 /// Every place.
-pub const ALL: [&dyn Place; 1] = [&lab::Lab];
+pub const ALL: [&dyn Place; 2] = [&lab::Lab, &host::Host];
 
 /// A place by its name.
 pub fn find(name: &str) -> Option<&'static dyn Place> {
@@ -40,6 +41,39 @@ pub struct Setup {
     /// Limit of host time for one cell, seconds.
     pub limit_s: u64,
     pub stop: Stop,
+    /// Where the tree of the machine's files starts; empty stands for `/`.
+    pub sysroot: PathBuf,
+    /// Folder of the results, where a place keeps what the next run must know.
+    pub out: PathBuf,
+    /// The device that the place `host` may overwrite.
+    pub scratch: Option<Scratch>,
+}
+
+impl Setup {
+    pub fn sysroot(&self) -> &Path {
+        if self.sysroot.as_os_str().is_empty() {
+            return Path::new("/");
+        }
+        &self.sysroot
+    }
+}
+
+/// A device to make file systems on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scratch {
+    pub device: PathBuf,
+    pub erase: Erase,
+}
+
+/// How far the user allowed a device to be overwritten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Erase {
+    #[default]
+    No,
+    /// If it is blank, or holds what an earlier cell left.
+    Blank,
+    /// If it holds this, too.
+    Known(String),
 }
 
 /// What a cell takes of this machine while it is measured.

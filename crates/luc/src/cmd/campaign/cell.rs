@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use luc_campaign::places::host::put_back_at_once;
 use luc_campaign::{Cell, Store, run};
 
-use super::chosen::setup;
+use super::chosen::{Device, setup};
 use crate::Context;
 use crate::exit::{Code, Failure};
 use crate::verb::{Interrupt, Verb};
@@ -26,12 +27,16 @@ pub struct Args {
     /// Directory that holds the sources of the module
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
+    #[command(flatten)]
+    device: Device,
 }
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let cell = Cell::from_key(&self.key)?;
-        let setup = setup(self.source.as_deref(), &context.stop)?;
+        let place = [cell.place.as_str()];
+        let (source, device) = (self.source.as_deref(), Some(&self.device));
+        let setup = setup(place, source, &self.out, device, context)?;
         let store = Store::open(&self.out)?;
         if run::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
             return Ok(());
@@ -44,6 +49,6 @@ impl Verb for Args {
     }
 
     fn interrupt(&self) -> Interrupt {
-        Interrupt::Asks
+        Interrupt::AsksThen(put_back_at_once)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use luc_campaign::places::Setup;
+use luc_campaign::places::{Erase, Scratch, Setup};
 use luc_campaign::{Campaign, campaigns};
-use luc_workload::Stop;
 
+use crate::Context;
 use crate::cmd::stock_lab;
 use crate::exit::Failure;
 
@@ -39,12 +39,63 @@ impl Chosen {
     }
 }
 
-/// This machine.
-pub fn setup(source: Option<&Path>, stop: &Stop) -> Result<Setup, Failure> {
+/// The device that cells on bare metal may overwrite.
+#[derive(Debug, clap::Args)]
+pub struct Device {
+    /// A device that cells on bare metal make their file systems on; everything on it is lost
+    #[arg(long, value_name = "DEVICE", value_hint = clap::ValueHint::FilePath)]
+    device: Option<PathBuf>,
+    /// Allow the device to be overwritten; one that holds something only if CONTENT names it
+    #[arg(
+        long,
+        value_name = "CONTENT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        requires = "device"
+    )]
+    erase: Option<String>,
+}
+
+impl Device {
+    fn scratch(&self) -> Option<Scratch> {
+        Some(Scratch {
+            device: self.device.clone()?,
+            erase: match self.erase.as_deref() {
+                None => Erase::No,
+                Some("") => Erase::Blank,
+                Some(content) => Erase::Known(content.to_owned()),
+            },
+        })
+    }
+}
+
+/// This machine, for cells of these places and results in this folder.
+pub fn setup<'a>(
+    places: impl IntoIterator<Item = &'a str>,
+    source: Option<&Path>,
+    out: &Path,
+    device: Option<&Device>,
+    context: &Context,
+) -> Result<Setup, Failure> {
+    // The lab alone builds the module.
+    let builds = places.into_iter().any(|place| place == "lab");
+    let source = match (builds, source) {
+        (false, None) => PathBuf::new(),
+        _ => stock_lab::source(source)?,
+    };
     Ok(Setup {
-        source: stock_lab::source(source)?,
+        source,
         binary: None,
         limit_s: LIMIT_S,
-        stop: stop.clone(),
+        stop: context.stop.clone(),
+        sysroot: context.system.path("/"),
+        out: out.to_owned(),
+        scratch: device.and_then(Device::scratch),
     })
+}
+
+/// Places of a campaign's cells.
+pub fn places(campaign: &Campaign) -> impl Iterator<Item = &str> {
+    campaign.blocks.iter().map(|block| block.place.as_str())
 }

@@ -2,6 +2,8 @@
 
 mod cell;
 mod chosen;
+mod diff;
+mod restore;
 mod run;
 mod status;
 
@@ -17,5 +19,7 @@ verbs! {
     Run(run::Args),
     Status(status::Args),
     Report(status::Report),
+    Diff(diff::Args),
     Cell(cell::Args),
+    Restore(restore::Args),
 }

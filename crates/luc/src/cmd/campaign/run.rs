@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use luc_campaign::backends::local::Local;
+use luc_campaign::places::host::put_back_at_once;
 use luc_campaign::{Store, run};
 
-use super::chosen::{Chosen, setup};
+use super::chosen::{Chosen, Device, places, setup};
 use super::status;
 use crate::Context;
 use crate::exit::{Code, Failure};
@@ -19,7 +20,8 @@ use crate::verb::{Interrupt, Verb};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign run fsync-loops\n\
-    \x20 luc campaign run mine.toml --out out/mine --jobs 2")]
+    \x20 luc campaign run mine.toml --out out/mine --jobs 2\n\
+    \x20 luc campaign run metal.toml --device /dev/sdx --erase")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
@@ -32,13 +34,17 @@ pub struct Args {
     /// Directory that holds the sources of the module
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
+    #[command(flatten)]
+    device: Device,
 }
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
-        let setup = setup(self.source.as_deref(), &context.stop)?;
-        let store = Store::open(&self.chosen.out())?;
+        let out = self.chosen.out();
+        let (source, device) = (self.source.as_deref(), Some(&self.device));
+        let setup = setup(places(&campaign), source, &out, device, context)?;
+        let store = Store::open(&out)?;
         let bar = Bar::new();
         let local = Local { jobs: self.jobs };
         let ended = run::run(&campaign, &store, &local, &setup, self.again, &bar)?;
@@ -57,6 +63,6 @@ impl Verb for Args {
 
     /// The cells under way are given up; all that were measured are kept.
     fn interrupt(&self) -> Interrupt {
-        Interrupt::Asks
+        Interrupt::AsksThen(put_back_at_once)
     }
 }

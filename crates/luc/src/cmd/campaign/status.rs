@@ -9,7 +9,7 @@ use luc_campaign::{Campaign, Store, run};
 use luc_report::{html, text};
 use serde_json::json;
 
-use super::chosen::{Chosen, setup};
+use super::chosen::{Chosen, places, setup};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::{Code, Failure};
@@ -48,8 +48,9 @@ pub struct Report {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
-        let setup = setup(self.source.as_deref(), &context.stop)?;
-        let store = Store::existing(&self.chosen.out())?;
+        let (out, source) = (self.chosen.out(), self.source.as_deref());
+        let setup = setup(places(&campaign), source, &out, None, context)?;
+        let store = Store::existing(&out)?;
         let results = store.read()?;
         let wave = run::state(&campaign, &results, &setup, |_| true)?;
         if self.json {

@@ -1,0 +1,239 @@
+//! What changed between two sets of results, figure by figure of the tables.
+//!
+//! Two intervals may overlap although their means differ for sure, so the means are compared by
+//! Welch's test, those of ratios as logarithms. A campaign has many figures, and of a hundred that
+//! are the same, five would look changed at 95%: Holm's rule keeps the confidence for all at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::error::{CampaignError, Result};
+use crate::file::{Campaign, Figure};
+use crate::show::{Shown, shown};
+use crate::stats::{Interval, believed, chance};
+use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
+
+/// Results with the campaign that they are of.
+pub struct Side {
+    campaign: Campaign,
+    results: Results,
+}
+
+impl Side {
+    /// All that lies in a folder; of each cell the result that was measured last counts.
+    ///
+    /// # Errors
+    /// It holds no results, or not the campaign that they are of.
+    pub fn of(store: &Store) -> Result<Self> {
+        let path = store.dir().join(CAMPAIGN_FILE);
+        let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => CampaignError::BadFolder {
+                path: store.dir().to_owned(),
+                why: format!("it holds no {CAMPAIGN_FILE}; `luc campaign run` writes it"),
+            },
+            _ => CampaignError::file("read", &path)(error),
+        })?;
+        Ok(Self {
+            campaign: Campaign::parse(&path.display().to_string(), &text)?,
+            results: store.read()?,
+        })
+    }
+
+    /// The same folder before its last versions were measured: of each cell the result before the
+    /// last.
+    pub fn before(&self) -> Self {
+        let newest: BTreeSet<*const CellResult> = self
+            .results
+            .by_cell(|_| true)
+            .into_values()
+            .map(std::ptr::from_ref)
+            .collect();
+        let mut results = self.results.clone();
+        results.results = self
+            .results
+            .results
+            .iter()
+            .filter(|result| !newest.contains(&std::ptr::from_ref(*result)))
+            .cloned()
+            .collect();
+        Self {
+            campaign: self.campaign.clone(),
+            results,
+        }
+    }
+
+    /// Every figure that is known, by its place in the tables, and all places in their order.
+    fn figures(&self) -> (Vec<At>, BTreeMap<At, (Figure, Interval)>) {
+        let shown = Shown::new(&self.campaign, &self.results, |_| true);
+        let (mut order, mut known) = (Vec::new(), BTreeMap::new());
+        for table in &self.campaign.tables {
+            for point in shown.points(table.block.get_ref(), &table.fits) {
+                let factors = table.rows.iter().chain(&table.across);
+                let row: Vec<(String, String)> = factors
+                    .map(|factor| (factor.clone(), point.value(factor).to_owned()))
+                    .collect();
+                for column in &table.columns {
+                    let at = At {
+                        table: table.title.clone(),
+                        row: row.clone(),
+                        heading: column.heading.clone(),
+                        arm: column.figure.arm.clone(),
+                        measure: column.figure.measure.clone(),
+                    };
+                    // Points that a table does not tell apart: the first is shown there, too.
+                    if order.contains(&at) {
+                        continue;
+                    }
+                    if let Some(interval) = shown.figure(&point, &column.figure) {
+                        known.insert(at.clone(), (column.figure.clone(), interval));
+                    }
+                    order.push(at);
+                }
+            }
+        }
+        (order, known)
+    }
+}
+
+/// The place of a figure in the tables.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct At {
+    pub table: String,
+    /// Factors and their values.
+    pub row: Vec<(String, String)>,
+    pub heading: String,
+    pub arm: String,
+    pub measure: String,
+}
+
+/// How a figure of one side stands to that of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Changed,
+    /// Not beyond what the spread of the repeats explains.
+    Same,
+    /// A single repeat has no spread.
+    Unsure,
+    OnlyInA,
+    OnlyInB,
+}
+
+/// A figure of one side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Value {
+    pub mean: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub repeats: usize,
+    /// For people.
+    pub text: String,
+}
+
+/// A figure that at least one side has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    #[serde(flatten)]
+    pub at: At,
+    pub verdict: Verdict,
+    pub a: Option<Value>,
+    pub b: Option<Value>,
+    /// Mean of B over that of A.
+    pub ratio: Option<f64>,
+    /// Chance that figures of one truth lie so far apart.
+    pub chance: Option<f64>,
+}
+
+/// Two sides beside each other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// Of all verdicts together.
+    pub confidence: f64,
+    pub figures: Vec<Compared>,
+}
+
+impl Diff {
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let is = |figure: &&Compared| figure.verdict == verdict;
+        self.figures.iter().filter(is).count()
+    }
+
+    /// Compares all figures of the tables, in the order of those of B.
+    pub fn of(a: &Side, b: &Side) -> Self {
+        let (order_a, known_a) = a.figures();
+        let (mut order, known_b) = b.figures();
+        order.extend(order_a.into_iter().filter(|at| !known_b.contains_key(at)));
+        let mut seen = BTreeSet::new();
+        order.retain(|at| seen.insert(at.clone()));
+        let confidence = b.campaign.stop.confidence;
+        let mut figures: Vec<Compared> = order
+            .into_iter()
+            .filter_map(|at| compared(known_a.get(&at), known_b.get(&at), at))
+            .collect();
+        let told: Vec<usize> = (0..figures.len())
+            .filter(|index| figures[*index].chance.is_some())
+            .collect();
+        let chances: Vec<f64> = told
+            .iter()
+            .filter_map(|index| figures[*index].chance)
+            .collect();
+        for (index, changed) in told.iter().zip(believed(&chances, 1.0 - confidence)) {
+            if changed {
+                figures[*index].verdict = Verdict::Changed;
+            }
+        }
+        Self {
+            confidence,
+            figures,
+        }
+    }
+}
+
+fn compared(
+    a: Option<&(Figure, Interval)>,
+    b: Option<&(Figure, Interval)>,
+    at: At,
+) -> Option<Compared> {
+    let value = |side: Option<&(Figure, Interval)>| {
+        side.map(|(figure, interval)| Value {
+            mean: interval.mean,
+            low: interval.ends.map(|ends| ends.0),
+            high: interval.ends.map(|ends| ends.1),
+            repeats: interval.repeats,
+            text: shown(figure, interval),
+        })
+    };
+    let (ratio, chance, verdict) = match (a, b) {
+        (Some((figure, first)), Some((_, second))) => {
+            let is_ratio = figure.to.is_some();
+            let of = |interval: &Interval| {
+                let mean = if is_ratio {
+                    interval.mean.ln()
+                } else {
+                    interval.mean
+                };
+                (mean, interval.sd.unwrap_or(0.0), interval.repeats)
+            };
+            let chance = chance(of(first), of(second));
+            let verdict = if chance.is_some() {
+                Verdict::Same
+            } else {
+                Verdict::Unsure
+            };
+            let ratio = (first.mean != 0.0).then(|| second.mean / first.mean);
+            (ratio, chance, verdict)
+        }
+        (Some(_), None) => (None, None, Verdict::OnlyInA),
+        (None, Some(_)) => (None, None, Verdict::OnlyInB),
+        (None, None) => return None,
+    };
+    Some(Compared {
+        a: value(a),
+        b: value(b),
+        at,
+        verdict,
+        ratio,
+        chance,
+    })
+}

@@ -1,0 +1,490 @@
+//! Bare metal: this machine itself, set as the cell asks and put back afterwards.
+//!
+//! A cell takes the machine for itself. It switches turbo, SMT and periodic writeback off, sets
+//! frequency and processors ([`plan`]), makes each arm's file system on a scratch device that the
+//! user gave for it ([`scratch`]), and runs the arm's commands ([`commands`]). [`guard`] puts
+//! everything back, whatever ends it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use luc_host::kernel::{self, Capability, capable};
+use luc_host::{HostError, Machine, System, plain, sysfs};
+use luc_lab::FsType;
+use sha2::{Digest, Sha256};
+
+use super::{Factor, Measured, Needs, Place, Setup, whole};
+use crate::cell::{Cell, NamedArm, Versions};
+use crate::error::{CampaignError, Result};
+use crate::steps::{self, Paths};
+use crate::store::{self, ArmResult};
+use commands::{Broken, Runner};
+use guard::{Guard, Locked};
+use plan::Wanted;
+use scratch::Device;
+
+mod commands;
+mod guard;
+mod plan;
+mod scratch;
+#[cfg(test)]
+mod tests;
+
+pub use guard::{PutBack, put_back_at_once};
+
+pub struct Host;
+
+/// Value of a factor that is left alone.
+const AS_IS: &str = "as-is";
+/// In the folder of the results: the device that they were measured on.
+const DEVICE_FILE: &str = "host-device";
+/// Size of the file system that LUC is attached to where an arm attaches it elsewhere.
+const ELSEWHERE_BYTES: u64 = 64 << 20;
+/// Version of how this place measures: part of the versions of its results.
+const RULES: &str = "1";
+
+fn off_or_as_is(text: &str) -> std::result::Result<(), String> {
+    match text {
+        "off" | AS_IS => Ok(()),
+        _ => Err("off and as-is are possible".into()),
+    }
+}
+
+const FACTORS: &[Factor] = &[
+    Factor {
+        name: "frequency_khz",
+        help: "frequency of every processor, or as-is",
+        default: Some(AS_IS),
+        check: |text| match text {
+            AS_IS => Ok(()),
+            _ => whole(text, 1, 100_000_000),
+        },
+    },
+    Factor {
+        name: "cores",
+        help: "processors that stay online, or all",
+        default: Some("all"),
+        check: |text| match text {
+            "all" => Ok(()),
+            _ => whole(text, 1, 65_536),
+        },
+    },
+    Factor {
+        name: "turbo",
+        help: "frequencies above the nominal one: off, or as-is",
+        default: Some("off"),
+        check: off_or_as_is,
+    },
+    Factor {
+        name: "smt",
+        help: "second threads of cores: off, or as-is",
+        default: Some("off"),
+        check: off_or_as_is,
+    },
+    Factor {
+        name: "writeback",
+        help: "the kernel's periodic writeback: off, or as-is",
+        default: Some("off"),
+        check: off_or_as_is,
+    },
+    Factor {
+        name: "commit_s",
+        help: "seconds after which a journal commits by itself, or as-is",
+        default: Some("3600"),
+        check: |text| match text {
+            AS_IS => Ok(()),
+            _ => whole(text, 1, 86_400),
+        },
+    },
+    Factor {
+        name: "fs",
+        help: "file system: ext4, ext4-nojournal, ext3, ext2",
+        default: Some("ext4"),
+        check: |text| match fs_type(text) {
+            Some(FsType::None) | None => {
+                Err("ext4, ext4-nojournal, ext3 and ext2 are possible".into())
+            }
+            Some(_) => Ok(()),
+        },
+    },
+    Factor {
+        name: "mkfs",
+        help: "arguments of mkfs",
+        default: Some(""),
+        check: |text| {
+            shlex::split(text)
+                .map(drop)
+                .ok_or_else(|| "a quote is not closed".into())
+        },
+    },
+    Factor {
+        name: "mount",
+        help: "mount options",
+        default: Some(""),
+        check: |_| Ok(()),
+    },
+];
+
+fn fs_type(name: &str) -> Option<FsType> {
+    serde_json::from_value(name.into()).ok()
+}
+
+fn text<'a>(cell: &'a Cell, factor: &str) -> &'a str {
+    cell.machine.get(factor).map_or("", String::as_str)
+}
+
+/// A number that the factor's check has accepted; `None` of a word.
+fn number<T: std::str::FromStr>(cell: &Cell, factor: &str) -> Option<T> {
+    text(cell, factor).parse().ok()
+}
+
+fn wanted(cell: &Cell) -> Wanted {
+    let is_off = |factor| text(cell, factor) == "off";
+    Wanted {
+        frequency_khz: number(cell, "frequency_khz"),
+        cores: number(cell, "cores"),
+        turbo_off: is_off("turbo"),
+        smt_off: is_off("smt"),
+        writeback_off: is_off("writeback"),
+    }
+}
+
+/// The arm's file system and mount options, which go before the cell's.
+fn file_system(cell: &Cell, named: &NamedArm) -> (FsType, String) {
+    let chosen = |own: &str, factor: &str| match own {
+        "" => text(cell, factor).to_owned(),
+        own => own.to_owned(),
+    };
+    let kind = fs_type(&chosen(&named.arm.fs, "fs")).unwrap_or_default();
+    let mount = chosen(&named.arm.mount, "mount");
+    let options = scratch::options(kind, &mount, number(cell, "commit_s"));
+    (kind, options)
+}
+
+fn unavailable(why: impl Into<String>) -> CampaignError {
+    CampaignError::Unavailable {
+        place: "host".into(),
+        why: why.into(),
+    }
+}
+
+fn failed(why: String) -> CampaignError {
+    CampaignError::Failed { why, log: None }
+}
+
+/// Puts back what a run that was killed could not: see [`PutBack`]. `out` is a folder of results
+/// that may know of one.
+///
+/// # Errors
+/// It is not permitted, a run is under way, or a value cannot be put back.
+pub fn restore(sysroot: &Path, out: &Path) -> Result<Option<PutBack>> {
+    permitted(&Machine::new(sysroot), "put this machine back")?;
+    Locked::take(sysroot)?.recover(out)
+}
+
+fn permitted(system: &dyn System, what: &str) -> Result<()> {
+    if capable(system, Capability::SysAdmin) {
+        return Ok(());
+    }
+    Err(CampaignError::Host(HostError::NotPermitted {
+        what: what.into(),
+        fix: "run it as root, outside of containers".into(),
+    }))
+}
+
+impl PutBack {
+    /// One line for people.
+    pub fn told(&self) -> String {
+        if self.booted {
+            return "a run was killed before the machine was booted; nothing is left to put back"
+                .into();
+        }
+        let mut parts = Vec::new();
+        if self.unmounted > 0 {
+            parts.push("the scratch device was unmounted".to_owned());
+        }
+        parts.extend(self.values.iter().cloned());
+        if parts.is_empty() {
+            parts.push("every value was as before".into());
+        }
+        format!("put back after a run that was killed: {}", parts.join(", "))
+    }
+}
+
+impl Place for Host {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn factors(&self) -> &'static [Factor] {
+        FACTORS
+    }
+
+    fn check(&self, cell: &Cell) -> std::result::Result<(), String> {
+        for named in &cell.arms {
+            let arm = &named.arm;
+            let name = if arm.fs.is_empty() {
+                text(cell, "fs")
+            } else {
+                &arm.fs
+            };
+            let Some(kind) = fs_type(name).filter(|kind| *kind != FsType::None) else {
+                return Err(format!("arm {}: no file system {name}", named.name));
+            };
+            // The counters of an attached LUC are read, and it needs a journal.
+            if arm.attached() && !kind.has_journal() {
+                let name = &named.name;
+                return Err(format!(
+                    "arm {name}: LUC needs a file system with a journal"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn needs(&self, _cell: &Cell) -> Needs {
+        Needs {
+            processors: 1,
+            memory_mib: 0,
+            alone: true,
+        }
+    }
+
+    fn versions(&self, cell: &Cell, setup: &Setup) -> Result<Versions> {
+        let machine = Machine::new(setup.sysroot());
+        let release = kernel::release(&machine)
+            .map_err(|error| unavailable(format!("which kernel runs: {}", plain(&error))))?;
+        let mut versions = BTreeMap::from([
+            ("luc".to_owned(), env!("LUC_SOURCES").to_owned()),
+            ("kernel".to_owned(), release.clone()),
+            ("processor".to_owned(), processor(&machine)),
+            ("device".to_owned(), device(&machine, setup)),
+            ("switches".to_owned(), plan::switches(&machine)),
+            ("rules".to_owned(), RULES.to_owned()),
+        ]);
+        if cell.arms.iter().any(|named| needs_module(named)) {
+            let digest = match kernel::installed(&machine, &release) {
+                Some(file) => machine
+                    .read_bytes(&file)
+                    .map(|bytes| digest(&bytes))
+                    .map_err(|error| unavailable(format!("{file}: {}", plain(&error))))?,
+                None => "none".into(),
+            };
+            versions.insert("module".to_owned(), digest);
+        }
+        Ok(versions)
+    }
+
+    fn measure(
+        &self,
+        cell: &Cell,
+        setup: &Setup,
+        progress: &mut dyn luc_lab::Progress,
+    ) -> Result<Measured> {
+        let machine = Machine::new(setup.sysroot());
+        permitted(&machine, "measure on this machine")?;
+        let mut locked = Locked::take(setup.sysroot())?;
+        if let Some(done) = locked.recover(&setup.out)? {
+            progress.note(&done.told());
+        }
+        let device = checked(&machine, cell, setup)?;
+        let changes = plan::plan(&machine, &wanted(cell)).map_err(unavailable)?;
+        if setup.sysroot() != Path::new("/") {
+            return Err(unavailable("there is no kernel behind a pretended tree"));
+        }
+        store::write(
+            &setup.out.join(DEVICE_FILE),
+            format!("{}\n", device.identity).as_bytes(),
+        )?;
+        let folder = tempfile::Builder::new()
+            .prefix(guard::FOLDER)
+            .tempdir()
+            .map_err(CampaignError::file("make folder in", &std::env::temp_dir()))?;
+        let guard = Guard::set(locked, &setup.out, folder.path(), &changes)?;
+        let bench = Bench {
+            cell,
+            setup,
+            machine: &machine,
+            device: &device,
+            folder: folder.path(),
+            deadline: Instant::now() + Duration::from_secs(setup.limit_s),
+        };
+        let measured = bench.all(&guard, progress);
+        let put_back = guard.put_back();
+        let arms = measured?;
+        put_back?;
+        let release = kernel::release(&machine).map_err(|error| failed(plain(&error)))?;
+        Ok(Measured {
+            kernel_release: release,
+            arms,
+        })
+    }
+}
+
+/// All that must hold before anything is changed.
+fn checked(machine: &Machine, cell: &Cell, setup: &Setup) -> Result<Device> {
+    let Some(scratch) = &setup.scratch else {
+        return Err(unavailable(
+            "it needs a device that may be overwritten; name it with `--device DEVICE --erase`",
+        ));
+    };
+    let device = scratch::checked(machine, scratch).map_err(unavailable)?;
+    if sysfs::loaded(machine) {
+        return Err(unavailable(
+            "the module luc is loaded, so no arm would be stock; `luc off --all --unload` first",
+        ));
+    }
+    let release = kernel::release(machine).unwrap_or_default();
+    let without = kernel::installed(machine, &release).is_none();
+    if let Some(named) = cell.arms.iter().find(|named| needs_module(named))
+        && without
+    {
+        return Err(unavailable(format!(
+            "arm {}: the module luc is not installed for kernel {release}",
+            named.name
+        )));
+    }
+    Ok(device)
+}
+
+fn needs_module(named: &NamedArm) -> bool {
+    named.arm.attached() || named.arm.loaded
+}
+
+fn digest(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let digest = Sha256::digest(bytes);
+    digest.iter().take(8).fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Model of the processors, as the kernel calls it, and their number.
+fn processor(system: &dyn System) -> String {
+    let text = system.read("/proc/cpuinfo").unwrap_or_default();
+    let model = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown", |(_, model)| model.trim());
+    let present = plan::value(system, "/sys/devices/system/cpu/present");
+    format!("{model}, processors {present}")
+}
+
+/// The scratch device that is given, or else the one that the results were measured on.
+fn device(machine: &Machine, setup: &Setup) -> String {
+    let given = setup.scratch.as_ref();
+    let given = given.and_then(|scratch| scratch::identity_of(machine, &scratch.device));
+    given
+        .or_else(|| {
+            let kept = std::fs::read_to_string(setup.out.join(DEVICE_FILE)).ok()?;
+            Some(kept.trim().to_owned())
+        })
+        .unwrap_or_else(|| "none".into())
+}
+
+/// A cell on a machine that is set for it.
+struct Bench<'a> {
+    cell: &'a Cell,
+    setup: &'a Setup,
+    machine: &'a Machine,
+    device: &'a Device,
+    folder: &'a Path,
+    deadline: Instant,
+}
+
+impl Bench<'_> {
+    /// Every arm, in the order of the cell.
+    fn all(&self, guard: &Guard, progress: &mut dyn luc_lab::Progress) -> Result<Vec<ArmResult>> {
+        self.make_folders()?;
+        let mut arms: Vec<(usize, ArmResult)> = Vec::new();
+        for named in steps::order(self.cell) {
+            progress.stage(&format!("{}, arm {}", self.cell.shown(), named.name));
+            let measured = self.arm(guard, named);
+            let left = guard::unmount_below(self.machine, self.folder);
+            match measured {
+                Ok(result) => {
+                    let at = self.cell.arms.iter().position(|arm| arm.name == named.name);
+                    arms.push((at.unwrap_or(0), result));
+                }
+                // Some workloads cannot run under a bound.
+                Err(CampaignError::Failed { .. }) if named.arm.bound => {}
+                Err(error) => return Err(error),
+            }
+            left.map_err(|why| failed(format!("arm {}: cannot unmount {why}", named.name)))?;
+        }
+        arms.sort_by_key(|(at, _)| *at);
+        Ok(arms.into_iter().map(|(_, arm)| arm).collect())
+    }
+
+    fn make_folders(&self) -> Result<()> {
+        for name in ["bin", "mnt", "elsewhere"] {
+            let path = self.folder.join(name);
+            std::fs::create_dir(&path).map_err(CampaignError::file("make folder", &path))?;
+        }
+        // The commands say `luc`, as in the lab.
+        let program = match &self.setup.binary {
+            Some(binary) => binary.clone(),
+            None => std::env::current_exe()
+                .map_err(CampaignError::file("find", Path::new("/proc/self/exe")))?,
+        };
+        let link = self.folder.join("bin/luc");
+        std::os::unix::fs::symlink(program, &link).map_err(CampaignError::file("make", &link))
+    }
+
+    fn arm(&self, guard: &Guard, named: &NamedArm) -> Result<ArmResult> {
+        let told = |why: String| failed(format!("arm {}: {why}", named.name));
+        if self.setup.stop.is_set() {
+            return Err(CampaignError::Interrupted);
+        }
+        let (kind, options) = file_system(self.cell, named);
+        let arguments = shlex::split(text(self.cell, "mkfs")).unwrap_or_default();
+        scratch::format(&self.device.node, kind, &arguments).map_err(told)?;
+        let dir = self.folder.join("mnt");
+        scratch::mount(&self.device.node, &dir, kind, &options).map_err(told)?;
+        let elsewhere = match named.arm.elsewhere {
+            true => Some(self.elsewhere().map_err(told)?),
+            false => None,
+        };
+        let release = kernel::release(self.machine).unwrap_or_default();
+        let paths = Paths {
+            dir,
+            out: self.folder.join("watched"),
+            module: kernel::installed(self.machine, &release).map(PathBuf::from),
+            elsewhere,
+        };
+        let steps = steps::of(self.cell, named, &paths);
+        let runner = Runner {
+            folder: self.folder,
+            guard,
+            stop: &self.setup.stop,
+            deadline: self.deadline,
+            limit_s: self.setup.limit_s,
+        };
+        let mut outputs = Vec::new();
+        for words in &steps.commands {
+            outputs.push(runner.output(words).map_err(|broken| match broken {
+                Broken::Stopped => CampaignError::Interrupted,
+                Broken::Failed { why, log } => CampaignError::Failed {
+                    why: format!("arm {}: {why}", named.name),
+                    log: Some(log),
+                },
+            })?);
+        }
+        let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        steps.read(&named.name, &outputs)
+    }
+
+    /// A small file system that nothing uses.
+    fn elsewhere(&self) -> std::result::Result<PathBuf, String> {
+        let (image, at) = (self.folder.join("image"), self.folder.join("elsewhere"));
+        std::fs::File::create(&image)
+            .and_then(|file| file.set_len(ELSEWHERE_BYTES))
+            .map_err(|error| format!("{}: {}", image.display(), plain(&error)))?;
+        scratch::format(&image, FsType::Ext4, &[])?;
+        scratch::mount(&image, &at, FsType::Ext4, "loop,noinit_itable")?;
+        Ok(at)
+    }
+}

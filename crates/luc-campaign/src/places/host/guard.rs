@@ -1,0 +1,378 @@
+//! Settings of the machine are put back, whatever ends the measurement.
+//!
+//! [`Guard`] puts them back when it goes, in the reverse order; [`put_back_at_once`] does it when a
+//! signal ends the process. For the rest, such as `kill -9`, the old values are written down before
+//! the first change: in the folder of the results, and below `/run` in a file that the next run
+//! looks at, whatever its folder. That file is the lock of the machine, too.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use luc_host::{Machine, System, module, mounts, plain, sysfs};
+use rustix::fs::FlockOperation;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Change, value};
+use crate::error::{CampaignError, Result};
+use crate::store;
+
+/// Name and version of the format.
+const SCHEMA: &str = "luc-host-before/1";
+/// In the folder of the results.
+const FILE: &str = "host-before.json";
+/// The lock of the machine, with a copy of the old values.
+const LOCK: &str = "/run/luc-campaign-host";
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+/// Longest wait for a file system that is still in use.
+const BUSY_MAX: Duration = Duration::from_secs(5);
+
+/// The machine before it was changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    schema: String,
+    /// Of the boot in which it was changed: the next one knows nothing of it.
+    boot: String,
+    values: Vec<Value>,
+    /// Holds mounts, and goes with them.
+    folder: PathBuf,
+    /// Folder of the results.
+    out: PathBuf,
+}
+
+/// A file and its text, in the order of the changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Value {
+    path: String,
+    text: String,
+}
+
+/// What was put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBack {
+    /// `PATH to TEXT` of each file that held something else.
+    pub values: Vec<String>,
+    pub unmounted: usize,
+    /// The machine was booted since: nothing was left to put back.
+    pub booted: bool,
+}
+
+/// The machine is this run's.
+pub struct Locked {
+    file: File,
+    root: PathBuf,
+}
+
+/// What a [`Guard`] holds. A signal may take it first.
+struct Held {
+    id: u64,
+    locked: Locked,
+    before: Before,
+    child: Option<Pid>,
+}
+
+static HELD: Mutex<(u64, Vec<Held>)> = Mutex::new((0, Vec::new()));
+
+fn held() -> MutexGuard<'static, (u64, Vec<Held>)> {
+    // No list is left half changed.
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Locked {
+    /// Takes the machine for measuring.
+    ///
+    /// # Errors
+    /// Another run has it.
+    pub fn take(root: &Path) -> Result<Self> {
+        let path = Machine::new(root).path(LOCK);
+        let failed = |error| CampaignError::file("lock", &path)(error);
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir).map_err(CampaignError::file("make folder", dir))?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(&path).map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self {
+                file,
+                root: root.to_owned(),
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::Unavailable {
+                place: "host".into(),
+                why: "another run measures on this machine; wait for its end".into(),
+            }),
+            Err(error) => Err(CampaignError::file("lock", &path)(error.into())),
+        }
+    }
+
+    /// Puts back what a run left that could not do it itself: the last on this machine, or that of
+    /// the folder `out`. `None` where there is nothing of the kind.
+    ///
+    /// # Errors
+    /// A value cannot be put back; it is tried again by the next run.
+    pub fn recover(&mut self, out: &Path) -> Result<Option<PutBack>> {
+        let mut text = String::new();
+        // A copy that is not whole was written before any change.
+        let _ = self.file.read_to_string(&mut text);
+        let _ = self.file.rewind();
+        let of_folder = || fs::read_to_string(out.join(FILE)).ok();
+        let before: Option<Before> = serde_json::from_str(&text)
+            .ok()
+            .or_else(|| serde_json::from_str(&of_folder()?).ok());
+        let Some(before) = before.filter(|before| before.schema == SCHEMA) else {
+            return Ok(None);
+        };
+        put_back(self, &before).map(Some)
+    }
+
+    fn forget(&mut self, before: &Before) -> Result<()> {
+        let file = before.out.join(FILE);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CampaignError::file("remove", &file)(error));
+            }
+            _ => {}
+        }
+        let cleared = self.file.set_len(0);
+        cleared.map_err(CampaignError::file("clear", Path::new(LOCK)))
+    }
+}
+
+/// Puts the machine back when it goes.
+pub struct Guard {
+    id: u64,
+}
+
+impl Guard {
+    /// Writes the old values down and makes the changes. Where one is refused, all are taken back.
+    ///
+    /// # Errors
+    /// A change is refused, or the old values cannot be kept.
+    pub fn set(mut locked: Locked, out: &Path, folder: &Path, changes: &[Change]) -> Result<Self> {
+        let machine = Machine::new(&locked.root);
+        let mut values: Vec<Value> = Vec::new();
+        for change in changes {
+            let text = value(&machine, &change.path);
+            let first = values.iter().all(|value| value.path != change.path);
+            // `<unsupported>` is no value: the governor has none.
+            if first && !text.is_empty() && !text.starts_with('<') {
+                values.push(Value {
+                    path: change.path.clone(),
+                    text,
+                });
+            }
+        }
+        let out = out
+            .canonicalize()
+            .map_err(CampaignError::file("find", out))?;
+        let before = Before {
+            schema: SCHEMA.to_owned(),
+            boot: value(&machine, BOOT),
+            values,
+            folder: folder.to_owned(),
+            out,
+        };
+        let json = store::json(&before);
+        store::write(&before.out.join(FILE), &json)?;
+        let copied = locked.file.set_len(0).and_then(|()| {
+            locked.file.write_all(&json)?;
+            locked.file.sync_all()
+        });
+        if let Err(error) = copied {
+            locked.forget(&before)?;
+            return Err(CampaignError::file("write", Path::new(LOCK))(error));
+        }
+        let mut all = held();
+        all.0 += 1;
+        let id = all.0;
+        all.1.push(Held {
+            id,
+            locked,
+            before,
+            child: None,
+        });
+        drop(all);
+        let guard = Self { id };
+        for change in changes {
+            if let Err(why) = make(&machine, change) {
+                guard.put_back()?;
+                return Err(CampaignError::Unavailable {
+                    place: "host".into(),
+                    why,
+                });
+            }
+        }
+        Ok(guard)
+    }
+
+    /// Tells of a process group that a signal's end must not outlive.
+    pub fn child_runs(&self, child: &Child) {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        self.with(|held| held.child = pid);
+    }
+
+    /// Whether the process has ended; then it is forgotten.
+    pub fn child_ended(
+        &self,
+        child: &mut Child,
+    ) -> std::io::Result<Option<std::process::ExitStatus>> {
+        // Under the lock, so that no number is killed that belongs to another process by then.
+        self.with(|held| {
+            let status = child.try_wait()?;
+            if status.is_some() {
+                held.child = None;
+            }
+            Ok(status)
+        })
+        .unwrap_or_else(|| child.try_wait())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> Option<T> {
+        let mut all = held();
+        all.1.iter_mut().find(|held| held.id == self.id).map(act)
+    }
+
+    /// Puts everything back.
+    ///
+    /// # Errors
+    /// A value cannot be put back; the next run tries it again.
+    pub fn put_back(self) -> Result<()> {
+        take_back(self.id)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // A failure is not lost: the next run tries it again and tells.
+        let _ = take_back(self.id);
+    }
+}
+
+fn take_back(id: u64) -> Result<()> {
+    // Held to the end, so that a signal waits until all is put back.
+    let mut all = held();
+    let Some(at) = all.1.iter().position(|held| held.id == id) else {
+        return Ok(());
+    };
+    let mut held = all.1.remove(at);
+    end(&mut held)
+}
+
+fn end(held: &mut Held) -> Result<()> {
+    if let Some(group) = held.child.take() {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    put_back(&mut held.locked, &held.before).map(drop)
+}
+
+/// Puts everything back that is held, because a signal ends the process.
+pub fn put_back_at_once() {
+    for mut one in std::mem::take(&mut held().1) {
+        if let Err(error) = end(&mut one) {
+            let _ = writeln!(std::io::stderr(), "luc: campaign: {error}");
+        }
+    }
+}
+
+/// Makes a change and looks whether the kernel took it.
+fn make(machine: &Machine, change: &Change) -> std::result::Result<(), String> {
+    let Some(to) = &change.to else {
+        return Ok(());
+    };
+    machine
+        .write(&change.path, to)
+        .map_err(|error| format!("cannot set {} to {to}: {}", change.path, plain(&error)))?;
+    let got = value(machine, &change.path);
+    if change.exact && got != *to {
+        return Err(format!("{} was set to {to} and shows {got}", change.path));
+    }
+    Ok(())
+}
+
+fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
+    let machine = Machine::new(&locked.root);
+    let mut done = PutBack {
+        values: Vec::new(),
+        unmounted: 0,
+        booted: before.boot != value(&machine, BOOT),
+    };
+    if done.booted {
+        remove_folder(&before.folder);
+        locked.forget(before)?;
+        return Ok(done);
+    }
+    let mut refused: Option<String> = None;
+    match unmount_below(&machine, &before.folder) {
+        Ok(unmounted) => done.unmounted = unmounted,
+        Err(why) => refused = Some(why),
+    }
+    // No module was loaded before: the place refuses a machine with one.
+    if sysfs::loaded(&machine)
+        && let Err(error) = module::unload(&machine)
+    {
+        refused.get_or_insert(error.to_string());
+    }
+    for Value { path, text } in before.values.iter().rev() {
+        if value(&machine, path) == *text {
+            continue;
+        }
+        match machine.write(path, text) {
+            Ok(()) => done.values.push(format!("{path} to {text}")),
+            Err(error) => {
+                refused.get_or_insert(format!("{path} to {text}: {}", plain(&error)));
+            }
+        }
+    }
+    if let Some(why) = refused {
+        return Err(CampaignError::Unavailable {
+            place: "host".into(),
+            why: format!("cannot put back {why}; `luc campaign restore` tries it again"),
+        });
+    }
+    remove_folder(&before.folder);
+    locked.forget(before)?;
+    Ok(done)
+}
+
+/// Unmounts everything below a folder, the last mount first.
+pub fn unmount_below(machine: &Machine, folder: &Path) -> std::result::Result<usize, String> {
+    let cannot = |what: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", what.display());
+    let table = mounts::mounts(machine).map_err(|error| cannot(folder, &error))?;
+    let mut count = 0;
+    for mount in table.iter().rev() {
+        if !mount.point.starts_with(folder) || folder.as_os_str().is_empty() {
+            continue;
+        }
+        unmount(&mount.point).map_err(|error| cannot(&mount.point, &plain(&error)))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn unmount(point: &Path) -> std::io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match rustix::mount::unmount(point, rustix::mount::UnmountFlags::empty()) {
+            Err(rustix::io::Errno::BUSY) if begun.elapsed() < BUSY_MAX => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            done => return Ok(done?),
+        }
+    }
+}
+
+/// Begin of the name of a private folder.
+pub const FOLDER: &str = "luc-host-";
+
+/// Nothing is mounted below it any more; what cannot be removed is of no consequence. The name may
+/// come from a file that somebody changed.
+fn remove_folder(folder: &Path) {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with(FOLDER) {
+        let _ = fs::remove_dir_all(folder);
+    }
+}

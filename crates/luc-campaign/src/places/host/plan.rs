@@ -1,0 +1,265 @@
+//! Settings of a machine before a cell is measured: what is changed, and in which order.
+//!
+//! The order matters twice. A processor whose sibling thread goes offline must not be counted among
+//! those that `cores` keeps; and turbo is off before the frequency is set, because that lowers the
+//! highest frequency of some drivers. Values are put back in the reverse order.
+
+use std::collections::BTreeSet;
+
+use luc_host::System;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+
+/// A file of the machine and the text that it is to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: String,
+    /// `None`: it is not changed here, but another change may change it.
+    pub to: Option<String>,
+    /// Whether the kernel shows the text as it was written.
+    pub exact: bool,
+}
+
+/// Settings that a cell asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // a switch each
+pub struct Wanted {
+    /// `None`: as it is.
+    pub frequency_khz: Option<u64>,
+    /// `None`: all.
+    pub cores: Option<usize>,
+    pub turbo_off: bool,
+    pub smt_off: bool,
+    pub writeback_off: bool,
+}
+
+/// Names of the switches that this machine has. Results that were measured with others do not count
+/// as the same.
+pub fn switches(system: &dyn System) -> String {
+    let mut names = Vec::new();
+    if !turbo(system).is_empty() {
+        names.push("turbo");
+    }
+    if ["on", "off", "forceoff"].contains(&value(system, &smt_file()).as_str()) {
+        names.push("smt");
+    }
+    if !policies(system).is_empty() {
+        names.push("frequency");
+    }
+    if system.exists(WRITEBACK) {
+        names.push("writeback");
+    }
+    names.join(" ")
+}
+
+/// Changes in the order in which they are made. Files that hold their value already are left out.
+///
+/// # Errors
+/// The machine cannot be set so; nothing was changed.
+pub fn plan(system: &dyn System, wanted: &Wanted) -> Result<Vec<Change>, String> {
+    let mut changes = Changes {
+        system,
+        all: Vec::new(),
+    };
+    let online = online(system);
+    let smt_goes_off = wanted.smt_off && value(system, &smt_file()) == "on";
+    if smt_goes_off || wanted.cores.is_some() {
+        // Switching SMT on again brings every sibling back, those of the administrator, too.
+        for cpu in processors(system) {
+            changes.keep(&online_file(cpu));
+        }
+    }
+    let mut left = online;
+    if smt_goes_off {
+        changes.set(&smt_file(), "off");
+        left.retain(|cpu| first_sibling(system, *cpu) == *cpu);
+    }
+    if let Some(cores) = wanted.cores {
+        if cores > left.len() {
+            return Err(format!(
+                "cores {cores}: this machine has {} online{}",
+                left.len(),
+                if smt_goes_off { " with SMT off" } else { "" }
+            ));
+        }
+        for cpu in left.split_off(cores) {
+            let file = online_file(cpu);
+            if !system.exists(&file) {
+                return Err(format!(
+                    "cores {cores}: processor {cpu} cannot be taken offline: there is no {file}"
+                ));
+            }
+            changes.set(&file, "0");
+        }
+    }
+    if wanted.turbo_off {
+        for (file, off) in turbo(system) {
+            changes.set(&file, off);
+        }
+    }
+    if let Some(khz) = wanted.frequency_khz {
+        frequency(&mut changes, khz, &left)?;
+    }
+    if wanted.writeback_off && system.exists(WRITEBACK) {
+        changes.set(WRITEBACK, "0");
+    }
+    Ok(changes.all)
+}
+
+struct Changes<'a> {
+    system: &'a dyn System,
+    all: Vec<Change>,
+}
+
+impl Changes<'_> {
+    fn push(&mut self, path: &str, to: Option<&str>, exact: bool) {
+        self.all.push(Change {
+            path: path.to_owned(),
+            to: to.map(str::to_owned),
+            exact,
+        });
+    }
+
+    fn keep(&mut self, path: &str) {
+        if self.system.exists(path) {
+            self.push(path, None, true);
+        }
+    }
+
+    fn set(&mut self, path: &str, to: &str) {
+        if value(self.system, path) != to {
+            self.push(path, Some(to), true);
+        }
+    }
+}
+
+/// Frequency of every policy that has a processor left.
+fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), String> {
+    let system = changes.system;
+    let policies = policies(system);
+    if policies.is_empty() {
+        return Err(format!(
+            "frequency_khz {khz}: this machine cannot set frequencies: there is no policy in \
+             {CPUS}/cpufreq"
+        ));
+    }
+    for policy in policies {
+        let file = |name: &str| format!("{CPUS}/cpufreq/{policy}/{name}");
+        let read = |name: &str| value(system, &file(name));
+        let affected: BTreeSet<usize> = numbers(&read("affected_cpus"));
+        if !left.iter().any(|cpu| affected.contains(cpu)) {
+            continue;
+        }
+        let listed: BTreeSet<u64> = numbers(&read("scaling_available_frequencies"));
+        let number = |name: &str| read(name).parse::<u64>().ok();
+        let (min, max) = (number("cpuinfo_min_freq"), number("cpuinfo_max_freq"));
+        let below = min.is_some_and(|min| khz < min);
+        if below || max.is_some_and(|max| khz > max) {
+            return Err(format!(
+                "frequency_khz {khz}: {policy} takes {} to {}",
+                min.unwrap_or_default(),
+                max.unwrap_or_default()
+            ));
+        }
+        if !listed.is_empty() && !listed.contains(&khz) {
+            let listed: Vec<String> = listed.iter().map(u64::to_string).collect();
+            return Err(format!(
+                "frequency_khz {khz}: {policy} takes {}",
+                listed.join(", ")
+            ));
+        }
+        let text = khz.to_string();
+        let userspace = read("scaling_available_governors")
+            .split_whitespace()
+            .any(|governor| governor == "userspace");
+        if userspace {
+            changes.set(&file("scaling_governor"), "userspace");
+        }
+        // No moment may have a lowest frequency above the highest: old kernels refuse it.
+        let raises = number("scaling_max_freq").is_some_and(|max| khz > max);
+        let order = match raises {
+            true => ["scaling_max_freq", "scaling_min_freq"],
+            false => ["scaling_min_freq", "scaling_max_freq"],
+        };
+        for name in order {
+            changes.set(&file(name), &text);
+        }
+        if userspace {
+            // Shown as the nearest frequency that the driver knows.
+            changes.push(&file("scaling_setspeed"), Some(&text), false);
+        }
+    }
+    Ok(())
+}
+
+fn smt_file() -> String {
+    format!("{CPUS}/smt/control")
+}
+
+fn online_file(cpu: usize) -> String {
+    format!("{CPUS}/cpu{cpu}/online")
+}
+
+/// Text of a file without its end of line; empty where there is none.
+pub fn value(system: &dyn System, path: &str) -> String {
+    let text = system.read(path).unwrap_or_default();
+    text.trim().to_owned()
+}
+
+fn numbers<T: std::str::FromStr + Ord>(text: &str) -> BTreeSet<T> {
+    let words = text.split_whitespace();
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Files that keep turbo, and their value without it.
+fn turbo(system: &dyn System) -> Vec<(String, &'static str)> {
+    let intel = format!("{CPUS}/intel_pstate/no_turbo");
+    if system.exists(&intel) {
+        return vec![(intel, "1")];
+    }
+    let all = format!("{CPUS}/cpufreq/boost");
+    if system.exists(&all) {
+        return vec![(all, "0")];
+    }
+    let each = policies(system).into_iter();
+    each.map(|policy| (format!("{CPUS}/cpufreq/{policy}/boost"), "0"))
+        .filter(|(file, _)| system.exists(file))
+        .collect()
+}
+
+fn policies(system: &dyn System) -> Vec<String> {
+    let mut names = system.list(&format!("{CPUS}/cpufreq")).unwrap_or_default();
+    names.retain(|name| {
+        name.strip_prefix("policy")
+            .is_some_and(|number| number.parse::<usize>().is_ok())
+    });
+    names
+}
+
+/// Numbers of all processors, ascending.
+fn processors(system: &dyn System) -> Vec<usize> {
+    let names = system.list(CPUS).unwrap_or_default();
+    let numbers: BTreeSet<usize> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("cpu")?.parse().ok())
+        .collect();
+    numbers.into_iter().collect()
+}
+
+fn online(system: &dyn System) -> Vec<usize> {
+    let mut all = processors(system);
+    // Without the file a processor cannot go offline.
+    all.retain(|cpu| value(system, &online_file(*cpu)) != "0");
+    all
+}
+
+/// The first thread of a processor's core; the processor itself where the kernel does not say.
+fn first_sibling(system: &dyn System, cpu: usize) -> usize {
+    let text = value(
+        system,
+        &format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list"),
+    );
+    let first = text.split([',', '-']).next().unwrap_or_default();
+    first.parse().unwrap_or(cpu)
+}

@@ -1,0 +1,331 @@
+//! The device that cells make their file systems on. Everything on it is lost, so it is looked at
+//! from every side first.
+
+use std::fs;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use luc_control::Dev;
+use luc_host::{Located, Machine, System, mounts, plain};
+use luc_lab::FsType;
+
+use super::plan::value;
+use crate::places::{Erase, Scratch};
+
+/// Label of the file systems that cells make: a device that carries it may be overwritten again.
+const LABEL: &str = "luc-scratch";
+/// Signatures lie in the first part of a device, or in the last.
+const EDGE: usize = 1 << 20;
+/// Bytes that are looked at.
+const LOOKED_AT: usize = 128 << 10;
+
+/// A device that may be overwritten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    pub node: PathBuf,
+    /// Kind and size, for the versions of a result.
+    pub identity: String,
+}
+
+/// Content that can be told by its first bytes: name, offset and bytes.
+const SIGNATURES: &[(&str, usize, &[u8])] = &[
+    ("xfs", 0, b"XFSB"),
+    ("luks", 0, b"LUKS\xba\xbe"),
+    ("btrfs", 0x10040, b"_BHRfS_M"),
+    ("f2fs", 0x400, &[0x10, 0x20, 0xf5, 0xf2]),
+    ("ntfs", 3, b"NTFS    "),
+    ("exfat", 3, b"EXFAT   "),
+    ("fat", 0x36, b"FAT1"),
+    ("fat", 0x52, b"FAT32"),
+    ("lvm", 0x218, b"LVM2 001"),
+    ("lvm", 0x18, b"LVM2 001"),
+    ("swap", 4086, b"SWAPSPACE2"),
+    ("swap", 4086, b"SWAP-SPACE"),
+    ("md", 0, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    ("md", 4096, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    (
+        "bcache",
+        0x1018,
+        &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca],
+    ),
+    (
+        "bcachefs",
+        0x1018,
+        &[0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9],
+    ),
+    ("squashfs", 0, b"hsqs"),
+    ("erofs", 0x400, &[0xe2, 0xe1, 0xf5, 0xe0]),
+    ("reiserfs", 0x10034, b"ReIsEr"),
+    ("jfs", 0x8000, b"JFS1"),
+    ("iso9660", 0x8001, b"CD001"),
+    ("zfs", 0x4000, &[0x01, 0x01]),
+    ("gpt", 512, b"EFI PART"),
+    ("gpt", 4096, b"EFI PART"),
+];
+
+/// The same by the last bytes: offset from the end.
+const AT_THE_END: &[(&str, usize, &[u8])] = &[
+    ("gpt", 512, b"EFI PART"),
+    ("gpt", 4096, b"EFI PART"),
+    ("md", 8192, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    ("md", 65536, &[0xfc, 0x4e, 0x2b, 0xa9]),
+];
+
+fn holds(bytes: &[u8], at: usize, what: &[u8]) -> bool {
+    bytes.get(at..at + what.len()) == Some(what)
+}
+
+/// The content of a device by its first and last bytes, and its label where it is ext2, ext3 or
+/// ext4; `None` of a blank one.
+fn signature(first: &[u8], last: &[u8]) -> Option<(&'static str, String)> {
+    if holds(first, 0x438, &[0x53, 0xef]) {
+        let label = first.get(0x478..0x488).unwrap_or_default();
+        let label: Vec<u8> = label
+            .iter()
+            .copied()
+            .take_while(|byte| *byte != 0)
+            .collect();
+        return Some(("ext", String::from_utf8_lossy(&label).into_owned()));
+    }
+    let known = SIGNATURES
+        .iter()
+        .find(|(_, at, what)| holds(first, *at, what));
+    let at_end = || {
+        let from_end = |back: &usize| last.len().checked_sub(*back);
+        AT_THE_END
+            .iter()
+            .find(|(_, back, what)| from_end(back).is_some_and(|at| holds(last, at, what)))
+    };
+    if let Some((name, ..)) = known.or_else(at_end) {
+        return Some((name, String::new()));
+    }
+    // A boot sector alone is a partition table only if it has a partition.
+    let table = first
+        .get(446..510)
+        .is_some_and(|table| table.iter().any(|byte| *byte != 0));
+    (holds(first, 510, &[0x55, 0xaa]) && table).then(|| ("dos partitions", String::new()))
+}
+
+/// The device's name in sysfs.
+fn name_of(system: &dyn System, dev: Dev) -> Option<String> {
+    let target = system.link(&format!("/sys/dev/block/{dev}")).ok()?;
+    Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The device and its partitions by name.
+fn family(system: &dyn System, name: &str) -> Vec<String> {
+    let dir = format!("/sys/class/block/{name}");
+    let below = system.list(&dir).unwrap_or_default();
+    let is_partition = |child: &String| system.exists(&format!("{dir}/{child}/partition"));
+    let mut all = vec![name.to_owned()];
+    all.extend(below.into_iter().filter(is_partition));
+    all
+}
+
+fn located(system: &dyn System, path: &str) -> Option<Dev> {
+    match system.locate(Path::new(path)) {
+        Ok(Located::BlockDevice(dev)) => Some(dev),
+        _ => None,
+    }
+}
+
+/// Kind and size of a device: its model where it has one, else the letters of its name.
+fn identity(system: &dyn System, name: &str) -> String {
+    let dir = format!("/sys/class/block/{name}");
+    let model = value(system, &format!("{dir}/device/model"));
+    let model = if model.is_empty() {
+        name.trim_end_matches(|c: char| c.is_ascii_digit())
+            .to_owned()
+    } else {
+        model
+    };
+    let sectors: u64 = value(system, &format!("{dir}/size")).parse().unwrap_or(0);
+    format!("{model}, {} MiB", sectors / 2048)
+}
+
+/// [`Device::identity`] of a device that may not be there.
+pub fn identity_of(system: &dyn System, path: &Path) -> Option<String> {
+    let dev = located(system, &path.to_string_lossy())?;
+    Some(identity(system, &name_of(system, dev)?))
+}
+
+/// The device, if it may be overwritten.
+///
+/// # Errors
+/// Says why it may not, and what would have to change.
+pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
+    let shown = scratch.device.display();
+    let refuse = |why: &str| Err(format!("{shown}: {why}"));
+    let dev = match machine.locate(&scratch.device) {
+        Ok(Located::BlockDevice(dev)) => dev,
+        Ok(Located::Inside { .. }) => return refuse("not a block device"),
+        Err(error) => return refuse(&plain(&error)),
+    };
+    let Some(name) = name_of(machine, dev) else {
+        return refuse("the kernel does not show this device in /sys/dev/block");
+    };
+    if scratch.erase == Erase::No {
+        return refuse("everything on it would be lost; `--erase` says that it may be");
+    }
+    let family = family(machine, &name);
+    let number = |name: &String| value(machine, &format!("/sys/class/block/{name}/dev"));
+    let numbers: Vec<Dev> = family
+        .iter()
+        .filter_map(|name| number(name).parse().ok())
+        .chain([dev])
+        .collect();
+    let table = mounts::mounts(machine).map_err(|error| format!("{shown}: {}", plain(&error)))?;
+    for mount in &table {
+        // Some file systems give a number of their own, so the source counts as well.
+        let source = || located(machine, &mount.source);
+        let is_source =
+            mount.source.starts_with('/') && source().is_some_and(|dev| numbers.contains(&dev));
+        if numbers.contains(&mount.device) || is_source {
+            return refuse(&format!("mounted at {}", mount.point.display()));
+        }
+    }
+    for name in &family {
+        let holders = machine.list(&format!("/sys/class/block/{name}/holders"));
+        if let Some(holder) = holders.unwrap_or_default().first() {
+            return refuse(&format!("{name} is a part of {holder}"));
+        }
+    }
+    let swaps = machine.read("/proc/swaps").unwrap_or_default();
+    for line in swaps.lines().skip(1) {
+        let path = line.split_whitespace().next().unwrap_or_default();
+        if located(machine, path).is_some_and(|dev| numbers.contains(&dev)) {
+            return refuse("in use as swap");
+        }
+    }
+    if value(machine, &format!("/sys/class/block/{name}/ro")) == "1" {
+        return refuse("read-only");
+    }
+    let node = machine.path(&scratch.device.to_string_lossy());
+    // The kernel's own word: whatever else has claimed it.
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::EXCL;
+    if let Err(error) = rustix::fs::open(&node, flags, rustix::fs::Mode::empty()) {
+        return match error {
+            rustix::io::Errno::BUSY => refuse("in use by something else"),
+            error => refuse(&plain(&error.into())),
+        };
+    }
+    let (first, last) = edges(&node).map_err(|error| format!("{shown}: {}", plain(&error)))?;
+    if let Some((found, label)) = signature(&first, &last)
+        && label != LABEL
+    {
+        let allowed = matches!(&scratch.erase, Erase::Known(word) if word == found);
+        if !allowed {
+            let label = if label.is_empty() {
+                label
+            } else {
+                format!(" called {label}")
+            };
+            let word = found.split(' ').next().unwrap_or(found);
+            if !matches!(&scratch.erase, Erase::Known(given) if given == word) {
+                return refuse(&format!(
+                    "holds {found}{label}; `--erase={word}` says that it may be lost"
+                ));
+            }
+        }
+    }
+    Ok(Device {
+        identity: identity(machine, &name),
+        node,
+    })
+}
+
+/// The bytes at both ends of a device.
+fn edges(node: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+    use std::os::unix::fs::FileExt as _;
+    let mut file = fs::File::open(node)?;
+    let size = file.seek(SeekFrom::End(0))?;
+    let length = LOOKED_AT.min(usize::try_from(size).unwrap_or(LOOKED_AT));
+    let (mut first, mut last) = (vec![0; length], vec![0; length]);
+    file.read_exact_at(&mut first, 0)?;
+    file.read_exact_at(&mut last, size - length as u64)?;
+    Ok((first, last))
+}
+
+/// Makes a file system, on nothing that an older one left.
+///
+/// # Errors
+/// The tool does not run, or refuses.
+pub fn format(node: &Path, kind: FsType, arguments: &[String]) -> Result<(), String> {
+    wipe(node).map_err(|error| format!("cannot erase {}: {}", node.display(), plain(&error)))?;
+    let features: &[&str] = if kind == FsType::Ext4NoJournal {
+        &["-O", "^has_journal"]
+    } else {
+        &[]
+    };
+    let mut command = Command::new("mke2fs");
+    // The mount keeps the kernel from writing inode tables later.
+    command
+        .args(["-q", "-F", "-t", kind.driver(), "-E", "lazy_itable_init=1"])
+        .args(features)
+        .args(arguments)
+        .args(["-L", LABEL])
+        .arg(node);
+    run(&mut command)
+}
+
+fn wipe(node: &Path) -> std::io::Result<()> {
+    let mut file = fs::File::options().write(true).open(node)?;
+    let size = file.seek(SeekFrom::End(0))?;
+    let length = EDGE.min(usize::try_from(size).unwrap_or(EDGE));
+    for at in [0, size - length as u64] {
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&vec![0; length])?;
+    }
+    file.sync_all()
+}
+
+/// Options of a mount: those of the arm or the cell, and those that keep the kernel from writing
+/// by itself.
+pub fn options(kind: FsType, chosen: &str, commit_s: Option<u32>) -> String {
+    let mut all: Vec<String> = Vec::new();
+    all.extend(
+        chosen
+            .split(',')
+            .filter(|one| !one.is_empty())
+            .map(String::from),
+    );
+    if kind != FsType::Ext2 {
+        all.push("noinit_itable".into());
+    }
+    let has_commit = all.iter().any(|one| one.starts_with("commit="));
+    if let Some(seconds) = commit_s.filter(|_| kind.has_journal() && !has_commit) {
+        all.push(format!("commit={seconds}"));
+    }
+    all.join(",")
+}
+
+/// Mounts a device, or a file as one.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn mount(node: &Path, at: &Path, kind: FsType, options: &str) -> Result<(), String> {
+    let mut command = Command::new("mount");
+    command.args(["-t", kind.driver()]);
+    if !options.is_empty() {
+        command.args(["-o", options]);
+    }
+    run(command.arg(node).arg(at))
+}
+
+/// Runs a tool of the system, which administrators' shells may not find.
+fn run(command: &mut Command) -> Result<(), String> {
+    let tool = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .env("PATH", super::commands::SYSTEM_PATH)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot run {tool}: {}", plain(&error)))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    Err(format!("{tool}: {words}"))
+}

@@ -1,0 +1,119 @@
+//! `luc campaign diff`
+
+use std::path::PathBuf;
+
+use luc_campaign::Store;
+use luc_campaign::diff::{Compared, Diff, Side, Verdict};
+use serde_json::json;
+
+use crate::Context;
+use crate::cmd::print_json;
+use crate::exit::{Code, Failure};
+use crate::units::counted;
+use crate::verb::Verb;
+
+/// Name and version of the JSON form.
+const SCHEMA: &str = "luc-campaign-diff/1";
+
+/// Tell what changed between two folders of results
+///
+/// Every figure of the campaign's tables is compared. It counts as changed where the repeats'
+/// spread does not explain the difference: Welch's test, at the campaign's confidence for all
+/// figures at once. Exit code 28 if a figure changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign diff out/before out/after\n\
+    \x20 luc campaign diff out/mine --json")]
+pub struct Args {
+    /// Folder of the results
+    #[arg(value_name = "A", value_hint = clap::ValueHint::DirPath)]
+    a: PathBuf,
+    /// Folder to compare with; without it, the last results in A with those before them
+    #[arg(value_name = "B", value_hint = clap::ValueHint::DirPath)]
+    b: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let first = Side::of(&Store::existing(&self.a)?)?;
+        let (a, b) = match &self.b {
+            Some(b) => (first, Side::of(&Store::existing(b)?)?),
+            None => (first.before(), first),
+        };
+        let diff = Diff::of(&a, &b);
+        let changed = diff.count(Verdict::Changed);
+        if self.json {
+            let mut value = json!({ "schema": SCHEMA, "changed": changed });
+            let rest = serde_json::to_value(&diff).map_err(anyhow::Error::from)?;
+            if let (Some(value), Some(rest)) = (value.as_object_mut(), rest.as_object()) {
+                value.extend(rest.clone());
+            }
+            print_json(context, &value)?;
+        } else {
+            print(&diff, context)?;
+        }
+        if changed == 0 {
+            return Ok(());
+        }
+        context.out.flush()?;
+        let line = format!(
+            "campaign: {} changed",
+            counted(changed as u64, "figure", "figures")
+        );
+        Err(Failure::Coded(Code::Changed, line))
+    }
+}
+
+fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
+    let out = &mut *context.out;
+    for figure in &diff.figures {
+        let text = match figure.verdict {
+            Verdict::Same => continue,
+            Verdict::Changed => line("changed", figure),
+            Verdict::Unsure => line("unsure", figure),
+            Verdict::OnlyInA => line("only in A", figure),
+            Verdict::OnlyInB => line("only in B", figure),
+        };
+        writeln!(out, "{text}")?;
+    }
+    writeln!(
+        out,
+        "{} at {}% confidence for all: {} changed, {} the same, {} unsure for want of repeats, {} \
+         only in A, {} only in B",
+        counted(diff.figures.len() as u64, "figure", "figures"),
+        diff.confidence * 100.0,
+        diff.count(Verdict::Changed),
+        diff.count(Verdict::Same),
+        diff.count(Verdict::Unsure),
+        diff.count(Verdict::OnlyInA),
+        diff.count(Verdict::OnlyInB),
+    )?;
+    Ok(())
+}
+
+fn line(word: &str, figure: &Compared) -> String {
+    let row: Vec<String> = figure
+        .at
+        .row
+        .iter()
+        .map(|(factor, value)| format!("{factor} {value}"))
+        .collect();
+    let values: Vec<&str> = [&figure.a, &figure.b]
+        .into_iter()
+        .flatten()
+        .map(|value| value.text.as_str())
+        .collect();
+    let by = figure.ratio.map_or_else(String::new, |ratio| {
+        format!(", {:+.1}%", (ratio - 1.0) * 100.0)
+    });
+    format!(
+        "{word:<9}  {}, {}, {}: {}{by}",
+        figure.at.table,
+        row.join(", "),
+        figure.at.heading,
+        values.join(" -> ")
+    )
+}

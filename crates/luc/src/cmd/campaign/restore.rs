@@ -1,0 +1,36 @@
+//! `luc campaign restore`
+
+use std::path::PathBuf;
+
+use luc_campaign::places::host;
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::verb::Verb;
+
+/// Put this machine back after a campaign that was killed
+///
+/// A cell on bare metal changes processors, frequencies and writeback, and mounts its device. It
+/// puts all back itself; after `kill -9` the next run does, or this.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign restore\n\
+    \x20 luc campaign restore --out out/mine")]
+pub struct Args {
+    /// Folder of the results of the run that was killed [default: the machine's last run]
+    #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: Option<PathBuf>,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let out = self.out.clone().unwrap_or_default();
+        let done = host::restore(&context.system.path("/"), &out)?;
+        let text = done.map_or_else(
+            || "nothing is left to put back".to_owned(),
+            |done| done.told(),
+        );
+        writeln!(context.out, "{text}")?;
+        Ok(())
+    }
+}
