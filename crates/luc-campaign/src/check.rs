@@ -165,29 +165,93 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
         .factors
         .values()
         .map(|values| values.all().len())
-        .product::<usize>();
+        .fold(1_usize, usize::saturating_mul);
     if product > POINTS_MAX {
         return Err(named(format!(
-            "{product} points; at most {POINTS_MAX} are possible"
+            "more than {POINTS_MAX} points, which is the most"
         )));
     }
-    let factors = block.factors.keys().map(toml::Spanned::get_ref);
-    let known: BTreeSet<&String> = factors.collect();
-    let settings = block.set.iter().map(|setting| &setting.fits);
-    for condition in settings.chain(&block.skip) {
-        for name in condition.keys() {
-            if !known.contains(name) {
-                let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
-                return Err(named(format!("where: no factor {name}{near}")));
-            }
-        }
-    }
+    settings(
+        campaign,
+        block,
+        &of_arms().chain(wanted.iter().copied()).collect(),
+    )
+    .map_err(named)?;
     let points = points::of_block(campaign, block);
     if points.is_empty() {
         return Err(named("every point is skipped, so there is no cell".into()));
     }
     for point in points {
         cell(&point.cell(1)).map_err(named)?;
+    }
+    Ok(())
+}
+
+/// Each `set` and `skip` goes by factors, and each value of `set` is used.
+fn settings(campaign: &Campaign, block: &Block, named: &BTreeSet<&str>) -> Result<(), String> {
+    let factors = block.factors.keys().map(toml::Spanned::get_ref);
+    let known: BTreeSet<&String> = factors.collect();
+    let fits = block.set.iter().map(|setting| &setting.fits);
+    for condition in fits.chain(&block.skip) {
+        for name in condition.keys() {
+            if !known.contains(name) {
+                let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
+                return Err(format!("where: no factor {name}{near}"));
+            }
+        }
+        has_values(block, condition)?;
+    }
+    let place = place(&block.place)?;
+    let own: BTreeSet<&str> = place.factors().iter().map(|factor| factor.name).collect();
+    let block_name = block.name.get_ref();
+    let tables = campaign
+        .tables
+        .iter()
+        .filter(|table| table.block.get_ref() == block_name)
+        .flat_map(|table| table.rows.iter().chain(&table.across));
+    let plots = campaign
+        .plots
+        .iter()
+        .filter(|plot| plot.block.get_ref() == block_name)
+        .flat_map(|plot| plot.each.iter().chain([&plot.x, &plot.lines]));
+    let shown: BTreeSet<&str> = tables.chain(plots).map(String::as_str).collect();
+    for name in block.set.iter().flat_map(|setting| setting.values.keys()) {
+        let name = name.as_str();
+        let is_used = own.contains(name)
+            || named.contains(name)
+            || shown.contains(name)
+            || known.iter().any(|factor| *factor == name);
+        if !is_used {
+            let near = did_you_mean(name, own.iter().chain(named).copied());
+            return Err(format!(
+                "set: {name} is neither a factor of the place {} nor named in bench{near}",
+                block.place
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Each value of a condition is one that its factor has somewhere in the block.
+fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
+    for (name, values) in condition {
+        let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
+        let of_factor = factor.map_or(&[] as &[_], |(_, values)| values.all());
+        let of_sets = block
+            .set
+            .iter()
+            .filter_map(|setting| setting.values.get(name));
+        let possible: BTreeSet<&str> = of_factor
+            .iter()
+            .chain(of_sets)
+            .map(|value| value.0.as_str())
+            .collect();
+        for value in values.all() {
+            if !possible.contains(value.0.as_str()) {
+                let near = did_you_mean(&value.0, possible.iter().copied());
+                return Err(format!("where: {name} is never {}{near}", value.0));
+            }
+        }
     }
     Ok(())
 }
@@ -288,7 +352,8 @@ fn known_factors<'a>(block: &Block, names: impl Iterator<Item = &'a String>) -> 
 }
 
 fn conditions(block: &Block, conditions: &Where) -> Result<(), String> {
-    known_factors(block, conditions.keys())
+    known_factors(block, conditions.keys())?;
+    has_values(block, conditions)
 }
 
 pub(crate) fn figure(block: &Block, figure: &Figure) -> Result<(), String> {

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::arms::Arm;
-use crate::error::{CampaignError, Result};
+use crate::error::{CampaignError, Result, did_you_mean};
 
 /// A value of a factor, as text: `4ms:1`, `16`, `0.5`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -210,16 +210,46 @@ pub struct Table {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(from = "ColumnKeys")]
 pub struct Column {
     pub heading: String,
-    #[serde(flatten)]
     pub figure: Figure,
-    #[serde(flatten)]
     pub bound: Bound,
 }
 
+/// The keys of a column, side by side: a nested struct would let unknown ones pass.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ColumnKeys {
+    heading: String,
+    arm: String,
+    measure: String,
+    to: Option<String>,
+    minus: Option<String>,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+}
+
+impl From<ColumnKeys> for Column {
+    fn from(keys: ColumnKeys) -> Self {
+        Self {
+            heading: keys.heading,
+            figure: Figure {
+                arm: keys.arm,
+                measure: keys.measure,
+                to: keys.to,
+                minus: keys.minus,
+            },
+            bound: Bound {
+                at_least: keys.at_least,
+                at_most: keys.at_most,
+            },
+        }
+    }
+}
+
 /// What a figure is to reach. A figure without a bound is shown and not judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bound {
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
@@ -227,12 +257,35 @@ pub struct Bound {
 
 /// A bound for the figures under one heading, where `where` fits.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(from = "GoalKeys")]
 pub struct Goal {
     pub heading: String,
-    #[serde(default, rename = "where")]
     pub fits: Where,
-    #[serde(flatten)]
     pub bound: Bound,
+}
+
+/// The keys of a goal, as those of a column.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GoalKeys {
+    heading: String,
+    #[serde(default, rename = "where")]
+    fits: Where,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+}
+
+impl From<GoalKeys> for Goal {
+    fn from(keys: GoalKeys) -> Self {
+        Self {
+            heading: keys.heading,
+            fits: keys.fits,
+            bound: Bound {
+                at_least: keys.at_least,
+                at_most: keys.at_most,
+            },
+        }
+    }
 }
 
 /// A chart for each combination of the values of `each`: a line for each of `lines`, over `x`.
@@ -270,7 +323,7 @@ impl Campaign {
                 || source_name.to_owned(),
                 |span| positioned(source_name, text, span.start),
             ),
-            why: one_line(error.message()),
+            why: with_suggestion(&one_line(error.message())),
         })?;
         text.clone_into(&mut campaign.text);
         crate::check::campaign(&campaign).map_err(|(at, why)| CampaignError::BadFile {
@@ -311,6 +364,16 @@ fn positioned(source_name: &str, text: &str, at: usize) -> String {
         .map_or(0, |part| part.chars().count())
         + 1;
     format!("{source_name}:{line}:{column}")
+}
+
+/// Names the key that was meant, of those that the parser lists.
+fn with_suggestion(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let near = match (message.starts_with("unknown field"), quoted.next()) {
+        (true, Some(unknown)) => did_you_mean(unknown, quoted),
+        _ => String::new(),
+    };
+    format!("{message}{near}")
 }
 
 fn one_line(text: &str) -> String {

@@ -225,8 +225,8 @@ impl Store {
         }
         for path in files(&self.dir.join("failed"))? {
             match read::<Failed>(&path) {
-                Some(failed) => all.failed.push(failed),
-                None => all.damaged.push(path),
+                Some(failed) if failed.schema == SCHEMA => all.failed.push(failed),
+                _ => all.damaged.push(path),
             }
         }
         Ok(all)

@@ -1,1 +1,421 @@
+//! The place on machines of files.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use luc_host::Machine;
+use luc_lab::FsType;
+
+use super::guard::{Guard, Locked};
+use super::plan::{Change, Wanted, plan, switches};
+use super::scratch;
+use super::{Host, put_back_at_once, restore};
+use crate::cell::Cell;
+use crate::error::CampaignError;
+use crate::places::{Erase, Place, Scratch, Setup};
+
+const CPU: &str = "sys/devices/system/cpu";
+
+/// [`put_back_at_once`] takes all guards of the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    /// Two cores of two threads, every switch there is, and a few disks.
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for cpu in 0..4 {
+            let (core, sibling) = (cpu % 2, cpu % 2 + 2);
+            tree.put(
+                &format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"),
+                &format!("{core},{sibling}"),
+            );
+            if cpu > 0 {
+                tree.put(&format!("{CPU}/cpu{cpu}/online"), "1");
+            }
+            let policy = format!("{CPU}/cpufreq/policy{cpu}");
+            for (name, text) in [
+                ("affected_cpus", cpu.to_string().as_str()),
+                ("cpuinfo_min_freq", "1600000"),
+                ("cpuinfo_max_freq", "3100000"),
+                ("scaling_min_freq", "1600000"),
+                ("scaling_max_freq", "2400000"),
+                ("scaling_available_frequencies", "3100000 2400000 1600000"),
+                ("scaling_governor", "ondemand"),
+                ("scaling_available_governors", "ondemand userspace"),
+                ("scaling_setspeed", "<unsupported>"),
+            ] {
+                tree.put(&format!("{policy}/{name}"), text);
+            }
+        }
+        tree.put(&format!("{CPU}/smt/control"), "on");
+        tree.put(&format!("{CPU}/intel_pstate/no_turbo"), "0");
+        tree.put("proc/sys/vm/dirty_writeback_centisecs", "500");
+        tree.put("proc/sys/kernel/random/boot_id", "one");
+        tree.put("proc/sys/kernel/osrelease", "6.12.0");
+        tree.put("proc/self/status", "CapEff:\t000001ffffffffff");
+        tree.put("proc/cpuinfo", "model name\t: Toy 1\n");
+        tree.put("proc/swaps", "Filename Type\n/dev/sdd partition 1 0 -2\n");
+        tree.put(
+            "proc/self/mountinfo",
+            "22 1 8:33 / / rw - ext4 /dev/sdc1 rw\n23 1 0:40 / /b rw - btrfs /dev/sdf rw\n",
+        );
+        fs::create_dir_all(tree.at("sys/dev/block")).unwrap();
+        for (number, name) in [
+            ("8:16", "sdb"),
+            ("8:32", "sdc"),
+            ("8:48", "sdd"),
+            ("8:64", "sde"),
+            ("8:80", "sdf"),
+            ("8:96", "sdg"),
+        ] {
+            tree.put(&format!("sys/class/block/{name}/dev"), number);
+            tree.put(&format!("sys/class/block/{name}/size"), "4096");
+            let link = tree.at(&format!("sys/dev/block/{number}"));
+            symlink(format!("../../class/block/{name}"), link).unwrap();
+            tree.put(&format!("dev/{name}"), &"\0".repeat(300 << 10));
+        }
+        tree.put("sys/class/block/sdc/sdc1/partition", "1");
+        tree.put("sys/class/block/sdc1/dev", "8:33");
+        tree.put("sys/class/block/sde/holders/dm-0/dev", "253:0");
+        tree.put("sys/class/block/sdg/ro", "1");
+        tree
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn get(&self, path: &str) -> String {
+        fs::read_to_string(self.at(path)).unwrap()
+    }
+
+    fn machine(&self) -> Machine {
+        Machine::new(self.0.path())
+    }
+
+    /// Every setting that may change.
+    fn settings(&self) -> BTreeMap<PathBuf, String> {
+        let mut all = BTreeMap::new();
+        let mut folders = vec![self.at(CPU), self.at("proc/sys/vm")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    all.insert(path.clone(), fs::read_to_string(path).unwrap());
+                }
+            }
+        }
+        // Without a governor that has one, this is no value.
+        all.retain(|path, _| !path.ends_with("scaling_setspeed"));
+        all
+    }
+
+    fn set(&self, out: &Path) -> crate::Result<Guard> {
+        let changes = plan(&self.machine(), &all()).unwrap();
+        let locked = Locked::take(self.0.path())?;
+        Guard::set(locked, out, Path::new(""), &changes)
+    }
+}
+
+fn all() -> Wanted {
+    Wanted {
+        frequency_khz: Some(3_100_000),
+        cores: Some(1),
+        turbo_off: true,
+        smt_off: true,
+        writeback_off: true,
+    }
+}
+
+#[test]
+fn changes_are_made_in_an_order_that_the_kernel_takes() {
+    let tree = Tree::new();
+    let changes = plan(&tree.machine(), &all()).unwrap();
+    let shown: Vec<String> = changes
+        .iter()
+        .map(|Change { path, to, .. }| {
+            let name = path.rsplit("/cpu/").next().unwrap();
+            format!("{name} {}", to.as_deref().unwrap_or("is kept"))
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "cpu1/online is kept",
+            "cpu2/online is kept",
+            "cpu3/online is kept",
+            "smt/control off",
+            // Thread 2 of core 0 goes with SMT; core 1 goes by itself.
+            "cpu1/online 0",
+            "intel_pstate/no_turbo 1",
+            "cpufreq/policy0/scaling_governor userspace",
+            "cpufreq/policy0/scaling_max_freq 3100000",
+            "cpufreq/policy0/scaling_min_freq 3100000",
+            "cpufreq/policy0/scaling_setspeed 3100000",
+            "/proc/sys/vm/dirty_writeback_centisecs 0",
+        ]
+    );
+    assert_eq!(switches(&tree.machine()), "turbo smt frequency writeback");
+    assert_eq!(plan(&tree.machine(), &Wanted::default()), Ok(Vec::new()));
+}
+
+#[test]
+fn settings_that_a_machine_cannot_have_are_refused() {
+    let tree = Tree::new();
+    let why = |change: &dyn Fn(&mut Wanted)| {
+        let mut wanted = all();
+        change(&mut wanted);
+        plan(&tree.machine(), &wanted).unwrap_err()
+    };
+    assert_eq!(
+        why(&|wanted| wanted.cores = Some(3)),
+        "cores 3: this machine has 2 online with SMT off"
+    );
+    assert_eq!(
+        why(&|wanted| wanted.frequency_khz = Some(2_000_000)),
+        "frequency_khz 2000000: policy0 takes 1600000, 2400000, 3100000"
+    );
+    assert_eq!(
+        why(&|wanted| wanted.frequency_khz = Some(4_000_000)),
+        "frequency_khz 4000000: policy0 takes 1600000 to 3100000"
+    );
+    fs::remove_dir_all(tree.at(&format!("{CPU}/cpufreq"))).unwrap();
+    let why = plan(&tree.machine(), &all()).unwrap_err();
+    assert!(why.contains("this machine cannot set frequencies"), "{why}");
+    let without = Wanted {
+        frequency_khz: None,
+        ..all()
+    };
+    assert!(plan(&tree.machine(), &without).is_ok());
+}
+
+#[test]
+fn whatever_ends_a_cell_the_machine_is_as_before() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (tree, out) = (Tree::new(), tempfile::tempdir().unwrap());
+    let before = tree.settings();
+    let (kept, lock) = (out.path().join("host-before.json"), "run/luc-campaign-host");
+    let as_before = |how: &str| {
+        assert_eq!(tree.settings(), before, "{how}");
+        assert!(!kept.exists() && tree.get(lock).is_empty(), "{how}");
+    };
+
+    let guard = tree.set(out.path()).unwrap();
+    assert_eq!(tree.get(&format!("{CPU}/cpu1/online")), "0");
+    assert_eq!(tree.get(&format!("{CPU}/smt/control")), "off");
+    let (file, copy) = (fs::read_to_string(&kept).unwrap(), tree.get(lock));
+    assert_eq!(file, copy);
+    let busy = Locked::take(tree.0.path()).err().unwrap().to_string();
+    assert!(busy.contains("another run measures"), "{busy}");
+    guard.put_back().unwrap();
+    as_before("success");
+
+    drop(tree.set(out.path()).unwrap());
+    as_before("failure");
+
+    let panicked = std::panic::catch_unwind(|| {
+        let _guard = tree.set(out.path()).unwrap();
+        panic!("as was asked for");
+    });
+    assert!(panicked.is_err());
+    as_before("panic");
+
+    let guard = tree.set(out.path()).unwrap();
+    put_back_at_once();
+    as_before("signal");
+    drop(guard);
+    as_before("signal, and then the end");
+
+    // A change that the kernel refuses in the middle takes the others back.
+    let setspeed = tree.at(&format!("{CPU}/cpufreq/policy0/scaling_setspeed"));
+    fs::remove_file(&setspeed).unwrap();
+    let why = tree.set(out.path()).err().unwrap().to_string();
+    assert!(
+        why.contains("cannot set") && why.contains("setspeed"),
+        "{why}"
+    );
+    as_before("refusal");
+    fs::write(&setspeed, "<unsupported>").unwrap();
+
+    // Killed: the values stay changed, and the files that tell of it stay.
+    let killed = || {
+        let guard = tree.set(out.path()).unwrap();
+        let changed = tree.settings();
+        drop(guard);
+        for (path, text) in &changed {
+            fs::write(path, text).unwrap();
+        }
+        fs::write(&kept, &file).unwrap();
+    };
+    killed();
+    tree.put(lock, &copy);
+    let done = restore(tree.0.path(), Path::new("")).unwrap().unwrap();
+    assert!(done.values.len() > 5 && !done.booted, "{done:?}");
+    as_before("killed, by the machine's file");
+    killed();
+    assert!(restore(tree.0.path(), out.path()).unwrap().is_some());
+    as_before("killed, by the file of the folder");
+    assert_eq!(restore(tree.0.path(), out.path()).unwrap(), None);
+
+    // After a boot the old values are none of this boot's.
+    let now = tree.settings();
+    fs::write(&kept, &file).unwrap();
+    tree.put("proc/sys/kernel/random/boot_id", "two");
+    tree.put("proc/sys/vm/dirty_writeback_centisecs", "700");
+    let done = restore(tree.0.path(), out.path()).unwrap().unwrap();
+    assert!(done.booted && done.told().contains("booted"), "{done:?}");
+    assert_eq!(tree.get("proc/sys/vm/dirty_writeback_centisecs"), "700");
+    assert_eq!(now.len(), tree.settings().len());
+}
+
+#[test]
+fn devices_that_hold_anything_are_refused() {
+    let tree = Tree::new();
+    let checked = |device: &str, erase: Erase| {
+        let scratch = Scratch {
+            device: device.into(),
+            erase,
+        };
+        scratch::checked(&tree.machine(), &scratch).map(|device| device.identity)
+    };
+    let refusal = |device: &str| checked(device, Erase::Blank).unwrap_err();
+    assert_eq!(checked("/dev/sdb", Erase::Blank), Ok("sdb, 2 MiB".into()));
+    assert_eq!(
+        checked("/dev/sdb", Erase::No).unwrap_err(),
+        "/dev/sdb: everything on it would be lost; `--erase` says that it may be"
+    );
+    assert_eq!(refusal("/dev/sdz"), "/dev/sdz: No such file or directory");
+    assert_eq!(refusal("/proc/swaps"), "/proc/swaps: not a block device");
+    assert_eq!(refusal("/dev/sdc"), "/dev/sdc: mounted at /");
+    assert_eq!(refusal("/dev/sdf"), "/dev/sdf: mounted at /b");
+    assert_eq!(refusal("/dev/sdd"), "/dev/sdd: in use as swap");
+    assert_eq!(refusal("/dev/sde"), "/dev/sde: sde is a part of dm-0");
+    assert_eq!(refusal("/dev/sdg"), "/dev/sdg: read-only");
+
+    let holds = |at: usize, bytes: &[u8]| {
+        let mut content = vec![0; 300 << 10];
+        content[at..at + bytes.len()].copy_from_slice(bytes);
+        fs::write(tree.at("dev/sdb"), &content).unwrap();
+        content
+    };
+    let size = 300 << 10;
+    for (at, bytes, word) in [
+        (0, b"XFSB".as_slice(), "xfs"),
+        (0x10040, b"_BHRfS_M", "btrfs"),
+        (4086, b"SWAPSPACE2", "swap"),
+        (0x218, b"LVM2 001", "lvm"),
+        (512, b"EFI PART", "gpt"),
+        (size - 512, b"EFI PART", "gpt"),
+        (0x438, &[0x53, 0xef], "ext"),
+    ] {
+        holds(at, bytes);
+        assert_eq!(
+            refusal("/dev/sdb"),
+            format!("/dev/sdb: holds {word}; `--erase={word}` says that it may be lost")
+        );
+        assert!(checked("/dev/sdb", Erase::Known(word.into())).is_ok());
+        assert!(checked("/dev/sdb", Erase::Known("ntfs".into())).is_err());
+    }
+    let mut own = holds(0x438, &[0x53, 0xef]);
+    own[0x478..0x478 + 4].copy_from_slice(b"home");
+    fs::write(tree.at("dev/sdb"), &own).unwrap();
+    assert!(refusal("/dev/sdb").contains("holds ext called home"));
+    own[0x478..0x478 + 11].copy_from_slice(b"luc-scratch");
+    fs::write(tree.at("dev/sdb"), &own).unwrap();
+    assert!(
+        checked("/dev/sdb", Erase::Blank).is_ok(),
+        "an earlier cell's"
+    );
+    // The mark of a boot sector alone is none of a partition.
+    holds(510, &[0x55, 0xaa]);
+    assert!(checked("/dev/sdb", Erase::Blank).is_ok());
+    holds(446, &[0x80; 66]);
+    let mut table = fs::read(tree.at("dev/sdb")).unwrap();
+    table[510..512].copy_from_slice(&[0x55, 0xaa]);
+    fs::write(tree.at("dev/sdb"), table).unwrap();
+    assert!(refusal("/dev/sdb").contains("holds dos partitions; `--erase=dos`"));
+}
+
+#[test]
+fn mounts_keep_the_kernel_from_writing_by_itself() {
+    let of = |kind, chosen| scratch::options(kind, chosen, Some(3600));
+    assert_eq!(of(FsType::Ext4, ""), "noinit_itable,commit=3600");
+    assert_eq!(
+        of(FsType::Ext3, "noatime,commit=5"),
+        "noatime,commit=5,noinit_itable"
+    );
+    assert_eq!(of(FsType::Ext4NoJournal, ""), "noinit_itable");
+    assert_eq!(of(FsType::Ext2, ""), "");
+}
+
+#[test]
+fn a_machine_that_cannot_measure_says_so_in_a_line() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (tree, out) = (Tree::new(), tempfile::tempdir().unwrap());
+    let machine: BTreeMap<&str, &str> = Host
+        .factors()
+        .iter()
+        .map(|factor| (factor.name, factor.default.unwrap()))
+        .collect();
+    let key = serde_json::json!({
+        "place": "host", "machine": machine, "bench": "create-fsync {dir}",
+        "arms": [{ "name": "stock" }], "repeat": 1, "seed": 1,
+    });
+    let cell = Cell::from_key(&key.to_string()).unwrap();
+    let mut setup = Setup {
+        sysroot: tree.0.path().to_owned(),
+        out: out.path().to_owned(),
+        ..Setup::default()
+    };
+    let before = tree.settings();
+    let why = |setup: &Setup, cell: &Cell| {
+        let error = Host.measure(cell, setup, &mut luc_lab::Silent).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                CampaignError::Unavailable { .. } | CampaignError::Host(_)
+            ),
+            "{error}"
+        );
+        error.to_string()
+    };
+    assert!(why(&setup, &cell).contains("name it with `--device DEVICE --erase`"));
+    let versions = Host.versions(&cell, &setup).unwrap();
+    assert_eq!(versions["device"], "none");
+    setup.scratch = Some(Scratch {
+        device: "/dev/sdb".into(),
+        erase: Erase::Blank,
+    });
+    let versions = Host.versions(&cell, &setup).unwrap();
+    assert_eq!(versions["device"], "sdb, 2 MiB");
+    assert_eq!(versions["kernel"], "6.12.0");
+    assert!(versions["processor"].starts_with("Toy 1"));
+    assert!(why(&setup, &cell).contains("no kernel behind a pretended tree"));
+    let mut attached = cell.clone();
+    attached.arms[0].arm.on = Some(String::new());
+    let why_not = why(&setup, &attached);
+    assert!(
+        why_not.contains("not installed for kernel 6.12.0"),
+        "{why_not}"
+    );
+    assert_eq!(Host.versions(&attached, &setup).unwrap()["module"], "none");
+    tree.put("sys/fs/luc/attach", "");
+    assert!(why(&setup, &cell).contains("the module luc is loaded"));
+    tree.put("proc/self/status", "CapEff:\t0000000000000000");
+    assert!(why(&setup, &cell).contains("not permitted; run it as root"));
+    assert_eq!(tree.settings(), before, "nothing was changed");
+    assert!(Host.needs(&cell).alone);
+}
