@@ -7,10 +7,11 @@ use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::Campaign;
 
 /// Names and texts.
-const ALL: &[(&str, &str)] = &[(
-    "fsync-loops",
-    include_str!("../../../campaigns/fsync-loops.toml"),
-)];
+const ALL: &[(&str, &str)] = &[
+    ("demo", include_str!("../../../campaigns/demo.toml")),
+    ("bench", include_str!("../../../campaigns/bench.toml")),
+    ("scaling", include_str!("../../../campaigns/scaling.toml")),
+];
 
 /// The names, for people.
 pub fn names() -> String {

@@ -55,7 +55,15 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         let named = |why| (at, format!("table {:?}: {why}", table.title));
         known_factors(block, table.rows.iter().chain(&table.across)).map_err(named)?;
         for column in &table.columns {
-            figure(block, &column.figure).map_err(named)?;
+            let rows = table.arms.is_some();
+            if column.arm.is_none() && !rows {
+                return Err(named(format!(
+                    "column {:?}: it names no arm",
+                    column.heading
+                )));
+            }
+            let first = block.arms.first().map_or("", |arm| arm.get_ref().as_str());
+            figure(block, &column.figure(first)).map_err(named)?;
         }
         conditions(block, &table.fits).map_err(named)?;
         for goal in &table.goals {
@@ -85,6 +93,26 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         conditions(block, &plot.fits).map_err(named)?;
         for shown in &plot.figures {
             figure(block, shown).map_err(named)?;
+        }
+    }
+    for sentence in &campaign.sentences {
+        for (name, picked) in &sentence.values {
+            let block = shown_block(campaign, &picked.block)?;
+            let at = Some(picked.block.span().start);
+            let named = |why| (at, format!("sentence, value {name}: {why}"));
+            conditions(block, &picked.fits).map_err(named)?;
+            figure(block, &picked.figure).map_err(named)?;
+        }
+        for (_, asked) in points::names_in(&sentence.text) {
+            let name = asked.split(['.', '%', '+']).next().unwrap_or(asked);
+            if !sentence.values.contains_key(name) {
+                let known = sentence.values.keys().map(String::as_str);
+                let near = did_you_mean(name, known);
+                return Err((
+                    None,
+                    format!("sentence: {{{asked}}} is no value of it{near}"),
+                ));
+            }
         }
     }
     Ok(())
@@ -291,13 +319,13 @@ fn conditions(block: &Block, conditions: &Where) -> Result<(), String> {
     known_factors(block, conditions.keys())
 }
 
-pub(crate) fn figure(block: &Block, figure: &Figure) -> Result<(), String> {
-    measures::check(&figure.measure)?;
-    if figure.to.is_some() && figure.minus.is_some() {
+pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
+    measures::check(&shown.measure)?;
+    if shown.to.is_some() && shown.minus.is_some() {
         return Err("a figure is a ratio (to) or a difference (minus), not both".into());
     }
     let known = || block.arms.iter().map(|arm| arm.get_ref().as_str());
-    for name in [Some(&figure.arm), figure.to.as_ref(), figure.minus.as_ref()]
+    for name in [Some(&shown.arm), shown.to.as_ref(), shown.minus.as_ref()]
         .into_iter()
         .flatten()
     {
@@ -308,5 +336,8 @@ pub(crate) fn figure(block: &Block, figure: &Figure) -> Result<(), String> {
             ));
         }
     }
-    Ok(())
+    shown
+        .over
+        .as_ref()
+        .map_or(Ok(()), |over| figure(block, over))
 }

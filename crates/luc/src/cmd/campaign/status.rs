@@ -22,7 +22,7 @@ const SCHEMA: &str = "luc-campaign-status/1";
 /// Tell how far a campaign is
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign status fsync-loops --json")]
+    \x20 luc campaign status bench --json")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
@@ -39,7 +39,7 @@ pub struct Args {
 /// From the results alone: nothing is measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign report fsync-loops")]
+    \x20 luc campaign report bench")]
 pub struct Report {
     #[command(flatten)]
     chosen: Chosen,
