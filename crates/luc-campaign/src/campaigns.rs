@@ -1,8 +1,9 @@
-//! The campaigns that come with the program. A campaign is a file and a row.
+//! Reading campaigns: those that come with the program, and files. One that comes with it is a file and a row.
 
 use std::fs;
 use std::path::Path;
 
+use crate::check;
 use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::Campaign;
 
@@ -10,6 +11,7 @@ use crate::file::Campaign;
 const ALL: &[(&str, &str)] = &[
     ("demo", include_str!("../../../campaigns/demo.toml")),
     ("bench", include_str!("../../../campaigns/bench.toml")),
+    ("policies", include_str!("../../../campaigns/policies.toml")),
     ("scaling", include_str!("../../../campaigns/scaling.toml")),
 ];
 
@@ -19,13 +21,52 @@ pub fn names() -> String {
     names.join(", ")
 }
 
+/// Reads a campaign's text; `source_name` is its file in messages.
+///
+/// # Errors
+/// The first thing that is wrong, with its line and column.
+pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
+    let parsed: std::result::Result<Campaign, toml::de::Error> = toml::from_str(text);
+    let campaign = parsed.map_err(|error| CampaignError::BadFile {
+        source_name: error.span().map_or_else(
+            || source_name.to_owned(),
+            |span| positioned(source_name, text, span.start),
+        ),
+        why: one_line(error.message()),
+    })?;
+    check::campaign(&campaign).map_err(|(at, why)| CampaignError::BadFile {
+        source_name: at.map_or_else(
+            || source_name.to_owned(),
+            |at| positioned(source_name, text, at),
+        ),
+        why,
+    })?;
+    Ok(campaign)
+}
+
+/// `FILE:LINE:COLUMN` of a place in the text.
+fn positioned(source_name: &str, text: &str, at: usize) -> String {
+    let before = &text[..at.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |part| part.chars().count())
+        + 1;
+    format!("{source_name}:{line}:{column}")
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
 /// A campaign that comes with the program, or else a file.
 ///
 /// # Errors
 /// It cannot be read, or is wrong.
 pub fn load(name: &str) -> Result<Campaign> {
     if let Some((name, text)) = ALL.iter().find(|(own, _)| *own == name) {
-        return Campaign::parse(&format!("campaigns/{name}.toml"), text);
+        return parse(&format!("campaigns/{name}.toml"), text);
     }
     let path = Path::new(name);
     let text = fs::read_to_string(path).map_err(|source| {
@@ -41,7 +82,7 @@ pub fn load(name: &str) -> Result<Campaign> {
         }
         CampaignError::file("read", path)(source)
     })?;
-    Campaign::parse(name, &text)
+    parse(name, &text)
 }
 
 #[cfg(test)]

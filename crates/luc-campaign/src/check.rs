@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::arms;
 use crate::cell::Cell;
-use crate::error::did_you_mean;
+use crate::error::{CampaignError, did_you_mean};
 use crate::file::{Block, Campaign, Figure, Where};
 use crate::measures;
 use crate::places::{self, Place};
@@ -257,6 +257,21 @@ fn bench_and_arms(
         measures::check(name).map_err(named)?;
     }
     Ok(())
+}
+
+/// Reads a key.
+///
+/// # Errors
+/// It is no cell.
+pub fn cell_of_key(key: &str) -> Result<Cell, CampaignError> {
+    let bad = |why| CampaignError::BadKey { why };
+    let read: Cell = serde_json::from_str(key).map_err(|error| {
+        bad(format!(
+            "{error}; a key is a line of JSON, as `luc campaign export` prints it"
+        ))
+    })?;
+    cell(&read).map_err(bad)?;
+    Ok(read)
 }
 
 /// Checks a key, or a cell of a campaign.

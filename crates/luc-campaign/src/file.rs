@@ -30,7 +30,6 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::arms::Arm;
-use crate::error::{CampaignError, Result};
 
 /// A value of a factor, as text: `4ms:1`, `16`, `0.5`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -353,29 +352,6 @@ fn arm() -> String {
 }
 
 impl Campaign {
-    /// Reads a campaign's text; `source_name` is its file in messages.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, with its line and column.
-    pub fn parse(source_name: &str, text: &str) -> Result<Self> {
-        let parsed: std::result::Result<Self, toml::de::Error> = toml::from_str(text);
-        let campaign = parsed.map_err(|error| CampaignError::BadFile {
-            source_name: error.span().map_or_else(
-                || source_name.to_owned(),
-                |span| positioned(source_name, text, span.start),
-            ),
-            why: one_line(error.message()),
-        })?;
-        crate::check::campaign(&campaign).map_err(|(at, why)| CampaignError::BadFile {
-            source_name: at.map_or_else(
-                || source_name.to_owned(),
-                |at| positioned(source_name, text, at),
-            ),
-            why,
-        })?;
-        Ok(campaign)
-    }
-
     pub fn block(&self, name: &str) -> Option<&Block> {
         self.blocks
             .iter()
@@ -392,20 +368,4 @@ impl Campaign {
             .max(rule.repeats_min);
         rule
     }
-}
-
-/// `FILE:LINE:COLUMN` of a place in the text.
-fn positioned(source_name: &str, text: &str, at: usize) -> String {
-    let before = &text[..at.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let column = before
-        .rsplit('\n')
-        .next()
-        .map_or(0, |part| part.chars().count())
-        + 1;
-    format!("{source_name}:{line}:{column}")
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().collect::<Vec<_>>().join(" ")
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cell::Cell;
 use crate::error::did_you_mean;
-use crate::store::ArmResult;
+use crate::result::ArmResult;
 
 /// Something measured.
 #[derive(Clone, Copy)]

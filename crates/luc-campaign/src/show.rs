@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use luc_report::show::document::{Chart, Document, Entry, Line, Row, Section, Table, Tone};
 use luc_report::show::number;
 
+use crate::arms;
 use crate::cell::Cell;
 use crate::file::{self, Bound, Campaign, Column, Figure};
 use crate::measures;
@@ -261,7 +262,7 @@ impl<'a> Shown<'a> {
             let mut left = own.clone();
             for arm in &arms {
                 left.truncate(own.len());
-                left.extend(arm.clone());
+                left.extend(arm.as_deref().map(|arm| self.arm_shown(arm)));
                 let mut row: Row<String> = Vec::new();
                 let headings = table.rows.iter().chain(&table.arms);
                 row.extend(
@@ -297,6 +298,11 @@ impl<'a> Shown<'a> {
             }
         }
         groups.into_iter().map(|(_, rows)| rows).collect()
+    }
+
+    fn arm_shown(&self, name: &str) -> String {
+        points::arm(self.campaign, name)
+            .map_or_else(|| name.to_owned(), |arm| arms::shown(name, arm))
     }
 
     /// The arms that have rows of their own; `None` once where none has.

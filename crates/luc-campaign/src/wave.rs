@@ -10,8 +10,9 @@ use crate::cell::{Cell, draw};
 use crate::file::{Campaign, Figure, StopRule};
 use crate::measures;
 use crate::points::{self, Point};
+use crate::result::ArmResult;
 use crate::stats::Interval;
-use crate::store::{ArmResult, CellResult};
+use crate::store::CellResult;
 
 /// How far a campaign is.
 #[derive(Clone, Debug, Default, PartialEq)]

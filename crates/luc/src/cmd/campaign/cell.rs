@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use luc_campaign::{Cell, Store, run};
+use luc_campaign::{Store, cell_of_key, measure};
 
 use super::chosen::setup;
 use crate::Context;
@@ -30,10 +30,10 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let cell = Cell::from_key(&self.key)?;
+        let cell = cell_of_key(&self.key)?;
         let setup = setup(self.source.as_deref(), &context.stop)?;
         let store = Store::open(&self.out)?;
-        if run::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
+        if measure::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
             return Ok(());
         }
         let line = format!(

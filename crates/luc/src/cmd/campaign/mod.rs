@@ -5,6 +5,9 @@ mod chosen;
 mod run;
 mod status;
 
+pub use chosen::setup;
+pub use status::render;
+
 use crate::verb::verbs;
 
 verbs! {

@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
-use luc_campaign::places::Setup;
+use luc_campaign::places::{self, Setup};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{Campaign, Store, run};
+use luc_campaign::{Campaign, Store, measure, run};
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -56,7 +56,7 @@ impl Verb for Args {
             let failed: Vec<_> = results
                 .failed
                 .iter()
-                .map(|failed| json!({ "cell": failed.cell.shown(), "why": failed.why }))
+                .map(|failed| json!({ "cell": places::shown(&failed.cell), "why": failed.why }))
                 .collect();
             return print_json(
                 context,
@@ -100,7 +100,12 @@ impl Verb for Args {
             )?;
         }
         for failed in &results.failed {
-            writeln!(out, "failed    {}: {}", failed.cell.shown(), failed.why)?;
+            writeln!(
+                out,
+                "failed    {}: {}",
+                places::shown(&failed.cell),
+                failed.why
+            )?;
         }
         for path in &results.damaged {
             writeln!(out, "damaged   {}", path.display())?;
@@ -126,7 +131,7 @@ pub fn render(
     context: &mut Context,
 ) -> Result<Tally, Failure> {
     let results = store.read()?;
-    let mut current = setup.map(run::VersionsOf::new);
+    let mut current = setup.map(measure::VersionsOf::new);
     let wanted: Vec<bool> = results
         .results
         .iter()
