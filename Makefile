@@ -10,7 +10,7 @@
 #
 #   make test-all  everything on every kernel, those of `make debug` included
 #   make check   the fast part of the tests: no root, no VM, no network but crates
-#   make bench   the full table of figures (hours; `luc bench matrix` takes parts of it)
+#   make bench   the full table of figures (hours; `luc campaign run bench` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
 #   make debug   a kernel that checks itself: builds it once and runs LUC on it
@@ -53,7 +53,7 @@ demo: deps
 
 bench: deps
 	@$(MAKE) --no-print-directory $(LUC)
-	@$(LUC) bench matrix --out out/bench
+	@$(LUC) campaign run bench --out out/bench
 
 # With what the three of them need.
 torture: deps

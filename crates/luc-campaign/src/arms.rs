@@ -43,9 +43,9 @@ pub struct Arm {
     /// Whether it is a bound that some workloads cannot run under: its failure fails no cell.
     #[serde(skip_serializing_if = "is_false")]
     pub bound: bool,
-    /// Whether nothing is durable under it, or a crash damages the file system.
+    /// Whether nothing is durable under it, or a crash damages the file system: tables warn.
     #[serde(skip_serializing)]
-    pub r#unsafe: bool,
+    pub loses_data: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the shape that serde wants
@@ -59,7 +59,7 @@ impl Arm {
     pub fn deciding(&self) -> Self {
         Self {
             help: String::new(),
-            r#unsafe: false,
+            loses_data: false,
             ..self.clone()
         }
     }
@@ -81,7 +81,7 @@ pub fn builtin() -> &'static BTreeMap<String, Arm> {
 
 /// The name, with a warning where the arm is unsafe.
 pub fn shown(name: &str, arm: &Arm) -> String {
-    if arm.r#unsafe {
+    if arm.loses_data {
         format!("{name} (UNSAFE)")
     } else {
         name.to_owned()

@@ -1,21 +1,75 @@
-//! The campaigns that come with the program. A campaign is a file and a row.
+//! Reading campaigns: those that come with the program, and files. One that comes with it is a file and a row.
 
 use std::fs;
 use std::path::Path;
 
+use crate::check;
 use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::Campaign;
 
 /// Names and texts.
-const ALL: &[(&str, &str)] = &[(
-    "fsync-loops",
-    include_str!("../../../campaigns/fsync-loops.toml"),
-)];
+const ALL: &[(&str, &str)] = &[
+    ("demo", include_str!("../../../campaigns/demo.toml")),
+    ("bench", include_str!("../../../campaigns/bench.toml")),
+    ("policies", include_str!("../../../campaigns/policies.toml")),
+    ("scaling", include_str!("../../../campaigns/scaling.toml")),
+];
 
 /// The names, for people.
 pub fn names() -> String {
     let names: Vec<String> = ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
     names.join(", ")
+}
+
+/// Reads a campaign's text; `source_name` is its file in messages.
+///
+/// # Errors
+/// The first thing that is wrong, with its line and column.
+pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
+    let parsed: std::result::Result<Campaign, toml::de::Error> = toml::from_str(text);
+    let mut campaign = parsed.map_err(|error| CampaignError::BadFile {
+        source_name: error.span().map_or_else(
+            || source_name.to_owned(),
+            |span| positioned(source_name, text, span.start),
+        ),
+        why: with_suggestion(&one_line(error.message())),
+    })?;
+    text.clone_into(&mut campaign.text);
+    let sound = check::campaign(&campaign).and_then(|()| check::whole(&campaign));
+    sound.map_err(|(at, why)| CampaignError::BadFile {
+        source_name: at.map_or_else(
+            || source_name.to_owned(),
+            |at| positioned(source_name, text, at),
+        ),
+        why,
+    })?;
+    Ok(campaign)
+}
+
+/// `FILE:LINE:COLUMN` of a place in the text.
+fn positioned(source_name: &str, text: &str, at: usize) -> String {
+    let before = &text[..at.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |part| part.chars().count())
+        + 1;
+    format!("{source_name}:{line}:{column}")
+}
+
+/// Names the key that was meant, of those that the parser lists.
+fn with_suggestion(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let near = match (message.starts_with("unknown field"), quoted.next()) {
+        (true, Some(unknown)) => did_you_mean(unknown, quoted),
+        _ => String::new(),
+    };
+    format!("{message}{near}")
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
 }
 
 /// A campaign that comes with the program, or else a file.
@@ -24,7 +78,7 @@ pub fn names() -> String {
 /// It cannot be read, or is wrong.
 pub fn load(name: &str) -> Result<Campaign> {
     if let Some((name, text)) = ALL.iter().find(|(own, _)| *own == name) {
-        return Campaign::parse(&format!("campaigns/{name}.toml"), text);
+        return parse(&format!("campaigns/{name}.toml"), text);
     }
     let path = Path::new(name);
     let text = fs::read_to_string(path).map_err(|source| {
@@ -38,9 +92,12 @@ pub fn load(name: &str) -> Result<Campaign> {
                 ),
             };
         }
-        CampaignError::file("read", path)(source)
+        CampaignError::BadFile {
+            source_name: name.to_owned(),
+            why: format!("cannot read it: {}", luc_host::plain(&source)),
+        }
     })?;
-    Campaign::parse(name, &text)
+    parse(name, &text)
 }
 
 #[cfg(test)]

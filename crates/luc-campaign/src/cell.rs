@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::arms::Arm;
-use crate::error::{CampaignError, Result};
 
 /// What names a cell and decides its result, but for the versions of what runs. As one line of JSON
 /// it is the cell's key: `luc campaign cell KEY` needs nothing else.
@@ -46,18 +45,6 @@ impl Cell {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads a key.
-    ///
-    /// # Errors
-    /// It is no cell.
-    pub fn from_key(key: &str) -> Result<Self> {
-        let cell: Self = serde_json::from_str(key).map_err(|error| CampaignError::BadKey {
-            why: format!("{error}; a key is a line of JSON, as `luc campaign export` prints it"),
-        })?;
-        crate::check::cell(&cell).map_err(|why| CampaignError::BadKey { why })?;
-        Ok(cell)
-    }
-
     /// Name of its result's file: a digest of the key and of the versions.
     pub fn hash(&self, versions: &Versions) -> String {
         let mut hash = Sha256::new();
@@ -74,21 +61,6 @@ impl Cell {
     /// A number below `bound` that is drawn from the seed, one for each purpose.
     pub fn drawn(&self, purpose: &str, bound: u64) -> u64 {
         draw(self.seed, &[purpose, &self.key()]) % bound.max(1)
-    }
-
-    /// The cell for people: everything that differs from the place's defaults.
-    pub fn shown(&self) -> String {
-        let mut words = Vec::new();
-        for (name, value) in &self.machine {
-            let default = crate::places::find(&self.place)
-                .and_then(|place| place.factors().iter().find(|factor| factor.name == name))
-                .and_then(|factor| factor.default);
-            if default != Some(value.as_str()) {
-                words.push(format!("{name} {value}"));
-            }
-        }
-        let bench = self.bench.split(" --").next().unwrap_or(&self.bench);
-        format!("{bench}, {}, repeat {}", words.join(", "), self.repeat)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::arms;
 use crate::cell::Cell;
-use crate::error::did_you_mean;
+use crate::error::{CampaignError, did_you_mean};
 use crate::file::{Block, Campaign, Figure, Where};
 use crate::measures;
 use crate::places::{self, Place};
@@ -55,7 +55,15 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         let named = |why| (at, format!("table {:?}: {why}", table.title));
         known_factors(block, table.rows.iter().chain(&table.across)).map_err(named)?;
         for column in &table.columns {
-            figure(block, &column.figure).map_err(named)?;
+            let rows = table.arms.is_some();
+            if column.arm.is_none() && !rows {
+                return Err(named(format!(
+                    "column {:?}: it names no arm",
+                    column.heading
+                )));
+            }
+            let first = block.arms.first().map_or("", |arm| arm.get_ref().as_str());
+            figure(block, &column.figure(first)).map_err(named)?;
         }
         conditions(block, &table.fits).map_err(named)?;
         for goal in &table.goals {
@@ -85,6 +93,26 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         conditions(block, &plot.fits).map_err(named)?;
         for shown in &plot.figures {
             figure(block, shown).map_err(named)?;
+        }
+    }
+    for sentence in &campaign.sentences {
+        for (name, picked) in &sentence.values {
+            let block = shown_block(campaign, &picked.block)?;
+            let at = Some(picked.block.span().start);
+            let named = |why| (at, format!("sentence, value {name}: {why}"));
+            conditions(block, &picked.fits).map_err(named)?;
+            figure(block, &picked.figure).map_err(named)?;
+        }
+        for (_, asked) in points::names_in(&sentence.text) {
+            let name = asked.split(['.', '%', '+']).next().unwrap_or(asked);
+            if !sentence.values.contains_key(name) {
+                let known = sentence.values.keys().map(String::as_str);
+                let near = did_you_mean(name, known);
+                return Err((
+                    None,
+                    format!("sentence: {{{asked}}} is no value of it{near}"),
+                ));
+            }
         }
     }
     Ok(())
@@ -171,12 +199,17 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
             "more than {POINTS_MAX} points, which is the most"
         )));
     }
-    settings(
-        campaign,
-        block,
-        &of_arms().chain(wanted.iter().copied()).collect(),
-    )
-    .map_err(named)?;
+    let factors = block.factors.keys().map(toml::Spanned::get_ref);
+    let known: BTreeSet<&String> = factors.collect();
+    let settings = block.set.iter().map(|setting| &setting.fits);
+    for condition in settings.chain(&block.skip) {
+        for name in condition.keys() {
+            if !known.contains(name) {
+                let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
+                return Err(named(format!("where: no factor {name}{near}")));
+            }
+        }
+    }
     let points = points::of_block(campaign, block);
     if points.is_empty() {
         return Err(named("every point is skipped, so there is no cell".into()));
@@ -187,20 +220,55 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Each `set` and `skip` goes by factors, and each value of `set` is used.
-fn settings(campaign: &Campaign, block: &Block, named: &BTreeSet<&str>) -> Result<(), String> {
-    let factors = block.factors.keys().map(toml::Spanned::get_ref);
-    let known: BTreeSet<&String> = factors.collect();
-    let fits = block.set.iter().map(|setting| &setting.fits);
-    for condition in fits.chain(&block.skip) {
-        for name in condition.keys() {
-            if !known.contains(name) {
-                let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
-                return Err(format!("where: no factor {name}{near}"));
-            }
+/// What must hold in a campaign as it is written, and need not in a part of it: every value that is
+/// named is used, and every condition can be met.
+pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
+    for block in &campaign.blocks {
+        let at = Some(block.name.span().start);
+        let named = |why: String| (at, format!("block {}: {why}", block.name.get_ref()));
+        let conditions = block.set.iter().map(|setting| &setting.fits);
+        for condition in conditions.chain(&block.skip) {
+            has_values(block, condition).map_err(named)?;
         }
-        has_values(block, condition)?;
+        used(campaign, block).map_err(named)?;
     }
+    for table in &campaign.tables {
+        let block = shown_block(campaign, &table.block)?;
+        let at = Some(table.block.span().start);
+        let goals = table.goals.iter().map(|goal| &goal.fits);
+        for condition in goals.chain([&table.fits]) {
+            let named = |why| (at, format!("table {:?}: {why}", table.title));
+            has_values(block, condition).map_err(named)?;
+        }
+    }
+    for plot in &campaign.plots {
+        let block = shown_block(campaign, &plot.block)?;
+        let at = Some(plot.block.span().start);
+        let named = |why| (at, format!("plot {:?}: {why}", plot.title));
+        has_values(block, &plot.fits).map_err(named)?;
+    }
+    for sentence in &campaign.sentences {
+        for (name, picked) in &sentence.values {
+            let block = shown_block(campaign, &picked.block)?;
+            let at = Some(picked.block.span().start);
+            let named = |why| (at, format!("sentence, value {name}: {why}"));
+            has_values(block, &picked.fits).map_err(named)?;
+        }
+    }
+    Ok(())
+}
+
+/// Each value of `set` is a factor of the place, or something asks for it by its name.
+fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
+    let arms = block
+        .arms
+        .iter()
+        .filter_map(|name| points::arm(campaign, name.get_ref()));
+    let asked: BTreeSet<&str> = arms
+        .flat_map(|arm| [&arm.around, &arm.after, &arm.bench])
+        .chain([block.bench.get_ref()])
+        .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
+        .collect();
     let place = place(&block.place)?;
     let own: BTreeSet<&str> = place.factors().iter().map(|factor| factor.name).collect();
     let block_name = block.name.get_ref();
@@ -208,21 +276,18 @@ fn settings(campaign: &Campaign, block: &Block, named: &BTreeSet<&str>) -> Resul
         .tables
         .iter()
         .filter(|table| table.block.get_ref() == block_name)
-        .flat_map(|table| table.rows.iter().chain(&table.across));
+        .flat_map(|table| table.rows.iter().chain(&table.across).chain(table.fits.keys()));
     let plots = campaign
         .plots
         .iter()
         .filter(|plot| plot.block.get_ref() == block_name)
-        .flat_map(|plot| plot.each.iter().chain([&plot.x, &plot.lines]));
+        .flat_map(|plot| plot.each.iter().chain([&plot.x, &plot.lines]).chain(plot.fits.keys()));
     let shown: BTreeSet<&str> = tables.chain(plots).map(String::as_str).collect();
     for name in block.set.iter().flat_map(|setting| setting.values.keys()) {
         let name = name.as_str();
-        let is_used = own.contains(name)
-            || named.contains(name)
-            || shown.contains(name)
-            || known.iter().any(|factor| *factor == name);
-        if !is_used {
-            let near = did_you_mean(name, own.iter().chain(named).copied());
+        let is_factor = block.factors.keys().any(|factor| factor.get_ref() == name);
+        if !own.contains(name) && !asked.contains(name) && !shown.contains(name) && !is_factor {
+            let near = did_you_mean(name, own.iter().chain(&asked).copied());
             return Err(format!(
                 "set: {name} is neither a factor of the place {} nor named in bench{near}",
                 block.place
@@ -248,8 +313,12 @@ fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
             .collect();
         for value in values.all() {
             if !possible.contains(value.0.as_str()) {
-                let near = did_you_mean(&value.0, possible.iter().copied());
-                return Err(format!("where: {name} is never {}{near}", value.0));
+                let possible: Vec<&str> = possible.into_iter().collect();
+                return Err(format!(
+                    "where: {name} is never {}; it is {}",
+                    value.0,
+                    possible.join(", ")
+                ));
             }
         }
     }
@@ -293,6 +362,21 @@ fn bench_and_arms(
         measures::check(name).map_err(named)?;
     }
     Ok(())
+}
+
+/// Reads a key.
+///
+/// # Errors
+/// It is no cell.
+pub fn cell_of_key(key: &str) -> Result<Cell, CampaignError> {
+    let bad = |why| CampaignError::BadKey { why };
+    let read: Cell = serde_json::from_str(key).map_err(|error| {
+        bad(format!(
+            "{error}; a key is a line of JSON, as `luc campaign export` prints it"
+        ))
+    })?;
+    cell(&read).map_err(bad)?;
+    Ok(read)
 }
 
 /// Checks a key, or a cell of a campaign.
@@ -352,17 +436,16 @@ fn known_factors<'a>(block: &Block, names: impl Iterator<Item = &'a String>) -> 
 }
 
 fn conditions(block: &Block, conditions: &Where) -> Result<(), String> {
-    known_factors(block, conditions.keys())?;
-    has_values(block, conditions)
+    known_factors(block, conditions.keys())
 }
 
-pub(crate) fn figure(block: &Block, figure: &Figure) -> Result<(), String> {
-    measures::check(&figure.measure)?;
-    if figure.to.is_some() && figure.minus.is_some() {
+pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
+    measures::check(&shown.measure)?;
+    if shown.to.is_some() && shown.minus.is_some() {
         return Err("a figure is a ratio (to) or a difference (minus), not both".into());
     }
     let known = || block.arms.iter().map(|arm| arm.get_ref().as_str());
-    for name in [Some(&figure.arm), figure.to.as_ref(), figure.minus.as_ref()]
+    for name in [Some(&shown.arm), shown.to.as_ref(), shown.minus.as_ref()]
         .into_iter()
         .flatten()
     {
@@ -373,5 +456,8 @@ pub(crate) fn figure(block: &Block, figure: &Figure) -> Result<(), String> {
             ));
         }
     }
-    Ok(())
+    shown
+        .over
+        .as_ref()
+        .map_or(Ok(()), |over| figure(block, over))
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::campaigns;
 use crate::error::{CampaignError, Result};
 use crate::file::{Campaign, Figure};
 use crate::show::{Shown, shown};
@@ -35,7 +36,7 @@ impl Side {
             _ => CampaignError::file("read", &path)(error),
         })?;
         Ok(Self {
-            campaign: Campaign::parse(&path.display().to_string(), &text)?,
+            campaign: campaigns::parse(&path.display().to_string(), &text)?,
             results: store.read()?,
         })
     }
@@ -73,22 +74,26 @@ impl Side {
                 let row: Vec<(String, String)> = factors
                     .map(|factor| (factor.clone(), point.value(factor).to_owned()))
                     .collect();
-                for column in &table.columns {
-                    let at = At {
-                        table: table.title.clone(),
-                        row: row.clone(),
-                        heading: column.heading.clone(),
-                        arm: column.figure.arm.clone(),
-                        measure: column.figure.measure.clone(),
-                    };
-                    // Points that a table does not tell apart: the first is shown there, too.
-                    if order.contains(&at) {
-                        continue;
+                for arm in shown.row_arms(table) {
+                    let first = arm.unwrap_or_default();
+                    for column in &table.columns {
+                        let figure = column.figure(&first);
+                        let at = At {
+                            table: table.title.clone(),
+                            row: row.clone(),
+                            heading: column.heading.clone(),
+                            arm: figure.arm.clone(),
+                            measure: figure.measure.clone(),
+                        };
+                        // Points that a table does not tell apart: the first is shown there, too.
+                        if order.contains(&at) {
+                            continue;
+                        }
+                        if let Some(interval) = shown.figure(&point, &figure) {
+                            known.insert(at.clone(), (figure, interval));
+                        }
+                        order.push(at);
                     }
-                    if let Some(interval) = shown.figure(&point, &column.figure) {
-                        known.insert(at.clone(), (column.figure.clone(), interval));
-                    }
-                    order.push(at);
                 }
             }
         }
@@ -206,14 +211,18 @@ fn compared(
     };
     let (ratio, chance, verdict) = match (a, b) {
         (Some((figure, first)), Some((_, second))) => {
-            let is_ratio = figure.to.is_some();
+            let is_ratio = figure.is_ratio();
             let of = |interval: &Interval| {
                 let mean = if is_ratio {
                     interval.mean.ln()
                 } else {
                     interval.mean
                 };
-                (mean, interval.sd.unwrap_or(0.0), interval.repeats)
+                // A figure of two points has a standard error in place of a deviation.
+                let n = interval.repeats as f64;
+                let repeats = if figure.relative_to.is_empty() { 1.0 } else { n };
+                let sd = interval.sd.unwrap_or(0.0) * repeats.sqrt();
+                (mean, sd, interval.repeats)
             };
             let chance = chance(of(first), of(second));
             let verdict = if chance.is_some() {

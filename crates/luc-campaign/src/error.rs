@@ -15,7 +15,7 @@ pub enum CampaignError {
     #[error("cell: {why}")]
     BadKey { why: String },
     /// A file or folder of the results.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {}", path.display(), luc_host::plain(source))]
     File {
         action: &'static str,
         path: PathBuf,

@@ -30,7 +30,6 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::arms::Arm;
-use crate::error::{CampaignError, Result, did_you_mean};
 
 /// A value of a factor, as text: `4ms:1`, `16`, `0.5`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -103,6 +102,8 @@ pub struct Campaign {
     pub tables: Vec<Table>,
     #[serde(default, rename = "plot")]
     pub plots: Vec<Plot>,
+    #[serde(default, rename = "sentence")]
+    pub sentences: Vec<Sentence>,
 }
 
 fn one() -> u64 {
@@ -176,7 +177,7 @@ pub struct Setting {
 }
 
 /// A figure over the repeats of a point: a measure of one arm, or its ratio or difference to that of
-/// another.
+/// another; each repeat gives one value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
@@ -187,6 +188,18 @@ pub struct Figure {
     pub to: Option<String>,
     /// Less that of this arm.
     pub minus: Option<String>,
+    /// Divided by another figure.
+    pub over: Option<Box<Figure>>,
+    /// As a ratio to the same figure of the point that differs in these factors alone.
+    #[serde(default)]
+    pub relative_to: BTreeMap<String, Value>,
+}
+
+impl Figure {
+    /// Whether it has no unit: its interval is that of a ratio.
+    pub fn is_ratio(&self) -> bool {
+        self.to.is_some() || self.over.is_some() || !self.relative_to.is_empty()
+    }
 }
 
 /// A table: a row for each combination of the values of `rows`.
@@ -203,89 +216,114 @@ pub struct Table {
     pub rows: Vec<String>,
     /// A factor: every column appears once for each of its values.
     pub across: Option<String>,
+    /// Heading of a last left column that names an arm: a row for each, and columns that name none
+    /// are of the row's.
+    pub arms: Option<String>,
     pub columns: Vec<Column>,
     /// Bounds that hold for some rows; they go before those of the column.
     #[serde(default, rename = "goal")]
     pub goals: Vec<Goal>,
 }
 
+/// A figure under its heading, with the bounds that its mean is to keep. A figure without a bound is
+/// shown and not judged.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(from = "ColumnKeys")]
+#[serde(deny_unknown_fields)]
 pub struct Column {
     pub heading: String,
-    pub figure: Figure,
-    pub bound: Bound,
-}
-
-/// The keys of a column, side by side: a nested struct would let unknown ones pass.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ColumnKeys {
-    heading: String,
-    arm: String,
+    pub arm: Option<String>,
     measure: String,
     to: Option<String>,
     minus: Option<String>,
+    over: Option<Box<Figure>>,
+    #[serde(default)]
+    relative_to: BTreeMap<String, Value>,
     at_least: Option<f64>,
     at_most: Option<f64>,
 }
 
-impl From<ColumnKeys> for Column {
-    fn from(keys: ColumnKeys) -> Self {
-        Self {
-            heading: keys.heading,
-            figure: Figure {
-                arm: keys.arm,
-                measure: keys.measure,
-                to: keys.to,
-                minus: keys.minus,
-            },
-            bound: Bound {
-                at_least: keys.at_least,
-                at_most: keys.at_most,
-            },
+impl Column {
+    /// The figure, in the row of an arm.
+    pub fn figure(&self, arm: &str) -> Figure {
+        Figure {
+            arm: self.arm.clone().unwrap_or_else(|| arm.to_owned()),
+            measure: self.measure.clone(),
+            to: self.to.clone(),
+            minus: self.minus.clone(),
+            over: self.over.clone(),
+            relative_to: self.relative_to.clone(),
+        }
+    }
+
+    pub fn bound(&self) -> Bound {
+        Bound {
+            at_least: self.at_least,
+            at_most: self.at_most,
         }
     }
 }
 
-/// What a figure is to reach. A figure without a bound is shown and not judged.
+/// Where a figure's mean is to lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bound {
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
 }
 
-/// A bound for the figures under one heading, where `where` fits.
+/// A bound for the figures under one heading, where `where` fits; the first that fits holds. With
+/// none of its own, such figures are not judged.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(from = "GoalKeys")]
+#[serde(deny_unknown_fields)]
 pub struct Goal {
     pub heading: String,
-    pub fits: Where,
-    pub bound: Bound,
-}
-
-/// The keys of a goal, as those of a column.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GoalKeys {
-    heading: String,
     #[serde(default, rename = "where")]
-    fits: Where,
+    pub fits: Where,
     at_least: Option<f64>,
     at_most: Option<f64>,
 }
 
-impl From<GoalKeys> for Goal {
-    fn from(keys: GoalKeys) -> Self {
-        Self {
-            heading: keys.heading,
-            fits: keys.fits,
-            bound: Bound {
-                at_least: keys.at_least,
-                at_most: keys.at_most,
-            },
+impl Goal {
+    pub fn bound(&self) -> Bound {
+        Bound {
+            at_least: self.at_least,
+            at_most: self.at_most,
         }
     }
+}
+
+/// A sentence for the top of the report. `text` names values in braces: `{best}` is the figure,
+/// `{best.disk}` a factor of the point that gave it, `{best%}` the figure as a percentage,
+/// `{best+}` how much faster or slower it is than 1.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sentence {
+    pub text: String,
+    pub values: BTreeMap<String, Picked>,
+}
+
+/// A figure of one point among those that fit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Picked {
+    pub block: Spanned<String>,
+    #[serde(default, rename = "where")]
+    pub fits: Where,
+    #[serde(default)]
+    pub take: Take,
+    pub figure: Figure,
+}
+
+/// Which point counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Take {
+    /// The first in the order of the campaign's text.
+    #[default]
+    First,
+    Max,
+    Min,
+    /// The one in the middle.
+    Median,
 }
 
 /// A chart for each combination of the values of `each`: a line for each of `lines`, over `x`.
@@ -300,11 +338,16 @@ pub struct Plot {
     pub each: Vec<String>,
     /// A factor.
     pub x: String,
+    /// The factor's name if absent.
+    pub x_label: Option<String>,
     /// A factor, or `arm`: then each of `figures` is a line.
     #[serde(default = "arm")]
     pub lines: String,
     pub y_label: String,
     pub figures: Vec<Figure>,
+    /// Whether a terminal shows it, too.
+    #[serde(default)]
+    pub on_terminal: bool,
 }
 
 fn arm() -> String {
@@ -312,30 +355,6 @@ fn arm() -> String {
 }
 
 impl Campaign {
-    /// Reads a campaign's text; `source_name` is its file in messages.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, with its line and column.
-    pub fn parse(source_name: &str, text: &str) -> Result<Self> {
-        let parsed: std::result::Result<Self, toml::de::Error> = toml::from_str(text);
-        let mut campaign = parsed.map_err(|error| CampaignError::BadFile {
-            source_name: error.span().map_or_else(
-                || source_name.to_owned(),
-                |span| positioned(source_name, text, span.start),
-            ),
-            why: with_suggestion(&one_line(error.message())),
-        })?;
-        text.clone_into(&mut campaign.text);
-        crate::check::campaign(&campaign).map_err(|(at, why)| CampaignError::BadFile {
-            source_name: at.map_or_else(
-                || source_name.to_owned(),
-                |at| positioned(source_name, text, at),
-            ),
-            why,
-        })?;
-        Ok(campaign)
-    }
-
     pub fn block(&self, name: &str) -> Option<&Block> {
         self.blocks
             .iter()
@@ -352,30 +371,4 @@ impl Campaign {
             .max(rule.repeats_min);
         rule
     }
-}
-
-/// `FILE:LINE:COLUMN` of a place in the text.
-fn positioned(source_name: &str, text: &str, at: usize) -> String {
-    let before = &text[..at.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let column = before
-        .rsplit('\n')
-        .next()
-        .map_or(0, |part| part.chars().count())
-        + 1;
-    format!("{source_name}:{line}:{column}")
-}
-
-/// Names the key that was meant, of those that the parser lists.
-fn with_suggestion(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let near = match (message.starts_with("unknown field"), quoted.next()) {
-        (true, Some(unknown)) => did_you_mean(unknown, quoted),
-        _ => String::new(),
-    };
-    format!("{message}{near}")
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().collect::<Vec<_>>().join(" ")
 }

@@ -1,10 +1,12 @@
 //! What tables and plots can show of an arm. A measure is a row.
 
 use luc_report::show::number;
+use luc_workload::{FsyncCostResult, Outcome};
 use serde_json::Value;
 
+use crate::cell::Cell;
 use crate::error::did_you_mean;
-use crate::store::ArmResult;
+use crate::result::ArmResult;
 
 /// Something measured.
 #[derive(Clone, Copy)]
@@ -12,7 +14,7 @@ pub struct Measure {
     pub name: &'static str,
     /// For people.
     pub help: &'static str,
-    pub of: fn(&ArmResult) -> Option<f64>,
+    pub of: fn(&ArmResult, &Cell) -> Option<f64>,
     pub form: fn(f64) -> String,
 }
 
@@ -21,55 +23,55 @@ pub const ALL: &[Measure] = &[
     Measure {
         name: "rate",
         help: "the benchmark's main figure: operations, files or bytes per second",
-        of: |arm| arm.report.outcome.found().figures().main,
+        of: |arm, _| arm.report.outcome.found().figures().main,
         form: number::figure,
     },
     Measure {
         name: "bad_share",
         help: "share that the benchmark calls bad: writes delayed, two commits, blocked",
-        of: |arm| arm.report.outcome.found().figures().bad_share,
+        of: |arm, _| arm.report.outcome.found().figures().bad_share,
         form: number::percent,
     },
     Measure {
         name: "sync_mean_ms",
         help: "mean time of a sync call",
-        of: |arm| syncs(arm, |syncs| syncs.mean_ns / 1e6),
+        of: |arm, _| syncs(arm, |syncs| syncs.mean_ns / 1e6),
         form: number::figure,
     },
     Measure {
         name: "sync_p50_ms",
         help: "median time of a sync call",
-        of: |arm| syncs(arm, |syncs| syncs.p50_ns as f64 / 1e6),
+        of: |arm, _| syncs(arm, |syncs| syncs.p50_ns as f64 / 1e6),
         form: number::figure,
     },
     Measure {
         name: "sync_p99_ms",
         help: "99th percentile of the time of a sync call, of at least 1000",
-        of: |arm| syncs(arm, |syncs| syncs.p99_ns as f64 / 1e6).filter(|_| enough_for_p99(arm)),
+        of: |arm, _| syncs(arm, |syncs| syncs.p99_ns as f64 / 1e6).filter(|_| enough_for_p99(arm)),
         form: number::figure,
     },
     Measure {
         name: "syncs_per_s",
         help: "sync calls per second",
-        of: |arm| per_second(arm, syncs(arm, |syncs| syncs.count as f64)?),
+        of: |arm, _| per_second(arm, syncs(arm, |syncs| syncs.count as f64)?),
         form: number::figure,
     },
     Measure {
         name: "commits_per_s",
         help: "journal commits per second",
-        of: |arm| per_second(arm, arm.report.journal?.commits as f64),
+        of: |arm, _| per_second(arm, arm.report.journal?.commits as f64),
         form: number::figure,
     },
     Measure {
         name: "syncs_per_commit",
         help: "sync calls per journal commit",
-        of: |arm| arm.report.fsyncs_per_commit,
+        of: |arm, _| arm.report.fsyncs_per_commit,
         form: number::figure,
     },
     Measure {
         name: "writes_delayed_share",
         help: "share of metadata changes that slept, by LUC's own count",
-        of: |arm| {
+        of: |arm, _| {
             let count = |name| arm.counters.get(name).copied();
             let handles = count("handles").filter(|handles| *handles > 0)?;
             Some(count("writes_delayed")? as f64 / handles as f64)
@@ -79,13 +81,83 @@ pub const ALL: &[Measure] = &[
     Measure {
         name: "busy_share",
         help: "busy time of all processors over the time of the measurement",
-        of: |arm| {
+        of: |arm, _| {
             let elapsed_ns = arm.report.elapsed_ns as f64;
             (elapsed_ns > 0.0).then_some(arm.report.cpu_busy_ns? as f64 / elapsed_ns)
         },
         form: number::percent,
     },
+    Measure {
+        name: "instructions_per_sync",
+        help: "instructions of the whole machine for each sync call; in virtual time",
+        of: |arm, cell| {
+            let count = syncs(arm, |syncs| syncs.count as f64)?;
+            Some(instructions(arm.report.cpu_busy_ns? as f64, cell)? / count)
+        },
+        form: number::whole,
+    },
+    Measure {
+        name: "foretold_gain",
+        help: "the gain of the main figure that `luc trace model` foretells for LUC",
+        of: |arm, _| {
+            let of = if matches!(arm.report.outcome, Outcome::WriteDelay(_)) {
+                "writes_gain"
+            } else {
+                "gain"
+            };
+            let gain = arm
+                .after
+                .as_ref()?
+                .pointer(&format!("/file_systems/0/what_if/luc/{of}"))?;
+            gain.as_f64().filter(|gain| *gain > 0.0)
+        },
+        form: number::ratio,
+    },
+    Measure {
+        name: "clean_instructions",
+        help: "fsync-cost: instructions of an fsync that finds its data committed",
+        of: |arm, cell| instructions(fsync_cost(arm)?.clean.usual_ns, cell),
+        form: number::whole,
+    },
+    Measure {
+        name: "committed_instructions",
+        help: "fsync-cost: instructions of an fsync with its commit and the change before it",
+        of: |arm, cell| instructions(fsync_cost(arm)?.committed.usual_ns, cell),
+        form: number::whole,
+    },
+    Measure {
+        name: "commit_instructions",
+        help: "fsync-cost: instructions of the journal's thread for that commit",
+        of: |arm, cell| instructions(fsync_cost(arm)?.commit.as_ref()?.usual_ns, cell),
+        form: number::whole,
+    },
+    Measure {
+        name: "buffer_instructions",
+        help: "fsync-cost: instructions of the journal's thread for one more metadata buffer",
+        of: |arm, cell| {
+            let cost = fsync_cost(arm)?;
+            // The times of large commits differ: the median counts.
+            let large_ns = cost.commit_buffers.as_ref()?.median_ns as f64;
+            let more = f64::from(cost.args.buffers.saturating_sub(1).max(1));
+            instructions((large_ns - cost.commit.as_ref()?.usual_ns) / more, cell)
+        },
+        form: number::whole,
+    },
 ];
+
+fn fsync_cost(arm: &ArmResult) -> Option<&FsyncCostResult> {
+    match &arm.report.outcome {
+        Outcome::FsyncCost(result) => Some(result),
+        _ => None,
+    }
+}
+
+/// Instructions of so much busy time; `None` where the place does not count them.
+fn instructions(busy_ns: f64, cell: &Cell) -> Option<f64> {
+    let counted = cell.machine.get("time")? == "virtual";
+    let mips: f64 = cell.machine.get("mips")?.parse().ok()?;
+    counted.then_some(busy_ns * mips / 1000.0)
+}
 
 /// Of fewer syncs the 99th percentile is the second longest or so.
 const P99_SYNCS_MIN: u64 = 1000;
@@ -137,9 +209,9 @@ fn find(name: &str) -> Option<&'static Measure> {
 }
 
 /// The value of a measure; `None` where it is not known.
-pub fn of(name: &str, arm: &ArmResult) -> Option<f64> {
+pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
     if let Some(measure) = find(name) {
-        return (measure.of)(arm);
+        return (measure.of)(arm, cell);
     }
     let at = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
     if let Some(pointer) = name.strip_prefix("report:") {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use luc_report::show::document::{Chart, Document, Entry, Line, Row, Section, Table, Tone};
 use luc_report::show::number;
 
+use crate::arms;
 use crate::cell::Cell;
 use crate::file::{self, Bound, Campaign, Column, Figure};
 use crate::measures;
@@ -71,53 +72,120 @@ impl<'a> Shown<'a> {
     /// The whole report.
     pub fn document(&self) -> (Document, Tally) {
         let mut tally = Tally::default();
-        let mut sections: Vec<Section> = self
-            .campaign
-            .tables
-            .iter()
-            .map(|table| self.section(table, &mut tally))
-            .collect();
-        sections.retain(|section| !section.table.groups.is_empty());
-        let plots = self
-            .campaign
-            .plots
-            .iter()
-            .flat_map(|plot| self.charts(plot));
-        let plots: Vec<Chart> = plots.filter(Chart::has_a_line).collect();
-        if !plots.is_empty() {
-            sections.push(Section {
-                title: "Plots".to_owned(),
-                page_charts: plots,
-                ..Section::default()
-            });
+        let mut sections: Vec<(&str, Section)> = Vec::new();
+        for table in &self.campaign.tables {
+            sections.push((table.block.get_ref(), self.section(table, &mut tally)));
+        }
+        sections.retain(|(_, section)| !section.table.groups.is_empty());
+        for plot in &self.campaign.plots {
+            let mut charts = self.charts(plot);
+            charts.retain(Chart::has_a_line);
+            let of_block = sections
+                .iter_mut()
+                .find(|(block, _)| block == plot.block.get_ref());
+            if let Some((_, section)) = of_block {
+                let shown = if plot.on_terminal {
+                    &mut section.charts
+                } else {
+                    &mut section.page_charts
+                };
+                shown.extend(charts);
+            }
         }
         let rule = &self.campaign.stop;
+        let intervals = format!(
+            "Intervals are Student's t, {}%; ratios are paired, each pair of one boot.",
+            rule.confidence * 100.0
+        );
         let about = self.campaign.about.trim();
+        let single = self.by_cell.keys().all(|cell| cell.repeat == 1);
+        let intro = [about, if single { "" } else { &intervals }].join(" ");
+        let sentences = self.campaign.sentences.iter();
+        let lead: Vec<String> = sentences
+            .filter_map(|sentence| self.sentence(sentence))
+            .collect();
+        let verdict = match tally {
+            Tally {
+                reached: 0,
+                missed: 0,
+            } => String::new(),
+            Tally { reached, missed: 0 } => format!("All {reached} figures were reached."),
+            Tally { reached, missed } => {
+                format!(
+                    "{reached} of {} figures were reached; missed: {missed}.",
+                    reached + missed
+                )
+            }
+        };
+        let last = lead
+            .iter()
+            .map(String::as_str)
+            .chain([verdict.as_str()])
+            .collect::<Vec<_>>()
+            .join(" ");
         let document = Document {
             title: self.campaign.title.clone(),
-            intro: format!(
-                "{about}{}Intervals are Student's t, {}%; ratios are paired, each pair of one boot.",
-                if about.is_empty() { "" } else { "\n" },
-                rule.confidence * 100.0
-            ),
-            sections,
-            verdict: match tally {
-                Tally {
-                    reached: 0,
-                    missed: 0,
-                } => format!("{} cells.", self.by_cell.len()),
-                Tally { reached, missed: 0 } => format!("All {reached} figures were reached."),
-                Tally { reached, missed } => {
-                    format!(
-                        "{reached} of {} figures were reached; missed: {missed}.",
-                        reached + missed
-                    )
-                }
+            intro: intro.trim().to_owned(),
+            sections: sections.into_iter().map(|(_, section)| section).collect(),
+            verdict: if last.trim().is_empty() {
+                format!("{} cells.", self.by_cell.len())
+            } else {
+                last.trim().to_owned()
             },
-            lead: Vec::new(),
+            lead: lead
+                .into_iter()
+                .chain(Some(verdict).filter(|verdict| !verdict.is_empty()))
+                .collect(),
             foot: self.foot(),
         };
         (document, tally)
+    }
+
+    /// A sentence with its values; `None` where one is not known.
+    fn sentence(&self, sentence: &file::Sentence) -> Option<String> {
+        let mut text = sentence.text.clone();
+        for (name, picked) in &sentence.values {
+            let (point, value) = self.picked(picked)?;
+            let percent = |value: f64| format!("{:.0}%", value.abs() * 100.0);
+            let change = match value - 1.0 {
+                more if more > 0.005 => format!("{} faster", percent(more)),
+                less if less < -0.005 => format!("{} slower", percent(less)),
+                _ => "neither faster nor slower".to_owned(),
+            };
+            let form = if picked.figure.is_ratio() {
+                number::ratio
+            } else {
+                measures::form(&picked.figure.measure)
+            };
+            text = text
+                .replace(&format!("{{{name}}}"), &form(value))
+                .replace(&format!("{{{name}%}}"), &number::percent(value))
+                .replace(&format!("{{{name}+}}"), &change);
+            for (factor, value) in &point.values {
+                text = text.replace(&format!("{{{name}.{factor}}}"), value);
+            }
+        }
+        Some(text)
+    }
+
+    /// The point that a sentence picks, and its figure there.
+    fn picked(&self, picked: &file::Picked) -> Option<(Point<'a>, f64)> {
+        let of = |point: &Point<'_>| Some(self.figure(point, &picked.figure)?.mean);
+        let points = self
+            .points(picked.block.get_ref(), &picked.fits)
+            .into_iter();
+        let mut known: Vec<(Point<'a>, f64)> = points
+            .filter_map(|point| of(&point).map(|value| (point, value)))
+            .collect();
+        if picked.take != file::Take::First {
+            known.sort_by(|a, b| a.1.total_cmp(&b.1));
+        }
+        let at = match picked.take {
+            file::Take::First | file::Take::Min => 0,
+            file::Take::Max => known.len().checked_sub(1)?,
+            file::Take::Median => known.len() / 2,
+        };
+        (at < known.len()).then(|| known.swap_remove(at))
     }
 
     /// Where the figures come from.
@@ -154,92 +222,124 @@ impl<'a> Shown<'a> {
     }
 
     fn section(&self, table: &file::Table, tally: &mut Tally) -> Section {
-        let groups = self.groups(table, |table, column, point| {
-            let figure = self.figure(point, &column.figure);
-            let bound = bound(table, column, point);
-            let mut entries = vec![Entry::of(figure, |figure| shown(&column.figure, &figure))];
-            if has_bound(table, column) {
-                entries.push(judged(bound, figure, tally));
-            }
-            entries
-        });
+        let left = table.rows.len() + usize::from(table.arms.is_some());
         Section {
             title: table.title.clone(),
             note: table.note.clone(),
-            table: Table::new(table.rows.len(), groups),
+            table: Table::new(left, self.groups(table, tally)),
             ..Section::default()
         }
     }
 
-    /// Rows of a table in groups that share all but the last of `rows`.
-    fn groups(
-        &self,
-        table: &file::Table,
-        mut entries: impl FnMut(&file::Table, &Column, &Point<'_>) -> Vec<Entry>,
-    ) -> Vec<Vec<Row<String>>> {
+    /// Rows of a table, in groups that share all but their last left entry.
+    fn groups(&self, table: &file::Table, tally: &mut Tally) -> Vec<Vec<Row<String>>> {
         let points = self.points(table.block.get_ref(), &table.fits);
         let across: Vec<Option<String>> = match &table.across {
             None => vec![None],
-            Some(factor) => unique(points.iter().map(|point| point.value(factor)))
-                .into_iter()
-                .map(Some)
-                .collect(),
+            Some(factor) => {
+                let values = unique(points.iter().map(|point| point.value(factor)));
+                values.into_iter().map(Some).collect()
+            }
         };
+        let key = |point: &Point<'_>| -> Vec<String> {
+            table
+                .rows
+                .iter()
+                .map(|factor| point.value(factor).to_owned())
+                .collect()
+        };
+        let mut keys: Vec<Vec<String>> = Vec::new();
+        for point in &points {
+            let key = key(point);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let arms = self.row_arms(table);
         let mut groups: Vec<(Vec<String>, Vec<Row<String>>)> = Vec::new();
-        let mut done: Vec<Vec<String>> = Vec::new();
-        for first in &points {
-            let key: Vec<String> = table
-                .rows
-                .iter()
-                .map(|factor| first.value(factor).to_owned())
-                .collect();
-            if done.contains(&key) {
-                continue;
-            }
-            done.push(key.clone());
-            let same = |point: &&Point<'_>| {
-                table
-                    .rows
-                    .iter()
-                    .zip(&key)
-                    .all(|(factor, value)| point.value(factor) == value)
-            };
-            let mut row: Row<String> = table
-                .rows
-                .iter()
-                .zip(&key)
-                .map(|(factor, value)| (factor.clone(), Entry::new(value.clone())))
-                .collect();
-            let mut known = false;
-            for at in &across {
-                let here = |point: &&Point<'_>| match (&table.across, at) {
-                    (Some(factor), Some(value)) => point.value(factor) == value,
-                    _ => true,
-                };
-                let point = points.iter().filter(same).find(here);
-                for column in &table.columns {
-                    let heading = match at {
-                        Some(value) => format!("{} {value}", column.heading).trim().to_owned(),
-                        None => column.heading.clone(),
+        for own in keys {
+            let same: Vec<&Point<'_>> = points.iter().filter(|point| key(point) == own).collect();
+            let mut left = own.clone();
+            for arm in &arms {
+                left.truncate(own.len());
+                left.extend(arm.as_deref().map(|arm| self.arm_shown(arm)));
+                let mut row: Row<String> = Vec::new();
+                let headings = table.rows.iter().chain(&table.arms);
+                row.extend(
+                    headings
+                        .zip(&left)
+                        .map(|(name, value)| (name.clone(), Entry::new(value.clone()))),
+                );
+                let mut known = false;
+                for at in &across {
+                    let is_here = |point: &&&Point<'_>| match (&table.across, at) {
+                        (Some(factor), Some(value)) => point.value(factor) == value,
+                        _ => true,
                     };
-                    let found = point.map(|point| entries(table, column, point));
-                    let width = 1 + usize::from(has_bound(table, column));
-                    let found = found.unwrap_or_else(|| vec![Entry::none(); width]);
-                    known |= found.iter().any(|entry| *entry != Entry::none());
-                    let headings = [heading, String::new()];
-                    row.extend(headings.into_iter().zip(found));
+                    let point = same.iter().find(is_here).copied();
+                    for column in &table.columns {
+                        let heading = match at {
+                            Some(value) => format!("{} {value}", column.heading),
+                            None => column.heading.clone(),
+                        };
+                        let entries = self.entries(table, column, point, arm.as_deref(), tally);
+                        known |= entries.iter().any(|entry| *entry != Entry::none());
+                        row.extend([heading, String::new()].into_iter().zip(entries));
+                    }
                 }
-            }
-            if !known {
-                continue;
-            }
-            let group = key[..key.len().saturating_sub(1)].to_vec();
-            match groups.iter_mut().find(|(other, _)| *other == group) {
-                Some((_, rows)) => rows.push(row),
-                None => groups.push((group, vec![row])),
+                if !known {
+                    continue;
+                }
+                let group = left[..left.len().saturating_sub(1)].to_vec();
+                match groups.iter_mut().find(|(other, _)| *other == group) {
+                    Some((_, rows)) => rows.push(row),
+                    None => groups.push((group, vec![row])),
+                }
             }
         }
         groups.into_iter().map(|(_, rows)| rows).collect()
+    }
+
+    fn arm_shown(&self, name: &str) -> String {
+        points::arm(self.campaign, name)
+            .map_or_else(|| name.to_owned(), |arm| arms::shown(name, arm))
+    }
+
+    /// The arms that have rows of their own; `None` once where none has.
+    pub(crate) fn row_arms(&self, table: &file::Table) -> Vec<Option<String>> {
+        let block = self
+            .campaign
+            .block(table.block.get_ref())
+            .filter(|_| table.arms.is_some());
+        match block {
+            Some(block) => block
+                .arms
+                .iter()
+                .map(|arm| Some(arm.get_ref().clone()))
+                .collect(),
+            None => vec![None],
+        }
+    }
+
+    /// A figure at a point, and the judgement of it if its column has one.
+    fn entries(
+        &self,
+        table: &file::Table,
+        column: &Column,
+        point: Option<&Point<'_>>,
+        arm: Option<&str>,
+        tally: &mut Tally,
+    ) -> Vec<Entry> {
+        let of = column.figure(arm.unwrap_or_default());
+        let figure = point.and_then(|point| self.figure(point, &of));
+        let mut entries = vec![Entry::of(figure, |figure| shown(&of, &figure))];
+        if has_bound(table, column) {
+            let bound = point
+                .map(|point| bound(table, column, point))
+                .unwrap_or_default();
+            entries.push(judged(bound, figure, tally));
+        }
+        entries
     }
 
     fn charts(&self, plot: &file::Plot) -> Vec<Chart> {
@@ -269,7 +369,7 @@ impl<'a> Shown<'a> {
                 };
                 Chart {
                     title,
-                    x_label: plot.x.clone(),
+                    x_label: plot.x_label.clone().unwrap_or_else(|| plot.x.clone()),
                     y_label: plot.y_label.clone(),
                     lines: self.lines(plot, &here, &x),
                     x,
@@ -319,7 +419,13 @@ impl<'a> Shown<'a> {
     }
 
     fn sheet(&self, table: &file::Table) -> Sheet {
-        let mut headings: Vec<String> = table.rows.iter().chain(&table.across).cloned().collect();
+        let mut headings: Vec<String> = table
+            .rows
+            .iter()
+            .chain(&table.across)
+            .chain(&table.arms)
+            .cloned()
+            .collect();
         for column in &table.columns {
             let name = &column.heading;
             headings.extend(
@@ -328,23 +434,28 @@ impl<'a> Shown<'a> {
         }
         let mut rows = Vec::new();
         for point in self.points(table.block.get_ref(), &table.fits) {
-            let factors = table.rows.iter().chain(&table.across);
-            let mut row: Vec<String> = factors
-                .map(|factor| point.value(factor).to_owned())
-                .collect();
-            for column in &table.columns {
-                let figure = self.figure(&point, &column.figure);
-                let number =
-                    |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-                row.extend([
-                    number(figure.map(|figure| figure.mean)),
-                    number(figure.and_then(|figure| Some(figure.ends?.0))),
-                    number(figure.and_then(|figure| Some(figure.ends?.1))),
-                    number(figure.and_then(|figure| figure.sd)),
-                    figure.map_or(0, |figure| figure.repeats).to_string(),
-                ]);
+            for arm in self.row_arms(table) {
+                let factors = table.rows.iter().chain(&table.across);
+                let mut row: Vec<String> = factors
+                    .map(|factor| point.value(factor).to_owned())
+                    .collect();
+                row.extend(arm.clone());
+                for column in &table.columns {
+                    let figure =
+                        self.figure(&point, &column.figure(arm.as_deref().unwrap_or_default()));
+                    let number = |value: Option<f64>| {
+                        value.map_or_else(String::new, |value| value.to_string())
+                    };
+                    row.extend([
+                        number(figure.map(|figure| figure.mean)),
+                        number(figure.and_then(|figure| Some(figure.ends?.0))),
+                        number(figure.and_then(|figure| Some(figure.ends?.1))),
+                        number(figure.and_then(|figure| figure.sd)),
+                        figure.map_or(0, |figure| figure.repeats).to_string(),
+                    ]);
+                }
+                rows.push(row);
             }
-            rows.push(row);
         }
         Sheet {
             title: table.title.clone(),
@@ -375,7 +486,7 @@ fn unique<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 /// A figure for people: mean, and half the width of its interval.
 pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
-    let form = if figure.to.is_some() {
+    let form = if figure.is_ratio() {
         number::fine_ratio as fn(f64) -> String
     } else {
         measures::form(&figure.measure)
@@ -388,7 +499,7 @@ pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
 }
 
 fn has_bound(table: &file::Table, column: &Column) -> bool {
-    column.bound != Bound::default()
+    column.bound() != Bound::default()
         || table
             .goals
             .iter()
@@ -400,7 +511,7 @@ fn bound(table: &file::Table, column: &Column, point: &Point<'_>) -> Bound {
         .goals
         .iter()
         .find(|goal| goal.heading == column.heading && point.fits(&goal.fits));
-    goal.map_or(column.bound, |goal| goal.bound)
+    goal.map_or(column.bound(), file::Goal::bound)
 }
 
 /// Whether the mean keeps its bound.

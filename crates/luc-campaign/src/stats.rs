@@ -39,12 +39,12 @@ impl Interval {
         })
     }
 
-    /// Of the ratio of pairs, first to second; `None` without pairs, or where one is not above 0.
-    pub fn of_ratios(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
-        if pairs.iter().any(|(a, b)| !(*a > 0.0 && *b > 0.0)) {
+    /// Of the mean of ratios, by their logarithms; `None` without any, or where one is not above 0.
+    pub fn of_ratios(ratios: &[f64], confidence: f64) -> Option<Self> {
+        if !ratios.iter().all(|ratio| *ratio > 0.0) {
             return None;
         }
-        let logs: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+        let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
         let logs = Self::of(&logs, confidence)?;
         Some(Self {
             mean: logs.mean.exp(),
@@ -53,10 +53,37 @@ impl Interval {
         })
     }
 
-    /// Of the difference of pairs, first less second.
-    pub fn of_differences(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
-        let values: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
-        Self::of(&values, confidence)
+    /// Of the ratio of two means whose values are not pairs, by Welch's rule on their logarithms;
+    /// `None` without values, or where one is not above 0.
+    pub fn of_quotient(values: &[f64], base: &[f64], confidence: f64) -> Option<Self> {
+        let logs = |values: &[f64]| -> Option<(f64, f64, f64)> {
+            let own = Self::of_ratios(values, confidence)?;
+            let n = values.len() as f64;
+            Some((
+                own.mean.ln(),
+                own.sd.map_or(f64::NAN, |sd| sd * sd / n),
+                n - 1.0,
+            ))
+        };
+        let ((mean, square, freedom), (base_mean, base_square, base_freedom)) =
+            (logs(values)?, logs(base)?);
+        let both = square + base_square;
+        let half = if both == 0.0 {
+            Some(0.0)
+        } else if both.is_nan() {
+            None
+        } else {
+            let freedom =
+                both.powi(2) / (square.powi(2) / freedom + base_square.powi(2) / base_freedom);
+            Some(quantile(confidence, freedom) * both.sqrt())
+        };
+        let difference = mean - base_mean;
+        Some(Self {
+            mean: difference.exp(),
+            ends: half.map(|half| ((difference - half).exp(), (difference + half).exp())),
+            sd: half.map(|_| both.sqrt()),
+            repeats: values.len().min(base.len()),
+        })
     }
 
     /// Half the width as a share of the mean; `None` of a single repeat, or where the mean is 0 and
@@ -174,14 +201,30 @@ mod tests {
         let single = Interval::of(&[5.0], 0.95).unwrap();
         assert_eq!((single.ends, single.beyond(1.0)), (None, 0));
         assert_eq!(Interval::of(&[], 0.95), None);
-        assert_eq!(Interval::of_ratios(&[(1.0, 0.0)], 0.95), None);
+        assert_eq!(Interval::of_ratios(&[1.0, 0.0], 0.95), None);
+    }
+
+    #[test]
+    fn a_quotient_by_welch() {
+        // Equal variances, four values each: six degrees of freedom, as Student's own test has.
+        let values = [1.0_f64, 1.0, 3.0, 3.0].map(f64::exp);
+        let base = [0.0_f64, 0.0, 2.0, 2.0].map(f64::exp);
+        let quotient = Interval::of_quotient(&values, &base, 0.95).unwrap();
+        assert!((quotient.mean - 1.0_f64.exp()).abs() < 1e-9);
+        let half = 2.446_912 * (2.0 * (4.0_f64 / 3.0) / 4.0).sqrt();
+        let (low, high) = quotient.ends.unwrap();
+        assert!((high.ln() - 1.0 - half).abs() < 1e-4 && (1.0 - low.ln() - half).abs() < 1e-4);
+        let single = Interval::of_quotient(&[2.0], &base, 0.95).unwrap();
+        assert_eq!(single.ends, None, "one value has no spread");
+        let equal = Interval::of_quotient(&[2.0, 2.0], &[1.0, 1.0], 0.95).unwrap();
+        assert_eq!(equal.ends.map(|(low, _)| low.ln() > 0.0), Some(true));
     }
 
     proptest! {
         #[test]
-        fn a_ratio_and_its_inverse_agree(pairs in proptest::collection::vec((0.1_f64..1e6, 0.1_f64..1e6), 2..12)) {
-            let there = Interval::of_ratios(&pairs, 0.95).unwrap();
-            let swapped: Vec<_> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
+        fn a_ratio_and_its_inverse_agree(ratios in proptest::collection::vec(1e-5_f64..1e5, 2..12)) {
+            let there = Interval::of_ratios(&ratios, 0.95).unwrap();
+            let swapped: Vec<f64> = ratios.iter().map(|ratio| 1.0 / ratio).collect();
             let back = Interval::of_ratios(&swapped, 0.95).unwrap();
             prop_assert!((there.mean * back.mean - 1.0).abs() < 1e-9);
             let (low, high) = there.ends.unwrap();

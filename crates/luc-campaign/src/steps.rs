@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::cell::{Cell, NamedArm};
 use crate::error::{CampaignError, Result};
-use crate::store::ArmResult;
+use crate::result::ArmResult;
 
 /// Longest wait before an arm's first command, microseconds: a few ticks of the kernel's clock, so
 /// that no two repeats meet its timers in the same phase.

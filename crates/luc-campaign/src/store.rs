@@ -14,30 +14,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use luc_workload::BenchReport;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Versions};
 use crate::error::{CampaignError, Result};
+use crate::result::{ArmResult, Measured};
 
 /// Name and version of a result's format.
 const SCHEMA: &str = "luc-cell/1";
 /// The campaign that the folder was last run with.
 pub const CAMPAIGN_FILE: &str = "campaign.toml";
-
-/// What one arm of a cell gave.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ArmResult {
-    pub arm: String,
-    pub report: BenchReport,
-    /// LUC's counters from its attach to the end of the benchmark; empty if it was not attached.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub counters: BTreeMap<String, i64>,
-    /// What the command behind the benchmark printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<serde_json::Value>,
-}
 
 /// A cell's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,7 +143,7 @@ impl Store {
         &self,
         cell: &Cell,
         versions: &Versions,
-        measured: crate::places::Measured,
+        measured: Measured,
         took_s: f64,
     ) -> Result<()> {
         let hash = cell.hash(versions);

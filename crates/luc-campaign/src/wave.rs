@@ -10,8 +10,9 @@ use crate::cell::{Cell, draw};
 use crate::file::{Campaign, Figure, StopRule};
 use crate::measures;
 use crate::points::{self, Point};
+use crate::result::ArmResult;
 use crate::stats::Interval;
-use crate::store::{ArmResult, CellResult};
+use crate::store::CellResult;
 
 /// How far a campaign is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,14 +68,14 @@ pub fn next(
                     wave.narrow += 1;
                     continue;
                 }
-                Wanted::Repeats(wanted) if last >= rule.repeats_max => {
-                    wave.wide += usize::from(wanted > 0);
-                    last
-                }
+                Wanted::Repeats(_) if last >= rule.repeats_max => last,
                 Wanted::Repeats(wanted) => wanted.max(last).min(rule.repeats_max),
             };
-            let missing = (1..=wanted).filter(|repeat| !tried(repeat));
-            wave.cells.extend(missing.map(|repeat| point.cell(repeat)));
+            let missing: Vec<u32> = (1..=wanted).filter(|repeat| !tried(repeat)).collect();
+            // Those between that are missing, such as damaged ones, may narrow it yet.
+            wave.wide += usize::from(last >= rule.repeats_max && missing.is_empty());
+            wave.cells
+                .extend(missing.into_iter().map(|repeat| point.cell(repeat)));
         }
     }
     wave.cells.sort();
@@ -133,6 +134,8 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
         measure: measure.clone(),
         to: to.cloned(),
         minus: None,
+        over: None,
+        relative_to: BTreeMap::new(),
     };
     let of = |measure: &String| -> Vec<Figure> {
         if others.is_empty() {
@@ -148,22 +151,41 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
 
 /// A figure over the repeats of a point; `None` where it is not known.
 pub fn interval(repeats: &Repeats<'_>, figure: &Figure, confidence: f64) -> Option<Interval> {
-    let of = |result: &CellResult, name: &str| -> Option<f64> {
-        let named = |arm: &&ArmResult| arm.arm == name;
-        measures::of(&figure.measure, result.arms.iter().find(named)?)
-    };
-    let Some(base) = figure.to.as_ref().or(figure.minus.as_ref()) else {
-        let values: Vec<f64> = repeats
-            .values()
-            .filter_map(|result| of(result, &figure.arm))
-            .collect();
-        return Interval::of(&values, confidence);
-    };
-    let pair = |result: &&CellResult| Some((of(result, &figure.arm)?, of(result, base)?));
-    let pairs: Vec<(f64, f64)> = repeats.values().filter_map(pair).collect();
-    if figure.to.is_some() {
-        Interval::of_ratios(&pairs, confidence)
+    let values = values(repeats, figure);
+    if figure.is_ratio() {
+        Interval::of_ratios(&values, confidence)
     } else {
-        Interval::of_differences(&pairs, confidence)
+        Interval::of(&values, confidence)
     }
+}
+
+/// The values of a figure, one for each repeat that has one.
+pub fn values(repeats: &Repeats<'_>, figure: &Figure) -> Vec<f64> {
+    repeats
+        .values()
+        .filter_map(|result| value(result, figure))
+        .collect()
+}
+
+/// A figure of one repeat: both arms of a ratio are of one boot.
+fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
+    let of = |name: &str| -> Option<f64> {
+        let named = |arm: &&ArmResult| arm.arm == name;
+        let arm = result.arms.iter().find(named)?;
+        measures::of(&figure.measure, arm, &result.cell)
+    };
+    let own = of(&figure.arm)?;
+    let compared = match (&figure.to, &figure.minus) {
+        (Some(base), _) => quotient(own, of(base)?)?,
+        (_, Some(base)) => own - of(base)?,
+        _ => own,
+    };
+    match &figure.over {
+        Some(other) => quotient(compared, value(result, other)?),
+        None => Some(compared),
+    }
+}
+
+fn quotient(of: f64, to: f64) -> Option<f64> {
+    (to != 0.0).then(|| of / to)
 }

@@ -1,6 +1,5 @@
 //! Errors, in one line each.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Result of measuring or rendering.
@@ -30,52 +29,21 @@ pub enum ReportError {
         /// The kernel's log, if it could be kept.
         log: Option<PathBuf>,
     },
-    /// A cell's output is not that of its workload.
-    #[error(
-        "kernel {kernel}, cell {cell}: cannot read the result: {why}; the binary in the guest must be this one"
-    )]
-    BadOutput {
-        /// Name in the list of kernels.
-        kernel: String,
-        cell: String,
-        why: String,
-    },
-    /// A file of the report could not be written or read.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// A verb.
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A results file is of another kind or version.
-    #[error("{} is not a results file of this version ({why}); measure again", path.display())]
-    BadResults { path: PathBuf, why: String },
     /// A chart could not be drawn.
     #[error("cannot draw the chart {title:?}: {why}")]
     Chart { title: String, why: String },
 }
 
 impl ReportError {
-    /// A maker of [`ReportError::File`] for `map_err`.
-    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::File {
-            action,
-            path,
-            source,
-        }
-    }
-
     /// Whether a machine ran and its kernel or programs failed.
     pub fn is_the_guests(&self) -> bool {
         use luc_lab::LabError::{GuestPanic, HostTimeout};
         match self {
-            Self::Failed { .. } | Self::BadOutput { .. } => true,
+            Self::Failed { .. } => true,
             Self::Lab { source, .. } => {
                 matches!(source, GuestPanic { .. } | HostTimeout { .. })
             }
-            _ => false,
+            Self::Chart { .. } => false,
         }
     }
 

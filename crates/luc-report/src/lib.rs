@@ -1,26 +1,28 @@
-//! Measures LUC's gain, and shows it.
+//! Reports, and the campaign of power cuts.
 //!
-//! Two programs of measurement: [`demo`] for a newcomer, [`matrix`] for a reader who checks the
-//! figures. Each plans cells ([`plan`]), has a [`Lab`] measure them, keeps the raw [`Records`] as
-//! JSON ([`measure`]), and renders a [`show::document::Document`] from the records alone: as text
-//! for the terminal and as one self-contained HTML page ([`show`]). [`render_demo`] and
-//! [`render_matrix`] render a kept file again; nothing is measured twice to be shown twice.
-//!
-//! Stock and LUC are always measured in the same boot of the same virtual machine, one after the
-//! other, each on a file system of its own.
+//! [`show`] renders a [`show::document::Document`] as text for the terminal and as one
+//! self-contained HTML page. [`torture`] cuts the power of many virtual machines.
 
-pub mod demo;
 pub mod error;
-pub mod matrix;
-pub mod measure;
-pub mod plan;
-pub mod run;
+mod lab;
+mod pool;
 pub mod show;
 pub mod torture;
 
 pub use error::{ReportError, Result};
-pub use measure::lab::{Lab, StockLab};
-pub use measure::record::{Record, Records};
-pub use plan::args::{DemoArgs, MatrixArgs, OutputArgs};
-pub use run::{Outcome, Progress, Quiet, demo, matrix, render_demo, render_matrix};
+pub use lab::StockLab;
 pub use show::{html, text};
+
+/// Shows the progress of a measurement. Called from several threads.
+pub trait Progress: Sync {
+    /// `done` of `total` parts are measured; `now` is the current work of one machine.
+    fn step(&self, _done: usize, _total: usize, _now: &str) {}
+    /// Something that the user should know but that stops nothing; one line.
+    fn note(&self, _text: &str) {}
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {}

@@ -42,7 +42,7 @@ codes! {
     KernelUnsupported = 12 "this kernel lacks something that LUC needs",
     NotReady = 13 "luc probe: this machine cannot run LUC as it is",
     Workload = 14 "luc bench: the workload could not run",
-    FiguresMissed = 15 "luc bench matrix: a figure was missed",
+    FiguresMissed = 15 "luc campaign: a figure was missed",
     WorkloadFile = 16 "luc bench: the workload file is refused",
     LabUnavailable = 19 "luc lab: QEMU, a package or a mirror is missing; luc campaign: what a cell needs is",
     Lab = 20 "luc lab: the virtual machine could not be run",
@@ -183,11 +183,11 @@ impl From<ReportError> for Failure {
             ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
                 Code::LabUnavailable
             }
-            ReportError::Lab { .. }
-            | ReportError::Failed { .. }
-            | ReportError::BadOutput { .. } => Code::Lab,
+            ReportError::Lab { .. } | ReportError::Failed { .. } => Code::Lab,
             // Its line tells the cause already.
-            _ => return Failure::Unexpected(anyhow::anyhow!(error.to_string())),
+            ReportError::Chart { .. } => {
+                return Failure::Unexpected(anyhow::anyhow!(error.to_string()));
+            }
         };
         Failure::lab(code, error)
     }

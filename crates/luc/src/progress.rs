@@ -121,16 +121,6 @@ impl luc_report::Progress for Bar {
     }
 }
 
-impl luc_campaign::Progress for Bar {
-    fn step(&self, done: usize, total: usize, now: &str) {
-        luc_report::Progress::step(self, done, total, now);
-    }
-
-    fn note(&self, text: &str) {
-        self.remark(text);
-    }
-}
-
 impl luc_lab::Progress for Bar {
     fn stage(&mut self, text: &str) {
         self.say(text);

@@ -12,8 +12,9 @@ use assert_cmd::Command;
 use common::{Pretended, dense, luc, terminal as run};
 use insta::assert_snapshot;
 use luc_campaign::places::{self, Setup};
-use luc_campaign::store::{ArmResult, CellResult};
-use luc_campaign::{Campaign, Cell, Store, arms, measures, points};
+use luc_campaign::result::ArmResult;
+use luc_campaign::store::CellResult;
+use luc_campaign::{Cell, Store, arms, campaigns, measures, points};
 use luc_test::with_tmpfs;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -122,15 +123,15 @@ fn campaigns_keys_and_folders_that_are_none() {
     fs::create_dir_all(dir.path().join("empty")).expect("made");
     fs::create_dir_all(dir.path().join("old/cells")).expect("made");
     fs::create_dir_all(dir.path().join("old/failed")).expect("made");
-    let campaign = Campaign::parse("good.toml", GOOD).expect("a campaign");
+    let campaign = campaigns::parse("good.toml", GOOD).expect("a campaign");
     let point = points::all(&campaign).remove(0);
     let key = point.cell(1).key();
     let edit = |before: &str, after: &str| {
         assert!(key.contains(before), "{key}");
         key.replacen(before, after, 1)
     };
-    let lines: [&[&str]; 16] = [
-        &["run", "fsync-loop"],
+    let lines: [&[&str]; 15] = [
+        &["run", "bensh"],
         &["run", "nothing.toml"],
         &["run", "empty"],
         &["status", "good.toml", "-o", "empty"],
@@ -213,7 +214,7 @@ fn keep(dir: &Path, result: &CellResult) {
 fn folder(dir: &Path, text: &str, rates: impl Fn(&str, u32) -> Option<[f64; 2]>) {
     Store::open(dir).expect("a store");
     fs::write(dir.join("campaign.toml"), text).expect("written");
-    let campaign = Campaign::parse("campaign.toml", text).expect("a campaign");
+    let campaign = campaigns::parse("campaign.toml", text).expect("a campaign");
     let versions = BTreeMap::from([("luc".to_owned(), "1".to_owned())]);
     for point in points::all(&campaign) {
         for repeat in 1..=3 {
@@ -257,7 +258,7 @@ fn what_changed_between_two_folders() {
     assert_snapshot!(format!("{shown}{}", dense(&json)));
 
     // One folder: the last versions beside those before them.
-    let campaign = Campaign::parse("good.toml", GOOD).expect("a campaign");
+    let campaign = campaigns::parse("good.toml", GOOD).expect("a campaign");
     let newer = BTreeMap::from([("luc".to_owned(), "2".to_owned())]);
     for point in points::all(&campaign) {
         for repeat in 1..=3 {
@@ -279,7 +280,7 @@ fn results_that_are_damaged_old_or_of_the_future() {
     let out = dir.path().join("out");
     fs::write(dir.path().join("good.toml"), GOOD).expect("written");
     folder(&out, GOOD, |_, _| None);
-    let campaign = Campaign::parse("good.toml", GOOD).expect("a campaign");
+    let campaign = campaigns::parse("good.toml", GOOD).expect("a campaign");
     let setup = Setup {
         source: SOURCES.into(),
         ..Setup::default()
@@ -477,8 +478,10 @@ fn the_format_is_documented() {
         "title = \"x\"\n[[table]]\ncolumns = [{ zzz = 1 }]",
         "title = \"x\"\n[[table]]\ngoal = [{ zzz = 1 }]",
         "title = \"x\"\n[[plot]]\nfigures = [{ zzz = 1 }]",
+        "title = \"x\"\n[[sentence]]\nzzz = 1",
+        "title = \"x\"\n[[sentence]]\nvalues = { x = { zzz = 1 } }",
     ] {
-        let error = Campaign::parse("x", table).expect_err("an unknown key");
+        let error = campaigns::parse("x", table).expect_err("an unknown key");
         let error = error.to_string();
         let (_, known) = error.split_once("expected").expect(&error);
         words.extend(known.split('`').skip(1).step_by(2).map(str::to_owned));

@@ -7,8 +7,8 @@ use std::thread;
 use super::Backend;
 use crate::cell::Cell;
 use crate::error::{CampaignError, Result};
-use crate::places::{Needs, Setup};
-use crate::run::{Board, measure_cell, place_of};
+use crate::measure::{Board, measure_cell, place_of};
+use crate::places::{self, Needs, Setup};
 use crate::store::Store;
 
 /// Cells at a time on this machine.
@@ -95,7 +95,7 @@ impl Backend for Local {
                 scope.spawn(move || {
                     let mut reporter = Reporter { board, cell };
                     match measure_cell(cell, store, setup, &mut reporter) {
-                        Ok(_) => lock(board).done(1, &cell.shown()),
+                        Ok(_) => lock(board).done(1, &places::shown(cell)),
                         Err(error) => {
                             lock(failure).get_or_insert(error);
                         }
@@ -136,7 +136,7 @@ impl luc_lab::Progress for Reporter<'_, '_> {
     }
 
     fn guest(&mut self, _done: u32, _total: u32, _text: &str) {
-        lock(self.board).say(&self.cell.shown());
+        lock(self.board).say(&places::shown(self.cell));
     }
 
     fn note(&mut self, text: &str) {

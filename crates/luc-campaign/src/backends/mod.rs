@@ -5,8 +5,8 @@
 
 use crate::cell::Cell;
 use crate::error::Result;
+use crate::measure::Board;
 use crate::places::Setup;
-use crate::run::Board;
 use crate::store::Store;
 
 pub mod local;

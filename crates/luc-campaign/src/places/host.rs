@@ -14,11 +14,12 @@ use luc_host::{HostError, Machine, System, plain, sysfs};
 use luc_lab::FsType;
 use sha2::{Digest, Sha256};
 
-use super::{Factor, Measured, Needs, Place, Setup, whole};
+use super::{Factor, Needs, Place, Setup, shown, whole};
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
+use crate::result::{ArmResult, Measured};
 use crate::steps::{self, Paths};
-use crate::store::{self, ArmResult};
+use crate::store;
 use commands::{Broken, Runner};
 use guard::{Guard, Locked};
 use plan::Wanted;
@@ -401,7 +402,7 @@ impl Bench<'_> {
         self.make_folders()?;
         let mut arms: Vec<(usize, ArmResult)> = Vec::new();
         for named in steps::order(self.cell) {
-            progress.stage(&format!("{}, arm {}", self.cell.shown(), named.name));
+            progress.stage(&format!("{}, arm {}", shown(self.cell), named.name));
             let measured = self.arm(guard, named);
             let left = guard::unmount_below(self.machine, self.folder);
             match measured {

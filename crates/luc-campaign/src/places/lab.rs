@@ -5,11 +5,11 @@ use std::path::Path;
 
 use luc_lab::{DiskSpec, FsType, KernelList, LabError, RunSpec, Step};
 
-use super::{Factor, Measured, Needs, Place, Setup, whole};
+use super::{Factor, Needs, Place, Setup, whole};
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
+use crate::result::{ArmResult, Measured};
 use crate::steps::{self, Steps};
-use crate::store::ArmResult;
 
 pub struct Lab;
 

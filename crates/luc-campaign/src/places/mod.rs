@@ -6,7 +6,7 @@ use luc_workload::Stop;
 
 use crate::cell::{Cell, Versions};
 use crate::error::Result;
-use crate::store::ArmResult;
+use crate::result::Measured;
 
 pub mod host;
 mod lab;
@@ -85,15 +85,6 @@ pub struct Needs {
     pub alone: bool,
 }
 
-/// What was measured.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// `uname -r` where it was measured.
-    pub kernel_release: String,
-    /// In the order of the cell's arms; a bound that could not be measured is left out.
-    pub arms: Vec<ArmResult>,
-}
-
 /// A kind of machine that measures cells.
 pub trait Place: Sync {
     fn name(&self) -> &'static str;
@@ -134,4 +125,27 @@ pub(crate) fn whole(text: &str, min: u64, max: u64) -> std::result::Result<(), S
         Ok(number) if (min..=max).contains(&number) => Ok(()),
         _ => Err(format!("a whole number from {min} to {max} is needed")),
     }
+}
+
+/// A cell for people: its benchmark, and all that differs from its place's defaults.
+pub fn shown(cell: &Cell) -> String {
+    let factors = find(&cell.place).map_or(&[] as &[Factor], Place::factors);
+    let is_default = |name: &str, value: &str| {
+        let factor = factors.iter().find(|factor| factor.name == name);
+        factor.is_some_and(|factor| factor.default == Some(value))
+    };
+    let mut words: Vec<String> = vec![
+        cell.bench
+            .split(" --")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    ];
+    for (name, value) in &cell.machine {
+        if !is_default(name, value) {
+            words.push(format!("{name} {value}"));
+        }
+    }
+    words.push(format!("repeat {}", cell.repeat));
+    words.join(", ")
 }

@@ -15,11 +15,10 @@ use luc_lab::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use luc_torture::Summary;
 use serde::{Deserialize, Serialize};
 
+use crate::Progress;
 use crate::error::{ReportError, Result};
-use crate::measure::lab::StockLab;
-use crate::measure::pool::{self, lock};
-use crate::plan::host::every_kernel;
-use crate::run::Progress;
+use crate::lab::StockLab;
+use crate::pool::{self, lock};
 use crate::show::document::{Document, Entry, Row, Section, Table, Tone};
 pub use scenario::{Scenario, scenarios};
 
@@ -31,7 +30,7 @@ const SCRIPT: &str = "/t/scenario.sh";
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TortureArgs {
     /// Kernels to cut the power of
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = every_kernel())]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = luc_lab::KernelList::every())]
     pub kernels: Vec<String>,
     /// Only scenarios whose name and policy, as "ordered luc", hold one of these
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]

@@ -1,48 +1,39 @@
-//! `luc demo`, and the figures of `luc bench matrix`: both measure in the lab
-//! and write a report.
+//! `luc demo`
 
-use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use luc_report::{DemoArgs, MatrixArgs, Outcome, OutputArgs, StockLab, text};
+use luc_campaign::backends::local::Local;
+use luc_campaign::{Part, Store, campaigns, run};
 
-use super::stock_lab;
+use super::campaign::{render, setup};
 use crate::Context;
 use crate::exit::{Code, Failure};
 use crate::progress::Bar;
-use crate::verb::Verb;
+use crate::verb::{Interrupt, Verb};
 
 /// Show what LUC gives, on a stock kernel in a virtual machine
 ///
 /// Measures fsync and write bursts at four CPU speeds, then throughput under
-/// every policy, with and without LUC side by side. Takes about five minutes
-/// on two cores, once the kernel is downloaded.
+/// every policy, with and without LUC side by side: `luc campaign run demo`.
+/// Takes about five minutes on two cores, once the kernel is downloaded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc demo\n\
     \x20 luc demo --kernel 7.2 --out out/demo-7.2\n\
     \x20 luc demo --from-results")]
 pub struct Args {
-    #[command(flatten)]
-    demo: DemoArgs,
-    /// Directory that holds the sources of the module
-    #[arg(long, value_name = "DIR")]
-    source: Option<PathBuf>,
-}
-
-/// Measure every figure that LUC is meant to reach
-///
-/// Runs each workload with and without LUC on each kernel, in virtual
-/// machines. Exits with 15 if a figure is missed. Takes about two hours on two
-/// cores: --kernels, --only and --repeats ask for less.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n\
-    \x20 luc bench matrix\n\
-    \x20 luc bench matrix --kernels 6.12 --only create-fsync,write-delay --repeats 1\n\
-    \x20 luc bench matrix --from-results --out out/matrix")]
-pub struct Matrix {
-    #[command(flatten)]
-    matrix: MatrixArgs,
+    /// Folder of the results and of report.html; made if absent
+    #[arg(long, short = 'o', value_name = "DIR", default_value = "out/demo", value_hint = clap::ValueHint::DirPath)]
+    out: PathBuf,
+    /// Kernel to show it on
+    #[arg(long, value_name = "NAME", default_value = "6.12")]
+    kernel: String,
+    /// Virtual machines at the same time [default: as many as processors and memory allow]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    jobs: Option<u32>,
+    /// Render the results that are in the folder instead of measuring
+    #[arg(long)]
+    from_results: bool,
     /// Directory that holds the sources of the module
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
@@ -50,61 +41,35 @@ pub struct Matrix {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let lab = lab(self.source.as_deref(), &self.demo.output)?;
+        let part = Part {
+            values: vec![format!("kernel={}", self.kernel)],
+            ..Part::default()
+        };
+        let campaign = part.of(campaigns::load("demo")?)?;
+        if self.from_results {
+            return render(&campaign, &Store::existing(&self.out)?, None, context).map(drop);
+        }
+        let setup = setup(self.source.as_deref(), &context.stop)?;
+        let store = Store::open(&self.out)?;
         let bar = Bar::new();
-        let outcome = luc_report::demo(&self.demo, &lab, &bar)?;
+        let local = Local { jobs: self.jobs };
+        let ended = run::run(&campaign, &store, &local, &setup, true, &bar)?;
         drop(bar);
-        show(context, &self.demo.output, &outcome)
-    }
-}
-
-impl Verb for Matrix {
-    fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let lab = lab(self.source.as_deref(), &self.matrix.output)?;
-        let bar = Bar::new();
-        let outcome = luc_report::matrix(&self.matrix, &lab, &bar)?;
-        drop(bar);
-        show(context, &self.matrix.output, &outcome)?;
-        let missed = outcome.missed;
-        if missed == 0 {
+        render(&campaign, &store, Some(&setup), context)?;
+        if ended.wave.failed == 0 {
             return Ok(());
         }
-        let all = missed + outcome.reached;
-        let line = format!("{missed} of {all} figures missed; the table marks them");
-        Err(Failure::Coded(Code::FiguresMissed, line))
+        let folder = store.dir().join("failed");
+        let line = format!(
+            "demo: {} of its cells failed; {} says why",
+            ended.wave.failed,
+            folder.display()
+        );
+        Err(Failure::Coded(Code::Lab, line))
     }
-}
 
-/// Host time that a machine may take, seconds: ten times what the longest does.
-const LIMIT_S: u64 = 3600;
-
-fn lab(source: Option<&Path>, output: &OutputArgs) -> Result<StockLab, Failure> {
-    // Kept results are rendered without building anything.
-    let source = if output.from_results {
-        PathBuf::new()
-    } else {
-        stock_lab::source(source)?
-    };
-    Ok(StockLab {
-        binary: None,
-        source,
-        limit_s: LIMIT_S,
-    })
-}
-
-fn show(context: &mut Context, output: &OutputArgs, outcome: &Outcome) -> Result<(), Failure> {
-    if output.json {
-        super::print_json(context, &outcome.records)?;
-    } else {
-        let text = text::render(&outcome.document, io::stdout().is_terminal());
-        context.out.write_all(text.as_bytes())?;
+    /// All that was measured is kept.
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
     }
-    context.out.flush()?;
-    writeln!(
-        context.err,
-        "report: {}\ndata:   {}",
-        outcome.html.display(),
-        outcome.json.display()
-    )?;
-    Ok(())
 }

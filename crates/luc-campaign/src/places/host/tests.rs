@@ -14,6 +14,7 @@ use super::plan::{Change, Wanted, plan, switches};
 use super::scratch;
 use super::{Host, put_back_at_once, restore};
 use crate::cell::Cell;
+use crate::check::cell_of_key;
 use crate::error::CampaignError;
 use crate::places::{Erase, Place, Scratch, Setup};
 
@@ -374,7 +375,7 @@ fn a_machine_that_cannot_measure_says_so_in_a_line() {
         "place": "host", "machine": machine, "bench": "create-fsync {dir}",
         "arms": [{ "name": "stock" }], "repeat": 1, "seed": 1,
     });
-    let cell = Cell::from_key(&key.to_string()).unwrap();
+    let cell = cell_of_key(&key.to_string()).unwrap();
     let mut setup = Setup {
         sysroot: tree.0.path().to_owned(),
         out: out.path().to_owned(),

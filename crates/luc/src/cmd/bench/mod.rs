@@ -21,7 +21,6 @@ verbs! {
     Workload(Bench),
     Check(check::Args),
     Run(run::Args),
-    Matrix(super::demo::Matrix),
 }
 
 impl Verb for Bench {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use luc_campaign::places::host::put_back_at_once;
-use luc_campaign::{Cell, Store, run};
+use luc_campaign::{Store, cell_of_key, measure};
 
 use super::chosen::{Device, setup};
 use crate::Context;
@@ -33,12 +33,12 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let cell = Cell::from_key(&self.key)?;
+        let cell = cell_of_key(&self.key)?;
         let place = [cell.place.as_str()];
         let (source, device) = (self.source.as_deref(), Some(&self.device));
         let setup = setup(place, source, &self.out, device, context)?;
         let store = Store::open(&self.out)?;
-        if run::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
+        if measure::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
             return Ok(());
         }
         let line = format!(

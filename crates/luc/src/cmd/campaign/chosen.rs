@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use luc_campaign::places::{Erase, Scratch, Setup};
-use luc_campaign::{Campaign, campaigns};
+use luc_campaign::{Campaign, Part, campaigns};
 
 use crate::Context;
 use crate::cmd::stock_lab;
@@ -24,11 +24,25 @@ pub struct Chosen {
     /// Folder of the results; made if absent [default: out/NAME]
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
+    /// Only these blocks
+    #[arg(long, value_name = "BLOCK", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Other values of a factor, as --set kernel=6.12 or --set vcpus=1,4; may be repeated
+    #[arg(long = "set", value_name = "FACTOR=VALUE,...")]
+    values: Vec<String>,
+    /// Measure each point this often, however wide its intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
 }
 
 impl Chosen {
     pub fn campaign(&self) -> Result<Campaign, Failure> {
-        Ok(campaigns::load(&self.campaign)?)
+        let part = Part {
+            blocks: self.only.clone(),
+            values: self.values.clone(),
+            repeats: self.repeats,
+        };
+        Ok(part.of(campaigns::load(&self.campaign)?)?)
     }
 
     pub fn out(&self) -> PathBuf {

@@ -7,6 +7,9 @@ mod restore;
 mod run;
 mod status;
 
+pub use chosen::setup;
+pub use status::render;
+
 use crate::verb::verbs;
 
 verbs! {

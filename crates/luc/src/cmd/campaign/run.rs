@@ -19,7 +19,7 @@ use crate::verb::{Interrupt, Verb};
 /// --again asks for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign run fsync-loops\n\
+    \x20 luc campaign run bench\n\
     \x20 luc campaign run mine.toml --out out/mine --jobs 2\n\
     \x20 luc campaign run metal.toml --device /dev/sdx --erase")]
 pub struct Args {

@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
-use luc_campaign::places::Setup;
+use luc_campaign::places::{self, Setup};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{Campaign, Store, run};
+use luc_campaign::{Campaign, Store, measure, run};
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ const SCHEMA: &str = "luc-campaign-status/1";
 /// Tell how far a campaign is
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign status fsync-loops --json")]
+    \x20 luc campaign status bench --json")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
@@ -39,7 +39,7 @@ pub struct Args {
 /// From the results alone: nothing is measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign report fsync-loops")]
+    \x20 luc campaign report bench")]
 pub struct Report {
     #[command(flatten)]
     chosen: Chosen,
@@ -57,7 +57,7 @@ impl Verb for Args {
             let failed: Vec<_> = results
                 .failed
                 .iter()
-                .map(|failed| json!({ "cell": failed.cell.shown(), "why": failed.why }))
+                .map(|failed| json!({ "cell": places::shown(&failed.cell), "why": failed.why }))
                 .collect();
             return print_json(
                 context,
@@ -101,7 +101,12 @@ impl Verb for Args {
             )?;
         }
         for failed in &results.failed {
-            writeln!(out, "failed    {}: {}", failed.cell.shown(), failed.why)?;
+            writeln!(
+                out,
+                "failed    {}: {}",
+                places::shown(&failed.cell),
+                failed.why
+            )?;
         }
         for path in &results.damaged {
             writeln!(out, "damaged   {}", path.display())?;
@@ -127,7 +132,7 @@ pub fn render(
     context: &mut Context,
 ) -> Result<Tally, Failure> {
     let results = store.read()?;
-    let mut current = setup.map(run::VersionsOf::new);
+    let mut current = setup.map(measure::VersionsOf::new);
     let wanted: Vec<bool> = results
         .results
         .iter()

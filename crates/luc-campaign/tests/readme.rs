@@ -4,9 +4,12 @@
 use std::fs;
 use std::path::Path;
 
+use luc_campaign::show::Shown;
+use luc_campaign::{Store, campaigns};
+
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// `out/demo/results.json` of the run that README shows.
-const RESULTS: &str = "docs/demo-results.json";
+/// The cells of `out/demo/cells` of the run that README shows, a line each.
+const RESULTS: &str = "docs/demo-results.jsonl";
 /// How the paragraph above the block begins.
 const ABOVE: &str = "This is what it prints";
 
@@ -34,10 +37,17 @@ fn readme_shows_what_the_demo_printed() {
     let shown = block(&readme);
     assert!(shown.len() > 30, "{shown:?}");
     let dir = tempfile::tempdir().expect("temporary directory");
-    let kept = Path::new(ROOT).join(RESULTS);
-    fs::copy(&kept, dir.path().join("results.json")).expect("results are kept");
-    let outcome = luc_report::render_demo(dir.path()).expect("rendered");
-    let printed = luc_report::text::render(&outcome.document, false);
+    let store = Store::open(dir.path()).expect("a folder");
+    let kept = fs::read_to_string(Path::new(ROOT).join(RESULTS)).expect("results are kept");
+    for (number, line) in kept.lines().enumerate() {
+        let name = format!("cells/{number}.json");
+        store.write(&name, line.as_bytes()).expect("written");
+    }
+    let results = store.read().expect("readable");
+    assert!(results.damaged.is_empty(), "{:?}", results.damaged);
+    let campaign = campaigns::load("demo").expect("sound");
+    let (document, _) = Shown::new(&campaign, &results, |_| true).document();
+    let printed = luc_report::text::render(&document, false);
     assert_eq!(first_other(&shown, &printed), None, "{printed}");
 }
 

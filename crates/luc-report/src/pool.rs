@@ -71,14 +71,14 @@ mod tests {
         let result = each(1, &jobs, |index, _| {
             lock(&begun).push(index);
             match index {
-                3 => Err(ReportError::BadResults {
-                    path: "x".into(),
+                3 => Err(ReportError::Chart {
+                    title: String::new(),
                     why: "on purpose".into(),
                 }),
                 _ => Ok(()),
             }
         });
-        assert!(matches!(result, Err(ReportError::BadResults { .. })));
+        assert!(matches!(result, Err(ReportError::Chart { .. })));
         assert_eq!(*lock(&begun), [0, 1, 2, 3]);
     }
 }

@@ -1,0 +1,123 @@
+//! Measuring one cell, with whatever runs it.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use luc_report::Progress;
+
+use crate::cell::{Cell, Versions};
+use crate::error::{CampaignError, Result};
+use crate::places::{self, Place, Setup};
+use crate::store::Store;
+
+/// The versions that a cell has on this machine now; asked once for each kind of machine.
+pub struct VersionsOf<'a> {
+    setup: &'a Setup,
+    known: Vec<(String, BTreeMap<String, String>, Versions)>,
+}
+
+impl<'a> VersionsOf<'a> {
+    pub fn new(setup: &'a Setup) -> Self {
+        Self {
+            setup,
+            known: Vec::new(),
+        }
+    }
+
+    /// Whether these are the versions that the cell would be measured with; false where the place
+    /// is none that this version knows.
+    ///
+    /// # Errors
+    /// The place cannot tell them.
+    pub fn are(&mut self, cell: &Cell, versions: &Versions) -> Result<bool> {
+        let Some(place) = places::find(&cell.place) else {
+            return Ok(false);
+        };
+        let same = self
+            .known
+            .iter()
+            .find(|(name, machine, _)| *name == cell.place && *machine == cell.machine);
+        if let Some((_, _, known)) = same {
+            return Ok(known == versions);
+        }
+        let now = place.versions(cell, self.setup)?;
+        let are = now == *versions;
+        self.known
+            .push((cell.place.clone(), cell.machine.clone(), now));
+        Ok(are)
+    }
+}
+
+/// Measures one cell and keeps its result, or why there is none. True if it has a result.
+///
+/// # Errors
+/// The place cannot measure at all, the result cannot be kept, or a signal came.
+pub fn measure_cell(
+    cell: &Cell,
+    store: &Store,
+    setup: &Setup,
+    progress: &mut dyn luc_lab::Progress,
+) -> Result<bool> {
+    let place = place_of(cell)?;
+    let versions = place.versions(cell, setup)?;
+    if store.has(cell, &versions) {
+        return Ok(true);
+    }
+    let begun = Instant::now();
+    let measured = place.measure(cell, setup, progress);
+    if setup.stop.is_set() {
+        return Err(CampaignError::Interrupted);
+    }
+    match measured {
+        Ok(measured) => {
+            store.keep(cell, &versions, measured, begun.elapsed().as_secs_f64())?;
+            Ok(true)
+        }
+        Err(CampaignError::Failed { why, log }) => {
+            store.keep_failure(cell, &versions, &why, log.as_deref())?;
+            progress.note(&format!("{} failed: {why}", places::shown(cell)));
+            Ok(false)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// The place of a cell.
+///
+/// # Errors
+/// There is none of that name.
+pub fn place_of(cell: &Cell) -> Result<&'static dyn Place> {
+    places::find(&cell.place).ok_or_else(|| CampaignError::BadKey {
+        why: format!("no place {}", cell.place),
+    })
+}
+
+/// Counts cells for the progress.
+pub struct Board<'a> {
+    progress: &'a dyn Progress,
+    done: usize,
+    total: usize,
+}
+
+impl<'a> Board<'a> {
+    pub fn new(progress: &'a dyn Progress, done: usize, total: usize) -> Self {
+        Self {
+            progress,
+            done,
+            total,
+        }
+    }
+
+    pub fn done(&mut self, cells: usize, now: &str) {
+        self.done += cells;
+        self.say(now);
+    }
+
+    pub fn say(&self, now: &str) {
+        self.progress.step(self.done, self.total, now);
+    }
+
+    pub fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+}

@@ -1,0 +1,95 @@
+//! A part of a campaign: some blocks, other values of factors, a number of repeats.
+
+use crate::error::{CampaignError, Result, did_you_mean};
+use crate::file::{Campaign, Value, Values};
+
+/// What a part holds. Nothing chosen: everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Names of blocks.
+    pub blocks: Vec<String>,
+    /// `FACTOR=VALUE,VALUE`: blocks that have the factor get these values instead of theirs.
+    pub values: Vec<String>,
+    /// As many repeats of each point, however wide its intervals.
+    pub repeats: Option<u32>,
+}
+
+impl Part {
+    /// Leaves of a campaign what belongs to the part, tables and plots included.
+    ///
+    /// # Errors
+    /// A name that the campaign does not have, or a value that is none.
+    pub fn of(&self, mut campaign: Campaign) -> Result<Campaign> {
+        let bad = |why: String| CampaignError::BadFile {
+            source_name: campaign.title.clone(),
+            why,
+        };
+        let names: Vec<String> = campaign
+            .blocks
+            .iter()
+            .map(|block| block.name.get_ref().clone())
+            .collect();
+        for name in &self.blocks {
+            if !names.contains(name) {
+                let near = did_you_mean(name, names.iter().map(String::as_str));
+                return Err(bad(format!(
+                    "no block {name}{near}; there is {}",
+                    names.join(", ")
+                )));
+            }
+        }
+        let chosen = |name: &String| self.blocks.is_empty() || self.blocks.contains(name);
+        let mut blocks = campaign.blocks.clone();
+        blocks.retain(|block| chosen(block.name.get_ref()));
+        for text in &self.values {
+            let (factor, wanted) = text
+                .split_once('=')
+                .ok_or_else(|| bad(format!("{text:?}: FACTOR=VALUE,... is needed")))?;
+            let wanted: Vec<Value> = wanted
+                .split(',')
+                .map(|value| Value(value.to_owned()))
+                .collect();
+            let all = campaign
+                .blocks
+                .iter()
+                .flat_map(|block| block.factors.keys());
+            if !all.clone().any(|name| name.get_ref() == factor) {
+                let near = did_you_mean(factor, all.map(|name| name.get_ref().as_str()));
+                return Err(bad(format!("no factor {factor}{near}")));
+            }
+            for block in &mut blocks {
+                for (_, values) in block
+                    .factors
+                    .iter_mut()
+                    .filter(|(name, _)| name.get_ref() == factor)
+                {
+                    *values = Values::Many(wanted.clone());
+                }
+            }
+        }
+        let left = |name: &str| blocks.iter().any(|block| block.name.get_ref() == name);
+        campaign.tables.retain(|table| left(table.block.get_ref()));
+        campaign.plots.retain(|plot| left(plot.block.get_ref()));
+        campaign.sentences.retain(|sentence| {
+            sentence
+                .values
+                .values()
+                .all(|picked| left(picked.block.get_ref()))
+        });
+        if let Some(repeats) = self.repeats {
+            campaign.stop.repeats_min = repeats;
+            campaign.stop.repeats_max = repeats;
+            for block in &mut blocks {
+                (block.repeats_min, block.repeats_max) = (None, None);
+            }
+        }
+        campaign.blocks = blocks;
+        match crate::check::campaign(&campaign) {
+            Ok(()) => Ok(campaign),
+            Err((_, why)) => Err(CampaignError::BadFile {
+                source_name: campaign.title.clone(),
+                why,
+            }),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A campaign from its file to its report, with a back-end that answers by a formula.
+
+mod common;
+
+use std::fs;
+
+use common::{Formula, SMALL, setup, small};
+use luc_campaign::show::{Shown, Tally};
+use luc_campaign::{CampaignError, Part, Store, campaigns, run};
+use luc_report::{Quiet, text};
+
+fn store() -> (Store, tempfile::TempDir) {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    (Store::open(dir.path()).expect("a folder"), dir)
+}
+
+fn run(formula: &Formula, store: &Store) -> run::Ended {
+    run::run(&small(), store, formula, &setup(), false, &Quiet).expect("measured")
+}
+
+#[test]
+fn equal_repeats_end_at_the_fewest() {
+    let (store, _dir) = store();
+    let formula = Formula::default();
+    let ended = run(&formula, &store);
+    assert_eq!(
+        (ended.measured, ended.wave.points, ended.wave.narrow),
+        (8, 4, 4)
+    );
+    // Nothing is measured twice.
+    assert_eq!(run(&formula, &store).measured, 0);
+    assert_eq!(formula.count(), 8);
+}
+
+#[test]
+fn unequal_repeats_go_on_until_the_most() {
+    let (store, _dir) = store();
+    let formula = Formula {
+        noise: 0.3,
+        ..Formula::default()
+    };
+    let ended = run(&formula, &store);
+    assert_eq!(
+        (ended.measured, ended.wave.narrow, ended.wave.wide),
+        (24, 0, 4)
+    );
+}
+
+#[test]
+fn the_order_is_drawn_and_the_same_again() {
+    let orders: Vec<Vec<String>> = (0..2)
+        .map(|_| {
+            let (store, _dir) = store();
+            let formula = Formula::default();
+            run(&formula, &store);
+            formula.asked.into_inner()
+        })
+        .collect();
+    assert_eq!(orders[0], orders[1]);
+    let mut sorted = orders[0].clone();
+    sorted.sort();
+    assert_ne!(orders[0], sorted);
+}
+
+#[test]
+fn an_interrupted_campaign_goes_on() {
+    let (store, _dir) = store();
+    let first = Formula {
+        stop_after: Some(3),
+        ..Formula::default()
+    };
+    let error =
+        run::run(&small(), &store, &first, &setup(), false, &Quiet).expect_err("interrupted");
+    assert!(matches!(error, CampaignError::Interrupted), "{error}");
+    let rest = Formula::default();
+    assert_eq!(run(&rest, &store).measured, 5);
+    let mut all = [first.asked.into_inner(), rest.asked.into_inner()].concat();
+    all.sort();
+    let before = all.len();
+    all.dedup();
+    assert_eq!((all.len(), before), (8, 8));
+}
+
+#[test]
+fn a_damaged_result_is_measured_again() {
+    let (store, dir) = store();
+    run(&Formula::default(), &store);
+    let mut files = fs::read_dir(dir.path().join("cells")).expect("cells");
+    let file = files.next().expect("a cell").expect("a cell").path();
+    let whole = fs::read(&file).expect("readable");
+    fs::write(&file, &whole[..whole.len() / 2]).expect("writable");
+    assert_eq!(store.read().expect("readable").damaged, [file]);
+    assert_eq!(run(&Formula::default(), &store).measured, 1);
+    assert!(store.read().expect("readable").damaged.is_empty());
+}
+
+#[test]
+fn a_failed_cell_stops_no_other_and_is_tried_again_if_asked_for() {
+    let (store, dir) = store();
+    let formula = Formula {
+        fails: Some("1ms:64"),
+        ..Formula::default()
+    };
+    let ended = run(&formula, &store);
+    assert_eq!(
+        (ended.measured, ended.wave.failed, ended.wave.narrow),
+        (4, 4, 2)
+    );
+    let logs = fs::read_dir(dir.path().join("failed")).expect("failed");
+    assert_eq!(logs.count(), 8, "four lines and four logs");
+    assert_eq!(run(&Formula::default(), &store).measured, 0, "left at that");
+    let again = run::run(
+        &small(),
+        &store,
+        &Formula::default(),
+        &setup(),
+        true,
+        &Quiet,
+    );
+    assert_eq!(again.expect("measured").measured, 4);
+    assert!(store.read().expect("readable").failed.is_empty());
+}
+
+#[test]
+fn results_of_other_versions_do_not_count() {
+    let (store, dir) = store();
+    run(&Formula::default(), &store);
+    for file in fs::read_dir(dir.path().join("cells")).expect("cells") {
+        let path = file.expect("a cell").path();
+        let text = fs::read_to_string(&path).expect("readable");
+        fs::write(&path, text.replace("\"module\":\"", "\"module\":\"other")).expect("writable");
+    }
+    assert_eq!(run(&Formula::default(), &store).measured, 8);
+}
+
+#[test]
+fn two_runs_at_once_are_one_too_many() {
+    let (store, _dir) = store();
+    let _lock = store.lock().expect("free");
+    let error = run::run(
+        &small(),
+        &store,
+        &Formula::default(),
+        &setup(),
+        false,
+        &Quiet,
+    );
+    assert!(matches!(error, Err(CampaignError::Busy { .. })));
+}
+
+#[test]
+fn the_report_is_made_of_results_alone() {
+    let (store, _dir) = store();
+    let formula = Formula {
+        noise: 0.01,
+        ..Formula::default()
+    };
+    run(&formula, &store);
+    let (campaign, results) = (small(), store.read().expect("readable"));
+    let shown = Shown::new(&campaign, &results, |_| true);
+    let (document, tally) = shown.document();
+    assert_eq!(
+        tally,
+        Tally {
+            reached: 4,
+            missed: 0
+        }
+    );
+    insta::assert_snapshot!(text::render(&document, false));
+    insta::assert_snapshot!("csv", shown.sheets()[0].csv());
+}
+
+#[test]
+fn a_missed_bound_is_told() {
+    let (store, _dir) = store();
+    let formula = Formula {
+        gain: 1.2,
+        ..Formula::default()
+    };
+    run(&formula, &store);
+    let (campaign, results) = (small(), store.read().expect("readable"));
+    let (document, tally) = Shown::new(&campaign, &results, |_| true).document();
+    assert_eq!(
+        tally,
+        Tally {
+            reached: 2,
+            missed: 2
+        }
+    );
+    assert!(text::render(&document, false).contains("2 of 4 figures were reached; missed: 2."));
+}
+
+#[test]
+fn keys_are_read_back() {
+    let campaign = small();
+    for point in luc_campaign::points::all(&campaign) {
+        let cell = point.cell(3);
+        assert_eq!(luc_campaign::cell_of_key(&cell.key()).expect("a key"), cell);
+        assert_ne!(point.cell(4).key(), cell.key());
+    }
+    for key in ["", "{}", "[1]", r#"{"place":"moon"}"#] {
+        let error = luc_campaign::cell_of_key(key)
+            .expect_err("no key")
+            .to_string();
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_part_has_other_values() {
+    let part = Part {
+        blocks: vec!["loops".into()],
+        values: vec!["threads=2,3".into(), "disk=20us:64".into()],
+        repeats: Some(7),
+    };
+    let campaign = part.of(small()).expect("a part");
+    let points = luc_campaign::points::all(&campaign);
+    let threads: Vec<&str> = points.iter().map(|point| point.value("threads")).collect();
+    assert_eq!(threads, ["2", "3"]);
+    assert_eq!(campaign.stop.repeats_max, 7);
+    let part = |blocks: &[&str], values: &[&str]| Part {
+        blocks: blocks.iter().map(|&name| name.into()).collect(),
+        values: values.iter().map(|&text| text.into()).collect(),
+        repeats: None,
+    };
+    for (part, why) in [
+        (part(&["loop"], &[]), "no block loop; did you mean loops?"),
+        (
+            part(&[], &["thread=1"]),
+            "no factor thread; did you mean threads?",
+        ),
+        (part(&[], &["threads"]), "FACTOR=VALUE"),
+        (part(&[], &["disk=9bananas"]), "disk"),
+    ] {
+        let error = part.of(small()).expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+/// The text with a part replaced, and the complaint about it.
+fn complaint(from: &str, to: &str) -> String {
+    let text = SMALL.replacen(from, to, 1);
+    assert_ne!(text, SMALL, "{from} is in the text");
+    let error = campaigns::parse("small.toml", &text)
+        .expect_err(to)
+        .to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    for (from, to, why) in [
+        (
+            "title = \"Small\"",
+            "titel = \"Small\"",
+            "small.toml:2:1: unknown field `titel`",
+        ),
+        (
+            "disk = [",
+            "disc = [",
+            "small.toml:13:32: disc: neither a factor of the place lab nor named in bench; did you mean disk?",
+        ),
+        ("{threads}", "{thread}", "threads: neither a factor"),
+        (
+            "[\"4ms:1\", \"1ms:64\"]",
+            "[]",
+            "disk: no value, so there is no cell",
+        ),
+        ("\"4ms:1\", \"1ms:64\"", "\"4mz:1\"", "disk \"4mz:1\""),
+        ("kernel = [\"6.12\"]", "kernel = [\"6.13\"]", "6.13"),
+        (
+            "arms = [\"stock\", \"luc\"]",
+            "arms = [\"stock\", \"lucc\"]",
+            "no arm lucc; did you mean luc?",
+        ),
+        (
+            "measure = \"rate\" }",
+            "measure = \"rates\" }",
+            "no measure rates; did you mean rate?",
+        ),
+        (
+            "block = \"loops\"",
+            "block = \"loop\"",
+            "no block loop; did you mean loops?",
+        ),
+        (
+            "rows = [\"disk\"",
+            "rows = [\"disks\"",
+            "disks: no factor of the block; did you mean disk?",
+        ),
+        (
+            "heading = \"stock\", arm",
+            "headin = \"stock\", arm",
+            "unknown field `headin`",
+        ),
+        ("{dir}", "", "bench must name the folder"),
+        (
+            "--threads {threads}",
+            "--threads '{threads}",
+            "a quote is not closed",
+        ),
+        (
+            "repeats_max = 6",
+            "repeats_max = 0",
+            "1 to 1000 are possible",
+        ),
+        (
+            "{best.threads}",
+            "{bets.threads}",
+            "is no value of it; did you mean best?",
+        ),
+        (
+            "where = { disk = \"4ms:1\" }",
+            "where = { disks = \"4ms:1\" }",
+            "no factor disks; did you mean disk?",
+        ),
+        (
+            "heading = \"ratio\", where",
+            "heading = \"rate\", where",
+            "which no column is called",
+        ),
+    ] {
+        let error = complaint(from, to);
+        assert!(error.contains(why), "{to}: {error}");
+    }
+}
