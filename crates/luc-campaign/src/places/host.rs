@@ -264,7 +264,7 @@ impl Place for Host {
             ("switches".to_owned(), plan::switches(&machine)),
             ("rules".to_owned(), RULES.to_owned()),
         ]);
-        if cell.arms.iter().any(|named| needs_module(named)) {
+        if cell.arms.iter().any(needs_module) {
             let digest = match kernel::installed(&machine, &release) {
                 Some(file) => machine
                     .read_bytes(&file)
@@ -445,9 +445,10 @@ impl Bench<'_> {
         scratch::format(&self.device.node, kind, &arguments).map_err(told)?;
         let dir = self.folder.join("mnt");
         scratch::mount(&self.device.node, &dir, kind, &options).map_err(told)?;
-        let elsewhere = match named.arm.elsewhere {
-            true => Some(self.elsewhere().map_err(told)?),
-            false => None,
+        let elsewhere = if named.arm.elsewhere {
+            Some(self.elsewhere().map_err(told)?)
+        } else {
+            None
         };
         let release = kernel::release(self.machine).unwrap_or_default();
         let paths = Paths {

@@ -49,7 +49,7 @@ impl Verb for Args {
         if self.from_results {
             return render(&campaign, &Store::existing(&self.out)?, None, context).map(drop);
         }
-        let setup = setup(self.source.as_deref(), &context.stop)?;
+        let setup = setup(["lab"], self.source.as_deref(), &self.out, None, context)?;
         let store = Store::open(&self.out)?;
         let bar = Bar::new();
         let local = Local { jobs: self.jobs };

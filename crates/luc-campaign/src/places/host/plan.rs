@@ -178,9 +178,10 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
         }
         // No moment may have a lowest frequency above the highest: old kernels refuse it.
         let raises = number("scaling_max_freq").is_some_and(|max| khz > max);
-        let order = match raises {
-            true => ["scaling_max_freq", "scaling_min_freq"],
-            false => ["scaling_min_freq", "scaling_max_freq"],
+        let order = if raises {
+            ["scaling_max_freq", "scaling_min_freq"]
+        } else {
+            ["scaling_min_freq", "scaling_max_freq"]
         };
         for name in order {
             changes.set(&file(name), &text);
