@@ -68,6 +68,7 @@ impl Side {
     fn figures(&self) -> (Vec<At>, BTreeMap<At, (Figure, Interval)>) {
         let shown = Shown::new(&self.campaign, &self.results, |_| true);
         let (mut order, mut known) = (Vec::new(), BTreeMap::new());
+        let mut seen = BTreeSet::new();
         for table in &self.campaign.tables {
             for point in shown.points(table.block.get_ref(), &table.fits) {
                 let factors = table.rows.iter().chain(&table.across);
@@ -86,7 +87,7 @@ impl Side {
                             measure: figure.measure.clone(),
                         };
                         // Points that a table does not tell apart: the first is shown there, too.
-                        if order.contains(&at) {
+                        if !seen.insert(at.clone()) {
                             continue;
                         }
                         if let Some(interval) = shown.figure(&point, &figure) {

@@ -110,10 +110,11 @@ fn line(word: &str, figure: &Compared) -> String {
         format!(", {:+.1}%", (ratio - 1.0) * 100.0)
     });
     format!(
-        "{word:<9}  {}, {}, {}: {}{by}",
+        "{word:<9}  {}, {}, {} of {}: {}{by}",
         figure.at.table,
         row.join(", "),
         figure.at.heading,
+        figure.at.arm,
         values.join(" -> ")
     )
 }
