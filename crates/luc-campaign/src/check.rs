@@ -276,12 +276,23 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
         .tables
         .iter()
         .filter(|table| table.block.get_ref() == block_name)
-        .flat_map(|table| table.rows.iter().chain(&table.across).chain(table.fits.keys()));
+        .flat_map(|table| {
+            table
+                .rows
+                .iter()
+                .chain(&table.across)
+                .chain(table.fits.keys())
+        });
     let plots = campaign
         .plots
         .iter()
         .filter(|plot| plot.block.get_ref() == block_name)
-        .flat_map(|plot| plot.each.iter().chain([&plot.x, &plot.lines]).chain(plot.fits.keys()));
+        .flat_map(|plot| {
+            plot.each
+                .iter()
+                .chain([&plot.x, &plot.lines])
+                .chain(plot.fits.keys())
+        });
     let shown: BTreeSet<&str> = tables.chain(plots).map(String::as_str).collect();
     for name in block.set.iter().flat_map(|setting| setting.values.keys()) {
         let name = name.as_str();

@@ -220,7 +220,11 @@ fn compared(
                 };
                 // A figure of two points has a standard error in place of a deviation.
                 let n = interval.repeats as f64;
-                let repeats = if figure.relative_to.is_empty() { 1.0 } else { n };
+                let repeats = if figure.relative_to.is_empty() {
+                    1.0
+                } else {
+                    n
+                };
                 let sd = interval.sd.unwrap_or(0.0) * repeats.sqrt();
                 (mean, sd, interval.repeats)
             };
