@@ -19,6 +19,29 @@ use crate::wave;
 pub struct Tally {
     pub reached: usize,
     pub missed: usize,
+    /// The mean misses the bound, and the interval holds it.
+    pub open: usize,
+}
+
+impl Tally {
+    /// In a sentence; empty where nothing was judged.
+    pub fn sentence(self) -> String {
+        let Self {
+            reached,
+            missed,
+            open,
+        } = self;
+        match (reached + missed + open, missed + open) {
+            (0, _) => String::new(),
+            (all, 0) => format!("All {all} figures were reached."),
+            (all, _) if open == 0 => {
+                format!("{reached} of {all} figures were reached; missed: {missed}.")
+            }
+            (all, _) => format!(
+                "{reached} of {all} figures were reached; missed: {missed}; open, as intervals are wide: {open}."
+            ),
+        }
+    }
 }
 
 /// A campaign with its results, and the rule that chooses among those of several versions.
@@ -104,19 +127,7 @@ impl<'a> Shown<'a> {
         let lead: Vec<String> = sentences
             .filter_map(|sentence| self.sentence(sentence))
             .collect();
-        let verdict = match tally {
-            Tally {
-                reached: 0,
-                missed: 0,
-            } => String::new(),
-            Tally { reached, missed: 0 } => format!("All {reached} figures were reached."),
-            Tally { reached, missed } => {
-                format!(
-                    "{reached} of {} figures were reached; missed: {missed}.",
-                    reached + missed
-                )
-            }
-        };
+        let verdict = tally.sentence();
         let last = lead
             .iter()
             .map(String::as_str)
@@ -514,16 +525,23 @@ fn bound(table: &file::Table, column: &Column, point: &Point<'_>) -> Bound {
     goal.map_or(column.bound(), file::Goal::bound)
 }
 
-/// Whether the mean keeps its bound.
+/// Whether the mean keeps its bound. Where it does not, and its interval holds the bound, that is
+/// open: more repeats would tell.
 fn judged(bound: Bound, figure: Option<Interval>, tally: &mut Tally) -> Entry {
     let (Some(figure), true) = (figure, bound != Bound::default()) else {
         return Entry::none();
     };
-    let low = bound.at_least.is_none_or(|least| figure.mean >= least);
-    let high = bound.at_most.is_none_or(|most| figure.mean <= most);
-    if low && high {
+    let (low, high) = figure.ends.unwrap_or((figure.mean, figure.mean));
+    let keeps = |low: f64, high: f64| {
+        bound.at_least.is_none_or(|least| high >= least)
+            && bound.at_most.is_none_or(|most| low <= most)
+    };
+    if keeps(figure.mean, figure.mean) {
         tally.reached += 1;
         Entry::toned("reached", Tone::Good)
+    } else if keeps(low, high) {
+        tally.open += 1;
+        Entry::new("open")
     } else {
         tally.missed += 1;
         Entry::toned("MISSED", Tone::Bad)

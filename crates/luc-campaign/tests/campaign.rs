@@ -163,7 +163,8 @@ fn the_report_is_made_of_results_alone() {
         tally,
         Tally {
             reached: 4,
-            missed: 0
+            missed: 0,
+            open: 0
         }
     );
     insta::assert_snapshot!(text::render(&document, false));
@@ -184,10 +185,33 @@ fn a_missed_bound_is_told() {
         tally,
         Tally {
             reached: 2,
-            missed: 2
+            missed: 2,
+            open: 0
         }
     );
     assert!(text::render(&document, false).contains("2 of 4 figures were reached; missed: 2."));
+}
+
+#[test]
+fn a_bound_within_the_interval_is_open() {
+    let (store, _dir) = store();
+    let formula = Formula {
+        gain: 1.4,
+        noise: 0.3,
+        ..Formula::default()
+    };
+    run(&formula, &store);
+    let (campaign, results) = (small(), store.read().expect("readable"));
+    let (document, tally) = Shown::new(&campaign, &results, |_| true).document();
+    assert_eq!(
+        tally,
+        Tally {
+            reached: 2,
+            missed: 0,
+            open: 2
+        }
+    );
+    assert!(document.verdict.contains("open, as intervals are wide: 2."));
 }
 
 #[test]

@@ -174,11 +174,9 @@ pub fn render(
 
 /// A bound that was missed has its exit code.
 pub fn missed(tally: Tally) -> Result<(), Failure> {
-    let Tally { reached, missed } = tally;
-    if missed == 0 {
+    if tally.missed == 0 {
         return Ok(());
     }
-    let all = reached + missed;
-    let line = format!("{missed} of {all} figures missed; the table marks them");
+    let line = format!("campaign: {}", tally.sentence().trim_end_matches('.'));
     Err(Failure::Coded(Code::FiguresMissed, line))
 }
