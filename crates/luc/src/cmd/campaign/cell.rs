@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use luc_campaign::{Cell, Store, run};
+use luc_campaign::{Cell, Store, keys, run};
 
 use super::chosen::setup;
 use crate::Context;
@@ -15,11 +15,22 @@ use crate::verb::{Interrupt, Verb};
 /// of what ran, whole or not at all; does nothing if it is there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign cell \"$KEY\" --out out/mine")]
+    \x20 luc campaign cell \"$KEY\" --out out/mine\n\
+    \x20 luc campaign cell --from keys --nth \"$SLURM_ARRAY_TASK_ID\" --out out/mine")]
 pub struct Args {
     /// The cell's key, a line of JSON
-    #[arg(value_name = "KEY")]
-    key: String,
+    #[arg(
+        value_name = "KEY",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
+    key: Option<String>,
+    /// File of keys, one a line
+    #[arg(long, value_name = "FILE", requires = "nth", value_hint = clap::ValueHint::FilePath)]
+    from: Option<PathBuf>,
+    /// Number of the key's line in that file, from 1
+    #[arg(long, value_name = "N", requires = "from", value_parser = clap::value_parser!(u32).range(1..))]
+    nth: Option<u32>,
     /// Folder of the results; made if absent
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
@@ -28,9 +39,19 @@ pub struct Args {
     source: Option<PathBuf>,
 }
 
+impl Args {
+    fn cell(&self) -> Result<Cell, Failure> {
+        // The parser takes a key, or a file and a number.
+        Ok(match (&self.from, self.nth) {
+            (Some(file), Some(number)) => keys::nth(file, number)?,
+            _ => Cell::from_key(self.key.as_deref().unwrap_or_default())?,
+        })
+    }
+}
+
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let cell = Cell::from_key(&self.key)?;
+        let cell = self.cell()?;
         let setup = setup(self.source.as_deref(), &context.stop)?;
         let store = Store::open(&self.out)?;
         if run::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {

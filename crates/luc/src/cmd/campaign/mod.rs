@@ -2,6 +2,7 @@
 
 mod cell;
 mod chosen;
+mod export;
 mod run;
 mod status;
 
@@ -18,4 +19,5 @@ verbs! {
     Status(status::Args),
     Report(status::Report),
     Cell(cell::Args),
+    Export(export::Args),
 }
