@@ -53,6 +53,7 @@ codes! {
     PromiseBroken = 25 "luc torture: what a sync promised is not there, or what cannot be is",
     Advised = 26 "luc doctor: something costs, and there is something to do about it",
     Campaign = 27 "luc campaign: the file, a key or the folder of results is wrong, or taken",
+    BackEnd = 28 "luc campaign: the back-end is not there, or refuses",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 
@@ -197,6 +198,7 @@ impl From<CampaignError> for Failure {
         let code = match &error {
             CampaignError::Unavailable { .. } => Code::LabUnavailable,
             CampaignError::Failed { .. } => Code::Lab,
+            CampaignError::Backend { .. } => Code::BackEnd,
             CampaignError::Interrupted => {
                 return Failure::Coded(Code::Interrupted, error.to_string());
             }
