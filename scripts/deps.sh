@@ -113,6 +113,12 @@ need ldd libc-bin
 need clang clang
 need pkg-config pkg-config
 need pahole dwarves
+# Daemons of the tests' cluster lie where users do not look for commands.
+PATH=$PATH:/usr/sbin:/sbin
+need munged munge
+need slurmctld slurmctld
+need slurmd slurmd
+need sbatch slurm-client
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
 if [ "${1:-}" = --kernel ]; then

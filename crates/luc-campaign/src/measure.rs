@@ -30,21 +30,29 @@ impl<'a> VersionsOf<'a> {
     /// # Errors
     /// The place cannot tell them.
     pub fn are(&mut self, cell: &Cell, versions: &Versions) -> Result<bool> {
+        Ok(self.of(cell)?.is_some_and(|now| now == versions))
+    }
+
+    /// The versions that the cell would be measured with; `None` where the place is none that this
+    /// version knows.
+    ///
+    /// # Errors
+    /// The place cannot tell them.
+    pub fn of(&mut self, cell: &Cell) -> Result<Option<&Versions>> {
         let Some(place) = places::find(&cell.place) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let same = self
-            .known
-            .iter()
-            .find(|(name, machine, _)| *name == cell.place && *machine == cell.machine);
-        if let Some((_, _, known)) = same {
-            return Ok(known == versions);
-        }
-        let now = place.versions(cell, self.setup)?;
-        let are = now == *versions;
-        self.known
-            .push((cell.place.clone(), cell.machine.clone(), now));
-        Ok(are)
+        let same =
+            |(name, machine, _): &(String, _, _)| *name == cell.place && *machine == cell.machine;
+        let at = if let Some(at) = self.known.iter().position(same) {
+            at
+        } else {
+            let now = place.versions(cell, self.setup)?;
+            let kind = (cell.place.clone(), cell.machine.clone(), now);
+            self.known.push(kind);
+            self.known.len() - 1
+        };
+        Ok(self.known.get(at).map(|(_, _, versions)| versions))
     }
 }
 

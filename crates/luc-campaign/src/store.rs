@@ -135,6 +135,11 @@ impl Store {
         read::<CellResult>(&path).is_some_and(|result| result.cell == *cell)
     }
 
+    /// Why the cell has no result of these versions, if that was kept.
+    pub fn failure(&self, cell: &Cell, versions: &Versions) -> Option<Failed> {
+        read(&self.failed_path(&cell.hash(versions)))
+    }
+
     /// Keeps a result; what was kept of a former failure goes.
     ///
     /// # Errors

@@ -6,6 +6,9 @@
 //! kernel log of its part of the run holds no problem that the cell did not
 //! announce. Numbers come back as JSON files and are judged here.
 
+pub mod cluster;
+pub mod scripted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs;

@@ -54,6 +54,7 @@ codes! {
     Advised = 26 "luc doctor: something costs, and there is something to do about it",
     Campaign = 27 "luc campaign: the file, a key or the folder of results is wrong, or taken",
     Changed = 28 "luc campaign diff: a figure changed",
+    BackEnd = 29 "luc campaign: the back-end is not there, or refuses",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 
@@ -201,6 +202,7 @@ impl From<CampaignError> for Failure {
         let code = match &error {
             CampaignError::Unavailable { .. } => Code::LabUnavailable,
             CampaignError::Failed { .. } => Code::Lab,
+            CampaignError::Backend { .. } => Code::BackEnd,
             CampaignError::Interrupted => {
                 return Failure::Coded(Code::Interrupted, error.to_string());
             }

@@ -4,12 +4,28 @@ use std::fs;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::Backend;
+use super::{Backend, Wishes};
 use crate::cell::Cell;
 use crate::error::{CampaignError, Result};
 use crate::measure::{Board, measure_cell, place_of};
 use crate::places::{self, Needs, Setup};
 use crate::store::Store;
+
+/// As on the command line.
+pub const NAME: &str = "local";
+
+/// # Errors
+/// A wish is for jobs of an engine.
+pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
+    if wishes.engine.is_some() {
+        return Err(CampaignError::Backend {
+            backend: NAME,
+            why: "options for a cluster were given, and this machine is none; name one with --on"
+                .to_owned(),
+        });
+    }
+    Ok(Box::new(Local { jobs: wishes.jobs }))
+}
 
 /// Cells at a time on this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +65,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Backend for Local {
     fn name(&self) -> &'static str {
-        "local"
+        NAME
     }
 
     fn measure(

@@ -13,6 +13,7 @@ mod guests;
 mod lines;
 mod pressure;
 mod sight;
+mod slurm;
 mod smoke;
 mod torture;
 mod toy;
@@ -31,7 +32,7 @@ type Suite = (&'static str, fn() -> Vec<Trial>);
 
 /// Those with the longest tests first, so that the last to end are short; before them those
 /// that want the machine for themselves, and would wait for the others.
-const SUITES: [Suite; 17] = [
+const SUITES: [Suite; 18] = [
     ("lines", lines::tests),
     ("debug", debug::tests),
     ("toy", toy::tests),
@@ -46,6 +47,7 @@ const SUITES: [Suite; 17] = [
     ("verbs", verbs::tests),
     ("torture", torture::tests),
     ("watch", watch::tests),
+    ("slurm", slurm::tests),
     ("smoke", smoke::tests),
     ("determinism", determinism::tests),
     ("guests", guests::tests),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use luc_campaign::places::host::put_back_at_once;
-use luc_campaign::{Store, cell_of_key, measure};
+use luc_campaign::{Cell, Store, cell_of_key, keys, measure};
 
 use super::chosen::{Device, setup};
 use crate::Context;
@@ -16,11 +16,22 @@ use crate::verb::{Interrupt, Verb};
 /// of what ran, whole or not at all; does nothing if it is there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign cell \"$KEY\" --out out/mine")]
+    \x20 luc campaign cell \"$KEY\" --out out/mine\n\
+    \x20 luc campaign cell --from keys --nth \"$SLURM_ARRAY_TASK_ID\" --out out/mine")]
 pub struct Args {
     /// The cell's key, a line of JSON
-    #[arg(value_name = "KEY")]
-    key: String,
+    #[arg(
+        value_name = "KEY",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
+    key: Option<String>,
+    /// File of keys, one a line
+    #[arg(long, value_name = "FILE", requires = "nth", value_hint = clap::ValueHint::FilePath)]
+    from: Option<PathBuf>,
+    /// Number of the key's line in that file, from 1
+    #[arg(long, value_name = "N", requires = "from", value_parser = clap::value_parser!(u32).range(1..))]
+    nth: Option<u32>,
     /// Folder of the results; made if absent
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
@@ -31,9 +42,19 @@ pub struct Args {
     device: Device,
 }
 
+impl Args {
+    fn cell(&self) -> Result<Cell, Failure> {
+        // The parser takes a key, or a file and a number.
+        Ok(match (&self.from, self.nth) {
+            (Some(file), Some(number)) => keys::nth(file, number)?,
+            _ => cell_of_key(self.key.as_deref().unwrap_or_default())?,
+        })
+    }
+}
+
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let cell = cell_of_key(&self.key)?;
+        let cell = self.cell()?;
         let place = [cell.place.as_str()];
         let (source, device) = (self.source.as_deref(), Some(&self.device));
         let setup = setup(place, source, &self.out, device, context)?;

@@ -3,6 +3,7 @@
 mod cell;
 mod chosen;
 mod diff;
+mod export;
 mod restore;
 mod run;
 mod status;
@@ -25,4 +26,5 @@ verbs! {
     Diff(diff::Args),
     Cell(cell::Args),
     Restore(restore::Args),
+    Export(export::Args),
 }

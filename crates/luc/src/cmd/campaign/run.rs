@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use luc_campaign::backends::local::Local;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use luc_campaign::backends::{self, Engine, Row, Wishes};
 use luc_campaign::places::host::put_back_at_once;
 use luc_campaign::{Store, run};
 
@@ -21,7 +22,8 @@ use crate::verb::{Interrupt, Verb};
 #[command(after_help = "Examples:\n\
     \x20 luc campaign run bench\n\
     \x20 luc campaign run mine.toml --out out/mine --jobs 2\n\
-    \x20 luc campaign run metal.toml --device /dev/sdx --erase")]
+    \x20 luc campaign run metal.toml --device /dev/sdx --erase\n\
+    \x20 luc campaign run mine.toml --out /shared/mine --on slurm --sbatch-arg=--time=90")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
@@ -36,18 +38,78 @@ pub struct Args {
     source: Option<PathBuf>,
     #[command(flatten)]
     device: Device,
+    /// Where cells are measured
+    #[arg(long, value_name = "BACK-END", default_value = backends::ALL[0].name, value_parser = rows())]
+    on: Choice,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// A row of the back-ends.
+#[derive(Clone, Copy)]
+struct Choice(&'static Row);
+
+impl std::fmt::Debug for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+fn rows() -> impl TypedValueParser<Value = Choice> {
+    let value = |row: &Row| PossibleValue::new(row.name).help(row.help);
+    PossibleValuesParser::new(backends::ALL.iter().map(value)).map(|name| {
+        let named = backends::ALL.iter().find(|row| row.name == name);
+        Choice(named.expect("the parser knows these names alone"))
+    })
+}
+
+/// For a cluster
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "For a cluster")]
+struct EngineArgs {
+    /// Partition of the jobs
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
+    /// Argument of sbatch, as often as needed; overrides LUC's own
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    sbatch_arg: Vec<String>,
+    /// The program as the nodes know it [default: this one]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
+    program: Option<PathBuf>,
+    /// Seconds between two looks at the queue [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    poll_s: Option<u32>,
+}
+
+impl EngineArgs {
+    /// `None` if nothing was said.
+    fn wishes(&self) -> Option<Engine> {
+        let is_said = self.partition.is_some()
+            || !self.sbatch_arg.is_empty()
+            || self.program.is_some()
+            || self.poll_s.is_some();
+        is_said.then(|| Engine {
+            partition: self.partition.clone(),
+            submit_args: self.sbatch_arg.clone(),
+            program: self.program.clone(),
+            poll_s: self.poll_s,
+        })
+    }
 }
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
+        let backend = (self.on.0.make)(&Wishes {
+            jobs: self.jobs,
+            engine: self.engine.wishes(),
+        })?;
         let out = self.chosen.out();
         let (source, device) = (self.source.as_deref(), Some(&self.device));
         let setup = setup(places(&campaign), source, &out, device, context)?;
         let store = Store::open(&out)?;
         let bar = Bar::new();
-        let local = Local { jobs: self.jobs };
-        let ended = run::run(&campaign, &store, &local, &setup, self.again, &bar)?;
+        let ended = run::run(&campaign, &store, &*backend, &setup, self.again, &bar)?;
         drop(bar);
         let tally = status::render(&campaign, &store, Some(&setup), context)?;
         if ended.wave.failed > 0 {

@@ -1,0 +1,97 @@
+//! The next wave in other programs' formats: a file each, and a row of [`FORMATS`].
+//!
+//! Such a program runs `luc campaign cell` for each cell. The results are the same files as those
+//! of `luc campaign run`, so either goes on where the other ended.
+
+mod parallel;
+mod snakemake;
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use crate::cell::{Cell, Versions};
+use crate::error::{CampaignError, Result};
+use crate::file::Campaign;
+use crate::measure::{VersionsOf, place_of};
+use crate::places::{Needs, Setup};
+
+/// A cell that is missing.
+#[derive(Clone, Debug)]
+pub struct Missing<'a> {
+    pub cell: &'a Cell,
+    pub versions: Versions,
+    pub needs: Needs,
+}
+
+/// The next wave, and how its cells are measured.
+#[derive(Clone, Debug)]
+pub struct Export<'a> {
+    pub title: &'a str,
+    pub missing: Vec<Missing<'a>>,
+    /// The program that measures a cell.
+    pub program: PathBuf,
+    /// Folder of the results.
+    pub dir: PathBuf,
+    /// Sources of the module.
+    pub source: PathBuf,
+}
+
+impl<'a> Export<'a> {
+    /// # Errors
+    /// The versions of a place cannot be told.
+    pub fn new(
+        campaign: &'a Campaign,
+        cells: &'a [Cell],
+        setup: &Setup,
+        program: &Path,
+        dir: &Path,
+    ) -> Result<Self> {
+        let mut versions = VersionsOf::new(setup);
+        let mut missing = Vec::new();
+        for cell in cells {
+            missing.push(Missing {
+                cell,
+                versions: versions.of(cell)?.cloned().unwrap_or_default(),
+                needs: place_of(cell)?.needs(cell),
+            });
+        }
+        Ok(Self {
+            title: &campaign.title,
+            missing,
+            program: program.to_owned(),
+            dir: dir.to_owned(),
+            source: setup.source.clone(),
+        })
+    }
+}
+
+/// A form of a wave.
+pub trait Format: Sync {
+    /// One word.
+    fn name(&self) -> &'static str;
+
+    /// One line.
+    fn help(&self) -> &'static str;
+
+    /// The text.
+    ///
+    /// # Errors
+    /// A path that the form cannot hold.
+    fn text(&self, export: &Export<'_>) -> Result<String>;
+}
+
+pub const FORMATS: &[&dyn Format] = &[&parallel::Parallel, &snakemake::Snakemake];
+
+/// A path as a word of the shell.
+pub(crate) fn quoted(path: &Path) -> Result<String> {
+    let bad = |why: &dyn Display| CampaignError::BadFolder {
+        path: path.to_owned(),
+        why: format!("a script cannot name it: {why}"),
+    };
+    let text = path.to_str().ok_or_else(|| bad(&"it is not UTF-8"))?;
+    let quoted = shlex::try_quote(text).map_err(|error| bad(&error))?;
+    if quoted.contains('\n') {
+        return Err(bad(&"it holds a line break"));
+    }
+    Ok(quoted.into_owned())
+}

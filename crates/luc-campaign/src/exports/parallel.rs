@@ -1,0 +1,36 @@
+//! A line of the shell for each cell, for GNU parallel and for xargs.
+
+use std::fmt::Write as _;
+
+use super::{Export, Format, quoted};
+use crate::error::{CampaignError, Result};
+
+pub struct Parallel;
+
+impl Format for Parallel {
+    fn name(&self) -> &'static str {
+        "parallel"
+    }
+
+    fn help(&self) -> &'static str {
+        "A line of the shell for each cell: `parallel < FILE`, `xargs -d '\\n' -n 1 sh -c < FILE`"
+    }
+
+    fn text(&self, export: &Export<'_>) -> Result<String> {
+        let program = quoted(&export.program)?;
+        let (dir, source) = (quoted(&export.dir)?, quoted(&export.source)?);
+        let mut text = String::new();
+        for missing in &export.missing {
+            let key = missing.cell.key();
+            let key = shlex::try_quote(&key).map_err(|error| CampaignError::BadKey {
+                why: format!("no shell can be given it: {error}"),
+            })?;
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "{program} campaign cell {key} --out {dir} --source {source}"
+            );
+        }
+        Ok(text)
+    }
+}

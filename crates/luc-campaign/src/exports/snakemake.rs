@@ -1,0 +1,83 @@
+//! A Snakefile: one rule, and the results that it is asked for. A result's name is known before
+//! it is there, so Snakemake sees what is missing as LUC does.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::{Export, Format};
+use crate::error::{CampaignError, Result};
+
+pub struct Snakemake;
+
+/// The rule; `{name:q}` is Snakemake's own form of a quoted word.
+const RULES: &str = r#"
+rule all:
+    input:
+        [OUT + "/cells/" + name + ".json" for name in CELLS]
+
+rule cell:
+    output:
+        OUT + "/cells/{name}.json"
+    params:
+        key=lambda wildcards: CELLS[wildcards.name][0]
+    threads:
+        lambda wildcards: CELLS[wildcards.name][1]
+    resources:
+        mem_mb=lambda wildcards: CELLS[wildcards.name][2]
+    shell:
+        "{LUC:q} campaign cell {params.key:q} --out {OUT:q} --source {SOURCE:q}"
+"#;
+
+impl Format for Snakemake {
+    fn name(&self) -> &'static str {
+        "snakemake"
+    }
+
+    fn help(&self) -> &'static str {
+        "A Snakefile with a rule for a cell: `snakemake -s FILE --cores all --keep-going`"
+    }
+
+    fn text(&self, export: &Export<'_>) -> Result<String> {
+        let title = export.title.replace(['\n', '\r'], " ");
+        let mut text = format!("# The next wave of the campaign: {title}\n\n");
+        for (name, path) in [
+            ("LUC", &export.program),
+            ("OUT", &export.dir),
+            ("SOURCE", &export.source),
+        ] {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{name} = {}", literal(word(path)?));
+        }
+        text += "# Name of the result: key of the cell, processors, memory in MiB.\nCELLS = {\n";
+        for missing in &export.missing {
+            let name = missing.cell.hash(&missing.versions);
+            let key = literal(&missing.cell.key());
+            let needs = missing.needs;
+            let _ = writeln!(
+                text,
+                "    {}: ({key}, {}, {}),",
+                literal(&name),
+                needs.processors.max(1),
+                needs.memory_mib
+            );
+        }
+        text += "}\n";
+        text += RULES;
+        Ok(text)
+    }
+}
+
+/// A literal of Python: those of JSON are some.
+fn literal(text: &str) -> String {
+    // A text always has a JSON form.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// A path without what Snakemake reads as the name of a wildcard.
+fn word(path: &Path) -> Result<&str> {
+    let text = path.to_str().filter(|text| !text.contains(['{', '}']));
+    text.ok_or_else(|| CampaignError::BadFolder {
+        path: path.to_owned(),
+        why: "a Snakefile cannot name it: it is not UTF-8, or holds a brace".to_owned(),
+    })
+}

@@ -1,0 +1,89 @@
+//! `luc campaign export`
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use luc_campaign::exports::{Export, FORMATS, Format};
+use luc_campaign::store::Results;
+use luc_campaign::{Store, run};
+
+use super::chosen::{Chosen, places, setup};
+use crate::Context;
+use crate::exit::Failure;
+use crate::units::counted;
+use crate::verb::Verb;
+
+/// Print the next wave for another program to run
+///
+/// The cells that are missing, as far as known. Where the intervals are still wide afterwards, the
+/// next export holds more; it is empty when the campaign is done.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign export bench --format parallel | parallel\n\
+    \x20 luc campaign export bench --format parallel | xargs -d '\\n' -n 1 -P 2 sh -c\n\
+    \x20 luc campaign export bench --format snakemake > Snakefile")]
+pub struct Args {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The format
+    #[arg(long, value_parser = formats())]
+    format: &'static dyn Format,
+    /// Cells that failed, too
+    #[arg(long)]
+    again: bool,
+    /// The program that measures a cell [default: this one]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
+    program: Option<PathBuf>,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Args {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Args")
+            .field("chosen", &self.chosen)
+            .field("format", &self.format.name())
+            .finish_non_exhaustive()
+    }
+}
+
+fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let value = |format: &&dyn Format| PossibleValue::new(format.name()).help(format.help());
+    PossibleValuesParser::new(FORMATS.iter().map(value)).map(|name| {
+        let named = FORMATS.iter().find(|format| format.name() == name);
+        *named.expect("the parser knows these names alone")
+    })
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let campaign = self.chosen.campaign()?;
+        let out = self.chosen.out();
+        let source = self.source.as_deref();
+        let mut setup = setup(places(&campaign), source, &out, None, context)?;
+        // Whatever folder the other program runs in.
+        setup.source = std::path::absolute(&setup.source)?;
+        let dir = std::path::absolute(out)?;
+        let results = if dir.exists() {
+            Store::existing(&dir)?.read()?
+        } else {
+            Results::default()
+        };
+        let wave = run::state(&campaign, &results, &setup, |_| !self.again)?;
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe()?,
+        };
+        let export = Export::new(&campaign, &wave.cells, &setup, &program, &dir)?;
+        context
+            .out
+            .write_all(self.format.text(&export)?.as_bytes())?;
+        context.out.flush()?;
+        if wave.cells.is_empty() {
+            let failed = counted(wave.failed as u64, "cell", "cells");
+            writeln!(context.err, "nothing is missing; {failed} failed")?;
+        }
+        Ok(())
+    }
+}
