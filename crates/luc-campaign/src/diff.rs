@@ -43,6 +43,7 @@ impl Side {
 
     /// The same folder before its last versions were measured: of each cell the result before the
     /// last.
+    #[must_use]
     pub fn before(&self) -> Self {
         let newest: BTreeSet<*const CellResult> = self
             .results
