@@ -146,13 +146,6 @@ fn campaigns_keys_and_folders_that_are_none() {
         &["cell", &edit("\"lab\"", "\"moon\""), "-o", "new"],
         &["cell", &edit("\"vcpus\"", "\"cpus\""), "-o", "new"],
         &["cell", &edit("4ms:1", "4ms"), "-o", "new"],
-        &[
-            "cell",
-            &edit("{\"name\":\"stock\"},", ""),
-            "--sort",
-            "-o",
-            "new",
-        ],
     ];
     let mut shown = String::new();
     for line in lines {

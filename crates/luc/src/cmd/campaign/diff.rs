@@ -106,15 +106,19 @@ fn line(word: &str, figure: &Compared) -> String {
         .flatten()
         .map(|value| value.text.as_str())
         .collect();
+    let (heading, arm) = (&figure.at.heading, &figure.at.arm);
+    let heading = if heading == arm {
+        arm.clone()
+    } else {
+        format!("{heading} of {arm}")
+    };
     let by = figure.ratio.map_or_else(String::new, |ratio| {
         format!(", {:+.1}%", (ratio - 1.0) * 100.0)
     });
     format!(
-        "{word:<9}  {}, {}, {} of {}: {}{by}",
+        "{word:<9}  {}, {}, {heading}: {}{by}",
         figure.at.table,
         row.join(", "),
-        figure.at.heading,
-        figure.at.arm,
         values.join(" -> ")
     )
 }
