@@ -17,6 +17,25 @@ const CAMPAIGN: i32 = luc::exit::Code::Campaign as i32;
 const BACK_END: i32 = luc::exit::Code::BackEnd as i32;
 const UNEXPECTED: i32 = luc::exit::Code::Unexpected as i32;
 
+/// Twelve points, three times each.
+const MANY: &str = r#"
+title = "Many"
+stop = { repeats_min = 3, repeats_max = 3 }
+
+[[block]]
+name = "loops"
+bench = "create-fsync --threads {threads} --seconds 1 {dir}"
+arms = ["stock"]
+factors = { kernel = "6.12", disk = ["4ms:1", "1ms:64"], vcpus = [1, 4], threads = [1, 4, 16] }
+"#;
+
+/// The campaign's file, in this folder.
+fn many(dir: &Path) -> PathBuf {
+    let file = dir.join("many.toml");
+    fs::write(&file, MANY).expect("a campaign");
+    file
+}
+
 /// Commands in place of Slurm's.
 struct Pretended(TempDir);
 
@@ -48,7 +67,9 @@ impl Pretended {
         let mut command = luc();
         command
             .env("PATH", bin)
-            .args(["campaign", "run", "fsync-loops", "--source", ROOT, "--out"])
+            .args(["campaign", "run"])
+            .arg(many(self.0.path()))
+            .args(["--source", ROOT, "--out"])
             .arg(out)
             .args(["--on", "slurm", "--poll-s", "1"])
             .args(more);
@@ -68,7 +89,9 @@ fn no_slurm() {
     let mut command = luc();
     command
         .env("PATH", dir.path())
-        .args(["campaign", "run", "fsync-loops", "--source", ROOT, "--out"])
+        .args(["campaign", "run"])
+        .arg(many(dir.path()))
+        .args(["--source", ROOT, "--out"])
         .arg(dir.path().join("out"))
         .args(["--on", "slurm"]);
     let (code, line) = said(&mut command);
@@ -225,7 +248,9 @@ fn exports_are_what_the_shell_and_python_take() {
         let mut command = luc();
         command
             .current_dir(dir.path())
-            .args(["campaign", "export", "fsync-loops", "--source", ROOT])
+            .args(["campaign", "export"])
+            .arg(many(dir.path()))
+            .args(["--source", ROOT])
             .args(["--program", "/opt/luc", "--format", format, "--out", out]);
         let output = command.output().expect("the program runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

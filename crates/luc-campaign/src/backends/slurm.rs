@@ -154,6 +154,12 @@ impl<'a> Wave<'a> {
         store: &'a Store,
         setup: &'a Setup,
     ) -> Result<Self> {
+        if setup.scratch.is_some() {
+            return Err(CampaignError::Backend {
+                backend: NAME,
+                why: "--device names a device of one machine, and jobs run on any".to_owned(),
+            });
+        }
         let engine = wishes.engine.clone().unwrap_or_default();
         let program = match &engine.program {
             Some(program) => program.clone(),
@@ -182,7 +188,11 @@ impl<'a> Wave<'a> {
             store,
             setup,
             dir: absolute(store.dir())?,
-            source: absolute(&setup.source)?,
+            source: if setup.source.as_os_str().is_empty() {
+                PathBuf::new()
+            } else {
+                absolute(&setup.source)?
+            },
             program,
             tasks: Vec::new(),
             is_full: false,
@@ -417,15 +427,16 @@ impl<'a> Wave<'a> {
     fn script(&self, own: &Path) -> Result<String> {
         let keys = own.join("keys");
         let mut words = Vec::new();
-        for path in [&self.program, &keys, &self.dir, &self.source] {
+        for path in [&self.program, &keys, &self.dir] {
             words.push(crate::exports::quoted(path)?);
         }
-        let [program, keys, dir, source] = &words[..] else {
+        let [program, keys, dir] = &words[..] else {
             return Ok(String::new());
         };
         Ok(format!(
             "#!/bin/sh\nexec {program} campaign cell --from {keys} --nth \"$SLURM_ARRAY_TASK_ID\" \
-             --out {dir} --source {source}\n"
+             --out {dir}{}\n",
+            crate::exports::source_words(&self.source)?
         ))
     }
 

@@ -32,7 +32,7 @@ pub struct Export<'a> {
     pub program: PathBuf,
     /// Folder of the results.
     pub dir: PathBuf,
-    /// Sources of the module.
+    /// Sources of the module; empty if no cell needs them.
     pub source: PathBuf,
 }
 
@@ -81,6 +81,14 @@ pub trait Format: Sync {
 }
 
 pub const FORMATS: &[&dyn Format] = &[&parallel::Parallel, &snakemake::Snakemake];
+
+/// The argument that names the sources of the module, if there are any.
+pub(crate) fn source_words(source: &Path) -> Result<String> {
+    if source.as_os_str().is_empty() {
+        return Ok(String::new());
+    }
+    Ok(format!(" --source {}", quoted(source)?))
+}
 
 /// A path as a word of the shell.
 pub(crate) fn quoted(path: &Path) -> Result<String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Export, Format, quoted};
+use super::{Export, Format, quoted, source_words};
 use crate::error::{CampaignError, Result};
 
 pub struct Parallel;
@@ -18,7 +18,7 @@ impl Format for Parallel {
 
     fn text(&self, export: &Export<'_>) -> Result<String> {
         let program = quoted(&export.program)?;
-        let (dir, source) = (quoted(&export.dir)?, quoted(&export.source)?);
+        let (dir, source) = (quoted(&export.dir)?, source_words(&export.source)?);
         let mut text = String::new();
         for missing in &export.missing {
             let key = missing.cell.key();
@@ -26,10 +26,7 @@ impl Format for Parallel {
                 why: format!("no shell can be given it: {error}"),
             })?;
             // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "{program} campaign cell {key} --out {dir} --source {source}"
-            );
+            let _ = writeln!(text, "{program} campaign cell {key} --out {dir}{source}");
         }
         Ok(text)
     }

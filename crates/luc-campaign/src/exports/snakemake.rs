@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Export, Format};
+use super::{Export, Format, source_words};
 use crate::error::{CampaignError, Result};
 
 pub struct Snakemake;
@@ -25,7 +25,7 @@ rule cell:
     resources:
         mem_mb=lambda wildcards: CELLS[wildcards.name][2]
     shell:
-        "{LUC:q} campaign cell {params.key:q} --out {OUT:q} --source {SOURCE:q}"
+        "{LUC:q} campaign cell {params.key:q} --out {OUT:q} {SOURCE}"
 "#;
 
 impl Format for Snakemake {
@@ -40,14 +40,12 @@ impl Format for Snakemake {
     fn text(&self, export: &Export<'_>) -> Result<String> {
         let title = export.title.replace(['\n', '\r'], " ");
         let mut text = format!("# The next wave of the campaign: {title}\n\n");
-        for (name, path) in [
-            ("LUC", &export.program),
-            ("OUT", &export.dir),
-            ("SOURCE", &export.source),
-        ] {
+        for (name, path) in [("LUC", &export.program), ("OUT", &export.dir)] {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name} = {}", literal(word(path)?));
         }
+        let source = source_words(word(&export.source).map(Path::new)?)?;
+        let _ = writeln!(text, "SOURCE = {}", literal(source.trim()));
         text += "# Name of the result: key of the cell, processors, memory in MiB.\nCELLS = {\n";
         for missing in &export.missing {
             let name = missing.cell.hash(&missing.versions);

@@ -254,7 +254,7 @@ fn losses() -> Outcome {
                     .iter()
                     .any(|line| line.ends_with(&format!("RUNNING {node}")))
             };
-            NODES.iter().all(|node| running(node))
+            NODES.iter().all(running)
         })
     })?;
     cluster.kill_node(NODES[0]);

@@ -59,12 +59,13 @@ fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
-        let out = self.chosen.out();
+        let dir = std::path::absolute(self.chosen.out())?;
         let source = self.source.as_deref();
-        let mut setup = setup(places(&campaign), source, &out, None, context)?;
+        let mut setup = setup(places(&campaign), source, &dir, None, context)?;
         // Whatever folder the other program runs in.
-        setup.source = std::path::absolute(&setup.source)?;
-        let dir = std::path::absolute(out)?;
+        if !setup.source.as_os_str().is_empty() {
+            setup.source = std::path::absolute(&setup.source)?;
+        }
         let results = if dir.exists() {
             Store::existing(&dir)?.read()?
         } else {
