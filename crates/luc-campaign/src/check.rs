@@ -119,7 +119,7 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
             .arms
             .iter()
             .filter_map(|name| points::arm(campaign, name.get_ref()));
-        arms.flat_map(|arm| [&arm.around, &arm.after, &arm.bench])
+        arms.flat_map(|arm| [&arm.around, &arm.after, &arm.bench].into_iter().chain(&arm.on))
             .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
     };
     for (name, values) in &block.factors {
