@@ -7,10 +7,16 @@ use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::Campaign;
 
 /// Names and texts.
-const ALL: &[(&str, &str)] = &[(
-    "fsync-loops",
-    include_str!("../../../campaigns/fsync-loops.toml"),
-)];
+const ALL: &[(&str, &str)] = &[
+    (
+        "fsync-loops",
+        include_str!("../../../campaigns/fsync-loops.toml"),
+    ),
+    (
+        "reproduce",
+        include_str!("../../../campaigns/reproduce.toml"),
+    ),
+];
 
 /// The names, for people.
 pub fn names() -> String {

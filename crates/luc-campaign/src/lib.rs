@@ -16,6 +16,7 @@ pub mod file;
 pub mod measures;
 pub mod places;
 pub mod points;
+pub mod reproduce;
 pub mod run;
 pub mod show;
 pub mod stats;

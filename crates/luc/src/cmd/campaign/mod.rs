@@ -1,7 +1,7 @@
 //! `luc campaign`
 
 mod cell;
-mod chosen;
+pub(super) mod chosen;
 mod run;
 mod status;
 
