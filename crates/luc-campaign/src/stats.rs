@@ -181,7 +181,10 @@ mod tests {
         assert!((ratio.mean - 1.0_f64.exp()).abs() < 1e-9);
         let half = (ratio.ends.unwrap().1 / ratio.mean).ln();
         let standard = (0.05_f64 / 3.0).sqrt();
-        let expected = quantile(0.95, 0.05_f64.powi(2) / (0.04_f64.powi(2) / 2.0 + 0.01_f64.powi(2) / 2.0));
+        let expected = quantile(
+            0.95,
+            0.05_f64.powi(2) / (0.04_f64.powi(2) / 2.0 + 0.01_f64.powi(2) / 2.0),
+        );
         assert!((half - expected * standard).abs() < 1e-9, "{half}");
         assert_eq!(Interval::of_separate_ratio(&[1.0], &[0.0], 0.95), None);
         let single = Interval::of_separate_ratio(&[1.0], &[2.0, 2.0], 0.95).unwrap();

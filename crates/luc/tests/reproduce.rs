@@ -12,7 +12,11 @@ fn figures_are_listed() {
 
 #[test]
 fn what_is_no_figure_is_refused_in_a_line() {
-    assert_snapshot!(run(luc().args(["reproduce", "D5.88", "--list"])), @"");
+    let unknown = run(luc().args(["reproduce", "D5.88", "--list"]));
+    assert_eq!(
+        unknown,
+        "luc: no figure D5.88; did you mean D5.8?; see `luc reproduce --help`\n[exit 2]\n"
+    );
     for line in [
         &["reproduce", "--list", "--quick"][..],
         &["reproduce", "--jobs", "0"],
@@ -50,7 +54,14 @@ fn nothing_measured_is_no_success() {
     std::fs::create_dir_all(dir.path().join("cells")).expect("a folder");
     std::fs::create_dir_all(dir.path().join("failed")).expect("a folder");
     let output = luc()
-        .args(["reproduce", "D5.8", "DS3.3", "--from-results", "--json", "--out"])
+        .args([
+            "reproduce",
+            "D5.8",
+            "DS3.3",
+            "--from-results",
+            "--json",
+            "--out",
+        ])
         .arg(dir.path())
         .output()
         .expect("the program runs");

@@ -126,7 +126,10 @@ fn values(block: &Block, conditions: &Where) -> Result<(), String> {
         let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
         let Some((_, own)) = factor else {
             let all = block.factors.keys().map(|name| name.get_ref().as_str());
-            return Err(format!("where: no factor {name}{}", did_you_mean(name, all)));
+            return Err(format!(
+                "where: no factor {name}{}",
+                did_you_mean(name, all)
+            ));
         };
         for Value(value) in wanted.all() {
             if !own.all().iter().any(|Value(own)| own == value) {

@@ -70,7 +70,12 @@ pub fn campaign(
 
 /// Leaves those values; a factor that has none of them keeps all.
 fn keep(values: &mut Values, wanted: impl Fn(&Value) -> bool) {
-    let kept: Vec<Value> = values.all().iter().filter(|value| wanted(value)).cloned().collect();
+    let kept: Vec<Value> = values
+        .all()
+        .iter()
+        .filter(|value| wanted(value))
+        .cloned()
+        .collect();
     if !kept.is_empty() {
         *values = Values::Many(kept);
     }

@@ -123,11 +123,7 @@ pub fn answer<'a>(
     figures.iter().map(of).collect()
 }
 
-fn answered<'a>(
-    published: &Published,
-    claim: &'a Claim,
-    shown: &Shown<'_>,
-) -> AnsweredClaim<'a> {
+fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> AnsweredClaim<'a> {
     let found: Found = sweep::answer(shown, claim);
     let judged = judge(claim, &found, published);
     let beside = sweep::beside(shown, claim).zip(claim.beside.as_deref());
@@ -290,8 +286,9 @@ fn rules(published: &Published) -> String {
     format!(
         "A number is reproduced if our interval agrees with it to {} of its effect and holds no \
          value without effect; if it only lies on the same side, the direction is the same. \"The \
-         same\" and \"never below\" mean to {}. A figure has the worst verdict of its claims, and a \
-         claim without results is unknown. Intervals are of the largest or smallest of all points, \
+         same\" and \"never below\" mean to {}. A claim is unknown without an interval, and where the \
+         interval holds both no effect and the published one. A figure has the worst verdict of its \
+         claims. Intervals are of the largest or smallest of all points, \
          widened for that choice (Bonferroni).",
         percent(published.tolerance_share),
         percent(published.same_share)
@@ -360,10 +357,7 @@ pub fn document(
                 .map(|(heading, text)| (heading, Entry::new(text)))
                 .collect();
             let verdict = claim.judged.verdict;
-            row.insert(
-                1,
-                ("verdict", Entry::toned(verdict.name(), tone(verdict))),
-            );
+            row.insert(1, ("verdict", Entry::toned(verdict.name(), tone(verdict))));
             row
         });
         Section {
@@ -398,11 +392,7 @@ fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
 }
 
 /// The same as Markdown, with the sweeps, and with what is missing.
-pub fn markdown(
-    published: &Published,
-    all: &[Answered<'_>],
-    shown: Option<&Shown<'_>>,
-) -> String {
+pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
     // Writing to a String cannot fail, here and below.
     let mut out = String::from("# The documents' figures beside ours\n\n");
     let _ = writeln!(
@@ -450,7 +440,14 @@ pub fn markdown(
             .collect();
         if !rows.is_empty() {
             let headings = [
-                "says", "verdict", "theirs", "ours", "at", "points", "LUC today", "why",
+                "says",
+                "verdict",
+                "theirs",
+                "ours",
+                "at",
+                "points",
+                "LUC today",
+                "why",
             ];
             table(&mut out, &headings.map(String::from), &rows);
         }
@@ -462,7 +459,11 @@ pub fn markdown(
                 sweep.block,
                 sweep.rows.len(),
                 sweep.points,
-                if missing > 0 { "; the rest is missing" } else { "" }
+                if missing > 0 {
+                    "; the rest is missing"
+                } else {
+                    ""
+                }
             );
             if !sweep.rows.is_empty() {
                 table(&mut out, &sweep.headings, &sweep.rows);

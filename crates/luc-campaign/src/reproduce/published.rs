@@ -283,10 +283,16 @@ mod tests {
             (ratio.replace("luc", "lcu"), "did you mean luc?"),
             (ratio.replace("rate", "rat"), "did you mean rate?"),
             (ratio.replace("to = \"stock\", ", ""), "the unit"),
-            (format!("{ratio}where = {{ thread = 4 }}"), "did you mean threads?"),
+            (
+                format!("{ratio}where = {{ thread = 4 }}"),
+                "did you mean threads?",
+            ),
             (format!("{ratio}where = {{ threads = 5 }}"), "never 5"),
             (format!("{ratio}over = \"mips\""), "over belongs"),
-            (format!("{ratio}take = \"rise-ends\"\nover = \"mips\""), "one arm"),
+            (
+                format!("{ratio}take = \"rise-ends\"\nover = \"mips\""),
+                "one arm",
+            ),
             (format!("{ratio}beside = \"pit\""), "no arm of the block"),
             (format!("{ratio}side = \"same\""), "no number"),
             (String::new(), "of or poles"),

@@ -256,3 +256,163 @@ pub fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
         .collect();
     words.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Campaign;
+    use crate::points;
+    use crate::store::{ArmResult, CellResult, Results};
+
+    const CAMPAIGN: &str = r#"
+title = "toy"
+[[block]]
+name = "toy"
+bench = "metarates --procs 4 --files 4 --dir {dir}"
+arms = ["stock", "luc"]
+factors = { kernel = "6.12", disk = "4ms:1", vcpus = [1, 4], mips = [125, 250, 500] }
+repeats_max = 3
+"#;
+
+    fn arm(name: &str, rate: f64) -> ArmResult {
+        let call = r#"{"count": 1, "mean_ns": 1.0, "p50_ns": 1, "p99_ns": 1, "max_ns": 1}"#;
+        let report = format!(
+            r#"{{"schema": "luc-bench/1", "workload": "metarates", "args": {{"dir": "/", "keep": true,
+            "procs": 4, "files": 4, "unique_dirs": false, "create": false, "stat": false,
+            "utime": false, "no_fsync": false}}, "unsafe_no_fsync": false, "phases": [],
+            "file_creation_rate_per_s": {rate:?}, "open": {call}, "fsync": {call}, "close": {call},
+            "interrupted": false, "elapsed_ns": 1000, "journal": null, "fsyncs_per_commit": null,
+            "cpu_busy_ns": null}}"#
+        );
+        ArmResult {
+            arm: name.to_owned(),
+            report: serde_json::from_str(&report).unwrap(),
+            counters: std::collections::BTreeMap::new(),
+            after: None,
+        }
+    }
+
+    /// Stock's rate by processors and speed; LUC's is half as much again at 500 MIPS. A repeat is
+    /// off by a hundredth.
+    fn results(campaign: &Campaign, repeats: u32, but: Option<&str>) -> Results {
+        let mut all = Results::default();
+        for point in points::all(campaign) {
+            let (vcpus, mips) = (point.value("vcpus"), point.value("mips"));
+            if Some(mips) == but {
+                continue;
+            }
+            let rate = match (vcpus, mips) {
+                ("4", "250") => 120.0,
+                ("4", "500") => 60.0,
+                _ => 100.0,
+            };
+            let gain = if mips == "500" { 1.5 } else { 1.0 };
+            for repeat in 1..=repeats {
+                let rate = rate * (1.0 + 0.01 * f64::from(repeat));
+                all.results.push(CellResult {
+                    schema: String::new(),
+                    cell: point.cell(repeat),
+                    versions: crate::cell::Versions::new(),
+                    kernel_release: String::new(),
+                    arms: vec![arm("stock", rate), arm("luc", rate * gain)],
+                    at_s: 0,
+                    took_s: 0.0,
+                    host: String::new(),
+                });
+            }
+        }
+        all
+    }
+
+    fn answer_to(text: &str, repeats: u32, but: Option<&str>) -> Found {
+        let campaign = Campaign::parse("toy.toml", CAMPAIGN).unwrap();
+        let results = results(&campaign, repeats, but);
+        let claim: Claim =
+            toml::from_str(&format!("says = \"\"\nblock = \"toy\"\n{text}")).unwrap();
+        answer(&Shown::new(&campaign, &results, |_| true), &claim)
+    }
+
+    const RATIO: &str = "unit = \"times\"\npublished = 2\nof = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\n";
+    const LOST: &str = "unit = \"share\"\npublished = 0.1\nover = \"mips\"\nof = { arm = \"stock\", measure = \"rate\" }\n";
+
+    #[test]
+    fn extremes_of_points() {
+        let most = answer_to(RATIO, 3, None);
+        assert!((most.interval.unwrap().mean - 1.5).abs() < 1e-9);
+        assert!(most.at.contains("mips 500"), "{}", most.at);
+        assert_eq!((most.points, most.measured), (6, 6));
+        let least = answer_to(&format!("{RATIO}take = \"min\""), 3, None);
+        assert!((least.interval.unwrap().mean - 1.0).abs() < 1e-9);
+        // Above at every point: the smallest counts.
+        let every = answer_to(&format!("{RATIO}take = \"every\""), 3, None);
+        assert!((every.interval.unwrap().mean - 1.0).abs() < 1e-9);
+        let partly = answer_to(RATIO, 3, Some("500"));
+        assert_eq!((partly.points, partly.measured), (6, 4));
+        let none = answer_to(&format!("{RATIO}where = {{ mips = 500 }}"), 3, Some("500"));
+        assert_eq!((none.interval, none.points, none.measured), (None, 2, 0));
+    }
+
+    #[test]
+    fn losses_along_a_factor() {
+        for (take, lost, at) in [
+            ("lost", 0.5, "vcpus 4, mips 250 to 500"),
+            ("lost-ends", 0.4, "vcpus 4, mips 125 to 500"),
+            ("lost-last", 0.5, "vcpus 4, mips 250 to 500"),
+        ] {
+            let found = answer_to(&format!("{LOST}take = \"{take}\""), 3, None);
+            let interval = found.interval.unwrap();
+            assert!((interval.mean - lost).abs() < 1e-9, "{take}: {interval:?}");
+            assert_eq!(found.at, at);
+            let (low, high) = interval.ends.unwrap();
+            assert!(low < interval.mean && interval.mean < high);
+        }
+        // Without the last speed there is no end to look at.
+        let open = answer_to(&format!("{LOST}take = \"lost-ends\""), 3, Some("500"));
+        assert_eq!(open.interval, None);
+        let rise = LOST.replace("share", "times") + "take = \"rise-ends\"";
+        let rise = answer_to(&rise, 3, None);
+        assert!(
+            (rise.interval.unwrap().mean - 1.0).abs() < 1e-9,
+            "vcpus 1 rises most"
+        );
+        let single = answer_to(&format!("{LOST}take = \"lost\""), 1, None);
+        assert_eq!(single.interval.unwrap().ends, None);
+    }
+
+    #[test]
+    fn an_extreme_of_many_is_less_sure() {
+        let one = format!("{LOST}take = \"lost-ends\"\nwhere = {{ vcpus = 4 }}");
+        let (one, two) = (
+            answer_to(&one, 3, None).interval.unwrap(),
+            answer_to(&format!("{LOST}take = \"lost-ends\""), 3, None)
+                .interval
+                .unwrap(),
+        );
+        let width = |interval: &Interval| interval.ends.map(|(low, high)| high - low).unwrap();
+        assert_eq!(one.mean, two.mean);
+        assert!(width(&two) > width(&one));
+    }
+
+    #[test]
+    fn spread_is_of_the_repeats() {
+        let text = "unit = \"share\"\npublished = 0.12\nlevel = true\ntake = \"spread\"\nof = { arm = \"stock\", measure = \"rate\" }";
+        let found = answer_to(text, 3, None).interval.unwrap();
+        assert!((found.mean - 0.01 / 1.02).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn poles_of_many_sets_are_the_outermost() {
+        let gains = |kp: Vec<f64>| Gains {
+            kp,
+            ki: vec![0.25],
+            kd: vec![0.25],
+            c: vec![1.0],
+        };
+        let one = of_poles(&gains(vec![0.8]));
+        assert!((one.interval.unwrap().mean - 0.737).abs() < 1e-3);
+        let more = of_poles(&gains(vec![0.8, 0.1]));
+        assert!(more.interval.unwrap().mean > one.interval.unwrap().mean);
+        assert_eq!(more.points, 2);
+        assert_eq!(of_poles(&gains(vec![-1.0])), Found::default());
+    }
+}

@@ -6,14 +6,14 @@
 //!
 //! | claim | reproduced | same direction | not reproduced | unknown |
 //! |---|---|---|---|---|
-//! | a number | agrees, and excludes no effect | excludes no effect on that side | else | no interval |
-//! | a level | agrees | never | else | no interval |
-//! | a direction | excludes no effect on that side | never | else | no interval |
+//! | a number | agrees, and excludes no effect | excludes no effect on that side | else | holds no effect and the number |
+//! | a level | agrees | never | else | holds the number, but is wider than tolerated |
+//! | a direction | excludes no effect on that side | never | else | holds no effect and an effect on that side |
 //! | the same | all of it is as good as no effect | never | none of it is | else |
 //! | never below | none of it is below that | never | all of it is | else |
 //!
-//! A claim about every point is unknown while a point is not measured. Unknown is no success: a
-//! figure is reproduced only if all of its claims are.
+//! Without an interval all are unknown. So is a claim about every point while a point
+//! is not measured. Unknown is no success: a figure is reproduced only if all of its claims are.
 
 use serde::Serialize;
 
@@ -69,6 +69,8 @@ pub struct Judged {
     pub why: String,
 }
 
+const TOO_WIDE: &str = "the interval is too wide to tell";
+
 fn judged(verdict: Verdict, why: &str) -> Judged {
     Judged {
         verdict,
@@ -85,10 +87,7 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
         return judged(Verdict::Unknown, "one repeat has no interval");
     };
     if claim.take == Take::Every && found.measured < found.points {
-        let why = format!(
-            "{} of {} points are measured",
-            found.measured, found.points
-        );
+        let why = format!("{} of {} points are measured", found.measured, found.points);
         return judged(Verdict::Unknown, &why);
     }
     let none = claim.none();
@@ -97,9 +96,15 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     match claim.side() {
         None => {
             let published = claim.published.unwrap_or(none);
-            let agrees = agrees((low, interval.mean, high), published, tolerance * published.abs());
+            let agrees = agrees(
+                (low, interval.mean, high),
+                published,
+                tolerance * published.abs(),
+            );
             if agrees {
                 judged(Verdict::Reproduced, "the level agrees")
+            } else if low < published && published < high {
+                judged(Verdict::Unknown, TOO_WIDE)
             } else {
                 judged(Verdict::NotReproduced, "the level is another")
             }
@@ -129,6 +134,15 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
                 return judged(Verdict::NotReproduced, "the effect is the opposite");
             }
             if beyond == 0 {
+                // Of a direction alone, an effect is one that is not as good as none.
+                let effect = claim.published.unwrap_or(if wanted == 1 {
+                    none + margin
+                } else {
+                    none - margin
+                });
+                if low < effect && effect < high {
+                    return judged(Verdict::Unknown, TOO_WIDE);
+                }
                 return judged(Verdict::NotReproduced, "the interval holds no effect");
             }
             let Some(published) = claim.published else {
@@ -158,7 +172,7 @@ fn bounded(holds: bool, fails: bool, held: &str, failed: &str) -> Judged {
     } else if fails {
         judged(Verdict::NotReproduced, failed)
     } else {
-        judged(Verdict::Unknown, "the interval is too wide to tell")
+        judged(Verdict::Unknown, TOO_WIDE)
     }
 }
 
@@ -217,8 +231,8 @@ mod tests {
             // It reaches there only because it is wide.
             ((1.1, 1.8, 2.9), Verdict::SameDirection),
             ((0.98, 1.04, 1.10), Verdict::NotReproduced),
-            // The mean agrees, but so would no effect.
-            ((0.5, 2.2, 9.0), Verdict::NotReproduced),
+            // The mean agrees, but so would no effect: nothing is decided.
+            ((0.5, 2.2, 9.0), Verdict::Unknown),
             ((0.6, 0.7, 0.8), Verdict::NotReproduced),
         ] {
             assert_eq!(of(&claim, &found(low, mean, high)), expected, "{mean}");
@@ -242,6 +256,8 @@ mod tests {
         single.interval.as_mut().unwrap().ends = None;
         assert_eq!(of(&number, &single), Verdict::Unknown);
         let every = claim("unit = \"times\"\nside = \"above\"\ntake = \"every\"");
+        assert_eq!(of(&every, &found(0.9, 1.0, 1.04)), Verdict::NotReproduced);
+        assert_eq!(of(&every, &found(0.9, 1.0, 1.2)), Verdict::Unknown);
         let mut partly = found(1.1, 1.2, 1.3);
         assert_eq!(of(&every, &partly), Verdict::Reproduced);
         partly.measured = 3;

@@ -135,7 +135,9 @@ fn of_cells(
         .flat_map(|point| {
             let block = campaign.block(point.block);
             let most = block.map_or(0, |block| campaign.stop_of(block).repeats_max);
-            (1..=most).map(|repeat| point.cell(repeat)).collect::<Vec<_>>()
+            (1..=most)
+                .map(|repeat| point.cell(repeat))
+                .collect::<Vec<_>>()
         })
         .collect();
     let own: Vec<CellResult> = results
