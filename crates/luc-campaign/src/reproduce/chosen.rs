@@ -92,7 +92,7 @@ mod tests {
         let (published, whole) = (Published::builtin(), whole());
         let of = |names: &[&str], quick| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            campaign(published, &whole, &published.chosen(&names).unwrap(), quick)
+            campaign(published, whole, &published.chosen(&names).unwrap(), quick)
         };
         assert!(of(&["D5.6"], false).is_none(), "poles are computed");
         let all = of(&[], false).unwrap();

@@ -377,6 +377,28 @@ pub fn document(
     }
 }
 
+/// Longest line of running text, columns.
+const WIDTH: usize = 100;
+
+/// A paragraph of Markdown, or an item whose other lines are set in by so much.
+fn paragraph(out: &mut String, text: &str, indent: usize) {
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > WIDTH {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
+}
+
 /// A table of Markdown.
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
     let line = |cells: &[String]| {
@@ -393,16 +415,14 @@ fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
 
 /// The same as Markdown, with the sweeps, and with what is missing.
 pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
-    // Writing to a String cannot fail, here and below.
     let mut out = String::from("# The documents' figures beside ours\n\n");
-    let _ = writeln!(
-        out,
-        "`luc reproduce --markdown` made this page of results; no number in it was typed. The \
+    let made = "`luc reproduce --markdown` made this page of results; no number in it was typed. The \
          documents' numbers are in `campaigns/published.toml`, our sweeps in \
-         `campaigns/reproduce.toml`.\n\n{}\n\n{}\n",
-        rules(published),
-        tally_text(all)
-    );
+         `campaigns/reproduce.toml`.";
+    for text in [made.to_owned(), rules(published), tally_text(all)] {
+        paragraph(&mut out, &text, 0);
+        out.push('\n');
+    }
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|figure| {
@@ -422,13 +442,11 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
     let headings = ["figure", "subject", "verdict", "points measured"].map(String::from);
     table(&mut out, &headings, &rows);
     for figure in all {
-        let _ = writeln!(
-            out,
-            "## {}\n\n**{}.** {}\n",
-            heading(figure),
-            figure.verdict.name(),
-            source(figure)
-        );
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(out, "## {}\n", heading(figure));
+        let text = format!("**{}.** {}", figure.verdict.name(), source(figure));
+        paragraph(&mut out, &text, 0);
+        out.push('\n');
         let rows: Vec<Vec<String>> = figure
             .claims
             .iter()
@@ -473,7 +491,7 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
     if let Some(shown) = shown {
         let _ = writeln!(out, "## Where the numbers come from\n");
         for line in shown.foot() {
-            let _ = writeln!(out, "- {line}");
+            paragraph(&mut out, &format!("- {line}"), 2);
         }
     }
     out.truncate(out.trim_end().len());

@@ -199,7 +199,7 @@ impl Published {
     /// What comes with the program.
     pub fn builtin() -> &'static Self {
         static ALL: LazyLock<Published> = LazyLock::new(|| {
-            Published::parse("campaigns/published.toml", BUILTIN, &campaign())
+            Published::parse("campaigns/published.toml", BUILTIN, campaign())
                 .expect("a test parses campaigns/published.toml")
         });
         &ALL
@@ -249,8 +249,11 @@ impl Published {
 }
 
 /// The campaign that answers the claims.
-pub fn campaign() -> Campaign {
-    campaigns::load("reproduce").expect("a test parses campaigns/reproduce.toml")
+pub fn campaign() -> &'static Campaign {
+    static CAMPAIGN: LazyLock<Campaign> = LazyLock::new(|| {
+        campaigns::load("reproduce").expect("a test parses campaigns/reproduce.toml")
+    });
+    &CAMPAIGN
 }
 
 #[cfg(test)]
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_comes_with_the_program_is_sound() {
-        let all = Published::parse("published.toml", BUILTIN, &campaign()).unwrap();
+        let all = Published::parse("published.toml", BUILTIN, campaign()).unwrap();
         assert!(all.figures.len() > 25);
         for figure in &all.figures {
             assert!(!figure.conditions.is_empty() && !figure.title.is_empty());
@@ -274,7 +277,7 @@ mod tests {
         let head = "tolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\n[quick.where]\n";
         let of = |claim: &str| {
             let text = format!("{head}{base}{claim}");
-            let parsed = Published::parse("x.toml", &text, &campaign());
+            let parsed = Published::parse("x.toml", &text, campaign());
             parsed.map(drop).map_err(|error| error.to_string())
         };
         let ratio = "of = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\n";
