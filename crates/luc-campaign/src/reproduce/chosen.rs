@@ -83,7 +83,7 @@ fn keep(values: &mut Values, wanted: impl Fn(&Value) -> bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::published::campaign as whole;
+    use super::super::load::campaign as whole;
     use super::*;
     use crate::points;
 

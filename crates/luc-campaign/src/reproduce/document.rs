@@ -287,7 +287,8 @@ fn rules(published: &Published) -> String {
         "A number is reproduced if our interval agrees with it to {} of its effect and holds no \
          value without effect; if it only lies on the same side, the direction is the same. \"The \
          same\" and \"never below\" mean to {}. A claim is unknown without an interval, and where the \
-         interval holds both no effect and the published one. A figure has the worst verdict of its \
+         interval holds both no effect and the published one, or where points that are missing may \
+         change the verdict. A figure has the worst verdict of its \
          claims. Intervals are of the largest or smallest of all points, \
          widened for that choice (Bonferroni).",
         percent(published.tolerance_share),

@@ -17,8 +17,10 @@
 mod check;
 pub mod chosen;
 pub mod document;
+mod load;
 pub mod published;
 pub mod sweep;
 pub mod verdict;
 
+pub use load::campaign;
 pub use published::Published;

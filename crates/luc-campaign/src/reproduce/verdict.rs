@@ -12,8 +12,9 @@
 //! | the same | all of it is as good as no effect | never | none of it is | else |
 //! | never below | none of it is below that | never | all of it is | else |
 //!
-//! Without an interval all are unknown. So is a claim about every point while a point
-//! is not measured. Unknown is no success: a figure is reproduced only if all of its claims are.
+//! Without an interval all are unknown. While points are not measured, so is what those that are
+//! measured cannot settle: that something holds at every point, or at none. Unknown is no success: a
+//! figure is reproduced only if all of its claims are.
 
 use serde::Serialize;
 
@@ -80,16 +81,38 @@ fn judged(verdict: Verdict, why: &str) -> Judged {
 
 /// Sets our answer beside the claim.
 pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
+    let judged = of_measured(claim, found, rules);
+    let is_of_every_point = claim.take == Take::Every
+        || matches!(
+            claim.side(),
+            Some(Side::Same | Side::NotBelow | Side::NotAbove)
+        );
+    // Points that are not measured may hold what refutes the one kind, and what shows the other.
+    let is_open = match judged.verdict {
+        Verdict::Reproduced => is_of_every_point || claim.level,
+        Verdict::NotReproduced => !is_of_every_point,
+        _ => false,
+    };
+    if !is_open || found.measured == found.points {
+        return judged;
+    }
+    Judged {
+        verdict: Verdict::Unknown,
+        why: format!(
+            "{} of {} points are measured, of which: {}",
+            found.measured, found.points, judged.why
+        ),
+    }
+}
+
+/// As if the points that are measured were all.
+fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     let Some(interval) = found.interval else {
         return judged(Verdict::Unknown, "not measured");
     };
     let Some((low, high)) = interval.ends else {
         return judged(Verdict::Unknown, "one repeat has no interval");
     };
-    if claim.take == Take::Every && found.measured < found.points {
-        let why = format!("{} of {} points are measured", found.measured, found.points);
-        return judged(Verdict::Unknown, &why);
-    }
     let none = claim.none();
     let tolerance = claim.tolerance_share.unwrap_or(rules.tolerance_share);
     let margin = rules.same_share;
@@ -262,7 +285,23 @@ mod tests {
         partly.measured = 3;
         let judged = judge(&every, &partly, &rules());
         assert_eq!(judged.verdict, Verdict::Unknown);
-        assert_eq!(judged.why, "3 of 4 points are measured");
+        assert_eq!(
+            judged.why,
+            "3 of 4 points are measured, of which: the direction is the same"
+        );
+        // One point refutes what is said of every one; what is said of one, all points must.
+        let opposite = Found {
+            measured: 3,
+            ..found(0.7, 0.8, 0.9)
+        };
+        assert_eq!(of(&every, &opposite), Verdict::NotReproduced);
+        assert_eq!(of(&number, &opposite), Verdict::Unknown);
+        assert_eq!(of(&number, &found(0.7, 0.8, 0.9)), Verdict::NotReproduced);
+        let large = Found {
+            measured: 3,
+            ..found(2.2, 2.3, 2.4)
+        };
+        assert_eq!(of(&number, &large), Verdict::Reproduced);
     }
 
     #[test]

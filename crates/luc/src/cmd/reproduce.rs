@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use luc_campaign::backends::local::Local;
 use luc_campaign::reproduce::document::{self, Answered};
-use luc_campaign::reproduce::published::{self, Reported};
-use luc_campaign::reproduce::{Published, chosen};
+use luc_campaign::reproduce::published::Reported;
+use luc_campaign::reproduce::{Published, campaign as whole, chosen};
 use luc_campaign::show::Shown;
 use luc_campaign::store::{CellResult, Results};
 use luc_campaign::{Campaign, Store, points, run};
@@ -76,8 +76,7 @@ impl Verb for Args {
         if self.list {
             return self.list(&figures, context);
         }
-        let whole = published::campaign();
-        let Some(campaign) = chosen::campaign(all, &whole, &figures, self.quick) else {
+        let Some(campaign) = chosen::campaign(all, whole(), &figures, self.quick) else {
             // Poles are computed.
             return self.tell(&document::answer(all, &figures, None), None, None, context);
         };
