@@ -424,6 +424,20 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
         paragraph(&mut out, &text, 0);
         out.push('\n');
     }
+    if let Some(shown) = shown {
+        let points = crate::points::all(shown.campaign);
+        let has_results = |point: &&Point<'_>| !shown.repeats(point).is_empty();
+        let measured = points.iter().filter(has_results).count();
+        if measured < points.len() {
+            let text = format!(
+                "This sweep is not complete: {measured} of {} points are measured. `luc reproduce` \
+                 goes on with the others.",
+                points.len()
+            );
+            paragraph(&mut out, &text, 0);
+            out.push('\n');
+        }
+    }
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|figure| {
