@@ -16,7 +16,8 @@ pub struct Arm {
     /// For people; decides nothing.
     #[serde(skip_serializing)]
     pub help: String,
-    /// Options of `luc on`, knobs among them; absent: LUC is not attached.
+    /// Options of `luc on`, knobs among them; absent: LUC is not attached. As in every text of an
+    /// arm that runs, `{NAME}` stands for a factor's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// Whether LUC is attached to another file system instead.

@@ -13,6 +13,10 @@ const ALL: &[(&str, &str)] = &[
     ("bench", include_str!("../../../campaigns/bench.toml")),
     ("policies", include_str!("../../../campaigns/policies.toml")),
     ("scaling", include_str!("../../../campaigns/scaling.toml")),
+    (
+        "reproduce",
+        include_str!("../../../campaigns/reproduce.toml"),
+    ),
 ];
 
 /// The names, for people.

@@ -147,8 +147,12 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
             .arms
             .iter()
             .filter_map(|name| points::arm(campaign, name.get_ref()));
-        arms.flat_map(|arm| [&arm.around, &arm.after, &arm.bench])
-            .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
+        arms.flat_map(|arm| {
+            [&arm.around, &arm.after, &arm.bench]
+                .into_iter()
+                .chain(&arm.on)
+        })
+        .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
     };
     for (name, values) in &block.factors {
         let text = name.get_ref().as_str();

@@ -355,6 +355,22 @@ fn arm() -> String {
 }
 
 impl Campaign {
+    /// A campaign without blocks: there is nothing to measure, and nothing to show.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            title: String::new(),
+            about: String::new(),
+            seed: one(),
+            stop: StopRule::default(),
+            arms: BTreeMap::new(),
+            blocks: Vec::new(),
+            tables: Vec::new(),
+            plots: Vec::new(),
+            sentences: Vec::new(),
+            text: String::new(),
+        }
+    }
+
     pub fn block(&self, name: &str) -> Option<&Block> {
         self.blocks
             .iter()

@@ -21,6 +21,7 @@ pub mod measures;
 pub mod narrow;
 pub mod places;
 pub mod points;
+pub mod reproduce;
 pub mod result;
 pub mod run;
 pub mod show;

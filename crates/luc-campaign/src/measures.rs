@@ -79,6 +79,16 @@ pub const ALL: &[Measure] = &[
         form: number::percent,
     },
     Measure {
+        name: "write_delay_mean_ms",
+        help: "mean sleep of such a change, by LUC's own count",
+        of: |arm, _| {
+            let count = |name| arm.counters.get(name).copied();
+            let delayed = count("writes_delayed").filter(|delayed| *delayed > 0)?;
+            Some(count("write_delay_ns")? as f64 / delayed as f64 / 1e6)
+        },
+        form: number::figure,
+    },
+    Measure {
         name: "busy_share",
         help: "busy time of all processors over the time of the measurement",
         of: |arm, _| {

@@ -113,7 +113,9 @@ fn point<'a>(
         let mut arm = arm(campaign, name.get_ref())
             .map(Arm::deciding)
             .unwrap_or_default();
-        for text in [&mut arm.around, &mut arm.after, &mut arm.bench] {
+        let on = arm.on.as_mut();
+        let texts = [&mut arm.around, &mut arm.after, &mut arm.bench];
+        for text in texts.into_iter().chain(on) {
             *text = expanded(text, &values);
         }
         NamedArm {

@@ -75,9 +75,17 @@ impl<'a> Shown<'a> {
     /// A figure at a point.
     pub fn figure(&self, point: &Point<'_>, figure: &Figure) -> Option<Interval> {
         let block = self.campaign.block(point.block)?;
-        let rule = self.campaign.stop_of(block);
-        let repeats = wave::repeats_of(point, &self.by_cell, rule.repeats_max);
-        wave::interval(&repeats, figure, rule.confidence)
+        let confidence = self.campaign.stop_of(block).confidence;
+        wave::interval(&self.repeats(point), figure, confidence)
+    }
+
+    /// The results of a point by repeat.
+    pub fn repeats(&self, point: &Point<'_>) -> wave::Repeats<'a> {
+        let most = self
+            .campaign
+            .block(point.block)
+            .map_or(0, |block| self.campaign.stop_of(block).repeats_max);
+        wave::repeats_of(point, &self.by_cell, most)
     }
 
     /// The points of a block that fit, in the order of the campaign's text.
@@ -200,7 +208,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Where the figures come from.
-    fn foot(&self) -> Vec<String> {
+    pub(crate) fn foot(&self) -> Vec<String> {
         let releases: Vec<&str> = self.results.releases().into_iter().collect();
         let mut versions: Vec<String> = self
             .by_cell
@@ -495,7 +503,7 @@ fn unique<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-/// A figure for people: mean, and half the width of its interval.
+/// A figure for people: mean, and the ends of its interval.
 pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
     let form = if figure.is_ratio() {
         number::fine_ratio as fn(f64) -> String

@@ -3,7 +3,7 @@
 //! A ratio is that of two arms of one boot, pair by pair: its interval is that of the mean of the
 //! logarithms, so that a ratio and its inverse say the same.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 
 /// A mean over repeats, and where the true one lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,37 +53,57 @@ impl Interval {
         })
     }
 
-    /// Of the ratio of two means whose values are not pairs, by Welch's rule on their logarithms;
-    /// `None` without values, or where one is not above 0.
-    pub fn of_quotient(values: &[f64], base: &[f64], confidence: f64) -> Option<Self> {
-        let logs = |values: &[f64]| -> Option<(f64, f64, f64)> {
-            let own = Self::of_ratios(values, confidence)?;
-            let n = values.len() as f64;
-            Some((
-                own.mean.ln(),
-                own.sd.map_or(f64::NAN, |sd| sd * sd / n),
-                n - 1.0,
-            ))
-        };
-        let ((mean, square, freedom), (base_mean, base_square, base_freedom)) =
-            (logs(values)?, logs(base)?);
-        let both = square + base_square;
-        let half = if both == 0.0 {
-            Some(0.0)
-        } else if both.is_nan() {
-            None
-        } else {
-            let freedom =
-                both.powi(2) / (square.powi(2) / freedom + base_square.powi(2) / base_freedom);
-            Some(quantile(confidence, freedom) * both.sqrt())
-        };
-        let difference = mean - base_mean;
+    /// Of the ratio of two means that are not of pairs, first to second, by Welch's rule; `None` where
+    /// one has no value, or a value that is not above 0.
+    pub fn of_separate_ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Self> {
+        if first.iter().chain(second).any(|value| *value <= 0.0) {
+            return None;
+        }
+        let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+        let (a, b) = (
+            Self::of(&logs(first), confidence)?,
+            Self::of(&logs(second), confidence)?,
+        );
+        let mean = a.mean - b.mean;
+        let share = |one: &Self| Some((one.sd?.powi(2) / one.repeats as f64, one.repeats as f64));
+        let spread = share(&a).zip(share(&b)).map(|((va, na), (vb, nb))| {
+            let variance = va + vb;
+            if variance == 0.0 {
+                return (0.0, 0.0);
+            }
+            let parts = va.powi(2) / (na - 1.0) + vb.powi(2) / (nb - 1.0);
+            let half = quantile(confidence, variance.powi(2) / parts) * variance.sqrt();
+            (variance.sqrt(), half)
+        });
         Some(Self {
-            mean: difference.exp(),
-            ends: half.map(|half| ((difference - half).exp(), (difference + half).exp())),
-            sd: half.map(|_| both.sqrt()),
-            repeats: values.len().min(base.len()),
+            mean: mean.exp(),
+            ends: spread.map(|(_, half)| ((mean - half).exp(), (mean + half).exp())),
+            sd: spread.map(|(sd, _)| sd),
+            repeats: a.repeats.min(b.repeats),
         })
+    }
+
+    /// Of the standard deviation of these values as a share of their mean, by the distribution of
+    /// chi squared; `None` of fewer than two.
+    pub fn of_spread(values: &[f64], confidence: f64) -> Option<Self> {
+        let plain = Self::of(values, confidence)?;
+        let share = plain.sd.filter(|_| plain.mean > 0.0)? / plain.mean;
+        let freedom = plain.repeats as f64 - 1.0;
+        let chi = ChiSquared::new(freedom).ok()?;
+        let end = |probability: f64| share * (freedom / chi.inverse_cdf(probability)).sqrt();
+        let tail = (1.0 - confidence) / 2.0;
+        Some(Self {
+            mean: share,
+            ends: Some((end(1.0 - tail), end(tail))),
+            sd: None,
+            repeats: plain.repeats,
+        })
+    }
+
+    /// Of the difference of pairs, first less second.
+    pub fn of_differences(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
+        let values: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
+        Self::of(&values, confidence)
     }
 
     /// Half the width as a share of the mean; `None` of a single repeat, or where the mean is 0 and
@@ -205,19 +225,34 @@ mod tests {
     }
 
     #[test]
-    fn a_quotient_by_welch() {
-        // Equal variances, four values each: six degrees of freedom, as Student's own test has.
-        let values = [1.0_f64, 1.0, 3.0, 3.0].map(f64::exp);
-        let base = [0.0_f64, 0.0, 2.0, 2.0].map(f64::exp);
-        let quotient = Interval::of_quotient(&values, &base, 0.95).unwrap();
-        assert!((quotient.mean - 1.0_f64.exp()).abs() < 1e-9);
-        let half = 2.446_912 * (2.0 * (4.0_f64 / 3.0) / 4.0).sqrt();
-        let (low, high) = quotient.ends.unwrap();
-        assert!((high.ln() - 1.0 - half).abs() < 1e-4 && (1.0 - low.ln() - half).abs() < 1e-4);
-        let single = Interval::of_quotient(&[2.0], &base, 0.95).unwrap();
-        assert_eq!(single.ends, None, "one value has no spread");
-        let equal = Interval::of_quotient(&[2.0, 2.0], &[1.0, 1.0], 0.95).unwrap();
-        assert_eq!(equal.ends.map(|(low, _)| low.ln() > 0.0), Some(true));
+    fn a_worked_interval_of_separate_means() {
+        // Logarithms 0 +- 0.1 and 1 +- 0.2, three of each: Welch's degrees of freedom are 2.94.
+        let of = |middle: f64, sd: f64| [-sd, 0.0, sd].map(|off: f64| (middle + off).exp());
+        let ratio = Interval::of_separate_ratio(&of(1.0, 0.2), &of(0.0, 0.1), 0.95).unwrap();
+        assert!((ratio.mean - 1.0_f64.exp()).abs() < 1e-9);
+        let half = (ratio.ends.unwrap().1 / ratio.mean).ln();
+        let standard = (0.05_f64 / 3.0).sqrt();
+        let expected = quantile(
+            0.95,
+            0.05_f64.powi(2) / (0.04_f64.powi(2) / 2.0 + 0.01_f64.powi(2) / 2.0),
+        );
+        assert!((half - expected * standard).abs() < 1e-9, "{half}");
+        assert_eq!(Interval::of_separate_ratio(&[1.0], &[0.0], 0.95), None);
+        let single = Interval::of_separate_ratio(&[1.0], &[2.0, 2.0], 0.95).unwrap();
+        assert_eq!(single.ends, None);
+        let equal = Interval::of_separate_ratio(&[3.0, 3.0], &[2.0, 2.0], 0.95).unwrap();
+        assert_eq!(equal.ends, Some((equal.mean, equal.mean)));
+    }
+
+    #[test]
+    fn a_worked_interval_of_a_spread() {
+        // The tables' chi squared of 9 degrees of freedom: 2.700 and 19.023.
+        let values: Vec<f64> = (0..10).map(|n| 100.0 + f64::from(n)).collect();
+        let spread = Interval::of_spread(&values, 0.95).unwrap();
+        let (low, high) = spread.ends.unwrap();
+        assert!((low / spread.mean - (9.0_f64 / 19.023).sqrt()).abs() < 1e-4);
+        assert!((high / spread.mean - (9.0_f64 / 2.700).sqrt()).abs() < 1e-3);
+        assert_eq!(Interval::of_spread(&[1.0], 0.95), None);
     }
 
     proptest! {

@@ -14,6 +14,7 @@ mod off;
 mod on;
 mod probe;
 mod replay;
+mod reproduce;
 mod set;
 mod status;
 mod stock_lab;
@@ -48,6 +49,7 @@ verbs! {
     Bench(bench::Verbs),
     #[command(subcommand)]
     Campaign(campaign::Verbs),
+    Reproduce(reproduce::Args),
     #[command(subcommand)]
     Lab(lab::Verbs),
     #[command(subcommand)]

@@ -1,0 +1,141 @@
+//! What must hold between `published.toml` and the campaign that answers it.
+
+use std::collections::BTreeSet;
+
+use super::published::{Claim, Published, Side, Take, Unit};
+use crate::check;
+use crate::error::did_you_mean;
+use crate::file::{Block, Campaign, Value, Where};
+use crate::points;
+
+pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
+    for (name, share) in [
+        ("tolerance_share", all.tolerance_share),
+        ("same_share", all.same_share),
+    ] {
+        if !(0.0..1.0).contains(&share) || share == 0.0 {
+            return Err(format!("{name}: above 0 and below 1 is possible"));
+        }
+    }
+    for factor in all.quick.fits.keys() {
+        if !campaign.blocks.iter().any(|block| has(block, factor)) {
+            return Err(format!("quick: no block has a factor {factor}"));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for figure in &all.figures {
+        for id in std::iter::once(&figure.id).chain(&figure.also) {
+            if !seen.insert(id) {
+                return Err(format!("figure {id}: there are two of that name"));
+            }
+            let letter = id.get(..1).unwrap_or_default();
+            if !all.documents.contains_key(letter) || id.len() < 2 {
+                return Err(format!("figure {id}: no document {letter}"));
+            }
+        }
+        if figure.claims.is_empty() == figure.not_applicable.is_empty() {
+            return Err(format!(
+                "figure {}: it has claims, or a reason why it has none",
+                figure.id
+            ));
+        }
+        for claim in &figure.claims {
+            self::claim(claim, campaign)
+                .map_err(|why| format!("figure {}, {:?}: {why}", figure.id, claim.says))?;
+        }
+    }
+    Ok(())
+}
+
+fn has(block: &Block, factor: &str) -> bool {
+    block.factors.keys().any(|name| name.get_ref() == factor)
+}
+
+fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
+    if claim.published.is_none() && claim.side.is_none() {
+        return Err("a number or a side is needed".into());
+    }
+    if claim.published == Some(claim.none()) {
+        return Err("the number is no effect; say side = \"same\"".into());
+    }
+    if claim.level && (claim.published.is_none() || claim.side.is_some()) {
+        return Err("a level has a number and no side".into());
+    }
+    let is_bare = matches!(
+        claim.side,
+        Some(Side::Same | Side::NotBelow | Side::NotAbove)
+    );
+    if is_bare && claim.published.is_some() {
+        return Err("this side has no number".into());
+    }
+    let Some(figure) = &claim.of else {
+        return match claim.poles {
+            Some(_) if claim.unit == Unit::Times => Ok(()),
+            Some(_) => Err("poles are judged beside 1: unit = \"times\"".into()),
+            None => Err("of or poles is needed".into()),
+        };
+    };
+    if claim.poles.is_some() {
+        return Err("of and poles: one of them".into());
+    }
+    let Some(block) = campaign.block(&claim.block) else {
+        let all = campaign.blocks.iter().map(|block| block.name.get_ref());
+        let near = did_you_mean(&claim.block, all.map(String::as_str));
+        return Err(format!("no block {}{near}", claim.block));
+    };
+    check::figure(block, figure)?;
+    let shares = [Take::Lost, Take::LostEnds, Take::LostLast, Take::Spread];
+    let unit_fits = if shares.contains(&claim.take) {
+        claim.unit == Unit::Share
+    } else {
+        (claim.take == Take::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
+    };
+    if !unit_fits {
+        return Err("the unit is not that of the figure".into());
+    }
+    if claim.take.is_plain() && (figure.to.is_some() || figure.minus.is_some()) {
+        return Err("this take is of one arm's own values".into());
+    }
+    match &claim.over {
+        Some(factor) if !has(block, factor) => {
+            return Err(format!("over: no factor {factor} of the block"));
+        }
+        over if over.is_some() != claim.take.is_along() => {
+            return Err("over belongs to a take that looks along a factor".into());
+        }
+        _ => {}
+    }
+    if let Some(arm) = &claim.beside {
+        let beside = crate::file::Figure {
+            arm: arm.clone(),
+            ..figure.clone()
+        };
+        check::figure(block, &beside)?;
+    }
+    values(block, &claim.fits)?;
+    let points = points::of_block(campaign, block);
+    if !points.iter().any(|point| point.fits(&claim.fits)) {
+        return Err("no point fits where".into());
+    }
+    Ok(())
+}
+
+/// Every value is one of the block's.
+fn values(block: &Block, conditions: &Where) -> Result<(), String> {
+    for (name, wanted) in conditions {
+        let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
+        let Some((_, own)) = factor else {
+            let all = block.factors.keys().map(|name| name.get_ref().as_str());
+            return Err(format!(
+                "where: no factor {name}{}",
+                did_you_mean(name, all)
+            ));
+        };
+        for Value(value) in wanted.all() {
+            if !own.all().iter().any(|Value(own)| own == value) {
+                return Err(format!("where: {name} is never {value}"));
+            }
+        }
+    }
+    Ok(())
+}

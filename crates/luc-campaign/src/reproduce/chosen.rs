@@ -1,0 +1,109 @@
+//! The part of the campaign that chosen figures need.
+
+use std::collections::BTreeSet;
+
+use super::published::{Claim, Published, Reported};
+use crate::file::{Block, Campaign, Value, Values, Where};
+use crate::points;
+
+/// The campaign cut down to the points of these figures' claims; `None` where they need none. Cells
+/// keep their keys, so that runs of other figures, quick or not, share results.
+pub fn campaign(
+    published: &Published,
+    whole: &Campaign,
+    figures: &[&Reported],
+    quick: bool,
+) -> Option<Campaign> {
+    let claims: Vec<&Claim> = figures.iter().flat_map(|figure| &figure.claims).collect();
+    let mut cut = whole.clone();
+    for block in &mut cut.blocks {
+        let name = block.name.get_ref().clone();
+        let of_block = claims
+            .iter()
+            .filter(|claim| claim.of.is_some() && claim.block == name);
+        let conditions: Vec<&Where> = of_block.map(|claim| &claim.fits).collect();
+        for (factor, values) in &mut block.factors {
+            let factor = factor.get_ref();
+            let named: Option<BTreeSet<&Value>> = conditions
+                .iter()
+                .map(|fits| Some(fits.get(factor)?.all()))
+                .collect::<Option<Vec<_>>>()
+                .map(|all| all.into_iter().flatten().collect());
+            if let Some(named) = named {
+                keep(values, |value| named.contains(value));
+            }
+            let quick = quick.then(|| published.quick.fits.get(factor)).flatten();
+            if let Some(wanted) = quick {
+                keep(values, |value| wanted.all().contains(value));
+            }
+        }
+        if quick {
+            block.repeats_min = Some(published.quick.repeats);
+            block.repeats_max = Some(published.quick.repeats);
+        }
+    }
+    let is_needed = |block: &Block| {
+        let name = block.name.get_ref();
+        let mut own = claims.iter().filter(|claim| claim.of.is_some());
+        own.any(|claim| claim.block == *name)
+    };
+    cut.blocks.retain(is_needed);
+    let empty: BTreeSet<String> = cut
+        .blocks
+        .iter()
+        .filter(|block| points::of_block(&cut, block).is_empty())
+        .map(|block| block.name.get_ref().clone())
+        .collect();
+    cut.blocks
+        .retain(|block| !empty.contains(block.name.get_ref()));
+    let names: BTreeSet<String> = cut
+        .blocks
+        .iter()
+        .map(|block| block.name.get_ref().clone())
+        .collect();
+    cut.tables
+        .retain(|table| names.contains(table.block.get_ref()));
+    cut.plots
+        .retain(|plot| names.contains(plot.block.get_ref()));
+    (!cut.blocks.is_empty()).then_some(cut)
+}
+
+/// Leaves those values; a factor that has none of them keeps all.
+fn keep(values: &mut Values, wanted: impl Fn(&Value) -> bool) {
+    let kept: Vec<Value> = values
+        .all()
+        .iter()
+        .filter(|value| wanted(value))
+        .cloned()
+        .collect();
+    if !kept.is_empty() {
+        *values = Values::Many(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::campaign as whole;
+    use super::*;
+    use crate::points;
+
+    #[test]
+    fn a_figure_needs_its_points_alone() {
+        let (published, whole) = (Published::builtin(), whole());
+        let of = |names: &[&str], quick| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            campaign(published, whole, &published.chosen(&names).unwrap(), quick)
+        };
+        assert!(of(&["D5.6"], false).is_none(), "poles are computed");
+        let all = of(&[], false).unwrap();
+        let one = of(&["d5.8"], false).unwrap();
+        let quick = of(&["D5.8"], true).unwrap();
+        let [all, one, quick] = [&all, &one, &quick].map(points::all);
+        assert!(all.len() > one.len() && one.len() > quick.len() && !quick.is_empty());
+        // The cells of a quick run are cells of the whole.
+        let keys: BTreeSet<String> = all.iter().map(|point| point.cell(1).key()).collect();
+        for point in quick.iter().chain(&one) {
+            assert!(keys.contains(&point.cell(1).key()));
+        }
+    }
+}

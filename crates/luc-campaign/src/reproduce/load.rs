@@ -1,0 +1,113 @@
+//! Reads what comes with the program: what the documents report, and the campaign that answers it.
+
+use std::sync::LazyLock;
+
+use super::check;
+use super::published::Published;
+use crate::campaigns;
+use crate::error::{CampaignError, Result};
+use crate::file::Campaign;
+
+const BUILTIN: &str = include_str!("../../../../campaigns/published.toml");
+
+impl Published {
+    /// What comes with the program.
+    pub fn builtin() -> &'static Self {
+        static ALL: LazyLock<Published> = LazyLock::new(|| {
+            Published::parse("campaigns/published.toml", BUILTIN, campaign())
+                .expect("a test parses campaigns/published.toml")
+        });
+        &ALL
+    }
+
+    /// Reads the text; every name in it must be one of the campaign.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn parse(source_name: &str, text: &str, campaign: &Campaign) -> Result<Self> {
+        let bad = |why: String| CampaignError::BadFile {
+            source_name: source_name.to_owned(),
+            why,
+        };
+        let all: Self = toml::from_str(text).map_err(|error| {
+            let why: Vec<&str> = error.message().lines().collect();
+            bad(why.join(" "))
+        })?;
+        check::all(&all, campaign).map_err(bad)?;
+        Ok(all)
+    }
+}
+
+/// The campaign that answers the claims.
+pub fn campaign() -> &'static Campaign {
+    static CAMPAIGN: LazyLock<Campaign> = LazyLock::new(|| {
+        campaigns::load("reproduce").expect("a test parses campaigns/reproduce.toml")
+    });
+    &CAMPAIGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_the_program_is_sound() {
+        let all = Published::parse("published.toml", BUILTIN, campaign()).unwrap();
+        assert!(all.figures.len() > 25);
+        for figure in &all.figures {
+            assert!(!figure.conditions.is_empty() && !figure.title.is_empty());
+            assert!(figure.page.is_some_and(|page| page < 200), "{}", figure.id);
+        }
+    }
+
+    /// The names in a claim are the campaign's.
+    #[test]
+    fn claims_about_nothing_are_refused() {
+        let base = "[[figure]]\nid = \"D9.9\"\ntitle = \"t\"\nconditions = \"c\"\n[[figure.claim]]\nsays = \"s\"\nblock = \"bursts\"\nunit = \"times\"\npublished = 2\n";
+        let head = "tolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\n[quick.where]\n";
+        let of = |claim: &str| {
+            let text = format!("{head}{base}{claim}");
+            let parsed = Published::parse("x.toml", &text, campaign());
+            parsed.map(drop).map_err(|error| error.to_string())
+        };
+        let ratio = "of = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\n";
+        assert_eq!(of(ratio), Ok(()));
+        for (claim, why) in [
+            (ratio.replace("luc", "lcu"), "did you mean luc?"),
+            (ratio.replace("rate", "rat"), "did you mean rate?"),
+            (ratio.replace("to = \"stock\", ", ""), "the unit"),
+            (
+                format!("{ratio}where = {{ thread = 4 }}"),
+                "did you mean threads?",
+            ),
+            (format!("{ratio}where = {{ threads = 5 }}"), "never 5"),
+            (format!("{ratio}over = \"mips\""), "over belongs"),
+            (
+                format!("{ratio}take = \"rise-ends\"\nover = \"mips\""),
+                "one arm",
+            ),
+            (format!("{ratio}beside = \"pit\""), "no arm of the block"),
+            (format!("{ratio}side = \"same\""), "no number"),
+            (String::new(), "of or poles"),
+        ] {
+            let said = of(&claim).unwrap_err();
+            assert!(said.contains(why) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
+    fn figures_are_chosen_by_any_of_their_names() {
+        let all = Published::builtin();
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let chosen = all.chosen(&names);
+            chosen.map(|all| all.iter().map(|it| it.id.clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["p7", "D5.8"]).unwrap(), ["D5.8", "D5.10"]);
+        assert_eq!(of(&[]).unwrap().len(), all.figures.len());
+        assert_eq!(
+            of(&["D5.88"]).unwrap_err(),
+            "no figure D5.88; did you mean D5.8?"
+        );
+    }
+}

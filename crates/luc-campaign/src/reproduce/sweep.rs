@@ -1,0 +1,427 @@
+//! A claim's figure over our sweep.
+
+use luc_control::poles;
+
+use super::published::{Claim, Gains, Side, Take};
+use crate::file::{Block, Figure};
+use crate::points::Point;
+use crate::show::Shown;
+use crate::stats::Interval;
+use crate::wave::{self, Repeats};
+
+/// Our answer to a claim.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub interval: Option<Interval>,
+    /// The point, or the two, that it is of.
+    pub at: String,
+    /// Points that the claim is about, and those of them that were measured.
+    pub points: usize,
+    pub measured: usize,
+}
+
+/// Reads the answer off the results.
+pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {
+    if let Some(gains) = &claim.poles {
+        return of_poles(gains);
+    }
+    let (Some(figure), Some(block)) = (&claim.of, shown.campaign.block(&claim.block)) else {
+        return Found::default();
+    };
+    figure_of(shown, claim, block, figure)
+}
+
+/// The same for the arm beside.
+pub fn beside(shown: &Shown<'_>, claim: &Claim) -> Option<Found> {
+    let (arm, figure) = (claim.beside.as_ref()?, claim.of.as_ref()?);
+    let figure = Figure {
+        arm: arm.clone(),
+        ..figure.clone()
+    };
+    let block = shown.campaign.block(&claim.block)?;
+    Some(figure_of(shown, claim, block, &figure))
+}
+
+/// The largest modulus of the poles of all sets: computed, so its interval is itself.
+fn of_poles(gains: &Gains) -> Found {
+    let mut largest: Option<(f64, String)> = None;
+    let mut sets = 0;
+    for &kp in &gains.kp {
+        for &ki in &gains.ki {
+            for &kd in &gains.kd {
+                for &c in &gains.c {
+                    sets += 1;
+                    // Gains that are none leave the claim without an answer.
+                    let Ok(found) = poles(kp, ki, kd, c) else {
+                        return Found::default();
+                    };
+                    let modulus = found.published.modulus;
+                    if largest.as_ref().is_none_or(|(most, _)| modulus > *most) {
+                        largest = Some((modulus, format!("Kp {kp}, Ki {ki}, Kd {kd}, c {c}")));
+                    }
+                }
+            }
+        }
+    }
+    let Some((modulus, at)) = largest else {
+        return Found::default();
+    };
+    Found {
+        interval: Some(Interval {
+            mean: modulus,
+            ends: Some((modulus, modulus)),
+            sd: None,
+            repeats: 1,
+        }),
+        at,
+        points: sets,
+        measured: sets,
+    }
+}
+
+/// Something of which the claim's number may be.
+struct Candidate<'a> {
+    at: String,
+    sample: Sample<'a>,
+}
+
+enum Sample<'a> {
+    Figure(Repeats<'a>, &'a Figure),
+    /// The share lost from the first to the second.
+    Lost(Vec<f64>, Vec<f64>),
+    /// The second to the first.
+    Rise(Vec<f64>, Vec<f64>),
+    Spread(Vec<f64>),
+}
+
+impl Sample<'_> {
+    fn interval(&self, confidence: f64) -> Option<Interval> {
+        match self {
+            Self::Figure(repeats, figure) => wave::interval(repeats, figure, confidence),
+            Self::Rise(from, to) => Interval::of_separate_ratio(to, from, confidence),
+            Self::Spread(values) => Interval::of_spread(values, confidence),
+            Self::Lost(from, to) => {
+                let ratio = Interval::of_separate_ratio(to, from, confidence)?;
+                Some(Interval {
+                    mean: 1.0 - ratio.mean,
+                    ends: ratio.ends.map(|(low, high)| (1.0 - high, 1.0 - low)),
+                    ..ratio
+                })
+            }
+        }
+    }
+}
+
+fn figure_of<'a>(
+    shown: &'a Shown<'a>,
+    claim: &Claim,
+    block: &'a Block,
+    figure: &'a Figure,
+) -> Found {
+    let points = shown.points(&claim.block, &claim.fits);
+    let has_value = |point: &&Point<'_>| {
+        let repeats = shown.repeats(point);
+        wave::interval(&repeats, figure, 0.5).is_some()
+    };
+    let measured: Vec<&Point<'_>> = points.iter().filter(has_value).collect();
+    let candidates = match claim.take {
+        Take::Spread => measured
+            .iter()
+            .map(|point| Candidate {
+                at: label(block, point, None),
+                sample: Sample::Spread(values(shown, point, figure)),
+            })
+            .collect(),
+        take if take.is_along() => along(shown, claim, block, figure, &measured),
+        _ => measured
+            .iter()
+            .map(|point| Candidate {
+                at: label(block, point, None),
+                sample: Sample::Figure(shown.repeats(point), figure),
+            })
+            .collect(),
+    };
+    let confidence = shown.campaign.stop_of(block).confidence;
+    let found = extreme(claim, &candidates, confidence);
+    Found {
+        interval: found.map(|(_, interval)| interval),
+        at: found.map_or_else(String::new, |(candidate, _)| candidate.at.clone()),
+        points: points.len(),
+        measured: measured.len(),
+    }
+}
+
+/// The candidate that the claim is about. One that is chosen among n because it is the largest gets
+/// an interval at 1 - (1 - confidence)/n (Bonferroni). Where every point must hold, the one does whose
+/// interval reaches farthest from the claim, at the plain confidence: that all hold is said only if
+/// all do.
+fn extreme<'a>(
+    claim: &Claim,
+    candidates: &'a [Candidate<'a>],
+    confidence: f64,
+) -> Option<(&'a Candidate<'a>, Interval)> {
+    let chosen_by = |interval: &Interval| match (claim.take, claim.side(), interval.ends) {
+        // A point without an interval leaves every point in doubt.
+        (Take::Every, _, None) => f64::INFINITY,
+        (Take::Every, Some(Side::Above | Side::NotBelow), Some((low, _))) => -low,
+        (Take::Every, Some(Side::Same), Some((low, high))) => {
+            let none = claim.none();
+            (low - none).abs().max((high - none).abs())
+        }
+        (Take::Every, _, Some((_, high))) => high,
+        (Take::Min, ..) => -interval.mean,
+        _ => interval.mean,
+    };
+    let best = candidates
+        .iter()
+        .filter_map(|candidate| Some((candidate, candidate.sample.interval(confidence)?)))
+        .max_by(|(_, a), (_, b)| chosen_by(a).total_cmp(&chosen_by(b)))?;
+    if claim.take == Take::Every {
+        return Some(best);
+    }
+    let confidence = 1.0 - (1.0 - confidence) / candidates.len().max(1) as f64;
+    Some((best.0, best.0.sample.interval(confidence)?))
+}
+
+/// Pairs of points that differ in `over` alone, the earlier value first.
+fn along<'a>(
+    shown: &'a Shown<'a>,
+    claim: &Claim,
+    block: &Block,
+    figure: &Figure,
+    points: &[&Point<'_>],
+) -> Vec<Candidate<'a>> {
+    let over = claim.over.as_deref().unwrap_or_default();
+    let order: Vec<&str> = block
+        .factors
+        .iter()
+        .filter(|(name, _)| name.get_ref() == over)
+        .flat_map(|(_, values)| values.all())
+        .map(|value| value.0.as_str())
+        .collect();
+    let place = |point: &Point<'_>| {
+        order
+            .iter()
+            .position(|value| *value == point.value(over))
+            .unwrap_or(usize::MAX)
+    };
+    let (first, last) = (0, order.len().saturating_sub(1));
+    let same_group = |a: &Point<'_>, b: &Point<'_>| {
+        let mut names = block.factors.keys().map(toml::Spanned::get_ref);
+        names.all(|name| name == over || a.value(name) == b.value(name))
+    };
+    let mut candidates = Vec::new();
+    for from in points {
+        for to in points {
+            let (i, j) = (place(from), place(to));
+            let is_wanted = match claim.take {
+                Take::Lost => i < j,
+                Take::LostLast => i < j && j == last,
+                _ => i == first && j == last && i < j,
+            };
+            if !is_wanted || !same_group(from, to) {
+                continue;
+            }
+            let (a, b) = (values(shown, from, figure), values(shown, to, figure));
+            let at = label(block, from, Some(over));
+            let step = format!("{over} {} to {}", from.value(over), to.value(over));
+            candidates.push(Candidate {
+                at: [at, step]
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                sample: if claim.take == Take::RiseEnds {
+                    Sample::Rise(a, b)
+                } else {
+                    Sample::Lost(a, b)
+                },
+            });
+        }
+    }
+    candidates
+}
+
+/// One arm's own values, a repeat each.
+fn values(shown: &Shown<'_>, point: &Point<'_>, figure: &Figure) -> Vec<f64> {
+    let own = Figure {
+        to: None,
+        minus: None,
+        over: None,
+        ..figure.clone()
+    };
+    wave::values(&shown.repeats(point), &own)
+}
+
+/// A point by those factors that vary, but for one.
+pub fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
+    let varying = block
+        .factors
+        .iter()
+        .filter(|(name, values)| values.all().len() > 1 && but != Some(name.get_ref().as_str()));
+    let words: Vec<String> = varying
+        .map(|(name, _)| format!("{} {}", name.get_ref(), point.value(name.get_ref())))
+        .collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Campaign;
+    use crate::points;
+    use crate::result::ArmResult;
+    use crate::store::{CellResult, Results};
+
+    const CAMPAIGN: &str = r#"
+title = "toy"
+[[block]]
+name = "toy"
+bench = "metarates --procs 4 --files 4 --dir {dir}"
+arms = ["stock", "luc"]
+factors = { kernel = "6.12", disk = "4ms:1", vcpus = [1, 4], mips = [125, 250, 500] }
+repeats_max = 3
+"#;
+
+    fn arm(name: &str, rate: f64) -> ArmResult {
+        let call = r#"{"count": 1, "mean_ns": 1.0, "p50_ns": 1, "p99_ns": 1, "max_ns": 1}"#;
+        let report = format!(
+            r#"{{"schema": "luc-bench/1", "workload": "metarates", "args": {{"dir": "/", "keep": true,
+            "procs": 4, "files": 4, "unique_dirs": false, "create": false, "stat": false,
+            "utime": false, "no_fsync": false}}, "unsafe_no_fsync": false, "phases": [],
+            "file_creation_rate_per_s": {rate:?}, "open": {call}, "fsync": {call}, "close": {call},
+            "interrupted": false, "elapsed_ns": 1000, "journal": null, "fsyncs_per_commit": null,
+            "cpu_busy_ns": null}}"#
+        );
+        ArmResult {
+            arm: name.to_owned(),
+            report: serde_json::from_str(&report).unwrap(),
+            counters: std::collections::BTreeMap::new(),
+            after: None,
+        }
+    }
+
+    /// Stock's rate by processors and speed; LUC's is half as much again at 500 MIPS. A repeat is
+    /// off by a hundredth.
+    fn results(campaign: &Campaign, repeats: u32, but: Option<&str>) -> Results {
+        let mut all = Results::default();
+        for point in points::all(campaign) {
+            let (vcpus, mips) = (point.value("vcpus"), point.value("mips"));
+            if Some(mips) == but {
+                continue;
+            }
+            let rate = match (vcpus, mips) {
+                ("4", "250") => 120.0,
+                ("4", "500") => 60.0,
+                _ => 100.0,
+            };
+            let gain = if mips == "500" { 1.5 } else { 1.0 };
+            for repeat in 1..=repeats {
+                let rate = rate * (1.0 + 0.01 * f64::from(repeat));
+                all.results.push(CellResult {
+                    schema: String::new(),
+                    cell: point.cell(repeat),
+                    versions: crate::cell::Versions::new(),
+                    kernel_release: String::new(),
+                    arms: vec![arm("stock", rate), arm("luc", rate * gain)],
+                    at_s: 0,
+                    took_s: 0.0,
+                    host: String::new(),
+                });
+            }
+        }
+        all
+    }
+
+    fn answer_to(text: &str, repeats: u32, but: Option<&str>) -> Found {
+        let campaign = crate::campaigns::parse("toy.toml", CAMPAIGN).unwrap();
+        let results = results(&campaign, repeats, but);
+        let claim: Claim =
+            toml::from_str(&format!("says = \"\"\nblock = \"toy\"\n{text}")).unwrap();
+        answer(&Shown::new(&campaign, &results, |_| true), &claim)
+    }
+
+    const RATIO: &str = "unit = \"times\"\npublished = 2\nof = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\n";
+    const LOST: &str = "unit = \"share\"\npublished = 0.1\nover = \"mips\"\nof = { arm = \"stock\", measure = \"rate\" }\n";
+
+    #[test]
+    fn extremes_of_points() {
+        let most = answer_to(RATIO, 3, None);
+        assert!((most.interval.unwrap().mean - 1.5).abs() < 1e-9);
+        assert!(most.at.contains("mips 500"), "{}", most.at);
+        assert_eq!((most.points, most.measured), (6, 6));
+        let least = answer_to(&format!("{RATIO}take = \"min\""), 3, None);
+        assert!((least.interval.unwrap().mean - 1.0).abs() < 1e-9);
+        // Above at every point: the smallest counts.
+        let every = answer_to(&format!("{RATIO}take = \"every\""), 3, None);
+        assert!((every.interval.unwrap().mean - 1.0).abs() < 1e-9);
+        let partly = answer_to(RATIO, 3, Some("500"));
+        assert_eq!((partly.points, partly.measured), (6, 4));
+        let none = answer_to(&format!("{RATIO}where = {{ mips = 500 }}"), 3, Some("500"));
+        assert_eq!((none.interval, none.points, none.measured), (None, 2, 0));
+    }
+
+    #[test]
+    fn losses_along_a_factor() {
+        for (take, lost, at) in [
+            ("lost", 0.5, "vcpus 4, mips 250 to 500"),
+            ("lost-ends", 0.4, "vcpus 4, mips 125 to 500"),
+            ("lost-last", 0.5, "vcpus 4, mips 250 to 500"),
+        ] {
+            let found = answer_to(&format!("{LOST}take = \"{take}\""), 3, None);
+            let interval = found.interval.unwrap();
+            assert!((interval.mean - lost).abs() < 1e-9, "{take}: {interval:?}");
+            assert_eq!(found.at, at);
+            let (low, high) = interval.ends.unwrap();
+            assert!(low < interval.mean && interval.mean < high);
+        }
+        // Without the last speed there is no end to look at.
+        let open = answer_to(&format!("{LOST}take = \"lost-ends\""), 3, Some("500"));
+        assert_eq!(open.interval, None);
+        let rise = LOST.replace("share", "times") + "take = \"rise-ends\"";
+        let rise = answer_to(&rise, 3, None);
+        assert!(
+            (rise.interval.unwrap().mean - 1.0).abs() < 1e-9,
+            "vcpus 1 rises most"
+        );
+        let single = answer_to(&format!("{LOST}take = \"lost\""), 1, None);
+        assert_eq!(single.interval.unwrap().ends, None);
+    }
+
+    #[test]
+    fn an_extreme_of_many_is_less_sure() {
+        let one = format!("{LOST}take = \"lost-ends\"\nwhere = {{ vcpus = 4 }}");
+        let (one, two) = (
+            answer_to(&one, 3, None).interval.unwrap(),
+            answer_to(&format!("{LOST}take = \"lost-ends\""), 3, None)
+                .interval
+                .unwrap(),
+        );
+        let width = |interval: &Interval| interval.ends.map(|(low, high)| high - low).unwrap();
+        assert!((one.mean - two.mean).abs() < 1e-9);
+        assert!(width(&two) > width(&one));
+    }
+
+    #[test]
+    fn spread_is_of_the_repeats() {
+        let text = "unit = \"share\"\npublished = 0.12\nlevel = true\ntake = \"spread\"\nof = { arm = \"stock\", measure = \"rate\" }";
+        let found = answer_to(text, 3, None).interval.unwrap();
+        assert!((found.mean - 0.01 / 1.02).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn poles_of_many_sets_are_the_outermost() {
+        let gains = |kp: Vec<f64>| Gains {
+            kp,
+            ki: vec![0.25],
+            kd: vec![0.25],
+            c: vec![1.0],
+        };
+        let one = of_poles(&gains(vec![0.8]));
+        assert!((one.interval.unwrap().mean - 0.737).abs() < 1e-3);
+        let more = of_poles(&gains(vec![0.8, 0.1]));
+        assert!(more.interval.unwrap().mean > one.interval.unwrap().mean);
+        assert_eq!(more.points, 2);
+        assert_eq!(of_poles(&gains(vec![-1.0])), Found::default());
+    }
+}

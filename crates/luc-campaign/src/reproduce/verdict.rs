@@ -1,0 +1,346 @@
+//! The verdict on a claim: a function of the published number and of our interval.
+//!
+//! No effect is 1 for a ratio, 0 for anything else; a published number's effect is its distance from
+//! that. Our interval *agrees* with a number if its mean lies within the tolerated share of the
+//! effect, or if it reaches there and is no wider than that.
+//!
+//! | claim | reproduced | same direction | not reproduced | unknown |
+//! |---|---|---|---|---|
+//! | a number | agrees, and excludes no effect | excludes no effect on that side | else | holds no effect and the number |
+//! | a level | agrees | never | else | holds the number, but is wider than tolerated |
+//! | a direction | excludes no effect on that side | never | else | holds no effect and an effect on that side |
+//! | the same | all of it is as good as no effect | never | none of it is | else |
+//! | never below | none of it is below that | never | all of it is | else |
+//!
+//! Without an interval all are unknown. While points are not measured, so is what those that are
+//! measured cannot settle: that something holds at every point, or at none. Unknown is no success: a
+//! figure is reproduced only if all of its claims are.
+
+use serde::Serialize;
+
+use super::published::{Claim, Published, Side, Take};
+use super::sweep::Found;
+
+/// From best to worst; the worst of a figure's claims is the figure's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Reproduced,
+    SameDirection,
+    NotReproduced,
+    /// Not measured, or too little to tell.
+    Unknown,
+    NotApplicable,
+}
+
+impl Verdict {
+    pub const ALL: [Self; 5] = [
+        Self::Reproduced,
+        Self::SameDirection,
+        Self::NotReproduced,
+        Self::Unknown,
+        Self::NotApplicable,
+    ];
+
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::SameDirection => "same direction",
+            Self::NotReproduced => "not reproduced",
+            Self::Unknown => "unknown",
+            Self::NotApplicable => "not applicable",
+        }
+    }
+
+    /// A figure's, of those of its claims. What is missing does not hide what was refuted.
+    pub fn of_all(claims: impl IntoIterator<Item = Self>) -> Self {
+        let claims: Vec<Self> = claims.into_iter().collect();
+        if claims.contains(&Self::NotReproduced) {
+            return Self::NotReproduced;
+        }
+        claims.into_iter().max().unwrap_or(Self::NotApplicable)
+    }
+}
+
+/// A verdict and the reason for it, a clause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    pub verdict: Verdict,
+    pub why: String,
+}
+
+const TOO_WIDE: &str = "the interval is too wide to tell";
+
+fn judged(verdict: Verdict, why: &str) -> Judged {
+    Judged {
+        verdict,
+        why: why.to_owned(),
+    }
+}
+
+/// Sets our answer beside the claim.
+pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
+    let judged = of_measured(claim, found, rules);
+    let is_of_every_point = claim.take == Take::Every
+        || matches!(
+            claim.side(),
+            Some(Side::Same | Side::NotBelow | Side::NotAbove)
+        );
+    // Points that are not measured may hold what refutes the one kind, and what shows the other.
+    let is_open = match judged.verdict {
+        Verdict::Reproduced => is_of_every_point || claim.level,
+        Verdict::NotReproduced => !is_of_every_point,
+        _ => false,
+    };
+    if !is_open || found.measured == found.points {
+        return judged;
+    }
+    Judged {
+        verdict: Verdict::Unknown,
+        why: format!(
+            "{} of {} points are measured, of which: {}",
+            found.measured, found.points, judged.why
+        ),
+    }
+}
+
+/// As if the points that are measured were all.
+fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
+    let Some(interval) = found.interval else {
+        return judged(Verdict::Unknown, "not measured");
+    };
+    let Some((low, high)) = interval.ends else {
+        return judged(Verdict::Unknown, "one repeat has no interval");
+    };
+    let none = claim.none();
+    let tolerance = claim.tolerance_share.unwrap_or(rules.tolerance_share);
+    let margin = rules.same_share;
+    match claim.side() {
+        None => {
+            let published = claim.published.unwrap_or(none);
+            let agrees = agrees(
+                (low, interval.mean, high),
+                published,
+                tolerance * published.abs(),
+            );
+            if agrees {
+                judged(Verdict::Reproduced, "the level agrees")
+            } else if low < published && published < high {
+                judged(Verdict::Unknown, TOO_WIDE)
+            } else {
+                judged(Verdict::NotReproduced, "the level is another")
+            }
+        }
+        Some(Side::Same) => bounded(
+            low >= none - margin && high <= none + margin,
+            high < none - margin || low > none + margin,
+            "as good as no effect",
+            "there is an effect",
+        ),
+        Some(Side::NotBelow) => bounded(
+            low >= none - margin,
+            high < none - margin,
+            "never below",
+            "below",
+        ),
+        Some(Side::NotAbove) => bounded(
+            high <= none + margin,
+            low > none + margin,
+            "never above",
+            "above",
+        ),
+        Some(side @ (Side::Above | Side::Below)) => {
+            let beyond = interval.beyond(none);
+            let wanted = if side == Side::Above { 1 } else { -1 };
+            if beyond == -wanted {
+                return judged(Verdict::NotReproduced, "the effect is the opposite");
+            }
+            if beyond == 0 {
+                // Of a direction alone, an effect is one that is not as good as none.
+                let effect = claim.published.unwrap_or(if wanted == 1 {
+                    none + margin
+                } else {
+                    none - margin
+                });
+                if low < effect && effect < high {
+                    return judged(Verdict::Unknown, TOO_WIDE);
+                }
+                return judged(Verdict::NotReproduced, "the interval holds no effect");
+            }
+            let Some(published) = claim.published else {
+                return judged(Verdict::Reproduced, "the direction is the same");
+            };
+            if agrees(
+                (low, interval.mean, high),
+                published,
+                tolerance * (published - none).abs(),
+            ) {
+                return judged(Verdict::Reproduced, "the size agrees");
+            }
+            let is_larger = (interval.mean - none).abs() > (published - none).abs();
+            let why = if is_larger {
+                "the effect is larger"
+            } else {
+                "the effect is smaller"
+            };
+            judged(Verdict::SameDirection, why)
+        }
+    }
+}
+
+fn bounded(holds: bool, fails: bool, held: &str, failed: &str) -> Judged {
+    if holds {
+        judged(Verdict::Reproduced, held)
+    } else if fails {
+        judged(Verdict::NotReproduced, failed)
+    } else {
+        judged(Verdict::Unknown, TOO_WIDE)
+    }
+}
+
+/// Whether an interval agrees with a number that may be this far off.
+fn agrees((low, mean, high): (f64, f64, f64), published: f64, band: f64) -> bool {
+    let (from, to) = (published - band, published + band);
+    let reaches = low <= to && high >= from;
+    (from..=to).contains(&mean) || reaches && (high - low) / 2.0 <= band
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    fn rules() -> Published {
+        Published {
+            tolerance_share: 0.25,
+            same_share: 0.05,
+            ..Published::builtin().clone()
+        }
+    }
+
+    fn claim(text: &str) -> Claim {
+        toml::from_str(&format!("says = \"\"\n{text}")).unwrap()
+    }
+
+    fn found(low: f64, mean: f64, high: f64) -> Found {
+        Found {
+            interval: Some(Interval {
+                mean,
+                ends: Some((low, high)),
+                sd: None,
+                repeats: 3,
+            }),
+            points: 4,
+            measured: 4,
+            ..Found::default()
+        }
+    }
+
+    fn of(claim: &Claim, found: &Found) -> Verdict {
+        judge(claim, found, &rules()).verdict
+    }
+
+    #[test]
+    fn a_number_is_judged_by_its_effect() {
+        // The effect is 1.26; from 1.945 to 2.575 agrees.
+        let claim = claim("unit = \"times\"\npublished = 2.26");
+        for ((low, mean, high), expected) in [
+            ((2.1, 2.2, 2.3), Verdict::Reproduced),
+            ((1.75, 1.90, 2.06), Verdict::Reproduced),
+            ((1.3, 1.4, 1.5), Verdict::SameDirection),
+            ((3.0, 3.1, 3.2), Verdict::SameDirection),
+            // It reaches there only because it is wide.
+            ((1.1, 1.8, 2.9), Verdict::SameDirection),
+            ((0.98, 1.04, 1.10), Verdict::NotReproduced),
+            // The mean agrees, but so would no effect: nothing is decided.
+            ((0.5, 2.2, 9.0), Verdict::Unknown),
+            ((0.6, 0.7, 0.8), Verdict::NotReproduced),
+        ] {
+            assert_eq!(of(&claim, &found(low, mean, high)), expected, "{mean}");
+        }
+    }
+
+    #[test]
+    fn a_negative_effect_is_judged_alike() {
+        let claim = claim("unit = \"ms\"\npublished = -11.6");
+        assert_eq!(of(&claim, &found(-12.0, -11.0, -10.0)), Verdict::Reproduced);
+        assert_eq!(of(&claim, &found(-3.0, -2.0, -1.0)), Verdict::SameDirection);
+        assert_eq!(of(&claim, &found(-3.0, -1.0, 1.0)), Verdict::NotReproduced);
+        assert_eq!(of(&claim, &found(1.0, 2.0, 3.0)), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn what_is_missing_is_unknown() {
+        let number = claim("unit = \"times\"\npublished = 2.26");
+        assert_eq!(of(&number, &Found::default()), Verdict::Unknown);
+        let mut single = found(2.2, 2.2, 2.2);
+        single.interval.as_mut().unwrap().ends = None;
+        assert_eq!(of(&number, &single), Verdict::Unknown);
+        let every = claim("unit = \"times\"\nside = \"above\"\ntake = \"every\"");
+        assert_eq!(of(&every, &found(0.9, 1.0, 1.04)), Verdict::NotReproduced);
+        assert_eq!(of(&every, &found(0.9, 1.0, 1.2)), Verdict::Unknown);
+        let mut partly = found(1.1, 1.2, 1.3);
+        assert_eq!(of(&every, &partly), Verdict::Reproduced);
+        partly.measured = 3;
+        let judged = judge(&every, &partly, &rules());
+        assert_eq!(judged.verdict, Verdict::Unknown);
+        assert_eq!(
+            judged.why,
+            "3 of 4 points are measured, of which: the direction is the same"
+        );
+        // One point refutes what is said of every one; what is said of one, all points must.
+        let opposite = Found {
+            measured: 3,
+            ..found(0.7, 0.8, 0.9)
+        };
+        assert_eq!(of(&every, &opposite), Verdict::NotReproduced);
+        assert_eq!(of(&number, &opposite), Verdict::Unknown);
+        assert_eq!(of(&number, &found(0.7, 0.8, 0.9)), Verdict::NotReproduced);
+        let large = Found {
+            measured: 3,
+            ..found(2.2, 2.3, 2.4)
+        };
+        assert_eq!(of(&number, &large), Verdict::Reproduced);
+    }
+
+    #[test]
+    fn levels_and_bounds_have_rules_of_their_own() {
+        let level = claim("unit = \"share\"\npublished = 0.32\nlevel = true");
+        assert_eq!(of(&level, &found(0.28, 0.30, 0.33)), Verdict::Reproduced);
+        assert_eq!(of(&level, &found(0.01, 0.02, 0.03)), Verdict::NotReproduced);
+        let same = claim("unit = \"times\"\nside = \"same\"");
+        assert_eq!(of(&same, &found(0.97, 1.0, 1.03)), Verdict::Reproduced);
+        assert_eq!(of(&same, &found(1.10, 1.2, 1.30)), Verdict::NotReproduced);
+        assert_eq!(of(&same, &found(0.8, 1.0, 1.2)), Verdict::Unknown);
+        let never = claim("unit = \"times\"\nside = \"not-below\"");
+        assert_eq!(of(&never, &found(0.97, 1.5, 2.0)), Verdict::Reproduced);
+        assert_eq!(of(&never, &found(0.7, 0.8, 0.9)), Verdict::NotReproduced);
+        assert_eq!(of(&never, &found(0.8, 1.0, 1.2)), Verdict::Unknown);
+        let gone = claim("unit = \"share\"\nside = \"not-above\"");
+        assert_eq!(of(&gone, &found(-0.3, -0.1, 0.02)), Verdict::Reproduced);
+        assert_eq!(of(&gone, &found(0.2, 0.3, 0.4)), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn a_figure_is_as_good_as_its_worst_claim() {
+        use Verdict::{NotApplicable, NotReproduced, Reproduced, SameDirection, Unknown};
+        for (claims, expected) in [
+            (vec![Reproduced, Reproduced], Reproduced),
+            (vec![Reproduced, SameDirection], SameDirection),
+            (vec![Reproduced, Unknown], Unknown),
+            (vec![Unknown, NotReproduced], NotReproduced),
+            (vec![], NotApplicable),
+        ] {
+            assert_eq!(Verdict::of_all(claims), expected);
+        }
+    }
+
+    #[test]
+    fn no_effect_is_1_of_ratios_alone() {
+        for (unit, none) in [("times", 1.0), ("share", 0.0), ("ms", 0.0), ("count", 0.0)] {
+            let claim = claim(&format!("unit = {unit:?}\npublished = 2"));
+            assert!((claim.none() - none).abs() < 1e-9, "{unit}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `luc reproduce`
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use luc_campaign::backends::local::Local;
+use luc_campaign::reproduce::document::{self, Answered};
+use luc_campaign::reproduce::published::Reported;
+use luc_campaign::reproduce::{Published, campaign as whole, chosen};
+use luc_campaign::show::Shown;
+use luc_campaign::store::{CellResult, Results};
+use luc_campaign::{Campaign, Store, measure, points, run};
+use luc_report::{html, text};
+use serde_json::json;
+
+use super::campaign;
+use super::print_json;
+use crate::Context;
+use crate::exit::{Code, Failure};
+use crate::progress::Bar;
+use crate::units::counted;
+use crate::verb::{Interrupt, Verb};
+
+/// Name and version of the JSON form.
+const SCHEMA: &str = "luc-reproduce/1";
+
+/// Set the documents' figures beside our own
+///
+/// Measures the sweep behind each figure in the lab, as far as it is missing, and says by rule
+/// whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 of the paper; without
+/// a name all are meant. All of them take a night on two processors, --quick about twenty minutes.
+/// Whatever ends it, the same command goes on from there.
+#[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+#[command(after_help = "Examples:\n\
+    \x20 luc reproduce --list\n\
+    \x20 luc reproduce D5.6 D5.8 --quick\n\
+    \x20 luc reproduce --from-results --markdown reproduction.md")]
+pub struct Args {
+    /// Figures and tables, as --list names them [default: all]
+    #[arg(value_name = "FIGURE")]
+    figures: Vec<String>,
+    /// List the figures, and measure nothing
+    #[arg(long, conflicts_with_all = ["quick", "from_results", "markdown"])]
+    list: bool,
+    /// Measure few points, as seldom as makes an interval
+    #[arg(long)]
+    quick: bool,
+    /// Answer from the results that are there, and measure nothing
+    #[arg(long)]
+    from_results: bool,
+    /// Folder of the results; made if absent
+    #[arg(long, short = 'o', value_name = "DIR", default_value = "out/reproduce", value_hint = clap::ValueHint::DirPath)]
+    out: PathBuf,
+    /// Cells at the same time [default: as many as processors and memory allow]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// Write the answer as Markdown, too
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    markdown: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let all = Published::builtin();
+        let figures = all
+            .chosen(&self.figures)
+            .map_err(|why| Failure::usage("reproduce", why))?;
+        if self.list {
+            return self.list(&figures, context);
+        }
+        let Some(campaign) = chosen::campaign(all, whole(), &figures, self.quick) else {
+            // Poles are computed.
+            return self.tell(&document::answer(all, &figures, None), None, None, context);
+        };
+        let mut failed = 0;
+        let (store, results, current) = if self.from_results {
+            let store = Store::existing(&self.out)?;
+            let results = store.read()?;
+            (store, results, None)
+        } else {
+            let source = self.source.as_deref();
+            let setup = campaign::setup(["lab"], source, &self.out, None, context)?;
+            let store = Store::open(&self.out)?;
+            let bar = Bar::new();
+            let local = Local { jobs: self.jobs };
+            let ended = run::run(&campaign, &store, &local, &setup, false, &bar)?;
+            drop(bar);
+            failed = ended.wave.failed;
+            let results = store.read()?;
+            (store, results, Some(setup))
+        };
+        let mut versions = current.as_ref().map(measure::VersionsOf::new);
+        let current = of_cells(&campaign, &results, |result| {
+            versions
+                .as_mut()
+                .is_some_and(|now| now.are(&result.cell, &result.versions).unwrap_or(false))
+        });
+        let shown = Shown::new(&campaign, &current.0, |result| {
+            let at = current.0.results.iter().position(|other| other == result);
+            at.is_some_and(|at| current.1[at])
+        });
+        let answers = document::answer(all, &figures, Some(&shown));
+        self.tell(&answers, Some(&shown), Some(&store), context)?;
+        if failed == 0 {
+            return Ok(());
+        }
+        let failed = counted(failed as u64, "cell", "cells");
+        let folder = store.dir().join("failed");
+        let line = format!("reproduce: {failed} failed; {} says why", folder.display());
+        Err(Failure::Coded(Code::Lab, line))
+    }
+
+    /// The cells under way are given up; all that were measured are kept.
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
+}
+
+/// The results of the campaign's own cells, and of each whether it is of the versions at hand.
+fn of_cells(
+    campaign: &Campaign,
+    results: &Results,
+    mut is_current: impl FnMut(&CellResult) -> bool,
+) -> (Results, Vec<bool>) {
+    let cells: std::collections::BTreeSet<_> = points::all(campaign)
+        .iter()
+        .flat_map(|point| {
+            let block = campaign.block(point.block);
+            let most = block.map_or(0, |block| campaign.stop_of(block).repeats_max);
+            (1..=most)
+                .map(|repeat| point.cell(repeat))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let own: Vec<CellResult> = results
+        .results
+        .iter()
+        .filter(|result| cells.contains(&result.cell))
+        .cloned()
+        .collect();
+    let current = own.iter().map(&mut is_current).collect();
+    let own = Results {
+        results: own,
+        failed: results
+            .failed
+            .iter()
+            .filter(|failed| cells.contains(&failed.cell))
+            .cloned()
+            .collect(),
+        damaged: Vec::new(),
+    };
+    (own, current)
+}
+
+impl Args {
+    fn list(&self, figures: &[&Reported], context: &mut Context) -> Result<(), Failure> {
+        if self.json {
+            let all: Vec<_> = figures
+                .iter()
+                .map(|figure| {
+                    json!({
+                        "id": figure.id,
+                        "also": figure.also,
+                        "title": figure.title,
+                        "page": figure.page,
+                        "claims": figure.claims.iter().map(|claim| &claim.says).collect::<Vec<_>>(),
+                    })
+                })
+                .collect();
+            return print_json(context, &json!({ "schema": SCHEMA, "figures": all }));
+        }
+        for figure in figures {
+            let names: Vec<&str> = std::iter::once(&figure.id)
+                .chain(&figure.also)
+                .map(String::as_str)
+                .collect();
+            let claims = match figure.claims.len() {
+                0 => "not applicable".to_owned(),
+                count => counted(count as u64, "claim", "claims"),
+            };
+            writeln!(
+                context.out,
+                "{:<24} {}, {claims}",
+                names.join(" "),
+                figure.title
+            )?;
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        answers: &[Answered<'_>],
+        shown: Option<&Shown<'_>>,
+        store: Option<&Store>,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let all = Published::builtin();
+        let report = document::document(all, answers, shown);
+        let page = match store {
+            Some(store) => {
+                store.write("reproduce.txt", text::render(&report, false).as_bytes())?;
+                Some(store.write("reproduce.html", html::render(&report)?.as_bytes())?)
+            }
+            None => None,
+        };
+        if let Some(path) = &self.markdown {
+            let markdown = document::markdown(all, answers, shown);
+            write(path, &markdown)?;
+        }
+        if self.json {
+            return print_json(
+                context,
+                &json!({ "schema": SCHEMA, "quick": self.quick, "figures": answers }),
+            );
+        }
+        let shown = text::render(&report, io::stdout().is_terminal());
+        context.out.write_all(shown.as_bytes())?;
+        context.out.flush()?;
+        if let Some(page) = page {
+            writeln!(context.err, "report: {}", page.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| {
+        let line = format!("reproduce: cannot write {}: {error}", path.display());
+        Failure::Unexpected(anyhow::anyhow!(line))
+    })
+}

@@ -1,0 +1,73 @@
+//! `luc reproduce` as a shell sees it, without a virtual machine.
+
+mod common;
+
+use common::{luc, terminal as run};
+use insta::assert_snapshot;
+
+#[test]
+fn figures_are_listed() {
+    assert_snapshot!(run(luc().args(["reproduce", "--list"])));
+}
+
+#[test]
+fn what_is_no_figure_is_refused_in_a_line() {
+    let unknown = run(luc().args(["reproduce", "D5.88", "--list"]));
+    assert_eq!(
+        unknown,
+        "luc: no figure D5.88; did you mean D5.8?; see `luc reproduce --help`\n[exit 2]\n"
+    );
+    for line in [
+        &["reproduce", "--list", "--quick"][..],
+        &["reproduce", "--jobs", "0"],
+        &["reproduce", "--list", "--markdown", "x.md"],
+    ] {
+        luc().args(line).assert().code(2);
+    }
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let nothing = run(luc()
+        .args(["reproduce", "D5.8", "--from-results", "--out"])
+        .arg(dir.path()));
+    assert!(nothing.ends_with("[exit 27]\n"), "{nothing}");
+    assert_eq!(nothing.trim_end().lines().count(), 2, "{nothing}");
+}
+
+/// Poles need no measurement.
+#[test]
+fn poles_are_computed() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let page = dir.path().join("page.md");
+    let said = run(luc()
+        .args(["reproduce", "D5.6", "--markdown"])
+        .arg(&page)
+        .current_dir(dir.path()));
+    assert!(said.contains("1 figure: 1 reproduced"), "{said}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("| **reproduced** |"), "{page}");
+    assert!(!dir.path().join("out").exists());
+}
+
+/// Without results a figure is unknown, and says so.
+#[test]
+fn nothing_measured_is_no_success() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    std::fs::create_dir_all(dir.path().join("cells")).expect("a folder");
+    std::fs::create_dir_all(dir.path().join("failed")).expect("a folder");
+    let output = luc()
+        .args([
+            "reproduce",
+            "D5.8",
+            "DS3.3",
+            "--from-results",
+            "--json",
+            "--out",
+        ])
+        .arg(dir.path())
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success());
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let verdicts = answer["figures"].as_array().expect("figures");
+    let verdicts: Vec<_> = verdicts.iter().map(|it| it["verdict"].as_str()).collect();
+    assert_eq!(verdicts, [Some("unknown"), Some("not-applicable")]);
+}
