@@ -65,6 +65,13 @@ impl Arm {
         }
     }
 
+    /// The texts that may name factors in braces.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        [&self.around, &self.after, &self.bench]
+            .into_iter()
+            .chain(&self.on)
+    }
+
     /// Whether LUC's counters can be read.
     pub fn attached(&self) -> bool {
         self.on.is_some()

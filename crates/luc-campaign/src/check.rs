@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::arms;
+use crate::arms::{self, Arm};
 use crate::cell::Cell;
 use crate::error::{CampaignError, did_you_mean};
 use crate::file::{Block, Campaign, Figure, Where};
@@ -147,12 +147,8 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
             .arms
             .iter()
             .filter_map(|name| points::arm(campaign, name.get_ref()));
-        arms.flat_map(|arm| {
-            [&arm.around, &arm.after, &arm.bench]
-                .into_iter()
-                .chain(&arm.on)
-        })
-        .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
+        arms.flat_map(Arm::texts)
+            .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
     };
     for (name, values) in &block.factors {
         let text = name.get_ref().as_str();
@@ -269,7 +265,7 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
         .iter()
         .filter_map(|name| points::arm(campaign, name.get_ref()));
     let asked: BTreeSet<&str> = arms
-        .flat_map(|arm| [&arm.around, &arm.after, &arm.bench])
+        .flat_map(Arm::texts)
         .chain([block.bench.get_ref()])
         .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
         .collect();

@@ -100,12 +100,6 @@ impl Interval {
         })
     }
 
-    /// Of the difference of pairs, first less second.
-    pub fn of_differences(pairs: &[(f64, f64)], confidence: f64) -> Option<Self> {
-        let values: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
-        Self::of(&values, confidence)
-    }
-
     /// Half the width as a share of the mean; `None` of a single repeat, or where the mean is 0 and
     /// the width is not.
     pub fn half_width_share(&self) -> Option<f64> {

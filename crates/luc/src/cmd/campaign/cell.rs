@@ -17,7 +17,7 @@ use crate::verb::{Interrupt, Verb};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign cell \"$KEY\" --out out/mine\n\
-    \x20 luc campaign cell --from keys --nth \"$SLURM_ARRAY_TASK_ID\" --out out/mine")]
+    \x20 luc campaign cell --from keys --nth 3 --out out/mine")]
 pub struct Args {
     /// The cell's key, a line of JSON
     #[arg(

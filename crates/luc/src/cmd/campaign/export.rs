@@ -19,9 +19,8 @@ use crate::verb::Verb;
 /// next export holds more; it is empty when the campaign is done.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign export bench --format parallel | parallel\n\
-    \x20 luc campaign export bench --format parallel | xargs -d '\\n' -n 1 -P 2 sh -c\n\
-    \x20 luc campaign export bench --format snakemake > Snakefile")]
+    \x20 luc campaign export bench --format parallel\n\
+    \x20 luc campaign export mine.toml --out out/mine --format snakemake")]
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
