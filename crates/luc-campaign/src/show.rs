@@ -76,7 +76,20 @@ impl<'a> Shown<'a> {
     pub fn figure(&self, point: &Point<'_>, figure: &Figure) -> Option<Interval> {
         let block = self.campaign.block(point.block)?;
         let confidence = self.campaign.stop_of(block).confidence;
-        wave::interval(&self.repeats(point), figure, confidence)
+        if figure.relative_to.is_empty() {
+            return wave::interval(&self.repeats(point), figure, confidence);
+        }
+        let is_base = |other: &Point<'_>| {
+            let mut factors = block.factors.keys().map(toml::Spanned::get_ref);
+            factors.all(|name| {
+                let base = figure.relative_to.get(name).map(|base| base.0.as_str());
+                other.value(name) == base.unwrap_or_else(|| point.value(name))
+            })
+        };
+        let points = points::of_block(self.campaign, block);
+        let base = points.into_iter().find(is_base)?;
+        let values = |point: &Point<'_>| wave::values(&self.repeats(point), figure);
+        Interval::of_separate_ratio(&values(point), &values(&base), confidence)
     }
 
     /// The results of a point by repeat.

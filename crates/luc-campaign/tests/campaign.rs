@@ -189,7 +189,11 @@ fn a_missed_bound_is_told() {
             open: 0
         }
     );
-    assert!(text::render(&document, false).contains("2 of 4 figures were reached; missed: 2."));
+    assert!(
+        document
+            .verdict
+            .contains("2 of 4 figures were reached; missed: 2.")
+    );
 }
 
 #[test]

@@ -48,6 +48,10 @@ y_label = "times stock"
 figures = [{ arm = "luc", to = "stock", measure = "rate" }]
 
 [[sentence]]
+text = "Four threads were {more+} than one."
+values.more = { block = "loops", where = { threads = 4 }, figure = { arm = "stock", measure = "rate", relative_to = { threads = 1 } } }
+
+[[sentence]]
 text = "Up to {best} times ({best.threads} threads, disk {best.disk})."
 values.best = { block = "loops", take = "max", figure = { arm = "luc", to = "stock", measure = "rate" } }
 "#;
