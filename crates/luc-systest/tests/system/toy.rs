@@ -13,9 +13,10 @@ use luc_trace::{Header, Span, SpanKind, Writer};
 
 /// Folders that a build of the program needs, beside the files at the top. Not `.cargo`: the copy
 /// lies below it, and its flags given twice would be other flags.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "abi",
     "bpf",
+    "campaigns",
     "control",
     "crates",
     "kmod",
