@@ -1,6 +1,6 @@
 //! Runs a campaign to its end: wave by wave, on a back-end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use luc_report::Progress;
 
@@ -101,14 +101,16 @@ pub fn state(
             current.push(result);
         }
     }
-    let by_cell = current
+    let by_cell: BTreeMap<&Cell, &CellResult> = current
         .into_iter()
         .map(|result| (&result.cell, result))
         .collect();
     let mut failed = BTreeSet::new();
     for failure in &results.failed {
-        if versions.are(&failure.cell, &failure.versions)? && gave_up(&failure.cell) {
-            failed.insert(&failure.cell);
+        let cell = &failure.cell;
+        // An older failure may lie beside a result that was measured since.
+        if !by_cell.contains_key(cell) && versions.are(cell, &failure.versions)? && gave_up(cell) {
+            failed.insert(cell);
         }
     }
     Ok(wave::next(campaign, &by_cell, &failed))

@@ -119,6 +119,13 @@ fn a_failed_cell_stops_no_other_and_is_tried_again_if_asked_for() {
     );
     assert_eq!(again.expect("measured").measured, 4);
     assert!(store.read().expect("readable").failed.is_empty());
+    // A failure that came back beside its result says nothing.
+    let (result, setup) = (&store.read().expect("readable").results[0], setup());
+    let kept = store.keep_failure(&result.cell, &result.versions, "late", None);
+    kept.expect("writable");
+    let results = store.read().expect("readable");
+    let state = run::state(&small(), &results, &setup, |_| true).expect("a state");
+    assert_eq!((state.failed, state.done, state.cells.len()), (0, 8, 0));
 }
 
 #[test]
