@@ -15,7 +15,7 @@ use crate::verb::{Interrupt, Verb};
 ///
 /// Measures fsync and write bursts at four CPU speeds, then throughput under
 /// every policy, with and without LUC side by side: `luc campaign run demo`.
-/// Takes about five minutes on two cores, once the kernel is downloaded.
+/// Takes two to four minutes on two cores, once the kernel is downloaded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc demo\n\
