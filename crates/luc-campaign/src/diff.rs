@@ -47,7 +47,7 @@ impl Side {
     pub fn before(&self) -> Self {
         let newest: BTreeSet<*const CellResult> = self
             .results
-            .by_cell(|_| true)
+            .last()
             .into_values()
             .map(std::ptr::from_ref)
             .collect();
@@ -67,7 +67,7 @@ impl Side {
 
     /// Every figure that is known, by its place in the tables, and all places in their order.
     fn figures(&self) -> (Vec<At>, BTreeMap<At, (Figure, Interval)>) {
-        let shown = Shown::new(&self.campaign, &self.results, |_| true);
+        let shown = Shown::new(&self.campaign, &self.results, None);
         let (mut order, mut known) = (Vec::new(), BTreeMap::new());
         let mut seen = BTreeSet::new();
         for table in &self.campaign.tables {

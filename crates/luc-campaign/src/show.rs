@@ -1,6 +1,6 @@
 //! A report made of results alone: tables and plots as the campaign's file describes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use luc_report::show::document::{Chart, Document, Entry, Line, Row, Section, Table, Tone};
 use luc_report::show::number;
@@ -8,7 +8,9 @@ use luc_report::show::number;
 use crate::arms;
 use crate::cell::Cell;
 use crate::file::{self, Bound, Campaign, Column, Figure};
+use crate::measure::VersionsOf;
 use crate::measures;
+use crate::places::Setup;
 use crate::points::{self, Point};
 use crate::stats::Interval;
 use crate::store::{CellResult, Results};
@@ -44,11 +46,12 @@ impl Tally {
     }
 }
 
-/// A campaign with its results, and the rule that chooses among those of several versions.
+/// A campaign with its results.
 pub struct Shown<'a> {
     pub campaign: &'a Campaign,
     by_cell: BTreeMap<&'a Cell, &'a CellResult>,
-    results: &'a Results,
+    /// Cells that failed and have no result.
+    failed: usize,
 }
 
 /// A table's cells as text: for CSV, with every number whole.
@@ -59,16 +62,47 @@ pub struct Sheet {
 }
 
 impl<'a> Shown<'a> {
-    /// `current` says of a result whether it is of the versions that are wanted.
-    pub fn new(
-        campaign: &'a Campaign,
-        results: &'a Results,
-        current: impl Fn(&CellResult) -> bool,
-    ) -> Self {
+    /// The results of the campaign's own cells, one a cell: of the versions on this machine if it
+    /// is given and has them, or else the last that was measured.
+    pub fn new(campaign: &'a Campaign, results: &'a Results, machine: Option<&Setup>) -> Self {
+        let own: BTreeSet<Cell> = points::all(campaign)
+            .iter()
+            .flat_map(|point| {
+                let block = campaign.block(point.block);
+                let most = block.map_or(0, |block| campaign.stop_of(block).repeats_max);
+                (1..=most).map(|repeat| point.cell(repeat))
+            })
+            .collect();
+        let mut versions = machine.map(VersionsOf::new);
+        let mut is_current = |result: &CellResult| {
+            let now = versions.as_mut();
+            now.is_some_and(|now| now.are(&result.cell, &result.versions).unwrap_or(false))
+        };
+        let mut chosen: BTreeMap<&'a Cell, ((bool, u64), &'a CellResult)> = BTreeMap::new();
+        for result in results
+            .results
+            .iter()
+            .filter(|result| own.contains(&result.cell))
+        {
+            let rank = (is_current(result), result.at_s);
+            let best = chosen.entry(&result.cell).or_insert((rank, result));
+            if rank > best.0 {
+                *best = (rank, result);
+            }
+        }
+        let failed = results
+            .failed
+            .iter()
+            .filter(|failed| own.contains(&failed.cell));
         Self {
             campaign,
-            by_cell: results.by_cell(current),
-            results,
+            failed: failed
+                .filter(|failed| !chosen.contains_key(&failed.cell))
+                .count(),
+            by_cell: chosen
+                .into_iter()
+                .map(|(cell, (_, result))| (cell, result))
+                .collect(),
         }
     }
 
@@ -222,7 +256,11 @@ impl<'a> Shown<'a> {
 
     /// Where the figures come from.
     pub(crate) fn foot(&self) -> Vec<String> {
-        let releases: Vec<&str> = self.results.releases().into_iter().collect();
+        let results = self.by_cell.values();
+        let releases: BTreeSet<&str> = results
+            .map(|result| result.kernel_release.as_str())
+            .collect();
+        let releases: Vec<&str> = releases.into_iter().collect();
         let mut versions: Vec<String> = self
             .by_cell
             .values()
@@ -244,11 +282,8 @@ impl<'a> Shown<'a> {
                 .iter()
                 .map(|versions| format!("Versions: {versions}.")),
         );
-        if !self.results.failed.is_empty() {
-            foot.push(format!(
-                "{} cells failed and are left out.",
-                self.results.failed.len()
-            ));
+        if self.failed > 0 {
+            foot.push(format!("{} cells failed and are left out.", self.failed));
         }
         foot
     }

@@ -8,7 +8,7 @@
 //! DIR/report.html ...     made of the others
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -239,26 +239,16 @@ impl Store {
 }
 
 impl Results {
-    /// The results of each cell, one a cell: of those versions that are wanted, or else the last
-    /// that was measured.
-    pub fn by_cell(&self, wanted: impl Fn(&CellResult) -> bool) -> BTreeMap<&Cell, &CellResult> {
-        let mut chosen: BTreeMap<&Cell, &CellResult> = BTreeMap::new();
+    /// The result of each cell that was measured last.
+    pub fn last(&self) -> BTreeMap<&Cell, &CellResult> {
+        let mut last: BTreeMap<&Cell, &CellResult> = BTreeMap::new();
         for result in &self.results {
-            let rank = |result: &CellResult| (wanted(result), result.at_s);
-            let best = chosen.entry(&result.cell).or_insert(result);
-            if rank(result) > rank(best) {
+            let best = last.entry(&result.cell).or_insert(result);
+            if result.at_s > best.at_s {
                 *best = result;
             }
         }
-        chosen
-    }
-
-    /// Kernel releases that were measured on.
-    pub fn releases(&self) -> BTreeSet<&str> {
-        self.results
-            .iter()
-            .map(|result| result.kernel_release.as_str())
-            .collect()
+        last
     }
 }
 

@@ -164,7 +164,7 @@ fn the_report_is_made_of_results_alone() {
     };
     run(&formula, &store);
     let (campaign, results) = (small(), store.read().expect("readable"));
-    let shown = Shown::new(&campaign, &results, |_| true);
+    let shown = Shown::new(&campaign, &results, None);
     let (document, tally) = shown.document();
     assert_eq!(
         tally,
@@ -187,7 +187,7 @@ fn a_missed_bound_is_told() {
     };
     run(&formula, &store);
     let (campaign, results) = (small(), store.read().expect("readable"));
-    let (document, tally) = Shown::new(&campaign, &results, |_| true).document();
+    let (document, tally) = Shown::new(&campaign, &results, None).document();
     assert_eq!(
         tally,
         Tally {
@@ -213,7 +213,7 @@ fn a_bound_within_the_interval_is_open() {
     };
     run(&formula, &store);
     let (campaign, results) = (small(), store.read().expect("readable"));
-    let (document, tally) = Shown::new(&campaign, &results, |_| true).document();
+    let (document, tally) = Shown::new(&campaign, &results, None).document();
     assert_eq!(
         tally,
         Tally {

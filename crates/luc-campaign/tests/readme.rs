@@ -46,7 +46,7 @@ fn readme_shows_what_the_demo_printed() {
     let results = store.read().expect("readable");
     assert!(results.damaged.is_empty(), "{:?}", results.damaged);
     let campaign = campaigns::load("demo").expect("sound");
-    let (document, _) = Shown::new(&campaign, &results, |_| true).document();
+    let (document, _) = Shown::new(&campaign, &results, None).document();
     let printed = luc_report::text::render(&document, false);
     assert_eq!(first_other(&shown, &printed), None, "{printed}");
 }

@@ -97,7 +97,7 @@ pub fn answer<'a>(
 ) -> Vec<Answered<'a>> {
     let none = Campaign::nothing();
     let nothing = crate::store::Results::default();
-    let empty = Shown::new(&none, &nothing, |_| false);
+    let empty = Shown::new(&none, &nothing, None);
     let shown = shown.unwrap_or(&empty);
     let of = |figure: &&'a Reported| {
         let claims: Vec<AnsweredClaim<'a>> = figure

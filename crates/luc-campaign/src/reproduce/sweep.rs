@@ -338,7 +338,7 @@ repeats_max = 3
         let results = results(&campaign, repeats, but);
         let claim: Claim =
             toml::from_str(&format!("says = \"\"\nblock = \"toy\"\n{text}")).unwrap();
-        answer(&Shown::new(&campaign, &results, |_| true), &claim)
+        answer(&Shown::new(&campaign, &results, None), &claim)
     }
 
     const RATIO: &str = "unit = \"times\"\npublished = 2\nof = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\n";

@@ -166,7 +166,10 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
                 if low < effect && effect < high {
                     return judged(Verdict::Unknown, TOO_WIDE);
                 }
-                return judged(Verdict::NotReproduced, "the interval excludes such an effect");
+                return judged(
+                    Verdict::NotReproduced,
+                    "the interval excludes such an effect",
+                );
             }
             let Some(published) = claim.published else {
                 return judged(Verdict::Reproduced, "the direction is the same");

@@ -9,8 +9,7 @@ use luc_campaign::reproduce::document::{self, Answered};
 use luc_campaign::reproduce::published::Reported;
 use luc_campaign::reproduce::{Published, campaign as whole, chosen};
 use luc_campaign::show::Shown;
-use luc_campaign::store::{CellResult, Results};
-use luc_campaign::{Campaign, Store, measure, points, run};
+use luc_campaign::{Store, run};
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -97,16 +96,7 @@ impl Verb for Args {
             let results = store.read()?;
             (store, results, Some(setup))
         };
-        let mut versions = current.as_ref().map(measure::VersionsOf::new);
-        let current = of_cells(&campaign, &results, |result| {
-            versions
-                .as_mut()
-                .is_some_and(|now| now.are(&result.cell, &result.versions).unwrap_or(false))
-        });
-        let shown = Shown::new(&campaign, &current.0, |result| {
-            let at = current.0.results.iter().position(|other| other == result);
-            at.is_some_and(|at| current.1[at])
-        });
+        let shown = Shown::new(&campaign, &results, current.as_ref());
         let answers = document::answer(all, &figures, Some(&shown));
         self.tell(&answers, Some(&shown), Some(&store), context)?;
         if failed == 0 {
@@ -122,42 +112,6 @@ impl Verb for Args {
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
     }
-}
-
-/// The results of the campaign's own cells, and of each whether it is of the versions at hand.
-fn of_cells(
-    campaign: &Campaign,
-    results: &Results,
-    mut is_current: impl FnMut(&CellResult) -> bool,
-) -> (Results, Vec<bool>) {
-    let cells: std::collections::BTreeSet<_> = points::all(campaign)
-        .iter()
-        .flat_map(|point| {
-            let block = campaign.block(point.block);
-            let most = block.map_or(0, |block| campaign.stop_of(block).repeats_max);
-            (1..=most)
-                .map(|repeat| point.cell(repeat))
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    let own: Vec<CellResult> = results
-        .results
-        .iter()
-        .filter(|result| cells.contains(&result.cell))
-        .cloned()
-        .collect();
-    let current = own.iter().map(&mut is_current).collect();
-    let own = Results {
-        results: own,
-        failed: results
-            .failed
-            .iter()
-            .filter(|failed| cells.contains(&failed.cell))
-            .cloned()
-            .collect(),
-        damaged: Vec::new(),
-    };
-    (own, current)
 }
 
 impl Args {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use luc_campaign::places::{self, Setup};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{Campaign, Store, measure, run};
+use luc_campaign::{Campaign, Store, run};
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -132,24 +132,7 @@ pub fn render(
     context: &mut Context,
 ) -> Result<Tally, Failure> {
     let results = store.read()?;
-    let mut current = setup.map(measure::VersionsOf::new);
-    let wanted: Vec<bool> = results
-        .results
-        .iter()
-        .map(|result| {
-            current
-                .as_mut()
-                .is_some_and(|current| current.are(&result.cell, &result.versions).unwrap_or(false))
-        })
-        .collect();
-    let wanted = |result: &luc_campaign::store::CellResult| {
-        results
-            .results
-            .iter()
-            .position(|other| other == result)
-            .is_some_and(|at| wanted[at])
-    };
-    let shown = Shown::new(campaign, &results, wanted);
+    let shown = Shown::new(campaign, &results, setup);
     let (document, tally) = shown.document();
     let page = store.write("report.html", html::render(&document)?.as_bytes())?;
     store.write("report.txt", text::render(&document, false).as_bytes())?;
