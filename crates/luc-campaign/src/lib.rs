@@ -24,6 +24,7 @@ pub mod points;
 pub mod reproduce;
 pub mod result;
 pub mod run;
+pub mod sheets;
 pub mod show;
 pub mod stats;
 mod steps;

@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{Formula, SMALL, setup, small};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{CampaignError, Part, Store, campaigns, run};
+use luc_campaign::{CampaignError, Part, Store, campaigns, run, sheets};
 use luc_report::{Quiet, text};
 
 fn store() -> (Store, tempfile::TempDir) {
@@ -175,7 +175,7 @@ fn the_report_is_made_of_results_alone() {
         }
     );
     insta::assert_snapshot!(text::render(&document, false));
-    insta::assert_snapshot!("csv", shown.sheets()[0].csv());
+    insta::assert_snapshot!("csv", sheets::of(&shown)[0].csv());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use luc_campaign::places::{self, Setup};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{Campaign, Store, run};
+use luc_campaign::{Campaign, Store, run, sheets};
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -136,7 +136,7 @@ pub fn render(
     let (document, tally) = shown.document();
     let page = store.write("report.html", html::render(&document)?.as_bytes())?;
     store.write("report.txt", text::render(&document, false).as_bytes())?;
-    for (number, sheet) in shown.sheets().into_iter().enumerate() {
+    for (number, sheet) in sheets::of(&shown).into_iter().enumerate() {
         store.write(
             &format!("tables/{}.csv", number + 1),
             sheet.csv().as_bytes(),
