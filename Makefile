@@ -83,6 +83,7 @@ check:
 	@$(TELL_SKIPS)
 
 test: deps check
+	@scripts/deps.sh --slurm
 	@$(MAKE) --no-print-directory $(LUC)
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what `make demo` and `make test` need on Debian or Ubuntu; with
 # --kernel also what `luc lab debug-kernel` needs, with --fuzz only what
-# `make fuzz` needs.
+# `make fuzz` needs, with --slurm only what the tests of campaigns on a cluster need.
 #
 # Only what is missing is installed, from the machine's own package sources.
 # Where they offer no QEMU that counts instructions right, the backports of the
@@ -98,6 +98,26 @@ if [ "${1:-}" = --fuzz ]; then
 	exit
 fi
 
+# The Slurm that the tests start by themselves. Its packages bring services: they are
+# neither started nor enabled here.
+if [ "${1:-}" = --slurm ]; then
+	# Daemons lie where users do not look for commands.
+	PATH=$PATH:/usr/sbin:/sbin
+	if have munged && have slurmctld && have slurmd && have sbatch; then exit; fi
+	policy=/usr/sbin/policy-rc.d
+	own=no
+	if [ ! -e "$policy" ]; then
+		own=yes
+		printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+		as_root chmod 0755 "$policy"
+	fi
+	status=0
+	(apt_install munge slurmctld slurmd slurm-client) || status=$?
+	if [ "$own" = yes ]; then as_root rm -f "$policy"; fi
+	if [ -d /run/systemd/system ]; then as_root systemctl disable munge slurmctld slurmd >&2 || true; fi
+	exit "$status"
+fi
+
 missing=()
 need() { have "$1" || missing+=("$2"); }
 need gcc build-essential
@@ -113,12 +133,6 @@ need ldd libc-bin
 need clang clang
 need pkg-config pkg-config
 need pahole dwarves
-# Daemons of the tests' cluster lie where users do not look for commands.
-PATH=$PATH:/usr/sbin:/sbin
-need munged munge
-need slurmctld slurmctld
-need slurmd slurmd
-need sbatch slurm-client
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
 if [ "${1:-}" = --kernel ]; then
