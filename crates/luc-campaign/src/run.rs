@@ -37,7 +37,7 @@ pub fn run(
 ) -> Result<Ended> {
     let _lock = store.lock()?;
     store.write(CAMPAIGN_FILE, campaign.text.as_bytes())?;
-    let mut measured = 0;
+    let mut done_before = None;
     // Failures of former runs count if they are not to be tried again, those of this run always.
     let mut tried: BTreeSet<Cell> = BTreeSet::new();
     let mut results = read(store, progress)?;
@@ -45,10 +45,11 @@ pub fn run(
         let state = state(campaign, &results, setup, |cell| {
             !again || tried.contains(cell)
         })?;
+        let done_before = *done_before.get_or_insert(state.done);
         if state.cells.is_empty() {
             return Ok(Ended {
+                measured: state.done.saturating_sub(done_before),
                 wave: state,
-                measured,
             });
         }
         if let Some(lost) = state.cells.iter().find(|cell| tried.contains(cell)) {
@@ -65,8 +66,6 @@ pub fn run(
         tried.extend(state.cells.iter().cloned());
         backend.measure(&state.cells, store, setup, &mut board)?;
         results = store.read()?;
-        let fresh = wave_done(&state.cells, &results, setup)?;
-        measured += fresh;
         if setup.stop.is_set() {
             return Err(CampaignError::Interrupted);
         }
@@ -114,16 +113,4 @@ pub fn state(
         }
     }
     Ok(wave::next(campaign, &by_cell, &failed))
-}
-
-fn wave_done(cells: &[Cell], results: &Results, setup: &Setup) -> Result<usize> {
-    let mut versions = VersionsOf::new(setup);
-    let wanted: BTreeSet<&Cell> = cells.iter().collect();
-    let mut done = 0;
-    for result in &results.results {
-        if wanted.contains(&result.cell) && versions.are(&result.cell, &result.versions)? {
-            done += 1;
-        }
-    }
-    Ok(done)
 }

@@ -14,6 +14,7 @@ use luc_host::{HostError, Machine, System, plain, sysfs};
 use luc_lab::FsType;
 use sha2::{Digest, Sha256};
 
+use super::file_system::{self, text};
 use super::{Factor, Needs, Place, Setup, shown, whole};
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
@@ -98,42 +99,10 @@ const FACTORS: &[Factor] = &[
             _ => whole(text, 1, 86_400),
         },
     },
-    Factor {
-        name: "fs",
-        help: "file system: ext4, ext4-nojournal, ext3, ext2",
-        default: Some("ext4"),
-        check: |text| match fs_type(text) {
-            Some(FsType::None) | None => {
-                Err("ext4, ext4-nojournal, ext3 and ext2 are possible".into())
-            }
-            Some(_) => Ok(()),
-        },
-    },
-    Factor {
-        name: "mkfs",
-        help: "arguments of mkfs",
-        default: Some(""),
-        check: |text| {
-            shlex::split(text)
-                .map(drop)
-                .ok_or_else(|| "a quote is not closed".into())
-        },
-    },
-    Factor {
-        name: "mount",
-        help: "mount options",
-        default: Some(""),
-        check: |_| Ok(()),
-    },
+    file_system::FS,
+    file_system::MKFS,
+    file_system::MOUNT,
 ];
-
-fn fs_type(name: &str) -> Option<FsType> {
-    serde_json::from_value(name.into()).ok()
-}
-
-fn text<'a>(cell: &'a Cell, factor: &str) -> &'a str {
-    cell.machine.get(factor).map_or("", String::as_str)
-}
 
 /// A number that the factor's check has accepted; `None` of a word.
 fn number<T: std::str::FromStr>(cell: &Cell, factor: &str) -> Option<T> {
@@ -153,13 +122,8 @@ fn wanted(cell: &Cell) -> Wanted {
 
 /// The arm's file system and mount options, which go before the cell's.
 fn file_system(cell: &Cell, named: &NamedArm) -> (FsType, String) {
-    let chosen = |own: &str, factor: &str| match own {
-        "" => text(cell, factor).to_owned(),
-        own => own.to_owned(),
-    };
-    let kind = fs_type(&chosen(&named.arm.fs, "fs")).unwrap_or_default();
-    let mount = chosen(&named.arm.mount, "mount");
-    let options = scratch::options(kind, &mount, number(cell, "commit_s"));
+    let (kind, mount) = file_system::of(cell, named);
+    let options = scratch::options(kind, mount, number(cell, "commit_s"));
     (kind, options)
 }
 
@@ -223,25 +187,7 @@ impl Place for Host {
     }
 
     fn check(&self, cell: &Cell) -> std::result::Result<(), String> {
-        for named in &cell.arms {
-            let arm = &named.arm;
-            let name = if arm.fs.is_empty() {
-                text(cell, "fs")
-            } else {
-                &arm.fs
-            };
-            let Some(kind) = fs_type(name).filter(|kind| *kind != FsType::None) else {
-                return Err(format!("arm {}: no file system {name}", named.name));
-            };
-            // The counters of an attached LUC are read, and it needs a journal.
-            if arm.attached() && !kind.has_journal() {
-                let name = &named.name;
-                return Err(format!(
-                    "arm {name}: LUC needs a file system with a journal"
-                ));
-            }
-        }
-        Ok(())
+        file_system::check(cell)
     }
 
     fn needs(&self, _cell: &Cell) -> Needs {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use luc_lab::{DiskSpec, FsType, KernelList, LabError, RunSpec, Step};
+use luc_lab::{DiskSpec, KernelList, LabError, RunSpec, Step};
 
+use super::file_system::{self, text};
 use super::{Factor, Needs, Place, Setup, whole};
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
@@ -57,33 +58,9 @@ const FACTORS: &[Factor] = &[
                 .map_err(|error| error.to_string())
         },
     },
-    Factor {
-        name: "fs",
-        help: "file system: ext4, ext4-nojournal, ext3, ext2",
-        default: Some("ext4"),
-        check: |text| match fs_type(text) {
-            Some(FsType::None) | None => {
-                Err("ext4, ext4-nojournal, ext3 and ext2 are possible".into())
-            }
-            Some(_) => Ok(()),
-        },
-    },
-    Factor {
-        name: "mkfs",
-        help: "arguments of mkfs",
-        default: Some(""),
-        check: |text| {
-            shlex::split(text)
-                .map(drop)
-                .ok_or_else(|| "a quote is not closed".into())
-        },
-    },
-    Factor {
-        name: "mount",
-        help: "mount options",
-        default: Some(""),
-        check: |_| Ok(()),
-    },
+    file_system::FS,
+    file_system::MKFS,
+    file_system::MOUNT,
     Factor {
         name: "memory_mib",
         help: "memory of the guest, which holds its disks",
@@ -91,10 +68,6 @@ const FACTORS: &[Factor] = &[
         check: |text| whole(text, 256, 65_536),
     },
 ];
-
-fn fs_type(name: &str) -> Option<FsType> {
-    serde_json::from_value(name.into()).ok()
-}
 
 /// A number that the factor's check has accepted.
 fn number<T: std::str::FromStr + Default>(cell: &Cell, factor: &str) -> T {
@@ -104,23 +77,13 @@ fn number<T: std::str::FromStr + Default>(cell: &Cell, factor: &str) -> T {
         .unwrap_or_default()
 }
 
-fn text<'a>(cell: &'a Cell, factor: &str) -> &'a str {
-    cell.machine.get(factor).map_or("", String::as_str)
-}
-
 /// The arm's disks: the measured one, and a small one if LUC is to be attached elsewhere.
 fn disks(cell: &Cell, named: &NamedArm) -> std::result::Result<Vec<DiskSpec>, LabError> {
     let mut disk: DiskSpec = text(cell, "disk").parse()?;
-    let chosen = |own: &str, factor: &str| match own {
-        "" => text(cell, factor).to_owned(),
-        own => own.to_owned(),
-    };
-    if let Some(kind) = fs_type(&chosen(&named.arm.fs, "fs")) {
-        disk.fs_type = kind;
-    }
-    let mount = chosen(&named.arm.mount, "mount");
+    let (kind, mount) = file_system::of(cell, named);
+    disk.fs_type = kind;
     if !mount.is_empty() {
-        disk.mount_opts = mount;
+        mount.clone_into(&mut disk.mount_opts);
     }
     disk.mkfs_args
         .extend(shlex::split(text(cell, "mkfs")).unwrap_or_default());
@@ -147,15 +110,8 @@ impl Place for Lab {
                 .iter()
                 .try_for_each(DiskSpec::check)
                 .map_err(|error| error.to_string())?;
-            // The counters of an attached LUC are read, and it needs a journal.
-            if named.arm.attached() && !disks[0].fs_type.has_journal() {
-                return Err(format!(
-                    "arm {}: LUC needs a file system with a journal",
-                    named.name
-                ));
-            }
         }
-        Ok(())
+        file_system::check(cell)
     }
 
     fn needs(&self, cell: &Cell) -> Needs {

@@ -8,6 +8,7 @@ use crate::cell::{Cell, Versions};
 use crate::error::Result;
 use crate::result::Measured;
 
+mod file_system;
 pub mod host;
 mod lab;
 
