@@ -55,7 +55,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Arm {
-    /// What decides a result: the arm without words for people.
+    /// The part that decides a result: the arm without words for people.
     #[must_use]
     pub fn deciding(&self) -> Self {
         Self {

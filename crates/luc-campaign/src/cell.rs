@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::arms::Arm;
 
-/// What names a cell and decides its result, but for the versions of what runs. As one line of JSON
+/// A cell's name, and all that decides its result but the versions of programs. As one line of JSON
 /// it is the cell's key: `luc campaign cell KEY` needs nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

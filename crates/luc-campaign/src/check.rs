@@ -1,4 +1,4 @@
-//! What must hold in a campaign and in a key, beyond their form.
+//! Rules for a campaign and for a key, beyond their form.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What changed between two sets of results, figure by figure of the tables.
+//! Changes between two sets of results, figure by figure of the tables.
 //!
 //! Two intervals may overlap although their means differ for sure, so the means are compared by
 //! Welch's test, those of ratios as logarithms. A campaign has many figures, and of a hundred that

@@ -85,7 +85,7 @@ pub struct Campaign {
     #[serde(skip)]
     pub text: String,
     pub title: String,
-    /// What it is for: the introduction of its report.
+    /// Its purpose: the introduction of its report.
     #[serde(default)]
     pub about: String,
     /// Seed of the order of cells, and of what is random in them.

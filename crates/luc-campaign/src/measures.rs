@@ -1,4 +1,4 @@
-//! What tables and plots can show of an arm. A measure is a row.
+//! Measures: numbers of an arm for tables and plots. A measure is a row.
 
 use luc_report::show::number;
 use luc_workload::{FsyncCostResult, Outcome};

@@ -3,7 +3,7 @@
 use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::{Campaign, Value, Values};
 
-/// What a part holds. Nothing chosen: everything.
+/// The choice of a part. Nothing chosen: everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Names of blocks.

@@ -1,11 +1,11 @@
-//! What measuring a cell gives.
+//! The results of measuring a cell.
 
 use std::collections::BTreeMap;
 
 use luc_workload::BenchReport;
 use serde::{Deserialize, Serialize};
 
-/// What one arm of a cell gave.
+/// The results of one arm of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmResult {
     pub arm: String,
@@ -13,12 +13,12 @@ pub struct ArmResult {
     /// LUC's counters from its attach to the end of the benchmark; empty if it was not attached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, i64>,
-    /// What the command behind the benchmark printed.
+    /// The output of the command behind the benchmark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<serde_json::Value>,
 }
 
-/// What was measured.
+/// The results of a cell's arms.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// `uname -r` where it was measured.

@@ -93,7 +93,7 @@ impl Steps {
         self.commands.len() - 1
     }
 
-    /// What the outputs say, one for each command.
+    /// Reads the outputs, one for each command.
     ///
     /// # Errors
     /// An output is not what the command prints.

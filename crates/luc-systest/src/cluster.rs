@@ -174,7 +174,7 @@ impl Cluster {
         command
     }
 
-    /// What a command prints; `None` where it fails.
+    /// The output of a command; `None` where it fails.
     fn tell(&self, program: &str, arguments: &[&str]) -> Result<String, Trouble> {
         let output = self.command(program).args(arguments).output();
         let output = output.map_err(failed)?;

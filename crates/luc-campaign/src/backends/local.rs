@@ -34,7 +34,7 @@ pub struct Local {
     pub jobs: Option<u32>,
 }
 
-/// What is free, MiB and processors; and whether a cell runs that wants to be alone.
+/// Free processors and memory, and whether a cell runs that wants to be alone.
 struct Free {
     processors: u32,
     memory_mib: u64,

@@ -1,4 +1,4 @@
-//! What runs the cells of a wave: this process, or an engine. A back-end is a file and a row of
+//! The runner of a wave's cells: this process, or an engine. A back-end is a file and a row of
 //! [`ALL`].
 //!
 //! A back-end only starts `luc campaign cell` or does the same itself, and waits. What is missing

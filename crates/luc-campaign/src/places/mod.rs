@@ -32,7 +32,7 @@ pub struct Factor {
     pub check: fn(&str) -> std::result::Result<(), String>,
 }
 
-/// What the command line says of this machine. It decides no result, or is in the versions.
+/// This machine, by the command line. It decides no result, or is in the versions.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// A folder with the sources of the module (`kmod`, `control`, `abi`).
@@ -77,7 +77,7 @@ pub enum Erase {
     Known(String),
 }
 
-/// What a cell takes of this machine while it is measured.
+/// A cell's share of this machine while it is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     pub processors: u32,
@@ -90,10 +90,10 @@ pub struct Needs {
 pub trait Place: Sync {
     fn name(&self) -> &'static str;
 
-    /// What can be varied there.
+    /// Everything that can be varied there.
     fn factors(&self) -> &'static [Factor];
 
-    /// What a single factor's check cannot see.
+    /// Faults that a single factor's check cannot see.
     ///
     /// # Errors
     /// Says what is wrong with the cell.

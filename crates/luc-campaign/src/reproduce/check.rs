@@ -1,4 +1,4 @@
-//! What must hold between `published.toml` and the campaign that answers it.
+//! Rules between `published.toml` and the campaign that answers it.
 
 use std::collections::BTreeSet;
 

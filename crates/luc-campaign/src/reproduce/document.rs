@@ -52,7 +52,7 @@ pub struct AnsweredClaim<'a> {
     pub because: &'a str,
 }
 
-/// What LUC does today at the same points.
+/// LUC of today at the same points.
 #[derive(Clone, Debug, Serialize)]
 pub struct Beside<'a> {
     pub arm: &'a str,
@@ -280,7 +280,7 @@ fn tally_text(all: &[Answered<'_>]) -> String {
     format!("{} {noun}: {}.", all.len(), parts.join(", "))
 }
 
-/// What the rules are, for people.
+/// The rules, for people.
 fn rules(published: &Published) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(

@@ -11,7 +11,7 @@ use crate::file::Campaign;
 const BUILTIN: &str = include_str!("../../../../campaigns/published.toml");
 
 impl Published {
-    /// What comes with the program.
+    /// The figures that come with the program.
     pub fn builtin() -> &'static Self {
         static ALL: LazyLock<Published> = LazyLock::new(|| {
             Published::parse("campaigns/published.toml", BUILTIN, campaign())

@@ -1,4 +1,4 @@
-//! What the documents report: `campaigns/published.toml`, as types.
+//! The documents' figures: `campaigns/published.toml`, as types.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Published {
     pub tolerance_share: f64,
     /// How far from no effect counts as none, where a document says "the same".
     pub same_share: f64,
-    /// What a quick run leaves of the campaign.
+    /// The part of the campaign that a quick run measures.
     pub quick: Quick,
     /// Letter of a figure's name and the document's.
     pub documents: BTreeMap<String, String>,
@@ -48,7 +48,7 @@ pub struct Reported {
     pub page: Option<u32>,
     /// Machine and workload that the document names.
     pub conditions: String,
-    /// What of ours stands in their place, and what that cannot show.
+    /// Our stand-in for their machines, and its limits.
     #[serde(default)]
     pub ours: String,
     /// Why it cannot be answered at all; then there is no claim.
@@ -105,7 +105,7 @@ pub struct Gains {
     pub c: Vec<f64>,
 }
 
-/// What a claim's number is.
+/// The kind of a claim's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {

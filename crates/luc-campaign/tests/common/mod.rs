@@ -11,7 +11,7 @@ use luc_campaign::places::{self, Setup};
 use luc_campaign::result::{ArmResult, Measured};
 use luc_campaign::{Campaign, Result, Store, campaigns};
 
-/// What a benchmark printed once; the formula replaces its figures.
+/// The output of a benchmark, kept once; the formula replaces its figures.
 const PRINTED: &str = include_str!("../data/create-fsync.json");
 
 pub const SMALL: &str = r#"

@@ -51,7 +51,7 @@ struct Value {
     text: String,
 }
 
-/// What was put back.
+/// Settings that were put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
     /// `PATH to TEXT` of each file that held something else.
@@ -67,7 +67,7 @@ pub struct Locked {
     root: PathBuf,
 }
 
-/// What a [`Guard`] holds. A signal may take it first.
+/// The property of a [`Guard`]. A signal may take it first.
 struct Held {
     id: u64,
     locked: Locked,
