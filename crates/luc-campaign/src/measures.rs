@@ -91,9 +91,38 @@ pub const ALL: &[Measure] = &[
     Measure {
         name: "busy_share",
         help: "busy time of all processors over the time of the measurement",
+        of: |arm, _| of_elapsed(arm, arm.report.cpu_busy_ns?),
+        form: number::percent,
+    },
+    Measure {
+        name: "user_share",
+        help: "time of all processors in programs over the time of the measurement, by ticks",
+        of: |arm, _| of_elapsed(arm, arm.report.cpu_user_ns?),
+        form: number::percent,
+    },
+    Measure {
+        name: "kernel_share",
+        help: "the same in the kernel",
+        of: |arm, _| of_elapsed(arm, arm.report.cpu_kernel_ns?),
+        form: number::percent,
+    },
+    Measure {
+        name: "instructions_per_cycle",
+        help: "of all processors, by their own counters",
         of: |arm, _| {
-            let elapsed_ns = arm.report.elapsed_ns as f64;
-            (elapsed_ns > 0.0).then_some(arm.report.cpu_busy_ns? as f64 / elapsed_ns)
+            share(
+                arm.report.hardware?.instructions,
+                arm.report.hardware?.cycles,
+            )
+        },
+        form: number::figure,
+    },
+    Measure {
+        name: "cache_miss_share",
+        help: "cache misses over cache references, by the processors' counters",
+        of: |arm, _| {
+            let hardware = arm.report.hardware?;
+            share(hardware.cache_misses, hardware.cache_references)
         },
         form: number::percent,
     },
@@ -154,6 +183,16 @@ pub const ALL: &[Measure] = &[
         form: number::whole,
     },
 ];
+
+/// So much time over that of the measurement.
+fn of_elapsed(arm: &ArmResult, ns: u64) -> Option<f64> {
+    share(Some(ns), Some(arm.report.elapsed_ns))
+}
+
+fn share(part: Option<u64>, whole: Option<u64>) -> Option<f64> {
+    let whole = whole.filter(|whole| *whole > 0)?;
+    Some(part? as f64 / whole as f64)
+}
 
 fn fsync_cost(arm: &ArmResult) -> Option<&FsyncCostResult> {
     match &arm.report.outcome {

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::JournalCounts;
 use crate::benches::{Bench, Outcome};
 use crate::benchmark::Measured;
 use crate::clock::NS_PER_S;
 use crate::text::{Lines, time};
 use crate::wml::WmlResult;
+use crate::{HardwareCounts, JournalCounts};
 use crate::{Result, Stop};
 
 /// Name and version of the JSON form. The number grows when a field is removed or changes its
@@ -33,6 +33,17 @@ pub struct BenchReport {
     /// Busy time of all processors within the measurement, nanoseconds: every instruction that
     /// the machine ran, in and outside the kernel; `None` where it cannot be read (needs root).
     pub cpu_busy_ns: Option<u64>,
+    /// Time of all processors in programs within the measurement, nanoseconds, as the kernel's
+    /// ticks found it; `None` in reports of earlier versions.
+    #[serde(default)]
+    pub cpu_user_ns: Option<u64>,
+    /// The same in the kernel, interrupts included.
+    #[serde(default)]
+    pub cpu_kernel_ns: Option<u64>,
+    /// Counters of the processors; `None` where the machine has none or this user may not read
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<HardwareCounts>,
 }
 
 impl BenchReport {
@@ -48,6 +59,9 @@ impl BenchReport {
             journal: observed.journal,
             fsyncs_per_commit: (commits > 0).then(|| fsyncs as f64 / commits as f64),
             cpu_busy_ns: observed.cpu_busy_ns,
+            cpu_user_ns: observed.cpu_user_kernel_ns.map(|(user, _)| user),
+            cpu_kernel_ns: observed.cpu_user_kernel_ns.map(|(_, kernel)| kernel),
+            hardware: observed.hardware.known(),
         }
     }
 }
@@ -89,6 +103,21 @@ impl fmt::Display for BenchReport {
         }
         if let Some(busy_ns) = self.cpu_busy_ns {
             lines.line("processors busy", time(busy_ns as f64))?;
+        }
+        if let Some((user_ns, kernel_ns)) = self.cpu_user_ns.zip(self.cpu_kernel_ns) {
+            let split = format!(
+                "{} in programs, {} in the kernel",
+                time(user_ns as f64),
+                time(kernel_ns as f64)
+            );
+            lines.line("by ticks", split)?;
+        }
+        if let Some(hardware) = self.hardware {
+            for (what, count) in hardware.rows() {
+                if let Some(count) = count {
+                    lines.line(what, count)?;
+                }
+            }
         }
         let cut = if self.interrupted {
             ", interrupted: figures cover the part that was done"

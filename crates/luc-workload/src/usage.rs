@@ -4,10 +4,13 @@
 //! hit. The idle loop, however, measures its own sleep in nanoseconds, interrupts excluded, and
 //! `/proc/timer_list` (root only) shows the sum per processor. Elapsed time less that sleep is
 //! every instruction the machine ran: the workload, the journal thread, interrupts, all of it.
+//!
+//! Which part of it was inside the kernel, only the ticks tell (`/proc/stat`): right in the mean of
+//! a long run, coarse in a short one.
 
 use std::fs;
 
-use crate::clock::now_ns;
+use crate::clock::{NS_PER_S, now_ns};
 
 /// One reading of the idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,46 @@ impl Usage {
     }
 }
 
+/// Processor time by the ticks that found it, of all processors together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    user_ns: u64,
+    kernel_ns: u64,
+}
+
+impl Ticks {
+    /// Reads the sums now; `None` on a machine that does not show them.
+    pub fn read() -> Option<Self> {
+        let per_s = rustix::param::clock_ticks_per_second();
+        parse_ticks(&fs::read_to_string("/proc/stat").ok()?, per_s)
+    }
+
+    /// Time in programs and time in the kernel since `earlier`, nanoseconds.
+    pub fn since(self, earlier: Self) -> (u64, u64) {
+        (
+            self.user_ns.saturating_sub(earlier.user_ns),
+            self.kernel_ns.saturating_sub(earlier.kernel_ns),
+        )
+    }
+}
+
+/// The line of all processors: user, nice, system, idle, iowait, irq, softirq, then time stolen.
+fn parse_ticks(text: &str, per_s: u64) -> Option<Ticks> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let counts: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|count| count.parse().ok())
+        .collect();
+    let [user, nice, system, _, _, irq, softirq, ..] = counts[..] else {
+        return None;
+    };
+    let ns = NS_PER_S.checked_div(per_s)?;
+    Some(Ticks {
+        user_ns: (user + nice) * ns,
+        kernel_ns: (system + irq + softirq) * ns,
+    })
+}
+
 /// Sum of the idle times, and the number of processors.
 fn parse(text: &str) -> Option<(u64, u64)> {
     let (mut idle_ns, mut cpus) = (0, 0);
@@ -58,7 +101,7 @@ fn parse(text: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Usage, parse};
+    use super::{Ticks, Usage, parse, parse_ticks};
 
     #[test]
     fn sums_every_processor() {
@@ -79,5 +122,20 @@ mod tests {
         };
         assert_eq!(usage(1500, 700).busy_ns_since(usage(1000, 100)), 400);
         assert_eq!(usage(1500, 9700).busy_ns_since(usage(1000, 100)), 0);
+    }
+
+    #[test]
+    fn interrupts_are_time_in_the_kernel() {
+        let text = "cpu  100 5 30 9000 70 1 2 8 0 0\ncpu0 100 5 30 9000 70 1 2 8 0 0\n";
+        let ticks = parse_ticks(text, 100).unwrap();
+        let earlier = Ticks {
+            user_ns: 50_000_000,
+            kernel_ns: 0,
+        };
+        assert_eq!(ticks.since(earlier), (1_000_000_000, 330_000_000));
+        for bad in ["", "cpu  1 2 3\n", "cpu  a b c d e f g\n", "intr 5\n"] {
+            assert_eq!(parse_ticks(bad, 100), None, "{bad}");
+        }
+        assert_eq!(parse_ticks(text, 0), None);
     }
 }
