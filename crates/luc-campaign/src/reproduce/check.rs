@@ -85,7 +85,9 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     };
     check::figure(block, figure)?;
     let shares = [Take::Lost, Take::LostEnds, Take::LostLast, Take::Spread];
-    let unit_fits = if shares.contains(&claim.take) {
+    let unit_fits = if !claim.causes.is_empty() {
+        claim.unit == Unit::Correlation
+    } else if shares.contains(&claim.take) {
         claim.unit == Unit::Share
     } else {
         (claim.take == Take::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
@@ -93,8 +95,13 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     if !unit_fits {
         return Err("the unit is not that of the figure".into());
     }
-    if claim.take.is_plain() && (figure.to.is_some() || figure.minus.is_some()) {
-        return Err("this take is of one arm's own values".into());
+    if (claim.take.is_plain() || !claim.causes.is_empty())
+        && (figure.to.is_some() || figure.minus.is_some())
+    {
+        return Err("this is of one arm's own values".into());
+    }
+    for name in &claim.causes {
+        crate::measures::check(name)?;
     }
     match &claim.over {
         Some(factor) if !has(block, factor) => {

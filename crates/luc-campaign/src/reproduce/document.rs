@@ -6,6 +6,7 @@ use luc_report::show::document::{Document, Entry, Row, Section, Table, Tone};
 use luc_report::show::number;
 use serde::Serialize;
 
+use super::causes::Ranking;
 use super::published::{Claim, Published, Reported, Take, Unit};
 use super::sweep::{self, Found};
 use super::verdict::{Judged, Verdict, judge};
@@ -47,6 +48,8 @@ pub struct AnsweredClaim<'a> {
     pub beside: Option<Beside<'a>>,
     #[serde(flatten)]
     pub judged: Judged,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<Ranking>,
     /// The reason found for a difference; only where there is one.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub because: &'a str,
@@ -138,6 +141,7 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
         take: claim.take,
         ours: found.interval.map(Number::from),
         at: found.at,
+        ranking: found.ranking,
         points: found.points,
         points_measured: found.measured,
         beside: beside.map(|(found, arm)| Beside {
@@ -169,12 +173,20 @@ fn sweep_of(reported: &Reported, name: &str, shown: &Shown<'_>) -> Option<Sweep>
     let claims = || reported.claims.iter().filter(|claim| claim.block == name);
     let mut figures: Vec<Figure> = Vec::new();
     for claim in claims() {
-        for arm in claim.of.iter().map(|of| &of.arm).chain(&claim.beside) {
-            let figure = claim.of.as_ref().map(|of| Figure {
-                arm: arm.clone(),
-                ..of.clone()
-            });
-            if let Some(figure) = figure.filter(|figure| !figures.contains(figure)) {
+        let Some(of) = &claim.of else {
+            continue;
+        };
+        let arms = std::iter::once(&of.arm).chain(&claim.beside);
+        let of_arms = arms.map(|arm| Figure {
+            arm: arm.clone(),
+            ..of.clone()
+        });
+        let causes = claim.causes.iter().map(|measure| Figure {
+            measure: measure.clone(),
+            ..of.clone()
+        });
+        for figure in of_arms.chain(causes) {
+            if !figures.contains(&figure) {
                 figures.push(figure);
             }
         }
@@ -237,6 +249,7 @@ pub fn form(unit: Unit, value: f64) -> String {
         Unit::Share => number::percent(value),
         Unit::Ms => format!("{value:.1} ms"),
         Unit::Count => number::figure(value),
+        Unit::Correlation => format!("{value:.2}"),
     }
 }
 
@@ -343,6 +356,41 @@ fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 7] {
         ("LUC today", beside),
         ("why", why),
     ]
+}
+
+/// Headings of [`ranking_rows`].
+const RANKING: [&str; 4] = [
+    "quantity",
+    "Pearson",
+    "Spearman",
+    "loading on the component",
+];
+
+fn of_ranking(ranking: &Ranking) -> String {
+    let component = ranking
+        .component_variance_share
+        .zip(ranking.component_pearson);
+    let component = component.map_or_else(String::new, |(share, pearson)| {
+        format!(
+            " The principal component that goes most with the rate ({pearson:.2}) holds {} of their \
+             variance.",
+            number::percent(share)
+        )
+    });
+    format!(
+        "Correlations with the rate over {} runs; chance reaches {:.2}.{component}",
+        ranking.runs, ranking.chance_strength
+    )
+}
+
+fn ranking_rows(ranking: &Ranking) -> Vec<Vec<String>> {
+    let row = |ranked: &super::causes::Ranked| {
+        let numbers = [ranked.pearson, ranked.spearman, ranked.loading];
+        std::iter::once(format!("`{}`", ranked.quantity))
+            .chain(numbers.map(|number| format!("{number:.2}")))
+            .collect()
+    };
+    ranking.quantities.iter().map(row).collect()
 }
 
 /// The report.
@@ -483,6 +531,12 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
                 "why",
             ];
             table(&mut out, &headings.map(String::from), &rows);
+        }
+        for ranking in figure.claims.iter().filter_map(|it| it.ranking.as_ref()) {
+            paragraph(&mut out, &of_ranking(ranking), 0);
+            out.push('\n');
+            let rows = ranking_rows(ranking);
+            table(&mut out, &RANKING.map(String::from), &rows);
         }
         for sweep in &figure.sweeps {
             let missing = sweep.points - sweep.rows.len();

@@ -14,6 +14,7 @@
 //! meets it, and does not hold 1. The verdict is "reproduced". Were it 1.30 to 1.50, it would be
 //! "same direction"; 0.98 to 1.10, "not reproduced".
 
+mod causes;
 mod check;
 pub mod chosen;
 pub mod document;

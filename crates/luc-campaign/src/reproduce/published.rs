@@ -88,6 +88,9 @@ pub struct Claim {
     pub over: Option<String>,
     /// The arm that is shown beside: what LUC does today where `of` is a published controller.
     pub beside: Option<String>,
+    /// The measures of which that is sought which goes most with `of`, a rate.
+    #[serde(default)]
+    pub causes: Vec<String>,
     /// In place of `of`: the closed loop's poles.
     pub poles: Option<Gains>,
     /// Why ours differs, where that was found.
@@ -115,6 +118,8 @@ pub enum Unit {
     Share,
     Ms,
     Count,
+    /// 0 to 1, by how well two quantities go together.
+    Correlation,
 }
 
 /// A direction, beside no effect.

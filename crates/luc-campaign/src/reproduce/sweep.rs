@@ -2,6 +2,7 @@
 
 use luc_control::poles;
 
+use super::causes::{self, Ranking};
 use super::published::{Claim, Gains, Side, Take};
 use crate::file::{Block, Figure};
 use crate::points::Point;
@@ -18,6 +19,8 @@ pub struct Found {
     /// Points that the claim is about, and those of them that were measured.
     pub points: usize,
     pub measured: usize,
+    /// Of a claim about causes.
+    pub ranking: Option<Ranking>,
 }
 
 /// Reads the answer off the results.
@@ -28,6 +31,10 @@ pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {
     let (Some(figure), Some(block)) = (&claim.of, shown.campaign.block(&claim.block)) else {
         return Found::default();
     };
+    if !claim.causes.is_empty() {
+        let points = shown.points(&claim.block, &claim.fits);
+        return causes::answer(shown, &points, &figure.arm, &figure.measure, &claim.causes);
+    }
     figure_of(shown, claim, block, figure)
 }
 
@@ -76,6 +83,7 @@ fn of_poles(gains: &Gains) -> Found {
         at,
         points: sets,
         measured: sets,
+        ranking: None,
     }
 }
 
@@ -148,6 +156,7 @@ fn figure_of<'a>(
         at: found.map_or_else(String::new, |(candidate, _)| candidate.at.clone()),
         points: points.len(),
         measured: measured.len(),
+        ranking: None,
     }
 }
 
@@ -267,6 +276,8 @@ pub fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::published::Published;
+    use super::super::verdict::{self, Verdict};
     use super::*;
     use crate::file::Campaign;
     use crate::points;
@@ -296,7 +307,13 @@ repeats_max = 3
         ArmResult {
             arm: name.to_owned(),
             report: serde_json::from_str(&report).unwrap(),
-            counters: std::collections::BTreeMap::new(),
+            // Of a rate of 60 to 150 a positive number.
+            #[allow(clippy::cast_possible_truncation)]
+            counters: [
+                ("waited".to_owned(), (1e6 / rate) as i64),
+                ("steady".to_owned(), 7),
+            ]
+            .into(),
             after: None,
         }
     }
@@ -400,6 +417,40 @@ repeats_max = 3
         let width = |interval: &Interval| interval.ends.map(|(low, high)| high - low).unwrap();
         assert!((one.mean - two.mean).abs() < 1e-9);
         assert!(width(&two) > width(&one));
+    }
+
+    #[test]
+    fn causes_are_ranked_over_all_repeats() {
+        let claim = |causes: &str| {
+            format!(
+                "unit = \"correlation\"\nside = \"above\"\ncauses = [{causes}]\n\
+                 of = {{ arm = \"stock\", measure = \"rate\" }}"
+            )
+        };
+        let found = answer_to(&claim(r#""counter:steady", "counter:waited""#), 3, None);
+        let interval = found.interval.unwrap();
+        let (low, high) = interval.ends.unwrap();
+        assert!(interval.mean > 0.9 && 0.0 < low && low < interval.mean && high <= 1.0);
+        assert_eq!(found.at, "counter:waited hurts, 18 runs");
+        assert_eq!((found.points, found.measured), (6, 6));
+        let ranking = found.ranking.unwrap();
+        // What never changes has no part in it.
+        let [only] = &ranking.quantities[..] else {
+            panic!("{ranking:?}");
+        };
+        assert!(only.pearson < -0.9 && only.spearman < -0.9);
+        assert!((ranking.component_variance_share.unwrap() - 1.0).abs() < 1e-9);
+        // Nothing that is counted there, and nothing measured yet, are not the same.
+        for (repeats, verdict) in [(3, Verdict::NotApplicable), (0, Verdict::Unknown)] {
+            let text = claim("\"cache_miss_share\"");
+            let found = answer_to(&text, repeats, None);
+            assert_eq!(found.interval, None);
+            let claim: Claim = toml::from_str(&format!("says = \"\"\n{text}")).unwrap();
+            assert_eq!(
+                verdict::judge(&claim, &found, Published::builtin()).verdict,
+                verdict
+            );
+        }
     }
 
     #[test]

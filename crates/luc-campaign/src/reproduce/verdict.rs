@@ -12,7 +12,7 @@
 //! | the same | all of it is as good as no effect | never | none of it is | else |
 //! | never below | none of it is below that | never | all of it is | else |
 //!
-//! Without an interval all are unknown. While points are not measured, so is what those that are
+//! Without an interval all are unknown; what was measured and yet has no value does not apply there. While points are not measured, so is what those that are
 //! measured cannot settle: that something holds at every point, or at none. Unknown is no success: a
 //! figure is reproduced only if all of its claims are.
 
@@ -53,13 +53,18 @@ impl Verdict {
         }
     }
 
-    /// A figure's, of those of its claims. What is missing does not hide what was refuted.
+    /// A figure's, of those of its claims. What is missing does not hide what was refuted, and what
+    /// does not apply hides nothing.
     pub fn of_all(claims: impl IntoIterator<Item = Self>) -> Self {
         let claims: Vec<Self> = claims.into_iter().collect();
         if claims.contains(&Self::NotReproduced) {
             return Self::NotReproduced;
         }
-        claims.into_iter().max().unwrap_or(Self::NotApplicable)
+        claims
+            .into_iter()
+            .filter(|claim| *claim != Self::NotApplicable)
+            .max()
+            .unwrap_or(Self::NotApplicable)
     }
 }
 
@@ -108,6 +113,12 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
 /// As if the points that are measured were all.
 fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     let Some(interval) = found.interval else {
+        if found.measured > 0 && found.measured == found.points {
+            return judged(
+                Verdict::NotApplicable,
+                "nothing of it is counted where this was measured",
+            );
+        }
         return judged(Verdict::Unknown, "not measured");
     };
     let Some((low, high)) = interval.ends else {
@@ -333,6 +344,8 @@ mod tests {
             (vec![Reproduced, SameDirection], SameDirection),
             (vec![Reproduced, Unknown], Unknown),
             (vec![Unknown, NotReproduced], NotReproduced),
+            (vec![Reproduced, NotApplicable], Reproduced),
+            (vec![NotApplicable], NotApplicable),
             (vec![], NotApplicable),
         ] {
             assert_eq!(Verdict::of_all(claims), expected);

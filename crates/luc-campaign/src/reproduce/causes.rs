@@ -1,0 +1,123 @@
+//! Which measured quantities go with the rate: section 3.3 of the dissertation.
+//!
+//! Every repeat of every point is a row. [`luc_model::causes`] ranks the quantities and finds their
+//! principal components, as `luc trace rank` does for recordings.
+
+use std::collections::BTreeMap;
+
+use luc_model::causes::{Causes, Quantities, Sign, rank};
+use serde::Serialize;
+
+use super::sweep::Found;
+use crate::measures;
+use crate::points::Point;
+use crate::result::ArmResult;
+use crate::show::Shown;
+use crate::stats::Interval;
+
+/// A quantity beside the rate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranked {
+    pub quantity: String,
+    /// With the rate, by Pearson and by Spearman, -1 to 1.
+    pub pearson: f64,
+    pub spearman: f64,
+    /// On the principal component that goes most with the rate, -1 to 1.
+    pub loading: f64,
+}
+
+/// All quantities, the strongest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ranking {
+    pub runs: usize,
+    /// The strongest of as many random quantities is as strong in one of 20 such sets of runs.
+    pub chance_strength: f64,
+    /// The share of the quantities' variance that this component holds, 0 to 1.
+    pub component_variance_share: Option<f64>,
+    /// Its correlation with the rate, -1 to 1.
+    pub component_pearson: Option<f64>,
+    pub quantities: Vec<Ranked>,
+}
+
+/// The strongest correlation among the quantities and the rate of an arm. Its interval is as wide as
+/// chance makes it: it holds 0 where chance may be all of it.
+pub fn answer(
+    shown: &Shown<'_>,
+    points: &[Point<'_>],
+    arm: &str,
+    rate: &str,
+    quantities: &[String],
+) -> Found {
+    let mut rows = Vec::new();
+    let mut measured = 0;
+    for point in points {
+        let repeats = shown.repeats(point);
+        let named = |found: &&ArmResult| found.arm == arm;
+        let of_point = repeats.values().filter_map(|result| {
+            let found = result.arms.iter().find(named)?;
+            let of = |measure: &str| measures::of(measure, found, &result.cell);
+            let values = quantities
+                .iter()
+                .filter_map(|name| Some((name.clone(), of(name)?)));
+            Some(Quantities {
+                throughput_per_s: of(rate)?,
+                values: values.collect::<BTreeMap<_, _>>(),
+            })
+        });
+        let before = rows.len();
+        rows.extend(of_point);
+        measured += usize::from(rows.len() > before);
+    }
+    let found = Found {
+        points: points.len(),
+        measured,
+        ..Found::default()
+    };
+    // Too few rows, or all of one rate: nothing to rank yet.
+    let Ok(causes) = rank(&rows) else {
+        return found;
+    };
+    let ranking = ranking(&causes, rows.len());
+    let Some(first) = causes.causes.first() else {
+        return found;
+    };
+    let (strength, chance) = (first.strength, causes.chance_strength);
+    let does = match first.sign {
+        Sign::Helps => "helps",
+        Sign::Hurts => "hurts",
+        Sign::Unclear => "does neither help nor hurt",
+    };
+    Found {
+        interval: Some(Interval {
+            mean: strength,
+            ends: Some((strength - chance, (strength + chance).min(1.0))),
+            sd: None,
+            repeats: rows.len(),
+        }),
+        at: format!("{} {does}, {} runs", first.name, rows.len()),
+        ranking: Some(ranking),
+        ..found
+    }
+}
+
+fn ranking(causes: &Causes, runs: usize) -> Ranking {
+    let of_component = |values: &[f64]| values.get(causes.component?).copied();
+    let shares: Vec<f64> = causes
+        .components
+        .iter()
+        .map(|component| component.variance_share)
+        .collect();
+    let ranked = causes.causes.iter().map(|cause| Ranked {
+        quantity: cause.name.clone(),
+        pearson: cause.pearson,
+        spearman: cause.spearman,
+        loading: cause.loading,
+    });
+    Ranking {
+        runs,
+        chance_strength: causes.chance_strength,
+        component_variance_share: of_component(&shares),
+        component_pearson: of_component(&causes.component_pearsons),
+        quantities: ranked.collect(),
+    }
+}
