@@ -70,10 +70,10 @@ impl Counters {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let processors: Vec<usize> = online(&stat).collect();
         Self {
-            cycles: Sum::open(Hardware::CPU_CYCLES, &processors),
-            instructions: Sum::open(Hardware::INSTRUCTIONS, &processors),
-            cache_references: Sum::open(Hardware::CACHE_REFERENCES, &processors),
-            cache_misses: Sum::open(Hardware::CACHE_MISSES, &processors),
+            cycles: Sum::open(&Hardware::CPU_CYCLES, &processors),
+            instructions: Sum::open(&Hardware::INSTRUCTIONS, &processors),
+            cache_references: Sum::open(&Hardware::CACHE_REFERENCES, &processors),
+            cache_misses: Sum::open(&Hardware::CACHE_MISSES, &processors),
         }
     }
 
@@ -93,7 +93,7 @@ struct Sum(Vec<Counter>);
 
 impl Sum {
     /// Empty unless all processors count it: a part of the sum would look like the whole.
-    fn open(event: impl Event + Clone, processors: &[usize]) -> Self {
+    fn open(event: &(impl Event + Clone), processors: &[usize]) -> Self {
         let open = |processor: &usize| {
             let mut builder = Builder::new(event.clone());
             builder
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(known.since(other).cycles, Some(3));
         assert_eq!(known.and(other).instructions, None);
         assert_eq!(HardwareCounts::default().known(), None);
-        let nowhere = Sum::open(Software::CPU_CLOCK, &[usize::from(u16::MAX)]).read();
+        let nowhere = Sum::open(&Software::CPU_CLOCK, &[usize::from(u16::MAX)]).read();
         assert_eq!(nowhere, None);
     }
 
@@ -187,7 +187,7 @@ mod tests {
     fn the_sum_over_processors_grows() {
         let stat = std::fs::read_to_string("/proc/stat").unwrap();
         let processors: Vec<usize> = online(&stat).collect();
-        let mut clock = Sum::open(Software::CPU_CLOCK, &processors);
+        let mut clock = Sum::open(&Software::CPU_CLOCK, &processors);
         let Some(before) = clock.read() else {
             luc_test::skip(
                 "the_sum_over_processors_grows",

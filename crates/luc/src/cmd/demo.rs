@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use luc_campaign::backends::local::Local;
-use luc_campaign::{Part, Store, campaigns, run};
+use luc_campaign::places::Setup;
+use luc_campaign::reproduce::{self, Published, chosen, document};
+use luc_campaign::show::Shown;
+use luc_campaign::store::Results;
+use luc_campaign::{Campaign, Part, Store, campaigns, points, run};
+use luc_report::show::document::Section;
 
 use super::campaign::{render, setup};
 use crate::Context;
@@ -15,7 +20,8 @@ use crate::verb::{Interrupt, Verb};
 ///
 /// Measures fsync and write bursts at four CPU speeds, then throughput under
 /// every policy, with and without LUC side by side: `luc campaign run demo`.
-/// Takes two to four minutes on two cores, once the kernel is downloaded.
+/// Three published figures follow in their quick form: `luc reproduce --quick`.
+/// Takes three to five minutes on two cores, once the kernel is downloaded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc demo\n\
@@ -39,6 +45,10 @@ pub struct Args {
     source: Option<PathBuf>,
 }
 
+/// The published figures that are shown, with their sweeps' folder inside the demo's.
+const FIGURES: [&str; 3] = ["D4.5", "D5.6", "D5.8"];
+const FIGURES_DIR: &str = "figures";
+
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let part = Part {
@@ -47,23 +57,34 @@ impl Verb for Args {
         };
         let campaign = part.of(campaigns::load("demo")?)?;
         if self.from_results {
-            return render(&campaign, &Store::existing(&self.out)?, None, context).map(drop);
+            let store = Store::existing(&self.out)?;
+            let figures = self.figures(None, |_| Ok(()))?;
+            return render(&campaign, &store, None, figures, context).map(drop);
         }
         let setup = setup(["lab"], self.source.as_deref(), &self.out, None, context)?;
         let store = Store::open(&self.out)?;
         let bar = Bar::new();
         let local = Local { jobs: self.jobs };
-        let ended = run::run(&campaign, &store, &local, &setup, true, &bar)?;
+        let mut failed = run::run(&campaign, &store, &local, &setup, true, &bar)?
+            .wave
+            .failed;
+        let figures = self.figures(Some(&setup), |campaign| {
+            let store = Store::open(&self.out.join(FIGURES_DIR))?;
+            failed += run::run(campaign, &store, &local, &setup, true, &bar)?
+                .wave
+                .failed;
+            Ok(())
+        })?;
         drop(bar);
-        render(&campaign, &store, Some(&setup), context)?;
-        if ended.wave.failed == 0 {
+        render(&campaign, &store, Some(&setup), figures, context)?;
+        if failed == 0 {
             return Ok(());
         }
         let folder = store.dir().join("failed");
         let line = format!(
-            "demo: {} of its cells failed; {} says why",
-            ended.wave.failed,
-            folder.display()
+            "demo: {failed} of its cells failed; {} and {} say why",
+            folder.display(),
+            store.dir().join(FIGURES_DIR).join("failed").display()
         );
         Err(Failure::Coded(Code::Lab, line))
     }
@@ -71,5 +92,38 @@ impl Verb for Args {
     /// All that was measured is kept.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
+    }
+}
+
+impl Args {
+    /// The published figures' sections. They have a kernel of their own: with another one there are
+    /// none.
+    fn figures(
+        &self,
+        setup: Option<&Setup>,
+        measure: impl FnOnce(&Campaign) -> Result<(), Failure>,
+    ) -> Result<Vec<Section>, Failure> {
+        let all = Published::builtin();
+        let names = FIGURES.map(String::from);
+        let usage = |why| Failure::usage("demo", why);
+        let figures = all.chosen(&names).map_err(usage)?;
+        let campaign = chosen::campaign(all, reproduce::campaign(), &figures, true);
+        let is_of_kernel = |campaign: &Campaign| {
+            let points = points::all(campaign);
+            points
+                .iter()
+                .all(|point| point.value("kernel") == self.kernel)
+        };
+        let Some(campaign) = campaign.filter(is_of_kernel) else {
+            return Ok(Vec::new());
+        };
+        measure(&campaign)?;
+        let results = match Store::existing(&self.out.join(FIGURES_DIR)) {
+            Ok(store) => store.read()?,
+            Err(_) => Results::default(),
+        };
+        let shown = Shown::new(&campaign, &results, setup);
+        let answers = document::answer(all, &figures, Some(&shown));
+        Ok(document::document(all, &answers, Some(&shown)).sections)
     }
 }

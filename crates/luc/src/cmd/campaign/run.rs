@@ -111,7 +111,7 @@ impl Verb for Args {
         let bar = Bar::new();
         let ended = run::run(&campaign, &store, &*backend, &setup, self.again, &bar)?;
         drop(bar);
-        let tally = status::render(&campaign, &store, Some(&setup), context)?;
+        let tally = status::render(&campaign, &store, Some(&setup), Vec::new(), context)?;
         if ended.wave.failed > 0 {
             let line = format!(
                 "campaign: {} failed; {} says why",

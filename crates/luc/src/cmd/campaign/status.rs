@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use luc_campaign::places::{self, Setup};
 use luc_campaign::show::{Shown, Tally};
 use luc_campaign::{Campaign, Store, run, sheets};
+use luc_report::show::document::Section;
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -119,7 +120,7 @@ impl Verb for Report {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
         let store = Store::existing(&self.chosen.out())?;
-        missed(render(&campaign, &store, None, context)?)
+        missed(render(&campaign, &store, None, Vec::new(), context)?)
     }
 }
 
@@ -129,11 +130,13 @@ pub fn render(
     campaign: &Campaign,
     store: &Store,
     setup: Option<&Setup>,
+    more: Vec<Section>,
     context: &mut Context,
 ) -> Result<Tally, Failure> {
     let results = store.read()?;
     let shown = Shown::new(campaign, &results, setup);
-    let (document, tally) = shown.document();
+    let (mut document, tally) = shown.document();
+    document.sections.extend(more);
     let page = store.write("report.html", html::render(&document)?.as_bytes())?;
     store.write("report.txt", text::render(&document, false).as_bytes())?;
     for (number, sheet) in sheets::of(&shown).into_iter().enumerate() {
