@@ -1,4 +1,4 @@
-//! The answer to all chosen figures: as a report, as Markdown, as JSON.
+//! The answer to all chosen figures: as a report and as JSON.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ pub struct Answered<'a> {
     pub not_applicable: &'a str,
     pub claims: Vec<AnsweredClaim<'a>>,
     #[serde(skip)]
-    sweeps: Vec<Sweep>,
+    pub(super) sweeps: Vec<Sweep>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,11 +85,11 @@ impl From<Interval> for Number {
 
 /// A block's points with all figures that a document's figure looks at.
 #[derive(Clone, Debug, Default)]
-struct Sweep {
-    block: String,
-    points: usize,
-    headings: Vec<String>,
-    rows: Vec<Vec<String>>,
+pub(super) struct Sweep {
+    pub block: String,
+    pub points: usize,
+    pub headings: Vec<String>,
+    pub rows: Vec<Vec<String>>,
 }
 
 /// Answers figures from results; `shown` is `None` where none of them needs any.
@@ -253,7 +253,7 @@ pub fn form(unit: Unit, value: f64) -> String {
     }
 }
 
-fn ours(unit: Unit, number: Option<Number>) -> String {
+pub(super) fn ours(unit: Unit, number: Option<Number>) -> String {
     let Some(number) = number else {
         return "-".to_owned();
     };
@@ -283,7 +283,7 @@ pub fn tally(all: &[Answered<'_>]) -> Vec<(Verdict, usize)> {
     Verdict::ALL.map(count).into()
 }
 
-fn tally_text(all: &[Answered<'_>]) -> String {
+pub(super) fn tally_text(all: &[Answered<'_>]) -> String {
     let parts: Vec<String> = tally(all)
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -294,7 +294,7 @@ fn tally_text(all: &[Answered<'_>]) -> String {
 }
 
 /// The rules, for people.
-fn rules(published: &Published) -> String {
+pub(super) fn rules(published: &Published) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(
         "A number is reproduced if our interval agrees with it to {} of its effect and holds no \
@@ -309,7 +309,7 @@ fn rules(published: &Published) -> String {
     )
 }
 
-fn heading(figure: &Answered<'_>) -> String {
+pub(super) fn heading(figure: &Answered<'_>) -> String {
     let also = if figure.also.is_empty() {
         String::new()
     } else {
@@ -318,7 +318,7 @@ fn heading(figure: &Answered<'_>) -> String {
     format!("{}{also}: {}", figure.id, figure.title)
 }
 
-fn source(figure: &Answered<'_>) -> String {
+pub(super) fn source(figure: &Answered<'_>) -> String {
     let page = figure
         .page
         .map_or_else(String::new, |page| format!(", page {page}"));
@@ -331,16 +331,19 @@ fn source(figure: &Answered<'_>) -> String {
     text
 }
 
+/// Why the verdict is what it is, with the reason found.
+pub(super) fn why(claim: &AnsweredClaim<'_>) -> String {
+    if claim.because.is_empty() {
+        return claim.judged.why.clone();
+    }
+    format!("{}: {}", claim.judged.why, claim.because)
+}
+
 /// The row of a claim: headings and texts.
 fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 7] {
     let beside = claim.beside.as_ref();
     let beside = beside.map_or_else(String::new, |beside| ours(claim.unit, beside.ours));
     let theirs = claim.published;
-    let why = if claim.because.is_empty() {
-        claim.judged.why.clone()
-    } else {
-        format!("{}: {}", claim.judged.why, claim.because)
-    };
     [
         ("says", claim.says.to_owned()),
         (
@@ -354,43 +357,8 @@ fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 7] {
             format!("{} of {}", claim.points_measured, claim.points),
         ),
         ("LUC today", beside),
-        ("why", why),
+        ("why", why(claim)),
     ]
-}
-
-/// Headings of [`ranking_rows`].
-const RANKING: [&str; 4] = [
-    "quantity",
-    "Pearson",
-    "Spearman",
-    "loading on the component",
-];
-
-fn of_ranking(ranking: &Ranking) -> String {
-    let component = ranking
-        .component_variance_share
-        .zip(ranking.component_pearson);
-    let component = component.map_or_else(String::new, |(share, pearson)| {
-        format!(
-            " The principal component that goes most with the rate ({pearson:.2}) holds {} of their \
-             variance.",
-            number::percent(share)
-        )
-    });
-    format!(
-        "Correlations with the rate over {} runs; chance reaches {:.2}.{component}",
-        ranking.runs, ranking.chance_strength
-    )
-}
-
-fn ranking_rows(ranking: &Ranking) -> Vec<Vec<String>> {
-    let row = |ranked: &super::causes::Ranked| {
-        let numbers = [ranked.pearson, ranked.spearman, ranked.loading];
-        std::iter::once(format!("`{}`", ranked.quantity))
-            .chain(numbers.map(|number| format!("{number:.2}")))
-            .collect()
-    };
-    ranking.quantities.iter().map(row).collect()
 }
 
 /// The report.
@@ -424,146 +392,4 @@ pub fn document(
         lead: Vec::new(),
         foot: shown.map_or_else(Vec::new, Shown::foot),
     }
-}
-
-/// Longest line of running text, columns.
-const WIDTH: usize = 100;
-
-/// A paragraph of Markdown, or an item whose other lines are set in by so much.
-fn paragraph(out: &mut String, text: &str, indent: usize) {
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length > WIDTH {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            used = indent;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += length;
-    }
-    out.push('\n');
-}
-
-/// A table of Markdown.
-fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
-    let line = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    out.push_str(&line(headings));
-    out.push_str(&line(&vec!["---".to_owned(); headings.len()]));
-    for row in rows {
-        out.push_str(&line(row));
-    }
-    out.push('\n');
-}
-
-/// The same as Markdown, with the sweeps, and with what is missing.
-pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
-    let mut out = String::from("# The documents' figures beside ours\n\n");
-    let made = "`luc reproduce --markdown` made this page of results; no number in it was typed. The \
-         documents' numbers are in `campaigns/published.toml`, our sweeps in \
-         `campaigns/reproduce.toml`.";
-    for text in [made.to_owned(), rules(published), tally_text(all)] {
-        paragraph(&mut out, &text, 0);
-        out.push('\n');
-    }
-    if let Some(shown) = shown {
-        let points = crate::points::all(shown.campaign);
-        let has_results = |point: &&Point<'_>| !shown.repeats(point).is_empty();
-        let measured = points.iter().filter(has_results).count();
-        if measured < points.len() {
-            let text = format!(
-                "This sweep is not complete: {measured} of {} points are measured. `luc reproduce` \
-                 goes on with the others.",
-                points.len()
-            );
-            paragraph(&mut out, &text, 0);
-            out.push('\n');
-        }
-    }
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|figure| {
-            let measured: usize = figure.claims.iter().map(|it| it.points_measured).sum();
-            let points: usize = figure.claims.iter().map(|it| it.points).sum();
-            vec![
-                std::iter::once(figure.id)
-                    .chain(figure.also.iter().map(String::as_str))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                figure.title.to_owned(),
-                figure.verdict.name().to_owned(),
-                format!("{measured} of {points}"),
-            ]
-        })
-        .collect();
-    let headings = ["figure", "subject", "verdict", "points measured"].map(String::from);
-    table(&mut out, &headings, &rows);
-    for figure in all {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(out, "## {}\n", heading(figure));
-        let text = format!("**{}.** {}", figure.verdict.name(), source(figure));
-        paragraph(&mut out, &text, 0);
-        out.push('\n');
-        let rows: Vec<Vec<String>> = figure
-            .claims
-            .iter()
-            .map(|claim| {
-                let mut row: Vec<String> = row(claim).into_iter().map(|(_, text)| text).collect();
-                row.insert(1, format!("**{}**", claim.judged.verdict.name()));
-                row
-            })
-            .collect();
-        if !rows.is_empty() {
-            let headings = [
-                "says",
-                "verdict",
-                "theirs",
-                "ours",
-                "at",
-                "points",
-                "LUC today",
-                "why",
-            ];
-            table(&mut out, &headings.map(String::from), &rows);
-        }
-        for ranking in figure.claims.iter().filter_map(|it| it.ranking.as_ref()) {
-            paragraph(&mut out, &of_ranking(ranking), 0);
-            out.push('\n');
-            let rows = ranking_rows(ranking);
-            table(&mut out, &RANKING.map(String::from), &rows);
-        }
-        for sweep in &figure.sweeps {
-            let missing = sweep.points - sweep.rows.len();
-            let _ = writeln!(
-                out,
-                "Our sweep `{}`: {} of {} points are measured{}.\n",
-                sweep.block,
-                sweep.rows.len(),
-                sweep.points,
-                if missing > 0 {
-                    "; the rest is missing"
-                } else {
-                    ""
-                }
-            );
-            if !sweep.rows.is_empty() {
-                table(&mut out, &sweep.headings, &sweep.rows);
-            }
-        }
-    }
-    if let Some(shown) = shown {
-        let _ = writeln!(out, "## Where the numbers come from\n");
-        for line in shown.foot() {
-            paragraph(&mut out, &format!("- {line}"), 2);
-        }
-    }
-    out.truncate(out.trim_end().len());
-    out.push('\n');
-    out
 }

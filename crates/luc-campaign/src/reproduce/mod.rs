@@ -4,7 +4,7 @@
 //! figure over which points of `campaigns/reproduce.toml`, an ordinary campaign, answers each.
 //! [`chosen`] cuts that campaign down to what the chosen figures need; [`sweep`] reads a claim's
 //! figure off the results, [`verdict`] sets it beside the published one, and [`document`] tells all
-//! of it as a report or in Markdown. No verdict is written down anywhere: each follows from results.
+//! of it as a report, [`markdown`] as a page. No verdict is written down anywhere: each follows from results.
 //!
 //! A worked example. Figure 5.8 says that PID batching is "up to 2.26 times" as fast as ext4. The
 //! claim takes the `max` of the ratio of the arm `pid-published` to `stock` over the points that fit
@@ -19,6 +19,7 @@ mod check;
 pub mod chosen;
 pub mod document;
 mod load;
+pub mod markdown;
 pub mod published;
 pub mod sweep;
 pub mod verdict;

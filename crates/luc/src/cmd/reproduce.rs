@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use luc_campaign::backends::local::Local;
 use luc_campaign::reproduce::document::{self, Answered};
 use luc_campaign::reproduce::published::Reported;
-use luc_campaign::reproduce::{Published, campaign as whole, chosen};
+use luc_campaign::reproduce::{Published, campaign as whole, chosen, markdown};
 use luc_campaign::show::Shown;
 use luc_campaign::{Store, run};
 use luc_report::{html, text};
@@ -167,8 +167,8 @@ impl Args {
             None => None,
         };
         if let Some(path) = &self.markdown {
-            let markdown = document::markdown(all, answers, shown);
-            write(path, &markdown)?;
+            let page = markdown::markdown(all, answers, shown);
+            write(path, &page)?;
         }
         if self.json {
             return print_json(

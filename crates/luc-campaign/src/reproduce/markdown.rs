@@ -1,0 +1,288 @@
+//! The answer as a page of Markdown: what of the documents holds, where, and every number behind it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use luc_report::show::number;
+
+use super::causes::{Ranked, Ranking};
+use super::document::{
+    self, Answered, AnsweredClaim, form, heading, ours, rules, source, tally_text,
+};
+use super::published::{Claim, Published, Reported};
+use super::sweep;
+use super::verdict::{Verdict, judge};
+use crate::file::{Value, Values, Where};
+use crate::points::{self, Point};
+use crate::show::Shown;
+
+/// Longest line of running text, columns.
+const WIDTH: usize = 100;
+
+/// The page, with the sweeps, and with what is missing.
+pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
+    let mut out = String::from("# The documents' figures beside ours\n\n");
+    let made = "`luc reproduce --markdown` made this page of results; no number in it was typed. The \
+         documents' numbers are in `campaigns/published.toml`, our sweeps in \
+         `campaigns/reproduce.toml`.";
+    for text in [made.to_owned(), rules(published), tally_text(all)] {
+        block(&mut out, &text);
+    }
+    if let Some(shown) = shown {
+        block(&mut out, &missing(shown));
+    }
+    overview(&mut out, all);
+    if let Some(shown) = shown {
+        by_machine(&mut out, published, all, shown);
+    }
+    for figure in all {
+        of_figure(&mut out, figure);
+    }
+    if let Some(shown) = shown {
+        out.push_str("## Where the numbers come from\n\n");
+        for line in shown.foot() {
+            paragraph(&mut out, &format!("- {line}"), 2);
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// Empty where every point is measured.
+fn missing(shown: &Shown<'_>) -> String {
+    let points = points::all(shown.campaign);
+    let has_results = |point: &&Point<'_>| !shown.repeats(point).is_empty();
+    let measured = points.iter().filter(has_results).count();
+    if measured == points.len() {
+        return String::new();
+    }
+    format!(
+        "This sweep is not complete: {measured} of {} points are measured. `luc reproduce` goes on \
+         with the others.",
+        points.len()
+    )
+}
+
+fn overview(out: &mut String, all: &[Answered<'_>]) {
+    let row = |figure: &Answered<'_>| {
+        let measured: usize = figure.claims.iter().map(|it| it.points_measured).sum();
+        let points: usize = figure.claims.iter().map(|it| it.points).sum();
+        let names: Vec<&str> = std::iter::once(figure.id)
+            .chain(figure.also.iter().map(String::as_str))
+            .collect();
+        vec![
+            names.join(", "),
+            figure.title.to_owned(),
+            figure.verdict.name().to_owned(),
+            format!("{measured} of {points}"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    table(
+        out,
+        &["figure", "subject", "verdict", "points measured"].map(String::from),
+        &rows,
+    );
+}
+
+/// The factors that make a machine here.
+const MACHINE: [&str; 2] = ["kernel", "vcpus"];
+
+/// Every claim, judged on each kernel and number of processors alone.
+fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], shown: &Shown<'_>) {
+    let of = |point: &Point<'_>| MACHINE.map(|factor| point.value(factor).to_owned());
+    let machines: BTreeSet<[String; 2]> = points::all(shown.campaign).iter().map(of).collect();
+    let ids: BTreeSet<&str> = all.iter().map(|figure| figure.id).collect();
+    let figures = published.figures.iter();
+    let row = |figure: &Reported, claim: &Claim| {
+        let verdicts = machines.iter().map(|machine| {
+            let fits = on(claim, machine);
+            if shown.points(&claim.block, &fits).is_empty() {
+                return String::new();
+            }
+            let claim = Claim {
+                fits,
+                ..claim.clone()
+            };
+            let found = sweep::answer(shown, &claim);
+            let verdict = judge(&claim, &found, published).verdict;
+            match found.interval {
+                Some(interval) if verdict != Verdict::NotApplicable => {
+                    format!("{}, {}", verdict.name(), form(claim.unit, interval.mean))
+                }
+                _ => verdict.name().to_owned(),
+            }
+        });
+        [figure.id.clone(), claim.says.clone()]
+            .into_iter()
+            .chain(verdicts)
+            .collect::<Vec<String>>()
+    };
+    let rows: Vec<Vec<String>> = figures
+        .filter(|figure| ids.contains(figure.id.as_str()))
+        .flat_map(|figure| figure.claims.iter().map(move |claim| (figure, claim)))
+        .filter(|(_, claim)| claim.of.is_some())
+        .map(|(figure, claim)| row(figure, claim))
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("## What holds where\n\n");
+    let text = "Each claim over the points of one kernel and one number of virtual processors alone, \
+                with our number. Nothing stands where the sweep has no such point.";
+    block(out, text);
+    let headings: Vec<String> = ["figure", "says"]
+        .map(String::from)
+        .into_iter()
+        .chain(machines.iter().map(|[kernel, vcpus]| {
+            let noun = if vcpus == "1" { "CPU" } else { "CPUs" };
+            format!("{kernel}, {vcpus} {noun}")
+        }))
+        .collect();
+    table(out, &headings, &rows);
+}
+
+/// The claim's conditions on one machine.
+fn on(claim: &Claim, machine: &[String; 2]) -> Where {
+    let mut fits = claim.fits.clone();
+    for (factor, value) in MACHINE.iter().zip(machine) {
+        let own = Values::Many(vec![Value(value.clone())]);
+        let is_wanted = |wanted: &Values| wanted.all().iter().any(|Value(wanted)| wanted == value);
+        // A claim about another machine has no point here.
+        let kept = match fits.get(*factor) {
+            Some(wanted) if !is_wanted(wanted) => Values::Many(Vec::new()),
+            _ => own,
+        };
+        fits.insert((*factor).to_owned(), kept);
+    }
+    fits
+}
+
+fn of_figure(out: &mut String, figure: &Answered<'_>) {
+    // Writing to a String cannot fail, here and below.
+    let _ = writeln!(out, "## {}\n", heading(figure));
+    block(
+        out,
+        &format!("**{}.** {}", figure.verdict.name(), source(figure)),
+    );
+    for claim in &figure.claims {
+        paragraph(out, &format!("- {}", sentence(claim)), 2);
+    }
+    if !figure.claims.is_empty() {
+        out.push('\n');
+    }
+    for ranking in figure.claims.iter().filter_map(|it| it.ranking.as_ref()) {
+        block(out, &of_ranking(ranking));
+        table(out, &RANKING.map(String::from), &ranking_rows(ranking));
+    }
+    for sweep in &figure.sweeps {
+        let missing = sweep.points - sweep.rows.len();
+        let rest = if missing > 0 {
+            "; the rest is missing"
+        } else {
+            ""
+        };
+        let text = format!(
+            "Our sweep `{}`: {} of {} points are measured{rest}.",
+            sweep.block,
+            sweep.rows.len(),
+            sweep.points,
+        );
+        block(out, &text);
+        if !sweep.rows.is_empty() {
+            table(out, &sweep.headings, &sweep.rows);
+        }
+    }
+}
+
+/// What a claim says, what we found, and what follows.
+fn sentence(claim: &AnsweredClaim<'_>) -> String {
+    let mut text = format!("\"{}\": **{}**", claim.says, claim.judged.verdict.name());
+    if claim.ours.is_some() {
+        let _ = write!(text, ", ours is {}", ours(claim.unit, claim.ours));
+        if !claim.at.is_empty() {
+            let _ = write!(text, " ({})", claim.at);
+        }
+    }
+    let _ = write!(text, "; {}.", document::why(claim));
+    if let Some(beside) = claim.beside.as_ref().filter(|beside| beside.ours.is_some()) {
+        let _ = write!(text, " LUC today: {}.", ours(claim.unit, beside.ours));
+    }
+    text
+}
+
+/// Headings of [`ranking_rows`].
+const RANKING: [&str; 4] = [
+    "quantity",
+    "Pearson",
+    "Spearman",
+    "loading on the component",
+];
+
+fn of_ranking(ranking: &Ranking) -> String {
+    let component = ranking
+        .component_variance_share
+        .zip(ranking.component_pearson);
+    let component = component.map_or_else(String::new, |(share, pearson)| {
+        format!(
+            " The principal component that goes most with the rate ({pearson:.2}) holds {} of their \
+             variance.",
+            number::percent(share)
+        )
+    });
+    format!(
+        "Correlations with the rate over {} runs; chance reaches {:.2}.{component}",
+        ranking.runs, ranking.chance_strength
+    )
+}
+
+fn ranking_rows(ranking: &Ranking) -> Vec<Vec<String>> {
+    let row = |ranked: &Ranked| {
+        let numbers = [ranked.pearson, ranked.spearman, ranked.loading];
+        std::iter::once(format!("`{}`", ranked.quantity))
+            .chain(numbers.map(|number| format!("{number:.2}")))
+            .collect()
+    };
+    ranking.quantities.iter().map(row).collect()
+}
+
+/// A paragraph and the line behind it; nothing of an empty text.
+fn block(out: &mut String, text: &str) {
+    if !text.is_empty() {
+        paragraph(out, text, 0);
+        out.push('\n');
+    }
+}
+
+/// A paragraph, or an item whose other lines are set in by so much.
+fn paragraph(out: &mut String, text: &str, indent: usize) {
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > WIDTH {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
+}
+
+fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    out.push_str(&line(headings));
+    out.push_str(&line(&vec!["---".to_owned(); headings.len()]));
+    for row in rows {
+        out.push_str(&line(row));
+    }
+    out.push('\n');
+}
