@@ -89,6 +89,18 @@ pub const ALL: &[Measure] = &[
         form: number::figure,
     },
     Measure {
+        name: "write_calls_delayed_share",
+        help: "recorded: share of calls of write that waited for metadata under commit",
+        of: |arm, _| recorded(arm, "writes_delayed_share"),
+        form: number::percent,
+    },
+    Measure {
+        name: "write_call_delay_mean_ms",
+        help: "recorded: mean wait of such a call",
+        of: |arm, _| Some(recorded(arm, "write_delay_mean_ns")? / 1e6),
+        form: number::figure,
+    },
+    Measure {
         name: "busy_share",
         help: "busy time of all processors over the time of the measurement",
         of: |arm, _| of_elapsed(arm, arm.report.cpu_busy_ns?),
@@ -183,6 +195,12 @@ pub const ALL: &[Measure] = &[
         form: number::whole,
     },
 ];
+
+/// A number of the table of `luc trace summary`, of the only file system.
+fn recorded(arm: &ArmResult, field: &str) -> Option<f64> {
+    let pointer = format!("/file_systems/0/table/{field}");
+    arm.after.as_ref()?.pointer(&pointer)?.as_f64()
+}
 
 /// So much time over that of the measurement.
 fn of_elapsed(arm: &ArmResult, ns: u64) -> Option<f64> {
