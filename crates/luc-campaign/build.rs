@@ -1,5 +1,5 @@
 //! Tells the program which sources decide what it measures: the benchmarks, their language, and the
-//! lab with its disks. The results of other versions do not count as done.
+//! lab with its disks; or the simulator. The results of other versions do not count as done.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,9 +18,24 @@ const SOURCES: [&str; 7] = [
     "src/steps.rs",
 ];
 
+/// Of the simulator.
+const SIM_SOURCES: [&str; 6] = [
+    "../luc-sim/src",
+    "../luc-workload/src",
+    "../luc-disk/src",
+    "../../lab/disk",
+    "../../control",
+    "../../abi",
+];
+
 fn main() {
+    println!("cargo::rustc-env=LUC_SOURCES={}", digest(&SOURCES));
+    println!("cargo::rustc-env=LUC_SIM_SOURCES={}", digest(&SIM_SOURCES));
+}
+
+fn digest(sources: &[&str]) -> String {
     let mut files = Vec::new();
-    for source in SOURCES {
+    for source in sources {
         println!("cargo::rerun-if-changed={source}");
         collect(Path::new(source), &mut files);
     }
@@ -33,11 +48,10 @@ fn main() {
         hash.update(text);
     }
     let digest = hash.finalize();
-    let digest = digest.iter().take(8).fold(String::new(), |mut text, byte| {
+    digest.iter().take(8).fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes any text");
         text
-    });
-    println!("cargo::rustc-env=LUC_SOURCES={digest}");
+    })
 }
 
 /// Sources only: a build of the disk's driver may leave other files beside them.

@@ -29,6 +29,7 @@ pub mod show;
 pub mod stats;
 mod steps;
 pub mod store;
+pub mod validate;
 pub mod wave;
 
 pub use cell::Cell;

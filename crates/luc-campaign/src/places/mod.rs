@@ -11,9 +11,10 @@ use crate::result::Measured;
 mod file_system;
 pub mod host;
 mod lab;
+pub mod sim;
 
 /// Every place.
-pub const ALL: [&dyn Place; 2] = [&lab::Lab, &host::Host];
+pub const ALL: [&dyn Place; 3] = [&lab::Lab, &host::Host, &sim::Sim];
 
 /// A place by its name.
 pub fn find(name: &str) -> Option<&'static dyn Place> {

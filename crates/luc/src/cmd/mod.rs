@@ -16,6 +16,7 @@ mod probe;
 mod replay;
 mod reproduce;
 mod set;
+mod sim;
 mod status;
 mod stock_lab;
 mod top;
@@ -52,6 +53,8 @@ verbs! {
     Reproduce(reproduce::Args),
     #[command(subcommand)]
     Lab(lab::Verbs),
+    #[command(subcommand)]
+    Sim(sim::Verbs),
     #[command(subcommand)]
     Trace(trace::Verbs),
     Replay(replay::Args),

@@ -40,7 +40,7 @@ impl Verb for Bench {
     }
 }
 
-fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), Failure> {
+pub fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), Failure> {
     if json {
         // One line, as records are kept: a file of them is JSON Lines.
         serde_json::to_writer(&mut *context.out, report).map_err(std::io::Error::from)?;

@@ -1,0 +1,174 @@
+//! The simulator beside the lab: every cell of results that both can measure.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::cell::Cell;
+use crate::measures;
+use crate::places::sim::Sim;
+use crate::places::{Place as _, shown};
+use crate::result::ArmResult;
+use crate::store::CellResult;
+
+/// The measure that is compared.
+const MEASURE: &str = "rate";
+
+/// One arm of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// The cell, for people.
+    pub cell: String,
+    pub arm: String,
+    pub lab_per_s: f64,
+    pub sim_per_s: f64,
+    /// To the cell's first arm; `None` of that.
+    pub lab_ratio: Option<f64>,
+    pub sim_ratio: Option<f64>,
+}
+
+impl Compared {
+    /// How far the simulator's rate is off, as a share of the lab's.
+    pub fn error_share(&self) -> f64 {
+        self.sim_per_s / self.lab_per_s - 1.0
+    }
+
+    /// The same of the ratio.
+    pub fn ratio_error_share(&self) -> Option<f64> {
+        Some(self.sim_ratio? / self.lab_ratio? - 1.0)
+    }
+}
+
+/// All that can be compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Validation {
+    pub compared: Vec<Compared>,
+    /// Cells that the simulator does not have: their benchmark, file system, number of processors.
+    pub left_out: usize,
+}
+
+/// How many of some errors lie within a share, up to and with it.
+pub fn within(errors: impl Iterator<Item = f64>, share: f64) -> (usize, usize) {
+    errors.fold((0, 0), |(within, all), error| {
+        (within + usize::from(error.abs() <= share), all + 1)
+    })
+}
+
+/// Simulates every result of the lab that the simulator can.
+pub fn validate(results: &[CellResult]) -> Validation {
+    let mut all = Validation::default();
+    for result in results.iter().filter(|result| result.cell.place == "lab") {
+        match compare(result) {
+            Some(compared) => all.compared.extend(compared),
+            None => all.left_out += 1,
+        }
+    }
+    all
+}
+
+fn compare(result: &CellResult) -> Option<Vec<Compared>> {
+    let cell = simulated(&result.cell)?;
+    let measured = Sim.simulate(&cell).ok()?;
+    let rate = |arms: &[ArmResult], name: &str| {
+        let arm = arms.iter().find(|arm| arm.arm == name)?;
+        measures::of(MEASURE, arm, &result.cell).filter(|rate| *rate > 0.0)
+    };
+    let first = cell.arms.first()?.name.clone();
+    let base = rate(&result.arms, &first).zip(rate(&measured, &first));
+    let compared = cell.arms.iter().filter_map(|named| {
+        let lab_per_s = rate(&result.arms, &named.name)?;
+        let sim_per_s = rate(&measured, &named.name)?;
+        let ratios = base
+            .filter(|_| named.name != first)
+            .map(|(lab, sim)| (lab_per_s / lab, sim_per_s / sim));
+        Some(Compared {
+            cell: shown(&result.cell),
+            arm: named.name.clone(),
+            lab_per_s,
+            sim_per_s,
+            lab_ratio: ratios.map(|(lab, _)| lab),
+            sim_ratio: ratios.map(|(_, sim)| sim),
+        })
+    });
+    Some(compared.collect())
+}
+
+/// The cell in the simulator, with those of its arms that the simulator has; `None` where it is
+/// another machine. Several virtual processors of the lab share the time of one, which no real
+/// machine does.
+fn simulated(cell: &Cell) -> Option<Cell> {
+    let is = |factor: &str, value: &str| cell.machine.get(factor).is_none_or(|own| own == value);
+    let is_plain = is("time", "virtual")
+        && is("vcpus", "1")
+        && is("fs", "ext4")
+        && is("mkfs", "")
+        && is("mount", "");
+    if !is_plain {
+        return None;
+    }
+    let machine: BTreeMap<String, String> = Sim
+        .factors()
+        .iter()
+        .filter_map(|factor| {
+            let value = cell.machine.get(factor.name)?;
+            Some((factor.name.to_owned(), value.clone()))
+        })
+        .collect();
+    let one = |arms| Cell {
+        place: Sim.name().to_owned(),
+        machine: machine.clone(),
+        arms,
+        ..cell.clone()
+    };
+    let arms = cell.arms.iter();
+    let known = arms.filter(|named| Sim.check(&one(vec![(*named).clone()])).is_ok());
+    let known: Vec<_> = known.cloned().collect();
+    (!known.is_empty()).then(|| one(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The results behind the README: LUC and stock on virtual time, kernel 6.12.
+    fn demo() -> Vec<CellResult> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo-results.jsonl");
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_simulator_agrees_with_the_lab() {
+        let validation = validate(&demo());
+        let all = &validation.compared;
+        let loops: Vec<&Compared> = all
+            .iter()
+            .filter(|it| it.cell.starts_with("create-fsync"))
+            .collect();
+        assert!(loops.len() >= 40, "{}", loops.len());
+        let errors = || loops.iter().map(|it| it.error_share());
+        let (near, count) = within(errors(), 0.10);
+        assert!(near * 10 >= count * 7, "{near} of {count}: {loops:#?}");
+        let stock_and_luc = loops.iter().filter(|it| it.arm == "luc");
+        let ratios = stock_and_luc.filter_map(|it| it.ratio_error_share());
+        let (near, count) = within(ratios, 0.10);
+        assert_eq!(near, count, "{loops:#?}");
+    }
+
+    #[test]
+    fn other_machines_are_left_out() {
+        let mut results = demo();
+        results.truncate(3);
+        for (result, (factor, value)) in
+            results
+                .iter_mut()
+                .zip([("vcpus", "4"), ("time", "host"), ("fs", "ext3")])
+        {
+            result.cell.machine.insert(factor.into(), value.into());
+        }
+        let validation = validate(&results);
+        assert_eq!((validation.compared.len(), validation.left_out), (0, 3));
+    }
+}

@@ -1,0 +1,130 @@
+//! What is to happen, and when.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// Events in the order of their time; those of one moment in the order in which they were entered.
+#[derive(Debug)]
+pub struct Calendar<E> {
+    events: BinaryHeap<Reverse<Entry<E>>>,
+    entered: u64,
+    now_ns: u64,
+}
+
+#[derive(Debug)]
+struct Entry<E> {
+    at_ns: u64,
+    number: u64,
+    event: E,
+}
+
+impl<E> Entry<E> {
+    fn key(&self) -> (u64, u64) {
+        (self.at_ns, self.number)
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl<E> Calendar<E> {
+    /// Empty, at time 0.
+    pub fn new() -> Self {
+        Self {
+            events: BinaryHeap::new(),
+            entered: 0,
+            now_ns: 0,
+        }
+    }
+
+    /// Time of the event that came last, ns.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Enters an event; one of the past happens now.
+    pub fn enter(&mut self, at_ns: u64, event: E) {
+        let entry = Entry {
+            at_ns: at_ns.max(self.now_ns),
+            number: self.entered,
+            event,
+        };
+        self.entered += 1;
+        self.events.push(Reverse(entry));
+    }
+
+    /// The next event, whose time it is then; `None` when there is none before `end_ns`, to which the
+    /// time goes then.
+    pub fn next(&mut self, end_ns: u64) -> Option<E> {
+        let next_ns = self.events.peek().map(|Reverse(entry)| entry.at_ns);
+        if next_ns.is_none_or(|at_ns| at_ns >= end_ns) {
+            self.now_ns = self.now_ns.max(end_ns);
+            return None;
+        }
+        let Reverse(entry) = self.events.pop()?;
+        self.now_ns = entry.at_ns;
+        Some(entry.event)
+    }
+}
+
+impl<E> Default for Calendar<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Calendar;
+
+    proptest! {
+        #[test]
+        fn time_never_goes_back(times in proptest::collection::vec(0_u64..50, 1..100)) {
+            let mut calendar = Calendar::new();
+            for (number, at_ns) in times.iter().enumerate() {
+                calendar.enter(*at_ns, (*at_ns, number));
+            }
+            let mut came = Vec::new();
+            while let Some(event) = calendar.next(u64::MAX) {
+                prop_assert_eq!(calendar.now_ns(), event.0);
+                came.push(event);
+                // One of the past comes at once.
+                if came.len() == 1 {
+                    calendar.enter(0, (event.0, usize::MAX));
+                }
+            }
+            prop_assert_eq!(came.len(), times.len() + 1);
+            prop_assert!(came.is_sorted());
+        }
+    }
+
+    #[test]
+    fn the_end_is_reached_and_kept() {
+        let mut calendar = Calendar::new();
+        calendar.enter(7, 'a');
+        assert_eq!(calendar.next(7), None);
+        assert_eq!(calendar.now_ns(), 7);
+        assert_eq!(calendar.next(8), Some('a'));
+        assert_eq!(calendar.next(5), None);
+        assert_eq!(calendar.now_ns(), 7);
+    }
+}

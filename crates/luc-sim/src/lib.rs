@@ -1,0 +1,245 @@
+//! The journal, the processors and the disks on paper, with the real controllers inside.
+//!
+//! A deterministic discrete-event simulator: [`run`] takes the arguments of a `luc bench` workload and
+//! a machine ([`Setup`]), and gives the report that `luc bench` would print there.
+//!
+//! - [`calendar`]: what is to happen, and when. One thread, no clock of the host: the same input gives
+//!   the same report, byte by byte.
+//! - [`processors`]: work is instructions; how long they take depends on the processor's speed.
+//! - [`disk`]: the lab's disks, by the lab's own model.
+//! - [`journal`]: jbd2's transactions and buffers. [`node`]: the paths through them, and the journal's
+//!   thread. [`costs`]: what each part costs, with its source.
+//! - [`runtime`]: what LUC's module does, around the very controllers that it runs.
+//! - [`workloads`]: programs of the benchmarks.
+//!
+//! What it leaves out is listed in [`node`]. How far it agrees with the lab: `luc sim validate`.
+
+pub mod calendar;
+pub mod costs;
+pub mod disk;
+pub mod journal;
+pub mod measured;
+pub mod node;
+pub mod processors;
+pub mod program;
+mod random;
+pub mod runtime;
+pub mod workloads;
+
+use clap::Parser as _;
+use luc_control::{Params, policy};
+use luc_workload::{Bench, BenchReport, JournalCounts, SCHEMA};
+use thiserror::Error;
+
+pub use node::{Node, Setup};
+
+/// Why nothing can be simulated.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SimError {
+    #[error("{0}")]
+    Arguments(String),
+    #[error("the simulator has no {name}; it has {}", workloads::KNOWN.join(", "))]
+    Unknown { name: &'static str },
+}
+
+/// The words of a benchmark's command line, without its folder.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true, name = "luc sim run --")]
+struct Words {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+/// Reads the words of a benchmark's command line; a folder may be missing, as none is used.
+///
+/// # Errors
+/// They are none of a benchmark.
+pub fn bench(words: &[String]) -> Result<Bench, SimError> {
+    let has_dir = words.iter().any(|word| word == "--dir");
+    let dir = ["--dir".to_owned(), "simulation".to_owned()];
+    let extra: &[String] = if has_dir { &[] } else { &dir };
+    Words::try_parse_from(words.iter().chain(extra))
+        .map(|words| words.bench)
+        .map_err(|error| SimError::Arguments(one_line(&error.to_string())))
+}
+
+/// Reads the options of `luc on`: a policy, then knobs. `None`: LUC observes, which changes nothing
+/// here.
+///
+/// # Errors
+/// They are none that decide what LUC does.
+pub fn knobs(options: &[String]) -> Result<Option<Params>, SimError> {
+    let options = Options::try_parse_from(options)
+        .map_err(|error| SimError::Arguments(one_line(&error.to_string())))?;
+    let bad = |error: luc_control::KnobError| SimError::Arguments(error.to_string());
+    let mut params = Params::default();
+    if let Some(name) = &options.policy {
+        for (knob, value) in &policy(name).map_err(bad)?.settings {
+            params.set(knob.name, *value);
+        }
+    }
+    for setting in &options.set {
+        let (name, text) = setting
+            .split_once('=')
+            .ok_or_else(|| SimError::Arguments(format!("--set {setting}: KNOB=VALUE is needed")))?;
+        let knob = luc_control::knob(name).map_err(bad)?;
+        params.set(knob.name, knob.parse(text).map_err(bad)?);
+    }
+    Ok((!options.observe).then_some(params))
+}
+
+#[derive(clap::Parser)]
+#[command(no_binary_name = true)]
+struct Options {
+    #[arg(long)]
+    policy: Option<String>,
+    #[arg(long)]
+    set: Vec<String>,
+    #[arg(long)]
+    observe: bool,
+}
+
+/// What clap has to say, without its usage.
+fn one_line(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    first.trim_start_matches("error: ").to_owned()
+}
+
+/// Runs a benchmark on paper.
+///
+/// # Errors
+/// The simulator does not know it.
+pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
+    let plan =
+        workloads::plan(bench, setup.costs).ok_or(SimError::Unknown { name: bench.name() })?;
+    let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
+    let mut node = Node::new(setup, plan.programs, plan.measured);
+    node.run(from_ns);
+    let before_ns = node.busy_ns();
+    node.run(until_ns);
+    let busy_ns = node.busy_ns() - before_ns;
+    let measured = &node.measured;
+    let outcome = (plan.outcome)(measured);
+    let syncs = measured.syncs.count();
+    let commits = measured.commits;
+    Ok(BenchReport {
+        schema: SCHEMA.to_owned(),
+        outcome,
+        interrupted: false,
+        elapsed_ns: measured.elapsed_ns(),
+        journal: Some(JournalCounts {
+            commits,
+            requested: commits,
+        }),
+        fsyncs_per_commit: (commits > 0).then(|| syncs as f64 / commits as f64),
+        cpu_busy_ns: Some(busy_ns),
+        cpu_user_ns: None,
+        cpu_kernel_ns: None,
+        hardware: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use luc_workload::Outcome;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::costs::Costs;
+    use crate::processors::Machine;
+
+    fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
+        Setup {
+            machine: Machine::new(cpus, mips),
+            disk: disk.parse().unwrap(),
+            costs: Costs::default(),
+            luc: luc.then(Params::default),
+            seed: 1,
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(String::from).collect()
+    }
+
+    fn report(text: &str, setup: &Setup) -> BenchReport {
+        run(&bench(&words(text)).unwrap(), setup).unwrap()
+    }
+
+    fn files_per_s(report: &BenchReport) -> f64 {
+        match &report.outcome {
+            Outcome::CreateFsync(found) => found.ops_per_s,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The figures of the lab: two convoys on stock, one with LUC, and a lone task as it was.
+    #[test]
+    fn luc_merges_the_convoys() {
+        for (threads, gain) in [(1, 1.00), (4, 1.98), (16, 1.92), (64, 1.67)] {
+            let text = format!("create-fsync --threads {threads} --seconds 2 --warmup-s 0.8");
+            let rate = |luc| files_per_s(&report(&text, &setup("4ms:1", 1, 1000.0, luc)));
+            let found = rate(true) / rate(false);
+            assert!((found / gain - 1.0).abs() < 0.05, "{threads}: {found}");
+        }
+    }
+
+    #[test]
+    fn copies_spare_writers() {
+        let share = |luc| {
+            let text = "write-delay --writers 48 --seconds 1 --warmup-s 0.5";
+            match report(text, &setup("4ms:1", 1, 1000.0, luc)).outcome {
+                Outcome::WriteDelay(found) => found.delayed_share,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(share(false) > 0.15, "{}", share(false));
+        assert!(share(true) < 0.01, "{}", share(true));
+    }
+
+    #[test]
+    fn what_is_no_benchmark_is_refused() {
+        for (text, why) in [
+            ("create", "unrecognized subcommand"),
+            ("create-fsync --threads many", "invalid value"),
+            ("", ""),
+        ] {
+            let error = bench(&words(text)).unwrap_err().to_string();
+            assert!(
+                error.contains(why) && !error.contains('\n'),
+                "{text}: {error}"
+            );
+        }
+        let unknown = bench(&words("scaling")).unwrap();
+        let error = run(&unknown, &setup("4ms:1", 1, 1000.0, false)).unwrap_err();
+        assert!(error.to_string().contains("create-fsync"), "{error}");
+        for options in ["--policy x", "--set setpoint_events", "--set x=1", "--bad"] {
+            assert!(knobs(&words(options)).is_err(), "{options}");
+        }
+        assert_eq!(knobs(&words("--observe")).unwrap(), None);
+        let published = knobs(&words("--policy published --set setpoint_events=8")).unwrap();
+        assert_eq!(published.unwrap().setpoint_events, 8);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// The same input gives the same report; no rate is above what the disk can do; a processor
+        /// and a disk of half the time do twice as much.
+        #[test]
+        fn runs_keep_their_bounds(
+            threads in 1_u32..40, cpus in 1_u16..5, exponent in 0_u32..4, luc in any::<bool>(),
+        ) {
+            let text = format!("create-fsync --threads {threads} --seconds 1 --warmup-s 0.5");
+            let mips = 125.0 * f64::from(1 << exponent);
+            let one = setup("2ms:4", cpus, mips, luc);
+            let found = report(&text, &one);
+            prop_assert_eq!(&found, &report(&text, &one));
+            let commits_per_s = found.journal.unwrap().commits as f64;
+            prop_assert!(commits_per_s <= 1000.0 / (2.0 * 2.0) + 1.0);
+            prop_assert!(found.fsyncs_per_commit.unwrap() <= f64::from(threads) + 1.0);
+            let busy_ns = found.cpu_busy_ns.unwrap();
+            prop_assert!(busy_ns <= found.elapsed_ns * u64::from(cpus) + 8_000_000);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! LUC as it runs inside the kernel: senses, asks `control/`, and holds.
+//!
+//! What `kmod/sync.c` and `kmod/commit.c` do, on the simulated journal. The steps themselves are those
+//! of the C code that the module runs.
+
+use luc_control::{Input, Params, Reason, Returns, State, Step, complete_events, control_step};
+
+use crate::journal::{Journal, Tid};
+use crate::processors::TaskId;
+
+/// What comes without a wake-up waits so long, ns: `LOOK_NS` of `kmod/commit.c`.
+const LOOK_NS: u64 = 1_000_000;
+
+/// What the journal's thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Commit,
+    /// It sleeps until this time, or until a task completes the batch.
+    Hold {
+        until_ns: u64,
+    },
+}
+
+/// What LUC has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub commits: u64,
+    pub ns: u64,
+}
+
+pub struct Runtime {
+    params: Params,
+    state: State,
+    returns: Returns,
+    calls: i64,
+    batch_tid: Tid,
+    batch_events: i64,
+    first_event_ns: u64,
+    last_event_ns: u64,
+    after_first_ns: i64,
+    last_task: Option<TaskId>,
+    is_same_task: bool,
+    /// While a commit is held: since when, and the number of events that completes it.
+    hold: Option<(u64, i64)>,
+    closed_events: i64,
+    delayed: Delays,
+    /// Of `delayed`, what earlier steps have seen.
+    seen: Delays,
+    pub copies: bool,
+    pub held: Held,
+}
+
+/// Writers that slept on buffers, and buffers that were spared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delays {
+    writes: i64,
+    ns: i64,
+    spared: i64,
+    copy_ns: i64,
+}
+
+impl Runtime {
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            state: State::default(),
+            returns: Returns::new(),
+            calls: 0,
+            batch_tid: 0,
+            batch_events: 0,
+            first_event_ns: 0,
+            last_event_ns: 0,
+            after_first_ns: 0,
+            last_task: None,
+            is_same_task: false,
+            hold: None,
+            closed_events: 0,
+            delayed: Delays::default(),
+            seen: Delays::default(),
+            copies: false,
+            held: Held::default(),
+        }
+    }
+
+    /// A task begins a sync call.
+    pub fn entered(&mut self, task: TaskId) {
+        self.calls += 1;
+        self.returns.enter(pid(task), self.batch_tid);
+    }
+
+    /// A task in a sync call asks for a commit. True if that completes a held batch.
+    pub fn arrived(&mut self, task: TaskId, tid: Tid, now_ns: u64) -> bool {
+        if !self.returns.arrive(pid(task), tid) {
+            return false;
+        }
+        if tid > self.batch_tid {
+            self.batch_tid = tid;
+            self.batch_events = 0;
+            self.is_same_task = self.last_task == Some(task);
+            self.first_event_ns = now_ns;
+            self.after_first_ns = 0;
+        }
+        if tid != self.batch_tid {
+            return false;
+        }
+        self.batch_events += 1;
+        self.last_event_ns = now_ns;
+        self.last_task = Some(task);
+        self.after_first_ns += ns(now_ns - self.first_event_ns);
+        self.hold
+            .is_some_and(|(_, complete)| self.batch_events >= complete)
+    }
+
+    /// A task slept on a buffer for so long.
+    pub fn delayed(&mut self, slept_ns: u64) {
+        self.delayed.writes += 1;
+        self.delayed.ns += ns(slept_ns);
+    }
+
+    /// A task needed a buffer that has a copy.
+    pub fn spared(&mut self) {
+        self.delayed.spared += 1;
+    }
+
+    /// The commit spent so long on copies.
+    pub fn copied(&mut self, took_ns: u64) {
+        self.delayed.copy_ns += ns(took_ns);
+    }
+
+    /// The journal's thread is about to commit, or looks at a held commit again.
+    pub fn look(&mut self, journal: &Journal, average_ns: u64, now_ns: u64) -> Decision {
+        let input = self.sense(journal, average_ns, now_ns);
+        let step = if self.hold.is_some() {
+            Step::Poll
+        } else {
+            Step::Open
+        };
+        let out = control_step(step, &self.params, &mut self.state, &input);
+        if out.reason == Reason::Hold.value() {
+            let since_ns = self.hold.map_or(now_ns, |(since_ns, _)| since_ns);
+            self.hold = Some((since_ns, complete_events(&self.params, &self.state)));
+            let wake_ns = u64::try_from(out.wake_ns).unwrap_or(0);
+            return Decision::Hold {
+                until_ns: wake_ns.clamp(now_ns, now_ns + LOOK_NS),
+            };
+        }
+        if let Some((since_ns, _)) = self.hold.take() {
+            self.held.commits += 1;
+            self.held.ns += now_ns - since_ns;
+        }
+        control_step(Step::Close, &self.params, &mut self.state, &input);
+        self.copy_out(&input);
+        self.closed_events = input.events;
+        Decision::Commit
+    }
+
+    /// Copy-out learns what the commit that ended did to writers.
+    fn copy_out(&mut self, of_commit: &Input) {
+        let input = Input {
+            now_ns: of_commit.now_ns,
+            handles: of_commit.handles,
+            writes_delayed: self.delayed.writes - self.seen.writes,
+            writes_delay_ns: self.delayed.ns - self.seen.ns,
+            buffers_spared: self.delayed.spared - self.seen.spared,
+            copy_ns: self.delayed.copy_ns - self.seen.copy_ns,
+            commit_events: self.closed_events,
+            ..Input::default()
+        };
+        self.seen = self.delayed;
+        let out = control_step(Step::Copyout, &self.params, &mut self.state, &input);
+        self.copies = out.copy != 0;
+    }
+
+    fn sense(&mut self, journal: &Journal, average_ns: u64, now_ns: u64) -> Input {
+        let running = journal.running.as_ref();
+        let tid = running.map_or(0, |it| it.tid);
+        let events = if self.batch_tid == tid {
+            self.batch_events
+        } else {
+            0
+        };
+        let mut input = Input {
+            now_ns: ns(now_ns),
+            events,
+            calls: self.calls,
+            expected_events: self.returns.expected(tid),
+            syncing_events: self.returns.syncing(tid),
+            handles: running.map_or(0, |it| i64::from(it.handles)),
+            age_ns: ns(now_ns - running.map_or(now_ns, |it| it.begun_ns)),
+            commit_avg_ns: ns(average_ns),
+            urgent: i64::from(journal.has_lock_waiters()),
+            ..Input::default()
+        };
+        if events > 0 {
+            input.events_wait_ns = events * ns(now_ns - self.first_event_ns) - self.after_first_ns;
+            input.last_event_ns = ns(self.last_event_ns);
+            input.same_task = i64::from(self.is_same_task);
+        }
+        input
+    }
+}
+
+/// Simulated times stay far below 2^63 ns, 292 years.
+fn ns(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The estimator's 0 is no task.
+fn pid(task: TaskId) -> u32 {
+    task + 1
+}

@@ -1,0 +1,116 @@
+//! `luc bench create-fsync`.
+
+use luc_workload::{CreateFsync, CreateFsyncResult, Outcome};
+
+use super::{Plan, file_creation_rate_per_s, seconds_ns};
+use crate::costs::Costs;
+use crate::measured::Measured;
+use crate::program::{Op, Program, Went};
+
+/// A thread uses a directory for at least so many files.
+const SHARE_FILES_MIN: u32 = 2;
+
+pub fn plan(args: &CreateFsync, costs: Costs) -> Plan {
+    let tasks = args.threads as usize;
+    let from_ns = seconds_ns(args.warmup_s);
+    let measured = Measured::new(tasks, from_ns, from_ns + seconds_ns(args.seconds));
+    let program = |number| Thread {
+        costs,
+        args: args.clone(),
+        number,
+        made: 0,
+        step: Step::Dir,
+    };
+    let args = args.clone();
+    Plan {
+        programs: (0..args.threads)
+            .map(|number| Box::new(program(number)) as Box<dyn Program>)
+            .collect(),
+        measured,
+        outcome: Box::new(move |measured| Outcome::CreateFsync(result(&args, measured))),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Dir,
+    Create,
+    Write,
+    Fsync,
+    Close,
+    Turn,
+}
+
+struct Thread {
+    costs: Costs,
+    args: CreateFsync,
+    number: u32,
+    made: u32,
+    step: Step,
+}
+
+impl Thread {
+    /// Whether it goes on in another directory.
+    fn is_first_in_dir(&self) -> bool {
+        self.made.is_multiple_of(self.files_in_dir())
+    }
+
+    fn files_in_dir(&self) -> u32 {
+        if self.args.own_dirs {
+            return self.args.files_per_dir;
+        }
+        (self.args.files_per_dir / self.args.threads).max(SHARE_FILES_MIN)
+    }
+
+    /// All threads share a directory and go on to the next together, or each has its own.
+    fn dir(&self) -> u32 {
+        let turn = self.made / self.files_in_dir();
+        if self.args.own_dirs {
+            return turn.wrapping_mul(self.args.threads) + self.number;
+        }
+        turn
+    }
+}
+
+impl Program for Thread {
+    fn next(&mut self, _went: &Went) -> Op {
+        let bytes = self.args.bytes;
+        let (op, step) = match self.step {
+            Step::Dir if self.is_first_in_dir() => (Op::MakeDir { dir: self.dir() }, Step::Create),
+            Step::Dir => (Op::Compute(0), Step::Create),
+            Step::Create if bytes > 0 => (Op::Create { dir: self.dir() }, Step::Write),
+            Step::Create => (Op::Create { dir: self.dir() }, Step::Fsync),
+            Step::Write => (Op::Write { bytes }, Step::Fsync),
+            Step::Fsync => (Op::Fsync, Step::Close),
+            Step::Close => {
+                self.made = self.made.wrapping_add(1);
+                (Op::Close, Step::Turn)
+            }
+            Step::Turn => (Op::Compute(self.costs.loop_turn), Step::Dir),
+        };
+        self.step = step;
+        op
+    }
+}
+
+fn result(args: &CreateFsync, measured: &Measured) -> CreateFsyncResult {
+    let ops: u64 = measured.files.iter().map(|(count, _)| count).sum();
+    let counts = || measured.files.iter().map(|(count, _)| *count);
+    let means = measured
+        .files
+        .iter()
+        .map(|(count, sum_ns)| *sum_ns as f64 / (*count).max(1) as f64);
+    CreateFsyncResult {
+        args: args.clone(),
+        ops,
+        ops_per_s: measured.per_s(ops),
+        file_creation_rate_per_s: file_creation_rate_per_s(means),
+        thread_ops_min: counts().min().unwrap_or(0),
+        thread_ops_max: counts().max().unwrap_or(0),
+        fsync: measured.syncs.latency(),
+        create_mean_ns: measured.creates.mean_ns(),
+        write_mean_ns: measured.writes.mean_ns(),
+        close_mean_ns: measured.closes.mean_ns(),
+        removed_early: 0,
+    }
+}

@@ -1,0 +1,95 @@
+//! `luc sim run`
+
+use luc_sim::costs::Costs;
+use luc_sim::disk::DiskKind;
+use luc_sim::processors::Machine;
+use luc_sim::{Setup, SimError};
+
+use crate::Context;
+use crate::cmd::bench::print;
+use crate::exit::Failure;
+use crate::verb::Verb;
+
+/// Run a benchmark in the simulator
+///
+/// Prints what `luc bench` would print on such a machine. Without --luc, --policy and --set it is
+/// stock. Same arguments, same seed: same figures.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc sim run --disk hdd-7200 -- create-fsync --threads 16\n\
+    \x20 luc sim run --disk hdd-7200 --cpus 4 --mips 3000 --luc -- create-fsync --threads 16\n\
+    \x20 luc sim run --policy static --json -- burst --threads 4 --spread-us 400")]
+pub struct Args {
+    /// The disk: time per request and requests at once, or a preset of `luc lab disks` and changes
+    #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
+    disk: String,
+    /// Processors, each with a time of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: u16,
+    /// Million instructions per second of a processor
+    #[arg(long, value_name = "MIPS", default_value_t = 1000.0, value_parser = mips)]
+    mips: f64,
+    /// With LUC, as `luc on` leaves it
+    #[arg(long)]
+    luc: bool,
+    /// With LUC under this policy
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// With LUC and this knob
+    #[arg(long, value_name = "KNOB=VALUE")]
+    set: Vec<String>,
+    /// Decides when each task begins
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The benchmark and its arguments, as for `luc bench`; a folder may be left out
+    #[arg(last = true, required = true, value_name = "BENCH")]
+    bench: Vec<String>,
+}
+
+/// A speed that a simulated second is not too long for.
+fn mips(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok();
+    value
+        .filter(|mips: &f64| *mips >= 0.001 && *mips <= 1e6)
+        .ok_or_else(|| "a number from 0.001 to 1000000 is needed".to_owned())
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let report = self
+            .report()
+            .map_err(|error| Failure::usage("sim run", error))?;
+        print(&report, self.json, context)
+    }
+}
+
+impl Args {
+    fn report(&self) -> Result<luc_workload::BenchReport, String> {
+        let said = |error: SimError| error.to_string();
+        let mut options: Vec<String> = Vec::new();
+        if let Some(policy) = &self.policy {
+            options.extend(["--policy".to_owned(), policy.clone()]);
+        }
+        for setting in &self.set {
+            options.extend(["--set".to_owned(), setting.clone()]);
+        }
+        let luc = if self.luc || !options.is_empty() {
+            luc_sim::knobs(&options).map_err(said)?
+        } else {
+            None
+        };
+        let disk: Result<DiskKind, _> = self.disk.parse();
+        let setup = Setup {
+            machine: Machine::new(self.cpus, self.mips),
+            disk: disk.map_err(|error| error.to_string())?,
+            costs: Costs::default(),
+            luc,
+            seed: self.seed,
+        };
+        let bench = luc_sim::bench(&self.bench).map_err(said)?;
+        luc_sim::run(&bench, &setup).map_err(said)
+    }
+}

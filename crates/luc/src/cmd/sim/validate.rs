@@ -1,0 +1,108 @@
+//! `luc sim validate`
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use luc_campaign::Store;
+use luc_campaign::validate::{Compared, Validation, validate, within};
+use serde_json::json;
+
+use crate::Context;
+use crate::cmd::print_json;
+use crate::exit::Failure;
+use crate::units::table;
+use crate::verb::Verb;
+
+/// Name and version of the JSON form.
+const SCHEMA: &str = "luc-sim-validate/1";
+/// Shares that are told.
+const NEAR: [f64; 2] = [0.05, 0.10];
+
+/// Set the simulator's figures beside the lab's
+///
+/// Takes the results of campaigns that were measured in the lab on virtual time, and simulates each
+/// cell that the simulator knows: its benchmark, one processor, ext4 as mkfs makes it. Rates are the
+/// benchmarks' main figures; ratios are to the first arm.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc campaign run bench --only loops --set kernel=6.12 --set vcpus=1\n\
+    \x20 luc sim validate out/bench")]
+pub struct Args {
+    /// Folders of results, of `luc campaign run`
+    #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dirs: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let mut results = Vec::new();
+        for dir in &self.dirs {
+            results.extend(Store::existing(dir)?.read()?.results);
+        }
+        // As people read them, and the same every time.
+        results.sort_by(|a, b| a.cell.cmp(&b.cell));
+        let found = validate(&results);
+        if self.json {
+            return print_json(context, &json!({ "schema": SCHEMA, "validation": found }));
+        }
+        tell(&found, context)
+    }
+}
+
+fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
+    let percent = |share: f64| format!("{:+.1}%", share * 100.0);
+    let ratio = |ratio: Option<f64>| ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+    let rows: Vec<[String; 8]> = found
+        .compared
+        .iter()
+        .map(|it| {
+            [
+                it.cell.clone(),
+                it.arm.clone(),
+                format!("{:.0}", it.lab_per_s),
+                format!("{:.0}", it.sim_per_s),
+                percent(it.error_share()),
+                ratio(it.lab_ratio),
+                ratio(it.sim_ratio),
+                it.ratio_error_share().map_or_else(String::new, percent),
+            ]
+        })
+        .collect();
+    let heads = [
+        "cell",
+        "arm",
+        "lab",
+        "simulator",
+        "off",
+        "lab, ratio",
+        "simulator, ratio",
+        "off",
+    ];
+    table(&mut context.out, heads, &rows)?;
+    let rates = || found.compared.iter().map(Compared::error_share);
+    let ratios = || {
+        let all = found.compared.iter();
+        all.filter_map(Compared::ratio_error_share)
+    };
+    writeln!(context.out)?;
+    for share in NEAR {
+        let (rate, all_rates) = within(rates(), share);
+        let (ratio, all_ratios) = within(ratios(), share);
+        writeln!(
+            context.out,
+            "within {:.0}%: {rate} of {all_rates} rates, {ratio} of {all_ratios} ratios",
+            share * 100.0
+        )?;
+    }
+    if found.left_out > 0 {
+        writeln!(
+            context.out,
+            "left out: {} cells of benchmarks, machines or file systems that the simulator lacks",
+            found.left_out
+        )?;
+    }
+    Ok(())
+}
