@@ -113,13 +113,13 @@ pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
     let plan =
         workloads::plan(bench, setup.costs).ok_or(SimError::Unknown { name: bench.name() })?;
     let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
-    let mut node = Node::new(setup, plan.programs, plan.measured);
+    let (mut node, outcome) = Node::new(setup, plan);
     node.run(from_ns);
     let before_ns = node.busy_ns();
     node.run(until_ns);
     let busy_ns = node.busy_ns() - before_ns;
     let measured = &node.measured;
-    let outcome = (plan.outcome)(measured);
+    let outcome = outcome(measured);
     let syncs = measured.syncs.count();
     let commits = measured.commits;
     Ok(BenchReport {

@@ -89,6 +89,8 @@ pub struct Measured {
     pub writes_delayed: u64,
     pub commits: u64,
     open: Vec<FileTime>,
+    /// When the last operation ended.
+    last_ns: u64,
 }
 
 impl Measured {
@@ -108,6 +110,7 @@ impl Measured {
             writes_delayed: 0,
             commits: 0,
             open: vec![FileTime::default(); tasks],
+            last_ns: 0,
         }
     }
 
@@ -124,6 +127,7 @@ impl Measured {
     pub(crate) fn note(&mut self, task: TaskId, op: &Op, went: &Went) {
         let at = task as usize;
         let holds = self.holds(went.ended_ns);
+        self.last_ns = went.ended_ns;
         match op {
             Op::Create { .. } => {
                 self.open[at] = FileTime {
@@ -165,9 +169,19 @@ impl Measured {
         self.commits += u64::from(self.holds(at_ns));
     }
 
-    /// Length of the measurement, ns.
+    /// Of each task the mean time of its files, ns.
+    pub fn file_mean_ns(&self) -> impl Iterator<Item = f64> {
+        let files = self.files.iter();
+        files.map(|(count, sum_ns)| *sum_ns as f64 / (*count).max(1) as f64)
+    }
+
+    /// Length of the measurement, ns: to its end, or to the last operation.
     pub fn elapsed_ns(&self) -> u64 {
-        self.until_ns - self.from_ns
+        let until_ns = match self.until_ns {
+            u64::MAX => self.last_ns,
+            until_ns => until_ns,
+        };
+        until_ns - self.from_ns
     }
 
     /// So many of something, by the second.

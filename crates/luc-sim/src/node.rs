@@ -21,6 +21,7 @@ use crate::processors::{CpuId, Machine, PieceEnd, Processors, TaskId, Worked};
 use crate::program::{Op, Program, Went};
 use crate::random;
 use crate::runtime::{Decision, Runtime};
+use crate::workloads::{Figures, Plan};
 
 /// The kernel's commit interval, ns.
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
@@ -40,12 +41,9 @@ pub struct Setup {
     pub costs: Costs,
     /// The knobs; `None`: stock, without LUC.
     pub luc: Option<Params>,
-    /// Decides when each task begins, within [`BEGIN_SPREAD_NS`].
+    /// Decides when each task begins.
     pub seed: u64,
 }
-
-/// Tasks begin at moments of their own within this time, as threads do that are woken together.
-pub const BEGIN_SPREAD_NS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -161,8 +159,9 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(setup: &Setup, programs: Vec<Box<dyn Program>>, measured: Measured) -> Self {
-        let tasks = programs.into_iter().map(|program| Task {
+    /// The machine before its first task begins, and how the plan's figures are made.
+    pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
+        let tasks = plan.programs.into_iter().map(|program| Task {
             program,
             op: Op::Compute(0),
             stage: Stage::Done,
@@ -186,13 +185,13 @@ impl Node {
             log_blocks: 0,
             buffers_now: 0,
             files: Vec::new(),
-            measured,
+            measured: plan.measured,
         };
         for task in 0..node.tasks.len() {
-            let draw = random::below(setup.seed, task as u64, BEGIN_SPREAD_NS);
+            let draw = random::below(setup.seed, task as u64, plan.begin_spread_ns);
             node.calendar.enter(draw, Event::Awake(id(task)));
         }
-        node
+        (node, plan.outcome)
     }
 
     /// Lets time pass until `end_ns`.

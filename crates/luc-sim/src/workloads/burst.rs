@@ -1,8 +1,8 @@
 //! `luc bench burst`.
 
-use luc_workload::{Burst, BurstResult, Latency, Outcome};
+use luc_workload::{Burst, BurstResult, Outcome};
 
-use super::{Plan, file_creation_rate_per_s};
+use super::{Plan, file_creation_rate_per_s, latency};
 use crate::measured::{FileTime, Measured};
 use crate::program::{Op, Program, Went};
 use crate::random;
@@ -30,6 +30,7 @@ pub fn plan(args: &Burst) -> Plan {
             .map(|number| Box::new(program(number)) as Box<dyn Program>)
             .collect(),
         measured,
+        begin_spread_ns: 0,
         outcome: Box::new(move |measured| Outcome::Burst(result(&args, measured))),
     }
 }
@@ -139,19 +140,4 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / count.max(1.0);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, (squares / (count - 1.0).max(1.0)).sqrt())
-}
-
-fn latency(mut times_ns: Vec<u64>) -> Latency {
-    times_ns.sort_unstable();
-    let at = |share: usize| {
-        let index = (times_ns.len() * share / 100).min(times_ns.len().saturating_sub(1));
-        times_ns.get(index).copied().unwrap_or(0)
-    };
-    Latency {
-        count: times_ns.len() as u64,
-        mean_ns: times_ns.iter().sum::<u64>() as f64 / times_ns.len().max(1) as f64,
-        p50_ns: at(50),
-        p99_ns: at(99),
-        max_ns: times_ns.last().copied().unwrap_or(0),
-    }
 }

@@ -27,6 +27,7 @@ pub fn plan(args: &CreateFsync, costs: Costs) -> Plan {
             .map(|number| Box::new(program(number)) as Box<dyn Program>)
             .collect(),
         measured,
+        begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::CreateFsync(result(&args, measured))),
     }
 }
@@ -96,15 +97,11 @@ impl Program for Thread {
 fn result(args: &CreateFsync, measured: &Measured) -> CreateFsyncResult {
     let ops: u64 = measured.files.iter().map(|(count, _)| count).sum();
     let counts = || measured.files.iter().map(|(count, _)| *count);
-    let means = measured
-        .files
-        .iter()
-        .map(|(count, sum_ns)| *sum_ns as f64 / (*count).max(1) as f64);
     CreateFsyncResult {
         args: args.clone(),
         ops,
         ops_per_s: measured.per_s(ops),
-        file_creation_rate_per_s: file_creation_rate_per_s(means),
+        file_creation_rate_per_s: file_creation_rate_per_s(measured.file_mean_ns()),
         thread_ops_min: counts().min().unwrap_or(0),
         thread_ops_max: counts().max().unwrap_or(0),
         fsync: measured.syncs.latency(),

@@ -2,9 +2,10 @@
 
 mod burst;
 mod create_fsync;
+mod metarates;
 mod write_delay;
 
-use luc_workload::{Bench, Outcome};
+use luc_workload::{Bench, Latency, Outcome};
 
 use crate::costs::Costs;
 use crate::measured::Measured;
@@ -14,21 +15,35 @@ use crate::program::Program;
 pub struct Plan {
     pub programs: Vec<Box<dyn Program>>,
     pub measured: Measured,
-    pub outcome: Box<dyn Fn(&Measured) -> Outcome>,
+    /// Each task begins at a moment of its own within this time.
+    pub begin_spread_ns: u64,
+    pub outcome: Figures,
 }
+
+/// Makes a benchmark's figures of what was measured.
+pub type Figures = Box<dyn Fn(&Measured) -> Outcome>;
 
 /// The plan of a benchmark; `None` of one that the simulator does not know.
 pub fn plan(bench: &Bench, costs: Costs) -> Option<Plan> {
     match bench {
         Bench::CreateFsync(args) => Some(create_fsync::plan(args, costs)),
         Bench::Burst(args) => Some(burst::plan(args)),
+        Bench::Metarates(args) => metarates::plan(args),
         Bench::WriteDelay(args) => Some(write_delay::plan(args)),
         _ => None,
     }
 }
 
 /// The names of those that it knows.
-pub const KNOWN: [&str; 3] = ["create-fsync", "burst", "write-delay"];
+pub const KNOWN: [&str; 4] = [
+    "create-fsync",
+    "burst",
+    "metarates that creates",
+    "write-delay",
+];
+
+/// Of threads in loops: they never stay together for long.
+const LOOPS_BEGIN_SPREAD_NS: u64 = 1_000_000;
 
 /// Of a number of seconds that a command line has accepted.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -39,4 +54,19 @@ fn seconds_ns(seconds: f64) -> u64 {
 /// Equation 3, with each task's mean time of a file: N files in the mean of the times.
 fn file_creation_rate_per_s(mean_ns: impl Iterator<Item = f64>) -> f64 {
     mean_ns.filter(|ns| *ns > 0.0).map(|ns| 1e9 / ns).sum()
+}
+
+fn latency(mut times_ns: Vec<u64>) -> Latency {
+    times_ns.sort_unstable();
+    let at = |share: usize| {
+        let index = (times_ns.len() * share / 100).min(times_ns.len().saturating_sub(1));
+        times_ns.get(index).copied().unwrap_or(0)
+    };
+    Latency {
+        count: times_ns.len() as u64,
+        mean_ns: times_ns.iter().sum::<u64>() as f64 / times_ns.len().max(1) as f64,
+        p50_ns: at(50),
+        p99_ns: at(99),
+        max_ns: times_ns.last().copied().unwrap_or(0),
+    }
 }

@@ -32,6 +32,7 @@ pub fn plan(args: &WriteDelay) -> Plan {
     Plan {
         programs: writers.chain(streams).collect(),
         measured,
+        begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::WriteDelay(result(&args, measured))),
     }
 }
