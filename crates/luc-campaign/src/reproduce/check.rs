@@ -22,6 +22,11 @@ pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
             return Err(format!("quick: no block has a factor {factor}"));
         }
     }
+    for name in &all.quick.without {
+        if campaign.block(name).is_none() {
+            return Err(format!("quick: no block {name}"));
+        }
+    }
     let mut seen = BTreeSet::new();
     for figure in &all.figures {
         for id in std::iter::once(&figure.id).chain(&figure.also) {

@@ -45,7 +45,8 @@ pub fn campaign(
     let is_needed = |block: &Block| {
         let name = block.name.get_ref();
         let mut own = claims.iter().filter(|claim| claim.of.is_some());
-        own.any(|claim| claim.block == *name)
+        let is_left_out = quick && published.quick.without.contains(name);
+        own.any(|claim| claim.block == *name) && !is_left_out
     };
     cut.blocks.retain(is_needed);
     let empty: BTreeSet<String> = cut

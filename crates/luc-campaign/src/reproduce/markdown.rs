@@ -86,7 +86,7 @@ fn overview(out: &mut String, all: &[Answered<'_>]) {
     );
 }
 
-/// The factors that make a machine here.
+/// The factors that make a machine here; the simulator has no kernel.
 const MACHINE: [&str; 2] = ["kernel", "vcpus"];
 
 /// Every claim, judged on each kernel and number of processors alone.
@@ -98,7 +98,8 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
     let row = |figure: &Reported, claim: &Claim| {
         let verdicts = machines.iter().map(|machine| {
             let fits = on(claim, machine);
-            if shown.points(&claim.block, &fits).is_empty() {
+            let points = shown.points(&claim.block, &fits);
+            if !points.iter().any(|point| of(point) == *machine) {
                 return String::new();
             }
             let claim = Claim {
@@ -129,14 +130,20 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
         return;
     }
     out.push_str("## What holds where\n\n");
-    let text = "Each claim over the points of one kernel and one number of virtual processors alone, \
-                with our number. Nothing stands where the sweep has no such point.";
+    let text = "Each claim over the points of one kernel and one number of processors alone, with our \
+                number. Virtual processors of the lab share the time of one; those of the simulator \
+                each have their own. Nothing stands where the sweep has no such point.";
     block(out, text);
     let headings: Vec<String> = ["figure", "says"]
         .map(String::from)
         .into_iter()
         .chain(machines.iter().map(|[kernel, vcpus]| {
             let noun = if vcpus == "1" { "CPU" } else { "CPUs" };
+            let kernel = if kernel.is_empty() {
+                "simulated"
+            } else {
+                kernel
+            };
             format!("{kernel}, {vcpus} {noun}")
         }))
         .collect();
@@ -146,7 +153,11 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
 /// The claim's conditions on one machine.
 fn on(claim: &Claim, machine: &[String; 2]) -> Where {
     let mut fits = claim.fits.clone();
-    for (factor, value) in MACHINE.iter().zip(machine) {
+    for (factor, value) in MACHINE
+        .iter()
+        .zip(machine)
+        .filter(|(_, value)| !value.is_empty())
+    {
         let own = Values::Many(vec![Value(value.clone())]);
         let is_wanted = |wanted: &Values| wanted.all().iter().any(|Value(wanted)| wanted == value);
         // A claim about another machine has no point here.

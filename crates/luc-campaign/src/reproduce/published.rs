@@ -28,6 +28,8 @@ pub struct Published {
 #[serde(deny_unknown_fields)]
 pub struct Quick {
     pub repeats: u32,
+    /// Blocks that it does not measure.
+    pub without: Vec<String>,
     /// Values that factors keep, where a block has them.
     #[serde(rename = "where")]
     pub fits: Where,

@@ -4,7 +4,7 @@ use luc_control::poles;
 
 use super::causes::{self, Ranking};
 use super::published::{Claim, Gains, Side, Take};
-use crate::file::{Block, Figure};
+use crate::file::{Block, Figure, Value};
 use crate::points::Point;
 use crate::show::Shown;
 use crate::stats::Interval;
@@ -201,11 +201,16 @@ fn along<'a>(
     points: &[&Point<'_>],
 ) -> Vec<Candidate<'a>> {
     let over = claim.over.as_deref().unwrap_or_default();
+    let named = |value: &&Value| {
+        let wanted = claim.fits.get(over);
+        wanted.is_none_or(|wanted| wanted.all().contains(value))
+    };
     let order: Vec<&str> = block
         .factors
         .iter()
         .filter(|(name, _)| name.get_ref() == over)
         .flat_map(|(_, values)| values.all())
+        .filter(named)
         .map(|value| value.0.as_str())
         .collect();
     let place = |point: &Point<'_>| {
@@ -392,6 +397,13 @@ repeats_max = 3
             let (low, high) = interval.ends.unwrap();
             assert!(low < interval.mean && interval.mean < high);
         }
+        // The ends are those of the speeds that the claim is about.
+        let part = answer_to(
+            &format!("{LOST}take = \"lost-ends\"\nwhere = {{ mips = [250, 500] }}"),
+            3,
+            None,
+        );
+        assert_eq!(part.at, "vcpus 4, mips 250 to 500");
         // Without the last speed there is no end to look at.
         let open = answer_to(&format!("{LOST}take = \"lost-ends\""), 3, Some("500"));
         assert_eq!(open.interval, None);

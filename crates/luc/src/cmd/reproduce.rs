@@ -28,7 +28,7 @@ const SCHEMA: &str = "luc-reproduce/1";
 ///
 /// Measures the sweep behind each figure in the lab, as far as it is missing, and says by rule
 /// whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 of the paper; without
-/// a name all are meant. All of them take a night on two processors, --quick about twenty minutes.
+/// a name all are meant. All of them take some hours on two processors, --quick some ten minutes.
 /// Whatever ends it, the same command goes on from there.
 #[derive(Debug, clap::Args)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
