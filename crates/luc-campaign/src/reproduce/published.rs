@@ -29,6 +29,7 @@ pub struct Published {
 pub struct Quick {
     pub repeats: u32,
     /// Blocks that it does not measure.
+    #[serde(default)]
     pub without: Vec<String>,
     /// Values that factors keep, where a block has them.
     #[serde(rename = "where")]

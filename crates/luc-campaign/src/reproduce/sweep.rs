@@ -201,7 +201,7 @@ fn along<'a>(
     points: &[&Point<'_>],
 ) -> Vec<Candidate<'a>> {
     let over = claim.over.as_deref().unwrap_or_default();
-    let named = |value: &&Value| {
+    let is_meant = |value: &&Value| {
         let wanted = claim.fits.get(over);
         wanted.is_none_or(|wanted| wanted.all().contains(value))
     };
@@ -210,7 +210,7 @@ fn along<'a>(
         .iter()
         .filter(|(name, _)| name.get_ref() == over)
         .flat_map(|(_, values)| values.all())
-        .filter(named)
+        .filter(is_meant)
         .map(|value| value.0.as_str())
         .collect();
     let place = |point: &Point<'_>| {

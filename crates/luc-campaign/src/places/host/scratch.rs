@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use luc_control::Dev;
 use luc_host::{Located, Machine, System, mounts, plain};
@@ -17,8 +17,6 @@ use crate::places::{Erase, Scratch};
 const LABEL: &str = "luc-scratch";
 /// Signatures lie in the first part of a device, or in the last.
 const EDGE: usize = 1 << 20;
-/// Bytes that are looked at.
-const LOOKED_AT: usize = 128 << 10;
 
 /// A device that may be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,83 +26,43 @@ pub struct Device {
     pub identity: String,
 }
 
-/// Content that can be told by its first bytes: name, offset and bytes.
-const SIGNATURES: &[(&str, usize, &[u8])] = &[
-    ("xfs", 0, b"XFSB"),
-    ("luks", 0, b"LUKS\xba\xbe"),
-    ("btrfs", 0x10040, b"_BHRfS_M"),
-    ("f2fs", 0x400, &[0x10, 0x20, 0xf5, 0xf2]),
-    ("ntfs", 3, b"NTFS    "),
-    ("exfat", 3, b"EXFAT   "),
-    ("fat", 0x36, b"FAT1"),
-    ("fat", 0x52, b"FAT32"),
-    ("lvm", 0x218, b"LVM2 001"),
-    ("lvm", 0x18, b"LVM2 001"),
-    ("swap", 4086, b"SWAPSPACE2"),
-    ("swap", 4086, b"SWAP-SPACE"),
-    ("md", 0, &[0xfc, 0x4e, 0x2b, 0xa9]),
-    ("md", 4096, &[0xfc, 0x4e, 0x2b, 0xa9]),
-    (
-        "bcache",
-        0x1018,
-        &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca],
-    ),
-    (
-        "bcachefs",
-        0x1018,
-        &[0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9],
-    ),
-    ("squashfs", 0, b"hsqs"),
-    ("erofs", 0x400, &[0xe2, 0xe1, 0xf5, 0xe0]),
-    ("reiserfs", 0x10034, b"ReIsEr"),
-    ("jfs", 0x8000, b"JFS1"),
-    ("iso9660", 0x8001, b"CD001"),
-    ("zfs", 0x4000, &[0x01, 0x01]),
-    ("gpt", 512, b"EFI PART"),
-    ("gpt", 4096, b"EFI PART"),
-];
-
-/// The same by the last bytes: offset from the end.
-const AT_THE_END: &[(&str, usize, &[u8])] = &[
-    ("gpt", 512, b"EFI PART"),
-    ("gpt", 4096, b"EFI PART"),
-    ("md", 8192, &[0xfc, 0x4e, 0x2b, 0xa9]),
-    ("md", 65536, &[0xfc, 0x4e, 0x2b, 0xa9]),
-];
-
-fn holds(bytes: &[u8], at: usize, what: &[u8]) -> bool {
-    bytes.get(at..at + what.len()) == Some(what)
+/// What a device holds: `TYPE` or `PTTYPE` of blkid, and its label.
+#[derive(Debug, PartialEq, Eq)]
+struct Content {
+    kind: String,
+    label: String,
 }
 
-/// The content of a device by its first and last bytes, and its label where it is ext2, ext3 or
-/// ext4; `None` of a blank one.
-fn signature(first: &[u8], last: &[u8]) -> Option<(&'static str, String)> {
-    if holds(first, 0x438, &[0x53, 0xef]) {
-        let label = first.get(0x478..0x488).unwrap_or_default();
-        let label: Vec<u8> = label
-            .iter()
-            .copied()
-            .take_while(|byte| *byte != 0)
-            .collect();
-        return Some(("ext", String::from_utf8_lossy(&label).into_owned()));
-    }
-    let known = SIGNATURES
-        .iter()
-        .find(|(_, at, what)| holds(first, *at, what));
-    let at_end = || {
-        let from_end = |back: &usize| last.len().checked_sub(*back);
-        AT_THE_END
-            .iter()
-            .find(|(_, back, what)| from_end(back).is_some_and(|at| holds(last, at, what)))
+/// The word for content of several kinds, of which blkid names none.
+const SEVERAL: &str = "several";
+
+/// The content of a device; `None` of a blank one.
+///
+/// # Errors
+/// blkid is not there, or cannot read the device.
+fn content(node: &Path) -> Result<Option<Content>, String> {
+    let mut command = Command::new("blkid");
+    command.args(["--probe", "--output", "export"]).arg(node);
+    let output = output(&mut command)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = |key: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
     };
-    if let Some((name, ..)) = known.or_else(at_end) {
-        return Some((name, String::new()));
+    let of = |kind: &str| {
+        Some(Content {
+            kind: kind.to_owned(),
+            label: value("LABEL").unwrap_or_default().replace('\\', ""),
+        })
+    };
+    match output.status.code() {
+        Some(0) => Ok(of(value("TYPE")
+            .or_else(|| value("PTTYPE"))
+            .unwrap_or(SEVERAL))),
+        Some(2) if output.stderr.is_empty() => Ok(None),
+        Some(8) => Ok(of(SEVERAL)),
+        _ => Err(told("blkid", &output)),
     }
-    // A boot sector alone is a partition table only if it has a partition.
-    let table = first
-        .get(446..510)
-        .is_some_and(|table| table.iter().any(|byte| *byte != 0));
-    (holds(first, 510, &[0x55, 0xaa]) && table).then(|| ("dos partitions", String::new()))
 }
 
 /// The device's name in sysfs.
@@ -210,41 +168,23 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
             error => refuse(&plain(&error.into())),
         };
     }
-    let (first, last) = edges(&node).map_err(|error| format!("{shown}: {}", plain(&error)))?;
-    if let Some((found, label)) = signature(&first, &last)
-        && label != LABEL
+    let content = content(&node).map_err(|why| format!("{shown}: {why}"))?;
+    if let Some(Content { kind, label }) = content.filter(|content| content.label != LABEL)
+        && !matches!(&scratch.erase, Erase::Known(word) if *word == kind)
     {
-        let allowed = matches!(&scratch.erase, Erase::Known(word) if word == found);
-        if !allowed {
-            let label = if label.is_empty() {
-                label
-            } else {
-                format!(" called {label}")
-            };
-            let word = found.split(' ').next().unwrap_or(found);
-            if !matches!(&scratch.erase, Erase::Known(given) if given == word) {
-                return refuse(&format!(
-                    "holds {found}{label}; `--erase={word}` says that it may be lost"
-                ));
-            }
-        }
+        let called = if label.is_empty() {
+            label
+        } else {
+            format!(" called {label}")
+        };
+        return refuse(&format!(
+            "holds {kind}{called}; `--erase={kind}` says that it may be lost"
+        ));
     }
     Ok(Device {
         identity: identity(machine, &name),
         node,
     })
-}
-
-/// The bytes at both ends of a device.
-fn edges(node: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
-    use std::os::unix::fs::FileExt as _;
-    let mut file = fs::File::open(node)?;
-    let size = file.seek(SeekFrom::End(0))?;
-    let length = LOOKED_AT.min(usize::try_from(size).unwrap_or(LOOKED_AT));
-    let (mut first, mut last) = (vec![0; length], vec![0; length]);
-    file.read_exact_at(&mut first, 0)?;
-    file.read_exact_at(&mut last, size - length as u64)?;
-    Ok((first, last))
 }
 
 /// Makes a file system, on nothing that an older one left.
@@ -315,17 +255,27 @@ pub fn mount(node: &Path, at: &Path, kind: FsType, options: &str) -> Result<(), 
 
 /// Runs a tool of the system, which administrators' shells may not find.
 fn run(command: &mut Command) -> Result<(), String> {
+    let output = output(command)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let tool = command.get_program().to_string_lossy();
+    Err(told(&tool, &output))
+}
+
+fn output(command: &mut Command) -> Result<Output, String> {
     let tool = command.get_program().to_string_lossy().into_owned();
-    let output = command
+    command
         .env("PATH", super::commands::SYSTEM_PATH)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("cannot run {tool}: {}", plain(&error)))?;
-    if output.status.success() {
-        return Ok(());
-    }
+        .map_err(|error| format!("cannot run {tool}: {}", plain(&error)))
+}
+
+/// What a tool said on its way out, in one line.
+fn told(tool: &str, output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(format!("{tool}: {words}"))
+    format!("{tool}: {words}")
 }

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use luc_host::Machine;
 use luc_lab::FsType;
 
+use super::commands::SYSTEM_PATH;
 use super::guard::{Guard, Locked};
 use super::plan::{Change, Wanted, plan, switches};
 use super::scratch;
@@ -306,23 +307,32 @@ fn devices_that_hold_anything_are_refused() {
     assert_eq!(refusal("/dev/sde"), "/dev/sde: sde is a part of dm-0");
     assert_eq!(refusal("/dev/sdg"), "/dev/sdg: read-only");
 
-    let holds = |at: usize, bytes: &[u8]| {
-        let mut content = vec![0; 300 << 10];
-        content[at..at + bytes.len()].copy_from_slice(bytes);
-        fs::write(tree.at("dev/sdb"), &content).unwrap();
-        content
+    let device = tree.at("dev/sdb");
+    let blank = || vec![0; 2 << 20];
+    let made_by = |tool: &str, words: &[&str]| {
+        fs::write(&device, blank()).unwrap();
+        let mut command = std::process::Command::new(tool);
+        command.args(words).arg(&device).env("PATH", SYSTEM_PATH);
+        let made = command.output().unwrap();
+        assert!(made.status.success(), "{tool}: {made:?}");
     };
-    let size = 300 << 10;
-    for (at, bytes, word) in [
-        (0, b"XFSB".as_slice(), "xfs"),
-        (0x10040, b"_BHRfS_M", "btrfs"),
-        (4086, b"SWAPSPACE2", "swap"),
-        (0x218, b"LVM2 001", "lvm"),
-        (512, b"EFI PART", "gpt"),
-        (size - 512, b"EFI PART", "gpt"),
-        (0x438, &[0x53, 0xef], "ext"),
+    let with_table = || {
+        let mut bytes = blank();
+        // Linux from sector 64 on, 1024 sectors.
+        bytes[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 2, 0, 64, 0, 0, 0, 0, 4, 0, 0]);
+        bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+        fs::write(&device, bytes).unwrap();
+    };
+    for (make, word) in [
+        (
+            &(|| made_by("mke2fs", &["-q", "-F", "-t", "ext4"])) as &dyn Fn(),
+            "ext4",
+        ),
+        (&|| made_by("mke2fs", &["-q", "-F", "-t", "ext2"]), "ext2"),
+        (&|| made_by("mkswap", &[]), "swap"),
+        (&with_table, "dos"),
     ] {
-        holds(at, bytes);
+        make();
         assert_eq!(
             refusal("/dev/sdb"),
             format!("/dev/sdb: holds {word}; `--erase={word}` says that it may be lost")
@@ -330,24 +340,13 @@ fn devices_that_hold_anything_are_refused() {
         assert!(checked("/dev/sdb", Erase::Known(word.into())).is_ok());
         assert!(checked("/dev/sdb", Erase::Known("ntfs".into())).is_err());
     }
-    let mut own = holds(0x438, &[0x53, 0xef]);
-    own[0x478..0x478 + 4].copy_from_slice(b"home");
-    fs::write(tree.at("dev/sdb"), &own).unwrap();
-    assert!(refusal("/dev/sdb").contains("holds ext called home"));
-    own[0x478..0x478 + 11].copy_from_slice(b"luc-scratch");
-    fs::write(tree.at("dev/sdb"), &own).unwrap();
+    made_by("mke2fs", &["-q", "-F", "-t", "ext4", "-L", "my home"]);
+    assert!(refusal("/dev/sdb").contains("holds ext4 called my home;"));
+    made_by("mke2fs", &["-q", "-F", "-t", "ext4", "-L", "luc-scratch"]);
     assert!(
         checked("/dev/sdb", Erase::Blank).is_ok(),
         "an earlier cell's"
     );
-    // The mark of a boot sector alone is none of a partition.
-    holds(510, &[0x55, 0xaa]);
-    assert!(checked("/dev/sdb", Erase::Blank).is_ok());
-    holds(446, &[0x80; 66]);
-    let mut table = fs::read(tree.at("dev/sdb")).unwrap();
-    table[510..512].copy_from_slice(&[0x55, 0xaa]);
-    fs::write(tree.at("dev/sdb"), table).unwrap();
-    assert!(refusal("/dev/sdb").contains("holds dos partitions; `--erase=dos`"));
 }
 
 #[test]
