@@ -35,7 +35,7 @@ costs! {
     mkdir_before = 9_000, "mkdir; assumed as create's";
     mkdir_handle = 45_000, "mkdir, with a block and an inode of its own; assumed";
     mkdir_after = 5_600, "mkdir; assumed as create's";
-    write_before = 2_000, "write-delay's write of 4 KiB, 10000: a share, up to the handle";
+    write_before = 2_000, "write-delay's write of 4 KiB, 10000, for each page: a share, up to the handle";
     write_handle = 5_000, "the same, within the handle";
     write_after = 3_000, "the same, after the handle";
     allocate_handle = 15_000, "writing back a new file's data, within its handle; assumed";

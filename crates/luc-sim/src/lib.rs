@@ -55,10 +55,9 @@ struct Words {
 /// # Errors
 /// They are none of a benchmark.
 pub fn bench(words: &[String]) -> Result<Bench, SimError> {
-    let has_dir = words.iter().any(|word| word == "--dir");
     let dir = ["--dir".to_owned(), "simulation".to_owned()];
-    let extra: &[String] = if has_dir { &[] } else { &dir };
-    Words::try_parse_from(words.iter().chain(extra))
+    Words::try_parse_from(words)
+        .or_else(|_| Words::try_parse_from(words.iter().chain(&dir)))
         .map(|words| words.bench)
         .map_err(|error| SimError::Arguments(one_line(&error.to_string())))
 }

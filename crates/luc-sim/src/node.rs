@@ -99,6 +99,8 @@ enum Stage {
 
 struct Task {
     program: Box<dyn Program>,
+    /// The operation that the program asked for, and what is left of it.
+    asked: Op,
     op: Op,
     stage: Stage,
     went: Went,
@@ -163,6 +165,7 @@ impl Node {
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
         let tasks = plan.programs.into_iter().map(|program| Task {
             program,
+            asked: Op::Compute(0),
             op: Op::Compute(0),
             stage: Stage::Done,
             went: Went::default(),
@@ -313,8 +316,9 @@ impl Node {
             if self.tasks[at].stage == Stage::Done {
                 let task = &mut self.tasks[at];
                 task.went.ended_ns = now_ns;
-                self.measured.note(number, &task.op, &task.went);
-                task.op = task.program.next(&task.went);
+                self.measured.note(number, &task.asked, &task.went);
+                task.asked = task.program.next(&task.went);
+                task.op = task.asked;
                 task.went = Went {
                     begun_ns: now_ns,
                     ..Went::default()
@@ -389,10 +393,16 @@ impl Node {
             }
             _ => {
                 let task = &mut self.tasks[at];
-                if let Op::Write { bytes } = task.op {
-                    task.file.dirty_bytes = task.file.dirty_bytes.saturating_add(bytes);
-                }
                 task.stage = Stage::Done;
+                if let Op::Write { bytes } = &mut task.op {
+                    // A handle for each page.
+                    let page = (*bytes).min(BLOCK_BYTES);
+                    task.file.dirty_bytes = task.file.dirty_bytes.saturating_add(page);
+                    *bytes -= page;
+                    if *bytes > 0 {
+                        task.stage = Stage::Begin;
+                    }
+                }
                 None
             }
         }

@@ -106,7 +106,7 @@ impl Sim {
 }
 
 fn bench(cell: &Cell) -> std::result::Result<luc_workload::Bench, String> {
-    let words = shlex::split(&cell.bench.replace("{dir}", "--dir simulation")).unwrap_or_default();
+    let words = shlex::split(&cell.bench.replace("{dir}", "simulation")).unwrap_or_default();
     luc_sim::bench(&words).map_err(|error| error.to_string())
 }
 

@@ -27,9 +27,6 @@ pub struct Answered<'a> {
     pub conditions: &'a str,
     pub ours: &'a str,
     pub verdict: Verdict,
-    /// Why it is not applicable.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub not_applicable: &'a str,
     pub claims: Vec<AnsweredClaim<'a>>,
     #[serde(skip)]
     pub(super) sweeps: Vec<Sweep>,
@@ -118,7 +115,6 @@ pub fn answer<'a>(
             conditions: &figure.conditions,
             ours: &figure.ours,
             verdict: Verdict::of_all(claims.iter().map(|claim| claim.judged.verdict)),
-            not_applicable: &figure.not_applicable,
             claims,
             sweeps: sweeps(figure, shown),
         }
@@ -323,10 +319,8 @@ pub(super) fn source(figure: &Answered<'_>) -> String {
         .page
         .map_or_else(String::new, |page| format!(", page {page}"));
     let mut text = format!("{}{page}: {}.", figure.document, figure.conditions);
-    for more in [figure.ours, figure.not_applicable] {
-        if !more.is_empty() {
-            let _ = write!(text, " {}", more.trim());
-        }
+    if !figure.ours.is_empty() {
+        let _ = write!(text, " {}", figure.ours.trim());
     }
     text
 }

@@ -54,10 +54,7 @@ pub struct Reported {
     /// Our stand-in for their machines, and its limits.
     #[serde(default)]
     pub ours: String,
-    /// Why it cannot be answered at all; then there is no claim.
-    #[serde(default)]
-    pub not_applicable: String,
-    #[serde(default, rename = "claim")]
+    #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
 }
 

@@ -136,10 +136,7 @@ impl Args {
                 .chain(&figure.also)
                 .map(String::as_str)
                 .collect();
-            let claims = match figure.claims.len() {
-                0 => "not applicable".to_owned(),
-                count => counted(count as u64, "claim", "claims"),
-            };
+            let claims = counted(figure.claims.len() as u64, "claim", "claims");
             writeln!(
                 context.out,
                 "{:<24} {}, {claims}",

@@ -1,0 +1,116 @@
+//! The simulator as a shell sees it.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{luc, terminal as run};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+const CAMPAIGN: &str = r#"title = "Loops on paper"
+
+[stop]
+repeats_min = 3
+repeats_max = 3
+
+[[block]]
+name = "loops"
+place = "sim"
+bench = "create-fsync --threads {threads} --seconds 1 --warmup-s 0.8 {dir}"
+arms = ["stock", "luc"]
+factors = { disk = "4ms:1", threads = [1, 4] }
+
+[[table]]
+title = "Files per second"
+block = "loops"
+rows = ["threads"]
+columns = [
+	{ heading = "stock", arm = "stock", measure = "rate" },
+	{ heading = "ratio", arm = "luc", to = "stock", measure = "rate" },
+]
+"#;
+
+fn sim(words: &[&str]) -> String {
+    run(luc().arg("sim").args(words))
+}
+
+#[test]
+fn a_run_prints_what_a_benchmark_would() {
+    let loops = ["--", "create-fsync", "--threads", "4", "--seconds", "1"];
+    assert_snapshot!(sim(&[&["run", "--luc"], &loops[..]].concat()));
+    let json = || sim(&[&["run", "--json", "--cpus", "2"], &loops[..]].concat());
+    assert_eq!(json(), json(), "the same run gives the same bytes");
+}
+
+#[test]
+fn what_it_does_not_have_is_refused_in_a_line() {
+    let burst = ["--", "burst"];
+    for words in [
+        &["run", "--", "scaling"][..],
+        &["run", "--", "metarates", "--stat"],
+        &["run", "--", "create-fsync", "--thread", "4"],
+        &["run", "--", "nothing"],
+        &[&["run", "--disk", "hdd"], &burst[..]].concat(),
+        &[&["run", "--disk", "4ms"], &burst[..]].concat(),
+        &[&["run", "--policy", "best"], &burst[..]].concat(),
+        &[&["run", "--set", "delay_limit_us=-1"], &burst[..]].concat(),
+        &[&["run", "--mips", "0"], &burst[..]].concat(),
+        &[&["run", "--cpus", "0"], &burst[..]].concat(),
+    ] {
+        let said = sim(words);
+        assert!(said.contains("[exit 2]"), "{words:?}: {said}");
+        assert!(said.trim_start().starts_with("luc: ") || said.contains("error: "), "{said}");
+    }
+}
+
+#[test]
+fn costs_have_sources() {
+    let costs: Value = serde_json::from_slice(
+        &luc().args(["sim", "costs", "--json"]).output().expect("it runs").stdout,
+    )
+    .expect("JSON");
+    let costs = costs["costs"].as_array().expect("a list");
+    assert!(costs.len() > 15);
+    for cost in costs {
+        assert!(cost["instructions"].as_u64().is_some_and(|n| n > 0), "{cost}");
+        assert!(!cost["source"].as_str().unwrap_or_default().is_empty(), "{cost}");
+    }
+}
+
+/// From the file to the table, with cells that were measured: no kernel is needed.
+#[test]
+fn campaigns_run_there() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("loops.toml"), CAMPAIGN).expect("written");
+    let campaign = |words: &[&str]| {
+        let mut command = luc();
+        command.current_dir(dir.path()).arg("campaign").args(words);
+        run(&mut command)
+    };
+    let done = campaign(&["run", "loops.toml", "-o", "out"]);
+    assert_snapshot!(done);
+    let cells = || fs::read_dir(dir.path().join("out/cells")).expect("cells").count();
+    assert_eq!(cells(), 6);
+    campaign(&["run", "loops.toml", "-o", "out"]);
+    assert_eq!(cells(), 6, "nothing is simulated twice");
+}
+
+#[test]
+fn the_lab_stands_beside_it() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo-results.jsonl");
+    let dir = tempfile::tempdir().expect("a folder");
+    for part in ["cells", "failed"] {
+        fs::create_dir(dir.path().join(part)).expect("made");
+    }
+    let text = fs::read_to_string(results).expect("results");
+    for (number, line) in text.lines().enumerate() {
+        fs::write(dir.path().join(format!("cells/{number:032}.json")), line).expect("written");
+    }
+    let said = sim(&["validate", &dir.path().to_string_lossy()]);
+    let (_, end) = said.split_once("\n\n").expect("a table, then sums");
+    assert_snapshot!(end);
+    let none = sim(&["validate", "/nowhere"]);
+    assert!(none.contains("[exit 27]"), "{none}");
+}
