@@ -61,21 +61,34 @@ fn what_it_does_not_have_is_refused_in_a_line() {
     ] {
         let said = sim(words);
         assert!(said.contains("[exit 2]"), "{words:?}: {said}");
-        assert!(said.trim_start().starts_with("luc: ") || said.contains("error: "), "{said}");
+        assert!(
+            said.trim_start().starts_with("luc: ") || said.contains("error: "),
+            "{said}"
+        );
     }
 }
 
 #[test]
 fn costs_have_sources() {
     let costs: Value = serde_json::from_slice(
-        &luc().args(["sim", "costs", "--json"]).output().expect("it runs").stdout,
+        &luc()
+            .args(["sim", "costs", "--json"])
+            .output()
+            .expect("it runs")
+            .stdout,
     )
     .expect("JSON");
     let costs = costs["costs"].as_array().expect("a list");
     assert!(costs.len() > 15);
     for cost in costs {
-        assert!(cost["instructions"].as_u64().is_some_and(|n| n > 0), "{cost}");
-        assert!(!cost["source"].as_str().unwrap_or_default().is_empty(), "{cost}");
+        assert!(
+            cost["instructions"].as_u64().is_some_and(|n| n > 0),
+            "{cost}"
+        );
+        assert!(
+            !cost["source"].as_str().unwrap_or_default().is_empty(),
+            "{cost}"
+        );
     }
 }
 
@@ -91,7 +104,11 @@ fn campaigns_run_there() {
     };
     let done = campaign(&["run", "loops.toml", "-o", "out"]);
     assert_snapshot!(done);
-    let cells = || fs::read_dir(dir.path().join("out/cells")).expect("cells").count();
+    let cells = || {
+        fs::read_dir(dir.path().join("out/cells"))
+            .expect("cells")
+            .count()
+    };
     assert_eq!(cells(), 6);
     campaign(&["run", "loops.toml", "-o", "out"]);
     assert_eq!(cells(), 6, "nothing is simulated twice");

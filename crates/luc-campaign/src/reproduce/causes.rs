@@ -5,39 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use luc_model::causes::{Causes, Quantities, Sign, rank};
-use serde::Serialize;
-
-use super::sweep::Found;
+use super::found::{Found, Ranked, Ranking};
 use crate::measures;
 use crate::points::Point;
 use crate::result::ArmResult;
 use crate::show::Shown;
 use crate::stats::Interval;
-
-/// A quantity beside the rate.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ranked {
-    pub quantity: String,
-    /// With the rate, by Pearson and by Spearman, -1 to 1.
-    pub pearson: f64,
-    pub spearman: f64,
-    /// On the principal component that goes most with the rate, -1 to 1.
-    pub loading: f64,
-}
-
-/// All quantities, the strongest first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Ranking {
-    pub runs: usize,
-    /// The strongest of as many random quantities is as strong in one of 20 such sets of runs.
-    pub chance_strength: f64,
-    /// The share of the quantities' variance that this component holds, 0 to 1.
-    pub component_variance_share: Option<f64>,
-    /// Its correlation with the rate, -1 to 1.
-    pub component_pearson: Option<f64>,
-    pub quantities: Vec<Ranked>,
-}
+use luc_model::causes::{Causes, Quantities, Sign, rank};
 
 /// The strongest correlation among the quantities and the rate of an arm. Its interval is as wide as
 /// chance makes it: it holds 0 where chance may be all of it.

@@ -6,9 +6,9 @@ use luc_report::show::document::{Document, Entry, Row, Section, Table, Tone};
 use luc_report::show::number;
 use serde::Serialize;
 
-use super::causes::Ranking;
+use super::found::{Found, Ranking};
 use super::published::{Claim, Published, Reported, Take, Unit};
-use super::sweep::{self, Found};
+use super::sweep;
 use super::verdict::{Judged, Verdict, judge};
 use crate::file::{Campaign, Figure};
 use crate::points::Point;

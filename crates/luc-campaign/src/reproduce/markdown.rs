@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use luc_report::show::number;
 
-use super::causes::{Ranked, Ranking};
 use super::document::{
     self, Answered, AnsweredClaim, form, heading, ours, rules, source, tally_text,
 };
+use super::found::{Ranked, Ranking};
 use super::published::{Claim, Published, Reported};
 use super::sweep;
 use super::verdict::{Verdict, judge};

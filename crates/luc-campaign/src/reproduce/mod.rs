@@ -18,6 +18,7 @@ mod causes;
 mod check;
 pub mod chosen;
 pub mod document;
+pub mod found;
 mod load;
 pub mod markdown;
 pub mod published;

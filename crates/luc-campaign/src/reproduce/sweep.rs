@@ -2,26 +2,14 @@
 
 use luc_control::poles;
 
-use super::causes::{self, Ranking};
+use super::causes;
+use super::found::Found;
 use super::published::{Claim, Gains, Side, Take};
 use crate::file::{Block, Figure, Value};
 use crate::points::Point;
 use crate::show::Shown;
 use crate::stats::Interval;
 use crate::wave::{self, Repeats};
-
-/// Our answer to a claim.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    pub interval: Option<Interval>,
-    /// The point, or the two, that it is of.
-    pub at: String,
-    /// Points that the claim is about, and those of them that were measured.
-    pub points: usize,
-    pub measured: usize,
-    /// Of a claim about causes.
-    pub ranking: Option<Ranking>,
-}
 
 /// Reads the answer off the results.
 pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {

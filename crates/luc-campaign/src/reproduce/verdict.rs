@@ -18,8 +18,8 @@
 
 use serde::Serialize;
 
+use super::found::Found;
 use super::published::{Claim, Published, Side, Take};
-use super::sweep::Found;
 
 /// From best to worst; the worst of a figure's claims is the figure's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

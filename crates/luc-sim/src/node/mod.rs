@@ -1,0 +1,312 @@
+//! A machine: tasks on processors, a journal on a disk, and LUC, in one calendar.
+//!
+//! A task runs until it needs more instructions, or waits for the disk, a buffer, the lock of a
+//! transaction, or a commit. Each operation is a walk through the kernel's path in stages; what a
+//! stage costs is in [`Costs`]. Where a path is simplified:
+//!
+//! - Interrupts take no processor's time.
+//! - The log is one write for each commit, as the block layer merges it, then the commit record.
+//! - The journal never fills: there are no checkpoints.
+//! - Metadata reaches its place on the disk at no cost.
+
+mod journal_thread;
+mod tasks;
+
+use luc_control::Params;
+use luc_disk::Request;
+
+use crate::calendar::Calendar;
+use crate::costs::Costs;
+use crate::disk::{Disk, DiskKind};
+use crate::journal::{Journal, Tid};
+use crate::measured::Measured;
+use crate::processors::{CpuId, Machine, PieceEnd, Processors, TaskId, Worked};
+use crate::program::{Op, Program, Went};
+use crate::random;
+use crate::runtime::Runtime;
+use crate::workloads::{Figures, Plan};
+
+/// The kernel's commit interval, ns.
+const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
+const BLOCK_BYTES: u32 = 4096;
+const BLOCK_SECTORS: u64 = 8;
+
+/// Everything that decides a run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub machine: Machine,
+    pub disk: DiskKind,
+    pub costs: Costs,
+    /// The knobs; `None`: stock, without LUC.
+    pub luc: Option<Params>,
+    /// Decides when each task begins.
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A processor has done a piece of work.
+    Piece(CpuId),
+    /// A request to the disk has ended.
+    Served(u64),
+    /// A task has slept enough.
+    Awake(TaskId),
+    /// The hold of this number is over, or the next look is due.
+    Hold(u64),
+    /// A transaction is as old as it may be.
+    Old(Tid),
+}
+
+/// Who waits for a request.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Task(TaskId),
+    Log,
+    Flush,
+    Record,
+}
+
+/// What a task does when it has a processor and no work left.
+enum Next {
+    Work(u64),
+    /// The same, after all that are ready.
+    LetPass(u64),
+    Wait,
+}
+
+/// Where a task is within its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Begin,
+    /// Wants a handle.
+    Handle,
+    /// Wants its n-th buffer.
+    Buffer(u8),
+    /// Holds its handle.
+    Inside,
+    After,
+    /// A sync whose data is to be written.
+    Data,
+    DataWritten,
+    /// A sync asks for its commit.
+    Ask,
+    /// It waits for it.
+    Committed,
+    Done,
+}
+
+struct Task {
+    program: Box<dyn Program>,
+    /// The operation that the program asked for, and what is left of it.
+    asked: Op,
+    op: Op,
+    stage: Stage,
+    went: Went,
+    file: File,
+    /// Since when it sleeps on a buffer.
+    slept_from_ns: Option<u64>,
+}
+
+/// A task's file.
+#[derive(Clone, Copy, Debug, Default)]
+struct File {
+    dir: u32,
+    number: u32,
+    /// The transaction that last changed its inode.
+    tid: Tid,
+    dirty_bytes: u32,
+    is_allocated: bool,
+}
+
+/// Where the journal's thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thread {
+    Asleep,
+    /// On its way to a commit, or in a look at a held one.
+    Looks,
+    Held,
+    /// Waits for operations of the locked transaction.
+    Locks,
+    Locked,
+    Switched,
+    /// Prepares the log's write.
+    Fills,
+    Writes,
+    Written,
+    Records,
+    Recorded,
+}
+
+pub struct Node {
+    costs: Costs,
+    mips: f64,
+    calendar: Calendar<Event>,
+    processors: Processors,
+    disk: Disk<Owner>,
+    journal: Journal,
+    runtime: Option<Runtime>,
+    tasks: Vec<Task>,
+    thread: Thread,
+    hold: u64,
+    /// When the commit that runs was locked, and jbd2's average of a commit's time.
+    locked_ns: u64,
+    average_ns: u64,
+    log_blocks: u64,
+    buffers_now: u64,
+    /// Files in each directory.
+    files: Vec<u32>,
+    pub measured: Measured,
+}
+
+impl Node {
+    /// The machine before its first task begins, and how the plan's figures are made.
+    pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
+        let tasks = plan.programs.into_iter().map(|program| Task {
+            program,
+            asked: Op::Compute(0),
+            op: Op::Compute(0),
+            stage: Stage::Done,
+            went: Went::default(),
+            file: File::default(),
+            slept_from_ns: None,
+        });
+        let mut node = Self {
+            costs: setup.costs,
+            mips: setup.machine.mips.first().copied().unwrap_or(1000.0),
+            calendar: Calendar::new(),
+            processors: Processors::new(setup.machine.clone()),
+            disk: Disk::new(setup.disk.clone()),
+            journal: Journal::default(),
+            runtime: setup.luc.map(Runtime::new),
+            tasks: tasks.collect(),
+            thread: Thread::Asleep,
+            hold: 0,
+            locked_ns: 0,
+            average_ns: 0,
+            log_blocks: 0,
+            buffers_now: 0,
+            files: Vec::new(),
+            measured: plan.measured,
+        };
+        for task in 0..node.tasks.len() {
+            let draw = random::below(setup.seed, task as u64, plan.begin_spread_ns);
+            node.calendar.enter(draw, Event::Awake(id(task)));
+        }
+        (node, plan.outcome)
+    }
+
+    /// Lets time pass until `end_ns`.
+    pub fn run(&mut self, end_ns: u64) {
+        while let Some(event) = self.calendar.next(end_ns) {
+            match event {
+                Event::Piece(cpu) => self.worked(cpu),
+                Event::Served(number) => self.served(number),
+                Event::Awake(task) => self.wake(task, self.costs.wake),
+                Event::Hold(hold) => {
+                    if self.thread == Thread::Held && hold == self.hold {
+                        self.wake_journal(Thread::Looks, self.costs.wake);
+                    }
+                }
+                Event::Old(tid) => self.request(tid),
+            }
+        }
+    }
+
+    /// Busy time of all processors together, ns.
+    pub fn busy_ns(&self) -> u64 {
+        self.processors.busy_ns()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.calendar.now_ns()
+    }
+
+    fn journal_thread(&self) -> TaskId {
+        id(self.tasks.len())
+    }
+
+    fn begun(&mut self, end: Option<PieceEnd>) {
+        if let Some(PieceEnd { cpu, at_ns }) = end {
+            self.calendar.enter(at_ns, Event::Piece(cpu));
+        }
+    }
+
+    fn wake(&mut self, task: TaskId, instructions: u64) {
+        let end = self.processors.wake(task, instructions, self.now_ns());
+        self.begun(end);
+    }
+
+    fn wake_all(&mut self, tasks: Vec<TaskId>) {
+        for task in tasks {
+            self.wake(task, self.costs.wake);
+        }
+    }
+
+    fn wake_journal(&mut self, to: Thread, instructions: u64) {
+        self.thread = to;
+        self.wake(self.journal_thread(), instructions);
+    }
+
+    fn worked(&mut self, cpu: CpuId) {
+        let (worked, end) = self.processors.worked(cpu, self.now_ns());
+        self.begun(end);
+        let Worked::Done(task) = worked else {
+            return;
+        };
+        let next = if task == self.journal_thread() {
+            self.commit()
+        } else {
+            self.walk(task)
+        };
+        let now_ns = self.now_ns();
+        let end = match next {
+            Next::Work(instructions) => Some(self.processors.go_on(cpu, instructions, now_ns)),
+            Next::LetPass(instructions) => {
+                Some(self.processors.let_pass(cpu, instructions, now_ns))
+            }
+            Next::Wait => self.processors.leave(cpu, now_ns),
+        };
+        self.begun(end);
+    }
+
+    fn submit(&mut self, request: Request, owner: Owner) {
+        let now_ns = self.now_ns();
+        let calendar = &mut self.calendar;
+        self.disk.submit(request, owner, now_ns, |end| {
+            calendar.enter(end.at_ns, Event::Served(end.number));
+        });
+    }
+
+    fn served(&mut self, number: u64) {
+        let now_ns = self.now_ns();
+        let calendar = &mut self.calendar;
+        let owner = self.disk.ended(number, now_ns, |end| {
+            calendar.enter(end.at_ns, Event::Served(end.number));
+        });
+        match owner {
+            Some(Owner::Task(task)) => self.wake(task, self.costs.wake),
+            Some(Owner::Log) => {
+                // The interrupt ends the shadows, and wakes who slept on them.
+                let slept = self.journal.written();
+                self.wake_all(slept);
+                let each = self.costs.journal_buffer_end * self.buffers_now;
+                self.wake_journal(Thread::Written, self.costs.journal_record + each);
+            }
+            Some(Owner::Flush) => self.record(),
+            Some(Owner::Record) => self.wake_journal(Thread::Recorded, self.costs.journal_end),
+            None => {}
+        }
+    }
+
+    /// Someone wants the commit of a transaction.
+    fn request(&mut self, tid: Tid) {
+        if self.journal.request(tid) && self.thread == Thread::Asleep {
+            self.wake_journal(Thread::Looks, self.costs.journal_wake);
+        }
+    }
+}
+
+/// Tasks are far fewer than 2^32.
+fn id(at: usize) -> TaskId {
+    TaskId::try_from(at).unwrap_or(TaskId::MAX)
+}
