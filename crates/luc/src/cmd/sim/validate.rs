@@ -25,8 +25,8 @@ const NEAR: [f64; 2] = [0.05, 0.10];
 /// benchmarks' main figures; ratios are to the first arm.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
-    \x20 luc campaign run bench --only loops --set kernel=6.12 --set vcpus=1\n\
-    \x20 luc sim validate out/bench")]
+    \x20 luc sim validate out/demo\n\
+    \x20 luc sim validate --json out/bench out/demo")]
 pub struct Args {
     /// Folders of results, of `luc campaign run`
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
