@@ -37,7 +37,8 @@ pub fn campaign(
                 keep(values, |value| wanted.all().contains(value));
             }
         }
-        if quick {
+        // The simulator's repeats cost next to nothing.
+        if quick && block.place == "lab" {
             block.repeats_min = Some(published.quick.repeats);
             block.repeats_max = Some(published.quick.repeats);
         }
