@@ -117,11 +117,6 @@ impl<W> Disk<W> {
         }
     }
 
-    /// Requests that have been started.
-    pub fn requests(&self) -> u64 {
-        self.started
-    }
-
     /// A request arrives. Calls `begun` for each that is started by it.
     pub fn submit(
         &mut self,

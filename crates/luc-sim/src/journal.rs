@@ -193,7 +193,7 @@ impl Journal {
         for buffer in own {
             let known = &mut self.buffers[*buffer as usize];
             known.is_shadowed = false;
-            // What is written needs no copy.
+            // A written buffer needs no copy.
             if known.tid == *tid {
                 known.tid = 0;
             }

@@ -98,7 +98,7 @@ struct Options {
     observe: bool,
 }
 
-/// What clap has to say, without its usage.
+/// The first line of clap's answer, without its usage.
 fn one_line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     first.trim_start_matches("error: ").to_owned()
@@ -107,7 +107,7 @@ fn one_line(text: &str) -> String {
 /// Runs a benchmark on paper.
 ///
 /// # Errors
-/// The simulator does not know it.
+/// The simulator does not know it, or not with these arguments.
 pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
     let plan =
         workloads::plan(bench, setup.costs).ok_or(SimError::Unknown { name: bench.name() })?;

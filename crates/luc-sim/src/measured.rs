@@ -1,4 +1,4 @@
-//! What a run shows.
+//! The figures of a run.
 
 use hdrhistogram::Histogram;
 use luc_workload::Latency;

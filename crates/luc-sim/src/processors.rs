@@ -42,7 +42,7 @@ impl Machine {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     task: TaskId,
-    /// What the task has left to do.
+    /// The task's work that is left.
     instructions: u64,
     slice_left_ns: u64,
     /// Of the piece that it does now.
@@ -57,7 +57,7 @@ pub struct PieceEnd {
     pub at_ns: u64,
 }
 
-/// What a piece's end means.
+/// The meaning of a piece's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worked {
     /// The task has done its work, and keeps the processor: it asks for more, or leaves.
@@ -184,7 +184,7 @@ impl Processors {
 }
 
 /// Rounded up: work is never free.
-fn time_ns(instructions: u64, mips: f64) -> u64 {
+pub(crate) fn time_ns(instructions: u64, mips: f64) -> u64 {
     to_u64((instructions as f64 * 1e3 / mips).ceil())
 }
 

@@ -29,10 +29,6 @@ pub enum Op {
 pub struct Went {
     pub begun_ns: u64,
     pub ended_ns: u64,
-    /// Commits that a sync waited for.
-    pub commits: u32,
-    /// How long it slept on metadata that a commit wrote, ns.
-    pub delayed_ns: u64,
 }
 
 impl Went {

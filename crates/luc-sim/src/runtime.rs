@@ -11,7 +11,7 @@ use crate::processors::TaskId;
 /// What comes without a wake-up waits so long, ns: `LOOK_NS` of `kmod/commit.c`.
 const LOOK_NS: u64 = 1_000_000;
 
-/// What the journal's thread does next.
+/// The next step of the journal's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Commit,
@@ -19,13 +19,6 @@ pub enum Decision {
     Hold {
         until_ns: u64,
     },
-}
-
-/// What LUC has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    pub commits: u64,
-    pub ns: u64,
 }
 
 pub struct Runtime {
@@ -40,14 +33,13 @@ pub struct Runtime {
     after_first_ns: i64,
     last_task: Option<TaskId>,
     is_same_task: bool,
-    /// While a commit is held: since when, and the number of events that completes it.
-    hold: Option<(u64, i64)>,
+    /// While a commit is held: the number of events that completes it.
+    hold: Option<i64>,
     closed_events: i64,
     delayed: Delays,
     /// Of `delayed`, what earlier steps have seen.
     seen: Delays,
     pub copies: bool,
-    pub held: Held,
 }
 
 /// Writers that slept on buffers, and buffers that were spared.
@@ -78,7 +70,6 @@ impl Runtime {
             delayed: Delays::default(),
             seen: Delays::default(),
             copies: false,
-            held: Held::default(),
         }
     }
 
@@ -108,7 +99,7 @@ impl Runtime {
         self.last_task = Some(task);
         self.after_first_ns += ns(now_ns - self.first_event_ns);
         self.hold
-            .is_some_and(|(_, complete)| self.batch_events >= complete)
+            .is_some_and(|complete| self.batch_events >= complete)
     }
 
     /// A task slept on a buffer for so long.
@@ -137,17 +128,13 @@ impl Runtime {
         };
         let out = control_step(step, &self.params, &mut self.state, &input);
         if out.reason == Reason::Hold.value() {
-            let since_ns = self.hold.map_or(now_ns, |(since_ns, _)| since_ns);
-            self.hold = Some((since_ns, complete_events(&self.params, &self.state)));
+            self.hold = Some(complete_events(&self.params, &self.state));
             let wake_ns = u64::try_from(out.wake_ns).unwrap_or(0);
             return Decision::Hold {
                 until_ns: wake_ns.clamp(now_ns, now_ns + LOOK_NS),
             };
         }
-        if let Some((since_ns, _)) = self.hold.take() {
-            self.held.commits += 1;
-            self.held.ns += now_ns - since_ns;
-        }
+        self.hold = None;
         control_step(Step::Close, &self.params, &mut self.state, &input);
         self.copy_out(&input);
         self.closed_events = input.events;

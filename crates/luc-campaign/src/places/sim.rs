@@ -88,7 +88,7 @@ impl Sim {
     /// Measures all arms of a cell.
     ///
     /// # Errors
-    /// What the simulator does not have.
+    /// The simulator lacks something of it.
     pub fn simulate(&self, cell: &Cell) -> std::result::Result<Vec<ArmResult>, String> {
         let bench = bench(cell)?;
         let arms = cell.arms.iter().map(|named| {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use luc_report::show::number;
+use luc_report::text::fill;
 
 use super::document::{
     self, Answered, AnsweredClaim, form, heading, ours, rules, source, tally_text,
@@ -15,9 +16,6 @@ use super::verdict::{Verdict, judge};
 use crate::file::{Value, Values, Where};
 use crate::points::{self, Point};
 use crate::show::Shown;
-
-/// Longest line of running text, columns.
-const WIDTH: usize = 100;
 
 /// The page, with the sweeps, and with what is missing.
 pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
@@ -41,7 +39,7 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
     if let Some(shown) = shown {
         out.push_str("## Where the numbers come from\n\n");
         for line in shown.foot() {
-            paragraph(&mut out, &format!("- {line}"), 2);
+            fill(&mut out, &format!("- {line}"), 2);
         }
     }
     out.truncate(out.trim_end().len());
@@ -178,7 +176,7 @@ fn of_figure(out: &mut String, figure: &Answered<'_>) {
         &format!("**{}.** {}", figure.verdict.name(), source(figure)),
     );
     for claim in &figure.claims {
-        paragraph(out, &format!("- {}", sentence(claim)), 2);
+        fill(out, &format!("- {}", sentence(claim)), 2);
     }
     if !figure.claims.is_empty() {
         out.push('\n');
@@ -207,7 +205,7 @@ fn of_figure(out: &mut String, figure: &Answered<'_>) {
     }
 }
 
-/// What a claim says, what we found, and what follows.
+/// A claim, our finding, and the verdict.
 fn sentence(claim: &AnsweredClaim<'_>) -> String {
     let mut text = format!("\"{}\": **{}**", claim.says, claim.judged.verdict.name());
     if claim.ours.is_some() {
@@ -261,28 +259,9 @@ fn ranking_rows(ranking: &Ranking) -> Vec<Vec<String>> {
 /// A paragraph and the line behind it; nothing of an empty text.
 fn block(out: &mut String, text: &str) {
     if !text.is_empty() {
-        paragraph(out, text, 0);
+        fill(out, text, 0);
         out.push('\n');
     }
-}
-
-/// A paragraph, or an item whose other lines are set in by so much.
-fn paragraph(out: &mut String, text: &str, indent: usize) {
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length > WIDTH {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            used = indent;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += length;
-    }
-    out.push('\n');
 }
 
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {

@@ -434,7 +434,7 @@ repeats_max = 3
         assert_eq!(found.at, "counter:waited hurts, 18 runs");
         assert_eq!((found.points, found.measured), (6, 6));
         let ranking = found.ranking.unwrap();
-        // What never changes has no part in it.
+        // A constant has no part in it.
         let [only] = &ranking.quantities[..] else {
             panic!("{ranking:?}");
         };

@@ -45,21 +45,27 @@ const WIDTH: usize = 100;
 
 fn paragraph(out: &mut String, text: &str) {
     for part in text.lines() {
-        let mut used = 0;
-        for word in part.split_whitespace() {
-            let length = word.chars().count();
-            if used > 0 && used + 1 + length > WIDTH {
-                out.push('\n');
-                used = 0;
-            } else if used > 0 {
-                out.push(' ');
-                used += 1;
-            }
-            out.push_str(word);
-            used += length;
-        }
-        out.push('\n');
+        fill(out, part, 0);
     }
+}
+
+/// Words in lines that are not too long, all but the first set in by so much.
+pub fn fill(out: &mut String, text: &str, indent: usize) {
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > WIDTH {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
 }
 
 fn table(table: &Table, colour: bool) -> String {

@@ -3,6 +3,7 @@
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, Next, Node, Owner, Thread};
+use crate::processors::time_ns;
 use crate::runtime::Decision;
 
 /// The log: 64 MiB in the middle of a disk of 1 GiB, as mkfs puts it.
@@ -113,9 +114,4 @@ impl Node {
         self.thread = Thread::Asleep;
         Next::Wait
     }
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn time_ns(instructions: u64, mips: f64) -> u64 {
-    (instructions as f64 * 1e3 / mips) as u64
 }

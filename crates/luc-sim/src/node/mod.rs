@@ -57,7 +57,7 @@ enum Event {
     Old(Tid),
 }
 
-/// Who waits for a request.
+/// The waiter for a request.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Task(TaskId),
@@ -66,7 +66,7 @@ enum Owner {
     Record,
 }
 
-/// What a task does when it has a processor and no work left.
+/// The next step of a task that has a processor and no work left.
 enum Next {
     Work(u64),
     /// The same, after all that are ready.

@@ -25,7 +25,7 @@ impl Node {
                 task.op = task.asked;
                 task.went = Went {
                     begun_ns: now_ns,
-                    ..Went::default()
+                    ended_ns: 0,
                 };
                 task.stage = Stage::Begin;
             }
@@ -126,21 +126,24 @@ impl Node {
             self.calendar
                 .enter(now_ns + COMMIT_INTERVAL_NS, Event::Old(tid));
         }
-        let task = &mut self.tasks[number as usize];
-        if let Op::Create { dir } = task.op {
-            let dir_at = dir as usize;
-            if dir_at >= self.files.len() {
-                self.files.resize(dir_at + 1, 0);
-            }
-            task.file = File {
-                dir,
-                number: self.files[dir_at],
-                ..File::default()
-            };
-            self.files[dir_at] += 1;
+        let op = self.tasks[number as usize].op;
+        // Workloads that make no directories use some that were there before.
+        if let Op::Create { dir } = op {
+            self.has_dir(dir);
         }
-        if let Op::MakeDir { dir } = task.op {
-            task.file.dir = dir;
+        let task = &mut self.tasks[number as usize];
+        match op {
+            Op::Create { dir } => {
+                let files = &mut self.files[dir as usize];
+                task.file = File {
+                    dir,
+                    number: *files,
+                    ..File::default()
+                };
+                *files += 1;
+            }
+            Op::MakeDir { dir } => task.file.dir = dir,
+            _ => {}
         }
         task.file.tid = tid;
         task.stage = Stage::Buffer(0);
@@ -151,12 +154,9 @@ impl Node {
     fn buffer(&mut self, number: TaskId, n: u8, inside: u64) -> Option<Next> {
         let at = number as usize;
         let now_ns = self.now_ns();
-        if let Some(from_ns) = self.tasks[at].slept_from_ns.take() {
-            let slept_ns = now_ns - from_ns;
-            self.tasks[at].went.delayed_ns += slept_ns;
-            if let Some(runtime) = &mut self.runtime {
-                runtime.delayed(slept_ns);
-            }
+        let slept_from_ns = self.tasks[at].slept_from_ns.take();
+        if let Some((runtime, from_ns)) = self.runtime.as_mut().zip(slept_from_ns) {
+            runtime.delayed(now_ns - from_ns);
         }
         let task = &self.tasks[at];
         let Some(buffer) = buffers(&task.op, &task.file, n) else {
@@ -233,11 +233,9 @@ impl Node {
                 let tid = self.tasks[at].file.tid;
                 if self.journal.committed < tid {
                     // Another commit ended.
-                    self.tasks[at].went.commits += 1;
                     self.journal.wait_for_commit(number);
                     return Some(Next::Wait);
                 }
-                self.tasks[at].went.commits += 1;
                 self.last(at, self.costs.sync_after)
             }
             Stage::Done => None,

@@ -2,7 +2,7 @@
 
 use luc_workload::{Burst, BurstResult, Outcome};
 
-use super::{Plan, file_creation_rate_per_s, latency};
+use super::{Plan, file_creation_rate_per_s, latency, programs};
 use crate::measured::{FileTime, Measured};
 use crate::program::{Op, Program, Went};
 use crate::random;
@@ -24,11 +24,10 @@ pub fn plan(args: &Burst) -> Plan {
         burst: 0,
         step: Step::Sleep,
     };
+    let programs = programs(args.threads, program);
     let args = args.clone();
     Plan {
-        programs: (0..args.threads)
-            .map(|number| Box::new(program(number)) as Box<dyn Program>)
-            .collect(),
+        programs,
         measured,
         begin_spread_ns: 0,
         outcome: Box::new(move |measured| Outcome::Burst(result(&args, measured))),

@@ -2,7 +2,7 @@
 
 use luc_workload::{CreateFsync, CreateFsyncResult, Outcome};
 
-use super::{Plan, file_creation_rate_per_s, seconds_ns};
+use super::{Plan, file_creation_rate_per_s, programs, seconds_ns};
 use crate::costs::Costs;
 use crate::measured::Measured;
 use crate::program::{Op, Program, Went};
@@ -10,7 +10,11 @@ use crate::program::{Op, Program, Went};
 /// A thread uses a directory for at least so many files.
 const SHARE_FILES_MIN: u32 = 2;
 
-pub fn plan(args: &CreateFsync, costs: Costs) -> Plan {
+/// The plan; `None` if operations are to be counted in place of a time.
+pub fn plan(args: &CreateFsync, costs: Costs) -> Option<Plan> {
+    if args.ops.is_some() {
+        return None;
+    }
     let tasks = args.threads as usize;
     let from_ns = seconds_ns(args.warmup_s);
     let measured = Measured::new(tasks, from_ns, from_ns + seconds_ns(args.seconds));
@@ -21,15 +25,14 @@ pub fn plan(args: &CreateFsync, costs: Costs) -> Plan {
         made: 0,
         step: Step::Dir,
     };
+    let programs = programs(args.threads, program);
     let args = args.clone();
-    Plan {
-        programs: (0..args.threads)
-            .map(|number| Box::new(program(number)) as Box<dyn Program>)
-            .collect(),
+    Some(Plan {
+        programs,
         measured,
         begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::CreateFsync(result(&args, measured))),
-    }
+    })
 }
 
 #[derive(Clone, Copy)]

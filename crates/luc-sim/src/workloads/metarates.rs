@@ -2,7 +2,7 @@
 
 use luc_workload::{Metarates, MetaratesResult, Outcome, PhaseResult};
 
-use super::{Plan, file_creation_rate_per_s, latency};
+use super::{Plan, file_creation_rate_per_s, latency, programs};
 use crate::measured::{FileTime, Measured};
 use crate::program::{Op, Program, Went};
 
@@ -22,11 +22,10 @@ pub fn plan(args: &Metarates) -> Option<Plan> {
         left: args.files,
         step: Step::Create,
     };
+    let programs = programs(args.procs, process);
     let args = args.clone();
     Some(Plan {
-        programs: (0..args.procs)
-            .map(|rank| Box::new(process(rank)) as Box<dyn Program>)
-            .collect(),
+        programs,
         measured,
         begin_spread_ns: BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::Metarates(result(&args, measured))),

@@ -26,7 +26,7 @@ pub type Figures = Box<dyn Fn(&Measured) -> Outcome>;
 /// The plan of a benchmark; `None` of one that the simulator does not know.
 pub fn plan(bench: &Bench, costs: Costs) -> Option<Plan> {
     match bench {
-        Bench::CreateFsync(args) => Some(create_fsync::plan(args, costs)),
+        Bench::CreateFsync(args) => create_fsync::plan(args, costs),
         Bench::Burst(args) => Some(burst::plan(args)),
         Bench::Metarates(args) => metarates::plan(args),
         Bench::WriteDelay(args) => Some(write_delay::plan(args)),
@@ -36,7 +36,7 @@ pub fn plan(bench: &Bench, costs: Costs) -> Option<Plan> {
 
 /// The names of those that it knows.
 pub const KNOWN: [&str; 4] = [
-    "create-fsync",
+    "create-fsync for a time",
     "burst",
     "metarates that creates",
     "write-delay",
@@ -44,6 +44,12 @@ pub const KNOWN: [&str; 4] = [
 
 /// Of threads in loops: they never stay together for long.
 const LOOPS_BEGIN_SPREAD_NS: u64 = 1_000_000;
+
+/// A program for each of so many tasks.
+fn programs<P: Program + 'static>(tasks: u32, program: impl Fn(u32) -> P) -> Vec<Box<dyn Program>> {
+    let boxed = |number| Box::new(program(number)) as Box<dyn Program>;
+    (0..tasks).map(boxed).collect()
+}
 
 /// Of a number of seconds that a command line has accepted.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

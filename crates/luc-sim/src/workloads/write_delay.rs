@@ -2,7 +2,7 @@
 
 use luc_workload::{Outcome, WriteDelay, WriteDelayResult};
 
-use super::{Plan, seconds_ns};
+use super::{Plan, programs, seconds_ns};
 use crate::measured::Measured;
 use crate::program::{Op, Program, Went};
 
@@ -20,17 +20,14 @@ pub fn plan(args: &WriteDelay) -> Plan {
         think_ns: u64::from(args.think_us) * NS_PER_US,
         next: Next::Create,
     };
-    let writers = (0..args.writers).map(|_| Box::new(writer.clone()) as Box<dyn Program>);
-    let streams = (0..args.fsync_streams).map(|number| {
-        let stream = Stream {
-            dir: 1 + number,
-            step: 0,
-        };
-        Box::new(stream) as Box<dyn Program>
-    });
+    let mut all = programs(args.writers, |_| writer.clone());
+    all.extend(programs(args.fsync_streams, |number| Stream {
+        dir: 1 + number,
+        step: 0,
+    }));
     let args = args.clone();
     Plan {
-        programs: writers.chain(streams).collect(),
+        programs: all,
         measured,
         begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::WriteDelay(result(&args, measured))),

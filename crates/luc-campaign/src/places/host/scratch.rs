@@ -26,7 +26,7 @@ pub struct Device {
     pub identity: String,
 }
 
-/// What a device holds: `TYPE` or `PTTYPE` of blkid, and its label.
+/// The content of a device: `TYPE` or `PTTYPE` of blkid, and its label.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     kind: String,
@@ -273,7 +273,7 @@ fn output(command: &mut Command) -> Result<Output, String> {
         .map_err(|error| format!("cannot run {tool}: {}", plain(&error)))
 }
 
-/// What a tool said on its way out, in one line.
+/// The last words of a tool, in one line.
 fn told(tool: &str, output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
