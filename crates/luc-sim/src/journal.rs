@@ -4,7 +4,8 @@
 //! running one, and needs write access to each buffer that it changes. A buffer whose log write is
 //! under way is *shadowed*: whoever needs it sleeps until the write has ended. One that the commit
 //! has not written yet is copied first, and nobody sleeps. This module knows no time and no disk; it
-//! tells its caller whom to wake.
+//! tells its caller whom to wake, in the order of the kernel's wait queues: who slept last comes
+//! first.
 
 use std::collections::BTreeMap;
 
@@ -164,7 +165,7 @@ impl Journal {
         if let Some(running) = self.running.take() {
             self.committing = Some((running.tid, running.buffers));
         }
-        std::mem::take(&mut self.for_lock)
+        last_first(std::mem::take(&mut self.for_lock))
     }
 
     /// The commit writes its buffers: they are shadowed, but for those that have a copy. With
@@ -200,7 +201,7 @@ impl Journal {
         }
         std::mem::take(&mut self.for_buffer)
             .into_values()
-            .flatten()
+            .flat_map(last_first)
             .collect()
     }
 
@@ -209,8 +210,13 @@ impl Journal {
         if let Some((tid, _)) = self.committing.take() {
             self.committed = tid;
         }
-        std::mem::take(&mut self.for_commit)
+        last_first(std::mem::take(&mut self.for_commit))
     }
+}
+
+fn last_first(mut tasks: Vec<TaskId>) -> Vec<TaskId> {
+    tasks.reverse();
+    tasks
 }
 
 #[cfg(test)]

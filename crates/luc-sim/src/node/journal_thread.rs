@@ -15,7 +15,12 @@ impl Node {
         match self.thread {
             Thread::Looks => self.look(),
             Thread::Locked => self.switch(),
-            Thread::Switched => self.fill(),
+            // The next point of preemption: tasks that the last commit released may go first.
+            Thread::Switched => {
+                self.thread = Thread::Begun;
+                Next::Work(self.costs.journal_fill)
+            }
+            Thread::Begun => self.fill(),
             Thread::Fills => {
                 self.thread = Thread::Writes;
                 let blocks = self.buffers_now + 1;
@@ -55,7 +60,8 @@ impl Node {
         }
         self.measured.commit(now_ns);
         if self.journal.lock() {
-            return self.switch();
+            self.thread = Thread::Locked;
+            return Next::Unbroken(self.costs.journal_lock);
         }
         self.thread = Thread::Locks;
         Next::Wait
@@ -66,9 +72,8 @@ impl Node {
         self.locked_ns = self.now_ns();
         let waiting = self.journal.switch();
         self.wake_all(waiting);
-        // The kernel's next point of preemption: tasks that the last commit released go first.
         self.thread = Thread::Switched;
-        Next::LetPass(self.costs.journal_begin)
+        Next::Unbroken(self.costs.journal_begin)
     }
 
     /// Prepares the log's write: buffers are shadowed from here on.
@@ -105,11 +110,10 @@ impl Node {
             (took_ns + 3 * self.average_ns) / 4
         };
         let waited = self.journal.committed();
-        let waking = self.costs.wake * waited.len() as u64;
         self.wake_all(waited);
         if self.journal.is_wanted() {
             self.thread = Thread::Looks;
-            return Next::Work(self.costs.journal_wake + waking);
+            return Next::Unbroken(self.costs.journal_wake);
         }
         self.thread = Thread::Asleep;
         Next::Wait

@@ -69,8 +69,8 @@ enum Owner {
 /// The next step of a task that has a processor and no work left.
 enum Next {
     Work(u64),
-    /// The same, after all that are ready.
-    LetPass(u64),
+    /// The same, without a point of preemption before.
+    Unbroken(u64),
     Wait,
 }
 
@@ -92,6 +92,8 @@ enum Stage {
     Ask,
     /// It waits for it.
     Committed,
+    /// It looks whether it was this one that ended.
+    Again,
     Done,
 }
 
@@ -129,6 +131,7 @@ enum Thread {
     Locks,
     Locked,
     Switched,
+    Begun,
     /// Prepares the log's write.
     Fills,
     Writes,
@@ -142,6 +145,8 @@ pub struct Node {
     mips: f64,
     calendar: Calendar<Event>,
     processors: Processors,
+    /// The processor whose task acts now; `None`: an interrupt does.
+    acting: Option<CpuId>,
     disk: Disk<Owner>,
     journal: Journal,
     runtime: Option<Runtime>,
@@ -174,7 +179,9 @@ impl Node {
             costs: setup.costs,
             mips: setup.machine.mips.first().copied().unwrap_or(1000.0),
             calendar: Calendar::new(),
-            processors: Processors::new(setup.machine.clone()),
+            // The journal's thread is one more.
+            processors: Processors::new(&setup.machine, tasks.len() + 1),
+            acting: None,
             disk: Disk::new(setup.disk.clone()),
             journal: Journal::default(),
             runtime: setup.luc.map(Runtime::new),
@@ -201,10 +208,13 @@ impl Node {
             match event {
                 Event::Piece(cpu) => self.worked(cpu),
                 Event::Served(number) => self.served(number),
-                Event::Awake(task) => self.wake(task, self.costs.wake),
+                Event::Awake(task) => {
+                    self.processors.interrupt(task, self.costs.interrupt);
+                    self.wake(task, 0);
+                }
                 Event::Hold(hold) => {
                     if self.thread == Thread::Held && hold == self.hold {
-                        self.wake_journal(Thread::Looks, self.costs.wake);
+                        self.wake_journal(Thread::Looks, 0);
                     }
                 }
                 Event::Old(tid) => self.request(tid),
@@ -232,13 +242,14 @@ impl Node {
     }
 
     fn wake(&mut self, task: TaskId, instructions: u64) {
-        let end = self.processors.wake(task, instructions, self.now_ns());
+        let (now_ns, waking) = (self.now_ns(), self.costs.wake);
+        let end = self.processors.wake(task, instructions, now_ns, waking, self.acting);
         self.begun(end);
     }
 
     fn wake_all(&mut self, tasks: Vec<TaskId>) {
         for task in tasks {
-            self.wake(task, self.costs.wake);
+            self.wake(task, 0);
         }
     }
 
@@ -253,16 +264,18 @@ impl Node {
         let Worked::Done(task) = worked else {
             return;
         };
+        self.acting = Some(cpu);
         let next = if task == self.journal_thread() {
             self.commit()
         } else {
             self.walk(task)
         };
+        self.acting = None;
         let now_ns = self.now_ns();
         let end = match next {
             Next::Work(instructions) => Some(self.processors.go_on(cpu, instructions, now_ns)),
-            Next::LetPass(instructions) => {
-                Some(self.processors.let_pass(cpu, instructions, now_ns))
+            Next::Unbroken(instructions) => {
+                Some(self.processors.go_on_unbroken(cpu, instructions, now_ns))
             }
             Next::Wait => self.processors.leave(cpu, now_ns),
         };
@@ -283,17 +296,26 @@ impl Node {
         let owner = self.disk.ended(number, now_ns, |end| {
             calendar.enter(end.at_ns, Event::Served(end.number));
         });
+        let costs = self.costs;
+        let journal = self.journal_thread();
         match owner {
-            Some(Owner::Task(task)) => self.wake(task, self.costs.wake),
+            Some(Owner::Task(task)) => {
+                self.processors.interrupt(task, costs.interrupt);
+                self.wake(task, 0);
+            }
             Some(Owner::Log) => {
                 // The interrupt ends the shadows, and wakes who slept on them.
+                let each = costs.journal_buffer_end * self.buffers_now;
+                self.processors.interrupt(journal, costs.interrupt + each);
                 let slept = self.journal.written();
                 self.wake_all(slept);
-                let each = self.costs.journal_buffer_end * self.buffers_now;
-                self.wake_journal(Thread::Written, self.costs.journal_record + each);
+                self.wake_journal(Thread::Written, costs.journal_record);
             }
             Some(Owner::Flush) => self.record(),
-            Some(Owner::Record) => self.wake_journal(Thread::Recorded, self.costs.journal_end),
+            Some(Owner::Record) => {
+                self.processors.interrupt(journal, costs.interrupt);
+                self.wake_journal(Thread::Recorded, costs.journal_end);
+            }
             None => {}
         }
     }

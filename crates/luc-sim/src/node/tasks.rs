@@ -79,7 +79,11 @@ impl Node {
         let at = number as usize;
         let costs = self.costs;
         let (before, inside, after) = match self.tasks[at].op {
-            Op::Create { .. } => (costs.create_before, costs.create_handle, costs.create_after),
+            Op::Create { .. } => {
+                let search = costs.create_entry * u64::from(searched(self.tasks[at].file.number));
+                let inside = costs.create_handle + search;
+                (costs.create_before, inside, costs.create_after)
+            }
             Op::MakeDir { .. } => (costs.mkdir_before, costs.mkdir_handle, costs.mkdir_after),
             _ => (costs.write_before, costs.write_handle, costs.write_after),
         };
@@ -187,7 +191,7 @@ impl Node {
 
     fn end_handle(&mut self) {
         if self.journal.end() && self.thread == Thread::Locks {
-            self.wake_journal(Thread::Locked, self.costs.wake);
+            self.wake_journal(Thread::Locked, self.costs.journal_lock);
         }
     }
 
@@ -229,12 +233,18 @@ impl Node {
                 Some(Next::Wait)
             }
             Stage::DataWritten | Stage::Ask => self.ask(number),
+            Stage::Again if self.journal.committed < self.tasks[at].file.tid => {
+                self.journal.wait_for_commit(number);
+                self.tasks[at].stage = Stage::Committed;
+                Some(Next::Wait)
+            }
+            Stage::Again => self.last(at, self.costs.sync_after),
             Stage::Committed => {
                 let tid = self.tasks[at].file.tid;
                 if self.journal.committed < tid {
                     // Another commit ended.
-                    self.journal.wait_for_commit(number);
-                    return Some(Next::Wait);
+                    self.tasks[at].stage = Stage::Again;
+                    return Some(Next::Work(self.costs.sync_again));
                 }
                 self.last(at, self.costs.sync_after)
             }
@@ -254,12 +264,23 @@ impl Node {
             .as_mut()
             .is_some_and(|runtime| runtime.arrived(number, tid, now_ns));
         if completes && self.thread == Thread::Held {
-            self.wake_journal(Thread::Looks, self.costs.wake);
+            self.wake_journal(Thread::Looks, 0);
         }
         self.request(tid);
         self.journal.wait_for_commit(number);
         self.tasks[at].stage = Stage::Committed;
         Some(Next::Wait)
+    }
+}
+
+/// Names that are searched to add the n-th to a directory: one block, which splits when it is full.
+fn searched(n: u32) -> u32 {
+    const NAMES_IN_A_BLOCK: u32 = 200;
+    const HALF: u32 = NAMES_IN_A_BLOCK / 2;
+    if n < NAMES_IN_A_BLOCK {
+        n
+    } else {
+        HALF + n % HALF
     }
 }
 

@@ -1,0 +1,255 @@
+//! Who of those that want one processor gets it: EEVDF, as Linux has it since 6.6.
+//!
+//! Each task has a virtual time, which passes while it runs. The average of all that are ready is the
+//! processor's; a task behind it is *eligible*. Of the eligible the one with the earliest virtual
+//! deadline goes first. Where a task stands when it sleeps, its *lag*, is what it begins with when it
+//! wakes. All tasks weigh the same.
+//!
+//! Three features of 6.12 matter here, and stand as in `kernel/sched/fair.c`: a task that was chosen
+//! keeps the processor while it is eligible and within its request (`RUN_TO_PARITY`); one that sleeps
+//! ahead of its time stays in the queue until it is its turn (`DELAY_DEQUEUE`), and then begins with
+//! no lag (`DELAY_ZERO`).
+
+use std::collections::BTreeMap;
+
+use super::TaskId;
+
+/// HZ of a Debian kernel is 250.
+pub(super) const TICK_NS: i64 = 4_000_000;
+
+/// `sysctl_sched_base_slice` of a machine of one processor.
+const BASE_SLICE_NS: i64 = 700_000;
+
+/// The kernel's request grows with the logarithm of the processors, up to 8 of them.
+pub(super) fn slice_ns(cpus: usize) -> i64 {
+    let doublings = cpus.clamp(1, 8).ilog2();
+    BASE_SLICE_NS * i64::from(1 + doublings)
+}
+
+/// What the scheduler knows of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entity {
+    vruntime_ns: i64,
+    deadline_ns: i64,
+    /// While it sleeps: how far it was behind the average.
+    lag_ns: i64,
+    /// Its place among those of one deadline, while it is in the queue.
+    order: u64,
+    /// It sleeps, and is in the queue until its turn.
+    pub is_leaving: bool,
+}
+
+/// The queue of one processor.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    slice_ns: i64,
+    ready: BTreeMap<(i64, u64), TaskId>,
+    /// Of those in `ready`.
+    sum_vruntime_ns: i128,
+    running: Option<TaskId>,
+    /// The deadline of the one that runs, when it was chosen.
+    chosen_deadline_ns: i64,
+    /// The average when somebody was last here.
+    last_ns: i64,
+    entered: u64,
+}
+
+impl Queue {
+    pub fn new(slice_ns: i64) -> Self {
+        Self {
+            slice_ns,
+            ..Self::default()
+        }
+    }
+
+    /// Tasks that wait for this processor.
+    pub fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub fn running(&self) -> Option<TaskId> {
+        self.running
+    }
+
+    /// A task becomes ready here. True if it is to take the place of the one that runs.
+    pub fn wake(&mut self, all: &mut [Entity], task: TaskId) -> bool {
+        let at = task as usize;
+        if all[at].is_leaving {
+            // It had not left yet.
+            all[at].is_leaving = false;
+            let lag_ns = self.lag_ns(all, all[at].vruntime_ns);
+            if lag_ns > 0 {
+                self.remove(all, task);
+                all[at].lag_ns = 0;
+                self.place(all, task);
+                self.insert(all, task);
+            }
+        } else {
+            self.place(all, task);
+            self.insert(all, task);
+        }
+        self.running.is_some() && self.best(all) == Some(task)
+    }
+
+    /// The one that runs has run for so long.
+    pub fn ran(&mut self, all: &mut [Entity], ns: i64) {
+        if let Some(task) = self.running {
+            all[task as usize].vruntime_ns += ns;
+        }
+    }
+
+    /// Gives the one that runs its next request if this one is served. True if others may want its
+    /// place then.
+    pub fn renew(&mut self, all: &mut [Entity]) -> bool {
+        let Some(entity) = self.running.map(|task| &mut all[task as usize]) else {
+            return false;
+        };
+        let is_served = entity.vruntime_ns >= entity.deadline_ns;
+        if is_served {
+            entity.deadline_ns = entity.vruntime_ns + self.slice_ns;
+        }
+        is_served && !self.ready.is_empty()
+    }
+
+    /// Whether the one that runs would be chosen again.
+    pub fn stays(&self, all: &[Entity]) -> bool {
+        self.best(all) == self.running
+    }
+
+    /// How long the one that runs has until its request is served.
+    pub fn request_left_ns(&self, all: &[Entity]) -> i64 {
+        self.running.map_or(0, |task| {
+            let entity = &all[task as usize];
+            entity.deadline_ns - entity.vruntime_ns
+        })
+    }
+
+    /// The one that runs gives up the processor, and is ready.
+    pub fn put_back(&mut self, all: &mut [Entity]) {
+        if let Some(task) = self.running.take() {
+            self.insert(all, task);
+        }
+    }
+
+    /// The one that runs goes to sleep.
+    pub fn sleep(&mut self, all: &mut [Entity]) {
+        let Some(task) = self.running else {
+            return;
+        };
+        let vruntime_ns = all[task as usize].vruntime_ns;
+        let stays = !self.is_eligible(all, vruntime_ns);
+        all[task as usize].is_leaving = stays;
+        all[task as usize].lag_ns = self.lag_ns(all, vruntime_ns);
+        self.last_ns = self.average_ns(all);
+        self.running = None;
+        if stays {
+            self.insert(all, task);
+        }
+    }
+
+    /// Chooses who runs next; `None`: nobody is ready.
+    pub fn choose(&mut self, all: &mut [Entity]) -> Option<TaskId> {
+        loop {
+            let task = self.best(all)?;
+            let lag_ns = self.lag_ns(all, all[task as usize].vruntime_ns);
+            self.last_ns = self.average_ns(all);
+            self.remove(all, task);
+            let entity = &mut all[task as usize];
+            if entity.is_leaving {
+                entity.is_leaving = false;
+                entity.lag_ns = lag_ns.min(0);
+                continue;
+            }
+            self.running = Some(task);
+            self.chosen_deadline_ns = entity.deadline_ns;
+            return Some(task);
+        }
+    }
+
+    /// A task that waits here goes to another processor's queue: the one that would be last.
+    pub fn give(&mut self, all: &mut [Entity]) -> Option<TaskId> {
+        let of_last = |task: &&TaskId| !all[**task as usize].is_leaving;
+        let task = *self.ready.values().rev().find(of_last)?;
+        all[task as usize].lag_ns = self.lag_ns(all, all[task as usize].vruntime_ns);
+        self.remove(all, task);
+        Some(task)
+    }
+
+    fn place(&mut self, all: &mut [Entity], task: TaskId) {
+        let average_ns = self.average_ns(all);
+        let others = self.weight();
+        let entity = &mut all[task as usize];
+        // Its coming moves the average, so that the lag that is left is the one that it had.
+        let lag_ns = if others > 0 {
+            entity.lag_ns + entity.lag_ns / others
+        } else {
+            0
+        };
+        entity.vruntime_ns = average_ns - lag_ns;
+        entity.deadline_ns = entity.vruntime_ns + self.slice_ns;
+    }
+
+    fn insert(&mut self, all: &mut [Entity], task: TaskId) {
+        let entity = &mut all[task as usize];
+        entity.order = self.entered;
+        self.entered += 1;
+        self.sum_vruntime_ns += i128::from(entity.vruntime_ns);
+        self.ready.insert((entity.deadline_ns, entity.order), task);
+    }
+
+    fn remove(&mut self, all: &[Entity], task: TaskId) {
+        let entity = &all[task as usize];
+        self.sum_vruntime_ns -= i128::from(entity.vruntime_ns);
+        self.ready.remove(&(entity.deadline_ns, entity.order));
+    }
+
+    /// The eligible one with the earliest deadline, the one that runs included.
+    fn best(&self, all: &[Entity]) -> Option<TaskId> {
+        let eligible = |task: TaskId| self.is_eligible(all, all[task as usize].vruntime_ns);
+        let running = self.running.filter(|task| eligible(*task));
+        if let Some(task) = running
+            && all[task as usize].deadline_ns == self.chosen_deadline_ns
+        {
+            return Some(task);
+        }
+        let first = self.ready.iter().find(|(_, task)| eligible(**task));
+        match (running, first) {
+            (Some(task), Some(((deadline_ns, _), _)))
+                if all[task as usize].deadline_ns < *deadline_ns =>
+            {
+                Some(task)
+            }
+            (_, Some((_, task))) => Some(*task),
+            (running, None) => running.or(self.running),
+        }
+    }
+
+    fn weight(&self) -> i64 {
+        let ready = i64::try_from(self.ready.len()).unwrap_or(i64::MAX - 1);
+        ready + i64::from(self.running.is_some())
+    }
+
+    fn sum_ns(&self, all: &[Entity]) -> i128 {
+        let running = self.running.map_or(0, |task| all[task as usize].vruntime_ns);
+        self.sum_vruntime_ns + i128::from(running)
+    }
+
+    fn is_eligible(&self, all: &[Entity], vruntime_ns: i64) -> bool {
+        i128::from(vruntime_ns) * i128::from(self.weight()) <= self.sum_ns(all)
+    }
+
+    fn average_ns(&self, all: &[Entity]) -> i64 {
+        match self.weight() {
+            0 => self.last_ns,
+            weight => {
+                let average_ns = self.sum_ns(all).div_euclid(i128::from(weight));
+                i64::try_from(average_ns).unwrap_or(i64::MAX)
+            }
+        }
+    }
+
+    fn lag_ns(&self, all: &[Entity], vruntime_ns: i64) -> i64 {
+        let limit_ns = TICK_NS.max(2 * self.slice_ns);
+        (self.average_ns(all) - vruntime_ns).clamp(-limit_ns, limit_ns)
+    }
+}

@@ -1,0 +1,329 @@
+//! Processors: work is instructions, and how long they take depends on who does them.
+//!
+//! A task that becomes ready goes to an idle processor, the one that it had if it can be, or else
+//! queues at that one; a processor that has nothing to do takes a task from the longest queue. Who
+//! goes first at a processor: [`fair`]. A task whose place another is to take keeps the processor to
+//! the end of its piece of work: the kernel's points of preemption.
+//!
+//! Waking a task, and the end of a request to the disk, take time of the processor where they happen.
+//! That time is the next piece's there, so that nothing that is under way must be put off.
+
+mod fair;
+
+use fair::{Entity, Queue, TICK_NS, slice_ns};
+
+/// A task, the journal's thread included; numbers count from 0.
+pub type TaskId = u32;
+
+/// A processor's number.
+pub type CpuId = u16;
+
+/// The clock and the habits of the processors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Million instructions per second, of each processor.
+    pub mips: Vec<f64>,
+    /// Instructions between one task and the next on a processor.
+    pub switch_instructions: u64,
+    /// From a wake-up to the first instruction of an idle processor, ns.
+    pub idle_exit_ns: u64,
+}
+
+impl Machine {
+    /// So many processors of one speed, with the habits of a Debian kernel.
+    pub fn new(cpus: u16, mips: f64) -> Self {
+        Self {
+            mips: vec![mips; usize::from(cpus)],
+            switch_instructions: 2_000,
+            idle_exit_ns: 0,
+        }
+    }
+}
+
+/// A processor.
+#[derive(Debug)]
+struct Cpu {
+    mips: f64,
+    queue: Queue,
+    /// A task, or its way out of idleness, has it.
+    is_taken: bool,
+    /// The piece that it does now, and since when.
+    piece: u64,
+    since_ns: u64,
+    /// Up to when its task's virtual time has passed.
+    counted_ns: u64,
+    /// Work for wake-ups and interrupts that the next piece has to do.
+    owed: u64,
+    /// Another task is to have it at the next point of preemption.
+    must_switch: bool,
+}
+
+/// That a processor ends a piece of work at this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceEnd {
+    pub cpu: CpuId,
+    pub at_ns: u64,
+}
+
+/// The meaning of a piece's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worked {
+    /// The task has done its work, and keeps the processor: it asks for more, or leaves.
+    Done(TaskId),
+    /// Work is left: whoever works now.
+    More,
+}
+
+#[derive(Debug)]
+pub struct Processors {
+    switch_instructions: u64,
+    idle_exit_ns: u64,
+    cpus: Vec<Cpu>,
+    entities: Vec<Entity>,
+    /// The work that each task has to do, and the processor that it had last.
+    work: Vec<u64>,
+    last_cpu: Vec<usize>,
+    busy_ns: u64,
+}
+
+impl Processors {
+    pub fn new(machine: &Machine, tasks: usize) -> Self {
+        let slice_ns = slice_ns(machine.mips.len());
+        let cpus = machine.mips.iter().map(|mips| Cpu {
+            mips: *mips,
+            queue: Queue::new(slice_ns),
+            is_taken: false,
+            piece: 0,
+            since_ns: 0,
+            counted_ns: 0,
+            owed: 0,
+            must_switch: false,
+        });
+        Self {
+            switch_instructions: machine.switch_instructions,
+            idle_exit_ns: machine.idle_exit_ns,
+            entities: vec![Entity::default(); tasks],
+            work: vec![0; tasks],
+            last_cpu: (0..tasks).map(|task| task % machine.mips.len()).collect(),
+            cpus: cpus.collect(),
+            busy_ns: 0,
+        }
+    }
+
+    /// Busy time of all processors together, ns.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+
+    /// Time that this work takes on a processor, ns.
+    pub fn time_ns(&self, cpu: CpuId, instructions: u64) -> u64 {
+        time_ns(instructions, self.cpus[usize::from(cpu)].mips)
+    }
+
+    /// A task becomes ready with so much work; `waking` is what that costs where it is done: by the
+    /// task on processor `by`, or by an interrupt. Gives the end of an idle processor's first piece.
+    pub fn wake(
+        &mut self,
+        task: TaskId,
+        instructions: u64,
+        now_ns: u64,
+        waking: u64,
+        by: Option<CpuId>,
+    ) -> Option<PieceEnd> {
+        let id = task as usize;
+        self.work[id] = instructions;
+        let had = self.last_cpu[id];
+        let is_idle = |at: &usize| !self.cpus[*at].is_taken;
+        let at = if self.entities[id].is_leaving || is_idle(&had) {
+            had
+        } else {
+            (0..self.cpus.len()).find(is_idle).unwrap_or(had)
+        };
+        self.last_cpu[id] = at;
+        if let Some(by) = by {
+            let waker = &mut self.cpus[usize::from(by)];
+            waker.owed += waking;
+            let ns = to_i64(time_ns(waking, waker.mips));
+            waker.queue.ran(&mut self.entities, ns);
+        } else {
+            self.cpus[at].owed += waking;
+        }
+        self.count(at, now_ns);
+        let cpu = &mut self.cpus[at];
+        cpu.must_switch |= cpu.queue.wake(&mut self.entities, task);
+        cpu.must_switch |= cpu.queue.renew(&mut self.entities);
+        if cpu.is_taken {
+            return None;
+        }
+        cpu.is_taken = true;
+        cpu.piece = 0;
+        cpu.since_ns = now_ns + self.idle_exit_ns;
+        Some(PieceEnd {
+            cpu: number(at),
+            at_ns: cpu.since_ns,
+        })
+    }
+
+    /// An interrupt for a task does so much work, besides waking it.
+    pub fn interrupt(&mut self, task: TaskId, instructions: u64) {
+        let at = self.last_cpu[task as usize];
+        self.cpus[at].owed += instructions;
+    }
+
+    /// The virtual time of the task on a processor passes up to now. True if a tick came meanwhile.
+    fn count(&mut self, at: usize, now_ns: u64) -> bool {
+        let cpu = &mut self.cpus[at];
+        if cpu.queue.running().is_none() {
+            cpu.counted_ns = now_ns;
+            return false;
+        }
+        let ns = now_ns.saturating_sub(cpu.counted_ns);
+        cpu.queue.ran(&mut self.entities, to_i64(ns));
+        let tick_ns = TICK_NS.unsigned_abs();
+        let is_tick = cpu.counted_ns / tick_ns < now_ns / tick_ns;
+        cpu.counted_ns = cpu.counted_ns.max(now_ns);
+        is_tick
+    }
+
+    /// Whoever is to go first begins.
+    fn begin(&mut self, at: usize, now_ns: u64) -> Option<PieceEnd> {
+        self.cpus[at].must_switch = false;
+        let mut chosen = self.cpus[at].queue.choose(&mut self.entities);
+        if chosen.is_none() && self.take_from_others(at) {
+            chosen = self.cpus[at].queue.choose(&mut self.entities);
+        }
+        let cpu = &mut self.cpus[at];
+        cpu.is_taken = chosen.is_some();
+        let Some(task) = chosen else {
+            // It does what it owes before it idles.
+            self.busy_ns += time_ns(std::mem::take(&mut cpu.owed), cpu.mips);
+            return None;
+        };
+        let task = task as usize;
+        cpu.counted_ns = now_ns;
+        let work = &mut self.work[task];
+        *work = work.saturating_add(self.switch_instructions);
+        Some(self.piece(at, now_ns))
+    }
+
+    /// A processor without work takes a task from the longest queue.
+    fn take_from_others(&mut self, at: usize) -> bool {
+        let others = (0..self.cpus.len()).filter(|other| *other != at);
+        let Some(longest) = others.max_by_key(|other| (self.cpus[*other].queue.len(), !other))
+        else {
+            return false;
+        };
+        let Some(task) = self.cpus[longest].queue.give(&mut self.entities) else {
+            return false;
+        };
+        self.last_cpu[task as usize] = at;
+        self.cpus[at].queue.wake(&mut self.entities, task);
+        true
+    }
+
+    /// The next piece of the task that has the processor: all of its work, or up to the tick at which
+    /// its request is served.
+    fn piece(&mut self, at: usize, now_ns: u64) -> PieceEnd {
+        let cpu = &mut self.cpus[at];
+        let tick_ns = TICK_NS.unsigned_abs();
+        let request_ns = cpu.queue.request_left_ns(&self.entities).max(0).unsigned_abs();
+        let until_ns = (now_ns + request_ns).next_multiple_of(tick_ns);
+        let within = instructions_in(until_ns - now_ns, cpu.mips).max(1);
+        let task = cpu.queue.running().unwrap_or_default() as usize;
+        cpu.piece = self.work[task].min(within);
+        let owed_ns = time_ns(cpu.owed, cpu.mips);
+        // What is owed comes first. Of it the task's virtual time passes for nothing: it has for
+        // wake-ups, and does not for interrupts.
+        cpu.counted_ns = now_ns + owed_ns;
+        cpu.owed = 0;
+        cpu.since_ns = now_ns;
+        PieceEnd {
+            cpu: number(at),
+            at_ns: cpu.counted_ns.saturating_add(time_ns(cpu.piece, cpu.mips)),
+        }
+    }
+
+    /// A piece has ended. Gives what that means, and the end of the piece that begins by it.
+    pub fn worked(&mut self, cpu: CpuId, now_ns: u64) -> (Worked, Option<PieceEnd>) {
+        let at = usize::from(cpu);
+        self.busy_ns += now_ns - self.cpus[at].since_ns;
+        let Some(task) = self.cpus[at].queue.running() else {
+            // Idle until now.
+            return (Worked::More, self.begin(at, now_ns));
+        };
+        if self.count(at, now_ns) {
+            let cpu = &mut self.cpus[at];
+            cpu.must_switch |= cpu.queue.renew(&mut self.entities);
+        }
+        let work = &mut self.work[task as usize];
+        *work -= self.cpus[at].piece;
+        if *work == 0 {
+            self.cpus[at].since_ns = now_ns;
+            return (Worked::Done(task), None);
+        }
+        (Worked::More, Some(self.carry_on(at, now_ns)))
+    }
+
+    /// The task that has this processor and nothing to do gets more.
+    pub fn go_on(&mut self, cpu: CpuId, instructions: u64, now_ns: u64) -> PieceEnd {
+        let at = usize::from(cpu);
+        self.set_work(at, instructions);
+        self.carry_on(at, now_ns)
+    }
+
+    /// The same, without a point of preemption in between.
+    pub fn go_on_unbroken(&mut self, cpu: CpuId, instructions: u64, now_ns: u64) -> PieceEnd {
+        let at = usize::from(cpu);
+        self.set_work(at, instructions);
+        self.piece(at, now_ns)
+    }
+
+    fn set_work(&mut self, at: usize, instructions: u64) {
+        if let Some(task) = self.cpus[at].queue.running() {
+            self.work[task as usize] = instructions;
+        }
+    }
+
+    /// A point of preemption: the same task goes on, or another has the processor.
+    fn carry_on(&mut self, at: usize, now_ns: u64) -> PieceEnd {
+        let cpu = &mut self.cpus[at];
+        if std::mem::take(&mut cpu.must_switch) && !cpu.queue.stays(&self.entities) {
+            cpu.queue.put_back(&mut self.entities);
+            if let Some(end) = self.begin(at, now_ns) {
+                return end;
+            }
+        }
+        self.piece(at, now_ns)
+    }
+
+    /// The task that has this processor leaves it: it waits, or has ended.
+    pub fn leave(&mut self, cpu: CpuId, now_ns: u64) -> Option<PieceEnd> {
+        let at = usize::from(cpu);
+        self.cpus[at].queue.sleep(&mut self.entities);
+        self.begin(at, now_ns)
+    }
+}
+
+fn number(at: usize) -> CpuId {
+    CpuId::try_from(at).unwrap_or(CpuId::MAX)
+}
+
+/// Simulated times stay far below 2^63 ns, 292 years.
+fn to_i64(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// Rounded up: work is never free.
+pub(crate) fn time_ns(instructions: u64, mips: f64) -> u64 {
+    to_u64((instructions as f64 * 1e3 / mips).ceil())
+}
+
+fn instructions_in(ns: u64, mips: f64) -> u64 {
+    to_u64((ns as f64 * mips / 1e3).floor())
+}
+
+/// Of a number that is 0 or more; one too large for it is the largest.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn to_u64(value: f64) -> u64 {
+    value as u64
+}
