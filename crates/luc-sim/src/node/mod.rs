@@ -12,6 +12,8 @@
 mod journal_thread;
 mod tasks;
 
+use std::collections::BTreeSet;
+
 use luc_control::Params;
 use luc_disk::Request;
 
@@ -28,6 +30,8 @@ use crate::workloads::{Figures, Plan};
 
 /// The kernel's commit interval, ns.
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
+/// How long the kernel may let a task sleep on, so that one interrupt serves several.
+const TIMER_SLACK_NS: u64 = 50_000;
 const BLOCK_BYTES: u32 = 4096;
 const BLOCK_SECTORS: u64 = 8;
 
@@ -49,8 +53,10 @@ enum Event {
     Piece(CpuId),
     /// A request to the disk has ended.
     Served(u64),
-    /// A task has slept enough.
-    Awake(TaskId),
+    /// A task begins.
+    Begin(TaskId),
+    /// The timer of a task that slept may not wait any longer.
+    Timer(TaskId),
     /// The hold of this number is over, or the next look is due.
     Hold(u64),
     /// A transaction is as old as it may be.
@@ -158,6 +164,8 @@ pub struct Node {
     average_ns: u64,
     log_blocks: u64,
     buffers_now: u64,
+    /// When tasks that sleep want to wake.
+    sleepers: BTreeSet<(u64, TaskId)>,
     /// Files in each directory.
     files: Vec<u32>,
     pub measured: Measured,
@@ -192,12 +200,13 @@ impl Node {
             average_ns: 0,
             log_blocks: 0,
             buffers_now: 0,
+            sleepers: BTreeSet::new(),
             files: Vec::new(),
             measured: plan.measured,
         };
         for task in 0..node.tasks.len() {
             let draw = random::below(setup.seed, task as u64, plan.begin_spread_ns);
-            node.calendar.enter(draw, Event::Awake(id(task)));
+            node.calendar.enter(draw, Event::Begin(id(task)));
         }
         (node, plan.outcome)
     }
@@ -208,10 +217,8 @@ impl Node {
             match event {
                 Event::Piece(cpu) => self.worked(cpu),
                 Event::Served(number) => self.served(number),
-                Event::Awake(task) => {
-                    self.processors.interrupt(task, self.costs.interrupt);
-                    self.wake(task, 0);
-                }
+                Event::Begin(task) => self.wake(task, 0),
+                Event::Timer(task) => self.timer(task),
                 Event::Hold(hold) => {
                     if self.thread == Thread::Held && hold == self.hold {
                         self.wake_journal(Thread::Looks, 0);
@@ -243,7 +250,9 @@ impl Node {
 
     fn wake(&mut self, task: TaskId, instructions: u64) {
         let (now_ns, waking) = (self.now_ns(), self.costs.wake);
-        let end = self.processors.wake(task, instructions, now_ns, waking, self.acting);
+        let end = self
+            .processors
+            .wake(task, instructions, now_ns, waking, self.acting);
         self.begun(end);
     }
 
@@ -280,6 +289,19 @@ impl Node {
             Next::Wait => self.processors.leave(cpu, now_ns),
         };
         self.begun(end);
+    }
+
+    /// A timer's interrupt: it wakes all whose time has come, this one or one that could wait.
+    fn timer(&mut self, task: TaskId) {
+        let now_ns = self.now_ns();
+        if !self.sleepers.contains(&(now_ns - TIMER_SLACK_NS, task)) {
+            return;
+        }
+        self.processors.interrupt(task, self.costs.interrupt);
+        let later = self.sleepers.split_off(&(now_ns + 1, 0));
+        for (_, task) in std::mem::replace(&mut self.sleepers, later) {
+            self.wake(task, 0);
+        }
     }
 
     fn submit(&mut self, request: Request, owner: Owner) {

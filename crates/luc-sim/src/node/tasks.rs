@@ -3,7 +3,8 @@
 use luc_disk::Request;
 
 use super::{
-    BLOCK_BYTES, BLOCK_SECTORS, COMMIT_INTERVAL_NS, Event, File, Next, Node, Owner, Stage, Thread,
+    BLOCK_BYTES, BLOCK_SECTORS, COMMIT_INTERVAL_NS, Event, File, Next, Node, Owner, Stage,
+    TIMER_SLACK_NS, Thread,
 };
 use crate::journal::{Access, BufferId};
 use crate::processors::TaskId;
@@ -70,7 +71,9 @@ impl Node {
         if until_ns <= self.now_ns() {
             return None;
         }
-        self.calendar.enter(until_ns, Event::Awake(number));
+        self.sleepers.insert((until_ns, number));
+        let latest_ns = until_ns.saturating_add(TIMER_SLACK_NS);
+        self.calendar.enter(latest_ns, Event::Timer(number));
         Some(Next::Wait)
     }
 

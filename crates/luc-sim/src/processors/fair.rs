@@ -230,7 +230,9 @@ impl Queue {
     }
 
     fn sum_ns(&self, all: &[Entity]) -> i128 {
-        let running = self.running.map_or(0, |task| all[task as usize].vruntime_ns);
+        let running = self
+            .running
+            .map_or(0, |task| all[task as usize].vruntime_ns);
         self.sum_vruntime_ns + i128::from(running)
     }
 

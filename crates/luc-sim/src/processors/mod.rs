@@ -226,7 +226,11 @@ impl Processors {
     fn piece(&mut self, at: usize, now_ns: u64) -> PieceEnd {
         let cpu = &mut self.cpus[at];
         let tick_ns = TICK_NS.unsigned_abs();
-        let request_ns = cpu.queue.request_left_ns(&self.entities).max(0).unsigned_abs();
+        let request_ns = cpu
+            .queue
+            .request_left_ns(&self.entities)
+            .max(0)
+            .unsigned_abs();
         let until_ns = (now_ns + request_ns).next_multiple_of(tick_ns);
         let within = instructions_in(until_ns - now_ns, cpu.mips).max(1);
         let task = cpu.queue.running().unwrap_or_default() as usize;
