@@ -17,6 +17,7 @@ const ALL: &[(&str, &str)] = &[
         "reproduce",
         include_str!("../../../campaigns/reproduce.toml"),
     ),
+    ("validate", include_str!("../../../campaigns/validate.toml")),
 ];
 
 /// The names, for people.

@@ -9,6 +9,8 @@
 //! That time is the next piece's there, so that nothing that is under way must be put off.
 
 mod fair;
+#[cfg(test)]
+mod tests;
 
 use fair::{Entity, Queue, TICK_NS, slice_ns};
 

@@ -1,0 +1,199 @@
+//! Tests of processors and of whom they take first.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Without costs of switching.
+fn processors(cpus: u16, mips: f64, tasks: usize) -> Processors {
+    let machine = Machine {
+        switch_instructions: 0,
+        ..Machine::new(cpus, mips)
+    };
+    Processors::new(&machine, tasks)
+}
+
+fn end(cpu: CpuId, at_ns: u64) -> PieceEnd {
+    PieceEnd { cpu, at_ns }
+}
+
+/// Wakes a task of an interrupt that costs nothing.
+fn wake(cpus: &mut Processors, task: TaskId, work: u64, now_ns: u64) -> Option<PieceEnd> {
+    cpus.wake(task, work, now_ns, 0, None)
+}
+
+#[test]
+fn idle_processors_are_taken_and_work_takes_time() {
+    let mut cpus = processors(2, 100.0, 3);
+    // 100 MIPS: an instruction takes 10 ns. The first two have a processor each.
+    assert_eq!(wake(&mut cpus, 0, 10, 5), Some(end(0, 5)));
+    assert_eq!(wake(&mut cpus, 1, 20, 5), Some(end(1, 5)));
+    assert_eq!(wake(&mut cpus, 2, 5, 5), None);
+    assert_eq!(cpus.worked(0, 5), (Worked::More, Some(end(0, 105))));
+    assert_eq!(cpus.worked(1, 5), (Worked::More, Some(end(1, 205))));
+    assert_eq!(cpus.worked(0, 105), (Worked::Done(0), None));
+    // Whoever leaves first makes room for the third.
+    assert_eq!(cpus.leave(0, 105), Some(end(0, 155)));
+    assert_eq!(cpus.worked(0, 155), (Worked::Done(2), None));
+    assert_eq!(cpus.leave(0, 155), None);
+    assert_eq!(cpus.worked(1, 205), (Worked::Done(1), None));
+    assert_eq!(cpus.busy_ns(), 100 + 200 + 50);
+}
+
+#[test]
+fn a_processor_without_work_takes_some_from_another() {
+    let mut cpus = processors(2, 1000.0, 4);
+    for task in 0..4 {
+        wake(&mut cpus, task, 1000, 0);
+    }
+    cpus.worked(0, 0);
+    cpus.worked(1, 0);
+    cpus.worked(0, 1000);
+    cpus.worked(1, 1000);
+    // Each has one of the two that wait; then one is left for whoever is first.
+    assert_eq!(cpus.leave(0, 1000), Some(end(0, 2000)));
+    assert_eq!(cpus.leave(1, 1000), Some(end(1, 2000)));
+    wake(&mut cpus, 0, 1000, 1500);
+    cpus.worked(1, 2000);
+    assert_eq!(cpus.leave(1, 2000), Some(end(1, 3000)));
+    assert_eq!(cpus.worked(1, 3000), (Worked::Done(0), None));
+}
+
+#[test]
+fn switches_wake_ups_and_interrupts_take_time() {
+    let machine = Machine {
+        switch_instructions: 50,
+        idle_exit_ns: 30,
+        ..Machine::new(1, 1000.0)
+    };
+    let mut cpus = Processors::new(&machine, 2);
+    // An interrupt of 7 instructions wakes, which costs 3.
+    cpus.interrupt(0, 7);
+    assert_eq!(cpus.wake(0, 10, 5, 3, None), Some(end(0, 35)));
+    assert_eq!(cpus.worked(0, 35).1, Some(end(0, 35 + 10 + 60)));
+    // The task itself wakes the other, then works on: the wake-up is work of its own.
+    assert_eq!(cpus.worked(0, 105).0, Worked::Done(0));
+    assert_eq!(cpus.wake(1, 10, 105, 4, Some(0)), None);
+    assert_eq!(cpus.go_on_unbroken(0, 20, 105), end(0, 129));
+    cpus.worked(0, 129);
+    assert_eq!(cpus.leave(0, 129), Some(end(0, 129 + 60)));
+}
+
+/// Tasks that waited behind the journal's thread, and ran less than their part, have a lag. When the
+/// thread wakes them they take its place at its next point of preemption, and it comes last.
+#[test]
+fn the_journals_thread_lets_those_pass_that_it_wakes() {
+    let mut cpus = processors(1, 1000.0, 5);
+    wake(&mut cpus, 4, 500_000, 0);
+    cpus.worked(0, 0);
+    for task in 0..4 {
+        wake(&mut cpus, task, 1000, 100_000);
+    }
+    let mut now_ns = 500_000;
+    while let (Worked::Done(_), _) = cpus.worked(0, now_ns) {
+        match cpus.leave(0, now_ns) {
+            Some(next) => now_ns = next.at_ns,
+            None => break,
+        }
+    }
+    assert_eq!(now_ns, 504_000);
+    wake(&mut cpus, 4, 10_000, 600_000);
+    cpus.worked(0, 600_000);
+    assert_eq!(cpus.worked(0, 610_000).0, Worked::Done(4));
+    for task in [2, 0, 3, 1] {
+        cpus.wake(task, 1000, 610_000, 2000, Some(0));
+    }
+    // The wake-ups are its work, too.
+    assert_eq!(cpus.go_on_unbroken(0, 1000, 610_000).at_ns, 619_000);
+    assert_eq!(cpus.worked(0, 619_000).0, Worked::Done(4));
+    now_ns = cpus.go_on(0, 1000, 619_000).at_ns;
+    let mut order = Vec::new();
+    while let (Worked::Done(task), _) = cpus.worked(0, now_ns) {
+        order.push(task);
+        match cpus.leave(0, now_ns) {
+            Some(next) => now_ns = next.at_ns,
+            None => break,
+        }
+    }
+    assert_eq!((order.len(), order.last()), (5, Some(&4)), "{order:?}");
+}
+
+/// Runs tasks with endless work up to a time; gives how long each had a processor.
+fn shares_ns(cpus: &mut Processors, tasks: u32, until_ns: u64) -> Vec<u64> {
+    let mut ends: Vec<PieceEnd> = (0..tasks)
+        .filter_map(|task| wake(cpus, task, u64::MAX / 4, 0))
+        .collect();
+    let mut shares = vec![0; tasks as usize];
+    while let Some(at) = (0..ends.len()).min_by_key(|at| ends[*at].at_ns) {
+        let PieceEnd { cpu, at_ns } = ends.swap_remove(at);
+        if at_ns >= until_ns {
+            continue;
+        }
+        let before = cpus.busy_ns();
+        let had = cpus.cpus[usize::from(cpu)].queue.running();
+        let (_, next) = cpus.worked(cpu, at_ns);
+        if let Some(task) = had {
+            shares[task as usize] += cpus.busy_ns() - before;
+        }
+        ends.extend(next);
+    }
+    shares
+}
+
+proptest! {
+    /// Tasks that always want a processor have equal parts of it, to a few ticks.
+    #[test]
+    fn a_processor_is_shared_fairly(tasks in 1_u32..12, mips in 10.0_f64..4000.0) {
+        let mut cpus = processors(1, mips, tasks as usize);
+        let shares = shares_ns(&mut cpus, tasks, 2_000_000_000);
+        let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+        prop_assert!(most - least <= 16_000_000, "{shares:?}");
+        prop_assert!(shares.iter().sum::<u64>() > 1_980_000_000, "{shares:?}");
+    }
+
+    /// Whatever wakes, works and sleeps: nobody is forgotten, and none is in two places.
+    #[test]
+    fn nobody_is_forgotten(
+        cpus in 1_u16..4,
+        steps in proptest::collection::vec((0_u32..8, 1_u64..3_000_000, any::<bool>()), 1..200),
+    ) {
+        let mut machine = processors(cpus, 1000.0, 8);
+        let mut ends: Vec<PieceEnd> = Vec::new();
+        let mut awake = [false; 8];
+        let mut now_ns = 0;
+        for (task, ns, goes_on) in steps {
+            if !awake[task as usize] {
+                awake[task as usize] = true;
+                ends.extend(wake(&mut machine, task, ns, now_ns));
+            }
+            let Some(at) = (0..ends.len()).min_by_key(|at| ends[*at].at_ns) else {
+                continue;
+            };
+            let PieceEnd { cpu, at_ns } = ends.swap_remove(at);
+            prop_assert!(at_ns >= now_ns);
+            now_ns = at_ns;
+            let (worked, next) = machine.worked(cpu, now_ns);
+            ends.extend(next);
+            if let Worked::Done(done) = worked {
+                prop_assert!(awake[done as usize]);
+                if goes_on {
+                    ends.push(machine.go_on(cpu, ns, now_ns));
+                } else {
+                    awake[done as usize] = false;
+                    ends.extend(machine.leave(cpu, now_ns));
+                }
+            }
+        }
+        while let Some(at) = (0..ends.len()).min_by_key(|at| ends[*at].at_ns) {
+            let PieceEnd { cpu, at_ns } = ends.swap_remove(at);
+            let (worked, next) = machine.worked(cpu, at_ns);
+            ends.extend(next);
+            if let Worked::Done(done) = worked {
+                prop_assert!(awake[done as usize]);
+                awake[done as usize] = false;
+                ends.extend(machine.leave(cpu, at_ns));
+            }
+        }
+        prop_assert_eq!(awake, [false; 8]);
+    }
+}
