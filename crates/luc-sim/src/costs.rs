@@ -50,8 +50,8 @@ costs! {
     wake = 1_750, "from a commit's end to the next one's begin, by the tasks woken: 4 to 64";
     interrupt = 1_000, "from a request's end to the next switch, less the wake-up";
     frozen_copy = 2_000, "a copy of a block of 4 KiB; assumed";
-    journal_wake = 1_500, "from the switch to the tracepoint jbd2:start_commit";
-    journal_lock = 5_000, "from there to the tracepoint jbd2:commit_flushing";
+    journal_wake = 1_500, "from the switch to the tracepoint of a commit's begin";
+    journal_lock = 5_000, "from there to the tracepoint of its flushing";
     journal_begin = 4_500, "from there to the next point of preemption";
     journal_fill = 17_000, "from there to the log's write, 17000 and 9000 for each buffer: 4 to 11 of them";
     journal_buffer = 9_000, "the same, for each buffer";
