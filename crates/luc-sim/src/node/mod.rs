@@ -190,7 +190,7 @@ impl Node {
             // The journal's thread is one more.
             processors: Processors::new(&setup.machine, tasks.len() + 1),
             acting: None,
-            disk: Disk::new(setup.disk.clone()),
+            disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::default(),
             runtime: setup.luc.map(Runtime::new),
             tasks: tasks.collect(),

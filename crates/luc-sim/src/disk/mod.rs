@@ -1,0 +1,188 @@
+//! A disk, or an array of disks: the lab's own model, `lab/disk`, driven by the simulator's calendar.
+//!
+//! - [`member`]: one disk with its queue. [`layout`]: which bytes of an array lie on which members.
+//! - [`text`]: how people name a disk. [`systems`]: the disks of the documents' systems.
+//!
+//! A file system sees 1 GiB with every kind. As in the lab, that is a scaled image of a whole drive;
+//! the members of an array hold its shares.
+//!
+//! A request to an array is one request to each member that it touches: what continues on a member is
+//! merged, as the block layer does. A write goes to all copies, a flush to all members, and each ends
+//! with its last part. A read goes to the copy whose last request it continues, else to an idle copy,
+//! else to the nearest one, or to the one with the fewest requests where disks have no arms: the rule
+//! of the kernel's md.
+//!
+//! The spindles of an array are not synchronised: each member has a phase of its own, which the seed
+//! decides. Their speeds are equal, so that the phases keep for the whole run.
+
+mod layout;
+mod member;
+pub mod systems;
+mod text;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use luc_disk::{Op, Params, Request};
+
+use crate::random;
+use layout::Layout;
+use member::Member;
+pub use text::{NoDisk, is_only_simulated};
+
+/// Sectors of 512 bytes: 1 GiB, as the lab's disks have.
+const SECTORS: u64 = 1 << 21;
+
+/// A kind of disk; as text `4ms:1`, a preset of `luc lab disks` with changes, an array of either, or
+/// a name of `luc sim disks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskKind {
+    member: Params,
+    layout: Layout,
+    /// Has a cache that loses data: flushes are sent to it.
+    pub is_volatile: bool,
+}
+
+impl DiskKind {
+    fn new(member: Params, layout: Layout) -> Self {
+        let knob = |name| member.get(name).unwrap_or(0);
+        Self {
+            is_volatile: knob("cache_bytes") > 0 && knob("cache_volatile") > 0,
+            member,
+            layout,
+        }
+    }
+}
+
+/// That a part of a request in service ends at this time; its number tells which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceEnd {
+    pub number: u64,
+    pub at_ns: u64,
+}
+
+/// A part of a request, in service at a member.
+#[derive(Debug)]
+struct Part {
+    member: usize,
+    request: Request,
+    /// The request that it is a part of.
+    whole: u64,
+}
+
+/// A disk with its requests; `W` says who waits for each.
+#[derive(Debug)]
+pub struct Disk<W> {
+    pub kind: DiskKind,
+    members: Vec<Member>,
+    running: BTreeMap<u64, Part>,
+    started: u64,
+    /// Who waits for each request, and how many of its parts have not ended.
+    requests: BTreeMap<u64, (W, usize)>,
+    submitted: u64,
+}
+
+impl<W> Disk<W> {
+    /// A disk that has been idle; the seed decides how the spindles of an array stand to each other.
+    pub fn new(kind: DiskKind, seed: u64) -> Self {
+        let turn_ns = kind.member.get("rotation_ns").unwrap_or(0);
+        let turn_ns = u64::try_from(turn_ns).unwrap_or(0);
+        let sectors = kind.layout.member_sectors(SECTORS);
+        let member = |at: usize| {
+            // Only differences matter. Small numbers are the seed's draws for tasks.
+            let phase_ns = match at {
+                0 => 0,
+                _ => random::below(seed, u64::MAX - at as u64, turn_ns),
+            };
+            Member::new(kind.member.clone(), sectors, phase_ns)
+        };
+        Self {
+            members: (0..kind.layout.members()).map(member).collect(),
+            kind,
+            running: BTreeMap::new(),
+            started: 0,
+            requests: BTreeMap::new(),
+            submitted: 0,
+        }
+    }
+
+    /// A request arrives. Calls `begun` for each part of a request that is started by it.
+    pub fn submit(
+        &mut self,
+        request: Request,
+        owner: W,
+        now_ns: u64,
+        mut begun: impl FnMut(ServiceEnd),
+    ) {
+        let whole = self.submitted;
+        self.submitted += 1;
+        let mut parts = 0;
+        let mut enter = |disk: &mut Self, member: usize, part| {
+            parts += 1;
+            disk.members[member].enter(part, whole, now_ns);
+            disk.dispatch(member, now_ns, &mut begun);
+        };
+        if request.op() == Op::Flush {
+            for member in 0..self.members.len() {
+                enter(self, member, request);
+            }
+        } else {
+            let layout = self.kind.layout;
+            for (column, part) in layout.parts(request) {
+                let copies = layout.copies_of(column);
+                if request.op() == Op::Read {
+                    let member = self.reader(copies, part.sector);
+                    enter(self, member, part);
+                } else {
+                    for member in copies {
+                        enter(self, member, part);
+                    }
+                }
+            }
+        }
+        self.requests.insert(whole, (owner, parts));
+    }
+
+    /// A part of a request has ended; gives who waited for the request if it was the last one. Calls
+    /// `begun` for each part that is started by it.
+    pub fn ended(
+        &mut self,
+        number: u64,
+        now_ns: u64,
+        mut begun: impl FnMut(ServiceEnd),
+    ) -> Option<W> {
+        let part = self.running.remove(&number)?;
+        self.members[part.member].end(&part.request, now_ns);
+        self.dispatch(part.member, now_ns, &mut begun);
+        let (_, left) = self.requests.get_mut(&part.whole)?;
+        *left -= 1;
+        if *left > 0 {
+            return None;
+        }
+        self.requests.remove(&part.whole).map(|(owner, _)| owner)
+    }
+
+    /// The copy that a read goes to.
+    fn reader(&self, copies: Range<usize>, sector: u64) -> usize {
+        let first = copies.start;
+        let best = copies.min_by_key(|member| self.members[*member].reluctance(sector));
+        best.unwrap_or(first)
+    }
+
+    fn dispatch(&mut self, at: usize, now_ns: u64, begun: &mut impl FnMut(ServiceEnd)) {
+        while let Some((request, whole, at_ns)) = self.members[at].start(now_ns) {
+            let number = self.started;
+            self.started += 1;
+            let part = Part {
+                member: at,
+                request,
+                whole,
+            };
+            self.running.insert(number, part);
+            begun(ServiceEnd { number, at_ns });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! How people name a disk.
+//!
+//! ```text
+//! DISK   = SYSTEM | [LEVEL:MEMBERS:]SINGLE, then :KNOB=VALUE as often as wanted
+//! SINGLE = TIME:DEPTH | PRESET
+//! ```
+//!
+//! The knobs are those of a preset's disk, and two of what stands before the disks ([`KNOBS`]).
+
+use std::str::FromStr;
+
+use luc_disk::{Knob, Params, Spec};
+use thiserror::Error;
+
+use super::DiskKind;
+use super::layout::Layout;
+use super::systems::system;
+
+/// Why a text is no disk.
+#[derive(Debug, Error)]
+#[error(
+    "disk {text}: {why}; give TIME:DEPTH, as 4ms:1, a preset of `luc lab disks`, as hdd-7200, an \
+     array of either, as raid10:4:hdd-15k, or a name of `luc sim disks`"
+)]
+pub struct NoDisk {
+    text: String,
+    why: String,
+}
+
+/// An array that is simulated.
+struct Level {
+    name: &'static str,
+    members_min: u32,
+    /// Members of a column; `None`: all.
+    copies: Option<u32>,
+}
+
+const LEVELS: [Level; 3] = [
+    Level {
+        name: "raid0",
+        members_min: 2,
+        copies: Some(1),
+    },
+    Level {
+        name: "raid1",
+        members_min: 2,
+        copies: None,
+    },
+    Level {
+        name: "raid10",
+        members_min: 4,
+        copies: Some(2),
+    },
+];
+const MEMBERS_MAX: u32 = 64;
+const BLOCK_BYTES: u64 = 4096;
+/// What mdadm(8) makes if `--chunk` is not given.
+const CHUNK_DEFAULT_BYTES: u64 = 512 << 10;
+/// The knob of a disk's own cache.
+const OWN_CACHE: &str = "cache_bytes";
+
+/// Knobs of what stands before the disks.
+pub const KNOBS: [Knob; 2] = [
+    Knob {
+        name: "chunk_bytes",
+        min: 4096,
+        max: 1 << 30,
+        default: CHUNK_DEFAULT_BYTES.cast_signed(),
+        help: "what lies on one member of raid0 or raid10 before the next one's turn; the default is \
+               mdadm's",
+    },
+    Knob {
+        name: "controller_cache_bytes",
+        min: 0,
+        max: 1 << 40,
+        default: 0,
+        help: "write cache of a controller, which a battery keeps: flush and FUA cost nothing, and the \
+               disks' own caches are off",
+    },
+];
+
+/// Whether a text names, rightly or not, what the lab has not: an array or a documents' system.
+pub fn is_only_simulated(text: &str) -> bool {
+    let head = text.split(':').next().unwrap_or_default();
+    is_array(head) || system(head).is_some()
+}
+
+impl FromStr for DiskKind {
+    type Err = NoDisk;
+
+    fn from_str(text: &str) -> Result<Self, NoDisk> {
+        read(text).map_err(|why| NoDisk {
+            text: text.to_owned(),
+            why,
+        })
+    }
+}
+
+/// The words of a disk: what it is, then how it differs.
+struct Words<'a> {
+    names: Vec<&'a str>,
+    changes: Vec<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str) -> Self {
+        let mut names: Vec<_> = text.split(':').collect();
+        let end = names.iter().position(|word| word.contains('='));
+        let changes = names.split_off(end.unwrap_or(names.len()));
+        Self { names, changes }
+    }
+
+    /// Puts a system's own words in the place of its name.
+    fn expand(mut self) -> Self {
+        let Some(system) = self.names.last().and_then(|name| system(name)) else {
+            return self;
+        };
+        self.names.pop();
+        self.names.extend(system.disk.split(':'));
+        let given = std::mem::take(&mut self.changes);
+        let is_given = |name| given.iter().any(|word| knob_name(word) == name);
+        let kept = system.knobs().filter(|knob| !is_given(knob.name));
+        self.changes.extend(kept.map(|knob| knob.change));
+        self.changes.extend(given);
+        self
+    }
+
+    /// Takes the value of a knob out of the changes; whole blocks are needed.
+    fn take(&mut self, knob: &Knob) -> Result<Option<u64>, String> {
+        let all = std::mem::take(&mut self.changes);
+        let (found, others) = all
+            .into_iter()
+            .partition(|word| knob_name(word) == knob.name);
+        self.changes = others;
+        let found: Vec<&str> = found;
+        match found.as_slice() {
+            [] => Ok(None),
+            [word] => {
+                let text = &word[knob.name.len() + 1..];
+                let value = knob.parse(text).map_err(|error| error.to_string())?;
+                let value = u64::try_from(value).unwrap_or(0);
+                if value.is_multiple_of(BLOCK_BYTES) {
+                    Ok(Some(value))
+                } else {
+                    Err(format!("{word}: a multiple of {BLOCK_BYTES} is needed"))
+                }
+            }
+            _ => Err(format!("{} is given twice", knob.name)),
+        }
+    }
+}
+
+fn knob_name(word: &str) -> &str {
+    word.split('=').next().unwrap_or_default()
+}
+
+fn is_array(name: &str) -> bool {
+    let level = name.strip_prefix("raid").unwrap_or_default();
+    level.starts_with(|first: char| first.is_ascii_digit())
+}
+
+fn read(text: &str) -> Result<DiskKind, String> {
+    let given = Words::of(text);
+    let own_cache = given
+        .changes
+        .iter()
+        .find(|word| knob_name(word) == OWN_CACHE);
+    let own_cache = own_cache.copied();
+    let mut words = given.expand();
+    let [chunk, cache] = &KNOBS;
+    let (chunk_bytes, cache_bytes) = (words.take(chunk)?, words.take(cache)?);
+    let (layout, disk) = match words.names.as_slice() {
+        [level, rest @ ..] if is_array(level) => array(level, rest, chunk_bytes)?,
+        disk if chunk_bytes.is_none() => (Layout::SINGLE, disk),
+        _ => return Err("a single disk has no chunks: chunk_bytes is for raid0 and raid10".into()),
+    };
+    let mut member = member(disk, &words.changes)?;
+    match (cache_bytes, own_cache) {
+        (None | Some(0), _) => {}
+        (Some(_), Some(own)) => {
+            return Err(format!(
+                "{} takes the place of {own}: give one of them",
+                cache.name
+            ));
+        }
+        (Some(bytes), None) => put_cache(&mut member, bytes / u64::from(layout.columns))?,
+    }
+    Ok(DiskKind::new(member, layout))
+}
+
+/// The shape of an array, and the words of its members' disk.
+fn array<'a>(
+    name: &str,
+    rest: &'a [&'a str],
+    chunk_bytes: Option<u64>,
+) -> Result<(Layout, &'a [&'a str]), String> {
+    let level = LEVELS.iter().find(|level| level.name == name);
+    let level = level.ok_or_else(|| {
+        let names = LEVELS.map(|level| level.name).join(", ");
+        format!("{name} is not simulated; there are: {names}")
+    })?;
+    let (members, disk) = rest
+        .split_first()
+        .ok_or("the number of members is missing")?;
+    let copies_of = |members| level.copies.unwrap_or(members);
+    let members: u32 = members
+        .parse()
+        .ok()
+        .filter(|members| (level.members_min..=MEMBERS_MAX).contains(members))
+        .filter(|members| members.is_multiple_of(copies_of(*members)))
+        .ok_or_else(|| {
+            let even = if level.copies == Some(2) {
+                "an even number from "
+            } else {
+                ""
+            };
+            let min = level.members_min;
+            format!("{name} takes {even}{min} to {MEMBERS_MAX} members, not {members}")
+        })?;
+    if disk.first().is_some_and(|name| is_array(name)) {
+        return Err("an array of arrays is not simulated: members are single disks".into());
+    }
+    let copies = copies_of(members);
+    let columns = members / copies;
+    if columns == 1 && chunk_bytes.is_some() {
+        return Err(format!(
+            "{name} has no chunks: chunk_bytes is for raid0 and raid10"
+        ));
+    }
+    let layout = Layout {
+        columns,
+        copies,
+        chunk_bytes: chunk_bytes.unwrap_or(CHUNK_DEFAULT_BYTES),
+    };
+    Ok((layout, disk))
+}
+
+/// A single disk.
+fn member(names: &[&str], changes: &[&str]) -> Result<Params, String> {
+    let (name, more) = names.split_first().ok_or("the disk is missing")?;
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        if let Some(change) = changes.first() {
+            return Err(format!("TIME:DEPTH has no knobs, but there is {change}"));
+        }
+        return match more {
+            [depth] => fixed(name, depth),
+            [] => Err("a depth is missing".into()),
+            _ => Err(format!("{} is no depth", more.join(":"))),
+        };
+    }
+    let mut spec = Spec::new(name).map_err(|error| error.to_string())?;
+    for change in more.iter().chain(changes) {
+        spec.change(change).map_err(|error| error.to_string())?;
+    }
+    spec.params().map_err(|error| error.to_string())
+}
+
+/// So long for each request, and so many at once.
+fn fixed(time: &str, depth: &str) -> Result<Params, String> {
+    let unit_at = time
+        .find(|c: char| c.is_ascii_alphabetic())
+        .ok_or("the time has no unit")?;
+    let (number, unit) = time.split_at(unit_at);
+    let unit_ns = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(format!("{unit} is no unit of time: ns, us, ms or s")),
+    };
+    let number: i64 = number
+        .parse()
+        .map_err(|_| format!("{number} is no number"))?;
+    let time_ns = number.checked_mul(unit_ns).ok_or("the time is too long")?;
+    let depth: i64 = depth.parse().map_err(|_| format!("{depth} is no depth"))?;
+    let mut params = Params::default();
+    set(&mut params, "read_latency_ns", time_ns)?;
+    set(&mut params, "write_latency_ns", time_ns)?;
+    set(&mut params, "channels", depth)?;
+    set(&mut params, "queue_requests", depth)?;
+    Ok(params)
+}
+
+/// Puts a member's share of a controller's cache in the place of its own. The members' model drains
+/// it: a controller does that for each disk by itself, too.
+fn put_cache(member: &mut Params, share_bytes: u64) -> Result<(), String> {
+    let knob = |name| member.get(name).unwrap_or(0);
+    // The time of a command is the same for the disk and for its cache.
+    let write_ns = match knob("cache_write_ns") {
+        0 => knob("write_latency_ns"),
+        own_ns => own_ns,
+    };
+    let drains = ["rotation_ns", "write_per_s_bytes", "flush_block_ns"];
+    if drains.iter().all(|name| knob(name) == 0) {
+        return Err("nothing says how fast this disk would drain a controller's cache".into());
+    }
+    let share_bytes = i64::try_from(share_bytes).unwrap_or(i64::MAX);
+    set(member, OWN_CACHE, share_bytes)?;
+    set(member, "cache_volatile", 0)?;
+    set(member, "cache_write_ns", write_ns)
+}
+
+fn set(params: &mut Params, knob: &str, value: i64) -> Result<(), String> {
+    params.set(knob, value).map_err(|error| error.to_string())
+}
