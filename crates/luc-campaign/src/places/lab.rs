@@ -52,11 +52,7 @@ const FACTORS: &[Factor] = &[
         name: "disk",
         help: "as `luc lab run --disk` takes it: 4ms:1, hdd-7200",
         default: None,
-        check: |text| {
-            text.parse::<DiskSpec>()
-                .map(drop)
-                .map_err(|error| error.to_string())
-        },
+        check: |text| disk(text).map(drop),
     },
     file_system::FS,
     file_system::MKFS,
@@ -68,6 +64,20 @@ const FACTORS: &[Factor] = &[
         check: |text| whole(text, 256, 65_536),
     },
 ];
+
+/// Reads a disk of the lab; tells apart what only the simulator has.
+///
+/// # Errors
+/// It is none, in a line.
+pub fn disk(text: &str) -> std::result::Result<DiskSpec, String> {
+    if luc_sim::disk::is_only_simulated(text) {
+        return Err(format!(
+            "disk {text}: the lab has single disks; arrays and the documents' systems are \
+             simulated: `luc sim run --disk`, or place sim in a campaign"
+        ));
+    }
+    text.parse().map_err(|error: LabError| error.to_string())
+}
 
 /// A number that the factor's check has accepted.
 fn number<T: std::str::FromStr + Default>(cell: &Cell, factor: &str) -> T {

@@ -13,6 +13,8 @@ pub mod host;
 mod lab;
 pub mod sim;
 
+pub use lab::disk as lab_disk;
+
 /// Every place.
 pub const ALL: [&dyn Place; 3] = [&lab::Lab, &host::Host, &sim::Sim];
 

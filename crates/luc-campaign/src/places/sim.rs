@@ -32,7 +32,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "disk",
-        help: "4ms:1, or a preset of `luc lab disks`: hdd-7200",
+        help: "as `luc sim run --disk` takes it: 4ms:1, hdd-7200, raid10:4:hdd-15k, nehalem-hdd",
         default: None,
         check: |text| {
             let parsed = text.parse::<DiskKind>();

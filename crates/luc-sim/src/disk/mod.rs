@@ -28,7 +28,7 @@ use luc_disk::{Op, Params, Request};
 use crate::random;
 use layout::Layout;
 use member::Member;
-pub use text::{NoDisk, is_only_simulated};
+pub use text::{KNOBS, LEVELS, NoDisk, is_only_simulated};
 
 /// Sectors of 512 bytes: 1 GiB, as the lab's disks have.
 const SECTORS: u64 = 1 << 21;

@@ -28,28 +28,43 @@ pub struct NoDisk {
 }
 
 /// An array that is simulated.
-struct Level {
-    name: &'static str,
+pub struct Level {
+    pub name: &'static str,
     members_min: u32,
     /// Members of a column; `None`: all.
     copies: Option<u32>,
+    pub help: &'static str,
 }
 
-const LEVELS: [Level; 3] = [
+impl Level {
+    /// How many members it may have.
+    pub fn members(&self) -> String {
+        let even = match self.copies {
+            Some(2) => "an even number from ",
+            _ => "",
+        };
+        format!("{even}{} to {MEMBERS_MAX}", self.members_min)
+    }
+}
+
+pub const LEVELS: [Level; 3] = [
     Level {
         name: "raid0",
         members_min: 2,
         copies: Some(1),
+        help: "chunks go round the members",
     },
     Level {
         name: "raid1",
         members_min: 2,
         copies: None,
+        help: "all members hold the same",
     },
     Level {
         name: "raid10",
         members_min: 4,
         copies: Some(2),
+        help: "chunks go round pairs of members that hold the same",
     },
 ];
 const MEMBERS_MAX: u32 = 64;
@@ -209,13 +224,8 @@ fn array<'a>(
         .filter(|members| (level.members_min..=MEMBERS_MAX).contains(members))
         .filter(|members| members.is_multiple_of(copies_of(*members)))
         .ok_or_else(|| {
-            let even = if level.copies == Some(2) {
-                "an even number from "
-            } else {
-                ""
-            };
-            let min = level.members_min;
-            format!("{name} takes {even}{min} to {MEMBERS_MAX} members, not {members}")
+            let allowed = level.members();
+            format!("{name} takes {allowed} members, not {members}")
         })?;
     if disk.first().is_some_and(|name| is_array(name)) {
         return Err("an array of arrays is not simulated: members are single disks".into());

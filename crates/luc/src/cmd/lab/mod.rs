@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use luc_campaign::places::lab_disk;
 use luc_lab::cache::Cache;
 use luc_lab::image::{Content, GuestFile};
 use luc_lab::{
@@ -68,7 +69,7 @@ pub struct RunArgs {
     /// A disk: time per request and requests at once, or a preset of `luc lab disks` and changes;
     /// then size, type (ext4, ext4-nojournal, ext3, ext2 or none), mount options; as 4ms:1,
     /// 100us:64:1G:ext3, 4ms:1:mount=dirsync,noatime, hdd-7200, `nvme:flush_ns=500000:1G`
-    #[arg(long = "disk", value_name = "SPEC")]
+    #[arg(long = "disk", value_name = "SPEC", value_parser = lab_disk)]
     disks: Vec<DiskSpec>,
     /// Memory in MiB; disks live in it
     #[arg(long, value_name = "MIB", default_value_t = 1024)]

@@ -1,6 +1,7 @@
 //! `luc sim`
 
 mod costs;
+mod disks;
 mod run;
 mod validate;
 
@@ -14,5 +15,6 @@ verbs! {
     Verbs:
     Run(run::Args),
     Costs(costs::Args),
+    Disks(disks::Args),
     Validate(validate::Args),
 }

@@ -18,9 +18,15 @@ use crate::verb::Verb;
 #[command(after_help = "Examples:\n\
     \x20 luc sim run --disk hdd-7200 -- create-fsync --threads 16\n\
     \x20 luc sim run --disk hdd-7200 --cpus 4 --mips 3000 --luc -- create-fsync --threads 16\n\
+    \x20 luc sim run --disk nehalem-raid10 --cpus 8 --mips 2394 -- metarates --procs 8 --files 8\n\
     \x20 luc sim run --policy static --json -- burst --threads 4 --spread-us 400")]
 pub struct Args {
-    /// The disk: time per request and requests at once, or a preset of `luc lab disks` and changes
+    /// The disk: time per request and requests at once; a preset of `luc lab disks`; an array of
+    /// either; or a name of `luc sim disks`; then changes; as 4ms:1, hdd-7200:cache_bytes=0,
+    /// raid10:4:hdd-15k:chunk_bytes=65536, nehalem-raid10
+    ///
+    /// Arrays are raid0, raid1 and raid10, with their number of members. `luc sim disks` tells what
+    /// they and a controller's cache can be told.
     #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
     disk: String,
     /// Processors, each with a time of its own
