@@ -55,6 +55,8 @@ fn what_it_does_not_have_is_refused_in_a_line() {
         &["run", "--", "nothing"],
         &[&["run", "--disk", "hdd"], &burst[..]].concat(),
         &[&["run", "--disk", "4ms"], &burst[..]].concat(),
+        &[&["run", "--disk", "raid10:3:hdd-15k"], &burst[..]].concat(),
+        &["disks", "floppy"],
         &[&["run", "--policy", "best"], &burst[..]].concat(),
         &[&["run", "--set", "delay_limit_us=-1"], &burst[..]].concat(),
         &[&["run", "--mips", "0"], &burst[..]].concat(),
@@ -90,6 +92,62 @@ fn costs_have_sources() {
             !cost["source"].as_str().unwrap_or_default().is_empty(),
             "{cost}"
         );
+    }
+}
+
+#[test]
+fn disks_of_the_documents_have_sources() {
+    let all = sim(&["disks"]);
+    let one = sim(&["disks", "nehalem-raid10-cache"]);
+    let (arrays, _) = all
+        .split_once("nehalem-hdd: ")
+        .expect("systems behind the arrays");
+    assert_snapshot!(format!("{arrays}{one}"));
+    let json: Value = serde_json::from_str(
+        sim(&["disks", "--json"])
+            .trim_end()
+            .trim_end_matches("[exit 0]"),
+    )
+    .expect("JSON");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/simulator.md");
+    let page = fs::read_to_string(page).expect("the page");
+    for system in json["systems"].as_array().expect("a list") {
+        let name = system["name"].as_str().expect("a name");
+        let ran = sim(&["run", "--disk", name, "--", "burst", "--bursts", "2"]);
+        assert!(ran.contains("[exit 0]"), "{ran}");
+        let mhz = system["mhz"].as_array().expect("a list").iter();
+        let mhz = mhz.map(Value::to_string).collect::<Vec<_>>().join(", ");
+        let row = format!(
+            "| {} | `{name}` | {} | {mhz} |",
+            system["called"], system["cpus"]
+        );
+        let row = row.replace('"', "");
+        let is_assumed = name.ends_with("-cache");
+        assert!(
+            page.contains(&row) || (is_assumed && page.contains(name)),
+            "{row}"
+        );
+    }
+}
+
+/// As an option of the lab, and as a factor of its place in a campaign.
+#[test]
+fn the_lab_refuses_what_is_only_simulated() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for disk in ["raid10:4:hdd-15k", "raid1:1:hdd-15k", "nehalem-hdd"] {
+        let lab = run(luc().args(["lab", "run", "--disk", disk, "--", "true"]));
+        let factors = format!("factors = {{ kernel = \"6.12\", disk = \"{disk}\"");
+        let campaign = CAMPAIGN
+            .replace("place = \"sim\"\n", "")
+            .replace("factors = { disk = \"4ms:1\"", &factors);
+        fs::write(dir.path().join("loops.toml"), campaign).expect("written");
+        let mut place = luc();
+        place.current_dir(dir.path());
+        let place = run(place.args(["campaign", "run", "loops.toml", "-o", "out"]));
+        for said in [lab, place] {
+            let line = format!("disk {disk}: the lab has single disks");
+            assert!(said.contains(&line) && !said.contains("[exit 0]"), "{said}");
+        }
     }
 }
 
