@@ -24,11 +24,12 @@ pub mod processors;
 pub mod program;
 mod random;
 pub mod runtime;
+mod script;
 pub mod workloads;
 
 use clap::Parser as _;
 use luc_control::{Params, policy};
-use luc_workload::{Bench, BenchReport, JournalCounts, SCHEMA};
+use luc_workload::{Bench, BenchReport, JournalCounts, Observed};
 use thiserror::Error;
 
 pub use node::{Node, Setup};
@@ -118,24 +119,21 @@ pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
     node.run(until_ns);
     let busy_ns = node.busy_ns() - before_ns;
     let measured = &node.measured;
-    let outcome = outcome(measured);
-    let syncs = measured.syncs.count();
     let commits = measured.commits;
-    Ok(BenchReport {
-        schema: SCHEMA.to_owned(),
-        outcome,
-        interrupted: false,
-        elapsed_ns: measured.elapsed_ns(),
+    let observed = Observed {
         journal: Some(JournalCounts {
             commits,
             requested: commits,
         }),
-        fsyncs_per_commit: (commits > 0).then(|| syncs as f64 / commits as f64),
         cpu_busy_ns: Some(busy_ns),
-        cpu_user_ns: None,
-        cpu_kernel_ns: None,
-        hardware: None,
-    })
+        ..Observed::default()
+    };
+    Ok(BenchReport::new(luc_workload::Measured {
+        found: outcome(measured),
+        elapsed_ns: measured.elapsed_ns(),
+        interrupted: false,
+        observed,
+    }))
 }
 
 #[cfg(test)]

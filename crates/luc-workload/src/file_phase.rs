@@ -13,7 +13,7 @@ use crate::processes::Phase;
 use crate::worker::{Link, Part};
 use crate::{Latency, Result};
 
-/// The operation on each file in a phase.
+/// The operation of a phase on each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     Create,

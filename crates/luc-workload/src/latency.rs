@@ -20,7 +20,7 @@ pub struct Latency {
     pub max_ns: u64,
 }
 
-/// A thread's own collection. One is about 100 KiB of address space, of which only the pages of
+/// A collection of times. One is about 100 KiB of address space, of which only the pages of
 /// latencies that occur are ever touched.
 pub struct Recorder {
     histogram: Histogram<u32>,
@@ -28,7 +28,15 @@ pub struct Recorder {
     max_ns: u64,
 }
 
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Recorder {
+    /// # Panics
+    /// Never: the bounds are constant.
     pub fn new() -> Self {
         Self {
             histogram: Histogram::new_with_bounds(1, HIGHEST_NS, 3)
@@ -49,6 +57,9 @@ impl Recorder {
     }
 
     /// One summary over several threads' collections.
+    ///
+    /// # Panics
+    /// Never: the bounds are constant.
     pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Recorder>) -> Latency {
         let mut all =
             Histogram::<u64>::new_with_bounds(1, HIGHEST_NS, 3).expect("constant bounds are valid");

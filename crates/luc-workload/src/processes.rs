@@ -52,6 +52,7 @@ pub enum Kind {
     Threads,
 }
 
+/// What all workers did between two barriers.
 #[derive(Debug)]
 pub struct Phase {
     /// When all workers began, ns.

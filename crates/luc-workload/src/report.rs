@@ -47,7 +47,8 @@ pub struct BenchReport {
 }
 
 impl BenchReport {
-    pub(crate) fn new(measured: Measured<Outcome>) -> Self {
+    /// The report of what was measured.
+    pub fn new(measured: Measured<Outcome>) -> Self {
         let observed = measured.observed;
         let fsyncs = measured.found.found().fsyncs();
         let commits = observed.journal.map_or(0, |journal| journal.commits);

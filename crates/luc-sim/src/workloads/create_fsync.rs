@@ -1,10 +1,10 @@
 //! `luc bench create-fsync`.
 
-use luc_workload::{CreateFsync, CreateFsyncResult, Outcome};
+use luc_workload::{CreateFsync, CreateFsyncCalls, CreateFsyncResult, Outcome};
 
-use super::{Plan, file_creation_rate_per_s, programs, seconds_ns};
+use super::{Plan, programs, seconds_ns};
 use crate::costs::Costs;
-use crate::measured::Measured;
+use crate::measured::{Measured, latency};
 use crate::program::{Op, Program, Went};
 
 /// A thread uses a directory for at least so many files.
@@ -98,19 +98,13 @@ impl Program for Thread {
 }
 
 fn result(args: &CreateFsync, measured: &Measured) -> CreateFsyncResult {
-    let ops: u64 = measured.files.iter().map(|(count, _)| count).sum();
-    let counts = || measured.files.iter().map(|(count, _)| *count);
-    CreateFsyncResult {
-        args: args.clone(),
-        ops,
-        ops_per_s: measured.per_s(ops),
-        file_creation_rate_per_s: file_creation_rate_per_s(measured.file_mean_ns()),
-        thread_ops_min: counts().min().unwrap_or(0),
-        thread_ops_max: counts().max().unwrap_or(0),
-        fsync: measured.syncs.latency(),
-        create_mean_ns: measured.creates.mean_ns(),
-        write_mean_ns: measured.writes.mean_ns(),
-        close_mean_ns: measured.closes.mean_ns(),
+    let calls = CreateFsyncCalls {
+        files: measured.files.clone(),
+        fsync: latency(&measured.syncs),
+        create_mean_ns: latency(&measured.creates).mean_ns,
+        write_mean_ns: latency(&measured.writes).mean_ns,
+        close_mean_ns: latency(&measured.closes).mean_ns,
         removed_early: 0,
-    }
+    };
+    CreateFsyncResult::new(args, measured.elapsed_ns(), &calls)
 }

@@ -5,11 +5,12 @@ mod create_fsync;
 mod metarates;
 mod write_delay;
 
-use luc_workload::{Bench, Latency, Outcome};
+use luc_workload::{Bench, Outcome};
 
 use crate::costs::Costs;
 use crate::measured::Measured;
 use crate::program::Program;
+use crate::script::{Script, Task};
 
 /// What is to be run, and how its figures are made.
 pub struct Plan {
@@ -51,28 +52,16 @@ fn programs<P: Program + 'static>(tasks: u32, program: impl Fn(u32) -> P) -> Vec
     (0..tasks).map(boxed).collect()
 }
 
+/// A script for each of so many tasks, from the task and its number.
+fn scripts<F: Future<Output = ()> + Send + 'static>(
+    tasks: u32,
+    script: impl Fn(Task, u32) -> F,
+) -> Vec<Box<dyn Program>> {
+    programs(tasks, |number| Script::new(|task| script(task, number)))
+}
+
 /// Of a number of seconds that a command line has accepted.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn seconds_ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
-}
-
-/// Equation 3, with each task's mean time of a file: N files in the mean of the times.
-fn file_creation_rate_per_s(mean_ns: impl Iterator<Item = f64>) -> f64 {
-    mean_ns.filter(|ns| *ns > 0.0).map(|ns| 1e9 / ns).sum()
-}
-
-fn latency(mut times_ns: Vec<u64>) -> Latency {
-    times_ns.sort_unstable();
-    let at = |share: usize| {
-        let index = (times_ns.len() * share / 100).min(times_ns.len().saturating_sub(1));
-        times_ns.get(index).copied().unwrap_or(0)
-    };
-    Latency {
-        count: times_ns.len() as u64,
-        mean_ns: times_ns.iter().sum::<u64>() as f64 / times_ns.len().max(1) as f64,
-        p50_ns: at(50),
-        p99_ns: at(99),
-        max_ns: times_ns.last().copied().unwrap_or(0),
-    }
 }

@@ -3,7 +3,7 @@
 use luc_workload::{Outcome, WriteDelay, WriteDelayResult};
 
 use super::{Plan, programs, seconds_ns};
-use crate::measured::Measured;
+use crate::measured::{Measured, latency};
 use crate::program::{Op, Program, Went};
 
 const NS_PER_US: u64 = 1_000;
@@ -79,16 +79,7 @@ impl Program for Stream {
 }
 
 fn result(args: &WriteDelay, measured: &Measured) -> WriteDelayResult {
-    let (writes, fsyncs) = (measured.writes.count(), measured.syncs.count());
-    WriteDelayResult {
-        args: args.clone(),
-        writes,
-        writes_per_s: measured.per_s(writes),
-        delayed: measured.writes_delayed,
-        delayed_share: measured.writes_delayed as f64 / writes.max(1) as f64,
-        write: measured.writes.latency(),
-        fsyncs,
-        fsyncs_per_s: measured.per_s(fsyncs),
-        fsync: measured.syncs.latency(),
-    }
+    let (write, fsync) = (latency(&measured.writes), latency(&measured.syncs));
+    let (delayed, elapsed_ns) = (measured.writes_delayed, measured.elapsed_ns());
+    WriteDelayResult::new(args, elapsed_ns, write, delayed, fsync)
 }

@@ -84,11 +84,13 @@ pub struct BurstResult {
 }
 
 /// One thread's part of one burst.
-#[derive(Clone, Copy)]
-struct Turn {
-    begin_ns: u64,
-    file_ns: u64,
-    fsync_ns: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct BurstTurn {
+    /// Before the create.
+    pub begin_ns: u64,
+    /// From there to the end of the close.
+    pub file_ns: u64,
+    pub fsync_ns: u64,
 }
 
 impl Burst {
@@ -120,7 +122,7 @@ impl Benchmark for Burst {
             dir.fsync(&file, name)?;
             let synced_ns = now_ns();
             drop(file);
-            Ok(Turn {
+            Ok(BurstTurn {
                 begin_ns,
                 file_ns: now_ns() - begin_ns,
                 fsync_ns: synced_ns - created_ns,
@@ -128,7 +130,7 @@ impl Benchmark for Burst {
         };
         let begin = |_: &Dir| Ok(Name::new());
         let measured = self.bursts().run(&self.common, stop, begin, turn)?;
-        Ok(measured.map(|turns| figures(self, &turns)))
+        Ok(measured.map(|turns| BurstResult::new(self, &turns)))
     }
 }
 
@@ -160,39 +162,42 @@ impl Found for BurstResult {
     }
 }
 
-fn figures(args: &Burst, bursts: &[Vec<Turn>]) -> BurstResult {
-    let rates: Vec<f64> = bursts
-        .iter()
-        .map(|burst| file_creation_rate_per_s(burst.iter().map(|turn| turn.file_ns as f64)))
-        .collect();
-    let (rate, rate_sd) = mean_and_deviation(&rates);
-    let mut fastest: Vec<u64> = bursts
-        .iter()
-        .filter_map(|burst| burst.iter().map(|turn| turn.fsync_ns).min())
-        .collect();
-    let commit_ns = args.commit_ms.map_or_else(
-        || summary(&mut fastest).p50_ns as f64,
-        |ms| ms * NS_PER_MS as f64,
-    );
-    let turns = || bursts.iter().flatten();
-    let two = turns()
-        .filter(|turn| turn.file_ns as f64 > 1.5 * commit_ns)
-        .count() as u64;
-    let bounds = |turn: &Turn| (turn.begin_ns, turn.begin_ns + turn.file_ns);
-    let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));
-    let mut file_ns: Vec<u64> = turns().map(|turn| turn.file_ns).collect();
-    let mut fsync_ns: Vec<u64> = turns().map(|turn| turn.fsync_ns).collect();
-    BurstResult {
-        args: args.clone(),
-        bursts: bursts.len() as u64,
-        busy_ns,
-        files_per_busy_s: per_second(fsync_ns.len() as u64, busy_ns),
-        file_creation_rate_per_s: rate,
-        file_creation_rate_sd_per_s: rate_sd,
-        file: summary(&mut file_ns),
-        fsync: summary(&mut fsync_ns),
-        commit_ns,
-        two_commits_share: share(two, fsync_ns.len() as u64),
+impl BurstResult {
+    /// The figures of bursts, of each the turns of all threads.
+    pub fn new(args: &Burst, bursts: &[Vec<BurstTurn>]) -> Self {
+        let rates: Vec<f64> = bursts
+            .iter()
+            .map(|burst| file_creation_rate_per_s(burst.iter().map(|turn| turn.file_ns as f64)))
+            .collect();
+        let (rate, rate_sd) = mean_and_deviation(&rates);
+        let mut fastest: Vec<u64> = bursts
+            .iter()
+            .filter_map(|burst| burst.iter().map(|turn| turn.fsync_ns).min())
+            .collect();
+        let commit_ns = args.commit_ms.map_or_else(
+            || summary(&mut fastest).p50_ns as f64,
+            |ms| ms * NS_PER_MS as f64,
+        );
+        let turns = || bursts.iter().flatten();
+        let two = turns()
+            .filter(|turn| turn.file_ns as f64 > 1.5 * commit_ns)
+            .count() as u64;
+        let bounds = |turn: &BurstTurn| (turn.begin_ns, turn.begin_ns + turn.file_ns);
+        let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));
+        let mut file_ns: Vec<u64> = turns().map(|turn| turn.file_ns).collect();
+        let mut fsync_ns: Vec<u64> = turns().map(|turn| turn.fsync_ns).collect();
+        Self {
+            args: args.clone(),
+            bursts: bursts.len() as u64,
+            busy_ns,
+            files_per_busy_s: per_second(fsync_ns.len() as u64, busy_ns),
+            file_creation_rate_per_s: rate,
+            file_creation_rate_sd_per_s: rate_sd,
+            file: summary(&mut file_ns),
+            fsync: summary(&mut fsync_ns),
+            commit_ns,
+            two_commits_share: share(two, fsync_ns.len() as u64),
+        }
     }
 }
 
@@ -212,8 +217,7 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Turn, figures};
-    use crate::{Burst, Common};
+    use crate::{Burst, BurstResult, BurstTurn, Common};
 
     fn args(commit_ms: Option<f64>) -> Burst {
         Burst {
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn rate_and_share_by_hand() {
-        let turn = |at_ms: u64, ms: u64| Turn {
+        let turn = |at_ms: u64, ms: u64| BurstTurn {
             begin_ns: at_ms * 1_000_000,
             file_ns: ms * 1_000_000,
             fsync_ns: ms * 1_000_000,
@@ -239,7 +243,7 @@ mod tests {
             vec![turn(5, 10), turn(0, 20)],
             vec![turn(60, 10), turn(65, 10)],
         ];
-        let result = figures(&args(None), &bursts);
+        let result = BurstResult::new(&args(None), &bursts);
         // 4 / (10 ms + 20 ms) = 133.3 per second, 4 / (10 ms + 10 ms) = 200 per second.
         assert!((result.file_creation_rate_per_s - 166.667).abs() < 1e-3);
         assert!((result.file_creation_rate_sd_per_s - 47.140).abs() < 1e-3);
@@ -248,8 +252,8 @@ mod tests {
         // 20 ms and 15 ms, without the pause between them.
         assert_eq!(result.busy_ns, 35_000_000);
         assert!((result.files_per_busy_s - 4.0 / 0.035).abs() < 1e-6);
-        let given = figures(&args(Some(5.0)), &bursts);
+        let given = BurstResult::new(&args(Some(5.0)), &bursts);
         assert!((given.two_commits_share - 1.0).abs() < 1e-9);
-        assert_eq!(figures(&args(None), &[]).bursts, 0);
+        assert_eq!(BurstResult::new(&args(None), &[]).bursts, 0);
     }
 }

@@ -144,25 +144,52 @@ impl Benchmark for CreateFsync {
         let ran = crew::run_in(&self.common, self.threads, places, window, stop, body)?;
         let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
         let threads = || ran.results.iter();
-        let fsync = Recorder::merged(threads().map(|t| &t.fsync));
-        let counts = || threads().map(|t| t.fsync.count());
-        let file_ns = threads()
-            .filter(|t| t.fsync.count() > 0)
-            .map(|t| t.whole_sum_ns as f64 / t.fsync.count() as f64);
-        let found = CreateFsyncResult {
-            args: self.clone(),
-            ops: fsync.count,
-            ops_per_s: per_second(fsync.count, elapsed_ns),
-            file_creation_rate_per_s: file_creation_rate_per_s(file_ns),
-            thread_ops_min: counts().min().unwrap_or(0),
-            thread_ops_max: counts().max().unwrap_or(0),
-            fsync,
+        let calls = CreateFsyncCalls {
+            files: threads()
+                .map(|t| (t.fsync.count(), t.whole_sum_ns))
+                .collect(),
+            fsync: Recorder::merged(threads().map(|t| &t.fsync)),
             create_mean_ns: Mean::merged(threads().map(|t| t.create)),
             write_mean_ns: Mean::merged(threads().map(|t| t.write)),
             close_mean_ns: Mean::merged(threads().map(|t| t.close)),
             removed_early: threads().map(|t| t.removed).sum(),
         };
+        let found = CreateFsyncResult::new(self, elapsed_ns, &calls);
         Ok(Measured::by(&ran, elapsed_ns, found))
+    }
+}
+
+/// The measured calls of all threads.
+#[derive(Clone, Debug, Default)]
+pub struct CreateFsyncCalls {
+    /// Of each thread: its files, and the time from create to close of all of them, ns.
+    pub files: Vec<(u64, u64)>,
+    pub fsync: Latency,
+    pub create_mean_ns: f64,
+    pub write_mean_ns: f64,
+    pub close_mean_ns: f64,
+    pub removed_early: u64,
+}
+
+impl CreateFsyncResult {
+    /// The figures of calls that took `elapsed_ns` in all.
+    pub fn new(args: &CreateFsync, elapsed_ns: u64, calls: &CreateFsyncCalls) -> Self {
+        let counts = || calls.files.iter().map(|(count, _)| *count);
+        let made = calls.files.iter().filter(|(count, _)| *count > 0);
+        let file_ns = made.map(|(count, sum_ns)| *sum_ns as f64 / *count as f64);
+        Self {
+            args: args.clone(),
+            ops: calls.fsync.count,
+            ops_per_s: per_second(calls.fsync.count, elapsed_ns),
+            file_creation_rate_per_s: file_creation_rate_per_s(file_ns),
+            thread_ops_min: counts().min().unwrap_or(0),
+            thread_ops_max: counts().max().unwrap_or(0),
+            fsync: calls.fsync,
+            create_mean_ns: calls.create_mean_ns,
+            write_mean_ns: calls.write_mean_ns,
+            close_mean_ns: calls.close_mean_ns,
+            removed_early: calls.removed_early,
+        }
     }
 }
 

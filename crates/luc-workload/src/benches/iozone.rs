@@ -152,7 +152,9 @@ impl Benchmark for Iozone {
                 args: self.clone(),
                 ..IozoneResult::default()
             };
-            phases.first().map_or_else(nothing, |it| figures(self, it))
+            phases
+                .first()
+                .map_or_else(nothing, |it| IozoneResult::new(self, it))
         }))
     }
 
@@ -217,40 +219,43 @@ impl Found for IozoneResult {
     }
 }
 
-fn figures(args: &Iozone, phase: &Phase) -> IozoneResult {
-    let bytes_of = |part: &Part| part.ops * args.record_bytes;
-    let rates = || {
-        let parts = phase.parts.iter();
-        parts.map(|part| per_second(bytes_of(part), part.took_ns()))
-    };
-    let children = phase.parts.len() as u64;
-    let bytes = phase.parts.iter().map(bytes_of).sum();
-    let blocked_over_ns = u64::from(args.blocked_over_ms) * NS_PER_MS;
-    let blocked_writes = |part: &Part| {
-        let writes = part.calls.first().into_iter().flatten();
-        writes.filter(|&&ns| ns > blocked_over_ns).count() as u64
-    };
-    let blocked = phase.parts.iter().filter(|p| blocked_writes(p) > 0).count() as u64;
-    IozoneResult {
-        args: args.clone(),
-        children_bytes_per_s: rates().sum(),
-        parent_bytes_per_s: per_second(bytes, phase.length_ns()),
-        child_min_bytes_per_s: rates().reduce(f64::min).unwrap_or(0.0),
-        child_max_bytes_per_s: rates().reduce(f64::max).unwrap_or(0.0),
-        child_avg_bytes_per_s: rates().sum::<f64>() / children.max(1) as f64,
-        child_min_bytes: phase.parts.iter().map(bytes_of).min().unwrap_or(0),
-        bytes,
-        finished: phase
-            .parts
-            .iter()
-            .filter(|part| bytes_of(part) == args.size_bytes)
-            .count() as u64,
-        write: summary(&mut phase.calls(0)),
-        fsync: summary(&mut phase.calls(1)),
-        close: summary(&mut phase.calls(2)),
-        blocked_writes: phase.parts.iter().map(blocked_writes).sum(),
-        blocked,
-        blocked_share: share(blocked, children),
+impl IozoneResult {
+    /// The figures of all children: the calls of each are its writes, its fsync and its close.
+    pub fn new(args: &Iozone, phase: &Phase) -> Self {
+        let bytes_of = |part: &Part| part.ops * args.record_bytes;
+        let rates = || {
+            let parts = phase.parts.iter();
+            parts.map(|part| per_second(bytes_of(part), part.took_ns()))
+        };
+        let children = phase.parts.len() as u64;
+        let bytes = phase.parts.iter().map(bytes_of).sum();
+        let blocked_over_ns = u64::from(args.blocked_over_ms) * NS_PER_MS;
+        let blocked_writes = |part: &Part| {
+            let writes = part.calls.first().into_iter().flatten();
+            writes.filter(|&&ns| ns > blocked_over_ns).count() as u64
+        };
+        let blocked = phase.parts.iter().filter(|p| blocked_writes(p) > 0).count() as u64;
+        Self {
+            args: args.clone(),
+            children_bytes_per_s: rates().sum(),
+            parent_bytes_per_s: per_second(bytes, phase.length_ns()),
+            child_min_bytes_per_s: rates().reduce(f64::min).unwrap_or(0.0),
+            child_max_bytes_per_s: rates().reduce(f64::max).unwrap_or(0.0),
+            child_avg_bytes_per_s: rates().sum::<f64>() / children.max(1) as f64,
+            child_min_bytes: phase.parts.iter().map(bytes_of).min().unwrap_or(0),
+            bytes,
+            finished: phase
+                .parts
+                .iter()
+                .filter(|part| bytes_of(part) == args.size_bytes)
+                .count() as u64,
+            write: summary(&mut phase.calls(0)),
+            fsync: summary(&mut phase.calls(1)),
+            close: summary(&mut phase.calls(2)),
+            blocked_writes: phase.parts.iter().map(blocked_writes).sum(),
+            blocked,
+            blocked_share: share(blocked, children),
+        }
     }
 }
 
@@ -340,10 +345,9 @@ fn binary(text: &str, max: u64, max_text: &str) -> std::result::Result<u64, Stri
 
 #[cfg(test)]
 mod tests {
-    use super::figures;
-    use crate::Iozone;
     use crate::processes::Phase;
     use crate::worker::Part;
+    use crate::{Iozone, IozoneResult};
 
     #[test]
     fn rates_and_blocked_by_hand() {
@@ -367,7 +371,7 @@ mod tests {
                 part(500_000_000, vec![10_000_001]),
             ],
         };
-        let result = figures(&args, &phase);
+        let result = IozoneResult::new(&args, &phase);
         let about = |a: f64, b: f64| assert!((a - b).abs() < 1e-6 * b, "{a} is not {b}");
         about(result.children_bytes_per_s, 3000.0 + 2000.0);
         about(result.parent_bytes_per_s, 2000.0);

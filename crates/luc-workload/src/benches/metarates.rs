@@ -16,7 +16,7 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::dir::NameBuffer;
 use crate::file_phase::{FileJob, Step, Steps};
 use crate::phases::{PhaseResult, creation_rate_per_s};
-use crate::processes::{self, Kind};
+use crate::processes::{self, Kind, Phase};
 use crate::scratch::Scratch;
 use crate::text::{Lines, UNSAFE, calls};
 use crate::worker::{self, Link, Part};
@@ -80,7 +80,7 @@ impl Benchmark for Metarates {
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         processes::bound(self.procs, u64::from(self.files))?;
-        let steps = steps(self);
+        let steps = self.steps();
         let jobs = |scratch: &Scratch| {
             let job = |rank| {
                 let name = if self.unique_dirs {
@@ -103,19 +103,7 @@ impl Benchmark for Metarates {
         };
         let kind = Kind::Processes;
         let done = processes::run_in::<Self, FileJob>(&self.common, kind, steps.len(), jobs, stop)?;
-        Ok(done.map(|phases| {
-            let created = phases.first().filter(|_| steps[0] == Step::Create);
-            let found = Steps::of(&steps, &phases);
-            MetaratesResult {
-                args: self.clone(),
-                unsafe_no_fsync: self.no_fsync,
-                phases: found.phases,
-                file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
-                open: found.open,
-                fsync: found.fsync,
-                close: found.close,
-            }
-        }))
+        Ok(done.map(|phases| MetaratesResult::new(self, &phases)))
     }
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
@@ -124,6 +112,43 @@ impl Benchmark for Metarates {
             name.set(format_args!("n{}f{file}", job.rank));
         };
         job.run(name, link)
+    }
+}
+
+impl Metarates {
+    /// The phases asked for; create when none is.
+    pub fn steps(&self) -> Vec<Step> {
+        let asked = [
+            (Step::Create, self.create),
+            (Step::Stat, self.stat),
+            (Step::Utime, self.utime),
+        ];
+        let asked = asked.into_iter().filter(|(_, on)| *on);
+        let steps: Vec<Step> = asked.map(|(step, _)| step).collect();
+        if steps.is_empty() {
+            vec![Step::Create]
+        } else {
+            steps
+        }
+    }
+}
+
+impl MetaratesResult {
+    /// The figures of the phases that were gone through. The calls of a create are open, write,
+    /// fsync and close.
+    pub fn new(args: &Metarates, phases: &[Phase]) -> Self {
+        let steps = args.steps();
+        let created = phases.first().filter(|_| steps[0] == Step::Create);
+        let found = Steps::of(&steps, phases);
+        Self {
+            args: args.clone(),
+            unsafe_no_fsync: args.no_fsync,
+            phases: found.phases,
+            file_creation_rate_per_s: created.map_or(0.0, creation_rate_per_s),
+            open: found.open,
+            fsync: found.fsync,
+            close: found.close,
+        }
     }
 }
 
@@ -153,21 +178,5 @@ impl Found for MetaratesResult {
 
     fn figures(&self) -> Figures<'_> {
         Figures::rate(self.file_creation_rate_per_s, &self.fsync)
-    }
-}
-
-/// The phases asked for; create when none is.
-fn steps(args: &Metarates) -> Vec<Step> {
-    let asked = [
-        (Step::Create, args.create),
-        (Step::Stat, args.stat),
-        (Step::Utime, args.utime),
-    ];
-    let asked = asked.into_iter().filter(|(_, on)| *on);
-    let steps: Vec<Step> = asked.map(|(step, _)| step).collect();
-    if steps.is_empty() {
-        vec![Step::Create]
-    } else {
-        steps
     }
 }

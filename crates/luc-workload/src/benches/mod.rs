@@ -25,15 +25,15 @@ use crate::wml::WmlResult;
 use crate::worker::{self, Link, Part};
 use crate::{Result, Stop, WorkloadError, processes};
 
-pub use burst::{Burst, BurstResult};
-pub use create_fsync::{CreateFsync, CreateFsyncResult};
+pub use burst::{Burst, BurstResult, BurstTurn};
+pub use create_fsync::{CreateFsync, CreateFsyncCalls, CreateFsyncResult};
 pub use fsync_cost::{FsyncCost, FsyncCostResult, Times};
 pub use fsync_storm::{FsyncStorm, FsyncStormResult, Gaps, StormOp};
 pub use iozone::{Iozone, IozoneResult};
 pub use mdtest::{Mdtest, MdtestResult};
 pub use metarates::{Metarates, MetaratesResult};
 pub use scaling::{Scaling, ScalingResult, ScalingStep};
-pub use write_burst::{WriteBurst, WriteBurstResult};
+pub use write_burst::{WriteBurst, WriteBurstResult, WriteBurstTurn};
 pub use write_delay::{WriteDelay, WriteDelayResult};
 
 macro_rules! benches {

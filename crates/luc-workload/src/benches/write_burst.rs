@@ -81,13 +81,18 @@ pub struct WriteBurstResult {
     pub fsync: Latency,
 }
 
-#[derive(Clone, Copy)]
-struct Turn {
-    begin_ns: u64,
-    end_ns: u64,
-    create_ns: u64,
-    write_ns: u64,
-    fsync_ns: u64,
+/// One thread's part of one burst.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteBurstTurn {
+    /// Before the first write.
+    pub begin_ns: u64,
+    /// Behind the close.
+    pub end_ns: u64,
+    /// The create of this file, which came before the burst.
+    pub create_ns: u64,
+    /// All pieces together.
+    pub write_ns: u64,
+    pub fsync_ns: u64,
 }
 
 impl WriteBurst {
@@ -140,7 +145,7 @@ impl Benchmark for WriteBurst {
             dir.fsync(&file, name)?;
             let synced_ns = now_ns();
             drop(file);
-            let turn = Turn {
+            let turn = WriteBurstTurn {
                 begin_ns,
                 end_ns: now_ns(),
                 create_ns,
@@ -154,7 +159,7 @@ impl Benchmark for WriteBurst {
             Ok(turn)
         };
         let measured = self.bursts().run(&self.common, stop, begin, turn)?;
-        Ok(measured.map(|turns| figures(self, &turns)))
+        Ok(measured.map(|turns| WriteBurstResult::new(self, &turns)))
     }
 }
 
@@ -193,28 +198,31 @@ impl Found for WriteBurstResult {
     }
 }
 
-fn figures(args: &WriteBurst, bursts: &[Vec<Turn>]) -> WriteBurstResult {
-    let bounds = |turn: &Turn| (turn.begin_ns, turn.end_ns);
-    let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));
-    let turns: Vec<Turn> = bursts.iter().flatten().copied().collect();
-    let blocked_over_ns = u64::from(args.blocked_over_us) * NS_PER_US;
-    let blocked = turns
-        .iter()
-        .filter(|t| t.write_ns > blocked_over_ns)
-        .count() as u64;
-    let times = |pick: fn(&Turn) -> u64| {
-        let mut times: Vec<u64> = turns.iter().map(pick).collect();
-        summary(&mut times)
-    };
-    WriteBurstResult {
-        args: args.clone(),
-        bursts: bursts.len() as u64,
-        busy_ns,
-        files_per_busy_s: per_second(turns.len() as u64, busy_ns),
-        write: times(|t| t.write_ns),
-        blocked,
-        blocked_share: share(blocked, turns.len() as u64),
-        create: times(|t| t.create_ns),
-        fsync: times(|t| t.fsync_ns),
+impl WriteBurstResult {
+    /// The figures of bursts, of each the turns of all threads.
+    pub fn new(args: &WriteBurst, bursts: &[Vec<WriteBurstTurn>]) -> Self {
+        let bounds = |turn: &WriteBurstTurn| (turn.begin_ns, turn.end_ns);
+        let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));
+        let turns: Vec<WriteBurstTurn> = bursts.iter().flatten().copied().collect();
+        let blocked_over_ns = u64::from(args.blocked_over_us) * NS_PER_US;
+        let blocked = turns
+            .iter()
+            .filter(|t| t.write_ns > blocked_over_ns)
+            .count() as u64;
+        let times = |pick: fn(&WriteBurstTurn) -> u64| {
+            let mut times: Vec<u64> = turns.iter().map(pick).collect();
+            summary(&mut times)
+        };
+        Self {
+            args: args.clone(),
+            bursts: bursts.len() as u64,
+            busy_ns,
+            files_per_busy_s: per_second(turns.len() as u64, busy_ns),
+            write: times(|t| t.write_ns),
+            blocked,
+            blocked_share: share(blocked, turns.len() as u64),
+            create: times(|t| t.create_ns),
+            fsync: times(|t| t.fsync_ns),
+        }
     }
 }

@@ -110,8 +110,22 @@ impl Benchmark for WriteDelay {
         let write = Recorder::merged(ran.results.iter().filter_map(|it| it.write.as_ref()));
         let fsync = Recorder::merged(ran.results.iter().filter_map(|it| it.fsync.as_ref()));
         let delayed = ran.results.iter().map(|it| it.delayed).sum();
-        let found = WriteDelayResult {
-            args: self.clone(),
+        let found = WriteDelayResult::new(self, elapsed_ns, write, delayed, fsync);
+        Ok(Measured::by(&ran, elapsed_ns, found))
+    }
+}
+
+impl WriteDelayResult {
+    /// The figures of all writes, so many of them delayed, and of the fsyncs beside them.
+    pub fn new(
+        args: &WriteDelay,
+        elapsed_ns: u64,
+        write: Latency,
+        delayed: u64,
+        fsync: Latency,
+    ) -> Self {
+        Self {
+            args: args.clone(),
             writes: write.count,
             writes_per_s: per_second(write.count, elapsed_ns),
             delayed,
@@ -120,8 +134,7 @@ impl Benchmark for WriteDelay {
             fsyncs: fsync.count,
             fsyncs_per_s: per_second(fsync.count, elapsed_ns),
             fsync,
-        };
-        Ok(Measured::by(&ran, elapsed_ns, found))
+        }
     }
 }
 

@@ -184,7 +184,7 @@ impl Pool {
             // A helper has nothing that could panic; if it did, its writes are lost with it.
             let _ = handle.join();
         }
-        std::mem::replace(&mut self.0.lock().synced, Recorder::new())
+        std::mem::take(&mut self.0.lock().synced)
     }
 }
 
