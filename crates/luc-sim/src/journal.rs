@@ -141,6 +141,10 @@ impl Journal {
             .is_some_and(|it| it.tid == self.requested)
     }
 
+    pub fn is_committing(&self, tid: Tid) -> bool {
+        self.committing.as_ref().is_some_and(|(it, _)| *it == tid)
+    }
+
     /// The task sleeps until a commit ends.
     pub fn wait_for_commit(&mut self, task: TaskId) {
         self.for_commit.push(task);
@@ -186,10 +190,11 @@ impl Journal {
         (own.len(), spared)
     }
 
-    /// The log's write has ended; gives the tasks that slept on its buffers.
-    pub fn written(&mut self) -> Vec<TaskId> {
+    /// The log's write has ended; gives the tasks that slept on its first buffer, and those that slept
+    /// on others. The commit waits for the first to be written, and so comes between them.
+    pub fn written(&mut self) -> (Vec<TaskId>, Vec<TaskId>) {
         let Some((tid, own)) = &self.committing else {
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         };
         for buffer in own {
             let known = &mut self.buffers[*buffer as usize];
@@ -199,10 +204,10 @@ impl Journal {
                 known.tid = 0;
             }
         }
-        std::mem::take(&mut self.for_buffer)
-            .into_values()
-            .flat_map(last_first)
-            .collect()
+        let mut slept = std::mem::take(&mut self.for_buffer);
+        let first = own.first().and_then(|first| slept.remove(first));
+        let rest = slept.into_values().flat_map(last_first).collect();
+        (first.map_or_else(Vec::new, last_first), rest)
     }
 
     /// The commit has ended; gives the tasks that waited for any commit.
@@ -243,7 +248,7 @@ mod tests {
         assert_eq!(journal.access(2, 7), Access::Granted);
         assert_eq!(journal.access(2, 8), Access::Waits);
         journal.wait_for_commit(1);
-        assert_eq!(journal.written(), [2]);
+        assert_eq!(journal.written(), (vec![], vec![2]));
         assert_eq!(journal.access(2, 8), Access::Granted);
         assert_eq!(journal.committed(), [1]);
         assert_eq!(journal.committed, 1);

@@ -17,8 +17,10 @@
 pub mod calendar;
 pub mod costs;
 pub mod disk;
+pub mod files;
 pub mod journal;
 pub mod measured;
+pub mod mount;
 pub mod node;
 pub mod processors;
 pub mod program;
@@ -110,8 +112,7 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// The simulator does not know it, or not with these arguments.
 pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
-    let plan =
-        workloads::plan(bench, setup.costs).ok_or(SimError::Unknown { name: bench.name() })?;
+    let plan = workloads::plan(bench, &setup.costs)?;
     let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
     let (mut node, outcome) = Node::new(setup, plan);
     node.run(from_ns);
@@ -143,6 +144,7 @@ mod tests {
 
     use super::*;
     use crate::costs::Costs;
+    use crate::mount::Mount;
     use crate::processors::Machine;
 
     fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
@@ -150,6 +152,7 @@ mod tests {
             machine: Machine::new(cpus, mips),
             disk: disk.parse().unwrap(),
             costs: Costs::default(),
+            mount: Mount::default(),
             luc: luc.then(Params::default),
             seed: 1,
         }

@@ -48,18 +48,25 @@ impl Measured {
         (self.from_ns..self.until_ns).contains(&at_ns)
     }
 
+    /// Of a time, what ends within it counts; where operations are counted, all of a file that is
+    /// begun within it.
+    fn counts(&self, at: usize, went: &Went) -> bool {
+        match self.until_ns {
+            u64::MAX => self.begun_ns[at] >= self.from_ns,
+            _ => self.holds(went.ended_ns),
+        }
+    }
+
     /// An operation has ended.
     pub(crate) fn note(&mut self, task: TaskId, op: &Op, went: &Went) {
         let at = task as usize;
-        let holds = self.holds(went.ended_ns);
+        if matches!(op, Op::Create { .. }) {
+            self.begun_ns[at] = went.begun_ns;
+        }
+        let holds = self.counts(at, went);
         self.last_ns = went.ended_ns;
         match op {
-            Op::Create { .. } => {
-                self.begun_ns[at] = went.begun_ns;
-                if holds {
-                    self.creates.record(went.took_ns());
-                }
-            }
+            Op::Create { .. } if holds => self.creates.record(went.took_ns()),
             Op::Write { .. } if holds => {
                 self.writes.record(went.took_ns());
                 self.writes_delayed += u64::from(went.took_ns() > self.delayed_over_ns);
@@ -86,7 +93,7 @@ impl Measured {
             u64::MAX => self.last_ns,
             until_ns => until_ns,
         };
-        until_ns - self.from_ns
+        until_ns.saturating_sub(self.from_ns)
     }
 }
 

@@ -1,25 +1,53 @@
 //! What a task does: a program gives one operation after the other.
 
-/// An operation.
+use crate::files::FileId;
+use crate::processors::TaskId;
+
+/// An operation. A task has one file at a time, at first that of its own number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Sleeps until this time, ns.
     SleepUntil(u64),
     /// Computes so many instructions.
     Compute(u64),
+    /// Sleeps until another task wakes it, or not at all if one has since the last time.
+    Park,
+    /// Wakes a task that parks.
+    Wake(TaskId),
+    /// This is the task's file from now on; costs nothing.
+    Use(FileId),
     /// Makes a directory, unless another task has.
     MakeDir {
         dir: u32,
     },
-    /// Makes a file in this directory, which is the task's file from then on.
+    /// Makes the task's file anew, in this directory.
     Create {
         dir: u32,
     },
-    /// Appends so many bytes to the task's file.
+    Open,
+    /// Looks at a file by its name.
+    Stat,
+    /// Sets the times of a file by its name.
+    Utime,
+    Unlink,
+    /// Appends so many bytes to the file.
     Write {
         bytes: u32,
     },
+    WriteAt {
+        at: u64,
+        bytes: u32,
+    },
+    /// Reads so many bytes, which are in memory.
+    Read {
+        bytes: u32,
+    },
     Fsync,
+    /// Makes these bytes durable, as a write with `O_SYNC` does when it has written.
+    SyncRange {
+        at: u64,
+        bytes: u32,
+    },
     Close,
     End,
 }

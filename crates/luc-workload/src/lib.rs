@@ -55,7 +55,6 @@ pub use latency::{Latency, Recorder};
 pub use observer::Observed;
 pub use phases::PhaseResult;
 pub use processes::Phase;
-pub use random::moment_ns;
 pub use report::{BenchReport, SCHEMA};
 pub use stop::Stop;
 pub use text::Lines;

@@ -64,6 +64,17 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// A phase from the begin of the first part to the end of the last.
+    pub fn of(parts: Vec<Part>) -> Self {
+        let begins = parts.iter().map(|part| part.begin_ns);
+        let ends = parts.iter().map(|part| part.end_ns);
+        Self {
+            start_ns: begins.min().unwrap_or(0),
+            passed_ns: ends.max().unwrap_or(0),
+            parts,
+        }
+    }
+
     pub fn ops(&self) -> u64 {
         self.parts.iter().map(|part| part.ops).sum()
     }

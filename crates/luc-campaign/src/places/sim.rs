@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
+use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 
 use super::file_system::text;
@@ -36,6 +37,15 @@ const FACTORS: &[Factor] = &[
         default: None,
         check: |text| {
             let parsed = text.parse::<DiskKind>();
+            parsed.map(drop).map_err(|error| error.to_string())
+        },
+    },
+    Factor {
+        name: "mount",
+        help: "mount options: noatime, dioread_lock",
+        default: Some(""),
+        check: |text| {
+            let parsed = text.parse::<Mount>();
             parsed.map(drop).map_err(|error| error.to_string())
         },
     },
@@ -126,6 +136,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         }
         _ => None,
     };
+    let mount = text(cell, "mount").parse::<Mount>();
     let number = |factor| text(cell, factor).parse().ok();
     Ok(luc_sim::Setup {
         machine: Machine::new(
@@ -136,6 +147,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
             .parse()
             .map_err(|error: luc_sim::disk::NoDisk| error.to_string())?,
         costs: Costs::default(),
+        mount: mount.map_err(|error| error.to_string())?,
         luc,
         seed: cell.seed,
     })

@@ -2,7 +2,7 @@
 
 use luc_disk::Request;
 
-use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, Next, Node, Owner, Thread};
+use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, For, Next, Node, Owner, Thread};
 use crate::processors::time_ns;
 use crate::runtime::Decision;
 
@@ -29,10 +29,14 @@ impl Node {
                 self.submit(Request::write(sector, bytes * BLOCK_BYTES), Owner::Log);
                 Next::Wait
             }
+            Thread::Written if self.has_data_under_way() => {
+                self.thread = Thread::Data;
+                Next::Wait
+            }
             Thread::Written => {
                 self.thread = Thread::Records;
                 if self.disk.kind.is_volatile {
-                    self.submit(Request::flush(), Owner::Flush);
+                    self.flush(For::Record);
                 } else {
                     self.record();
                 }
@@ -40,9 +44,25 @@ impl Node {
             }
             Thread::Recorded => self.end_commit(),
             // It sleeps.
-            Thread::Asleep | Thread::Held | Thread::Locks | Thread::Writes | Thread::Records => {
-                Next::Wait
-            }
+            Thread::Asleep
+            | Thread::Held
+            | Thread::Locks
+            | Thread::Writes
+            | Thread::Data
+            | Thread::Records => Next::Wait,
+        }
+    }
+
+    /// Whether data of the transaction that commits is under way: the record comes behind it.
+    fn has_data_under_way(&self) -> bool {
+        let tids = self.data_of.keys();
+        tids.into_iter().any(|tid| self.journal.is_committing(*tid))
+    }
+
+    /// The last data of a transaction is on the disk.
+    pub(super) fn ordered_data_written(&mut self) {
+        if self.thread == Thread::Data && !self.has_data_under_way() {
+            self.wake_journal(Thread::Written, 0);
         }
     }
 

@@ -9,19 +9,28 @@
 //! - The journal never fills: there are no checkpoints.
 //! - Metadata reaches its place on the disk at no cost.
 
+mod change;
+mod data;
+mod flush;
 mod journal_thread;
+mod sync;
 mod tasks;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use luc_control::Params;
 use luc_disk::Request;
 
+use change::Change;
+use flush::{Flushes, For};
+
 use crate::calendar::Calendar;
 use crate::costs::Costs;
 use crate::disk::{Disk, DiskKind};
+use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Run};
 use crate::journal::{Journal, Tid};
 use crate::measured::Measured;
+use crate::mount::Mount;
 use crate::processors::{CpuId, Machine, PieceEnd, Processors, TaskId, Worked};
 use crate::program::{Op, Program, Went};
 use crate::random;
@@ -32,8 +41,6 @@ use crate::workloads::{Figures, Plan};
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
 /// How long the kernel may let a task sleep on, so that one interrupt serves several.
 const TIMER_SLACK_NS: u64 = 50_000;
-const BLOCK_BYTES: u32 = 4096;
-const BLOCK_SECTORS: u64 = 8;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug)]
@@ -41,6 +48,8 @@ pub struct Setup {
     pub machine: Machine,
     pub disk: DiskKind,
     pub costs: Costs,
+    /// How the file system is mounted.
+    pub mount: Mount,
     /// The knobs; `None`: stock, without LUC.
     pub luc: Option<Params>,
     /// Decides when each task begins.
@@ -66,7 +75,8 @@ enum Event {
 /// The waiter for a request.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
-    Task(TaskId),
+    /// A task's data.
+    Data(TaskId),
     Log,
     Flush,
     Record,
@@ -91,39 +101,61 @@ enum Stage {
     /// Holds its handle.
     Inside,
     After,
-    /// A sync whose data is to be written.
+    /// A write wants the file's lock, looks at the clock, fills pages, makes the file longer.
+    Lock,
+    Times,
+    Pages,
+    Size,
+    Unlock,
+    /// A sync looks for dirty data, sends it, waits for it, and for that of others.
     Data,
-    DataWritten,
-    /// A sync asks for its commit.
+    Send,
+    Sent,
+    Arrived,
+    Written,
+    Others,
+    /// It asks for its commit.
     Ask,
     /// It waits for it.
     Committed,
     /// It looks whether it was this one that ended.
     Again,
+    /// No commit flushes the disk for it.
+    Flush,
+    Flushed,
     Done,
 }
 
 struct Task {
     program: Box<dyn Program>,
-    /// The operation that the program asked for, and what is left of it.
-    asked: Op,
     op: Op,
     stage: Stage,
     went: Went,
-    file: File,
+    file: FileId,
+    /// What its handle is for, and the stage behind that.
+    change: Change,
+    then: Stage,
     /// Since when it sleeps on a buffer.
     slept_from_ns: Option<u64>,
+    /// Another task woke it before it parked.
+    is_woken: bool,
+    is_parked: bool,
+    data: Writeback,
 }
 
-/// A task's file.
-#[derive(Clone, Copy, Debug, Default)]
-struct File {
-    dir: u32,
-    number: u32,
-    /// The transaction that last changed its inode.
+/// The data that a task's sync writes.
+#[derive(Debug, Default)]
+struct Writeback {
+    pages: Vec<u32>,
+    runs: Vec<Run>,
+    requests: u64,
+    requests_left: u64,
+    /// Some of it has new blocks.
+    is_new: bool,
+    /// The transaction that gave them, if its commit waits for the data.
     tid: Tid,
-    dirty_bytes: u32,
-    is_allocated: bool,
+    /// No commit will flush the disk behind it.
+    flushes: bool,
 }
 
 /// Where the journal's thread is.
@@ -142,6 +174,8 @@ enum Thread {
     Fills,
     Writes,
     Written,
+    /// Waits for data that belongs to the transaction.
+    Data,
     Records,
     Recorded,
 }
@@ -166,23 +200,38 @@ pub struct Node {
     buffers_now: u64,
     /// When tasks that sleep want to wake.
     sleepers: BTreeSet<(u64, TaskId)>,
-    /// Files in each directory.
-    files: Vec<u32>,
+    files: Files,
+    flushes: Flushes,
+    mount: Mount,
+    /// Requests under way for data that a transaction's commit waits for.
+    data_of: BTreeMap<Tid, u64>,
     pub measured: Measured,
 }
 
 impl Node {
     /// The machine before its first task begins, and how the plan's figures are made.
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
-        let tasks = plan.programs.into_iter().map(|program| Task {
-            program,
-            asked: Op::Compute(0),
-            op: Op::Compute(0),
-            stage: Stage::Done,
-            went: Went::default(),
-            file: File::default(),
-            slept_from_ns: None,
-        });
+        let tasks = plan
+            .programs
+            .into_iter()
+            .enumerate()
+            .map(|(at, program)| Task {
+                program,
+                op: Op::Compute(0),
+                stage: Stage::Done,
+                went: Went::default(),
+                file: id(at),
+                change: Change::Inode,
+                then: Stage::Done,
+                slept_from_ns: None,
+                is_woken: false,
+                is_parked: false,
+                data: Writeback::default(),
+            });
+        let mut files = Files::default();
+        for file in plan.files {
+            files.prepare(file);
+        }
         let mut node = Self {
             costs: setup.costs,
             mips: setup.machine.mips.first().copied().unwrap_or(1000.0),
@@ -201,7 +250,10 @@ impl Node {
             log_blocks: 0,
             buffers_now: 0,
             sleepers: BTreeSet::new(),
-            files: Vec::new(),
+            files,
+            flushes: Flushes::default(),
+            mount: setup.mount,
+            data_of: BTreeMap::new(),
             measured: plan.measured,
         };
         for task in 0..node.tasks.len() {
@@ -321,19 +373,20 @@ impl Node {
         let costs = self.costs;
         let journal = self.journal_thread();
         match owner {
-            Some(Owner::Task(task)) => {
+            Some(Owner::Data(task)) => {
                 self.processors.interrupt(task, costs.interrupt);
-                self.wake(task, 0);
+                self.data_arrived(task);
             }
             Some(Owner::Log) => {
                 // The interrupt ends the shadows, and wakes who slept on them.
                 let each = costs.journal_buffer_end * self.buffers_now;
                 self.processors.interrupt(journal, costs.interrupt + each);
-                let slept = self.journal.written();
-                self.wake_all(slept);
+                let (first, rest) = self.journal.written();
+                self.wake_all(first);
                 self.wake_journal(Thread::Written, costs.journal_record);
+                self.wake_all(rest);
             }
-            Some(Owner::Flush) => self.record(),
+            Some(Owner::Flush) => self.flushed(),
             Some(Owner::Record) => {
                 self.processors.interrupt(journal, costs.interrupt);
                 self.wake_journal(Thread::Recorded, costs.journal_end);

@@ -10,29 +10,33 @@ use crate::program::{Op, Program, Went};
 /// A thread uses a directory for at least so many files.
 const SHARE_FILES_MIN: u32 = 2;
 
-/// The plan; `None` if operations are to be counted in place of a time.
-pub fn plan(args: &CreateFsync, costs: Costs) -> Option<Plan> {
-    if args.ops.is_some() {
-        return None;
-    }
+pub fn plan(args: &CreateFsync, costs: &Costs) -> Plan {
     let tasks = args.threads as usize;
     let from_ns = seconds_ns(args.warmup_s);
-    let measured = Measured::new(tasks, from_ns, from_ns + seconds_ns(args.seconds));
+    let until_ns = match args.ops {
+        Some(_) => u64::MAX,
+        None => from_ns + seconds_ns(args.seconds),
+    };
+    let measured = Measured::new(tasks, from_ns, until_ns);
     let program = |number| Thread {
-        costs,
+        turn_instructions: costs.loop_turn,
         args: args.clone(),
         number,
+        from_ns,
+        left: args.ops.unwrap_or(u64::MAX),
+        is_counted: false,
         made: 0,
         step: Step::Dir,
     };
     let programs = programs(args.threads, program);
     let args = args.clone();
-    Some(Plan {
+    Plan {
         programs,
+        files: Vec::new(),
         measured,
         begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::CreateFsync(result(&args, measured))),
-    })
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -46,9 +50,13 @@ enum Step {
 }
 
 struct Thread {
-    costs: Costs,
+    turn_instructions: u64,
     args: CreateFsync,
     number: u32,
+    /// Files that are begun from here on count, so many of them.
+    from_ns: u64,
+    left: u64,
+    is_counted: bool,
     made: u32,
     step: Step,
 }
@@ -77,9 +85,13 @@ impl Thread {
 }
 
 impl Program for Thread {
-    fn next(&mut self, _went: &Went) -> Op {
+    fn next(&mut self, went: &Went) -> Op {
         let bytes = self.args.bytes;
+        if matches!(self.step, Step::Create) {
+            self.is_counted = went.ended_ns >= self.from_ns;
+        }
         let (op, step) = match self.step {
+            Step::Turn if self.left == 0 => (Op::End, Step::Turn),
             Step::Dir if self.is_first_in_dir() => (Op::MakeDir { dir: self.dir() }, Step::Create),
             Step::Dir => (Op::Compute(0), Step::Create),
             Step::Create if bytes > 0 => (Op::Create { dir: self.dir() }, Step::Write),
@@ -88,9 +100,10 @@ impl Program for Thread {
             Step::Fsync => (Op::Fsync, Step::Close),
             Step::Close => {
                 self.made = self.made.wrapping_add(1);
+                self.left -= u64::from(self.is_counted);
                 (Op::Close, Step::Turn)
             }
-            Step::Turn => (Op::Compute(self.costs.loop_turn), Step::Dir),
+            Step::Turn => (Op::Compute(self.turn_instructions), Step::Dir),
         };
         self.step = step;
         op

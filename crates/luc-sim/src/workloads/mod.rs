@@ -1,13 +1,19 @@
 //! Workloads of `luc bench`, as programs. One is a file and a row of [`plan`].
 
+mod barrier;
 mod burst;
+mod bursts;
 mod create_fsync;
+mod iozone;
 mod metarates;
+mod write_burst;
 mod write_delay;
 
 use luc_workload::{Bench, Outcome};
 
+use crate::SimError;
 use crate::costs::Costs;
+use crate::files::Prepared;
 use crate::measured::Measured;
 use crate::program::Program;
 use crate::script::{Script, Task};
@@ -15,6 +21,8 @@ use crate::script::{Script, Task};
 /// What is to be run, and how its figures are made.
 pub struct Plan {
     pub programs: Vec<Box<dyn Program>>,
+    /// Files that are there before.
+    pub files: Vec<Prepared>,
     pub measured: Measured,
     /// Each task begins at a moment of its own within this time.
     pub begin_spread_ns: u64,
@@ -24,24 +32,34 @@ pub struct Plan {
 /// Makes a benchmark's figures of what was measured.
 pub type Figures = Box<dyn Fn(&Measured) -> Outcome>;
 
-/// The plan of a benchmark; `None` of one that the simulator does not know.
-pub fn plan(bench: &Bench, costs: Costs) -> Option<Plan> {
+/// The plan of a benchmark.
+///
+/// # Errors
+/// The simulator does not know it, or its arguments do not fit each other.
+pub fn plan(bench: &Bench, costs: &Costs) -> Result<Plan, SimError> {
     match bench {
-        Bench::CreateFsync(args) => create_fsync::plan(args, costs),
-        Bench::Burst(args) => Some(burst::plan(args)),
-        Bench::Metarates(args) => metarates::plan(args),
-        Bench::WriteDelay(args) => Some(write_delay::plan(args)),
-        _ => None,
+        Bench::CreateFsync(args) => Ok(create_fsync::plan(args, costs)),
+        Bench::Burst(args) => Ok(burst::plan(args)),
+        Bench::Metarates(args) => Ok(metarates::plan(args)),
+        Bench::Iozone(args) => iozone::plan(args),
+        Bench::WriteDelay(args) => Ok(write_delay::plan(args)),
+        Bench::WriteBurst(args) => Ok(write_burst::plan(args)),
+        _ => Err(SimError::Unknown { name: bench.name() }),
     }
 }
 
 /// The names of those that it knows.
-pub const KNOWN: [&str; 4] = [
-    "create-fsync for a time",
+pub const KNOWN: [&str; 6] = [
+    "create-fsync",
     "burst",
-    "metarates that creates",
+    "metarates",
+    "iozone",
     "write-delay",
+    "write-burst",
 ];
+
+/// Processes leave a barrier: timers of several processors, and their wake-ups; assumed.
+const BARRIER_SPREAD_NS: u64 = 50_000;
 
 /// Of threads in loops: they never stay together for long.
 const LOOPS_BEGIN_SPREAD_NS: u64 = 1_000_000;

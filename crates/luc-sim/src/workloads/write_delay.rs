@@ -28,6 +28,7 @@ pub fn plan(args: &WriteDelay) -> Plan {
     let args = args.clone();
     Plan {
         programs: all,
+        files: Vec::new(),
         measured,
         begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
         outcome: Box::new(move |measured| Outcome::WriteDelay(result(&args, measured))),

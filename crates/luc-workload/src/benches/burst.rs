@@ -94,7 +94,8 @@ pub struct BurstTurn {
 }
 
 impl Burst {
-    fn bursts(&self) -> Bursts {
+    /// When its bursts come.
+    pub fn bursts(&self) -> Bursts {
         Bursts {
             threads: self.threads,
             period_ms: self.period_ms,

@@ -10,7 +10,7 @@ use crate::random::moment_ns;
 use crate::{Common, Result, Stop};
 
 /// When bursts come, and how many.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Bursts {
     pub threads: u32,
     pub period_ms: u32,
@@ -30,11 +30,23 @@ impl Bursts {
         bursts * u64::from(self.period_ms) * NS_PER_MS
     }
 
+    /// When the measurement begins and ends, ns from the start.
+    pub fn window_ns(self) -> (u64, u64) {
+        let from_ns = self.ns(u64::from(self.warmup));
+        (from_ns, from_ns + self.ns(u64::from(self.measured)))
+    }
+
+    /// When a thread begins its part of a burst, ns from the start.
+    pub fn moment_ns(self, thread: u32, burst: u32) -> u64 {
+        let spread_ns = u64::from(self.spread_us) * NS_PER_US;
+        self.ns(u64::from(burst)) + moment_ns(self.seed, thread, burst, spread_ns)
+    }
+
     /// Runs all bursts. `begin` makes the state that a thread keeps from one burst to the next;
     /// `turn` does the thread's part of one burst.
     ///
     /// Returns the measured bursts that every thread took part in: only these can be compared.
-    pub fn run<S, T: Copy + Send>(
+    pub(crate) fn run<S, T: Copy + Send>(
         self,
         common: &Common,
         stop: &Stop,
@@ -50,9 +62,7 @@ impl Bursts {
             let mut turns = Vec::with_capacity(bursts as usize);
             let mut state = begin(&dir)?;
             for burst in 0..bursts {
-                let spread_ns = u64::from(self.spread_us) * NS_PER_US;
-                let moment_ns = moment_ns(self.seed, thread, burst, spread_ns);
-                sleep_until(shift.start_ns + self.ns(u64::from(burst)) + moment_ns, stop);
+                sleep_until(shift.start_ns + self.moment_ns(thread, burst), stop);
                 if shift.is_cut_short() {
                     break;
                 }

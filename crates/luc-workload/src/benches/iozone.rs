@@ -112,23 +112,7 @@ impl Benchmark for Iozone {
     type Found = IozoneResult;
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
-        let (size, record) = (self.size_bytes, self.record_bytes);
-        let refused = |why| Err(WorkloadError::Arguments(why));
-        let record_bytes = match u32::try_from(record) {
-            Ok(bytes) if record <= size => bytes,
-            _ => {
-                return refused(format!(
-                    "a record of {record} bytes does not fit a file of {size}; give a smaller -r or a larger -s"
-                ));
-            }
-        };
-        if !size.is_multiple_of(record) {
-            return refused(format!(
-                "a file of {size} bytes is no whole number of records of {record}; give another -s or -r"
-            ));
-        }
-        let records = size / record;
-        processes::bound(self.threads, records)?;
+        let (records, record_bytes) = self.records()?;
         let jobs = |scratch: &Scratch| {
             let job = |rank| Job {
                 dir: scratch.path().to_owned(),
@@ -160,6 +144,33 @@ impl Benchmark for Iozone {
 
     fn work(job: Value, link: &mut Link) -> Result<Vec<Part>> {
         worker::job::<Job>(job)?.run(link)
+    }
+}
+
+impl Iozone {
+    /// How many records a child writes, and the bytes of each.
+    ///
+    /// # Errors
+    /// They do not make up a file, or all of them are too many.
+    pub fn records(&self) -> Result<(u64, u32)> {
+        let (size, record) = (self.size_bytes, self.record_bytes);
+        let refused = |why| Err(WorkloadError::Arguments(why));
+        let record_bytes = match u32::try_from(record) {
+            Ok(bytes) if record <= size => bytes,
+            _ => {
+                return refused(format!(
+                    "a record of {record} bytes does not fit a file of {size}; give a smaller -r or a larger -s"
+                ));
+            }
+        };
+        if !size.is_multiple_of(record) {
+            return refused(format!(
+                "a file of {size} bytes is no whole number of records of {record}; give another -s or -r"
+            ));
+        }
+        let records = size / record;
+        processes::bound(self.threads, records)?;
+        Ok((records, record_bytes))
     }
 }
 

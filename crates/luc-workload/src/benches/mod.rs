@@ -26,6 +26,7 @@ use crate::worker::{self, Link, Part};
 use crate::{Result, Stop, WorkloadError, processes};
 
 pub use burst::{Burst, BurstResult, BurstTurn};
+pub use bursts::Bursts;
 pub use create_fsync::{CreateFsync, CreateFsyncCalls, CreateFsyncResult};
 pub use fsync_cost::{FsyncCost, FsyncCostResult, Times};
 pub use fsync_storm::{FsyncStorm, FsyncStormResult, Gaps, StormOp};

@@ -96,7 +96,8 @@ pub struct WriteBurstTurn {
 }
 
 impl WriteBurst {
-    fn bursts(&self) -> Bursts {
+    /// When its bursts come.
+    pub fn bursts(&self) -> Bursts {
         Bursts {
             threads: self.threads,
             period_ms: self.period_ms,

@@ -2,6 +2,7 @@
 
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
+use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, SimError};
 
@@ -35,6 +36,9 @@ pub struct Args {
     /// Million instructions per second of a processor
     #[arg(long, value_name = "MIPS", default_value_t = 1000.0, value_parser = mips)]
     mips: f64,
+    /// Mount options: noatime, dioread_lock
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    mount: String,
     /// With LUC, as `luc on` leaves it
     #[arg(long)]
     luc: bool,
@@ -88,10 +92,12 @@ impl Args {
             None
         };
         let disk: Result<DiskKind, _> = self.disk.parse();
+        let mount: Result<Mount, _> = self.mount.parse();
         let setup = Setup {
             machine: Machine::new(self.cpus, self.mips),
             disk: disk.map_err(|error| error.to_string())?,
             costs: Costs::default(),
+            mount: mount.map_err(|error| error.to_string())?,
             luc,
             seed: self.seed,
         };

@@ -1,0 +1,350 @@
+//! Files as the kernel keeps them: their inodes, blocks and dirty pages. Knows no time and no journal.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+use crate::journal::Tid;
+use crate::processors::TaskId;
+
+/// A file, by a number of its program's choice. A name is used again when its file is gone.
+pub type FileId = u32;
+
+pub const BLOCK_BYTES: u32 = 4096;
+pub const BLOCK_SECTORS: u64 = 8;
+
+/// The largest request, bytes: what the lab's driver takes (`LUCDISK_SECTORS_MAX` of
+/// `lab/disk/kmod/disk.c`); the block layer's own limit, 1280 KiB, is above it.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+
+/// Data lies in the first half of the disk, in so many areas of so many sectors.
+const AREAS: usize = 4;
+const AREA_SECTORS: u64 = 1 << 18;
+
+/// A file that is there before a run, its data on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    pub file: FileId,
+    pub dir: u32,
+    pub bytes: u64,
+}
+
+/// Adjacent blocks of a file and where they lie.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    page: u32,
+    pages: u32,
+    sector: u64,
+}
+
+/// A piece of data that is written in one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub sector: u64,
+    pub bytes: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct Inode {
+    pub dir: u32,
+    /// Its place in the directory's inode table.
+    pub number: u32,
+    /// The transaction that last changed it.
+    pub tid: Tid,
+    pub bytes: u64,
+    /// When its content was last changed and last read, in ticks of the kernel's coarse clock.
+    pub changed_tick: u64,
+    pub read_tick: u64,
+    extents: Vec<Extent>,
+    dirty: BTreeSet<u32>,
+    /// Requests of its data that were sent, and that are done.
+    pub sent: u64,
+    pub done: u64,
+    /// Tasks that wait until so many are done.
+    for_data: Vec<(u64, TaskId)>,
+    is_locked: bool,
+    for_lock: VecDeque<TaskId>,
+}
+
+impl Inode {
+    /// Whether this byte lies in a block that it has on the disk.
+    pub fn has_block(&self, byte: u64) -> bool {
+        self.extent(page_of(byte)).is_some()
+    }
+
+    fn extent(&self, page: u32) -> Option<&Extent> {
+        let mut extents = self.extents.iter();
+        extents.find(|it| (it.page..it.page + it.pages).contains(&page))
+    }
+
+    pub fn is_allocated(&self) -> bool {
+        !self.extents.is_empty()
+    }
+
+    /// Bytes are written: their pages are dirty, and it may be longer.
+    pub fn write(&mut self, at: u64, bytes: u64) {
+        self.dirty.extend(pages(at, bytes));
+        self.bytes = self.bytes.max(at + bytes);
+    }
+
+    /// Takes the dirty pages among these bytes, which are about to be written back.
+    pub fn take_dirty(&mut self, at: u64, bytes: u64) -> Vec<u32> {
+        let within = pages(at, bytes);
+        let taken: Vec<u32> = self.dirty.range(within).copied().collect();
+        for page in &taken {
+            self.dirty.remove(page);
+        }
+        taken
+    }
+
+    /// Locks it; or else the task waits until it has the lock.
+    pub fn lock(&mut self, task: TaskId) -> bool {
+        if self.is_locked {
+            self.for_lock.push_back(task);
+            return false;
+        }
+        self.is_locked = true;
+        true
+    }
+
+    /// Hands the lock to the task that waited longest.
+    pub fn unlock(&mut self) -> Option<TaskId> {
+        let next = self.for_lock.pop_front();
+        self.is_locked = next.is_some();
+        next
+    }
+
+    /// The task waits until all data that was sent before is written; false if it is.
+    pub fn waits_for_data(&mut self, task: TaskId) -> bool {
+        let waits = self.done < self.sent;
+        if waits {
+            self.for_data.push((self.sent, task));
+        }
+        waits
+    }
+
+    /// So many requests of its data are done; gives tasks that waited for them.
+    pub fn data_done(&mut self, requests: u64) -> Vec<TaskId> {
+        self.done += requests;
+        let done = self.done;
+        let ready = self.for_data.extract_if(.., |(until, _)| *until <= done);
+        ready.map(|(_, task)| task).collect()
+    }
+}
+
+/// The inodes of a directory's files.
+#[derive(Debug, Default)]
+struct Dir {
+    used: u32,
+    freed: BTreeSet<u32>,
+}
+
+#[derive(Debug, Default)]
+pub struct Files {
+    inodes: Vec<Inode>,
+    dirs: Vec<Dir>,
+    /// Blocks that each area has handed out, in sectors.
+    areas: [u64; AREAS],
+}
+
+impl Files {
+    /// The directory is there from now on; false if it was before.
+    pub fn make_dir(&mut self, dir: u32) -> bool {
+        let at = dir as usize;
+        let is_new = at >= self.dirs.len();
+        if is_new {
+            self.dirs.resize_with(at + 1, Dir::default);
+        }
+        is_new
+    }
+
+    pub fn has_dir(&self, dir: u32) -> bool {
+        (dir as usize) < self.dirs.len()
+    }
+
+    /// A new file, with the first free inode, as ext4 takes it.
+    pub fn create(&mut self, file: FileId, dir: u32) -> &mut Inode {
+        self.make_dir(dir);
+        let known = &mut self.dirs[dir as usize];
+        let number = known.freed.pop_first().unwrap_or(known.used);
+        known.used = known.used.max(number + 1);
+        let at = file as usize;
+        if at >= self.inodes.len() {
+            self.inodes.resize_with(at + 1, Inode::default);
+        }
+        self.inodes[at] = Inode {
+            dir,
+            number,
+            ..Inode::default()
+        };
+        &mut self.inodes[at]
+    }
+
+    /// A file that was there before.
+    pub fn prepare(&mut self, it: Prepared) {
+        self.create(it.file, it.dir).bytes = it.bytes;
+        self.allocate(it.file, &pages(0, it.bytes).collect::<Vec<_>>());
+    }
+
+    /// The file's inode is free.
+    pub fn remove(&mut self, file: FileId) {
+        let inode = self.inode(file);
+        let (dir, number) = (inode.dir, inode.number);
+        inode.dirty.clear();
+        inode.extents.clear();
+        self.dirs[dir as usize].freed.insert(number);
+    }
+
+    /// A file that no task has made is an empty one of the first directory.
+    pub fn inode(&mut self, file: FileId) -> &mut Inode {
+        let at = file as usize;
+        if at >= self.inodes.len() {
+            self.inodes.resize_with(at + 1, Inode::default);
+        }
+        &mut self.inodes[at]
+    }
+
+    /// Gives blocks to those of these pages that have none; false if all have.
+    pub fn allocate(&mut self, file: FileId, pages: &[u32]) -> bool {
+        let area = self.inode(file).dir as usize % AREAS;
+        let mut is_new = false;
+        for page in pages {
+            let inode = &mut self.inodes[file as usize];
+            if inode.extent(*page).is_some() {
+                continue;
+            }
+            is_new = true;
+            let next = &mut self.areas[area];
+            let sector = area as u64 * AREA_SECTORS + *next % AREA_SECTORS;
+            *next += BLOCK_SECTORS;
+            let follows = inode.extents.last_mut().filter(|it| {
+                it.page + it.pages == *page
+                    && it.sector + u64::from(it.pages) * BLOCK_SECTORS == sector
+            });
+            match follows {
+                Some(last) => last.pages += 1,
+                None => inode.extents.push(Extent {
+                    page: *page,
+                    pages: 1,
+                    sector,
+                }),
+            }
+        }
+        is_new
+    }
+
+    /// The requests that write these pages, which have blocks: adjacent ones go together.
+    pub fn runs(&mut self, file: FileId, pages: &[u32]) -> Vec<Run> {
+        let inode = self.inode(file);
+        let mut runs: Vec<Run> = Vec::new();
+        for page in pages {
+            let Some(extent) = inode.extent(*page) else {
+                continue;
+            };
+            let sector = extent.sector + u64::from(page - extent.page) * BLOCK_SECTORS;
+            let follows = runs.last_mut().filter(|run| {
+                run.sector + u64::from(run.bytes) / 512 == sector && run.bytes < REQUEST_BYTES_MAX
+            });
+            match follows {
+                Some(run) => run.bytes += BLOCK_BYTES,
+                None => runs.push(Run {
+                    sector,
+                    bytes: BLOCK_BYTES,
+                }),
+            }
+        }
+        runs
+    }
+}
+
+fn page_of(byte: u64) -> u32 {
+    u32::try_from(byte / u64::from(BLOCK_BYTES)).unwrap_or(u32::MAX)
+}
+
+/// The pages that hold these bytes.
+pub fn pages(at: u64, bytes: u64) -> Range<u32> {
+    let last = at
+        .saturating_add(bytes)
+        .saturating_add(u64::from(BLOCK_BYTES) - 1);
+    if bytes > 0 {
+        page_of(at)..page_of(last)
+    } else {
+        0..0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Requests write each page once, where it lies, and no request is too large.
+        #[test]
+        fn all_dirty_data_is_written(
+            writes in proptest::collection::vec((0_u64..3_000_000, 1_u64..40_000), 1..20),
+        ) {
+            let mut files = Files::default();
+            files.create(3, 1);
+            let mut written = BTreeSet::new();
+            for (at, bytes) in writes {
+                files.inode(3).write(at, bytes);
+                written.extend(pages(at, bytes));
+            }
+            let dirty = files.inode(3).take_dirty(0, u64::MAX);
+            prop_assert!(dirty.iter().copied().eq(written.iter().copied()));
+            prop_assert!(files.allocate(3, &dirty));
+            prop_assert!(!files.allocate(3, &dirty), "all have blocks");
+            let runs = files.runs(3, &dirty);
+            let bytes: u64 = runs.iter().map(|run| u64::from(run.bytes)).sum();
+            prop_assert_eq!(bytes, dirty.len() as u64 * u64::from(BLOCK_BYTES));
+            prop_assert!(runs.iter().all(|run| run.bytes <= REQUEST_BYTES_MAX));
+            prop_assert!(runs.is_sorted_by(|a, b| a.sector + u64::from(a.bytes) / 512 <= b.sector));
+            prop_assert!(files.inode(3).take_dirty(0, u64::MAX).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_prepared_file_is_clean_and_in_one_piece() {
+        let mut files = Files::default();
+        let bytes = 10 << 20;
+        files.prepare(Prepared {
+            file: 0,
+            dir: 2,
+            bytes,
+        });
+        assert!(files.has_dir(1) && !files.has_dir(3));
+        let inode = files.inode(0);
+        assert!(inode.is_allocated() && inode.has_block(bytes - 1) && !inode.has_block(bytes));
+        assert!(inode.take_dirty(0, u64::MAX).is_empty());
+        let all: Vec<u32> = pages(0, bytes).collect();
+        let runs = files.runs(0, &all);
+        assert_eq!(runs.len(), 10, "of 1 MiB each");
+    }
+
+    #[test]
+    fn a_free_inode_is_taken_again() {
+        let mut files = Files::default();
+        let numbers: Vec<u32> = (0..3).map(|file| files.create(file, 0).number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        files.remove(1);
+        assert_eq!(files.create(7, 0).number, 1);
+        assert_eq!(files.create(8, 0).number, 3);
+        assert_eq!(files.create(9, 4).number, 0);
+    }
+
+    #[test]
+    fn locks_and_data_wake_their_waiters() {
+        let mut inode = Inode::default();
+        assert!(inode.lock(1) && !inode.lock(2) && !inode.lock(3));
+        assert_eq!(inode.unlock(), Some(2));
+        assert_eq!(inode.unlock(), Some(3));
+        assert_eq!(inode.unlock(), None);
+        assert!(inode.lock(1));
+        inode.sent = 2;
+        assert!(inode.waits_for_data(5));
+        assert!(inode.data_done(1).is_empty());
+        assert_eq!(inode.data_done(1), [5]);
+        assert!(!inode.waits_for_data(5));
+    }
+}

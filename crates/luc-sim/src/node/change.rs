@@ -1,0 +1,221 @@
+//! Changes of metadata: each holds a handle, and takes one buffer after the other.
+
+use super::{COMMIT_INTERVAL_NS, Event, Next, Node, Stage, Thread};
+use crate::costs::Costs;
+use crate::files::Inode;
+use crate::journal::{Access, BufferId};
+use crate::processors::TaskId;
+use crate::program::Op;
+
+/// Files whose inodes share a block of the inode table: 256 bytes each.
+const INODES_IN_A_BLOCK: u32 = 16;
+
+/// What a handle is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Create,
+    MakeDir,
+    /// Its times or its size.
+    Inode,
+    /// Blocks for data, not yet marked as written.
+    Allocate,
+    /// They are written.
+    Convert,
+    Unlink,
+    /// A removed file's inode and blocks are freed.
+    Evict,
+}
+
+impl Change {
+    /// The n-th buffer that it changes; `None` after the last.
+    fn buffer(self, inode: &Inode, n: u8) -> Option<BufferId> {
+        // A directory is a block group of its own, and has a run of numbers: bitmap of inodes,
+        // descriptor, its own inode, its block, bitmap of blocks, then its table of inodes. Before all
+        // of them come the root's block and inode, and the super block, which begins the list of
+        // files that are removed but not freed yet.
+        const RUN: u32 = 64;
+        const PARENT: u32 = 0;
+        const PARENT_INODE: u32 = 1;
+        const SUPER: u32 = 2;
+        let base = (inode.dir + 1).wrapping_mul(RUN);
+        let own = base + 8 + (inode.number / INODES_IN_A_BLOCK) % (RUN - 8);
+        let all: &[u32] = match self {
+            Self::Create => &[base, base + 1, base + 2, base + 3, own],
+            Self::MakeDir => &[
+                base,
+                base + 1,
+                base + 2,
+                base + 3,
+                base + 4,
+                PARENT,
+                PARENT_INODE,
+            ],
+            Self::Inode | Self::Convert => &[own],
+            Self::Allocate => &[base + 4, base + 1, own],
+            Self::Unlink => &[base + 3, base + 2, SUPER, own],
+            Self::Evict => &[SUPER, base + 4, base + 1, base, own],
+        };
+        all.get(usize::from(n)).copied()
+    }
+}
+
+impl Node {
+    /// An operation of one change: create, make a directory, set times; or of two: unlink.
+    pub(super) fn change(&mut self, number: TaskId) -> Option<Next> {
+        let at = number as usize;
+        let op = self.tasks[at].op;
+        match (self.tasks[at].stage, op) {
+            (Stage::Begin, _) => {
+                let (change, before) = match op {
+                    Op::Create { .. } => (Change::Create, self.costs.create_before),
+                    Op::MakeDir { .. } => (Change::MakeDir, self.costs.mkdir_before),
+                    Op::Unlink => (Change::Unlink, self.costs.unlink_before),
+                    _ => (Change::Inode, self.costs.stat),
+                };
+                self.begin_change(at, change, Stage::After);
+                Some(Next::Work(before))
+            }
+            (Stage::After, Op::Unlink) if self.tasks[at].change == Change::Unlink => {
+                self.begin_change(at, Change::Evict, Stage::After);
+                None
+            }
+            (Stage::After, _) => {
+                let after = match op {
+                    Op::Create { .. } => self.costs.create_after,
+                    Op::MakeDir { .. } => self.costs.mkdir_after,
+                    Op::Unlink => {
+                        self.files.remove(self.tasks[at].file);
+                        self.costs.unlink_after
+                    }
+                    _ => self.costs.write_after,
+                };
+                self.last(at, after)
+            }
+            _ => self.in_handle(number),
+        }
+    }
+
+    /// A handle is wanted for this; `then` is behind it.
+    pub(super) fn begin_change(&mut self, at: usize, change: Change, then: Stage) {
+        let task = &mut self.tasks[at];
+        task.change = change;
+        task.then = then;
+        task.stage = Stage::Handle;
+    }
+
+    /// The stages from the wish for a handle to its end.
+    pub(super) fn in_handle(&mut self, number: TaskId) -> Option<Next> {
+        let at = number as usize;
+        match self.tasks[at].stage {
+            Stage::Handle => self.handle(number),
+            Stage::Buffer(n) => self.buffer(number, n),
+            // Its work is done.
+            _ => {
+                self.end_handle();
+                self.tasks[at].stage = self.tasks[at].then;
+                None
+            }
+        }
+    }
+
+    fn handle(&mut self, number: TaskId) -> Option<Next> {
+        let now_ns = self.now_ns();
+        let Some(tid) = self.journal.begin(number, now_ns) else {
+            return Some(Next::Wait);
+        };
+        if self
+            .journal
+            .running
+            .as_ref()
+            .is_some_and(|it| it.handles == 1)
+        {
+            self.calendar
+                .enter(now_ns + COMMIT_INTERVAL_NS, Event::Old(tid));
+        }
+        let task = &mut self.tasks[number as usize];
+        let file = task.file;
+        task.stage = Stage::Buffer(0);
+        match task.op {
+            Op::Create { dir } => {
+                let tick = self.tick();
+                let inode = self.files.create(file, dir);
+                (inode.changed_tick, inode.read_tick) = (tick, tick);
+            }
+            Op::MakeDir { dir } => {
+                self.files.make_dir(dir);
+                self.files.inode(file).dir = dir;
+            }
+            _ => {}
+        }
+        self.files.inode(file).tid = tid;
+        None
+    }
+
+    /// Takes one buffer after the other, and then works.
+    fn buffer(&mut self, number: TaskId, n: u8) -> Option<Next> {
+        let at = number as usize;
+        let now_ns = self.now_ns();
+        let slept_from_ns = self.tasks[at].slept_from_ns.take();
+        if let Some((runtime, from_ns)) = self.runtime.as_mut().zip(slept_from_ns) {
+            runtime.delayed(now_ns - from_ns);
+        }
+        let change = self.tasks[at].change;
+        let inode = self.files.inode(self.tasks[at].file);
+        let Some(buffer) = change.buffer(inode, n) else {
+            let work = self.costs.within(change, inode.number);
+            return self.go(at, Stage::Inside, work);
+        };
+        let access = self.journal.access(number, buffer);
+        match access {
+            Access::Waits => {
+                self.tasks[at].slept_from_ns = Some(now_ns);
+                self.tasks[at].stage = Stage::Buffer(n);
+                Some(Next::Wait)
+            }
+            Access::Granted | Access::Copied => {
+                self.tasks[at].stage = Stage::Buffer(n + 1);
+                if access == Access::Granted {
+                    return None;
+                }
+                // Whether jbd2 made the copy, or LUC before it was needed.
+                if let Some(runtime) = self.runtime.as_mut().filter(|it| it.copies) {
+                    runtime.spared();
+                    return None;
+                }
+                Some(Next::Work(self.costs.frozen_copy))
+            }
+        }
+    }
+
+    fn end_handle(&mut self) {
+        if self.journal.end() && self.thread == Thread::Locks {
+            self.wake_journal(Thread::Locked, self.costs.journal_lock);
+        }
+    }
+}
+
+impl Costs {
+    /// Work within a handle, on the n-th file of its directory.
+    fn within(&self, change: Change, n: u32) -> u64 {
+        match change {
+            Change::Create => self.create_handle + self.create_entry * u64::from(searched(n)),
+            Change::MakeDir => self.mkdir_handle,
+            Change::Inode => self.inode_handle,
+            Change::Allocate => self.allocate_handle,
+            Change::Convert => self.convert_handle,
+            Change::Unlink => self.unlink_handle,
+            Change::Evict => self.evict_handle,
+        }
+    }
+}
+
+/// Names that are searched to add the n-th to a directory: one block, which splits when it is full.
+fn searched(n: u32) -> u32 {
+    const NAMES_IN_A_BLOCK: u32 = 200;
+    const HALF: u32 = NAMES_IN_A_BLOCK / 2;
+    if n < NAMES_IN_A_BLOCK {
+        n
+    } else {
+        HALF + n % HALF
+    }
+}

@@ -1,0 +1,92 @@
+//! Writes into memory, and reads from there.
+
+use super::change::Change;
+use super::{Next, Node, Stage};
+use crate::files::pages;
+use crate::processors::TaskId;
+use crate::program::Op;
+
+/// The coarse clock that gives files their times steps so, ns: 250 Hz.
+const TICK_NS: u64 = 4_000_000;
+
+impl Node {
+    /// The coarse clock, in ticks.
+    pub(super) fn tick(&self) -> u64 {
+        // Files that are there before a run have times of tick 0.
+        1 + self.now_ns() / TICK_NS
+    }
+
+    /// A write holds the file's lock. It changes the inode if the clock has ticked since the last
+    /// change, and if it makes the file longer within a block that it has; otherwise the inode's size
+    /// follows when blocks are given.
+    pub(super) fn write(&mut self, number: TaskId) -> Option<Next> {
+        let at = number as usize;
+        let tick = self.tick();
+        let inode = self.files.inode(self.tasks[at].file);
+        match self.tasks[at].stage {
+            Stage::Begin => self.go(at, Stage::Lock, self.costs.write_before),
+            Stage::Lock => {
+                self.tasks[at].stage = Stage::Times;
+                // The lock is handed over with the wake-up.
+                (!inode.lock(number)).then_some(Next::Wait)
+            }
+            Stage::Times => {
+                if inode.changed_tick == tick {
+                    return self.go(at, Stage::Pages, 0);
+                }
+                inode.changed_tick = tick;
+                self.begin_change(at, Change::Inode, Stage::Pages);
+                None
+            }
+            Stage::Pages => {
+                let (from, bytes) = match self.tasks[at].op {
+                    Op::WriteAt { at, bytes } => (at, u64::from(bytes)),
+                    Op::Write { bytes } => (inode.bytes, u64::from(bytes)),
+                    _ => (0, 0),
+                };
+                let end = from.saturating_add(bytes);
+                let grows = end > inode.bytes && inode.has_block(end - 1);
+                inode.write(from, bytes);
+                let then = if grows { Stage::Size } else { Stage::Unlock };
+                let touched = pages(from, bytes).len() as u64;
+                self.go(at, then, self.costs.write_page * touched)
+            }
+            Stage::Size => {
+                self.begin_change(at, Change::Inode, Stage::Unlock);
+                None
+            }
+            Stage::Unlock => {
+                if let Some(next) = inode.unlock() {
+                    self.wake(next, 0);
+                }
+                self.last(at, self.costs.write_after)
+            }
+            _ => self.in_handle(number),
+        }
+    }
+
+    /// A read of what is in memory. The first after a change of the file changes the inode, too, where
+    /// access times are kept (relatime).
+    pub(super) fn read(&mut self, number: TaskId, bytes: u32) -> Option<Next> {
+        let at = number as usize;
+        let tick = self.tick();
+        match self.tasks[at].stage {
+            Stage::Begin => {
+                let touched = pages(0, u64::from(bytes)).len() as u64;
+                let work = self.costs.read + self.costs.read_page * touched;
+                self.go(at, Stage::Times, work)
+            }
+            Stage::Times => {
+                let inode = self.files.inode(self.tasks[at].file);
+                let is_behind = inode.read_tick <= inode.changed_tick && inode.read_tick < tick;
+                if !self.mount.relatime || !is_behind {
+                    return self.last(at, 0);
+                }
+                inode.read_tick = tick;
+                self.begin_change(at, Change::Inode, Stage::Done);
+                None
+            }
+            _ => self.in_handle(number),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What makes a file durable: its data, then the commit of its metadata, or a flush.
+
+use luc_disk::Request;
+
+use super::change::Change;
+use super::{For, Next, Node, Owner, Stage, Thread};
+use crate::processors::TaskId;
+use crate::program::Op;
+
+impl Node {
+    /// An fsync; or the sync of some bytes, which a write asked for.
+    pub(super) fn sync(&mut self, number: TaskId, from: u64, bytes: u64) -> Option<Next> {
+        let at = number as usize;
+        match self.tasks[at].stage {
+            Stage::Begin => {
+                if let Some(runtime) = &mut self.runtime {
+                    runtime.entered(number);
+                }
+                self.go(at, Stage::Data, self.costs.sync_before)
+            }
+            Stage::Data => {
+                let file = self.tasks[at].file;
+                let dirty = self.files.inode(file).take_dirty(from, bytes);
+                if dirty.is_empty() {
+                    return self.go(at, Stage::Others, 0);
+                }
+                let task = &mut self.tasks[at];
+                task.data.is_new = self.files.allocate(file, &dirty);
+                task.data.pages = dirty;
+                if task.data.is_new {
+                    self.begin_change(at, Change::Allocate, Stage::Send);
+                } else {
+                    task.stage = Stage::Send;
+                }
+                None
+            }
+            Stage::Send => {
+                let task = &mut self.tasks[at];
+                let pages = std::mem::take(&mut task.data.pages);
+                task.data.runs = self.files.runs(task.file, &pages);
+                let requests = task.data.runs.len() as u64;
+                (task.data.requests, task.data.requests_left) = (requests, requests);
+                let inode = self.files.inode(task.file);
+                inode.sent += requests;
+                if task.data.is_new && !self.mount.unwritten {
+                    task.data.tid = inode.tid;
+                    *self.data_of.entry(inode.tid).or_default() += requests;
+                }
+                let each = self.costs.writeback_page + self.costs.disk_page;
+                let work = each * pages.len() as u64 + self.costs.data_request * requests;
+                self.go(at, Stage::Sent, work)
+            }
+            Stage::Sent => {
+                self.tasks[at].stage = Stage::Arrived;
+                for run in std::mem::take(&mut self.tasks[at].data.runs) {
+                    self.submit(Request::write(run.sector, run.bytes), Owner::Data(number));
+                }
+                Some(Next::Wait)
+            }
+            Stage::Arrived => {
+                // The blocks are marked as written before the pages are clean, in a handle of its own.
+                if self.tasks[at].data.is_new && self.mount.unwritten {
+                    self.begin_change(at, Change::Convert, Stage::Written);
+                } else {
+                    self.tasks[at].stage = Stage::Written;
+                }
+                None
+            }
+            Stage::Written => {
+                let task = &mut self.tasks[at];
+                task.stage = Stage::Others;
+                let ready = self.files.inode(task.file).data_done(task.data.requests);
+                self.wake_all(ready);
+                None
+            }
+            Stage::Others => {
+                self.tasks[at].stage = Stage::Ask;
+                // A write's own sync looks at its own bytes alone.
+                let is_whole = self.tasks[at].op == Op::Fsync;
+                let inode = self.files.inode(self.tasks[at].file);
+                (is_whole && inode.waits_for_data(number)).then_some(Next::Wait)
+            }
+            Stage::Ask => self.ask(number),
+            Stage::Committed | Stage::Again => self.commit_ended(number),
+            Stage::Flush => {
+                self.tasks[at].stage = Stage::Flushed;
+                self.flush(For::Task(number));
+                Some(Next::Wait)
+            }
+            Stage::Flushed => self.last(at, self.costs.sync_after),
+            _ => self.in_handle(number),
+        }
+    }
+
+    /// A commit that it waited for has ended, or another.
+    fn commit_ended(&mut self, number: TaskId) -> Option<Next> {
+        let at = number as usize;
+        if self.journal.committed >= self.files.inode(self.tasks[at].file).tid {
+            return self.flush_or_end(at, self.costs.sync_after);
+        }
+        if self.tasks[at].stage == Stage::Committed {
+            return self.go(at, Stage::Again, self.costs.sync_again);
+        }
+        self.journal.wait_for_commit(number);
+        self.tasks[at].stage = Stage::Committed;
+        Some(Next::Wait)
+    }
+
+    fn ask(&mut self, number: TaskId) -> Option<Next> {
+        let at = number as usize;
+        let tid = self.files.inode(self.tasks[at].file).tid;
+        // A commit that has yet to write its record flushes the disk before.
+        let is_recording = matches!(self.thread, Thread::Records | Thread::Recorded);
+        let is_late = self.journal.is_committing(tid) && is_recording;
+        let is_committed = self.journal.committed >= tid;
+        self.tasks[at].data.flushes = self.disk.kind.is_volatile && (is_committed || is_late);
+        if is_committed {
+            return self.flush_or_end(at, self.costs.sync_clean);
+        }
+        let now_ns = self.now_ns();
+        let completes = self
+            .runtime
+            .as_mut()
+            .is_some_and(|runtime| runtime.arrived(number, tid, now_ns));
+        if completes && self.thread == Thread::Held {
+            self.wake_journal(Thread::Looks, 0);
+        }
+        self.request(tid);
+        self.journal.wait_for_commit(number);
+        self.tasks[at].stage = Stage::Committed;
+        Some(Next::Wait)
+    }
+
+    fn flush_or_end(&mut self, at: usize, work: u64) -> Option<Next> {
+        if self.tasks[at].data.flushes {
+            return self.go(at, Stage::Flush, self.costs.flush);
+        }
+        self.last(at, work)
+    }
+
+    /// A request of a task's data is done.
+    pub(super) fn data_arrived(&mut self, number: TaskId) {
+        let data = &mut self.tasks[number as usize].data;
+        data.requests_left -= 1;
+        let (is_last, is_new, tid) = (data.requests_left == 0, data.is_new, data.tid);
+        let converts = is_new && self.mount.unwritten;
+        if is_last {
+            let more = if converts {
+                self.costs.convert_before
+            } else {
+                0
+            };
+            self.wake(number, more);
+        }
+        if is_new && !converts {
+            let left = self.data_of.entry(tid).or_default();
+            *left -= 1;
+            if *left == 0 {
+                self.data_of.remove(&tid);
+                self.ordered_data_written();
+            }
+        }
+    }
+}

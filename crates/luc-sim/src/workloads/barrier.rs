@@ -1,0 +1,66 @@
+//! A barrier, as processes pass it between two phases.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::processors::TaskId;
+use crate::program::Op;
+use crate::script::Task;
+
+/// From the last arrival to the begin of the next phase, ns: time for every process to fall asleep,
+/// and so much more for each, as the benchmarks' parent gives.
+const PAUSE_NS: u64 = 10_000_000;
+const PAUSE_EACH_NS: u64 = 100_000;
+
+#[derive(Default)]
+struct State {
+    here: Vec<TaskId>,
+    begin_ns: u64,
+}
+
+/// All of so many tasks, which are numbered from 0, pass it together.
+#[derive(Clone)]
+pub struct Barrier {
+    tasks: u32,
+    state: Arc<Mutex<State>>,
+}
+
+impl Barrier {
+    pub fn new(tasks: u32) -> Self {
+        Self {
+            tasks,
+            state: Arc::default(),
+        }
+    }
+
+    /// Waits for all others, and then for the moment at which all begin.
+    pub async fn pass(&self, task: &Task, number: TaskId) {
+        let others = self.arrive(number, task.now_ns());
+        match others {
+            None => {
+                task.call(Op::Park).await;
+            }
+            Some(others) => {
+                for other in others {
+                    task.call(Op::Wake(other)).await;
+                }
+            }
+        }
+        let begin_ns = self
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .begin_ns;
+        task.call(Op::SleepUntil(begin_ns)).await;
+    }
+
+    /// The last to arrive gets the others, which are to be woken.
+    fn arrive(&self, number: TaskId, now_ns: u64) -> Option<Vec<TaskId>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.here.len() + 1 < self.tasks as usize {
+            state.here.push(number);
+            return None;
+        }
+        state.begin_ns = now_ns + PAUSE_NS + PAUSE_EACH_NS * u64::from(self.tasks);
+        Some(std::mem::take(&mut state.here))
+    }
+}
