@@ -15,6 +15,7 @@ mod flush;
 mod journal_thread;
 mod sync;
 mod tasks;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use luc_disk::Request;
 
 use change::Change;
 use flush::{Flushes, For};
+use workers::{WORKERS, Workers};
 
 use crate::calendar::Calendar;
 use crate::costs::Costs;
@@ -111,7 +113,6 @@ enum Stage {
     Data,
     Send,
     Sent,
-    Arrived,
     Written,
     Others,
     /// It asks for its commit.
@@ -141,6 +142,17 @@ struct Task {
     is_woken: bool,
     is_parked: bool,
     data: Writeback,
+    /// Of a worker: the task whose data it has taken.
+    serves: TaskId,
+}
+
+/// A worker has none: it gets its work elsewhere.
+struct NoProgram;
+
+impl Program for NoProgram {
+    fn next(&mut self, _went: &Went) -> Op {
+        Op::End
+    }
 }
 
 /// The data that a task's sync writes.
@@ -190,7 +202,9 @@ pub struct Node {
     disk: Disk<Owner>,
     journal: Journal,
     runtime: Option<Runtime>,
+    /// Those of the programs, then the workers.
     tasks: Vec<Task>,
+    workers: Workers,
     thread: Thread,
     hold: u64,
     /// When the commit that runs was locked, and jbd2's average of a commit's time.
@@ -211,23 +225,24 @@ pub struct Node {
 impl Node {
     /// The machine before its first task begins, and how the plan's figures are made.
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
-        let tasks = plan
-            .programs
-            .into_iter()
-            .enumerate()
-            .map(|(at, program)| Task {
-                program,
-                op: Op::Compute(0),
-                stage: Stage::Done,
-                went: Went::default(),
-                file: id(at),
-                change: Change::Inode,
-                then: Stage::Done,
-                slept_from_ns: None,
-                is_woken: false,
-                is_parked: false,
-                data: Writeback::default(),
-            });
+        let programs = plan.programs.len();
+        let workers = (0..WORKERS).map(|_| Box::new(NoProgram) as Box<dyn Program>);
+        let all = plan.programs.into_iter().chain(workers).enumerate();
+        let task = |(at, program)| Task {
+            program,
+            op: Op::Compute(0),
+            stage: Stage::Done,
+            went: Went::default(),
+            file: id(at),
+            change: Change::Inode,
+            then: Stage::Done,
+            slept_from_ns: None,
+            is_woken: false,
+            is_parked: false,
+            data: Writeback::default(),
+            serves: 0,
+        };
+        let tasks: Vec<Task> = all.map(task).collect();
         let mut files = Files::default();
         for file in plan.files {
             files.prepare(file);
@@ -242,7 +257,8 @@ impl Node {
             disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::default(),
             runtime: setup.luc.map(Runtime::new),
-            tasks: tasks.collect(),
+            workers: Workers::new(id(programs)),
+            tasks,
             thread: Thread::Asleep,
             hold: 0,
             locked_ns: 0,
@@ -256,7 +272,7 @@ impl Node {
             data_of: BTreeMap::new(),
             measured: plan.measured,
         };
-        for task in 0..node.tasks.len() {
+        for task in 0..programs {
             let draw = random::below(setup.seed, task as u64, plan.begin_spread_ns);
             node.calendar.enter(draw, Event::Begin(id(task)));
         }

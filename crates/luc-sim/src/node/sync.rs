@@ -51,20 +51,11 @@ impl Node {
                 self.go(at, Stage::Sent, work)
             }
             Stage::Sent => {
-                self.tasks[at].stage = Stage::Arrived;
+                self.tasks[at].stage = Stage::Written;
                 for run in std::mem::take(&mut self.tasks[at].data.runs) {
                     self.submit(Request::write(run.sector, run.bytes), Owner::Data(number));
                 }
                 Some(Next::Wait)
-            }
-            Stage::Arrived => {
-                // The blocks are marked as written before the pages are clean, in a handle of its own.
-                if self.tasks[at].data.is_new && self.mount.unwritten {
-                    self.begin_change(at, Change::Convert, Stage::Written);
-                } else {
-                    self.tasks[at].stage = Stage::Written;
-                }
-                None
             }
             Stage::Written => {
                 let task = &mut self.tasks[at];
@@ -143,14 +134,12 @@ impl Node {
         let data = &mut self.tasks[number as usize].data;
         data.requests_left -= 1;
         let (is_last, is_new, tid) = (data.requests_left == 0, data.is_new, data.tid);
+        // New blocks are marked as written before their pages are clean.
         let converts = is_new && self.mount.unwritten;
-        if is_last {
-            let more = if converts {
-                self.costs.convert_before
-            } else {
-                0
-            };
-            self.wake(number, more);
+        if is_last && converts {
+            self.convert(number);
+        } else if is_last {
+            self.wake(number, 0);
         }
         if is_new && !converts {
             let left = self.data_of.entry(tid).or_default();

@@ -6,6 +6,9 @@ use crate::program::{Op, Went};
 
 impl Node {
     pub(super) fn walk(&mut self, number: TaskId) -> Next {
+        if number >= self.workers.first {
+            return self.work(number);
+        }
         loop {
             let at = number as usize;
             let now_ns = self.now_ns();
