@@ -76,6 +76,11 @@ impl Inode {
         extents.find(|it| (it.page..it.page + it.pages).contains(&page))
     }
 
+    /// A number that no two files share.
+    pub fn object(&self) -> u64 {
+        u64::from(self.dir) << 32 | u64::from(self.number)
+    }
+
     pub fn is_allocated(&self) -> bool {
         !self.extents.is_empty()
     }

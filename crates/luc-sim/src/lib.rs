@@ -9,6 +9,7 @@
 //! - [`disk`]: the lab's disks, by the lab's own model.
 //! - [`journal`]: jbd2's transactions and buffers. [`node`]: the paths through them, and the journal's
 //!   thread. [`costs`]: what each part costs, with its source.
+//! - [`recorder`]: a run as a recording, which `luc trace` and `luc replay` read ([`record`]).
 //! - [`runtime`]: what LUC's module does, around the very controllers that it runs.
 //! - [`workloads`]: programs of the benchmarks.
 //!
@@ -25,16 +26,19 @@ pub mod node;
 pub mod processors;
 pub mod program;
 mod random;
+pub mod recorder;
 pub mod runtime;
 mod script;
 pub mod workloads;
 
 use clap::Parser as _;
-use luc_control::{Params, policy};
+use luc_control::{Params, policy, policy_text};
+use luc_trace::{Header, Sight, Unseen};
 use luc_workload::{Bench, BenchReport, JournalCounts, Observed};
 use thiserror::Error;
 
 pub use node::{Node, Setup};
+use recorder::{Recorder, Recording};
 
 /// Why nothing can be simulated.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -112,9 +116,58 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// The simulator does not know it, or not with these arguments.
 pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
+    simulate(bench, setup, |_| Recorder::default()).map(|(report, _)| report)
+}
+
+/// The same, with a recording of all of it, the warm-up included.
+///
+/// # Errors
+/// As [`run`].
+pub fn record(bench: &Bench, setup: &Setup) -> Result<(BenchReport, Recording), SimError> {
+    let on = |tasks| Recorder::on(header(setup), bench.name(), tasks, setup.luc.is_some());
+    simulate(bench, setup, on).map(|(report, recorder)| (report, recorder.finish()))
+}
+
+/// The origin of a recording.
+fn header(setup: &Setup) -> Header {
+    let mut mips: Vec<String> = setup.machine.mips.iter().map(f64::to_string).collect();
+    let cpus = mips.len();
+    mips.dedup();
+    let header = Header::default()
+        .with("luc", env!("CARGO_PKG_VERSION"))
+        .with("clock", "monotonic")
+        .with("kernel", "simulated")
+        .with("tracer", "simulated")
+        .with(Header::UNSEEN, &Sight::words(&Unseen::new()))
+        .with("cpus", &cpus.to_string())
+        .with("mips", &mips.join(","))
+        .with("seed", &setup.seed.to_string());
+    let Some(params) = &setup.luc else {
+        return header;
+    };
+    let changed = luc_control::knobs().iter().filter_map(|knob| {
+        let value = params.get(knob.name)?;
+        let is_changed = Params::default().get(knob.name) != Some(value);
+        is_changed.then(|| format!("{}={}", knob.name, knob.format(value)))
+    });
+    let changed: Vec<String> = changed.collect();
+    let policy = policy_text(|knob| params.get(knob.name));
+    header
+        .with("module", "simulated")
+        .with("policy", policy)
+        .with("knobs", &changed.join(","))
+}
+
+fn simulate(
+    bench: &Bench,
+    setup: &Setup,
+    recorder: impl FnOnce(usize) -> Recorder,
+) -> Result<(BenchReport, Recorder), SimError> {
     let plan = workloads::plan(bench, &setup.costs)?;
     let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
+    let recorder = recorder(plan.programs.len());
     let (mut node, outcome) = Node::new(setup, plan);
+    node.recorder = recorder;
     node.run(from_ns);
     let before_ns = node.busy_ns();
     node.run(until_ns);
@@ -126,15 +179,17 @@ pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
             commits,
             requested: commits,
         }),
+        syncs_by_commits: Some(measured.syncs_by_commits),
         cpu_busy_ns: Some(busy_ns),
         ..Observed::default()
     };
-    Ok(BenchReport::new(luc_workload::Measured {
+    let report = BenchReport::new(luc_workload::Measured {
         found: outcome(measured),
         elapsed_ns: measured.elapsed_ns(),
         interrupted: false,
         observed,
-    }))
+    });
+    Ok((report, node.recorder))
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ pub struct Measured {
     pub from_ns: u64,
     pub until_ns: u64,
     pub syncs: Recorder,
+    /// Syncs by the commits that they waited for: none, one, two, more.
+    pub syncs_by_commits: [u64; 4],
     pub writes: Recorder,
     pub creates: Recorder,
     pub closes: Recorder,
@@ -32,6 +34,7 @@ impl Measured {
             from_ns,
             until_ns,
             syncs: Recorder::new(),
+            syncs_by_commits: [0; 4],
             writes: Recorder::new(),
             creates: Recorder::new(),
             closes: Recorder::new(),
@@ -71,7 +74,10 @@ impl Measured {
                 self.writes.record(went.took_ns());
                 self.writes_delayed += u64::from(went.took_ns() > self.delayed_over_ns);
             }
-            Op::Fsync if holds => self.syncs.record(went.took_ns()),
+            Op::Fsync if holds => {
+                self.syncs.record(went.took_ns());
+                self.syncs_by_commits[went.commits_ahead().min(3) as usize] += 1;
+            }
             Op::Close if holds => {
                 self.closes.record(went.took_ns());
                 let (count, sum_ns) = &mut self.files[at];

@@ -1,6 +1,7 @@
 //! What a task does: a program gives one operation after the other.
 
 use crate::files::FileId;
+use crate::journal::Tid;
 use crate::processors::TaskId;
 
 /// An operation. A task has one file at a time, at first that of its own number.
@@ -57,11 +58,21 @@ pub enum Op {
 pub struct Went {
     pub begun_ns: u64,
     pub ended_ns: u64,
+    /// Of a sync: when it asked for its transaction, and which that is; 0 and 0 of others.
+    pub asked_ns: u64,
+    pub tid: Tid,
+    /// The last transaction that was committed then.
+    pub done_tid: Tid,
 }
 
 impl Went {
     pub fn took_ns(&self) -> u64 {
         self.ended_ns - self.begun_ns
+    }
+
+    /// How many commits a sync had to wait for when it asked.
+    pub fn commits_ahead(&self) -> u32 {
+        self.tid.saturating_sub(self.done_tid)
     }
 }
 

@@ -3,10 +3,14 @@
 //! What `kmod/sync.c` and `kmod/commit.c` do, on the simulated journal. The steps themselves are those
 //! of the C code that the module runs.
 
-use luc_control::{Input, Params, Reason, Returns, State, Step, complete_events, control_step};
+use luc_control::{
+    Input, Mode, Output, Params, Reason, Returns, State, Step, complete_events, control_step,
+};
+use luc_trace::Event;
 
 use crate::journal::{Journal, Tid};
 use crate::processors::TaskId;
+use crate::recorder::{DEV, Recorder, pid};
 
 /// What comes without a wake-up waits so long, ns: `LOOK_NS` of `kmod/commit.c`.
 const LOOK_NS: u64 = 1_000_000;
@@ -33,13 +37,20 @@ pub struct Runtime {
     after_first_ns: i64,
     last_task: Option<TaskId>,
     is_same_task: bool,
-    /// While a commit is held: the number of events that completes it.
-    hold: Option<i64>,
+    hold: Option<Hold>,
     closed_events: i64,
     delayed: Delays,
     /// Of `delayed`, what earlier steps have seen.
     seen: Delays,
     pub copies: bool,
+}
+
+/// A commit that is held.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    since_ns: u64,
+    /// So many sync events complete its batch.
+    complete_events: i64,
 }
 
 /// Writers that slept on buffers, and buffers that were spared.
@@ -99,7 +110,7 @@ impl Runtime {
         self.last_task = Some(task);
         self.after_first_ns += ns(now_ns - self.first_event_ns);
         self.hold
-            .is_some_and(|complete| self.batch_events >= complete)
+            .is_some_and(|hold| self.batch_events >= hold.complete_events)
     }
 
     /// A task slept on a buffer for so long.
@@ -119,30 +130,70 @@ impl Runtime {
     }
 
     /// The journal's thread is about to commit, or looks at a held commit again.
-    pub fn look(&mut self, journal: &Journal, average_ns: u64, now_ns: u64) -> Decision {
+    pub fn look(
+        &mut self,
+        journal: &Journal,
+        average_ns: u64,
+        now_ns: u64,
+        recorder: &mut Recorder,
+    ) -> Decision {
+        let tid = journal.running.as_ref().map_or(0, |it| it.tid);
         let input = self.sense(journal, average_ns, now_ns);
         let step = if self.hold.is_some() {
             Step::Poll
         } else {
             Step::Open
         };
-        let out = control_step(step, &self.params, &mut self.state, &input);
-        if out.reason == Reason::Hold.value() {
-            self.hold = Some(complete_events(&self.params, &self.state));
+        let out = self.step(step, tid, &input, recorder);
+        let since_ns = self.hold.map_or(now_ns, |hold| hold.since_ns);
+        let steers = self.params.mode == Mode::Steer.value();
+        if out.reason == Reason::Hold.value() && steers {
+            self.hold = Some(Hold {
+                since_ns,
+                complete_events: complete_events(&self.params, &self.state),
+            });
             let wake_ns = u64::try_from(out.wake_ns).unwrap_or(0);
             return Decision::Hold {
                 until_ns: wake_ns.clamp(now_ns, now_ns + LOOK_NS),
             };
         }
         self.hold = None;
-        control_step(Step::Close, &self.params, &mut self.state, &input);
-        self.copy_out(&input);
+        self.step(Step::Close, tid, &input, recorder);
+        recorder.line(now_ns, || Event::Commit {
+            dev: DEV,
+            tid,
+            events: input.events,
+            setpoint_events: self.state.setpoint_now_events,
+            held_ns: ns(now_ns - since_ns),
+            reason: Reason::from_value(out.reason).unwrap_or(Reason::Now),
+            steer: steers,
+        });
+        self.copy_out(tid, &input, recorder);
         self.closed_events = input.events;
         Decision::Commit
     }
 
+    /// A step of the controllers; a recording takes down all that it saw.
+    fn step(&mut self, step: Step, tid: Tid, input: &Input, recorder: &mut Recorder) -> Output {
+        let before = self.state;
+        let out = control_step(step, &self.params, &mut self.state, input);
+        let time_ns = u64::try_from(input.now_ns).unwrap_or(0);
+        recorder.line(time_ns, || Event::Decision {
+            dev: DEV,
+            tid,
+            decision: Box::new(luc_control::Decision {
+                step: step.value(),
+                params: self.params,
+                input: *input,
+                state: before,
+                out,
+            }),
+        });
+        out
+    }
+
     /// Copy-out learns what the commit that ended did to writers.
-    fn copy_out(&mut self, of_commit: &Input) {
+    fn copy_out(&mut self, tid: Tid, of_commit: &Input, recorder: &mut Recorder) {
         let input = Input {
             now_ns: of_commit.now_ns,
             handles: of_commit.handles,
@@ -154,8 +205,8 @@ impl Runtime {
             ..Input::default()
         };
         self.seen = self.delayed;
-        let out = control_step(Step::Copyout, &self.params, &mut self.state, &input);
-        self.copies = out.copy != 0;
+        let out = self.step(Step::Copyout, tid, &input, recorder);
+        self.copies = out.copy != 0 && self.params.mode == Mode::Steer.value();
     }
 
     fn sense(&mut self, journal: &Journal, average_ns: u64, now_ns: u64) -> Input {
@@ -190,9 +241,4 @@ impl Runtime {
 /// Simulated times stay far below 2^63 ns, 292 years.
 fn ns(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The estimator's 0 is no task.
-fn pid(task: TaskId) -> u32 {
-    task + 1
 }

@@ -30,6 +30,10 @@ pub struct BenchReport {
     pub journal: Option<JournalCounts>,
     /// Measured fsyncs per journal commit; `None` without commits or without their count.
     pub fsyncs_per_commit: Option<f64>,
+    /// Measured syncs by the commits that they waited for: none, one, two, more; `None` where a
+    /// kernel ran them, which tells that to tracers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syncs_by_commits: Option<[u64; 4]>,
     /// Busy time of all processors within the measurement, nanoseconds: every instruction that
     /// the machine ran, in and outside the kernel; `None` where it cannot be read (needs root).
     pub cpu_busy_ns: Option<u64>,
@@ -59,6 +63,7 @@ impl BenchReport {
             elapsed_ns: measured.elapsed_ns,
             journal: observed.journal,
             fsyncs_per_commit: (commits > 0).then(|| fsyncs as f64 / commits as f64),
+            syncs_by_commits: None,
             cpu_busy_ns: observed.cpu_busy_ns,
             cpu_user_ns: observed.cpu_user_kernel_ns.map(|(user, _)| user),
             cpu_kernel_ns: observed.cpu_user_kernel_ns.map(|(_, kernel)| kernel),
@@ -101,6 +106,10 @@ impl fmt::Display for BenchReport {
             )?,
             (Some(journal), None) => lines.line("journal commits", journal.commits)?,
             (None, _) => lines.line("journal commits", "not known (needs ext4 and root)")?,
+        }
+        if let Some([none, one, two, more]) = self.syncs_by_commits {
+            let waited = format!("one {one}, two {two}, more {more}, none {none}");
+            lines.line("commits waited for", waited)?;
         }
         if let Some(busy_ns) = self.cpu_busy_ns {
             lines.line("processors busy", time(busy_ns as f64))?;

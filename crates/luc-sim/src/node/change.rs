@@ -6,6 +6,7 @@ use crate::files::Inode;
 use crate::journal::{Access, BufferId};
 use crate::processors::TaskId;
 use crate::program::Op;
+use crate::recorder::Sleep;
 
 /// Files whose inodes share a block of the inode table: 256 bytes each.
 const INODES_IN_A_BLOCK: u32 = 16;
@@ -121,6 +122,8 @@ impl Node {
     fn handle(&mut self, number: TaskId) -> Option<Next> {
         let now_ns = self.now_ns();
         let Some(tid) = self.journal.begin(number, now_ns) else {
+            let op = &self.tasks[number as usize].op;
+            self.recorder.sleeps(number, op, Sleep::Locked, now_ns);
             return Some(Next::Wait);
         };
         if self
@@ -169,6 +172,9 @@ impl Node {
         match access {
             Access::Waits => {
                 self.tasks[at].slept_from_ns = Some(now_ns);
+                let sleep = Sleep::Buffer(buffer);
+                self.recorder
+                    .sleeps(number, &self.tasks[at].op, sleep, now_ns);
                 self.tasks[at].stage = Stage::Buffer(n);
                 Some(Next::Wait)
             }

@@ -4,6 +4,7 @@ use luc_disk::Request;
 
 use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, For, Next, Node, Owner, Thread};
 use crate::processors::time_ns;
+use crate::recorder::Phase;
 use crate::runtime::Decision;
 
 /// The log: 64 MiB in the middle of a disk of 1 GiB, as mkfs puts it.
@@ -69,7 +70,10 @@ impl Node {
     fn look(&mut self) -> Next {
         let now_ns = self.now_ns();
         let decision = match &mut self.runtime {
-            Some(runtime) => runtime.look(&self.journal, self.average_ns, now_ns),
+            Some(runtime) => {
+                let recorder = &mut self.recorder;
+                runtime.look(&self.journal, self.average_ns, now_ns, recorder)
+            }
             None => Decision::Commit,
         };
         if let Decision::Hold { until_ns } = decision {
@@ -79,6 +83,7 @@ impl Node {
             return Next::Wait;
         }
         self.measured.commit(now_ns);
+        self.recorder.commit(Phase::Locks, &self.journal, now_ns);
         if self.journal.lock() {
             self.thread = Thread::Locked;
             return Next::Unbroken(self.costs.journal_lock);
@@ -91,6 +96,8 @@ impl Node {
     fn switch(&mut self) -> Next {
         self.locked_ns = self.now_ns();
         let waiting = self.journal.switch();
+        self.recorder
+            .commit(Phase::Flushes, &self.journal, self.locked_ns);
         self.wake_all(waiting);
         self.thread = Thread::Switched;
         Next::Unbroken(self.costs.journal_begin)
@@ -98,6 +105,8 @@ impl Node {
 
     /// Prepares the log's write: buffers are shadowed from here on.
     fn fill(&mut self) -> Next {
+        self.recorder
+            .commit(Phase::Logs, &self.journal, self.now_ns());
         let copies = self.runtime.as_ref().is_some_and(|it| it.copies);
         let (buffers, spared) = self.journal.write_buffers(copies);
         self.buffers_now = buffers as u64;
@@ -129,6 +138,8 @@ impl Node {
         } else {
             (took_ns + 3 * self.average_ns) / 4
         };
+        self.recorder
+            .commit(Phase::Ends, &self.journal, self.now_ns());
         let waited = self.journal.committed();
         self.wake_all(waited);
         if self.journal.is_wanted() {

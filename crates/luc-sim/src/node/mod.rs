@@ -36,6 +36,7 @@ use crate::mount::Mount;
 use crate::processors::{CpuId, Machine, PieceEnd, Processors, TaskId, Worked};
 use crate::program::{Op, Program, Went};
 use crate::random;
+use crate::recorder::Recorder;
 use crate::runtime::Runtime;
 use crate::workloads::{Figures, Plan};
 
@@ -220,6 +221,7 @@ pub struct Node {
     /// Requests under way for data that a transaction's commit waits for.
     data_of: BTreeMap<Tid, u64>,
     pub measured: Measured,
+    pub(crate) recorder: Recorder,
 }
 
 impl Node {
@@ -271,6 +273,7 @@ impl Node {
             mount: setup.mount,
             data_of: BTreeMap::new(),
             measured: plan.measured,
+            recorder: Recorder::default(),
         };
         for task in 0..programs {
             let draw = random::below(setup.seed, task as u64, plan.begin_spread_ns);
@@ -342,6 +345,7 @@ impl Node {
             return;
         };
         self.acting = Some(cpu);
+        self.recorder.runs_on(cpu);
         let next = if task == self.journal_thread() {
             self.commit()
         } else {

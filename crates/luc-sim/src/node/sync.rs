@@ -99,7 +99,10 @@ impl Node {
 
     fn ask(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
+        let now_ns = self.now_ns();
         let tid = self.files.inode(self.tasks[at].file).tid;
+        let went = &mut self.tasks[at].went;
+        (went.asked_ns, went.tid, went.done_tid) = (now_ns, tid, self.journal.committed);
         // A commit that has yet to write its record flushes the disk before.
         let is_recording = matches!(self.thread, Thread::Records | Thread::Recorded);
         let is_late = self.journal.is_committing(tid) && is_recording;
@@ -108,7 +111,6 @@ impl Node {
         if is_committed {
             return self.flush_or_end(at, self.costs.sync_clean);
         }
-        let now_ns = self.now_ns();
         let completes = self
             .runtime
             .as_mut()

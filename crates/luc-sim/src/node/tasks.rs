@@ -9,6 +9,7 @@ impl Node {
         if number >= self.workers.first {
             return self.work(number);
         }
+        self.recorder.woke(number, self.now_ns());
         loop {
             let at = number as usize;
             let now_ns = self.now_ns();
@@ -16,10 +17,12 @@ impl Node {
                 let task = &mut self.tasks[at];
                 task.went.ended_ns = now_ns;
                 self.measured.note(number, &task.op, &task.went);
+                let inode = self.files.inode(task.file).object();
+                self.recorder.ended(number, &task.op, &task.went, inode);
                 task.op = task.program.next(&task.went);
                 task.went = Went {
                     begun_ns: now_ns,
-                    ended_ns: 0,
+                    ..Went::default()
                 };
                 task.stage = Stage::Begin;
             }

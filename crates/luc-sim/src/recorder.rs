@@ -1,0 +1,426 @@
+//! A recording of a run: what `luc trace record` would have written beside it.
+//!
+//! The node and the runtime tell a [`Recorder`] of each moment that the tracer or a tracepoint of the
+//! module sees; it makes spans and lines of them. One that is off does nothing. All is seen and
+//! nothing is lost.
+
+use luc_control::Dev;
+use luc_trace::{CREATED, Entry, Event, Header, Record, Span, SpanKind, Trace};
+
+use crate::journal::{BufferId, Journal};
+use crate::processors::{CpuId, TaskId};
+use crate::program::{Op, Went};
+
+/// The only disk.
+pub const DEV: Dev = Dev { major: 8, minor: 0 };
+
+/// The name of the journal's thread in lines.
+const JOURNAL_THREAD: &str = "jbd2/sim-8";
+
+/// Where a commit comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It locks its transaction: the tracer's begin of a commit.
+    Locks,
+    /// It switches to a new running transaction, and flushes data.
+    Flushes,
+    /// It shadows its buffers, and writes the log.
+    Logs,
+    Ends,
+}
+
+/// What a task sleeps on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    Buffer(BufferId),
+    Locked,
+}
+
+/// What was recorded, in the order in which it ended.
+#[derive(Debug, Default)]
+pub struct Recording {
+    pub header: Header,
+    pub entries: Vec<Entry>,
+}
+
+impl Recording {
+    /// As it would be read from a file.
+    pub fn into_trace(self) -> Trace {
+        let mut lines = Vec::new();
+        let spans = self.entries.into_iter().filter_map(|entry| match entry {
+            Entry::Span(span) => Some(span),
+            Entry::Line(line) => {
+                lines.push(line);
+                None
+            }
+            _ => None,
+        });
+        let trace = Trace::of(spans);
+        Trace {
+            header: self.header,
+            lines,
+            ..trace
+        }
+    }
+}
+
+/// Takes down a run, or nothing.
+#[derive(Debug, Default)]
+pub struct Recorder(Option<Box<Tape>>);
+
+#[derive(Debug)]
+struct Tape {
+    recording: Recording,
+    /// The name of all tasks.
+    name: &'static str,
+    /// Of each task, what it sleeps on: a span without an end.
+    sleeps: Vec<Option<(Span, Sleep)>>,
+    /// Commits under way.
+    commits: Vec<Span>,
+    /// The module tells of writes that were delayed.
+    has_luc: bool,
+    cpu: CpuId,
+}
+
+impl Recorder {
+    /// Takes down what so many tasks of this name do.
+    pub fn on(header: Header, name: &'static str, tasks: usize, has_luc: bool) -> Self {
+        let known = (0..tasks).map(|task| {
+            let task = TaskId::try_from(task).unwrap_or(TaskId::MAX);
+            let span = Span {
+                dev: Dev::default(),
+                ..of_task(SpanKind::Task, task, 0, 0)
+            };
+            Entry::Span(span.with_name(name))
+        });
+        let recording = Recording {
+            header,
+            entries: known.collect(),
+        };
+        Self(Some(Box::new(Tape {
+            recording,
+            name,
+            sleeps: vec![None; tasks],
+            commits: Vec::new(),
+            has_luc,
+            cpu: 0,
+        })))
+    }
+
+    /// What was taken down.
+    pub fn finish(self) -> Recording {
+        self.0.map(|tape| tape.recording).unwrap_or_default()
+    }
+
+    /// The processor that works now.
+    pub fn runs_on(&mut self, cpu: CpuId) {
+        if let Some(tape) = &mut self.0 {
+            tape.cpu = cpu;
+        }
+    }
+
+    /// An operation has ended.
+    pub fn ended(&mut self, task: TaskId, op: &Op, went: &Went, inode: u64) {
+        let Some(tape) = &mut self.0 else {
+            return;
+        };
+        let kind = kind(op);
+        if kind == SpanKind::Task {
+            return;
+        }
+        let mut span = of_task(kind, task, went.begun_ns, went.ended_ns);
+        span.object = inode;
+        match op {
+            Op::Create { .. } => span.flags = CREATED,
+            Op::Write { bytes } | Op::WriteAt { bytes, .. } => span.amount = i64::from(*bytes),
+            Op::Fsync | Op::SyncRange { .. } => {
+                // The data flush lasts from the begin of the sync until it asks.
+                span.marks_ns = [went.begun_ns, went.asked_ns, 0];
+                (span.tid, span.done_tid) = (went.tid, went.done_tid);
+            }
+            _ => {}
+        }
+        tape.span(span);
+    }
+
+    /// A task goes to sleep on the journal, within an operation.
+    pub fn sleeps(&mut self, task: TaskId, op: &Op, sleep: Sleep, now_ns: u64) {
+        let Some(tape) = &mut self.0 else {
+            return;
+        };
+        let wait = match sleep {
+            Sleep::Buffer(_) => SpanKind::WaitBuffer,
+            Sleep::Locked => SpanKind::WaitLocked,
+        };
+        let span = Span {
+            within: kind(op),
+            ..of_task(wait, task, now_ns, now_ns)
+        };
+        // The kernel's own workers do no operation.
+        if let Some(asleep) = tape.sleeps.get_mut(task as usize) {
+            *asleep = Some((span, sleep));
+        }
+    }
+
+    /// A task has a processor; if it slept on the journal, that is over.
+    pub fn woke(&mut self, task: TaskId, now_ns: u64) {
+        let Some(tape) = &mut self.0 else {
+            return;
+        };
+        let Some((mut span, sleep)) = tape.sleeps[task as usize].take() else {
+            return;
+        };
+        span.end_ns = now_ns;
+        tape.span(span);
+        if let Sleep::Buffer(buffer) = sleep
+            && tape.has_luc
+        {
+            let delay_ns = i64::try_from(span.duration_ns()).unwrap_or(i64::MAX);
+            let event = Event::WriteDelay {
+                dev: DEV,
+                block: u64::from(buffer),
+                delay_ns,
+            };
+            tape.line(tape.name, pid(task), now_ns, event);
+        }
+    }
+
+    /// A commit has come to a phase.
+    pub fn commit(&mut self, phase: Phase, journal: &Journal, now_ns: u64) {
+        let Some(tape) = &mut self.0 else {
+            return;
+        };
+        if phase == Phase::Locks {
+            let tid = journal.running.as_ref().map_or(0, |running| running.tid);
+            tape.commits.push(Span {
+                tid,
+                marks_ns: [now_ns, 0, 0],
+                pid: tape.journal_pid(),
+                tgid: tape.journal_pid(),
+                dev: DEV,
+                ..Span::of(SpanKind::Commit, now_ns, now_ns)
+            });
+            return;
+        }
+        let tid = journal.committing.as_ref().map_or(0, |(tid, _)| *tid);
+        let Some(at) = tape.commits.iter().position(|commit| commit.tid == tid) else {
+            return;
+        };
+        match phase {
+            Phase::Locks | Phase::Flushes => tape.commits[at].marks_ns[1] = now_ns,
+            Phase::Logs => tape.commits[at].marks_ns[2] = now_ns,
+            Phase::Ends => {
+                let mut span = tape.commits.remove(at);
+                span.end_ns = now_ns;
+                tape.span(span);
+            }
+        }
+    }
+
+    /// The journal's thread passes a tracepoint of the module.
+    pub fn line(&mut self, now_ns: u64, event: impl FnOnce() -> Event) {
+        if let Some(tape) = &mut self.0 {
+            tape.line(JOURNAL_THREAD, tape.journal_pid(), now_ns, event());
+        }
+    }
+}
+
+impl Tape {
+    fn span(&mut self, span: Span) {
+        self.recording.entries.push(Entry::Span(span));
+    }
+
+    fn line(&mut self, task: &str, pid: u32, time_ns: u64, event: Event) {
+        self.recording.entries.push(Entry::Line(Record {
+            task: task.to_owned(),
+            pid: i64::from(pid),
+            cpu: u32::from(self.cpu),
+            time_ns,
+            event,
+        }));
+    }
+
+    /// The number behind those of all tasks.
+    fn journal_pid(&self) -> u32 {
+        pid(TaskId::try_from(self.sleeps.len()).unwrap_or(TaskId::MAX))
+    }
+}
+
+/// A task's number where 0 is none.
+pub fn pid(task: TaskId) -> u32 {
+    task + 1
+}
+
+/// A span of a task, which is a process of its own.
+fn of_task(kind: SpanKind, task: TaskId, begin_ns: u64, end_ns: u64) -> Span {
+    Span {
+        dev: DEV,
+        pid: pid(task),
+        tgid: pid(task),
+        ..Span::of(kind, begin_ns, end_ns)
+    }
+}
+
+/// The tracer's kind of an operation; [`SpanKind::Task`] of one that it does not trace.
+fn kind(op: &Op) -> SpanKind {
+    match op {
+        Op::Create { .. } | Op::Open => SpanKind::Open,
+        Op::Write { .. } | Op::WriteAt { .. } => SpanKind::Write,
+        Op::Fsync | Op::SyncRange { .. } => SpanKind::Fsync,
+        Op::Close => SpanKind::Close,
+        // The tracer does not watch these.
+        _ => SpanKind::Task,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use luc_control::Params;
+    use luc_control::replay::{Summary, replay};
+    use luc_trace::{Writer, encode};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::costs::Costs;
+    use crate::processors::Machine;
+    use crate::{Setup, bench, record, run};
+
+    fn setup(disk: &str, cpus: u16, mips: f64, luc: Option<Params>) -> Setup {
+        Setup {
+            machine: Machine::new(cpus, mips),
+            disk: disk.parse().unwrap(),
+            costs: Costs::default(),
+            luc,
+            seed: 1,
+        }
+    }
+
+    fn recorded(text: &str, setup: &Setup) -> (luc_workload::BenchReport, Recording) {
+        let words: Vec<String> = text.split_whitespace().map(String::from).collect();
+        let bench = bench(&words).unwrap();
+        let (report, recording) = record(&bench, setup).unwrap();
+        assert_eq!(run(&bench, setup).unwrap(), report, "seen, not changed");
+        (report, recording)
+    }
+
+    fn replayed(recording: Recording) -> Summary {
+        let lines = recording.into_trace().lines;
+        replay(lines.iter().filter_map(Record::to_replay))
+    }
+
+    #[test]
+    fn decisions_replay_bit_for_bit() {
+        for (text, steps) in [
+            // Batches that are held, and looked at again.
+            (
+                "create-fsync --threads 16 --seconds 1",
+                [0, 1, 2, 3].as_slice(),
+            ),
+            ("write-delay --writers 48 --seconds 1", &[0, 2, 3]),
+            ("burst --threads 8 --bursts 20 --spread-us 400", &[0, 2, 3]),
+            ("metarates --procs 4 --files 16", &[0, 2, 3]),
+        ] {
+            let luc = setup("4ms:1", 1, 1000.0, Some(Params::default()));
+            let summary = replayed(recorded(text, &luc).1);
+            assert!(summary.passed(), "{text}: {summary:?}");
+            assert_eq!(summary.restarts, 0, "one start: {summary:?}");
+            for step in steps {
+                assert!(summary.by_step[*step] > 0, "{text}: {summary:?}");
+            }
+        }
+    }
+
+    /// One that only observes holds nothing, and is recorded all the same.
+    #[test]
+    fn observing_changes_nothing() {
+        let params = Params {
+            mode: luc_control::Mode::Observe.value(),
+            ..Params::default()
+        };
+        let text = "create-fsync --threads 16 --seconds 1";
+        let (report, recording) = recorded(text, &setup("4ms:1", 1, 1000.0, Some(params)));
+        let (stock, _) = recorded(text, &setup("4ms:1", 1, 1000.0, None));
+        assert_eq!(report, stock);
+        let steers = |entry: &Entry| match entry {
+            Entry::Line(Record {
+                event: Event::Commit { steer, held_ns, .. },
+                ..
+            }) => Some((*steer, *held_ns)),
+            _ => None,
+        };
+        let commits: Vec<_> = recording.entries.iter().filter_map(steers).collect();
+        assert!(commits.len() > 100);
+        assert!(commits.iter().all(|it| *it == (false, 0)), "{commits:?}");
+        assert!(replayed(recording).passed());
+    }
+
+    #[test]
+    fn one_that_is_written_is_read_as_it_was() {
+        let luc = setup("hdd-7200", 2, 500.0, Some(Params::default()));
+        let recording = recorded("write-delay --writers 8 --seconds 0.5", &luc).1;
+        let mut writer = Writer::new(Vec::new(), &recording.header).unwrap();
+        for entry in &recording.entries {
+            match entry {
+                Entry::Span(span) => writer.span(span).unwrap(),
+                Entry::Line(line) => writer.record(line).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
+        let read = Trace::read(writer.finish().unwrap().as_slice()).unwrap();
+        let own = recording.into_trace();
+        assert_eq!((&read.damage, &read.spans), (&None, &own.spans));
+        assert_eq!((&read.header, &read.tasks), (&own.header, &own.tasks));
+        assert!(read.unseen.is_empty() && own.header.pairs["cpus"] == "2");
+        // Lines have microseconds.
+        let events = |trace: &Trace| -> Vec<Event> {
+            trace.lines.iter().map(|line| line.event.clone()).collect()
+        };
+        assert_eq!(events(&read), events(&own));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Of any run: spans last, tasks do one thing after the other, waits lie within, commits follow
+        /// each other, and no sync ends before the commit that it waited for.
+        #[test]
+        fn spans_make_sense(
+            threads in 1_u32..24, cpus in 1_u16..5, exponent in 0_u32..4, luc in any::<bool>(),
+            write_bytes in prop::sample::select(vec![0, 4096]),
+        ) {
+            let luc = luc.then(Params::default);
+            let mips = 125.0 * f64::from(1 << exponent);
+            let text = format!("create-fsync --threads {threads} --bytes {write_bytes} --seconds 0.3");
+            let trace = recorded(&text, &setup("1ms:4", cpus, mips, luc)).1.into_trace();
+            prop_assert_eq!(trace.tasks.len(), threads as usize);
+            let mut busy_until_ns: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut commit_ends_ns: BTreeMap<u32, u64> = BTreeMap::new();
+            let of = |kind| trace.spans.iter().filter(move |span| span.kind == kind);
+            for span in &trace.spans {
+                prop_assert!(span.begin_ns <= span.end_ns && encode(span.dev) == encode(DEV));
+                if span.kind.is_wait() {
+                    prop_assert!(span.end_ns > span.begin_ns);
+                    continue;
+                }
+                let until_ns = busy_until_ns.entry(span.pid).or_default();
+                prop_assert!(*until_ns <= span.begin_ns);
+                *until_ns = span.end_ns;
+            }
+            for (number, commit) in (1..).zip(of(SpanKind::Commit)) {
+                prop_assert_eq!(commit.tid, number);
+                let [locked_ns, flush_ns, log_ns] = commit.marks_ns;
+                prop_assert_eq!(locked_ns, commit.begin_ns);
+                prop_assert!(locked_ns <= flush_ns && flush_ns < log_ns && log_ns < commit.end_ns);
+                commit_ends_ns.insert(number, commit.end_ns);
+            }
+            for sync in of(SpanKind::Fsync) {
+                prop_assert!((1..=2).contains(&sync.commits_ahead()), "{:?}", sync);
+                prop_assert!(commit_ends_ns[&sync.tid] <= sync.end_ns);
+                let (_, asked_ns) = sync.flush_ns().unwrap();
+                prop_assert!(sync.begin_ns < asked_ns && asked_ns < sync.end_ns);
+            }
+        }
+    }
+}
