@@ -14,6 +14,7 @@
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
 //! | [`whatif`] | the threads of a trace, replayed under another rule |
 //! | [`causes`] | what goes with throughput over many traces |
+//! | [`summary`] | what `luc trace summary` says |
 //! | [`mod@diagnosis`] | what `luc doctor` says |
 //!
 //! Everything is a pure function of its arguments: no clock, no files, no privilege. Any trace is
@@ -42,6 +43,7 @@ pub mod diagnosis;
 pub mod observed;
 mod stats;
 mod stretches;
+pub mod summary;
 pub mod whatif;
 
 pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_model, write_model};

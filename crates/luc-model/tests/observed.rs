@@ -221,6 +221,7 @@ fn predicted_beside_measured_by_hand() {
     // Delays 10, 5 and 70; commits waited 1, 1 and 2; one flush of 5.
     assert!(near(table.sync_delay_mean_ns, 85.0 / 3.0));
     assert!(near(table.commits_waited_mean, 4.0 / 3.0));
+    assert!(near(table.two_commits_share, 1.0 / 3.0));
     assert!(near(table.sync_events_per_commit, 1.5));
     assert!(near(table.flush_mean_ns, 5.0 / 3.0));
 }

@@ -12,7 +12,7 @@ use serde::Serializer;
 const OF_TABLE: [(Sight, &str); 3] = [
     (
         Sight::Flushes,
-        "flush_mean_ns sync_delay_mean_ns commits_waited_mean syncs_unneeded",
+        "flush_mean_ns sync_delay_mean_ns commits_waited_mean two_commits_share syncs_unneeded",
     ),
     (
         Sight::Writes,

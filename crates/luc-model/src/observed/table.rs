@@ -26,6 +26,8 @@ pub struct Table {
     pub sync_delay_mean_ns: f64,
     /// Commits that a served sync waited through.
     pub commits_waited_mean: f64,
+    /// Share of served syncs that waited through two commits or more.
+    pub two_commits_share: f64,
     /// `T_DFLUSH` of all syncs, ns.
     pub flush_mean_ns: f64,
     pub writes: u64,
@@ -64,6 +66,10 @@ impl Observed {
             sync: Times::of(self.syncs.iter().map(ObservedSync::duration_ns)),
             sync_delay_mean_ns: mean(served().map(|sync| sync.delay_ns as f64)),
             commits_waited_mean: mean(served().map(|sync| f64::from(sync.commits_waited))),
+            two_commits_share: share(
+                served().filter(|sync| sync.commits_waited > 1).count() as f64,
+                sync_events as f64,
+            ),
             flush_mean_ns: mean(self.syncs.iter().map(|sync| sync.flush_ns() as f64)),
             writes: self.writes.len() as u64,
             write: Times::of(self.writes.iter().map(ObservedWrite::duration_ns)),

@@ -1,19 +1,17 @@
 //! `luc trace summary`
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_control::Dev;
-use luc_model::{CreationRate, Observed, Table, Times, fsync_model};
-use luc_trace::{Process, Sight, SpanKind, Trace, Unseen};
-use serde::{Serialize, Serializer};
+use luc_model::summary::{FileSystem, SYNCS, Summary};
+use luc_model::{Table, Times};
+use luc_trace::SpanKind;
 
 use super::read::{self, recording};
-use super::slow::Slowness;
+use super::slow;
 use crate::Context;
-use crate::cmd::print_json;
+use crate::cmd::{hide, print_json};
 use crate::exit::Failure;
 use crate::units::{counted, duration, known, many, percent};
 use crate::verb::Verb;
@@ -35,126 +33,8 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Summary {
-    schema: u32,
-    header: BTreeMap<String, String>,
-    spans_lost: u64,
-    lines_lost: u64,
-    damage: Option<String>,
-    unseen: Vec<&'static str>,
-    file_systems: Vec<FileSystem>,
-}
-
-#[derive(Serialize)]
-struct FileSystem {
-    device: String,
-    /// Spans by kind; None of a kind that could not be seen.
-    counts: BTreeMap<&'static str, Option<u64>>,
-    time_ns: BTreeMap<&'static str, Option<u64>>,
-    bytes_written: Option<i64>,
-    #[serde(serialize_with = "table_json")]
-    table: (Table, Unseen),
-    #[serde(flatten)]
-    slow: Slowness,
-    fsync_model: Model,
-    /// Processes that synced, by name and control group; those with most syncs first.
-    processes: Vec<Syncing>,
-}
-
-/// Processes of one name and control group.
-#[derive(Serialize)]
-struct Syncing {
-    name: String,
-    cgroup: Option<String>,
-    syncs: u64,
-}
-
-impl Syncing {
-    fn all(trace: &Trace, dev: Dev) -> Vec<Self> {
-        let mut by_process: BTreeMap<Process, u64> = BTreeMap::new();
-        for sync in trace.on(dev).filter(|span| SYNCS.contains(&span.kind)) {
-            let process = trace.process(sync.tgid, sync.pid);
-            *by_process.entry(process).or_default() += 1;
-        }
-        let mut all: Vec<Self> = by_process
-            .into_iter()
-            .map(|(Process { name, cgroup }, syncs)| Self {
-                name,
-                cgroup,
-                syncs,
-            })
-            .collect();
-        all.sort_by_key(|process| std::cmp::Reverse(process.syncs));
-        all
-    }
-}
-
-/// Operations that wait for the journal.
-const SYNCS: [SpanKind; 3] = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
 /// Processes that are printed at most.
 const PROCESSES_MAX: usize = 5;
-
-/// How far the published algorithm is from what was measured.
-#[derive(Serialize)]
-struct Model {
-    syncs_predicted: usize,
-    unpredicted: u64,
-    error_median_share: f64,
-    error_p90_share: f64,
-    right_commit_share: f64,
-    creation: CreationRate,
-}
-
-impl Model {
-    fn of(trace: &Trace, observed: &Observed) -> Self {
-        let model = fsync_model(trace, observed);
-        Self {
-            syncs_predicted: model.syncs.len(),
-            unpredicted: model.unpredicted,
-            error_median_share: model.error_median_share,
-            error_p90_share: model.error_p90_share,
-            right_commit_share: model.right_commit_share,
-            creation: model.creation,
-        }
-    }
-}
-
-impl FileSystem {
-    fn of(trace: &Trace, dev: Dev) -> Self {
-        let mut counts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
-        let mut time_ns: BTreeMap<&str, Option<u64>> = BTreeMap::new();
-        let mut bytes_written = 0_i64;
-        for kind in SpanKind::ALL
-            .into_iter()
-            .filter(|kind| *kind != SpanKind::Task)
-        {
-            let nothing = Sight::sees(&trace.unseen, kind).then_some(0);
-            counts.insert(kind.text(), nothing);
-            time_ns.insert(kind.text(), nothing);
-        }
-        for span in trace.on(dev) {
-            if let Some(Some(count)) = counts.get_mut(span.kind.text()) {
-                *count += 1;
-            }
-            if let Some(Some(time)) = time_ns.get_mut(span.kind.text()) {
-                *time = time.saturating_add(span.duration_ns());
-            }
-            bytes_written = bytes_written.saturating_add(span.amount.max(0));
-        }
-        let observed = Observed::of(trace, dev);
-        Self {
-            device: dev.to_string(),
-            counts,
-            time_ns,
-            bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
-            table: (observed.table(), trace.unseen.clone()),
-            slow: Slowness::of(trace, dev),
-            fsync_model: Model::of(trace, &observed),
-            processes: Syncing::all(trace, dev),
-        }
-    }
-}
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
@@ -163,24 +43,18 @@ impl Verb for Args {
             read::keep_last(&mut trace, seconds, &self.file)?;
         }
         read::note_unseen(&trace, &self.file, context)?;
-        let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
-        let summary = Summary {
-            schema: 1,
-            header: trace.header.pairs.clone(),
-            spans_lost: trace.spans_lost,
-            lines_lost: trace.lines_lost.events,
-            damage: trace.damage.clone(),
-            unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
-            file_systems: devs
-                .iter()
-                .map(|dev| FileSystem::of(&trace, *dev))
-                .collect(),
-        };
+        let summary = Summary::of(&trace);
+        let unknown = Table::unknown(&trace.unseen);
         if self.json {
-            return print_json(context, &summary);
+            let mut value = serde_json::to_value(&summary).map_err(anyhow::Error::from)?;
+            let file_systems = value["file_systems"].as_array_mut();
+            for file_system in file_systems.into_iter().flatten() {
+                hide(&mut file_system["table"], &unknown);
+            }
+            return print_json(context, &value);
         }
         for file_system in &summary.file_systems {
-            print(file_system, context)?;
+            print(file_system, &unknown, context)?;
         }
         if !trace.lines.is_empty() {
             let lines = counted(trace.lines.len() as u64, "record", "records");
@@ -191,13 +65,6 @@ impl Verb for Args {
         }
         Ok(())
     }
-}
-
-/// The table with null for what is not known.
-fn table_json<S: Serializer>((table, unseen): &(Table, Unseen), to: S) -> Result<S::Ok, S::Error> {
-    let mut value = serde_json::to_value(table).map_err(serde::ser::Error::custom)?;
-    crate::cmd::hide(&mut value, &Table::unknown(unseen));
-    value.serialize(to)
 }
 
 fn ns(value: f64) -> String {
@@ -215,17 +82,16 @@ fn times(times: &Times) -> String {
     )
 }
 
-fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure> {
+fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> Result<(), Failure> {
     let FileSystem {
         device,
         counts,
         time_ns,
-        table: (table, unseen),
+        table,
         fsync_model,
         ..
     } = file_system;
     let count = |kind: SpanKind| counts.get(kind.text()).copied().flatten();
-    let unknown = Table::unknown(unseen);
     let if_known = |field: &str, text: String| known((!unknown.contains(&field)).then_some(text));
     let out = &mut context.out;
     let seconds = duration(table.duration_ns);
@@ -266,7 +132,7 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
     )?;
     let flush = if_known("flush_mean_ns", ns(table.flush_mean_ns));
     writeln!(out, "  data flushes   mean {flush}")?;
-    print_writes(table, &unknown, out)?;
+    print_writes(table, unknown, out)?;
     for (kind, what) in [
         (SpanKind::WaitLocked, "for a locked transaction"),
         (SpanKind::WaitSpace, "for journal space"),
@@ -291,7 +157,7 @@ fn print(file_system: &FileSystem, context: &mut Context) -> Result<(), Failure>
             process.name
         )?;
     }
-    Ok(file_system.slow.print(out)?)
+    Ok(slow::print(&file_system.slow, out)?)
 }
 
 fn print_writes(table: &Table, unknown: &[&str], out: &mut dyn Write) -> Result<(), Failure> {
