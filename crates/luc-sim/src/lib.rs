@@ -152,10 +152,11 @@ fn header(setup: &Setup) -> Header {
     });
     let changed: Vec<String> = changed.collect();
     let policy = policy_text(|knob| params.get(knob.name));
-    header
-        .with("module", "simulated")
-        .with("policy", policy)
-        .with("knobs", &changed.join(","))
+    let header = header.with("module", "simulated").with("policy", policy);
+    if changed.is_empty() {
+        return header;
+    }
+    header.with("knobs", &changed.join(","))
 }
 
 fn simulate(

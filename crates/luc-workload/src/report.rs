@@ -108,7 +108,7 @@ impl fmt::Display for BenchReport {
             (None, _) => lines.line("journal commits", "not known (needs ext4 and root)")?,
         }
         if let Some([none, one, two, more]) = self.syncs_by_commits {
-            let waited = format!("one {one}, two {two}, more {more}, none {none}");
+            let waited = format!("none {none}, one {one}, two {two}, more {more}");
             lines.line("commits waited for", waited)?;
         }
         if let Some(busy_ns) = self.cpu_busy_ns {

@@ -1,26 +1,38 @@
 //! `luc sim run`
 
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::ValueHint;
+use luc_host::plain;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
+use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError};
 
 use crate::Context;
 use crate::cmd::bench::print;
+use crate::cmd::trace::tape::Tape;
 use crate::exit::Failure;
 use crate::verb::Verb;
+
+/// So many entries of a recording are written at a time: spans and lines of one time lie together.
+const PIECE: usize = 1024;
 
 /// Run a benchmark in the simulator
 ///
 /// Prints what `luc bench` would print on such a machine. Without --luc, --policy and --set it is
-/// stock. Same arguments, same seed: same figures.
+/// stock. Same arguments, same seed: same figures. A recording is one of `luc trace record` in which all
+/// is seen: `luc trace`, `luc doctor --from` and `luc replay` take it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim run --disk hdd-7200 -- create-fsync --threads 16\n\
     \x20 luc sim run --disk hdd-7200 --cpus 4 --mips 3000 --luc -- create-fsync --threads 16\n\
     \x20 luc sim run --disk nehalem-raid10 --cpus 8 --mips 2394 -- metarates --procs 8 --files 8\n\
-    \x20 luc sim run --policy static --json -- burst --threads 4 --spread-us 400")]
+    \x20 luc sim run --policy static --json -- burst --threads 4 --spread-us 400\n\
+    \x20 luc sim run --luc --record run.luc -- create-fsync --threads 16")]
 pub struct Args {
     /// The disk: time per request and requests at once; a preset of `luc lab disks`; an array of
     /// either; or a name of `luc sim disks`; then changes; as 4ms:1, hdd-7200:cache_bytes=0,
@@ -51,6 +63,9 @@ pub struct Args {
     /// Decides when each task begins
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Where to put a recording of it, the warm-up included
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    record: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,16 +84,23 @@ fn mips(text: &str) -> Result<f64, String> {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let report = self
-            .report()
-            .map_err(|error| Failure::usage("sim run", error))?;
+        let wrong = |error: String| Failure::usage("sim run", error);
+        let said = |error: SimError| wrong(error.to_string());
+        let setup = self.setup().map_err(wrong)?;
+        let bench = luc_sim::bench(&self.bench).map_err(said)?;
+        let report = if let Some(path) = &self.record {
+            let (report, recording) = luc_sim::record(&bench, &setup).map_err(said)?;
+            self.write(recording, path, context)?;
+            report
+        } else {
+            luc_sim::run(&bench, &setup).map_err(said)?
+        };
         print(&report, self.json, context)
     }
 }
 
 impl Args {
-    fn report(&self) -> Result<luc_workload::BenchReport, String> {
-        let said = |error: SimError| error.to_string();
+    fn setup(&self) -> Result<Setup, String> {
         let mut options: Vec<String> = Vec::new();
         if let Some(policy) = &self.policy {
             options.extend(["--policy".to_owned(), policy.clone()]);
@@ -87,21 +109,41 @@ impl Args {
             options.extend(["--set".to_owned(), setting.clone()]);
         }
         let luc = if self.luc || !options.is_empty() {
-            luc_sim::knobs(&options).map_err(said)?
+            luc_sim::knobs(&options).map_err(|error| error.to_string())?
         } else {
             None
         };
         let disk: Result<DiskKind, _> = self.disk.parse();
         let mount: Result<Mount, _> = self.mount.parse();
-        let setup = Setup {
+        Ok(Setup {
             machine: Machine::new(self.cpus, self.mips),
             disk: disk.map_err(|error| error.to_string())?,
             costs: Costs::default(),
             mount: mount.map_err(|error| error.to_string())?,
             luc,
             seed: self.seed,
-        };
-        let bench = luc_sim::bench(&self.bench).map_err(said)?;
-        luc_sim::run(&bench, &setup).map_err(said)
+        })
+    }
+
+    fn write(
+        &self,
+        recording: Recording,
+        path: &Path,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let header = recording
+            .header
+            .with("disk", &self.disk)
+            .with("command", &self.bench.join(" "));
+        let written = File::create(path).and_then(|file| {
+            let mut tape = Tape::new(file, &header)?;
+            for entries in recording.entries.chunks(PIECE) {
+                entries.iter().try_for_each(|entry| tape.entry(entry))?;
+                tape.flush()?;
+            }
+            tape.finish()
+        });
+        let summary = written.map_err(|error| Failure::trace(path.display(), plain(&error)))?;
+        summary.tell(context, path, 0)
     }
 }

@@ -11,7 +11,7 @@ mod record;
 mod slow;
 mod spans;
 mod summary;
-mod tape;
+pub mod tape;
 mod watch;
 
 use luc_host::{plain, sysfs};

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 use luc_host::{System, process};
-use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
+use luc_trace::{Entry, Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
 
 use super::slow::Slowest;
 use crate::Context;
@@ -39,6 +39,17 @@ struct Totals {
     causes: Causes,
 }
 
+impl Totals {
+    fn meet(&mut self, event: &Event) {
+        match event {
+            Event::Decision { .. } => self.decisions += 1,
+            Event::Commit { .. } => self.commits += 1,
+            Event::WriteDelay { .. } => self.write_delays += 1,
+            Event::Lost { events } => self.lines_lost += events.unwrap_or(1),
+        }
+    }
+}
+
 impl Tape {
     pub fn new(file: File, header: &Header) -> io::Result<Self> {
         Ok(Tape {
@@ -54,14 +65,25 @@ impl Tape {
     pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
-            match record.event {
-                Event::Decision { .. } => self.totals.decisions += 1,
-                Event::Commit { .. } => self.totals.commits += 1,
-                Event::WriteDelay { .. } => self.totals.write_delays += 1,
-                Event::Lost { events } => self.totals.lines_lost += events.unwrap_or(1),
-            }
+            self.totals.meet(&record.event);
         }
         self.writer.raw_line(line)
+    }
+
+    /// Takes what a simulator tells.
+    pub fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        match entry {
+            Entry::Line(record) => {
+                self.totals.meet(&record.event);
+                self.writer.record(record)
+            }
+            Entry::Span(span) => {
+                self.totals.spans[usize::from(span.kind.number())] += 1;
+                self.writer.span(span)
+            }
+            // It loses nothing, and has neither control groups nor paths.
+            Entry::SpansLost(_) | Entry::Cgroup { .. } | Entry::File { .. } | Entry::End => Ok(()),
+        }
     }
 
     pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {

@@ -1,0 +1,349 @@
+//! Recordings of the simulator: what `luc trace`, `luc doctor` and `luc replay` say of them, beside
+//! what the simulator knows.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::luc;
+use luc_model::{Observed, fsync_model, write_model};
+use luc_sim::costs::Costs;
+use luc_sim::processors::Machine;
+use luc_sim::{Setup, recorder};
+use luc_trace::Trace;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with recordings.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Simulates with these words; gives the report.
+    fn simulate(&self, name: &str, words: &str) -> Value {
+        let mut command = luc();
+        command.args(["sim", "run", "--json", "--record"]);
+        command.arg(self.path(name)).args(words.split_whitespace());
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}: {said}");
+        assert!(said.starts_with("luc: ") && said.ends_with("; 0 lost\n"));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+/// What a verb says of a recording: standard output, the rest, and its status.
+fn say(verb: &str, file: &Path) -> (String, String, i32) {
+    let output = luc().args(verb.split_whitespace()).arg(file).output();
+    let output = output.expect("it runs");
+    (
+        String::from_utf8(output.stdout).expect("text"),
+        String::from_utf8(output.stderr).expect("text"),
+        output.status.code().expect("no signal"),
+    )
+}
+
+fn json(verb: &str, file: &Path) -> Value {
+    let (out, err, _) = say(verb, file);
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
+}
+
+fn number(value: &Value, pointer: &str) -> f64 {
+    let number = value.pointer(pointer).and_then(Value::as_f64);
+    number.unwrap_or_else(|| panic!("no {pointer} in {value:#}"))
+}
+
+#[test]
+fn decisions_replay_with_no_difference() {
+    let files = Files::new();
+    for (words, polls) in [
+        ("--luc -- create-fsync --threads 16 --seconds 1", true),
+        (
+            "--policy published --set setpoint_events=8 -- create-fsync --threads 16 --seconds 1",
+            true,
+        ),
+        (
+            "--policy static --cpus 4 --disk hdd-7200 -- metarates --procs 4 --files 16",
+            true,
+        ),
+        ("--luc -- write-delay --writers 48 --seconds 1", false),
+    ] {
+        files.simulate("run.luc", words);
+        let found = json("replay --json", &files.path("run.luc"));
+        assert_eq!(found["passed"], true, "{words}: {found:#}");
+        assert_eq!(found["mismatching"], 0);
+        assert_eq!(found["chain_breaks"], 0);
+        assert_eq!(
+            number(&found, "/by_step/open"),
+            number(&found, "/by_step/close")
+        );
+        assert_eq!(
+            number(&found, "/by_step/poll") > 0.0,
+            polls,
+            "{words}: {found:#}"
+        );
+        assert_eq!(found["header"]["kernel"], "simulated");
+    }
+    // Stock decides nothing.
+    files.simulate("stock.luc", "-- create-fsync --threads 4 --seconds 1");
+    let (_, said, code) = say("replay", &files.path("stock.luc"));
+    assert!(said.contains("holds no decision") && code == 24, "{said}");
+}
+
+/// Benchmarks without a warm-up, which the recording has in it and the report has not.
+#[test]
+fn a_summary_counts_what_the_report_counts() {
+    let files = Files::new();
+    for words in [
+        "--disk hdd-7200 --cpus 4 -- metarates --procs 4 --files 16",
+        "--disk hdd-7200 --cpus 4 --mips 3000 -- metarates --procs 16 --files 4",
+        "--luc --cpus 2 -- metarates --procs 8 --files 32",
+        "--disk hdd-7200 --cpus 2 --mips 500 -- burst --threads 8 --bursts 10 --warmup-bursts 0",
+    ] {
+        let report = files.simulate("run.luc", words);
+        let summary = json("trace summary --json", &files.path("run.luc"));
+        let of = &summary["file_systems"][0];
+        assert_eq!(
+            number(&report, "/journal/commits"),
+            number(of, "/table/commits"),
+            "{words}"
+        );
+        let syncs = number(&report, "/fsync/count");
+        assert_eq!(syncs, number(of, "/counts/fsync"), "{words}");
+        assert_eq!(number(of, "/counts/open"), number(of, "/counts/close"));
+        let by_commits: Vec<f64> = (0..4)
+            .map(|at| number(&report, &format!("/syncs_by_commits/{at}")))
+            .collect();
+        assert_eq!(by_commits[0], number(of, "/table/syncs_unneeded"));
+        assert_eq!(by_commits[3], 0.0);
+        let (one, two) = (by_commits[1], by_commits[2]);
+        assert_eq!(one + two, number(of, "/table/sync_events"), "{words}");
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(
+            near(two / (one + two), number(of, "/table/two_commits_share")),
+            "{words}"
+        );
+        let mean = (one + 2.0 * two) / (one + two);
+        assert!(
+            near(mean, number(of, "/table/commits_waited_mean")),
+            "{words}"
+        );
+        assert_eq!(number(of, "/table/syncs_unserved"), 0.0);
+    }
+}
+
+/// A write counts as delayed there if it took long, here if it slept on a buffer.
+#[test]
+fn writes_that_are_delayed_are_those_of_the_report() {
+    let files = Files::new();
+    let loads = "-- write-delay --writers 48 --seconds 1 --warmup-s 0";
+    let report = files.simulate("run.luc", loads);
+    let of = json("trace summary --json", &files.path("run.luc"));
+    let of = &of["file_systems"][0];
+    assert_eq!(number(&report, "/writes"), number(of, "/table/writes"));
+    assert!(number(&report, "/delayed") > 1000.0);
+    assert_eq!(
+        number(&report, "/delayed"),
+        number(of, "/table/writes_delayed")
+    );
+    assert_eq!(number(&report, "/fsyncs"), number(of, "/counts/fsync"));
+    assert_eq!(number(of, "/table/threads_blocked"), 48.0);
+    let report = files.simulate("run.luc", &format!("--luc {loads}"));
+    let of = json("trace summary --json", &files.path("run.luc"));
+    let delayed = number(&of["file_systems"][0], "/table/writes_delayed");
+    assert_eq!(number(&report, "/delayed"), delayed);
+    assert!(delayed < 200.0, "{delayed}");
+}
+
+fn trace(words: &str, disk: &str, machine: Machine) -> (luc_workload::BenchReport, Trace) {
+    let words: Vec<String> = words.split_whitespace().map(String::from).collect();
+    let setup = Setup {
+        machine,
+        disk: disk.parse().expect("a disk"),
+        costs: Costs::default(),
+        luc: None,
+        seed: 1,
+    };
+    let bench = luc_sim::bench(&words).expect("a benchmark");
+    let (report, recording) = luc_sim::record(&bench, &setup).expect("it is simulated");
+    (report, recording.into_trace())
+}
+
+/// The model finds by times how many commits each sync waited for; the simulator knows it by
+/// transactions.
+#[test]
+fn the_model_groups_syncs_as_the_simulator_does() {
+    for (words, disk, machine, right) in [
+        (
+            "create-fsync --threads 16 --seconds 2",
+            "4ms:1",
+            Machine::new(1, 1000.0),
+            1.0,
+        ),
+        (
+            "create-fsync --threads 16 --seconds 1",
+            "100us:64",
+            Machine::new(4, 1000.0),
+            0.999,
+        ),
+        (
+            "create-fsync --threads 64 --seconds 1",
+            "nvme",
+            Machine::new(2, 500.0),
+            0.97,
+        ),
+        (
+            "metarates --procs 4 --files 64",
+            "hdd-7200",
+            Machine::new(4, 3000.0),
+            0.98,
+        ),
+        // A file's create joins the commit that its sync finds running.
+        (
+            "burst --threads 8 --bursts 20 --warmup-bursts 0",
+            "hdd-7200",
+            Machine::new(2, 500.0),
+            0.9,
+        ),
+    ] {
+        let (_, trace) = trace(words, disk, machine);
+        let observed = Observed::of(&trace, recorder::DEV);
+        let syncs = trace.spans.iter().filter(|span| span.kind.is_file_sync());
+        let known: Vec<u32> = syncs.map(luc_trace::Span::commits_ahead).collect();
+        let found: Vec<u32> = observed
+            .syncs
+            .iter()
+            .map(|sync| sync.commits_waited)
+            .collect();
+        assert!(known.len() > 100 && known == found, "{words}");
+        // Algorithm 4.1 knows begins alone.
+        let model = fsync_model(&trace, &observed);
+        let same = model
+            .syncs
+            .iter()
+            .filter(|it| it.commits_predicted == known[it.sync]);
+        let same = same.count() as f64 / known.len() as f64;
+        let right_share = model.right_commit_share;
+        assert!(
+            same >= right && right_share >= right,
+            "{words}: {same} {right_share}"
+        );
+    }
+}
+
+/// Whose sync had to wait for two commits wrote while one ran: Algorithm 4.2 may not call it
+/// unaffected.
+#[test]
+fn the_model_finds_writers_beside_commits() {
+    let words = "create-fsync --threads 16 --bytes 262144 --own-dirs --seconds 3 --warmup-s 0";
+    let (report, trace) = trace(words, "4ms:64", Machine::new(4, 125.0));
+    let observed = Observed::of(&trace, recorder::DEV);
+    let [none, one, two, more] = report.syncs_by_commits.expect("known");
+    assert!(
+        none == 0 && more == 0 && one > 10 && two > 500,
+        "{one} {two}"
+    );
+    let model = write_model(&trace, &observed);
+    assert_eq!(
+        model.x.writers + model.y.writers + model.z.writers,
+        one + two
+    );
+    assert!(model.x.writers <= one, "{model:?}");
+    assert!(model.x.writers > 0 && model.z.writers > 0, "{model:?}");
+    assert!(model.x.blocked_mean_ns < f64::EPSILON, "{model:?}");
+}
+
+/// What the doctor foretells of stock is what the simulator does with LUC.
+#[test]
+fn the_doctor_foretells_what_luc_gives() {
+    let files = Files::new();
+    for (words, kind) in [
+        ("-- create-fsync --threads 4 --seconds 3", "sync_delays"),
+        ("-- create-fsync --threads 64 --seconds 3", "sync_delays"),
+        (
+            "--disk hdd-7200 --cpus 4 -- create-fsync --threads 16 --seconds 5",
+            "sync_delays",
+        ),
+        (
+            "--disk nvme --cpus 4 -- create-fsync --threads 16 --seconds 2",
+            "sync_delays",
+        ),
+        ("-- write-delay --writers 48 --seconds 3", "write_delays"),
+    ] {
+        let stock = files.simulate("stock.luc", words);
+        let luc = files.simulate("luc.luc", &format!("--luc {words}"));
+        let rate = if kind == "write_delays" {
+            "/writes_per_s"
+        } else {
+            "/ops_per_s"
+        };
+        let gain = number(&luc, rate) / number(&stock, rate);
+        let found = json("doctor --json --from", &files.path("stock.luc"));
+        let of = &found["file_systems"][0];
+        assert_eq!(of["verdicts"][0]["kind"], kind, "{words}: {of:#}");
+        assert_eq!(of["gain"]["trusted"], true, "{words}: {:#}", of["gain"]);
+        let foretold = number(of, "/gain/ratio");
+        assert!(
+            (foretold / gain - 1.0).abs() < 0.05,
+            "{words}: {foretold} of {gain}"
+        );
+        // It sees that LUC was at work, and foretells nothing.
+        let found = json("doctor --json --from", &files.path("luc.luc"));
+        assert!(found["file_systems"][0]["gain"].is_null(), "{words}");
+    }
+}
+
+#[test]
+fn recordings_are_exported() {
+    let files = Files::new();
+    files.simulate("run.luc", "--luc -- metarates --procs 4 --files 16");
+    let (csv, ..) = say("trace export --format csv", &files.path("run.luc"));
+    let of = |kind: &str| csv.lines().filter(|line| line.starts_with(kind)).count();
+    assert_eq!((of("open,"), of("fsync,"), of("close,")), (64, 64, 64));
+    assert!(of("commit,") >= 16 && of("luc-decision") == 0, "{csv}");
+    let perfetto = json("trace export --format perfetto", &files.path("run.luc"));
+    let events = perfetto["traceEvents"].as_array().expect("a list");
+    assert!(events.len() > 3 * 64, "{}", events.len());
+}
+
+/// The same line as for a recording of a kernel.
+#[test]
+fn recordings_that_are_cut_say_so() {
+    let files = Files::new();
+    files.simulate("run.luc", "--luc -- create-fsync --threads 16 --seconds 1");
+    let whole = fs::read(files.path("run.luc")).expect("read");
+    let cut = files.path("cut.luc");
+    for share in [30, 60, 99] {
+        fs::write(&cut, &whole[..whole.len() * share / 100]).expect("written");
+        let (out, said, code) = say("trace summary", &cut);
+        let line = format!("luc: note: {} is read up to its damage: ", cut.display());
+        assert!(
+            said.starts_with(&line) && said.lines().count() == 1,
+            "{said}"
+        );
+        assert!(code == 0 && out.contains("16 threads"), "{out}");
+    }
+    fs::write(&cut, "# luc-trace 2 kernel=simulated\n").expect("written");
+    let (_, said, code) = say("trace summary", &cut);
+    assert!(
+        said.contains("holds no span and no decision") && code == 24,
+        "{said}"
+    );
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_a_line() {
+    let words = ["sim", "run", "--record", "/nowhere/run.luc", "--", "burst"];
+    let output = luc().args(words).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("luc: trace /nowhere/run.luc: "), "{said}");
+    assert_eq!((said.lines().count(), output.status.code()), (1, Some(24)));
+}
