@@ -19,8 +19,10 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// Of the simulator.
-const SIM_SOURCES: [&str; 6] = [
+const SIM_SOURCES: [&str; 8] = [
     "../luc-sim/src",
+    "../luc-trace/src",
+    "../luc-model/src",
     "../luc-workload/src",
     "../luc-disk/src",
     "../../lab/disk",

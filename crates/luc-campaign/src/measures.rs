@@ -89,6 +89,12 @@ pub const ALL: &[Measure] = &[
         form: number::figure,
     },
     Measure {
+        name: "two_commits_share",
+        help: "share of sync calls that waited for two commits: recorded, or by burst or the simulator",
+        of: |arm, _| recorded(arm, "two_commits_share").or_else(|| reported_two_commits_share(arm)),
+        form: number::percent,
+    },
+    Measure {
         name: "write_calls_delayed_share",
         help: "recorded: share of calls of write that waited for metadata under commit",
         of: |arm, _| recorded(arm, "writes_delayed_share"),
@@ -200,6 +206,15 @@ pub const ALL: &[Measure] = &[
 fn recorded(arm: &ArmResult, field: &str) -> Option<f64> {
     let pointer = format!("/file_systems/0/table/{field}");
     arm.after.as_ref()?.pointer(&pointer)?.as_f64()
+}
+
+/// By the benchmark itself, which judges by times, or by the simulator, which sees it.
+fn reported_two_commits_share(arm: &ArmResult) -> Option<f64> {
+    if let Outcome::Burst(found) = &arm.report.outcome {
+        return Some(found.two_commits_share);
+    }
+    let [_, one, two, more] = arm.report.syncs_by_commits?;
+    share(Some(two + more), Some(one + two + more))
 }
 
 /// So much time over that of the measurement.

@@ -11,8 +11,9 @@ use crate::places::{Place as _, shown};
 use crate::result::ArmResult;
 use crate::store::CellResult;
 
-/// The measure that is compared.
-const MEASURE: &str = "rate";
+/// The measures that are compared.
+const RATE: &str = "rate";
+const TWO_COMMITS: &str = "two_commits_share";
 
 /// One arm of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,6 +26,9 @@ pub struct Compared {
     /// To the cell's first arm; `None` of that.
     pub lab_ratio: Option<f64>,
     pub sim_ratio: Option<f64>,
+    /// Share of syncs that waited for two commits, where the lab knows it.
+    pub lab_two_commits_share: Option<f64>,
+    pub sim_two_commits_share: Option<f64>,
 }
 
 impl Compared {
@@ -36,6 +40,11 @@ impl Compared {
     /// The same of the ratio.
     pub fn ratio_error_share(&self) -> Option<f64> {
         Some(self.sim_ratio? / self.lab_ratio? - 1.0)
+    }
+
+    /// How far the simulator's share of syncs that waited for two commits is off.
+    pub fn two_commits_error(&self) -> Option<f64> {
+        Some(self.sim_two_commits_share? - self.lab_two_commits_share?)
     }
 }
 
@@ -69,15 +78,17 @@ pub fn validate(results: &[CellResult]) -> Validation {
 fn compare(result: &CellResult) -> Option<Vec<Compared>> {
     let cell = simulated(&result.cell)?;
     let measured = Sim.simulate(&cell).ok()?;
-    let rate = |arms: &[ArmResult], name: &str| {
+    let figure = |measure: &str, arms: &[ArmResult], name: &str| {
         let arm = arms.iter().find(|arm| arm.arm == name)?;
-        measures::of(MEASURE, arm, &result.cell).filter(|rate| *rate > 0.0)
+        measures::of(measure, arm, &result.cell)
     };
+    let rate = |arms: &[ArmResult], name: &str| figure(RATE, arms, name).filter(|rate| *rate > 0.0);
     let first = cell.arms.first()?.name.clone();
     let base = rate(&result.arms, &first).zip(rate(&measured, &first));
     let compared = cell.arms.iter().filter_map(|named| {
         let lab_per_s = rate(&result.arms, &named.name)?;
         let sim_per_s = rate(&measured, &named.name)?;
+        let lab_two = figure(TWO_COMMITS, &result.arms, &named.name);
         let ratios = base
             .filter(|_| named.name != first)
             .map(|(lab, sim)| (lab_per_s / lab, sim_per_s / sim));
@@ -88,6 +99,8 @@ fn compare(result: &CellResult) -> Option<Vec<Compared>> {
             sim_per_s,
             lab_ratio: ratios.map(|(lab, _)| lab),
             sim_ratio: ratios.map(|(_, sim)| sim),
+            lab_two_commits_share: lab_two,
+            sim_two_commits_share: lab_two.and(figure(TWO_COMMITS, &measured, &named.name)),
         })
     });
     Some(compared.collect())

@@ -14,6 +14,7 @@
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
 //! | [`whatif`] | the threads of a trace, replayed under another rule |
 //! | [`causes`] | what goes with throughput over many traces |
+//! | [`comparison`] | what `luc trace model` says |
 //! | [`summary`] | what `luc trace summary` says |
 //! | [`mod@diagnosis`] | what `luc doctor` says |
 //!
@@ -39,6 +40,7 @@
 
 pub mod algorithms;
 pub mod causes;
+pub mod comparison;
 pub mod diagnosis;
 pub mod observed;
 mod stats;

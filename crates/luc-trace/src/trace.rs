@@ -127,6 +127,18 @@ impl Trace {
         self.tasks.insert(span.pid, task);
     }
 
+    /// Leaves what began in the last `seconds`; without any span, before the last line.
+    pub fn keep_last(&mut self, seconds: f64) {
+        let ends_ns = self.spans.iter().map(|span| span.end_ns);
+        let lines_ns = self.lines.iter().map(|line| line.time_ns);
+        let last_ns = ends_ns.max().or(lines_ns.max()).unwrap_or(0);
+        // A cast of a float saturates.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let from_ns = last_ns.saturating_sub((seconds * 1e9).round() as u64);
+        self.spans.retain(|span| span.begin_ns >= from_ns);
+        self.lines.retain(|line| line.time_ns >= from_ns);
+    }
+
     /// The tracer writes spans by end, and on each processor apart.
     fn sort(&mut self) {
         self.spans

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use luc_model::comparison::{Comparison, DELAY_US};
+use luc_model::summary::Summary;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
+use luc_trace::Trace;
+use serde_json::Value;
 
 use super::file_system::text;
 use super::{Factor, Needs, Place, Setup, whole};
+use crate::arms::Arm;
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
 use crate::result::{ArmResult, Measured};
@@ -62,7 +67,9 @@ impl Place for Sim {
 
     fn check(&self, cell: &Cell) -> std::result::Result<(), String> {
         for named in &cell.arms {
-            setup(cell, named).map_err(|why| format!("arm {}: {why}", named.name))?;
+            let arm = |why: String| format!("arm {}: {why}", named.name);
+            setup(cell, named).map_err(arm)?;
+            Watch::of(&named.arm).map_err(arm)?;
         }
         bench(cell).map(drop)
     }
@@ -103,15 +110,85 @@ impl Sim {
         let bench = bench(cell)?;
         let arms = cell.arms.iter().map(|named| {
             let setup = setup(cell, named)?;
-            let report = luc_sim::run(&bench, &setup).map_err(|error| error.to_string())?;
+            let watch = Watch::of(&named.arm)?;
+            let (report, after) = if let Some(watch) = watch {
+                let (report, recording) = luc_sim::record(&bench, &setup).map_err(text_of)?;
+                let after = watch.look(recording.into_trace()).map_err(text_of)?;
+                (report, Some(after))
+            } else {
+                (luc_sim::run(&bench, &setup).map_err(text_of)?, None)
+            };
             Ok(ArmResult {
                 arm: named.name.clone(),
                 report,
                 counters: BTreeMap::new(),
-                after: None,
+                after,
             })
         });
         arms.collect()
+    }
+}
+
+fn text_of(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// The command around a benchmark that the simulator stands in for.
+const RECORD: &str = "luc trace record -o {out} --on {dir} --";
+/// How a verb looks at a recording.
+type Look = fn(&Trace) -> serde_json::Result<Value>;
+
+/// Verbs behind the benchmark.
+const LOOKS: [(&str, Look); 2] = [
+    ("summary", |trace| serde_json::to_value(Summary::of(trace))),
+    ("model", |trace| {
+        serde_json::to_value(Comparison::of(trace, DELAY_US))
+    }),
+];
+
+/// An arm that is recorded, and looked at.
+struct Watch {
+    look: Look,
+    last_s: Option<f64>,
+}
+
+impl Watch {
+    /// `None` of an arm that is not recorded.
+    fn of(arm: &Arm) -> std::result::Result<Option<Self>, String> {
+        if arm.around.is_empty() && arm.after.is_empty() {
+            return Ok(None);
+        }
+        let words = |text| shlex::split(text).unwrap_or_default();
+        let after = words(&arm.after);
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
+        let asked = match after.as_slice() {
+            ["luc", "trace", verb, "--json", "{out}"] => Some((*verb, None)),
+            ["luc", "trace", verb, "--json", "--last-s", last_s, "{out}"] => {
+                let last_s = last_s.parse().ok().filter(|last_s: &f64| *last_s > 0.0);
+                last_s.map(|last_s| (*verb, Some(last_s)))
+            }
+            _ => None,
+        };
+        let known = asked.and_then(|(verb, last_s)| {
+            let (_, look) = LOOKS.into_iter().find(|(name, _)| *name == verb)?;
+            Some(Self { look, last_s })
+        });
+        known
+            .filter(|_| words(&arm.around) == words(RECORD))
+            .map(Some)
+            .ok_or_else(|| {
+                format!(
+                    "the simulator runs no commands; it stands in for `{RECORD}` with `luc trace \
+                     summary --json {{out}}` or `luc trace model --json {{out}}` behind it"
+                )
+            })
+    }
+
+    fn look(&self, mut trace: Trace) -> serde_json::Result<Value> {
+        if let Some(last_s) = self.last_s {
+            trace.keep_last(last_s);
+        }
+        (self.look)(&trace)
     }
 }
 
@@ -123,11 +200,11 @@ fn bench(cell: &Cell) -> std::result::Result<luc_workload::Bench, String> {
 /// The machine of an arm.
 fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, String> {
     let arm = &named.arm;
-    let is_plain = [&arm.around, &arm.after, &arm.bench, &arm.fs, &arm.mount]
+    let is_plain = [&arm.bench, &arm.fs, &arm.mount]
         .iter()
         .all(|text| text.is_empty());
     if !is_plain {
-        return Err("the simulator has stock and LUC, and nothing else".into());
+        return Err("the simulator has one file system, without options".into());
     }
     let luc = match &arm.on {
         Some(options) if !arm.elsewhere => {
@@ -151,4 +228,117 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         luc,
         seed: cell.seed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arms::builtin;
+    use crate::measures;
+
+    const SEEN: &str = "luc trace summary --json {out}";
+
+    fn recorded(after: &str) -> Arm {
+        Arm {
+            around: RECORD.to_owned(),
+            after: after.to_owned(),
+            ..Arm::default()
+        }
+    }
+
+    fn cell(bench: &str, arms: Vec<(&str, Arm)>) -> Cell {
+        let arms = arms.into_iter().map(|(name, arm)| NamedArm {
+            name: name.to_owned(),
+            arm,
+        });
+        let machine = [("vcpus", "4"), ("mips", "1000"), ("disk", "hdd-7200")];
+        Cell {
+            place: "sim".to_owned(),
+            machine: machine.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            bench: bench.to_owned(),
+            arms: arms.collect(),
+            repeat: 1,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn recorded_arms_are_summed_up() {
+        let with_luc = Arm {
+            on: Some(String::new()),
+            ..recorded(SEEN)
+        };
+        let cell = cell(
+            "metarates --procs 4 --files 16 --dir {dir}",
+            vec![
+                ("stock", Arm::default()),
+                ("seen", recorded(SEEN)),
+                ("luc", with_luc),
+            ],
+        );
+        Sim.check(&cell).unwrap();
+        let arms = Sim.simulate(&cell).unwrap();
+        let of = |name, at: usize| measures::of(name, &arms[at], &cell);
+        assert_eq!(arms[0].report, arms[1].report, "to record costs nothing");
+        assert!(arms[0].after.is_none());
+        let waited = of("after:/file_systems/0/table/commits_waited_mean", 1).unwrap();
+        let share = of("two_commits_share", 1).unwrap();
+        assert!((waited - 1.0 - share).abs() < 1e-9, "{waited} {share}");
+        assert_eq!(
+            Some(share),
+            of("two_commits_share", 0),
+            "the report's own count"
+        );
+        assert_eq!(of("after:/file_systems/0/counts/fsync", 2), Some(64.0));
+        assert_eq!(of("write_calls_delayed_share", 1), Some(0.0));
+    }
+
+    /// What is foretold of stock is near what is simulated.
+    #[test]
+    fn gains_are_foretold() {
+        let luc = Arm {
+            on: Some(String::new()),
+            ..Arm::default()
+        };
+        let bench = "create-fsync --threads 16 --seconds 5 --warmup-s 0.8 {dir}";
+        let model = recorded("luc trace model --json --last-s 5 {out}");
+        let cell = cell(bench, vec![("modelled", model), ("luc", luc)]);
+        let arms = Sim.simulate(&cell).unwrap();
+        let rate = |at: usize| measures::of("rate", &arms[at], &cell).unwrap();
+        let foretold = measures::of("foretold_gain", &arms[0], &cell).unwrap();
+        let gain = rate(1) / rate(0);
+        assert!((foretold / gain - 1.0).abs() < 0.05, "{foretold} {gain}");
+    }
+
+    #[test]
+    fn other_commands_are_refused() {
+        let ok = |arm: &Arm| Watch::of(arm).map(|watch| watch.is_some());
+        assert_eq!(ok(&builtin()["stock"]), Ok(false));
+        assert_eq!(ok(&recorded(SEEN)), Ok(true));
+        assert_eq!(
+            ok(&recorded("luc trace model --json --last-s 2.5 {out}")),
+            Ok(true)
+        );
+        let only_after = Arm {
+            after: SEEN.to_owned(),
+            ..Arm::default()
+        };
+        for arm in [
+            &builtin()["counted"],
+            &builtin()["traced"],
+            &recorded("luc trace model --json --last-s soon {out}"),
+            &recorded("luc trace rank --json {out}"),
+            &recorded("cat {out}"),
+            &only_after,
+        ] {
+            let why = ok(arm).unwrap_err();
+            assert!(why.contains("luc trace summary --json {out}"), "{why}");
+        }
+        let cell = cell(
+            "burst {dir}",
+            vec![("unsynced", builtin()["nofsync"].clone())],
+        );
+        let why = Sim.check(&cell).unwrap_err();
+        assert!(why.starts_with("arm unsynced: "), "{why}");
+    }
 }

@@ -17,12 +17,15 @@ use crate::verb::Verb;
 const SCHEMA: &str = "luc-sim-validate/1";
 /// Shares that are told.
 const NEAR: [f64; 2] = [0.05, 0.10];
+/// The same of shares themselves.
+const POINTS: f64 = 0.03;
 
 /// Set the simulator's figures beside the lab's
 ///
 /// Takes the results of campaigns that were measured in the lab on virtual time, and simulates each
 /// cell that the simulator knows: its benchmark, one processor, ext4 as mkfs makes it. Rates are the
-/// benchmarks' main figures; ratios are to the first arm.
+/// benchmarks' main figures; ratios are to the first arm. The share of syncs that waited for two commits
+/// stands beside them where the lab knows it: of bursts, and of arms that record.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim validate out/demo\n\
@@ -55,7 +58,8 @@ impl Verb for Args {
 fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
     let percent = |share: f64| format!("{:+.1}%", share * 100.0);
     let ratio = |ratio: Option<f64>| ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-    let rows: Vec<[String; 8]> = found
+    let share = |share: Option<f64>| share.map_or_else(String::new, crate::units::percent);
+    let rows: Vec<[String; 10]> = found
         .compared
         .iter()
         .map(|it| {
@@ -68,6 +72,8 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
                 ratio(it.lab_ratio),
                 ratio(it.sim_ratio),
                 it.ratio_error_share().map_or_else(String::new, percent),
+                share(it.lab_two_commits_share),
+                share(it.sim_two_commits_share),
             ]
         })
         .collect();
@@ -80,6 +86,8 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
         "lab, ratio",
         "simulator, ratio",
         "off",
+        "lab, two commits",
+        "simulator",
     ];
     table(&mut context.out, heads, &rows)?;
     let rates = || found.compared.iter().map(Compared::error_share);
@@ -95,6 +103,18 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
             context.out,
             "within {:.0}%: {rate} of {all_rates} rates, {ratio} of {all_ratios} ratios",
             share * 100.0
+        )?;
+    }
+    let shares = found
+        .compared
+        .iter()
+        .filter_map(Compared::two_commits_error);
+    let (near, all_shares) = within(shares, POINTS);
+    if all_shares > 0 {
+        writeln!(
+            context.out,
+            "within {:.0} points: {near} of {all_shares} shares of syncs that waited for two commits",
+            POINTS * 100.0
         )?;
     }
     if found.left_out > 0 {

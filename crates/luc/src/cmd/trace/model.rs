@@ -1,19 +1,12 @@
 //! `luc trace model`
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_control::Dev;
-use luc_model::diagnosis::doubts;
-use luc_model::whatif::{CommitTime, Prediction, Rates};
-use luc_model::{
-    CreationRate, FsyncModel, Observed, Rule, SetSummary, Table, Times, WhatIf, WriteModel,
-    fsync_model, what_if, write_model,
-};
-use luc_trace::Trace;
+use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays};
+use luc_model::whatif::Rates;
+use luc_model::{CreationRate, SetSummary, Times};
 use luc_words::{count, three, time};
-use serde::Serialize;
 
 use super::read::{self, recording, unreadable};
 use crate::Context;
@@ -40,151 +33,11 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
     last_s: Option<f64>,
     /// The fixed delay of one of the rules: a commit starts when no sync came for this long
-    #[arg(long, value_name = "US", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "US", default_value_t = DELAY_US, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     delay_us: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct Answer {
-    schema: u32,
-    spans_lost: u64,
-    damage: Option<String>,
-    file_systems: Vec<FileSystem>,
-}
-
-#[derive(Serialize)]
-struct FileSystem {
-    device: String,
-    duration_ns: u64,
-    threads: u64,
-    /// Algorithm 4.1.
-    fsync: Fsync,
-    /// Equations 3 and 8.
-    creation: CreationRate,
-    /// Algorithm 4.2; None where writes or their waits were not seen.
-    writes: Option<WriteModel>,
-    write_delays: Option<WriteDelays>,
-    /// None: see `what_if_refused`.
-    what_if: Option<Rules>,
-    /// Why there is none.
-    what_if_refused: Option<String>,
-}
-
-/// The cost of commits for all writes, those as well that no sync follows and Algorithm 4.2 so knows
-/// nothing of.
-#[derive(Serialize)]
-struct WriteDelays {
-    writes: u64,
-    delayed: u64,
-    delay_mean_ns: f64,
-}
-
-/// Times of the syncs that waited for a commit.
-#[derive(Serialize)]
-struct Fsync {
-    measured: Times,
-    predicted: Times,
-    /// Syncs that waited, but to which the algorithm gives no commit.
-    unpredicted: u64,
-    error_median_share: f64,
-    error_p90_share: f64,
-    /// The same of the amended algorithm: with flushes that outlast a commit, and with the line for a
-    /// processor where the recording tells how many there were.
-    amended_error_median_share: f64,
-    amended_error_p90_share: f64,
-    right_commit_share: f64,
-    amended_right_commit_share: f64,
-}
-
-impl Fsync {
-    fn of(model: &FsyncModel) -> Self {
-        Self {
-            measured: Times::of(model.syncs.iter().map(|sync| sync.measured_ns)),
-            predicted: Times::of(model.syncs.iter().map(|sync| sync.predicted_ns)),
-            unpredicted: model.unpredicted,
-            error_median_share: model.error_median_share,
-            error_p90_share: model.error_p90_share,
-            amended_error_median_share: model.amended_error_median_share,
-            amended_error_p90_share: model.amended_error_p90_share,
-            right_commit_share: model.right_commit_share,
-            amended_right_commit_share: model.amended_right_commit_share,
-        }
-    }
-}
-
-/// The recording's threads under other rules.
-#[derive(Serialize)]
-struct Rules {
-    measured: Rates,
-    /// As it was recorded, simulated: what the gains are relative to.
-    stock: Prediction,
-    /// By how much that is off.
-    stock_error_share: f64,
-    best_batching: Option<Prediction>,
-    no_blocked_writes: Option<Prediction>,
-    delay: Option<Prediction>,
-    /// The prediction for LUC, which holds commits only where that pays.
-    luc: Option<Prediction>,
-    commit_time: CommitTime,
-}
-
-impl Rules {
-    fn of(answer: &WhatIf) -> Self {
-        let find = |wanted: fn(Rule) -> bool| {
-            let found = answer.predictions.iter().find(|it| wanted(it.rule));
-            found.copied()
-        };
-        Self {
-            measured: answer.measured,
-            stock: answer.stock,
-            stock_error_share: answer.stock_error_share,
-            best_batching: find(|rule| rule == Rule::BestBatching),
-            no_blocked_writes: find(|rule| rule == Rule::NoBlockedWrites),
-            delay: find(|rule| matches!(rule, Rule::Delay { .. })),
-            luc: answer.luc().copied(),
-            commit_time: answer.commit_time,
-        }
-    }
-}
-
-impl FileSystem {
-    fn of(trace: &Trace, dev: Dev, delay_us: u32) -> Self {
-        let observed = Observed::of(trace, dev);
-        let model = fsync_model(trace, &observed);
-        let idle_ns = u64::from(delay_us) * 1000;
-        let rules = [
-            Rule::BestBatching,
-            Rule::NoBlockedWrites,
-            Rule::Delay { idle_ns },
-            Rule::Luc,
-        ];
-        let doubts = doubts(&trace.unseen);
-        let (what_if, what_if_refused) = match what_if(trace, &observed, &rules) {
-            Ok(_) if !doubts.is_empty() => (None, Some(doubts.join(" "))),
-            Ok(answer) => (Some(Rules::of(&answer)), None),
-            Err(why) => (None, Some(why.to_string())),
-        };
-        let writes_seen = !Table::unknown(&trace.unseen).contains(&"writes_delayed");
-        let table = observed.table();
-        Self {
-            device: dev.to_string(),
-            duration_ns: observed.duration_ns(),
-            threads: table.threads,
-            fsync: Fsync::of(&model),
-            creation: model.creation,
-            writes: writes_seen.then(|| write_model(trace, &observed)),
-            write_delays: writes_seen.then_some(WriteDelays {
-                writes: table.writes,
-                delayed: table.writes_delayed,
-                delay_mean_ns: table.write_delay_mean_ns,
-            }),
-            what_if,
-            what_if_refused,
-        }
-    }
 }
 
 impl Verb for Args {
@@ -198,14 +51,7 @@ impl Verb for Args {
             return Err(unreadable(&self.file, why.to_owned()));
         }
         read::note_unseen(&trace, &self.file, context)?;
-        let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
-        let of_dev = |dev: &Dev| FileSystem::of(&trace, *dev, self.delay_us);
-        let answer = Answer {
-            schema: 1,
-            spans_lost: trace.spans_lost,
-            damage: trace.damage.clone(),
-            file_systems: devs.iter().map(of_dev).collect(),
-        };
+        let answer = Comparison::of(&trace, self.delay_us);
         if self.json {
             return print_json(context, &answer);
         }

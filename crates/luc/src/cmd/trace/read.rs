@@ -38,16 +38,9 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Leaves what began in the last `seconds`; without any span, before the last decision.
+/// Leaves what began in the last `seconds`, which must be something.
 pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
-    let ends_ns = trace.spans.iter().map(|span| span.end_ns);
-    let lines_ns = trace.lines.iter().map(|line| line.time_ns);
-    let last_ns = ends_ns.max().or(lines_ns.max()).unwrap_or(0);
-    // A cast of a float saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let from_ns = last_ns.saturating_sub((seconds * 1e9).round() as u64);
-    trace.spans.retain(|span| span.begin_ns >= from_ns);
-    trace.lines.retain(|line| line.time_ns >= from_ns);
+    trace.keep_last(seconds);
     if trace.spans.is_empty() && trace.lines.is_empty() {
         let why = format!("nothing in it began in its last {seconds} s: take more of it");
         return Err(unreadable(path, why));

@@ -1,0 +1,172 @@
+//! The model beside a recording, and what other rules would give: the answer of `luc trace model`.
+
+use std::collections::BTreeSet;
+
+use luc_control::Dev;
+use luc_trace::Trace;
+use serde::Serialize;
+
+use crate::algorithms::{CreationRate, FsyncModel, WriteModel, fsync_model, write_model};
+use crate::diagnosis::doubts;
+use crate::observed::{Observed, Table};
+use crate::stats::Times;
+use crate::whatif::{CommitTime, Prediction, Rates, Rule, WhatIf, what_if};
+
+/// The fixed delay of one of the rules, unless another is asked for, microseconds.
+pub const DELAY_US: u32 = 1000;
+
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    pub schema: u32,
+    pub spans_lost: u64,
+    pub damage: Option<String>,
+    pub file_systems: Vec<FileSystem>,
+}
+
+impl Comparison {
+    /// `delay_us` is the fixed delay of one of the rules.
+    pub fn of(trace: &Trace, delay_us: u32) -> Self {
+        let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+        Self {
+            schema: 1,
+            spans_lost: trace.spans_lost,
+            damage: trace.damage.clone(),
+            file_systems: devs
+                .iter()
+                .map(|dev| FileSystem::of(trace, *dev, delay_us))
+                .collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct FileSystem {
+    pub device: String,
+    pub duration_ns: u64,
+    pub threads: u64,
+    /// Algorithm 4.1.
+    pub fsync: Fsync,
+    /// Equations 3 and 8.
+    pub creation: CreationRate,
+    /// Algorithm 4.2; None where writes or their waits were not seen.
+    pub writes: Option<WriteModel>,
+    pub write_delays: Option<WriteDelays>,
+    /// None: see `what_if_refused`.
+    pub what_if: Option<Rules>,
+    /// Why there is none.
+    pub what_if_refused: Option<String>,
+}
+
+/// The cost of commits for all writes, those as well that no sync follows and Algorithm 4.2 so knows
+/// nothing of.
+#[derive(Debug, Serialize)]
+pub struct WriteDelays {
+    pub writes: u64,
+    pub delayed: u64,
+    pub delay_mean_ns: f64,
+}
+
+/// Times of the syncs that waited for a commit.
+#[derive(Debug, Serialize)]
+pub struct Fsync {
+    pub measured: Times,
+    pub predicted: Times,
+    /// Syncs that waited, but to which the algorithm gives no commit.
+    pub unpredicted: u64,
+    pub error_median_share: f64,
+    pub error_p90_share: f64,
+    /// The same of the amended algorithm: with flushes that outlast a commit, and with the line for a
+    /// processor where the recording tells how many there were.
+    pub amended_error_median_share: f64,
+    pub amended_error_p90_share: f64,
+    pub right_commit_share: f64,
+    pub amended_right_commit_share: f64,
+}
+
+impl Fsync {
+    fn of(model: &FsyncModel) -> Self {
+        Self {
+            measured: Times::of(model.syncs.iter().map(|sync| sync.measured_ns)),
+            predicted: Times::of(model.syncs.iter().map(|sync| sync.predicted_ns)),
+            unpredicted: model.unpredicted,
+            error_median_share: model.error_median_share,
+            error_p90_share: model.error_p90_share,
+            amended_error_median_share: model.amended_error_median_share,
+            amended_error_p90_share: model.amended_error_p90_share,
+            right_commit_share: model.right_commit_share,
+            amended_right_commit_share: model.amended_right_commit_share,
+        }
+    }
+}
+
+/// The recording's threads under other rules.
+#[derive(Debug, Serialize)]
+pub struct Rules {
+    pub measured: Rates,
+    /// As it was recorded, simulated: what the gains are relative to.
+    pub stock: Prediction,
+    /// By how much that is off.
+    pub stock_error_share: f64,
+    pub best_batching: Option<Prediction>,
+    pub no_blocked_writes: Option<Prediction>,
+    pub delay: Option<Prediction>,
+    /// The prediction for LUC, which holds commits only where that pays.
+    pub luc: Option<Prediction>,
+    pub commit_time: CommitTime,
+}
+
+impl Rules {
+    fn of(answer: &WhatIf) -> Self {
+        let find = |wanted: fn(Rule) -> bool| {
+            let found = answer.predictions.iter().find(|it| wanted(it.rule));
+            found.copied()
+        };
+        Self {
+            measured: answer.measured,
+            stock: answer.stock,
+            stock_error_share: answer.stock_error_share,
+            best_batching: find(|rule| rule == Rule::BestBatching),
+            no_blocked_writes: find(|rule| rule == Rule::NoBlockedWrites),
+            delay: find(|rule| matches!(rule, Rule::Delay { .. })),
+            luc: answer.luc().copied(),
+            commit_time: answer.commit_time,
+        }
+    }
+}
+
+impl FileSystem {
+    fn of(trace: &Trace, dev: Dev, delay_us: u32) -> Self {
+        let observed = Observed::of(trace, dev);
+        let model = fsync_model(trace, &observed);
+        let idle_ns = u64::from(delay_us) * 1000;
+        let rules = [
+            Rule::BestBatching,
+            Rule::NoBlockedWrites,
+            Rule::Delay { idle_ns },
+            Rule::Luc,
+        ];
+        let doubts = doubts(&trace.unseen);
+        let (what_if, what_if_refused) = match what_if(trace, &observed, &rules) {
+            Ok(_) if !doubts.is_empty() => (None, Some(doubts.join(" "))),
+            Ok(answer) => (Some(Rules::of(&answer)), None),
+            Err(why) => (None, Some(why.to_string())),
+        };
+        let writes_seen = !Table::unknown(&trace.unseen).contains(&"writes_delayed");
+        let table = observed.table();
+        Self {
+            device: dev.to_string(),
+            duration_ns: observed.duration_ns(),
+            threads: table.threads,
+            fsync: Fsync::of(&model),
+            creation: model.creation,
+            writes: writes_seen.then(|| write_model(trace, &observed)),
+            write_delays: writes_seen.then_some(WriteDelays {
+                writes: table.writes,
+                delayed: table.writes_delayed,
+                delay_mean_ns: table.write_delay_mean_ns,
+            }),
+            what_if,
+            what_if_refused,
+        }
+    }
+}
