@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use luc_model::comparison::{Comparison, DELAY_US};
 use luc_model::summary::Summary;
+use luc_sim::SimError;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::mount::Mount;
@@ -111,12 +112,13 @@ impl Sim {
         let arms = cell.arms.iter().map(|named| {
             let setup = setup(cell, named)?;
             let watch = Watch::of(&named.arm)?;
+            let said = |error: SimError| error.to_string();
             let (report, after) = if let Some(watch) = watch {
-                let (report, recording) = luc_sim::record(&bench, &setup).map_err(text_of)?;
-                let after = watch.look(recording.into_trace()).map_err(text_of)?;
-                (report, Some(after))
+                let (report, recording) = luc_sim::record(&bench, &setup).map_err(said)?;
+                let after = watch.look(recording.into_trace());
+                (report, Some(after.map_err(|error| error.to_string())?))
             } else {
-                (luc_sim::run(&bench, &setup).map_err(text_of)?, None)
+                (luc_sim::run(&bench, &setup).map_err(said)?, None)
             };
             Ok(ArmResult {
                 arm: named.name.clone(),
@@ -127,10 +129,6 @@ impl Sim {
         });
         arms.collect()
     }
-}
-
-fn text_of(error: impl ToString) -> String {
-    error.to_string()
 }
 
 /// The command around a benchmark that the simulator stands in for.
