@@ -180,16 +180,16 @@ fn simulate(
             commits,
             requested: commits,
         }),
-        syncs_by_commits: Some(measured.syncs_by_commits),
         cpu_busy_ns: Some(busy_ns),
         ..Observed::default()
     };
-    let report = BenchReport::new(luc_workload::Measured {
+    let mut report = BenchReport::new(luc_workload::Measured {
         found: outcome(measured),
         elapsed_ns: measured.elapsed_ns(),
         interrupted: false,
         observed,
     });
+    report.syncs_by_commits = Some(measured.syncs_by_commits);
     Ok((report, node.recorder))
 }
 

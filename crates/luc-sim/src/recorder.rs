@@ -284,6 +284,7 @@ mod tests {
 
     use super::*;
     use crate::costs::Costs;
+    use crate::mount::Mount;
     use crate::processors::Machine;
     use crate::{Setup, bench, record, run};
 
@@ -292,6 +293,7 @@ mod tests {
             machine: Machine::new(cpus, mips),
             disk: disk.parse().unwrap(),
             costs: Costs::default(),
+            mount: Mount::default(),
             luc,
             seed: 1,
         }
