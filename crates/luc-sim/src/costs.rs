@@ -68,6 +68,7 @@ costs! {
     park = 1_500, "the call in which a task waits for another; assumed";
     unpark = 1_500, "the call that wakes it; assumed";
     interrupt = 1_000, "from a request's end to the next switch, less the wake-up";
+    spin = 500, "between two looks at a lock whose owner runs; assumed";
     frozen_copy = 2_000, "a copy of a block of 4 KiB; assumed";
     journal_wake = 1_500, "from the switch to the tracepoint of a commit's begin";
     journal_lock = 5_000, "from there to the tracepoint of its flushing";

@@ -46,7 +46,7 @@ pub struct Run {
 #[derive(Debug, Default)]
 pub struct Inode {
     pub dir: u32,
-    /// Its place in the directory's inode table.
+    /// Its place in the inode table.
     pub number: u32,
     /// The transaction that last changed it.
     pub tid: Tid,
@@ -136,17 +136,50 @@ impl Inode {
     }
 }
 
-/// The inodes of a directory's files.
+/// A directory. All of them lie in the block group of the one that a benchmark works in, as ext4
+/// puts them, and share its inode table.
 #[derive(Debug, Default)]
-struct Dir {
-    used: u32,
-    freed: BTreeSet<u32>,
+pub struct Dir {
+    /// Its own place in the inode table.
+    pub number: u32,
+    pub names: u32,
+    owner: Option<TaskId>,
+    for_lock: VecDeque<TaskId>,
+}
+
+impl Dir {
+    /// Locks it for a change, unless another task has.
+    pub fn lock(&mut self, task: TaskId) -> bool {
+        let is_free = self.owner.is_none();
+        if is_free {
+            self.owner = Some(task);
+        }
+        is_free
+    }
+
+    pub fn owner(&self) -> Option<TaskId> {
+        self.owner
+    }
+
+    /// The task sleeps until the lock is free, and tries again then.
+    pub fn wait_for_lock(&mut self, task: TaskId) {
+        self.for_lock.push_back(task);
+    }
+
+    /// Gives the task that is woken: whoever comes first has the lock then.
+    pub fn unlock(&mut self) -> Option<TaskId> {
+        self.owner = None;
+        self.for_lock.pop_front()
+    }
 }
 
 #[derive(Debug, Default)]
 pub struct Files {
     inodes: Vec<Inode>,
     dirs: Vec<Dir>,
+    /// Places in the inode table that were used, and those that are free again.
+    used: u32,
+    freed: BTreeSet<u32>,
     /// Blocks that each area has handed out, in sectors.
     areas: [u64; AREAS],
 }
@@ -156,22 +189,39 @@ impl Files {
     pub fn make_dir(&mut self, dir: u32) -> bool {
         let at = dir as usize;
         let is_new = at >= self.dirs.len();
-        if is_new {
-            self.dirs.resize_with(at + 1, Dir::default);
+        while at >= self.dirs.len() {
+            let number = self.take_number();
+            self.dirs.push(Dir {
+                number,
+                ..Dir::default()
+            });
         }
         is_new
+    }
+
+    /// The directory, which is there from now on.
+    pub fn dir(&mut self, dir: u32) -> &mut Dir {
+        self.make_dir(dir);
+        &mut self.dirs[dir as usize]
+    }
+
+    /// The first free inode, as ext4 takes it.
+    fn take_number(&mut self) -> u32 {
+        if let Some(number) = self.freed.pop_first() {
+            return number;
+        }
+        self.used += 1;
+        self.used - 1
     }
 
     pub fn has_dir(&self, dir: u32) -> bool {
         (dir as usize) < self.dirs.len()
     }
 
-    /// A new file, with the first free inode, as ext4 takes it.
+    /// A new file.
     pub fn create(&mut self, file: FileId, dir: u32) -> &mut Inode {
-        self.make_dir(dir);
-        let known = &mut self.dirs[dir as usize];
-        let number = known.freed.pop_first().unwrap_or(known.used);
-        known.used = known.used.max(number + 1);
+        self.dir(dir).names += 1;
+        let number = self.take_number();
         let at = file as usize;
         if at >= self.inodes.len() {
             self.inodes.resize_with(at + 1, Inode::default);
@@ -196,7 +246,8 @@ impl Files {
         let (dir, number) = (inode.dir, inode.number);
         inode.dirty.clear();
         inode.extents.clear();
-        self.dirs[dir as usize].freed.insert(number);
+        self.dir(dir).names -= 1;
+        self.freed.insert(number);
     }
 
     /// A file that no task has made is an empty one of the first directory.
@@ -331,11 +382,23 @@ mod tests {
     fn a_free_inode_is_taken_again() {
         let mut files = Files::default();
         let numbers: Vec<u32> = (0..3).map(|file| files.create(file, 0).number).collect();
-        assert_eq!(numbers, [0, 1, 2]);
+        // The directory has the first.
+        assert_eq!(numbers, [1, 2, 3]);
         files.remove(1);
-        assert_eq!(files.create(7, 0).number, 1);
-        assert_eq!(files.create(8, 0).number, 3);
-        assert_eq!(files.create(9, 4).number, 0);
+        assert_eq!(files.create(7, 0).number, 2);
+        assert_eq!(files.create(8, 0).number, 4);
+        files.make_dir(1);
+        assert_eq!(files.create(9, 1).number, 6);
+        assert_eq!((files.dir(0).names, files.dir(1).names), (4, 1));
+    }
+
+    #[test]
+    fn a_directory_is_locked_by_one() {
+        let mut dir = Dir::default();
+        assert!(dir.lock(1) && !dir.lock(2));
+        dir.wait_for_lock(2);
+        assert_eq!((dir.owner(), dir.unlock()), (Some(1), Some(2)));
+        assert!(dir.lock(3), "whoever comes first");
     }
 
     #[test]

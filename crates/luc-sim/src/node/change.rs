@@ -2,7 +2,7 @@
 
 use super::{COMMIT_INTERVAL_NS, Event, Next, Node, Stage, Thread};
 use crate::costs::Costs;
-use crate::files::Inode;
+use crate::files::{FileId, Files};
 use crate::journal::{Access, BufferId};
 use crate::processors::TaskId;
 use crate::program::Op;
@@ -29,32 +29,30 @@ pub(super) enum Change {
 
 impl Change {
     /// The n-th buffer that it changes; `None` after the last.
-    fn buffer(self, inode: &Inode, n: u8) -> Option<BufferId> {
-        // A directory is a block group of its own, and has a run of numbers: bitmap of inodes,
-        // descriptor, its own inode, its block, bitmap of blocks, then its table of inodes. Before all
-        // of them come the root's block and inode, and the super block, which begins the list of
-        // files that are removed but not freed yet.
-        const RUN: u32 = 64;
-        const PARENT: u32 = 0;
-        const PARENT_INODE: u32 = 1;
-        const SUPER: u32 = 2;
-        let base = (inode.dir + 1).wrapping_mul(RUN);
-        let own = base + 8 + (inode.number / INODES_IN_A_BLOCK) % (RUN - 8);
+    fn buffer(self, files: &mut Files, file: FileId, n: u8) -> Option<BufferId> {
+        // A block group: bitmap of inodes, descriptor, bitmap of blocks. Then the super block, which
+        // begins the list of files that are removed but not freed yet; the block of the directory
+        // above all, and the inode table. Blocks of directories come behind it.
+        const INODES: u32 = 0;
+        const GROUP: u32 = 1;
+        const BLOCKS: u32 = 2;
+        const SUPER: u32 = 3;
+        const PARENT: u32 = 4;
+        const TABLE: u32 = 8;
+        const DIRS: u32 = 1 << 20;
+        let (dir, number) = {
+            let inode = files.inode(file);
+            (inode.dir, inode.number)
+        };
+        let table = |number: u32| TABLE + number / INODES_IN_A_BLOCK;
+        let (own, block, of_dir) = (table(number), DIRS + dir, table(files.dir(dir).number));
         let all: &[u32] = match self {
-            Self::Create => &[base, base + 1, base + 2, base + 3, own],
-            Self::MakeDir => &[
-                base,
-                base + 1,
-                base + 2,
-                base + 3,
-                base + 4,
-                PARENT,
-                PARENT_INODE,
-            ],
+            Self::Create => &[INODES, GROUP, own, block, of_dir],
+            Self::MakeDir => &[INODES, GROUP, of_dir, block, BLOCKS, PARENT, TABLE],
             Self::Inode | Self::Convert => &[own],
-            Self::Allocate => &[base + 4, base + 1, own],
-            Self::Unlink => &[base + 3, base + 2, SUPER, own],
-            Self::Evict => &[SUPER, base + 4, base + 1, base, own],
+            Self::Allocate => &[BLOCKS, GROUP, own],
+            Self::Unlink => &[block, of_dir, SUPER, own],
+            Self::Evict => &[SUPER, BLOCKS, GROUP, INODES, own],
         };
         all.get(usize::from(n)).copied()
     }
@@ -67,20 +65,36 @@ impl Node {
         let op = self.tasks[at].op;
         match (self.tasks[at].stage, op) {
             (Stage::Begin, _) => {
-                let (change, before) = match op {
-                    Op::Create { .. } => (Change::Create, self.costs.create_before),
-                    Op::MakeDir { .. } => (Change::MakeDir, self.costs.mkdir_before),
-                    Op::Unlink => (Change::Unlink, self.costs.unlink_before),
-                    _ => (Change::Inode, self.costs.stat),
+                let before = match op {
+                    Op::Create { .. } => self.costs.create_before,
+                    Op::MakeDir { .. } => self.costs.mkdir_before,
+                    Op::Unlink => self.costs.unlink_before,
+                    _ => self.costs.stat,
+                };
+                self.go(at, Stage::Lock, before)
+            }
+            (Stage::Lock, _) => {
+                if let Some(dir) = self.changed_dir(at)
+                    && !self.files.dir(dir).lock(number)
+                {
+                    return Some(self.wait_for_dir(number, dir));
+                }
+                let change = match op {
+                    Op::Create { .. } => Change::Create,
+                    Op::MakeDir { .. } => Change::MakeDir,
+                    Op::Unlink => Change::Unlink,
+                    _ => Change::Inode,
                 };
                 self.begin_change(at, change, Stage::After);
-                Some(Next::Work(before))
+                None
             }
             (Stage::After, Op::Unlink) if self.tasks[at].change == Change::Unlink => {
+                self.unlock_dir(number);
                 self.begin_change(at, Change::Evict, Stage::After);
                 None
             }
             (Stage::After, _) => {
+                self.unlock_dir(number);
                 let after = match op {
                     Op::Create { .. } => self.costs.create_after,
                     Op::MakeDir { .. } => self.costs.mkdir_after,
@@ -93,6 +107,40 @@ impl Node {
                 self.last(at, after)
             }
             _ => self.in_handle(number),
+        }
+    }
+
+    /// The directory whose names the task's operation changes.
+    fn changed_dir(&mut self, at: usize) -> Option<u32> {
+        match self.tasks[at].op {
+            Op::Create { dir } => Some(dir),
+            Op::Unlink => Some(self.files.inode(self.tasks[at].file).dir),
+            _ => None,
+        }
+    }
+
+    /// As the kernel's locks do, a task spins as long as the lock's owner runs, and else sleeps.
+    fn wait_for_dir(&mut self, number: TaskId, dir: u32) -> Next {
+        let dir = self.files.dir(dir);
+        if dir
+            .owner()
+            .is_some_and(|owner| self.processors.is_running(owner))
+        {
+            return Next::Work(self.costs.spin);
+        }
+        dir.wait_for_lock(number);
+        Next::Wait
+    }
+
+    fn unlock_dir(&mut self, number: TaskId) {
+        let Some(dir) = self.changed_dir(number as usize) else {
+            return;
+        };
+        let dir = self.files.dir(dir);
+        if dir.owner() == Some(number)
+            && let Some(next) = dir.unlock()
+        {
+            self.wake(next, 0);
         }
     }
 
@@ -162,10 +210,10 @@ impl Node {
         if let Some((runtime, from_ns)) = self.runtime.as_mut().zip(slept_from_ns) {
             runtime.delayed(now_ns - from_ns);
         }
-        let change = self.tasks[at].change;
-        let inode = self.files.inode(self.tasks[at].file);
-        let Some(buffer) = change.buffer(inode, n) else {
-            let work = self.costs.within(change, inode.number);
+        let (change, file) = (self.tasks[at].change, self.tasks[at].file);
+        let Some(buffer) = change.buffer(&mut self.files, file, n) else {
+            let dir = self.files.inode(file).dir;
+            let work = self.costs.within(change, self.files.dir(dir).names);
             return self.go(at, Stage::Inside, work);
         };
         let access = self.journal.access(number, buffer);
@@ -201,10 +249,10 @@ impl Node {
 }
 
 impl Costs {
-    /// Work within a handle, on the n-th file of its directory.
-    fn within(&self, change: Change, n: u32) -> u64 {
+    /// Work within a handle, in a directory of so many names.
+    fn within(&self, change: Change, names: u32) -> u64 {
         match change {
-            Change::Create => self.create_handle + self.create_entry * u64::from(searched(n)),
+            Change::Create => self.create_handle + self.create_entry * u64::from(searched(names)),
             Change::MakeDir => self.mkdir_handle,
             Change::Inode => self.inode_handle,
             Change::Allocate => self.allocate_handle,
@@ -215,13 +263,13 @@ impl Costs {
     }
 }
 
-/// Names that are searched to add the n-th to a directory: one block, which splits when it is full.
-fn searched(n: u32) -> u32 {
+/// Names that are searched to add one to a directory: one block, which splits when it is full.
+fn searched(names: u32) -> u32 {
     const NAMES_IN_A_BLOCK: u32 = 200;
     const HALF: u32 = NAMES_IN_A_BLOCK / 2;
-    if n < NAMES_IN_A_BLOCK {
-        n
+    if names < NAMES_IN_A_BLOCK {
+        names
     } else {
-        HALF + n % HALF
+        HALF + names % HALF
     }
 }

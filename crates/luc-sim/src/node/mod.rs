@@ -104,7 +104,8 @@ enum Stage {
     /// Holds its handle.
     Inside,
     After,
-    /// A write wants the file's lock, looks at the clock, fills pages, makes the file longer.
+    /// Wants the lock of the directory that it changes; a write that of its file. Then a write looks at
+    /// the clock, fills pages, makes the file longer.
     Lock,
     Times,
     Pages,
@@ -254,7 +255,7 @@ impl Node {
             mips: setup.machine.mips.first().copied().unwrap_or(1000.0),
             calendar: Calendar::new(),
             // The journal's thread is one more.
-            processors: Processors::new(&setup.machine, tasks.len() + 1),
+            processors: Processors::new(&setup.machine, tasks.len() + 1).with_past(setup.seed),
             acting: None,
             disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::default(),

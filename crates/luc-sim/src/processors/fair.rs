@@ -32,7 +32,7 @@ pub(super) struct Entity {
     vruntime_ns: i64,
     deadline_ns: i64,
     /// While it sleeps: how far it was behind the average.
-    lag_ns: i64,
+    pub lag_ns: i64,
     /// Its place among those of one deadline, while it is in the queue.
     order: u64,
     /// It sleeps, and is in the queue until its turn.

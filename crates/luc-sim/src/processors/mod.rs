@@ -12,10 +12,14 @@ mod fair;
 #[cfg(test)]
 mod tests;
 
+use crate::random;
 use fair::{Entity, Queue, TICK_NS, slice_ns};
 
 /// A task, the journal's thread included; numbers count from 0.
 pub type TaskId = u32;
+
+/// Draws of tasks' lags are for this and the task.
+const PAST: u64 = 1 << 40;
 
 /// A processor's number.
 pub type CpuId = u16;
@@ -110,6 +114,23 @@ impl Processors {
             cpus: cpus.collect(),
             busy_ns: 0,
         }
+    }
+
+    /// Tasks have run before, which has left each with a lag of its own, up to a request.
+    #[must_use]
+    pub fn with_past(mut self, seed: u64) -> Self {
+        let slice_ns = slice_ns(self.cpus.len()).unsigned_abs();
+        for (task, entity) in self.entities.iter_mut().enumerate() {
+            let purpose = PAST | task as u64;
+            entity.lag_ns = to_i64(random::below(seed, purpose, slice_ns));
+        }
+        self
+    }
+
+    /// Whether a task has a processor now.
+    pub fn is_running(&self, task: TaskId) -> bool {
+        let at = self.last_cpu[task as usize];
+        self.cpus[at].queue.running() == Some(task)
     }
 
     /// Busy time of all processors together, ns.
