@@ -116,7 +116,7 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// The simulator does not know it, or not with these arguments.
 pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
-    simulate(bench, setup, |_| Recorder::default()).map(|(report, _)| report)
+    simulate(bench, setup, |_, _| Recorder::default()).map(|(report, _)| report)
 }
 
 /// The same, with a recording of all of it, the warm-up included.
@@ -124,7 +124,10 @@ pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn record(bench: &Bench, setup: &Setup) -> Result<(BenchReport, Recording), SimError> {
-    let on = |tasks| Recorder::on(header(setup), bench.name(), tasks, setup.luc.is_some());
+    let (name, has_luc) = (bench.name(), setup.luc.is_some());
+    let on = |tasks, node: &Node| {
+        Recorder::on(header(setup), name, tasks, node.journal_thread(), has_luc)
+    };
     simulate(bench, setup, on).map(|(report, recorder)| (report, recorder.finish()))
 }
 
@@ -159,16 +162,17 @@ fn header(setup: &Setup) -> Header {
     header.with("knobs", &changed.join(","))
 }
 
+/// `recorder` is given the number of tasks that run programs.
 fn simulate(
     bench: &Bench,
     setup: &Setup,
-    recorder: impl FnOnce(usize) -> Recorder,
+    recorder: impl FnOnce(usize, &Node) -> Recorder,
 ) -> Result<(BenchReport, Recorder), SimError> {
     let plan = workloads::plan(bench, &setup.costs)?;
     let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
-    let recorder = recorder(plan.programs.len());
+    let tasks = plan.programs.len();
     let (mut node, outcome) = Node::new(setup, plan);
-    node.recorder = recorder;
+    node.recorder = recorder(tasks, &node);
     node.run(from_ns);
     let before_ns = node.busy_ns();
     node.run(until_ns);

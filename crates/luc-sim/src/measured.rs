@@ -68,16 +68,16 @@ impl Measured {
         }
         let holds = self.counts(at, went);
         self.last_ns = went.ended_ns;
+        if holds && matches!(op, Op::Fsync | Op::SyncRange { .. }) {
+            self.syncs_by_commits[went.commits_ahead().min(3) as usize] += 1;
+        }
         match op {
             Op::Create { .. } if holds => self.creates.record(went.took_ns()),
             Op::Write { .. } if holds => {
                 self.writes.record(went.took_ns());
                 self.writes_delayed += u64::from(went.took_ns() > self.delayed_over_ns);
             }
-            Op::Fsync if holds => {
-                self.syncs.record(went.took_ns());
-                self.syncs_by_commits[went.commits_ahead().min(3) as usize] += 1;
-            }
+            Op::Fsync if holds => self.syncs.record(went.took_ns()),
             Op::Close if holds => {
                 self.closes.record(went.took_ns());
                 let (count, sum_ns) = &mut self.files[at];

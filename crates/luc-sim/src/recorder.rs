@@ -4,6 +4,8 @@
 //! module sees; it makes spans and lines of them. One that is off does nothing. All is seen and
 //! nothing is lost.
 
+use std::collections::BTreeMap;
+
 use luc_control::Dev;
 use luc_trace::{CREATED, Entry, Event, Header, Record, Span, SpanKind, Trace};
 
@@ -16,6 +18,8 @@ pub const DEV: Dev = Dev { major: 8, minor: 0 };
 
 /// The name of the journal's thread in lines.
 const JOURNAL_THREAD: &str = "jbd2/sim-8";
+/// The name of the kernel's threads that serve tasks.
+const WORKER: &str = "kworker";
 
 /// Where a commit comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +75,12 @@ pub struct Recorder(Option<Box<Tape>>);
 #[derive(Debug)]
 struct Tape {
     recording: Recording,
-    /// The name of all tasks.
+    /// The name of the tasks that run programs, and their number.
     name: &'static str,
-    /// Of each task, what it sleeps on: a span without an end.
-    sleeps: Vec<Option<(Span, Sleep)>>,
+    tasks: TaskId,
+    journal: TaskId,
+    /// What tasks sleep on: spans without an end.
+    sleeps: BTreeMap<TaskId, (Span, Sleep)>,
     /// Commits under way.
     commits: Vec<Span>,
     /// The module tells of writes that were delayed.
@@ -83,10 +89,16 @@ struct Tape {
 }
 
 impl Recorder {
-    /// Takes down what so many tasks of this name do.
-    pub fn on(header: Header, name: &'static str, tasks: usize, has_luc: bool) -> Self {
+    /// Takes down what so many tasks of this name do, and the kernel's threads.
+    pub fn on(
+        header: Header,
+        name: &'static str,
+        tasks: usize,
+        journal: TaskId,
+        has_luc: bool,
+    ) -> Self {
+        let tasks = TaskId::try_from(tasks).unwrap_or(TaskId::MAX);
         let known = (0..tasks).map(|task| {
-            let task = TaskId::try_from(task).unwrap_or(TaskId::MAX);
             let span = Span {
                 dev: Dev::default(),
                 ..of_task(SpanKind::Task, task, 0, 0)
@@ -100,7 +112,9 @@ impl Recorder {
         Self(Some(Box::new(Tape {
             recording,
             name,
-            sleeps: vec![None; tasks],
+            tasks,
+            journal,
+            sleeps: BTreeMap::new(),
             commits: Vec::new(),
             has_luc,
             cpu: 0,
@@ -120,7 +134,7 @@ impl Recorder {
     }
 
     /// An operation has ended.
-    pub fn ended(&mut self, task: TaskId, op: &Op, went: &Went, inode: u64) {
+    pub fn ended(&mut self, task: TaskId, op: &Op, went: &Went, inode: impl FnOnce() -> u64) {
         let Some(tape) = &mut self.0 else {
             return;
         };
@@ -129,7 +143,7 @@ impl Recorder {
             return;
         }
         let mut span = of_task(kind, task, went.begun_ns, went.ended_ns);
-        span.object = inode;
+        span.object = inode();
         match op {
             Op::Create { .. } => span.flags = CREATED,
             Op::Write { bytes } | Op::WriteAt { bytes, .. } => span.amount = i64::from(*bytes),
@@ -139,6 +153,9 @@ impl Recorder {
                 (span.tid, span.done_tid) = (went.tid, went.done_tid);
             }
             _ => {}
+        }
+        if matches!(op, Op::SyncRange { .. }) {
+            tape.stretch_write(span.pid, span.end_ns);
         }
         tape.span(span);
     }
@@ -156,10 +173,7 @@ impl Recorder {
             within: kind(op),
             ..of_task(wait, task, now_ns, now_ns)
         };
-        // The kernel's own workers do no operation.
-        if let Some(asleep) = tape.sleeps.get_mut(task as usize) {
-            *asleep = Some((span, sleep));
-        }
+        tape.sleeps.insert(task, (span, sleep));
     }
 
     /// A task has a processor; if it slept on the journal, that is over.
@@ -167,7 +181,7 @@ impl Recorder {
         let Some(tape) = &mut self.0 else {
             return;
         };
-        let Some((mut span, sleep)) = tape.sleeps[task as usize].take() else {
+        let Some((mut span, sleep)) = tape.sleeps.remove(&task) else {
             return;
         };
         span.end_ns = now_ns;
@@ -181,7 +195,9 @@ impl Recorder {
                 block: u64::from(buffer),
                 delay_ns,
             };
-            tape.line(tape.name, pid(task), now_ns, event);
+            let is_program = task < tape.tasks;
+            let name = if is_program { tape.name } else { WORKER };
+            tape.line(name, pid(task), now_ns, event);
         }
     }
 
@@ -195,8 +211,8 @@ impl Recorder {
             tape.commits.push(Span {
                 tid,
                 marks_ns: [now_ns, 0, 0],
-                pid: tape.journal_pid(),
-                tgid: tape.journal_pid(),
+                pid: pid(tape.journal),
+                tgid: pid(tape.journal),
                 dev: DEV,
                 ..Span::of(SpanKind::Commit, now_ns, now_ns)
             });
@@ -220,7 +236,7 @@ impl Recorder {
     /// The journal's thread passes a tracepoint of the module.
     pub fn line(&mut self, now_ns: u64, event: impl FnOnce() -> Event) {
         if let Some(tape) = &mut self.0 {
-            tape.line(JOURNAL_THREAD, tape.journal_pid(), now_ns, event());
+            tape.line(JOURNAL_THREAD, pid(tape.journal), now_ns, event());
         }
     }
 }
@@ -240,9 +256,16 @@ impl Tape {
         }));
     }
 
-    /// The number behind those of all tasks.
-    fn journal_pid(&self) -> u32 {
-        pid(TaskId::try_from(self.sleeps.len()).unwrap_or(TaskId::MAX))
+    /// A write with `O_SYNC` lasts until its own sync has ended.
+    fn stretch_write(&mut self, pid: u32, end_ns: u64) {
+        let spans = self.recording.entries.iter_mut().rev();
+        let mut own = spans.filter_map(|entry| match entry {
+            Entry::Span(span) if span.pid == pid && span.kind == SpanKind::Write => Some(span),
+            _ => None,
+        });
+        if let Some(write) = own.next() {
+            write.end_ns = end_ns;
+        }
     }
 }
 
@@ -268,8 +291,17 @@ fn kind(op: &Op) -> SpanKind {
         Op::Write { .. } | Op::WriteAt { .. } => SpanKind::Write,
         Op::Fsync | Op::SyncRange { .. } => SpanKind::Fsync,
         Op::Close => SpanKind::Close,
-        // The tracer does not watch these.
-        _ => SpanKind::Task,
+        Op::SleepUntil(_)
+        | Op::Compute(_)
+        | Op::Park
+        | Op::Wake(_)
+        | Op::Use(_)
+        | Op::MakeDir { .. }
+        | Op::Stat
+        | Op::Utime
+        | Op::Unlink
+        | Op::Read { .. }
+        | Op::End => SpanKind::Task,
     }
 }
 
@@ -382,6 +414,37 @@ mod tests {
         assert_eq!(events(&read), events(&own));
     }
 
+    #[test]
+    fn a_synchronous_write_lasts_until_its_sync_ends() {
+        let mut recorder = Recorder::on(Header::default(), "test", 2, 9, false);
+        let went = |begun_ns, ended_ns| Went {
+            begun_ns,
+            ended_ns,
+            ..Went::default()
+        };
+        let write = Op::WriteAt { at: 0, bytes: 512 };
+        for (task, op, went) in [
+            (0, write, went(10, 20)),
+            (1, write, went(15, 25)),
+            (1, Op::Fsync, went(25, 30)),
+            (0, Op::SyncRange { at: 0, bytes: 512 }, went(20, 40)),
+        ] {
+            recorder.ended(task, &op, &went, || 7);
+        }
+        let trace = recorder.finish().into_trace();
+        let spans = trace
+            .spans
+            .iter()
+            .map(|it| (it.kind, it.begin_ns, it.end_ns));
+        let expected = [
+            (SpanKind::Write, 10, 40),
+            (SpanKind::Write, 15, 25),
+            (SpanKind::Fsync, 20, 40),
+            (SpanKind::Fsync, 25, 30),
+        ];
+        assert_eq!(spans.collect::<Vec<_>>(), expected);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
@@ -410,6 +473,13 @@ mod tests {
                 prop_assert!(*until_ns <= span.begin_ns);
                 *until_ns = span.end_ns;
             }
+            let whole = |wait: &&Span| wait.within != SpanKind::Task
+                && busy_until_ns.get(&wait.pid).is_some_and(|until_ns| wait.begin_ns < *until_ns);
+            for wait in trace.spans.iter().filter(|span| span.kind.is_wait()).filter(whole) {
+                let around = |op: &Span| op.pid == wait.pid && op.kind == wait.within
+                    && op.begin_ns <= wait.begin_ns && wait.end_ns <= op.end_ns;
+                prop_assert!(trace.spans.iter().any(around), "{:?}", wait);
+            }
             for (number, commit) in (1..).zip(of(SpanKind::Commit)) {
                 prop_assert_eq!(commit.tid, number);
                 let [locked_ns, flush_ns, log_ns] = commit.marks_ns;
@@ -418,7 +488,10 @@ mod tests {
                 commit_ends_ns.insert(number, commit.end_ns);
             }
             for sync in of(SpanKind::Fsync) {
-                prop_assert!((1..=2).contains(&sync.commits_ahead()), "{:?}", sync);
+                // None: its commit ended while it wrote its data.
+                let has_data = write_bytes > 0;
+                let ahead = u32::from(!has_data)..=2;
+                prop_assert!(ahead.contains(&sync.commits_ahead()), "{:?}", sync);
                 prop_assert!(commit_ends_ns[&sync.tid] <= sync.end_ns);
                 let (_, asked_ns) = sync.flush_ns().unwrap();
                 prop_assert!(sync.begin_ns < asked_ns && asked_ns < sync.end_ns);

@@ -49,8 +49,7 @@ fn what_it_does_not_have_is_refused_in_a_line() {
     let burst = ["--", "burst"];
     for words in [
         &["run", "--", "scaling"][..],
-        &["run", "--", "metarates", "--stat"],
-        &["run", "--", "create-fsync", "--ops", "10"],
+        &["run", "--", "fsync-storm"],
         &["run", "--", "create-fsync", "--thread", "4"],
         &["run", "--", "nothing"],
         &[&["run", "--disk", "hdd"], &burst[..]].concat(),

@@ -310,7 +310,7 @@ impl Node {
         self.calendar.now_ns()
     }
 
-    fn journal_thread(&self) -> TaskId {
+    pub(crate) fn journal_thread(&self) -> TaskId {
         id(self.tasks.len())
     }
 

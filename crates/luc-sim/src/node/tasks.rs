@@ -6,10 +6,10 @@ use crate::program::{Op, Went};
 
 impl Node {
     pub(super) fn walk(&mut self, number: TaskId) -> Next {
+        self.recorder.woke(number, self.now_ns());
         if number >= self.workers.first {
             return self.work(number);
         }
-        self.recorder.woke(number, self.now_ns());
         loop {
             let at = number as usize;
             let now_ns = self.now_ns();
@@ -17,7 +17,7 @@ impl Node {
                 let task = &mut self.tasks[at];
                 task.went.ended_ns = now_ns;
                 self.measured.note(number, &task.op, &task.went);
-                let inode = self.files.inode(task.file).object();
+                let inode = || self.files.inode(task.file).object();
                 self.recorder.ended(number, &task.op, &task.went, inode);
                 task.op = task.program.next(&task.went);
                 task.went = Went {

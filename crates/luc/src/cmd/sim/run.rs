@@ -134,6 +134,7 @@ impl Args {
         let header = recording
             .header
             .with("disk", &self.disk)
+            .with("mount", &self.mount)
             .with("command", &self.bench.join(" "));
         let written = File::create(path).and_then(|file| {
             let mut tape = Tape::new(file, &header)?;
