@@ -169,10 +169,11 @@ fn simulate(
     recorder: impl FnOnce(usize, &Node) -> Recorder,
 ) -> Result<(BenchReport, Recorder), SimError> {
     let plan = workloads::plan(bench, &setup.costs)?;
-    let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
     let tasks = plan.programs.len();
     let (mut node, outcome) = Node::new(setup, plan);
     node.recorder = recorder(tasks, &node);
+    node.begin();
+    let (from_ns, until_ns) = (node.measured.from_ns, node.measured.until_ns);
     node.run(from_ns);
     let before_ns = node.busy_ns();
     node.run(until_ns);

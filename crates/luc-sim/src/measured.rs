@@ -47,6 +47,13 @@ impl Measured {
         }
     }
 
+    /// The tasks begin at this time; what was before does not count.
+    pub(crate) fn start(&mut self, start_ns: u64) {
+        self.from_ns += start_ns;
+        self.until_ns = self.until_ns.saturating_add(start_ns);
+        self.commits = 0;
+    }
+
     fn holds(&self, at_ns: u64) -> bool {
         (self.from_ns..self.until_ns).contains(&at_ns)
     }

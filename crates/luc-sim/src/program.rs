@@ -70,6 +70,15 @@ impl Went {
         self.ended_ns - self.begun_ns
     }
 
+    /// On a clock that began at this time.
+    #[must_use]
+    pub fn since(mut self, start_ns: u64) -> Self {
+        for at_ns in [&mut self.begun_ns, &mut self.ended_ns, &mut self.asked_ns] {
+            *at_ns = at_ns.saturating_sub(start_ns);
+        }
+        self
+    }
+
     /// How many commits a sync had to wait for when it asked.
     pub fn commits_ahead(&self) -> u32 {
         self.tid.saturating_sub(self.done_tid)

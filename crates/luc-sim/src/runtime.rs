@@ -39,6 +39,8 @@ pub struct Runtime {
     is_same_task: bool,
     hold: Option<Hold>,
     closed_events: i64,
+    /// 0: none.
+    urgent_tid: Tid,
     delayed: Delays,
     /// Of `delayed`, what earlier steps have seen.
     seen: Delays,
@@ -78,6 +80,7 @@ impl Runtime {
             is_same_task: false,
             hold: None,
             closed_events: 0,
+            urgent_tid: 0,
             delayed: Delays::default(),
             seen: Delays::default(),
             copies: false,
@@ -111,6 +114,11 @@ impl Runtime {
         self.after_first_ns += ns(now_ns - self.first_event_ns);
         self.hold
             .is_some_and(|hold| self.batch_events >= hold.complete_events)
+    }
+
+    /// Somebody who is in no sync call waits for a commit.
+    pub fn urged(&mut self, tid: Tid) {
+        self.urgent_tid = tid;
     }
 
     /// A task slept on a buffer for so long.
@@ -226,7 +234,7 @@ impl Runtime {
             handles: running.map_or(0, |it| i64::from(it.handles)),
             age_ns: ns(now_ns - running.map_or(now_ns, |it| it.begun_ns)),
             commit_avg_ns: ns(average_ns),
-            urgent: i64::from(journal.has_lock_waiters()),
+            urgent: i64::from(journal.has_lock_waiters() || self.urgent_tid == tid),
             ..Input::default()
         };
         if events > 0 {

@@ -221,9 +221,16 @@ pub struct Node {
     mount: Mount,
     /// Requests under way for data that a transaction's commit waits for.
     data_of: BTreeMap<Tid, u64>,
+    /// When each task begins, on the tasks' clock; and when that begins.
+    begins_ns: Vec<u64>,
+    start_ns: u64,
     pub measured: Measured,
     pub(crate) recorder: Recorder,
 }
+
+/// What making a folder changes: bitmap of inodes, descriptor, bitmap of blocks, the block and the
+/// inode above.
+const FOLDER_BUFFERS: std::ops::Range<u32> = 0..6;
 
 impl Node {
     /// The machine before its first task begins, and how the plan's figures are made.
@@ -250,7 +257,8 @@ impl Node {
         for file in plan.files {
             files.prepare(file);
         }
-        let mut node = Self {
+        let begin_ns = |task| random::below(setup.seed, task as u64, plan.begin_spread_ns);
+        let node = Self {
             costs: setup.costs,
             mips: setup.machine.mips.first().copied().unwrap_or(1000.0),
             calendar: Calendar::new(),
@@ -273,31 +281,66 @@ impl Node {
             flushes: Flushes::default(),
             mount: setup.mount,
             data_of: BTreeMap::new(),
+            begins_ns: (0..programs).map(begin_ns).collect(),
+            start_ns: 0,
             measured: plan.measured,
             recorder: Recorder::default(),
         };
-        for task in 0..programs {
-            let draw = random::below(setup.seed, task as u64, plan.begin_spread_ns);
-            node.calendar.enter(draw, Event::Begin(id(task)));
-        }
         (node, plan.outcome)
+    }
+
+    /// The folder is made, and the tasks begin.
+    pub fn begin(&mut self) {
+        self.prepare();
+        for (task, draw_ns) in std::mem::take(&mut self.begins_ns).into_iter().enumerate() {
+            self.calendar
+                .enter(self.start_ns + draw_ns, Event::Begin(id(task)));
+        }
+    }
+
+    /// Makes the benchmark's folder durable by a syncfs, as every benchmark begins. So the journal has
+    /// committed before, and knows how long that takes; LUC has seen an urgent commit.
+    fn prepare(&mut self) {
+        let maker = id(self.tasks.len() - 1);
+        let Some(tid) = self.journal.begin(maker, self.now_ns()) else {
+            return;
+        };
+        for buffer in FOLDER_BUFFERS {
+            self.journal.access(maker, buffer);
+        }
+        self.journal.end();
+        if let Some(runtime) = &mut self.runtime {
+            runtime.urged(tid);
+        }
+        self.request(tid);
+        while self.thread != Thread::Asleep
+            && let Some(event) = self.calendar.next(u64::MAX)
+        {
+            self.happens(event);
+        }
+        self.start_ns = self.now_ns();
+        self.measured.start(self.start_ns);
     }
 
     /// Lets time pass until `end_ns`.
     pub fn run(&mut self, end_ns: u64) {
         while let Some(event) = self.calendar.next(end_ns) {
-            match event {
-                Event::Piece(cpu) => self.worked(cpu),
-                Event::Served(number) => self.served(number),
-                Event::Begin(task) => self.wake(task, 0),
-                Event::Timer(task) => self.timer(task),
-                Event::Hold(hold) => {
-                    if self.thread == Thread::Held && hold == self.hold {
-                        self.wake_journal(Thread::Looks, 0);
-                    }
+            self.happens(event);
+        }
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Piece(cpu) => self.worked(cpu),
+            Event::Served(number) => self.served(number),
+            Event::Begin(task) => self.wake(task, 0),
+            Event::Timer(task) => self.timer(task),
+            Event::Hold(hold) => {
+                if self.thread == Thread::Held && hold == self.hold {
+                    self.wake_journal(Thread::Looks, 0);
                 }
-                Event::Old(tid) => self.request(tid),
             }
+            Event::Old(tid) => self.request(tid),
         }
     }
 

@@ -19,7 +19,7 @@ impl Node {
                 self.measured.note(number, &task.op, &task.went);
                 let inode = || self.files.inode(task.file).object();
                 self.recorder.ended(number, &task.op, &task.went, inode);
-                task.op = task.program.next(&task.went);
+                task.op = task.program.next(&task.went.since(self.start_ns));
                 task.went = Went {
                     begun_ns: now_ns,
                     ..Went::default()
@@ -29,7 +29,9 @@ impl Node {
             let op = self.tasks[at].op;
             let next = match op {
                 Op::End => return Next::Wait,
-                Op::SleepUntil(until_ns) => self.sleep(number, until_ns),
+                Op::SleepUntil(until_ns) => {
+                    self.sleep(number, until_ns.saturating_add(self.start_ns))
+                }
                 Op::Compute(instructions) => self.last(at, instructions),
                 Op::Park => self.park(at),
                 Op::Wake(other) => self.unpark(at, other),
