@@ -1,6 +1,6 @@
 //! Changes of metadata: each holds a handle, and takes one buffer after the other.
 
-use super::{COMMIT_INTERVAL_NS, Event, Next, Node, Stage, Thread};
+use super::{Next, Node, Stage, Thread};
 use crate::costs::Costs;
 use crate::files::{FileId, Files};
 use crate::journal::{Access, BufferId};
@@ -180,8 +180,7 @@ impl Node {
             .as_ref()
             .is_some_and(|it| it.handles == 1)
         {
-            self.calendar
-                .enter(now_ns + COMMIT_INTERVAL_NS, Event::Old(tid));
+            self.set_commit_timer(now_ns);
         }
         let task = &mut self.tasks[number as usize];
         let file = task.file;

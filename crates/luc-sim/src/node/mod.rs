@@ -71,8 +71,8 @@ enum Event {
     Timer(TaskId),
     /// The hold of this number is over, or the next look is due.
     Hold(u64),
-    /// A transaction is as old as it may be.
-    Old(Tid),
+    /// The commit timer goes off.
+    CommitTimer,
 }
 
 /// The waiter for a request.
@@ -209,6 +209,8 @@ pub struct Node {
     workers: Workers,
     thread: Thread,
     hold: u64,
+    /// There is one commit timer, as in the kernel, and not one for each transaction.
+    is_commit_timer_set: bool,
     /// When the commit that runs was locked, and jbd2's average of a commit's time.
     locked_ns: u64,
     average_ns: u64,
@@ -272,6 +274,7 @@ impl Node {
             tasks,
             thread: Thread::Asleep,
             hold: 0,
+            is_commit_timer_set: false,
             locked_ns: 0,
             average_ns: 0,
             log_blocks: 0,
@@ -340,7 +343,7 @@ impl Node {
                     self.wake_journal(Thread::Looks, 0);
                 }
             }
-            Event::Old(tid) => self.request(tid),
+            Event::CommitTimer => self.commit_if_old(),
         }
     }
 
@@ -456,6 +459,28 @@ impl Node {
                 self.wake_journal(Thread::Recorded, costs.journal_end);
             }
             None => {}
+        }
+    }
+
+    /// A transaction begins, or the commit timer went off before it was old.
+    fn set_commit_timer(&mut self, begun_ns: u64) {
+        if !self.is_commit_timer_set {
+            self.is_commit_timer_set = true;
+            self.calendar
+                .enter(begun_ns + COMMIT_INTERVAL_NS, Event::CommitTimer);
+        }
+    }
+
+    fn commit_if_old(&mut self) {
+        self.is_commit_timer_set = false;
+        let Some(running) = &self.journal.running else {
+            return;
+        };
+        let (tid, begun_ns) = (running.tid, running.begun_ns);
+        if begun_ns + COMMIT_INTERVAL_NS <= self.now_ns() {
+            self.request(tid);
+        } else {
+            self.set_commit_timer(begun_ns);
         }
     }
 
