@@ -5,7 +5,8 @@
 //!
 //! - [`calendar`]: what is to happen, and when. One thread, no clock of the host: the same input gives
 //!   the same report, byte by byte.
-//! - [`processors`]: work is instructions; how long they take depends on the processor's speed.
+//! - [`processors`]: work is instructions; how long they take depends on the processor's speed, which
+//!   [`speeds`] reads.
 //! - [`disk`]: the lab's disks, by the lab's own model.
 //! - [`journal`]: jbd2's transactions and buffers. [`node`]: the paths through them, and the journal's
 //!   thread. [`costs`]: what each part costs, with its source.
@@ -29,6 +30,8 @@ mod random;
 pub mod recorder;
 pub mod runtime;
 mod script;
+pub mod speeds;
+mod units;
 pub mod workloads;
 
 use clap::Parser as _;

@@ -8,7 +8,7 @@ use luc_sim::SimError;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::mount::Mount;
-use luc_sim::processors::Machine;
+use luc_sim::speeds;
 use luc_trace::Trace;
 use serde_json::Value;
 
@@ -30,12 +30,9 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "mips",
-        help: "million instructions per second of a processor",
+        help: "million instructions per second of a processor, or of each: 3000,1000",
         default: Some("1000"),
-        check: |text| match text.parse::<f64>() {
-            Ok(mips) if mips > 0.0 && mips <= 1e6 => Ok(()),
-            _ => Err("a number above 0 and up to 1000000 is needed".into()),
-        },
+        check: |text| speeds::list(text).map(drop),
     },
     Factor {
         name: "disk",
@@ -212,12 +209,8 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         _ => None,
     };
     let mount = text(cell, "mount").parse::<Mount>();
-    let number = |factor| text(cell, factor).parse().ok();
     Ok(luc_sim::Setup {
-        machine: Machine::new(
-            text(cell, "vcpus").parse().unwrap_or(1),
-            number("mips").unwrap_or(1000.0),
-        ),
+        machine: speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?,
         disk: text(cell, "disk")
             .parse()
             .map_err(|error: luc_sim::disk::NoDisk| error.to_string())?,

@@ -15,6 +15,7 @@ use thiserror::Error;
 use super::DiskKind;
 use super::layout::Layout;
 use super::systems::system;
+use crate::units::time_ns;
 
 /// Why a text is no disk.
 #[derive(Debug, Error)]
@@ -267,21 +268,7 @@ fn member(names: &[&str], changes: &[&str]) -> Result<Params, String> {
 
 /// So long for each request, and so many at once.
 fn fixed(time: &str, depth: &str) -> Result<Params, String> {
-    let unit_at = time
-        .find(|c: char| c.is_ascii_alphabetic())
-        .ok_or("the time has no unit")?;
-    let (number, unit) = time.split_at(unit_at);
-    let unit_ns = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err(format!("{unit} is no unit of time: ns, us, ms or s")),
-    };
-    let number: i64 = number
-        .parse()
-        .map_err(|_| format!("{number} is no number"))?;
-    let time_ns = number.checked_mul(unit_ns).ok_or("the time is too long")?;
+    let time_ns = time_ns(time)?;
     let depth: i64 = depth.parse().map_err(|_| format!("{depth} is no depth"))?;
     let mut params = Params::default();
     set(&mut params, "read_latency_ns", time_ns)?;

@@ -3,7 +3,7 @@
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, For, Next, Node, Owner, Thread};
-use crate::processors::time_ns;
+use crate::processors::CpuId;
 use crate::recorder::Phase;
 use crate::runtime::Decision;
 
@@ -12,7 +12,7 @@ const LOG_SECTOR: u64 = 1 << 20;
 const LOG_SECTORS: u64 = 1 << 17;
 
 impl Node {
-    pub(super) fn commit(&mut self) -> Next {
+    pub(super) fn commit(&mut self, cpu: CpuId) -> Next {
         match self.thread {
             Thread::Looks => self.look(),
             Thread::Locked => self.switch(),
@@ -21,7 +21,7 @@ impl Node {
                 self.thread = Thread::Begun;
                 Next::Work(self.costs.journal_fill)
             }
-            Thread::Begun => self.fill(),
+            Thread::Begun => self.fill(cpu),
             Thread::Fills => {
                 self.thread = Thread::Writes;
                 let blocks = self.buffers_now + 1;
@@ -104,7 +104,7 @@ impl Node {
     }
 
     /// Prepares the log's write: buffers are shadowed from here on.
-    fn fill(&mut self) -> Next {
+    fn fill(&mut self, cpu: CpuId) -> Next {
         self.recorder
             .commit(Phase::Logs, &self.journal, self.now_ns());
         let copies = self.runtime.as_ref().is_some_and(|it| it.copies);
@@ -112,7 +112,7 @@ impl Node {
         self.buffers_now = buffers as u64;
         let copying = self.costs.frozen_copy * spared as u64;
         if let Some(runtime) = self.runtime.as_mut().filter(|_| spared > 0) {
-            runtime.copied(time_ns(copying, self.mips));
+            runtime.copied(self.processors.time_ns(cpu, copying));
         }
         self.thread = Thread::Fills;
         let each = self.costs.journal_buffer * self.buffers_now;

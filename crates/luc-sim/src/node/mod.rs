@@ -33,7 +33,7 @@ use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Run};
 use crate::journal::{Journal, Tid};
 use crate::measured::Measured;
 use crate::mount::Mount;
-use crate::processors::{CpuId, Machine, PieceEnd, Processors, TaskId, Worked};
+use crate::processors::{CpuId, Machine, PieceEnd, Processors, SpeedChange, TaskId, Worked};
 use crate::program::{Op, Program, Went};
 use crate::random;
 use crate::recorder::Recorder;
@@ -73,6 +73,8 @@ enum Event {
     Hold(u64),
     /// The commit timer goes off.
     CommitTimer,
+    /// Processors change their speeds, by the change of this number.
+    Speeds(usize),
 }
 
 /// The waiter for a request.
@@ -196,7 +198,7 @@ enum Thread {
 
 pub struct Node {
     costs: Costs,
-    mips: f64,
+    speed_changes: Vec<SpeedChange>,
     calendar: Calendar<Event>,
     processors: Processors,
     /// The processor whose task acts now; `None`: an interrupt does.
@@ -262,7 +264,7 @@ impl Node {
         let begin_ns = |task| random::below(setup.seed, task as u64, plan.begin_spread_ns);
         let node = Self {
             costs: setup.costs,
-            mips: setup.machine.mips.first().copied().unwrap_or(1000.0),
+            speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
             // The journal's thread is one more.
             processors: Processors::new(&setup.machine, tasks.len() + 1).with_past(setup.seed),
@@ -298,6 +300,10 @@ impl Node {
         for (task, draw_ns) in std::mem::take(&mut self.begins_ns).into_iter().enumerate() {
             self.calendar
                 .enter(self.start_ns + draw_ns, Event::Begin(id(task)));
+        }
+        for (number, change) in self.speed_changes.iter().enumerate() {
+            self.calendar
+                .enter(self.start_ns + change.at_ns, Event::Speeds(number));
         }
     }
 
@@ -344,6 +350,9 @@ impl Node {
                 }
             }
             Event::CommitTimer => self.commit_if_old(),
+            Event::Speeds(number) => {
+                self.processors.set_mips(&self.speed_changes[number].mips);
+            }
         }
     }
 
@@ -394,7 +403,7 @@ impl Node {
         self.acting = Some(cpu);
         self.recorder.runs_on(cpu);
         let next = if task == self.journal_thread() {
-            self.commit()
+            self.commit(cpu)
         } else {
             self.walk(task)
         };

@@ -33,6 +33,15 @@ pub struct Machine {
     pub switch_instructions: u64,
     /// From a wake-up to the first instruction of an idle processor, ns.
     pub idle_exit_ns: u64,
+    /// Other speeds later, in the order of their times.
+    pub changes: Vec<SpeedChange>,
+}
+
+/// From this moment on each processor has its speed of these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpeedChange {
+    pub at_ns: u64,
+    pub mips: Vec<f64>,
 }
 
 impl Machine {
@@ -42,6 +51,7 @@ impl Machine {
             mips: vec![mips; usize::from(cpus)],
             switch_instructions: 2_000,
             idle_exit_ns: 0,
+            changes: Vec::new(),
         }
     }
 }
@@ -136,6 +146,13 @@ impl Processors {
     /// Busy time of all processors together, ns.
     pub fn busy_ns(&self) -> u64 {
         self.busy_ns
+    }
+
+    /// The processors have these speeds from their next piece of work on.
+    pub fn set_mips(&mut self, mips: &[f64]) {
+        for (cpu, mips) in self.cpus.iter_mut().zip(mips) {
+            cpu.mips = *mips;
+        }
     }
 
     /// Time that this work takes on a processor, ns.

@@ -8,9 +8,8 @@ use luc_host::plain;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::mount::Mount;
-use luc_sim::processors::Machine;
 use luc_sim::recorder::Recording;
-use luc_sim::{Setup, SimError};
+use luc_sim::{Setup, SimError, speeds};
 
 use crate::Context;
 use crate::cmd::bench::print;
@@ -42,12 +41,20 @@ pub struct Args {
     /// they and a controller's cache can be told.
     #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
     disk: String,
-    /// Processors, each with a time of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    cpus: u16,
-    /// Million instructions per second of a processor
-    #[arg(long, value_name = "MIPS", default_value_t = 1000.0, value_parser = mips)]
-    mips: f64,
+    /// Processors, each with a time of its own [default: as many as speeds, one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+    /// Million instructions per second of each processor, or a list: 3000,3000,1000,1000
+    #[arg(
+        long,
+        value_name = "MIPS",
+        default_value = "1000",
+        allow_hyphen_values = true
+    )]
+    mips: String,
+    /// Other speeds from this moment on, as often as needed: 2s=1500
+    #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
+    mips_at: Vec<String>,
     /// Mount options: noatime, dioread_lock
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
@@ -72,14 +79,6 @@ pub struct Args {
     /// The benchmark and its arguments, as for `luc bench`; a folder may be left out
     #[arg(last = true, required = true, value_name = "BENCH")]
     bench: Vec<String>,
-}
-
-/// A speed that a simulated second is not too long for.
-fn mips(text: &str) -> Result<f64, String> {
-    let value = text.parse().ok();
-    value
-        .filter(|mips: &f64| *mips >= 0.001 && *mips <= 1e6)
-        .ok_or_else(|| "a number from 0.001 to 1000000 is needed".to_owned())
 }
 
 impl Verb for Args {
@@ -116,7 +115,7 @@ impl Args {
         let disk: Result<DiskKind, _> = self.disk.parse();
         let mount: Result<Mount, _> = self.mount.parse();
         Ok(Setup {
-            machine: Machine::new(self.cpus, self.mips),
+            machine: speeds::machine(self.cpus, &self.mips, &self.mips_at)?,
             disk: disk.map_err(|error| error.to_string())?,
             costs: Costs::default(),
             mount: mount.map_err(|error| error.to_string())?,

@@ -1,0 +1,125 @@
+//! The speeds of processors in text: one for all or a list, and when they change.
+//!
+//! `3000` or `3000,3000,1000,1000`: big and little cores. `2s=1500`: from that moment on, as a
+//! governor or a warm processor would have it.
+
+use crate::processors::{Machine, SpeedChange};
+use crate::units::time_ns;
+
+/// The slowest and the fastest, MIPS: a simulated second of either is not too long for the host.
+const BOUNDS_MIPS: [f64; 2] = [0.001, 1e6];
+const CPUS_MAX: usize = 1024;
+
+/// A machine with so many processors, or else as many as speeds are listed.
+///
+/// # Errors
+/// A line: what is no speed or no time, or how many speeds there are for how many processors.
+pub fn machine(cpus: Option<u16>, mips: &str, changes: &[String]) -> Result<Machine, String> {
+    let listed = list(mips)?;
+    let cpus = cpus.map_or(listed.len(), usize::from);
+    let mips = spread(mips, listed, cpus)?;
+    let mut changes: Vec<_> = changes
+        .iter()
+        .map(|text| change(text, cpus))
+        .collect::<Result<_, _>>()?;
+    changes.sort_by_key(|change| change.at_ns);
+    Ok(Machine {
+        mips,
+        changes,
+        ..Machine::new(0, 0.0)
+    })
+}
+
+/// Speeds, comma separated.
+///
+/// # Errors
+/// A line: which of them is none.
+pub fn list(text: &str) -> Result<Vec<f64>, String> {
+    let [least, most] = BOUNDS_MIPS;
+    let mips = |part: &str| {
+        let value: Option<f64> = part.parse().ok();
+        value
+            .filter(|mips| (least..=most).contains(mips))
+            .ok_or_else(|| format!("mips {text}: '{part}' is no number from {least} to {most}"))
+    };
+    let all: Vec<f64> = text.split(',').map(mips).collect::<Result<_, _>>()?;
+    if all.len() > CPUS_MAX {
+        return Err(format!("mips: more than {CPUS_MAX} speeds"));
+    }
+    Ok(all)
+}
+
+/// One speed is that of all processors.
+fn spread(text: &str, listed: Vec<f64>, cpus: usize) -> Result<Vec<f64>, String> {
+    match listed[..] {
+        [one] => Ok(vec![one; cpus]),
+        _ if listed.len() == cpus => Ok(listed),
+        _ => Err(format!(
+            "mips {text}: {} speeds for {cpus} processors; give one, or as many as processors",
+            listed.len()
+        )),
+    }
+}
+
+fn change(text: &str, cpus: usize) -> Result<SpeedChange, String> {
+    let bad = |why: String| format!("mips-at {text}: {why}; give TIME=MIPS, as 2s=1500");
+    let (at, mips) = text
+        .split_once('=')
+        .ok_or_else(|| bad("'=' is missing".to_owned()))?;
+    let at_ns = time_ns(at).map_err(bad)?;
+    Ok(SpeedChange {
+        at_ns: u64::try_from(at_ns).map_err(|_| bad(format!("{at} is before the start")))?,
+        mips: spread(mips, list(mips)?, cpus)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_of_each_and_their_changes() {
+        let mips = |cpus, mips| machine(cpus, mips, &[]).unwrap().mips;
+        assert_eq!(mips(None, "1000"), [1000.0]);
+        assert_eq!(mips(Some(3), "1000"), [1000.0; 3]);
+        assert_eq!(mips(None, "3000,1000.5"), [3000.0, 1000.5]);
+        assert_eq!(mips(Some(2), "3000,1000"), [3000.0, 1000.0]);
+        let texts = ["3s=500,250", "2ms=1000"].map(String::from);
+        let changes = machine(Some(2), "3000", &texts).unwrap().changes;
+        let change = |at_ns, mips: [f64; 2]| SpeedChange {
+            at_ns,
+            mips: mips.to_vec(),
+        };
+        assert_eq!(
+            changes,
+            [
+                change(2_000_000, [1000.0; 2]),
+                change(3_000_000_000, [500.0, 250.0])
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_speed_is_told_in_a_line() {
+        for (cpus, mips, at, why) in [
+            (None, "0", None, "'0' is no number from 0.001 to 1000000"),
+            (None, "-1", None, "'-1'"),
+            (None, "nan", None, "'nan'"),
+            (None, "inf", None, "'inf'"),
+            (None, "1e7", None, "'1e7'"),
+            (None, "1000,", None, "''"),
+            (Some(3), "1000,2000", None, "2 speeds for 3 processors"),
+            (Some(1), "1000", Some("2s"), "'=' is missing"),
+            (Some(1), "1000", Some("2=5"), "no unit"),
+            (Some(1), "1000", Some("-2s=5"), "before the start"),
+            (Some(1), "1000", Some("2s=0"), "'0'"),
+            (Some(1), "1000", Some("2s=5,6"), "2 speeds for 1 processors"),
+            (Some(1), "1000", Some("99999999999s=5"), "too long"),
+        ] {
+            let changes: Vec<String> = at.into_iter().map(String::from).collect();
+            let error = machine(cpus, mips, &changes).unwrap_err();
+            assert!(error.contains(why), "{mips} {at:?}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Numbers with units in texts.
+
+/// A time in whole ns, us, ms or s: `4ms`.
+pub(crate) fn time_ns(text: &str) -> Result<i64, String> {
+    let unit_at = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .ok_or("the time has no unit")?;
+    let (number, unit) = text.split_at(unit_at);
+    let unit_ns = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(format!("{unit} is no unit of time: ns, us, ms or s")),
+    };
+    let number: i64 = number
+        .parse()
+        .map_err(|_| format!("{number} is no number"))?;
+    Ok(number.checked_mul(unit_ns).ok_or("the time is too long")?)
+}
