@@ -58,13 +58,29 @@ fn what_it_does_not_have_is_refused_in_a_line() {
         &["disks", "floppy"],
         &[&["run", "--policy", "best"], &burst[..]].concat(),
         &[&["run", "--set", "delay_limit_us=-1"], &burst[..]].concat(),
+        &[&["run", "--disk", "4ms:0"], &burst[..]].concat(),
+        &[&["run", "--disk", "-4ms:1"], &burst[..]].concat(),
+        &[&["run", "--set", "delay_limit_us=1000001"], &burst[..]].concat(),
+        &[&["run", "--set", "no_knob=1"], &burst[..]].concat(),
         &[&["run", "--mips", "0"], &burst[..]].concat(),
+        &[&["run", "--mips", "-1000"], &burst[..]].concat(),
+        &[&["run", "--mips", "NaN"], &burst[..]].concat(),
+        &[&["run", "--mips", "inf"], &burst[..]].concat(),
+        &[&["run", "--mips", "1e300"], &burst[..]].concat(),
+        &[&["run", "--mips", ""], &burst[..]].concat(),
+        &[&["run", "--cpus", "3", "--mips", "1000,2000"], &burst[..]].concat(),
+        &[&["run", "--mips-at", "1500"], &burst[..]].concat(),
+        &[&["run", "--mips-at", "2s=0"], &burst[..]].concat(),
         &[&["run", "--cpus", "0"], &burst[..]].concat(),
+        &[&["run", "--cpus", "-1"], &burst[..]].concat(),
+        &[&["run", "--cpus", "1025"], &burst[..]].concat(),
     ] {
         let said = sim(words);
         assert!(said.contains("[exit 2]"), "{words:?}: {said}");
+        // Numbers that clap reads are told with its own words, and where help is.
+        let lines = said.trim().lines().filter(|line| !line.is_empty()).count();
         assert!(
-            said.trim_start().starts_with("luc: ") || said.contains("error: "),
+            (said.trim_start().starts_with("luc: ") && lines == 2) || said.contains("error: "),
             "{said}"
         );
     }
