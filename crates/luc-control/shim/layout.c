@@ -13,6 +13,8 @@ const luc_s64 luc_shim_returns_bytes = sizeof(struct luc_returns);
 _Static_assert(_Alignof(struct luc_returns) <= 8, "Returns is kept in u64");
 _Static_assert(LUC_STEP_OPEN == 0 && LUC_STEP_POLL == 1 && LUC_STEP_CLOSE == 2 &&
 	       LUC_STEP_COPYOUT == 3 && LUC_STEP_NR == 4, "enum Step");
+_Static_assert(LUC_TRIAL_OFF == 0 && LUC_TRIAL_FREE == 1 && LUC_TRIAL_HELD == 2 &&
+	       LUC_TRIAL_STAY_FREE == 3 && LUC_TRIAL_STAY_HELD == 4, "enum TrialPhase");
 _Static_assert(LUC_COPY_OFF == 0 && LUC_COPY_ON == 1 && LUC_COPY_STOPPED == 2, "copy_phase in tests");
 _Static_assert(sizeof(enum luc_step) == 4, "Rust passes a step as u32");
 

@@ -111,6 +111,14 @@ enumeration! { "`enum luc_step`: which step of a commit a record is about." Step
     Copyout "copyout" => "The commit's writes are counted; copy-out decides.",
 }
 
+enumeration! { "`enum luc_trial_phase`: is holding being tried against not holding." TrialPhase
+    Off "off" => "Commits are held, and no trial has begun.",
+    Free "free" => "A window of a trial without holding.",
+    Held "held" => "A window of a trial with holding.",
+    StayFree "stay-free" => "The verdict of a trial: commits are not held.",
+    StayHeld "stay-held" => "The verdict of a trial: commits are held.",
+}
+
 // SAFETY: the declarations repeat those of `control/*.h`.
 unsafe extern "C" {
     fn luc_state_init(state: *mut State);

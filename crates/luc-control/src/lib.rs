@@ -23,6 +23,7 @@ mod tables;
 pub use dev::{Dev, DevError};
 pub use layout::{
     Batching, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
+    TrialPhase,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
 pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles};

@@ -3,13 +3,12 @@
 mod common;
 
 use common::assert_written;
-use luc_control::{Input, Output, Params, State, Step, control_step};
+use luc_control::{Input, Output, Params, State, Step, TrialPhase, control_step};
 
-/// `enum luc_trial_phase` of the decision record.
-const OFF: i64 = 0;
-const FREE: i64 = 1;
-const STAY_FREE: i64 = 3;
-const STAY_HELD: i64 = 4;
+const OFF: i64 = TrialPhase::Off as i64;
+const FREE: i64 = TrialPhase::Free as i64;
+const STAY_FREE: i64 = TrialPhase::StayFree as i64;
+const STAY_HELD: i64 = TrialPhase::StayHeld as i64;
 /// `enum luc_reason`.
 const HOLD: i64 = 0;
 
