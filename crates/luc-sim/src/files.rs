@@ -259,6 +259,12 @@ impl Files {
         &mut self.inodes[at]
     }
 
+    /// The transaction that last changed a file's inode; 0: none.
+    pub fn tid(&self, file: FileId) -> Tid {
+        let inode = self.inodes.get(file as usize);
+        inode.map_or(0, |inode| inode.tid)
+    }
+
     /// Gives blocks to those of these pages that have none; false if all have.
     pub fn allocate(&mut self, file: FileId, pages: &[u32]) -> bool {
         let area = self.inode(file).dir as usize % AREAS;

@@ -13,6 +13,7 @@
 //! - [`recorder`]: a run as a recording, which `luc trace` and `luc replay` read ([`record`]).
 //! - [`runtime`]: what LUC's module does, around the very controllers that it runs.
 //! - [`workloads`]: programs of the benchmarks.
+//! - [`fleet`]: many nodes, and parallel programs that wait for the slowest.
 //!
 //! What it leaves out is listed in [`node`]. How far it agrees with the lab: `luc sim validate`.
 
@@ -20,6 +21,7 @@ pub mod calendar;
 pub mod costs;
 pub mod disk;
 pub mod files;
+pub mod fleet;
 pub mod journal;
 pub mod measured;
 pub mod mount;
@@ -131,7 +133,7 @@ pub fn record(bench: &Bench, setup: &Setup) -> Result<(BenchReport, Recording), 
     let on = |tasks, node: &Node| {
         Recorder::on(header(setup), name, tasks, node.journal_thread(), has_luc)
     };
-    simulate(bench, setup, on).map(|(report, recorder)| (report, recorder.finish()))
+    simulate(bench, setup, on).map(|(report, node)| (report, node.recorder.finish()))
 }
 
 /// The origin of a recording.
@@ -165,17 +167,18 @@ fn header(setup: &Setup) -> Header {
     header.with("knobs", &changed.join(","))
 }
 
-/// `recorder` is given the number of tasks that run programs.
+/// Gives the machine as it is at the end, too; `recorder` is given the number of tasks that run
+/// programs.
 fn simulate(
     bench: &Bench,
     setup: &Setup,
     recorder: impl FnOnce(usize, &Node) -> Recorder,
-) -> Result<(BenchReport, Recorder), SimError> {
+) -> Result<(BenchReport, Node), SimError> {
     let plan = workloads::plan(bench, &setup.costs)?;
     let tasks = plan.programs.len();
     let (mut node, outcome) = Node::new(setup, plan);
     node.recorder = recorder(tasks, &node);
-    node.begin();
+    node.start();
     let (from_ns, until_ns) = (node.measured.from_ns, node.measured.until_ns);
     node.run(from_ns);
     let before_ns = node.busy_ns();
@@ -198,7 +201,7 @@ fn simulate(
         observed,
     });
     report.syncs_by_commits = Some(measured.syncs_by_commits);
-    Ok((report, node.recorder))
+    Ok((report, node))
 }
 
 #[cfg(test)]

@@ -87,6 +87,11 @@ impl Runtime {
         }
     }
 
+    /// The controllers' own.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
     /// A task begins a sync call.
     pub fn entered(&mut self, task: TaskId) {
         self.calls += 1;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use luc_control::Params;
 use luc_sim::costs::Costs;
 use luc_sim::journal::Tid;
+use luc_sim::mount::Mount;
 use luc_sim::processors::{Machine, SpeedChange, TaskId};
 use luc_sim::program::{Op, Program, Went};
 use luc_sim::workloads::plan;
@@ -35,6 +36,7 @@ fn setup(disk: &str, machine: Machine, luc: bool, seed: u64) -> Setup {
         machine,
         disk: disk.parse().expect("a disk"),
         costs: Costs::default(),
+        mount: Mount::default(),
         luc: luc.then(Params::default),
         seed,
     }
@@ -136,7 +138,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let machine = Machine::new(cpus, 125.0 * 2.0_f64.powi(exponent));
-        let mut plan = plan(&load(LOADS[load_at]), Costs::default()).expect("a plan");
+        let mut plan = plan(&load(LOADS[load_at]), &Costs::default()).expect("a plan");
         let ended = Ended::default();
         let programs = std::mem::take(&mut plan.programs);
         plan.programs = (0..).zip(programs).map(|(task, program)| {
@@ -193,7 +195,7 @@ proptest! {
             // One more for the journal's thread.
             let machine = Machine::new(threads + 1, mips);
             let disk = format!("{}us:{depth}", disk_us * u64::from(scale));
-            let mut plan = plan(&load(&text), Costs::default()).expect("a plan");
+            let mut plan = plan(&load(&text), &Costs::default()).expect("a plan");
             plan.begin_spread_ns = plan.begin_spread_ns / 2 * u64::from(scale);
             let (from_ns, until_ns) = (plan.measured.from_ns, plan.measured.until_ns);
             prop_assert_eq!(until_ns - from_ns, u64::from(scale) * NS_PER_S / 2);

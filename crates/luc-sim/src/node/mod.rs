@@ -19,7 +19,7 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use luc_control::Params;
+use luc_control::{Params, State};
 use luc_disk::Request;
 
 use change::Change;
@@ -67,6 +67,8 @@ enum Event {
     Served(u64),
     /// A task begins.
     Begin(TaskId),
+    /// A task is woken from outside.
+    Release(TaskId),
     /// The timer of a task that slept may not wait any longer.
     Timer(TaskId),
     /// The hold of this number is over, or the next look is due.
@@ -239,9 +241,21 @@ const FOLDER_BUFFERS: std::ops::Range<u32> = 0..6;
 impl Node {
     /// The machine before its first task begins, and how the plan's figures are made.
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
-        let programs = plan.programs.len();
+        let tasks = plan.programs.len();
+        let mut node = Self::of(setup, plan.programs, plan.measured);
+        for file in plan.files {
+            node.files.prepare(file);
+        }
+        let begin_ns = |task| random::below(setup.seed, task as u64, plan.begin_spread_ns);
+        node.begins_ns = (0..tasks).map(begin_ns).collect();
+        (node, plan.outcome)
+    }
+
+    /// A machine with programs that have not begun.
+    pub fn of(setup: &Setup, programs: Vec<Box<dyn Program>>, measured: Measured) -> Self {
+        let first_worker = id(programs.len());
         let workers = (0..WORKERS).map(|_| Box::new(NoProgram) as Box<dyn Program>);
-        let all = plan.programs.into_iter().chain(workers).enumerate();
+        let all = programs.into_iter().chain(workers).enumerate();
         let task = |(at, program)| Task {
             program,
             op: Op::Compute(0),
@@ -257,12 +271,7 @@ impl Node {
             serves: 0,
         };
         let tasks: Vec<Task> = all.map(task).collect();
-        let mut files = Files::default();
-        for file in plan.files {
-            files.prepare(file);
-        }
-        let begin_ns = |task| random::below(setup.seed, task as u64, plan.begin_spread_ns);
-        let node = Self {
+        Self {
             costs: setup.costs,
             speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
@@ -272,7 +281,7 @@ impl Node {
             disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::default(),
             runtime: setup.luc.map(Runtime::new),
-            workers: Workers::new(id(programs)),
+            workers: Workers::new(first_worker),
             tasks,
             thread: Thread::Asleep,
             hold: 0,
@@ -282,24 +291,32 @@ impl Node {
             log_blocks: 0,
             buffers_now: 0,
             sleepers: BTreeSet::new(),
-            files,
+            files: Files::default(),
             flushes: Flushes::default(),
             mount: setup.mount,
             data_of: BTreeMap::new(),
-            begins_ns: (0..programs).map(begin_ns).collect(),
+            begins_ns: Vec::new(),
             start_ns: 0,
-            measured: plan.measured,
+            measured,
             recorder: Recorder::default(),
-        };
-        (node, plan.outcome)
+        }
     }
 
-    /// The folder is made, and the tasks begin.
-    pub fn begin(&mut self) {
+    /// A task begins at this time.
+    pub fn begin(&mut self, task: TaskId, at_ns: u64) {
+        self.calendar.enter(at_ns, Event::Begin(task));
+    }
+
+    /// A task that parks is woken at this time, from outside of the machine.
+    pub fn release(&mut self, task: TaskId, at_ns: u64) {
+        self.calendar.enter(at_ns, Event::Release(task));
+    }
+
+    /// The folder is made, and the plan's tasks begin.
+    pub fn start(&mut self) {
         self.prepare();
         for (task, draw_ns) in std::mem::take(&mut self.begins_ns).into_iter().enumerate() {
-            self.calendar
-                .enter(self.start_ns + draw_ns, Event::Begin(id(task)));
+            self.begin(id(task), self.start_ns + draw_ns);
         }
         for (number, change) in self.speed_changes.iter().enumerate() {
             self.calendar
@@ -322,27 +339,26 @@ impl Node {
             runtime.urged(tid);
         }
         self.request(tid);
-        while self.thread != Thread::Asleep
-            && let Some(event) = self.calendar.next(u64::MAX)
-        {
-            self.happens(event);
-        }
+        while self.thread != Thread::Asleep && self.step(u64::MAX) {}
         self.start_ns = self.now_ns();
         self.measured.start(self.start_ns);
     }
 
     /// Lets time pass until `end_ns`.
     pub fn run(&mut self, end_ns: u64) {
-        while let Some(event) = self.calendar.next(end_ns) {
-            self.happens(event);
-        }
+        while self.step(end_ns) {}
     }
 
-    fn happens(&mut self, event: Event) {
+    /// Lets the next event come; false if there is none before `end_ns`, and it is that time then.
+    pub fn step(&mut self, end_ns: u64) -> bool {
+        let Some(event) = self.calendar.next(end_ns) else {
+            return false;
+        };
         match event {
             Event::Piece(cpu) => self.worked(cpu),
             Event::Served(number) => self.served(number),
             Event::Begin(task) => self.wake(task, 0),
+            Event::Release(task) => self.unpark(task),
             Event::Timer(task) => self.timer(task),
             Event::Hold(hold) => {
                 if self.thread == Thread::Held && hold == self.hold {
@@ -354,6 +370,7 @@ impl Node {
                 self.processors.set_mips(&self.speed_changes[number].mips);
             }
         }
+        true
     }
 
     /// Busy time of all processors together, ns.
@@ -361,8 +378,22 @@ impl Node {
         self.processors.busy_ns()
     }
 
-    fn now_ns(&self) -> u64 {
+    pub fn now_ns(&self) -> u64 {
         self.calendar.now_ns()
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The state of the controllers; `None` on stock.
+    pub fn controllers(&self) -> Option<&State> {
+        self.runtime.as_ref().map(Runtime::state)
+    }
+
+    /// The transaction that last changed the inode of a task's file; 0: none.
+    pub fn file_tid(&self, task: TaskId) -> Tid {
+        self.files.tid(self.tasks[task as usize].file)
     }
 
     pub(crate) fn journal_thread(&self) -> TaskId {

@@ -34,7 +34,7 @@ impl Node {
                 }
                 Op::Compute(instructions) => self.last(at, instructions),
                 Op::Park => self.park(at),
-                Op::Wake(other) => self.unpark(at, other),
+                Op::Wake(other) => self.wake_other(at, other),
                 Op::Use(file) => {
                     self.tasks[at].file = file;
                     self.last(at, 0)
@@ -101,18 +101,23 @@ impl Node {
         Some(Next::Wait)
     }
 
-    fn unpark(&mut self, at: usize, other: TaskId) -> Option<Next> {
+    fn wake_other(&mut self, at: usize, other: TaskId) -> Option<Next> {
         if self.tasks[at].stage == Stage::Begin {
             return self.go(at, Stage::After, self.costs.unpark);
         }
         self.tasks[at].stage = Stage::Done;
-        if let Some(task) = self.tasks.get_mut(other as usize) {
+        self.unpark(other);
+        None
+    }
+
+    /// A task that parks goes on, now or when it would park next.
+    pub(super) fn unpark(&mut self, number: TaskId) {
+        if let Some(task) = self.tasks.get_mut(number as usize) {
             if std::mem::take(&mut task.is_parked) {
-                self.wake(other, 0);
+                self.wake(number, 0);
             } else {
                 task.is_woken = true;
             }
         }
-        None
     }
 }
