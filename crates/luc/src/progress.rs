@@ -78,6 +78,12 @@ impl Bar {
         self.bar.set_message(text.to_owned());
     }
 
+    /// `done` of `total` parts are done, which the text tells in its own words.
+    pub fn done(&self, done: usize, total: usize, text: &str) {
+        self.parts(done, total);
+        self.say(text);
+    }
+
     /// `done` of `total` parts are done.
     fn parts(&self, done: usize, total: usize) {
         self.bar.set_length(total as u64);
@@ -112,8 +118,7 @@ impl Drop for Bar {
 
 impl luc_report::Progress for Bar {
     fn step(&self, done: usize, total: usize, now: &str) {
-        self.parts(done, total);
-        self.say(&format!("{done} of {total} measured: {now}"));
+        self.done(done, total, &format!("{done} of {total} measured: {now}"));
     }
 
     fn note(&self, text: &str) {

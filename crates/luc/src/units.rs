@@ -79,22 +79,27 @@ pub fn table<const N: usize>(
     heads: [&str; N],
     rows: &[[String; N]],
 ) -> io::Result<()> {
-    let mut widths = heads.map(|head| head.chars().count());
+    list(out, &heads, rows)
+}
+
+/// The same of a number of columns that shows only at run time.
+pub fn list<R: AsRef<[String]>>(out: &mut dyn Write, heads: &[&str], rows: &[R]) -> io::Result<()> {
+    let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
     for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
+        for (width, cell) in widths.iter_mut().zip(row.as_ref()) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let mut line = |cells: [&str; N]| {
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut text = String::new();
-        for (cell, width) in cells.into_iter().zip(widths) {
+        for (cell, width) in cells.zip(&widths) {
             let _ = fmt::Write::write_fmt(&mut text, format_args!("{cell:<width$}  "));
         }
         writeln!(out, "{}", text.trim_end())
     };
-    line(heads)?;
+    line(&mut heads.iter().copied())?;
     rows.iter()
-        .try_for_each(|row| line(row.each_ref().map(String::as_str)))
+        .try_for_each(|row| line(&mut row.as_ref().iter().map(String::as_str)))
 }
 
 #[cfg(test)]

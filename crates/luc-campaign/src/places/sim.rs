@@ -19,6 +19,9 @@ use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
 use crate::result::{ArmResult, Measured};
 
+/// Digest of the simulator's sources: results of others do not count.
+pub const SOURCES: &str = env!("LUC_SIM_SOURCES");
+
 pub struct Sim;
 
 const FACTORS: &[Factor] = &[
@@ -81,8 +84,7 @@ impl Place for Sim {
     }
 
     fn versions(&self, _cell: &Cell, _setup: &Setup) -> Result<Versions> {
-        let sources = env!("LUC_SIM_SOURCES").to_owned();
-        Ok(BTreeMap::from([("luc-sim".to_owned(), sources)]))
+        Ok(BTreeMap::from([("luc-sim".to_owned(), SOURCES.to_owned())]))
     }
 
     fn measure(

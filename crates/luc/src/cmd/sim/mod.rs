@@ -2,8 +2,11 @@
 
 mod costs;
 mod disks;
+mod fleet;
 mod run;
 mod validate;
+
+use luc_control::Params;
 
 use crate::verb::verbs;
 
@@ -14,7 +17,36 @@ verbs! {
     /// with the lab: `luc sim validate`.
     Verbs:
     Run(run::Args),
+    Fleet(fleet::Args),
     Costs(costs::Args),
     Disks(disks::Args),
     Validate(validate::Args),
+}
+
+/// How LUC is set, as for `luc on`.
+#[derive(Debug, clap::Args)]
+struct Knobs {
+    /// With LUC under this policy
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// With LUC and this knob
+    #[arg(long, value_name = "KNOB=VALUE")]
+    set: Vec<String>,
+}
+
+impl Knobs {
+    fn are_given(&self) -> bool {
+        self.policy.is_some() || !self.set.is_empty()
+    }
+
+    fn params(&self) -> Result<Option<Params>, String> {
+        let mut options: Vec<String> = Vec::new();
+        if let Some(policy) = &self.policy {
+            options.extend(["--policy".to_owned(), policy.clone()]);
+        }
+        for setting in &self.set {
+            options.extend(["--set".to_owned(), setting.clone()]);
+        }
+        luc_sim::knobs(&options).map_err(|error| error.to_string())
+    }
 }

@@ -61,12 +61,8 @@ pub struct Args {
     /// With LUC, as `luc on` leaves it
     #[arg(long)]
     luc: bool,
-    /// With LUC under this policy
-    #[arg(long, value_name = "NAME")]
-    policy: Option<String>,
-    /// With LUC and this knob
-    #[arg(long, value_name = "KNOB=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    knobs: super::Knobs,
     /// Decides when each task begins
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -100,15 +96,8 @@ impl Verb for Args {
 
 impl Args {
     fn setup(&self) -> Result<Setup, String> {
-        let mut options: Vec<String> = Vec::new();
-        if let Some(policy) = &self.policy {
-            options.extend(["--policy".to_owned(), policy.clone()]);
-        }
-        for setting in &self.set {
-            options.extend(["--set".to_owned(), setting.clone()]);
-        }
-        let luc = if self.luc || !options.is_empty() {
-            luc_sim::knobs(&options).map_err(|error| error.to_string())?
+        let luc = if self.luc || self.knobs.are_given() {
+            self.knobs.params()?
         } else {
             None
         };
