@@ -66,6 +66,8 @@ pub struct GuardRow {
     pub gains: Option<Gains>,
     /// Of its nodes those below each of [`BELOW`].
     pub below: [u32; 3],
+    /// Mean of what those below 1 lose, as a share of stock's rate; 0 if none does.
+    pub loss_mean: f64,
 }
 
 /// Groups of one size on one kind of disk.
@@ -124,6 +126,7 @@ impl Summary {
                 verdict,
                 gains: gains.gains(),
                 below: gains.below(),
+                loss_mean: gains.loss_mean(),
             }
         });
         let groups = records.len() - nodes.len();
@@ -247,6 +250,12 @@ impl Sorted {
         })
     }
 
+    fn loss_mean(&self) -> f64 {
+        let losses = self.0.iter().take_while(|gain| **gain < 1.0);
+        let sum: f64 = losses.clone().map(|gain| 1.0 - gain).sum();
+        sum / losses.count().max(1) as f64
+    }
+
     fn below(&self) -> [u32; 3] {
         BELOW.map(|bound| count(self.0.partition_point(|gain| *gain < bound)))
     }
@@ -269,6 +278,9 @@ mod tests {
         let two = Sorted::new(vec![2.0, 0.5]).gains().unwrap();
         assert!((two.mean - 1.0).abs() < 1e-12);
         assert_eq!((two.p1, two.p99), (0.5, 2.0));
+        let lossy = Sorted::new(vec![0.9, 1.5, 0.7, 1.0]);
+        assert!((lossy.loss_mean() - 0.2).abs() < 1e-12);
+        assert!(Sorted::new(vec![1.0]).loss_mean() < 1e-12);
         assert_eq!(Sorted::new(Vec::new()).gains(), None);
         assert_eq!(Sorted::new(Vec::new()).below(), [0; 3]);
     }

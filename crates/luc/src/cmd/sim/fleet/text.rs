@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use luc_sim::fleet::record::Verdict;
 use luc_sim::fleet::summary::{BELOW, Gains, PhaseTimes, Summary};
 
-use crate::units::{UNKNOWN, count, counted, duration, known, list, share, table};
+use crate::units::{UNKNOWN, count, counted, duration, known, list, percent, share, table};
 
 /// Of a terminal.
 const COLUMNS: usize = 100;
@@ -47,6 +47,18 @@ fn gains(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         "", "nodes", "p1", "p10", "p50", "p90", "p99", "mean", one, few, most,
     ];
     table(out, heads, &rows)?;
+    for it in &summary.guard {
+        let nodes = it.gains.map_or(0, |gains| gains.nodes);
+        let slower = it.below[0];
+        if it.verdict == Verdict::Stock && slower > 0 {
+            let (of, loss) = (counted(nodes, "node", "nodes"), percent(it.loss_mean));
+            let slower = count(slower);
+            writeln!(
+                out,
+                "Trying costs {slower} of {of} where stock stays {loss} on average"
+            )?;
+        }
+    }
     if let Some(worst) = &summary.worst {
         let (node, gain) = (count(worst.node), worst.gain);
         writeln!(out, "The most that LUC costs: node {node}, {gain:.3}")?;
