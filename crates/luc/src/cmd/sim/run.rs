@@ -55,7 +55,7 @@ pub struct Args {
     /// Other speeds from this moment on, as often as needed: 2s=1500
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
-    /// Mount options: noatime, dioread_lock
+    /// Mount options: `noatime`, `dioread_lock`
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
     /// With LUC, as `luc on` leaves it
