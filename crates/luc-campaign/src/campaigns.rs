@@ -18,6 +18,7 @@ const ALL: &[(&str, &str)] = &[
         include_str!("../../../campaigns/reproduce.toml"),
     ),
     ("validate", include_str!("../../../campaigns/validate.toml")),
+    ("journals", include_str!("../../../campaigns/journals.toml")),
 ];
 
 /// The names, for people.

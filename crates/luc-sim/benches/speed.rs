@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use luc_control::Params;
 use luc_sim::costs::Costs;
+use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, bench, run};
@@ -32,6 +33,7 @@ fn main() {
             let setup = Setup {
                 machine: Machine::new(cpus, 1000.0),
                 disk: disk.parse().expect("a disk"),
+                journal: Choice::default(),
                 costs: Costs::default(),
                 mount: Mount::default(),
                 luc: luc.then(Params::default),

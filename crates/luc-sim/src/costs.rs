@@ -78,4 +78,5 @@ costs! {
     journal_buffer_end = 700, "from the end of the log's write to the next switch, for each buffer";
     journal_record = 17_000, "from the end of the log's write to the record's";
     journal_end = 3_000, "from the record's end to the first wake-up";
+    home_buffer = 3_500, "writing a buffer to its home; assumed";
 }

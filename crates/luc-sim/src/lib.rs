@@ -8,8 +8,9 @@
 //! - [`processors`]: work is instructions; how long they take depends on the processor's speed, which
 //!   [`speeds`] reads.
 //! - [`disk`]: the lab's disks, by the lab's own model.
-//! - [`journal`]: jbd2's transactions and buffers. [`node`]: the paths through them, and the journal's
-//!   thread. [`costs`]: what each part costs, with its source.
+//! - [`journal`]: transactions, buffers and the log's space, of jbd2 and of what could stand in its
+//!   place. [`node`]: the paths through them, and the journal's thread. [`costs`]: what each part
+//!   costs, with its source.
 //! - [`recorder`]: a run as a recording, which `luc trace` and `luc replay` read ([`record`]).
 //! - [`runtime`]: what LUC's module does, around the very controllers that it runs.
 //! - [`workloads`]: programs of the benchmarks.
@@ -52,6 +53,24 @@ pub enum SimError {
     Arguments(String),
     #[error("the simulator has no {name}; it has {}", workloads::KNOWN.join(", "))]
     Unknown { name: &'static str },
+    #[error("LUC steers jbd2 alone: leave it off, or leave {name} for jbd2")]
+    NotSteered { name: &'static str },
+    #[error(
+        "the log of {name} is full: all of its {mib} MiB are in use; give it more, or a shorter run"
+    )]
+    Full { name: &'static str, mib: u32 },
+}
+
+impl Setup {
+    /// # Errors
+    /// LUC is on, and the journal is none that it steers.
+    pub fn check(&self) -> Result<(), SimError> {
+        let kind = self.journal.kind;
+        if self.luc.is_some() && !kind.takes_luc {
+            return Err(SimError::NotSteered { name: kind.name });
+        }
+        Ok(())
+    }
 }
 
 /// The words of a benchmark's command line, without its folder.
@@ -174,6 +193,7 @@ fn simulate(
     setup: &Setup,
     recorder: impl FnOnce(usize, &Node) -> Recorder,
 ) -> Result<(BenchReport, Node), SimError> {
+    setup.check()?;
     let plan = workloads::plan(bench, &setup.costs)?;
     let tasks = plan.programs.len();
     let (mut node, outcome) = Node::new(setup, plan);
@@ -183,6 +203,13 @@ fn simulate(
     node.run(from_ns);
     let before_ns = node.busy_ns();
     node.run(until_ns);
+    let journal::kind::Choice { kind, mib } = setup.journal;
+    if node.is_log_full {
+        return Err(SimError::Full {
+            name: kind.name,
+            mib,
+        });
+    }
     let busy_ns = node.busy_ns() - before_ns;
     let measured = &node.measured;
     let commits = measured.commits;
@@ -217,6 +244,7 @@ mod tests {
         Setup {
             machine: Machine::new(cpus, mips),
             disk: disk.parse().unwrap(),
+            journal: journal::kind::Choice::default(),
             costs: Costs::default(),
             mount: Mount::default(),
             luc: luc.then(Params::default),

@@ -38,6 +38,8 @@ pub enum Phase {
 pub enum Sleep {
     Buffer(BufferId),
     Locked,
+    /// The log has no space.
+    Space,
 }
 
 /// What was recorded, in the order in which it ended.
@@ -168,6 +170,7 @@ impl Recorder {
         let wait = match sleep {
             Sleep::Buffer(_) => SpanKind::WaitBuffer,
             Sleep::Locked => SpanKind::WaitLocked,
+            Sleep::Space => SpanKind::WaitSpace,
         };
         let span = Span {
             within: kind(op),
@@ -218,7 +221,13 @@ impl Recorder {
             });
             return;
         }
-        let tid = journal.committing.as_ref().map_or(0, |(tid, _)| *tid);
+        // A commit begins behind those on their way, and the oldest of them ends.
+        let commit = if phase == Phase::Ends {
+            journal.committing.front()
+        } else {
+            journal.committing.back()
+        };
+        let tid = commit.map_or(0, |it| it.tid);
         let Some(at) = tape.commits.iter().position(|commit| commit.tid == tid) else {
             return;
         };
@@ -316,6 +325,7 @@ mod tests {
 
     use super::*;
     use crate::costs::Costs;
+    use crate::journal::kind::Choice;
     use crate::mount::Mount;
     use crate::processors::Machine;
     use crate::{Setup, bench, record, run};
@@ -324,6 +334,7 @@ mod tests {
         Setup {
             machine: Machine::new(cpus, mips),
             disk: disk.parse().unwrap(),
+            journal: Choice::default(),
             costs: Costs::default(),
             mount: Mount::default(),
             luc,

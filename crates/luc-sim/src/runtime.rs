@@ -209,6 +209,7 @@ impl Runtime {
     fn copy_out(&mut self, tid: Tid, of_commit: &Input, recorder: &mut Recorder) {
         let input = Input {
             now_ns: of_commit.now_ns,
+            space_short: of_commit.space_short,
             handles: of_commit.handles,
             writes_delayed: self.delayed.writes - self.seen.writes,
             writes_delay_ns: self.delayed.ns - self.seen.ns,
@@ -230,6 +231,7 @@ impl Runtime {
         } else {
             0
         };
+        let is_short = journal.is_short();
         let mut input = Input {
             now_ns: ns(now_ns),
             events,
@@ -239,7 +241,8 @@ impl Runtime {
             handles: running.map_or(0, |it| i64::from(it.handles)),
             age_ns: ns(now_ns - running.map_or(now_ns, |it| it.begun_ns)),
             commit_avg_ns: ns(average_ns),
-            urgent: i64::from(journal.has_lock_waiters() || self.urgent_tid == tid),
+            space_short: i64::from(is_short),
+            urgent: i64::from(is_short || journal.has_lock_waiters() || self.urgent_tid == tid),
             ..Input::default()
         };
         if events > 0 {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use luc_control::Params;
 use luc_sim::costs::Costs;
 use luc_sim::journal::Tid;
+use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::mount::Mount;
 use luc_sim::processors::{Machine, SpeedChange, TaskId};
 use luc_sim::program::{Op, Program, Went};
@@ -35,6 +36,7 @@ fn setup(disk: &str, machine: Machine, luc: bool, seed: u64) -> Setup {
     Setup {
         machine,
         disk: disk.parse().expect("a disk"),
+        journal: Choice::default(),
         costs: Costs::default(),
         mount: Mount::default(),
         luc: luc.then(Params::default),
@@ -74,9 +76,9 @@ struct Watch {
     now_ns: u64,
     locked_ns: BTreeMap<Tid, u64>,
     committed_ns: BTreeMap<Tid, u64>,
-    /// Of the locked or committing one: its handles, or its buffers.
+    /// Handles of the locked one, and buffers of those that commit.
     handles: Option<(Tid, u32)>,
-    buffers: Option<(Tid, usize)>,
+    buffers: BTreeMap<Tid, usize>,
     of_files: Vec<Tid>,
     fsyncs: u64,
 }
@@ -101,11 +103,11 @@ impl Watch {
             let grew = before.is_some_and(|(tid, n)| tid == running.tid && n != running.handles);
             prop_assert!(!grew, "a locked transaction grew");
         }
-        if let Some((tid, buffers)) = &journal.committing {
-            self.locked_ns.entry(*tid).or_insert(now_ns);
-            let before = self.buffers.replace((*tid, buffers.len()));
-            let grew = before.is_some_and(|(known, n)| known == *tid && n != buffers.len());
-            prop_assert!(!grew, "a committing transaction grew");
+        for commit in &journal.committing {
+            self.locked_ns.entry(commit.tid).or_insert(now_ns);
+            let n = commit.buffers.len();
+            let known = *self.buffers.entry(commit.tid).or_insert(n);
+            prop_assert_eq!(known, n, "a committing transaction grew");
         }
         self.committed_ns.entry(journal.committed).or_insert(now_ns);
         for (task, op, went) in ended.borrow_mut().drain(..) {
@@ -124,10 +126,10 @@ impl Watch {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// Time never goes back; an fsync ends behind the commit of its transaction; a transaction holds
-    /// nothing that began behind its lock.
+    /// nothing that began behind its lock. With every kind of journal.
     #[test]
     fn transactions_hold_what_they_promise(
         load_at in 0..LOADS.len(),
@@ -135,9 +137,16 @@ proptest! {
         cpus in 1_u16..5,
         exponent in 0_i32..5,
         luc in any::<bool>(),
+        kind in 0..KINDS.len(),
+        mib in prop::sample::select(vec![4, 256]),
         seed in any::<u64>(),
     ) {
         let machine = Machine::new(cpus, 125.0 * 2.0_f64.powi(exponent));
+        let kind = &KINDS[kind];
+        let one = Setup {
+            journal: Choice { kind, mib },
+            ..setup(disk, machine, luc && kind.takes_luc, seed)
+        };
         let mut plan = plan(&load(LOADS[load_at]), &Costs::default()).expect("a plan");
         let ended = Ended::default();
         let programs = std::mem::take(&mut plan.programs);
@@ -148,7 +157,7 @@ proptest! {
         let mut watch = Watch { of_files: vec![0; plan.programs.len()], ..Watch::default() };
         // Metarates' end is the last operation's.
         let end_ns = plan.measured.until_ns.min(20 * NS_PER_S);
-        let (mut node, _) = Node::new(&setup(disk, machine, luc, seed), plan);
+        let (mut node, _) = Node::new(&one, plan);
         node.start();
         while node.step(end_ns) {
             watch.look(&node, &ended)?;

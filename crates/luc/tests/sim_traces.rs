@@ -10,6 +10,7 @@ use common::luc;
 use luc_control::Params;
 use luc_model::{Observed, fsync_model, write_model};
 use luc_sim::costs::Costs;
+use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, recorder};
@@ -151,6 +152,7 @@ fn trace(
     let setup = Setup {
         machine,
         disk: disk.parse().expect("a disk"),
+        journal: Choice::default(),
         costs: Costs::default(),
         mount: Mount::default(),
         luc,

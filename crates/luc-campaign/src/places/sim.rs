@@ -7,6 +7,7 @@ use luc_model::summary::Summary;
 use luc_sim::SimError;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
+use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::speeds;
 use luc_trace::Trace;
@@ -55,7 +56,35 @@ const FACTORS: &[Factor] = &[
             parsed.map(drop).map_err(|error| error.to_string())
         },
     },
+    Factor {
+        name: "journal",
+        help: "jbd2, or what could stand in its place: `luc sim run --help` lists them",
+        default: Some("jbd2"),
+        check: |text| journal(text, OWN_SIZE).map(drop),
+    },
+    Factor {
+        name: "journal_mib",
+        help: "size of its log, or `own`: what its kind has",
+        default: Some(OWN_SIZE),
+        check: |text| journal("jbd2", text).map(drop),
+    },
 ];
+
+/// A journal of the size that its kind has.
+const OWN_SIZE: &str = "own";
+
+/// Cells of the lab, which `luc sim validate` simulates, name neither.
+fn journal(name: &str, mib: &str) -> std::result::Result<Choice, String> {
+    let name = if name.is_empty() { "jbd2" } else { name };
+    let mib = match mib {
+        OWN_SIZE | "" => None,
+        mib => Some(
+            mib.parse()
+                .map_err(|_| format!("{mib} is no number of MiB"))?,
+        ),
+    };
+    Choice::new(name, mib).map_err(|error| error.to_string())
+}
 
 impl Place for Sim {
     fn name(&self) -> &'static str {
@@ -69,7 +98,8 @@ impl Place for Sim {
     fn check(&self, cell: &Cell) -> std::result::Result<(), String> {
         for named in &cell.arms {
             let arm = |why: String| format!("arm {}: {why}", named.name);
-            setup(cell, named).map_err(arm)?;
+            let setup = setup(cell, named).map_err(arm)?;
+            setup.check().map_err(|error| arm(error.to_string()))?;
             Watch::of(&named.arm).map_err(arm)?;
         }
         bench(cell).map(drop)
@@ -216,6 +246,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         disk: text(cell, "disk")
             .parse()
             .map_err(|error: luc_sim::disk::NoDisk| error.to_string())?,
+        journal: journal(text(cell, "journal"), text(cell, "journal_mib"))?,
         costs: Costs::default(),
         mount: mount.map_err(|error| error.to_string())?,
         luc,

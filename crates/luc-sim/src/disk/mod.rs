@@ -30,8 +30,8 @@ use layout::Layout;
 use member::Member;
 pub use text::{KNOBS, LEVELS, NoDisk, is_only_simulated};
 
-/// Sectors of 512 bytes: 1 GiB, as the lab's disks have.
-const SECTORS: u64 = 1 << 21;
+/// Sectors of 512 bytes: 1 GiB. The lab's disks have 4, which a disk with an arm is an image of.
+pub const SECTORS: u64 = 1 << 21;
 
 /// A kind of disk; as text `4ms:1`, a preset of `luc lab disks` with changes, an array of either, or
 /// a name of `luc sim disks`.

@@ -161,6 +161,7 @@ mod tests {
 
     use super::*;
     use crate::costs::Costs;
+    use crate::journal::kind::Choice;
     use crate::mount::Mount;
     use crate::processors::Machine;
 
@@ -177,6 +178,7 @@ mod tests {
             setup: Setup {
                 machine: Machine::new(4, 1000.0),
                 disk: disk.parse().unwrap(),
+                journal: Choice::default(),
                 costs: Costs::default(),
                 mount: Mount::default(),
                 luc: luc.then(Params::default),

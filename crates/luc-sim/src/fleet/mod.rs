@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::costs::Costs;
 use crate::disk::DiskKind;
+use crate::journal::kind::Choice;
 use crate::mount::Mount;
 use crate::processors::Machine;
 use crate::recorder::Recorder;
@@ -223,6 +224,7 @@ impl Fleet {
         Setup {
             machine: Machine::new(cpus, f64::from(drawn.mips)),
             disk: self.disks[drawn.disk].clone(),
+            journal: Choice::default(),
             costs: Costs::default(),
             mount: Mount::default(),
             luc: luc.then_some(self.arguments.luc),

@@ -1,6 +1,6 @@
 //! Changes of metadata: each holds a handle, and takes one buffer after the other.
 
-use super::{Next, Node, Stage, Thread};
+use super::{Next, Node, Stage};
 use crate::costs::Costs;
 use crate::files::{FileId, Files};
 use crate::journal::{Access, BufferId};
@@ -28,6 +28,19 @@ pub(super) enum Change {
 }
 
 impl Change {
+    /// Blocks that its handle asks for (6.12, extents in the inode, no quota): `ext4_create()`,
+    /// `ext4_mkdir()`, `ext4_dirty_inode()`, `ext4_meta_trans_blocks()`, `ext4_unlink()`,
+    /// `ext4_evict_inode()`.
+    pub(super) fn credits(self) -> u64 {
+        match self {
+            Self::Create | Self::MakeDir => 46,
+            Self::Inode => 2,
+            Self::Allocate | Self::Convert => 8,
+            Self::Unlink => 31,
+            Self::Evict => 39,
+        }
+    }
+
     /// The n-th buffer that it changes; `None` after the last.
     fn buffer(self, files: &mut Files, file: FileId, n: u8) -> Option<BufferId> {
         // A block group: bitmap of inodes, descriptor, bitmap of blocks. Then the super block, which
@@ -160,7 +173,7 @@ impl Node {
             Stage::Buffer(n) => self.buffer(number, n),
             // Its work is done.
             _ => {
-                self.end_handle();
+                self.end_handle(self.tasks[at].change.credits());
                 self.tasks[at].stage = self.tasks[at].then;
                 None
             }
@@ -169,9 +182,8 @@ impl Node {
 
     fn handle(&mut self, number: TaskId) -> Option<Next> {
         let now_ns = self.now_ns();
-        let Some(tid) = self.journal.begin(number, now_ns) else {
-            let op = &self.tasks[number as usize].op;
-            self.recorder.sleeps(number, op, Sleep::Locked, now_ns);
+        let credits = self.tasks[number as usize].change.credits();
+        let Some(tid) = self.begin_handle(number, credits) else {
             return Some(Next::Wait);
         };
         if self
@@ -225,7 +237,11 @@ impl Node {
                 self.tasks[at].stage = Stage::Buffer(n);
                 Some(Next::Wait)
             }
-            Access::Granted | Access::Copied => {
+            Access::WaitsForHome => {
+                self.tasks[at].stage = Stage::Buffer(n);
+                Some(Next::Wait)
+            }
+            Access::Granted | Access::Copied | Access::Spared => {
                 self.tasks[at].stage = Stage::Buffer(n + 1);
                 if access == Access::Granted {
                     return None;
@@ -235,14 +251,8 @@ impl Node {
                     runtime.spared();
                     return None;
                 }
-                Some(Next::Work(self.costs.frozen_copy))
+                (access == Access::Copied).then_some(Next::Work(self.costs.frozen_copy))
             }
-        }
-    }
-
-    fn end_handle(&mut self) {
-        if self.journal.end() && self.thread == Thread::Locks {
-            self.wake_journal(Thread::Locked, self.costs.journal_lock);
         }
     }
 }

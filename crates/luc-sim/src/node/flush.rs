@@ -1,15 +1,21 @@
-//! Flushes of the disk: one at a time, and those that come meanwhile share the next.
+//! Flushes of the disk, as the block layer issues them (`block/blk-flush.c`).
+//!
+//! One is under way at a time, and those who want one meanwhile share the next. The next is put off
+//! while a write is under way that had its flush before it, so that more may share it.
 
 use luc_disk::Request;
 
 use super::{Node, Owner};
+use crate::journal::Tid;
 use crate::processors::TaskId;
 
 /// Who wants a flush.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum For {
-    /// The commit record, which follows.
-    Record,
+    /// A commit's last write, which follows.
+    Commit(Tid),
+    /// A checkpoint's superblock, which follows.
+    Tail,
     Task(TaskId),
 }
 
@@ -18,31 +24,55 @@ pub(super) struct Flushes {
     /// Those that the running one is for.
     now: Vec<For>,
     next: Vec<For>,
+    /// Writes under way that had their flush.
+    writes: u32,
 }
 
 impl Node {
+    /// Flushes the disk's cache, if it can be lost.
     pub(super) fn flush(&mut self, who: For) {
-        self.flushes.next.push(who);
-        self.begin_flush();
+        if self.disk.kind.is_volatile {
+            self.flushes.next.push(who);
+            self.begin_flush();
+        } else {
+            self.flushed_for(who);
+        }
     }
 
     fn begin_flush(&mut self) {
-        if self.flushes.now.is_empty() && !self.flushes.next.is_empty() {
-            self.flushes.now = std::mem::take(&mut self.flushes.next);
+        let flushes = &mut self.flushes;
+        if flushes.now.is_empty() && flushes.writes == 0 && !flushes.next.is_empty() {
+            flushes.now = std::mem::take(&mut flushes.next);
             self.submit(Request::flush(), Owner::Flush);
         }
     }
 
     pub(super) fn flushed(&mut self) {
         for who in std::mem::take(&mut self.flushes.now) {
-            match who {
-                For::Record => self.record(),
-                For::Task(task) => {
-                    self.processors.interrupt(task, self.costs.interrupt);
-                    self.wake(task, 0);
-                }
+            if matches!(who, For::Commit(_)) {
+                self.flushes.writes += 1;
             }
+            self.flushed_for(who);
         }
         self.begin_flush();
+    }
+
+    /// A write has ended that came behind a flush.
+    pub(super) fn written_behind_flush(&mut self) {
+        if self.disk.kind.is_volatile {
+            self.flushes.writes -= 1;
+            self.begin_flush();
+        }
+    }
+
+    fn flushed_for(&mut self, who: For) {
+        match who {
+            For::Commit(tid) => self.write_last(tid),
+            For::Tail => self.write_superblock(Owner::TailOfCheckpoint),
+            For::Task(task) => {
+                self.processors.interrupt(task, self.costs.interrupt);
+                self.wake(task, 0);
+            }
+        }
     }
 }

@@ -1,17 +1,97 @@
 //! The journal's thread: from one commit into the next.
+//!
+//! What differs between journals is in [`crate::journal::kind`]. With more than one commit on its way
+//! the thread does one piece of work after the other: what is `due`, then the next commit.
 
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, For, Next, Node, Owner, Thread};
-use crate::processors::CpuId;
-use crate::recorder::Phase;
+use crate::journal::kind::LogEnd;
+use crate::journal::{Begin, Tid};
+use crate::processors::{CpuId, TaskId};
+use crate::recorder::{Phase, Sleep};
 use crate::runtime::Decision;
 
-/// The log: 64 MiB in the middle of a disk of 1 GiB, as mkfs puts it.
-const LOG_SECTOR: u64 = 1 << 20;
-const LOG_SECTORS: u64 = 1 << 17;
-
 impl Node {
+    /// Begins an operation that may add so many blocks to its transaction, whose number it gives;
+    /// `None`: the task sleeps until it may ask again.
+    pub(super) fn begin_handle(&mut self, task: TaskId, credits: u64) -> Option<Tid> {
+        let now_ns = self.now_ns();
+        let sleep = match self.journal.begin(task, credits, now_ns) {
+            Begin::Granted(tid) => return Some(tid),
+            Begin::Locked => Sleep::Locked,
+            Begin::Full(tid) => {
+                self.demand(tid);
+                Sleep::Locked
+            }
+            Begin::NoSpace => {
+                self.make_space();
+                Sleep::Space
+            }
+        };
+        let op = &self.tasks[task as usize].op;
+        self.recorder.sleeps(task, op, sleep, now_ns);
+        None
+    }
+
+    /// An operation that began with so many credits has made its changes.
+    pub(super) fn end_handle(&mut self, credits: u64) {
+        if self.journal.end(credits) && self.thread == Thread::Locks {
+            self.wake_journal(Thread::Locked, self.costs.journal_lock);
+        }
+    }
+
+    /// Someone wants the commit of a transaction.
+    pub(super) fn request(&mut self, tid: Tid) {
+        let is_news = self.journal.request(tid);
+        if is_news && self.thread == Thread::Asleep && self.journal.is_wanted() {
+            self.wake_journal(Thread::Looks, self.costs.journal_wake);
+        }
+    }
+
+    /// The same, and it cannot wait: no commit is held.
+    pub(super) fn demand(&mut self, tid: Tid) {
+        if let Some(runtime) = &mut self.runtime {
+            runtime.urged(tid);
+        }
+        self.request(tid);
+        if self.thread == Thread::Held {
+            self.wake_journal(Thread::Looks, 0);
+        }
+    }
+
+    pub(super) fn wake_journal(&mut self, to: Thread, instructions: u64) {
+        self.thread = to;
+        self.wake(self.journal_thread(), instructions);
+    }
+
+    /// The thread has this to do, at once if it does nothing else.
+    fn due(&mut self, to: Thread, instructions: u64) {
+        match self.thread {
+            Thread::Asleep | Thread::Held | Thread::Locks => self.wake_journal(to, instructions),
+            _ => self.due.push_back((to, instructions)),
+        }
+    }
+
+    /// The thread has done a piece of work.
+    fn next_due(&mut self) -> Next {
+        if let Some((to, instructions)) = self.due.pop_front() {
+            self.thread = to;
+            return Next::Work(instructions);
+        }
+        match self.journal.locked() {
+            Some(true) => return self.lock(),
+            Some(false) => self.thread = Thread::Locks,
+            None if self.journal.is_wanted() => {
+                self.thread = Thread::Looks;
+                return Next::Unbroken(self.costs.journal_wake);
+            }
+            None => self.thread = Thread::Asleep,
+        }
+        Next::Wait
+    }
+
+    /// The thread has a processor, and has done the work for this.
     pub(super) fn commit(&mut self, cpu: CpuId) -> Next {
         match self.thread {
             Thread::Looks => self.look(),
@@ -22,48 +102,45 @@ impl Node {
                 Next::Work(self.costs.journal_fill)
             }
             Thread::Begun => self.fill(cpu),
-            Thread::Fills => {
-                self.thread = Thread::Writes;
-                let blocks = self.buffers_now + 1;
-                let sector = self.log_sector(blocks);
-                let bytes = u32::try_from(blocks).unwrap_or(u32::MAX / BLOCK_BYTES);
-                self.submit(Request::write(sector, bytes * BLOCK_BYTES), Owner::Log);
-                Next::Wait
-            }
-            Thread::Written if self.has_data_under_way() => {
-                self.thread = Thread::Data;
-                Next::Wait
-            }
-            Thread::Written => {
-                self.thread = Thread::Records;
-                if self.disk.kind.is_volatile {
-                    self.flush(For::Record);
-                } else {
-                    self.record();
+            Thread::Fills(tid) => {
+                match self.journal.kind.end {
+                    LogEnd::Record => self.write_log(tid),
+                    LogEnd::Checksum => self.make_durable(tid),
                 }
-                Next::Wait
+                self.next_due()
             }
-            Thread::Recorded => self.end_commit(),
+            Thread::Ready(tid) => {
+                self.make_durable(tid);
+                self.next_due()
+            }
+            Thread::Recorded => match self.journal.tail_move_of_commit() {
+                Some(to) => {
+                    self.write_superblock(Owner::TailOfCommit(to));
+                    self.next_due()
+                }
+                None => self.end_commit(),
+            },
+            Thread::TailMoved => self.end_commit(),
             // It sleeps.
-            Thread::Asleep
-            | Thread::Held
-            | Thread::Locks
-            | Thread::Writes
-            | Thread::Data
-            | Thread::Records => Next::Wait,
+            Thread::Asleep | Thread::Held | Thread::Locks => Next::Wait,
         }
     }
 
-    /// Whether data of the transaction that commits is under way: the record comes behind it.
-    fn has_data_under_way(&self) -> bool {
-        let tids = self.data_of.keys();
-        tids.into_iter().any(|tid| self.journal.is_committing(*tid))
+    /// A commit's last write comes behind its data, and behind a flush.
+    fn make_durable(&mut self, tid: Tid) {
+        if self.data_of.contains_key(&tid) {
+            self.for_data.push(tid);
+            return;
+        }
+        self.journal.flushes(tid);
+        self.flush(For::Commit(tid));
     }
 
     /// The last data of a transaction is on the disk.
-    pub(super) fn ordered_data_written(&mut self) {
-        if self.thread == Thread::Data && !self.has_data_under_way() {
-            self.wake_journal(Thread::Written, 0);
+    pub(super) fn ordered_data_written(&mut self, tid: Tid) {
+        if let Some(at) = self.for_data.iter().position(|it| *it == tid) {
+            self.for_data.swap_remove(at);
+            self.due(Thread::Ready(tid), 0);
         }
     }
 
@@ -85,68 +162,146 @@ impl Node {
         self.measured.commit(now_ns);
         self.recorder.commit(Phase::Locks, &self.journal, now_ns);
         if self.journal.lock() {
-            self.thread = Thread::Locked;
-            return Next::Unbroken(self.costs.journal_lock);
+            return self.lock();
         }
         self.thread = Thread::Locks;
         Next::Wait
     }
 
+    /// No operation is under way in the locked transaction.
+    fn lock(&mut self) -> Next {
+        self.thread = Thread::Locked;
+        Next::Unbroken(self.costs.journal_lock)
+    }
+
     /// The transaction is locked and still: it commits.
     fn switch(&mut self) -> Next {
-        self.locked_ns = self.now_ns();
-        let waiting = self.journal.switch();
-        self.recorder
-            .commit(Phase::Flushes, &self.journal, self.locked_ns);
+        let now_ns = self.now_ns();
+        let waiting = self.journal.switch(now_ns);
+        self.recorder.commit(Phase::Flushes, &self.journal, now_ns);
         self.wake_all(waiting);
         self.thread = Thread::Switched;
         Next::Unbroken(self.costs.journal_begin)
     }
 
-    /// Prepares the log's write: buffers are shadowed from here on.
+    /// Prepares the log's write: buffers are shadowed from here on, or copied.
     fn fill(&mut self, cpu: CpuId) -> Next {
         self.recorder
             .commit(Phase::Logs, &self.journal, self.now_ns());
         let copies = self.runtime.as_ref().is_some_and(|it| it.copies);
         let (buffers, spared) = self.journal.write_buffers(copies);
-        self.buffers_now = buffers as u64;
         let copying = self.costs.frozen_copy * spared as u64;
         if let Some(runtime) = self.runtime.as_mut().filter(|_| spared > 0) {
             runtime.copied(self.processors.time_ns(cpu, copying));
         }
-        self.thread = Thread::Fills;
-        let each = self.costs.journal_buffer * self.buffers_now;
-        Next::Work(each + copying)
+        let newest = self.journal.committing.back().map_or(0, |it| it.tid);
+        self.thread = Thread::Fills(newest);
+        Next::Work(self.costs.journal_buffer * buffers as u64 + copying)
     }
 
-    /// Writes the commit record, which is durable when it is done.
-    pub(super) fn record(&mut self) {
-        let sector = self.log_sector(1);
-        self.submit(Request::write_fua(sector, BLOCK_BYTES), Owner::Record);
+    fn log_sector(&self, block: u64) -> u64 {
+        self.layout.log_sector + block * BLOCK_SECTORS
     }
 
-    fn log_sector(&mut self, blocks: u64) -> u64 {
-        let at = self.log_blocks * BLOCK_SECTORS % LOG_SECTORS;
-        self.log_blocks += blocks;
-        LOG_SECTOR + at
+    fn write_log(&mut self, tid: Tid) {
+        let Some((block, blocks)) = self.journal.log_write(tid) else {
+            return;
+        };
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX / BLOCK_BYTES);
+        let (sector, bytes) = (self.log_sector(block), blocks * BLOCK_BYTES);
+        let request = match self.journal.kind.end {
+            LogEnd::Record => Request::write(sector, bytes),
+            LogEnd::Checksum => Request::write_fua(sector, bytes),
+        };
+        self.submit(request, Owner::Log(tid));
+    }
+
+    /// The write that makes a commit durable: its record, or all of it.
+    pub(super) fn write_last(&mut self, tid: Tid) {
+        match self.journal.kind.end {
+            LogEnd::Checksum => self.write_log(tid),
+            LogEnd::Record => {
+                if let Some(block) = self.journal.record(tid) {
+                    let request = Request::write_fua(self.log_sector(block), BLOCK_BYTES);
+                    self.submit(request, Owner::Record(tid));
+                }
+            }
+        }
+    }
+
+    /// The block before the log's first.
+    pub(super) fn write_superblock(&mut self, owner: Owner) {
+        let sector = self.layout.log_sector - BLOCK_SECTORS;
+        self.submit(Request::write_fua(sector, BLOCK_BYTES), owner);
+    }
+
+    /// The interrupt of a log write: it ends the shadows, and wakes the tasks that slept on them.
+    pub(super) fn log_written(&mut self, tid: Tid) {
+        let (buffers, first, rest) = self.journal.written(tid);
+        let each = self.costs.journal_buffer_end * buffers as u64;
+        self.journal_interrupt(self.costs.interrupt + each);
+        self.wake_all(first);
+        match self.journal.kind.end {
+            LogEnd::Record => self.due(Thread::Ready(tid), self.costs.journal_record),
+            LogEnd::Checksum => self.durable(tid),
+        }
+        self.wake_all(rest);
+    }
+
+    /// The interrupt of a record's write.
+    pub(super) fn record_written(&mut self, tid: Tid) {
+        self.journal_interrupt(self.costs.interrupt);
+        self.durable(tid);
+    }
+
+    fn journal_interrupt(&mut self, instructions: u64) {
+        self.processors
+            .interrupt(self.journal_thread(), instructions);
+    }
+
+    /// The write that makes a transaction durable has ended.
+    fn durable(&mut self, tid: Tid) {
+        self.written_behind_flush();
+        if self.journal.durable(tid) {
+            self.due(Thread::Recorded, self.costs.journal_end);
+        }
+    }
+
+    /// The interrupt of the superblock's write that belongs to a commit.
+    pub(super) fn tail_of_commit_written(&mut self, to: u64) {
+        self.journal_interrupt(self.costs.interrupt);
+        self.move_tail(to);
+        self.due(Thread::TailMoved, 0);
+    }
+
+    /// The log has its tail here now: handles may begin.
+    pub(super) fn move_tail(&mut self, to: u64) {
+        self.journal.move_tail(to);
+        let waiting = self.journal.space_waiters();
+        self.wake_all(waiting);
     }
 
     fn end_commit(&mut self) -> Next {
-        let took_ns = self.now_ns() - self.locked_ns;
+        self.recorder
+            .commit(Phase::Ends, &self.journal, self.now_ns());
+        let (commit, waited) = self.journal.committed();
+        let took_ns = self.now_ns() - commit.locked_ns;
         self.average_ns = if self.average_ns == 0 {
             took_ns
         } else {
             (took_ns + 3 * self.average_ns) / 4
         };
-        self.recorder
-            .commit(Phase::Ends, &self.journal, self.now_ns());
-        let waited = self.journal.committed();
         self.wake_all(waited);
-        if self.journal.is_wanted() {
-            self.thread = Thread::Looks;
-            return Next::Unbroken(self.costs.journal_wake);
+        self.after_commit();
+        if self
+            .journal
+            .committing
+            .front()
+            .is_some_and(|it| it.is_durable)
+        {
+            self.thread = Thread::Recorded;
+            return Next::Work(self.costs.journal_end);
         }
-        self.thread = Thread::Asleep;
-        Next::Wait
+        self.next_due()
     }
 }

@@ -6,31 +6,33 @@
 //!
 //! - Interrupts take no processor's time.
 //! - The log is one write for each commit, as the block layer merges it, then the commit record.
-//! - The journal never fills: there are no checkpoints.
-//! - Metadata reaches its place on the disk at no cost.
+//! - No metadata blocks are freed, so that the log has no revoke records.
 
 mod change;
 mod data;
 mod flush;
+mod home;
 mod journal_thread;
 mod sync;
 mod tasks;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use luc_control::{Params, State};
 use luc_disk::Request;
 
 use change::Change;
 use flush::{Flushes, For};
+use home::HomeWriter;
 use workers::{WORKERS, Workers};
 
 use crate::calendar::Calendar;
 use crate::costs::Costs;
 use crate::disk::{Disk, DiskKind};
 use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Run};
-use crate::journal::{Journal, Tid};
+use crate::journal::kind::{Choice, Layout};
+use crate::journal::{BufferId, Journal, Tid};
 use crate::measured::Measured;
 use crate::mount::Mount;
 use crate::processors::{CpuId, Machine, PieceEnd, Processors, SpeedChange, TaskId, Worked};
@@ -50,6 +52,7 @@ const TIMER_SLACK_NS: u64 = 50_000;
 pub struct Setup {
     pub machine: Machine,
     pub disk: DiskKind,
+    pub journal: Choice,
     pub costs: Costs,
     /// How the file system is mounted.
     pub mount: Mount,
@@ -77,6 +80,8 @@ enum Event {
     CommitTimer,
     /// Processors change their speeds, by the change of this number.
     Speeds(usize),
+    /// Metadata has waited long enough to be written home.
+    Flusher,
 }
 
 /// The waiter for a request.
@@ -84,9 +89,18 @@ enum Event {
 enum Owner {
     /// A task's data.
     Data(TaskId),
-    Log,
+    /// A commit's log write, and its record.
+    Log(Tid),
+    Record(Tid),
     Flush,
-    Record,
+    /// The log's superblock, with this tail, or with a checkpoint's.
+    TailOfCommit(u64),
+    TailOfCheckpoint,
+    /// So many buffers, written to their homes.
+    Home {
+        first: BufferId,
+        count: u32,
+    },
 }
 
 /// The next step of a task that has a processor and no work left.
@@ -188,14 +202,13 @@ enum Thread {
     Locked,
     Switched,
     Begun,
-    /// Prepares the log's write.
-    Fills,
-    Writes,
-    Written,
-    /// Waits for data that belongs to the transaction.
-    Data,
-    Records,
+    /// Prepares this transaction's log write.
+    Fills(Tid),
+    /// Its last write comes next.
+    Ready(Tid),
+    /// The oldest commit is durable, and the superblock tells its tail.
     Recorded,
+    TailMoved,
 }
 
 pub struct Node {
@@ -207,19 +220,24 @@ pub struct Node {
     acting: Option<CpuId>,
     disk: Disk<Owner>,
     journal: Journal,
+    layout: Layout,
     runtime: Option<Runtime>,
     /// Those of the programs, then the workers.
     tasks: Vec<Task>,
     workers: Workers,
+    /// Programs that have not ended.
+    programs_left: usize,
     thread: Thread,
+    /// What the journal's thread has to do next, with its work.
+    due: VecDeque<(Thread, u64)>,
     hold: u64,
     /// There is one commit timer, as in the kernel, and not one for each transaction.
     is_commit_timer_set: bool,
-    /// When the commit that runs was locked, and jbd2's average of a commit's time.
-    locked_ns: u64,
+    /// jbd2's average of a commit's time.
     average_ns: u64,
-    log_blocks: u64,
-    buffers_now: u64,
+    home: HomeWriter,
+    /// A log that is the home of metadata has no room left: nothing can go on.
+    pub is_log_full: bool,
     /// When tasks that sleep want to wake.
     sleepers: BTreeSet<(u64, TaskId)>,
     files: Files,
@@ -227,6 +245,8 @@ pub struct Node {
     mount: Mount,
     /// Requests under way for data that a transaction's commit waits for.
     data_of: BTreeMap<Tid, u64>,
+    /// Commits whose last write waits for it.
+    for_data: Vec<Tid>,
     /// When each task begins, on the tasks' clock; and when that begins.
     begins_ns: Vec<u64>,
     start_ns: u64,
@@ -275,26 +295,29 @@ impl Node {
             costs: setup.costs,
             speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
-            // The journal's thread is one more.
-            processors: Processors::new(&setup.machine, tasks.len() + 1).with_past(setup.seed),
+            // The journal's thread, and that which writes metadata home.
+            processors: Processors::new(&setup.machine, tasks.len() + 2).with_past(setup.seed),
             acting: None,
             disk: Disk::new(setup.disk.clone(), setup.seed),
-            journal: Journal::default(),
+            journal: Journal::new(&setup.journal),
+            layout: setup.journal.layout(),
             runtime: setup.luc.map(Runtime::new),
             workers: Workers::new(first_worker),
             tasks,
+            programs_left: first_worker as usize,
             thread: Thread::Asleep,
+            due: VecDeque::new(),
             hold: 0,
             is_commit_timer_set: false,
-            locked_ns: 0,
             average_ns: 0,
-            log_blocks: 0,
-            buffers_now: 0,
+            home: HomeWriter::default(),
+            is_log_full: false,
             sleepers: BTreeSet::new(),
             files: Files::default(),
             flushes: Flushes::default(),
             mount: setup.mount,
             data_of: BTreeMap::new(),
+            for_data: Vec::new(),
             begins_ns: Vec::new(),
             start_ns: 0,
             measured,
@@ -328,30 +351,29 @@ impl Node {
     /// committed before, and knows how long that takes; LUC has seen an urgent commit.
     fn prepare(&mut self) {
         let maker = id(self.tasks.len() - 1);
-        let Some(tid) = self.journal.begin(maker, self.now_ns()) else {
+        let credits = Change::MakeDir.credits();
+        let Some(tid) = self.begin_handle(maker, credits) else {
             return;
         };
         for buffer in FOLDER_BUFFERS {
             self.journal.access(maker, buffer);
         }
-        self.journal.end();
-        if let Some(runtime) = &mut self.runtime {
-            runtime.urged(tid);
-        }
-        self.request(tid);
-        while self.thread != Thread::Asleep && self.step(u64::MAX) {}
+        self.journal.end(credits);
+        self.demand(tid);
+        while self.journal.committed < tid && self.step(u64::MAX) {}
         self.start_ns = self.now_ns();
         self.measured.start(self.start_ns);
     }
 
-    /// Lets time pass until `end_ns`.
+    /// Lets time pass until `end_ns`, or until the log is full.
     pub fn run(&mut self, end_ns: u64) {
         while self.step(end_ns) {}
     }
 
-    /// Lets the next event come; false if there is none before `end_ns`, and it is that time then.
+    /// Lets the next event come; false if there is none before `end_ns`, and it is that time then, or
+    /// if the log is full.
     pub fn step(&mut self, end_ns: u64) -> bool {
-        let Some(event) = self.calendar.next(end_ns) else {
+        let Some(event) = self.calendar.next(end_ns).filter(|_| !self.is_log_full) else {
             return false;
         };
         match event {
@@ -369,6 +391,7 @@ impl Node {
             Event::Speeds(number) => {
                 self.processors.set_mips(&self.speed_changes[number].mips);
             }
+            Event::Flusher => self.flush_old(),
         }
         true
     }
@@ -400,6 +423,10 @@ impl Node {
         id(self.tasks.len())
     }
 
+    fn home_thread(&self) -> TaskId {
+        id(self.tasks.len() + 1)
+    }
+
     fn begun(&mut self, end: Option<PieceEnd>) {
         if let Some(PieceEnd { cpu, at_ns }) = end {
             self.calendar.enter(at_ns, Event::Piece(cpu));
@@ -420,11 +447,6 @@ impl Node {
         }
     }
 
-    fn wake_journal(&mut self, to: Thread, instructions: u64) {
-        self.thread = to;
-        self.wake(self.journal_thread(), instructions);
-    }
-
     fn worked(&mut self, cpu: CpuId) {
         let (worked, end) = self.processors.worked(cpu, self.now_ns());
         self.begun(end);
@@ -435,6 +457,8 @@ impl Node {
         self.recorder.runs_on(cpu);
         let next = if task == self.journal_thread() {
             self.commit(cpu)
+        } else if task == self.home_thread() {
+            self.go_home()
         } else {
             self.walk(task)
         };
@@ -477,27 +501,17 @@ impl Node {
         let owner = self.disk.ended(number, now_ns, |end| {
             calendar.enter(end.at_ns, Event::Served(end.number));
         });
-        let costs = self.costs;
-        let journal = self.journal_thread();
         match owner {
             Some(Owner::Data(task)) => {
-                self.processors.interrupt(task, costs.interrupt);
+                self.processors.interrupt(task, self.costs.interrupt);
                 self.data_arrived(task);
             }
-            Some(Owner::Log) => {
-                // The interrupt ends the shadows, and wakes who slept on them.
-                let each = costs.journal_buffer_end * self.buffers_now;
-                self.processors.interrupt(journal, costs.interrupt + each);
-                let (first, rest) = self.journal.written();
-                self.wake_all(first);
-                self.wake_journal(Thread::Written, costs.journal_record);
-                self.wake_all(rest);
-            }
+            Some(Owner::Log(tid)) => self.log_written(tid),
+            Some(Owner::Record(tid)) => self.record_written(tid),
             Some(Owner::Flush) => self.flushed(),
-            Some(Owner::Record) => {
-                self.processors.interrupt(journal, costs.interrupt);
-                self.wake_journal(Thread::Recorded, costs.journal_end);
-            }
+            Some(Owner::TailOfCommit(to)) => self.tail_of_commit_written(to),
+            Some(Owner::TailOfCheckpoint) => self.tail_of_checkpoint_written(),
+            Some(Owner::Home { first, count }) => self.home_written(first, count),
             None => {}
         }
     }
@@ -521,13 +535,6 @@ impl Node {
             self.request(tid);
         } else {
             self.set_commit_timer(begun_ns);
-        }
-    }
-
-    /// Someone wants the commit of a transaction.
-    fn request(&mut self, tid: Tid) {
-        if self.journal.request(tid) && self.thread == Thread::Asleep {
-            self.wake_journal(Thread::Looks, self.costs.journal_wake);
         }
     }
 }

@@ -53,7 +53,8 @@ impl Node {
             Stage::Sent => {
                 self.tasks[at].stage = Stage::Written;
                 for run in std::mem::take(&mut self.tasks[at].data.runs) {
-                    self.submit(Request::write(run.sector, run.bytes), Owner::Data(number));
+                    let sector = self.layout.data_sector + run.sector;
+                    self.submit(Request::write(sector, run.bytes), Owner::Data(number));
                 }
                 Some(Next::Wait)
             }
@@ -86,13 +87,14 @@ impl Node {
     /// A commit that it waited for has ended, or another.
     fn commit_ended(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
-        if self.journal.committed >= self.files.inode(self.tasks[at].file).tid {
+        let tid = self.files.inode(self.tasks[at].file).tid;
+        if self.journal.committed >= tid {
             return self.flush_or_end(at, self.costs.sync_after);
         }
         if self.tasks[at].stage == Stage::Committed {
             return self.go(at, Stage::Again, self.costs.sync_again);
         }
-        self.journal.wait_for_commit(number);
+        self.journal.wait_for_commit(number, tid);
         self.tasks[at].stage = Stage::Committed;
         Some(Next::Wait)
     }
@@ -104,8 +106,7 @@ impl Node {
         let went = &mut self.tasks[at].went;
         (went.asked_ns, went.tid, went.done_tid) = (now_ns, tid, self.journal.committed);
         // A commit that has yet to write its record flushes the disk before.
-        let is_recording = matches!(self.thread, Thread::Records | Thread::Recorded);
-        let is_late = self.journal.is_committing(tid) && is_recording;
+        let is_late = self.journal.is_flushing(tid);
         let is_committed = self.journal.committed >= tid;
         self.tasks[at].data.flushes = self.disk.kind.is_volatile && (is_committed || is_late);
         if is_committed {
@@ -119,7 +120,7 @@ impl Node {
             self.wake_journal(Thread::Looks, 0);
         }
         self.request(tid);
-        self.journal.wait_for_commit(number);
+        self.journal.wait_for_commit(number, tid);
         self.tasks[at].stage = Stage::Committed;
         Some(Next::Wait)
     }
@@ -148,7 +149,7 @@ impl Node {
             *left -= 1;
             if *left == 0 {
                 self.data_of.remove(&tid);
-                self.ordered_data_written();
+                self.ordered_data_written(tid);
             }
         }
     }

@@ -28,7 +28,10 @@ impl Node {
             }
             let op = self.tasks[at].op;
             let next = match op {
-                Op::End => return Next::Wait,
+                Op::End => {
+                    self.programs_left -= 1;
+                    return Next::Wait;
+                }
                 Op::SleepUntil(until_ns) => {
                     self.sleep(number, until_ns.saturating_add(self.start_ns))
                 }

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use luc_host::plain;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
+use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::mount::Mount;
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
@@ -31,6 +33,7 @@ const PIECE: usize = 1024;
     \x20 luc sim run --disk hdd-7200 --cpus 4 --mips 3000 --luc -- create-fsync --threads 16\n\
     \x20 luc sim run --disk nehalem-raid10 --cpus 8 --mips 2394 -- metarates --procs 8 --files 8\n\
     \x20 luc sim run --policy static --json -- burst --threads 4 --spread-us 400\n\
+    \x20 luc sim run --journal delayed-logging -- create-fsync --threads 16\n\
     \x20 luc sim run --luc --record run.luc -- create-fsync --threads 16")]
 pub struct Args {
     /// The disk: time per request and requests at once; a preset of `luc lab disks`; an array of
@@ -58,6 +61,12 @@ pub struct Args {
     /// Mount options: `noatime`, `dioread_lock`
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
+    /// The journal: jbd2, or what could stand in its place
+    #[arg(long, value_name = "NAME", default_value = KINDS[0].name, value_parser = journals())]
+    journal: String,
+    /// The size of its log; jbd2 has as much as the lab gives it, 256
+    #[arg(long, value_name = "N")]
+    journal_mib: Option<u32>,
     /// With LUC, as `luc on` leaves it
     #[arg(long)]
     luc: bool,
@@ -75,6 +84,11 @@ pub struct Args {
     /// The benchmark and its arguments, as for `luc bench`; a folder may be left out
     #[arg(last = true, required = true, value_name = "BENCH")]
     bench: Vec<String>,
+}
+
+fn journals() -> PossibleValuesParser {
+    let kinds = KINDS.iter();
+    PossibleValuesParser::new(kinds.map(|kind| PossibleValue::new(kind.name).help(kind.help)))
 }
 
 impl Verb for Args {
@@ -103,9 +117,11 @@ impl Args {
         };
         let disk: Result<DiskKind, _> = self.disk.parse();
         let mount: Result<Mount, _> = self.mount.parse();
+        let journal = Choice::new(&self.journal, self.journal_mib);
         Ok(Setup {
             machine: speeds::machine(self.cpus, &self.mips, &self.mips_at)?,
             disk: disk.map_err(|error| error.to_string())?,
+            journal: journal.map_err(|error| error.to_string())?,
             costs: Costs::default(),
             mount: mount.map_err(|error| error.to_string())?,
             luc,

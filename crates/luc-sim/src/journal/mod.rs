@@ -1,0 +1,570 @@
+//! Transactions, their metadata buffers, the log's space, and who waits for what.
+//!
+//! One transaction runs, others are on their way to the disk. An operation that changes metadata
+//! holds a handle on the running one, and needs write access to each buffer that it changes. In jbd2
+//! a buffer whose log write is under way is *shadowed*: whoever needs it sleeps until the write has
+//! ended. One that the commit has not written yet is copied first, and nobody sleeps. [`kind`] tells
+//! what other journals do; this module is the same for all. It knows no disk and reads no clock; it
+//! tells its caller whom to wake, in the order of the kernel's wait queues: who slept last comes
+//! first.
+
+pub mod kind;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::processors::TaskId;
+use kind::{Choice, Home, Kind, LogEnd, Writers};
+use space::Space;
+
+/// A transaction's number.
+pub type Tid = u32;
+
+/// A metadata buffer's number.
+pub type BufferId = u32;
+
+/// ext4's `min_batch_time` and `max_batch_time` unless mount options change them.
+const MIN_BATCH_NS: u64 = 0;
+const MAX_BATCH_NS: u64 = 15_000_000;
+
+/// The transaction that runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    pub tid: Tid,
+    pub begun_ns: u64,
+    /// Operations that hold a handle on it now.
+    pub updates: u32,
+    /// Blocks that these may yet add to it.
+    pub credits: u64,
+    /// Handles that it has had.
+    pub handles: u32,
+    pub buffers: Vec<BufferId>,
+    /// Its commit waits for the updates to end: nobody may begin another.
+    pub is_locked: bool,
+}
+
+/// A transaction on its way to the disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committing {
+    pub tid: Tid,
+    pub locked_ns: u64,
+    pub buffers: Vec<BufferId>,
+    /// Blocks of the log that it may take, until its place is known.
+    reserved: u64,
+    /// Its first block in the log, and how many there are before its record.
+    start: Option<u64>,
+    blocks: u64,
+    is_written: bool,
+    /// Its last write is under way, or the flush before that.
+    is_flushing: bool,
+    pub is_durable: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Write {
+    #[default]
+    None,
+    /// The log's, of the buffer itself.
+    Shadow,
+    /// The log's, of a copy.
+    Copy,
+    /// To its home.
+    Home,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Buffer {
+    /// The newest transaction that it belongs to; 0: none.
+    tid: Tid,
+    write: Write,
+}
+
+/// Whether an operation may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    Granted(Tid),
+    /// The task sleeps until the lock passes, and asks again then.
+    Locked,
+    /// The same; the commit of this transaction, which is full, makes it pass.
+    Full(Tid),
+    /// The task sleeps until the log has space.
+    NoSpace,
+}
+
+/// Whether an operation may change a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Granted,
+    /// The same, after a copy of what the commit has still to write.
+    Copied,
+    /// The same; the commit has made a copy.
+    Spared,
+    /// The task sleeps until the log's write has ended, and asks again then.
+    Waits,
+    /// The same, for the buffer's write to its home.
+    WaitsForHome,
+}
+
+#[derive(Debug)]
+pub struct Journal {
+    pub kind: &'static Kind,
+    pub running: Option<Running>,
+    /// Those on their way, oldest first.
+    pub committing: VecDeque<Committing>,
+    /// The newest transaction that is committed, and the newest whose commit was asked for.
+    pub committed: Tid,
+    pub requested: Tid,
+    buffers: Vec<Buffer>,
+    space: Space,
+    /// Tasks that wait for the running transaction's lock to pass.
+    for_lock: Vec<TaskId>,
+    for_space: Vec<TaskId>,
+    for_commit: Vec<(Tid, TaskId)>,
+    for_buffer: BTreeMap<BufferId, Vec<TaskId>>,
+    last_sync_writer: Option<TaskId>,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self::new(&Choice::default())
+    }
+}
+
+impl Journal {
+    pub fn new(choice: &Choice) -> Self {
+        Self {
+            kind: choice.kind,
+            running: None,
+            committing: VecDeque::new(),
+            committed: 0,
+            requested: 0,
+            buffers: Vec::new(),
+            space: Space::new(choice.layout().log_blocks, choice.kind.share),
+            for_lock: Vec::new(),
+            for_space: Vec::new(),
+            for_commit: Vec::new(),
+            for_buffer: BTreeMap::new(),
+            last_sync_writer: None,
+        }
+    }
+
+    /// Begins an operation that may add so many blocks to the transaction.
+    pub fn begin(&mut self, task: TaskId, credits: u64, now_ns: u64) -> Begin {
+        if let Some(running) = &self.running {
+            if running.is_locked {
+                self.for_lock.push(task);
+                return Begin::Locked;
+            }
+            if self.outstanding() + credits > self.space.transaction_max() {
+                self.for_lock.push(task);
+                return Begin::Full(running.tid);
+            }
+        }
+        if self.lacks_space() {
+            self.for_space.push(task);
+            return Begin::NoSpace;
+        }
+        let running = self.run(now_ns);
+        running.updates += 1;
+        running.handles += 1;
+        running.credits += credits;
+        Begin::Granted(running.tid)
+    }
+
+    fn run(&mut self, now_ns: u64) -> &mut Running {
+        let newest = self.committing.back().map_or(self.committed, |it| it.tid);
+        self.running.get_or_insert_with(|| Running {
+            tid: newest + 1,
+            begun_ns: now_ns,
+            ..Running::default()
+        })
+    }
+
+    /// Blocks of the log that the running transaction may take.
+    fn outstanding(&self) -> u64 {
+        let running = self.running.as_ref();
+        running.map_or(0, |it| {
+            it.buffers.len() as u64 + it.credits + self.space.overhead()
+        })
+    }
+
+    /// Blocks of the log that nobody has taken or may take.
+    fn space_left(&self) -> u64 {
+        let reserved = self.committing.iter().map(|it| it.reserved).sum();
+        self.space.left(reserved)
+    }
+
+    /// Handles wait: the log has too little space for a whole transaction.
+    pub fn lacks_space(&self) -> bool {
+        let most = self.space.transaction_max();
+        let cleaner = match self.kind.home {
+            Home::InPlace => 0,
+            Home::Log => most,
+        };
+        self.space_left() < most + cleaner
+    }
+
+    /// Space is short or soon will be: no commit may be held.
+    pub fn is_short(&self) -> bool {
+        self.outstanding() > self.space.transaction_max() / 4 * 3
+            || self.lacks_space()
+            || self.has_space_waiters()
+    }
+
+    fn is_unwritten(&self, tid: Tid) -> bool {
+        let first = self.committing.front().map_or(tid, |it| it.tid);
+        let at = tid.checked_sub(first).map(|at| at as usize);
+        let committing = at.and_then(|at| self.committing.get(at));
+        committing.is_some_and(|it| !it.is_written)
+    }
+
+    /// An operation of the running transaction is about to change a buffer.
+    pub fn access(&mut self, task: TaskId, buffer: BufferId) -> Access {
+        let at = buffer as usize;
+        if at >= self.buffers.len() {
+            self.buffers.resize(at + 1, Buffer::default());
+        }
+        let Buffer { tid, write } = self.buffers[at];
+        let Some(running) = &mut self.running else {
+            return Access::Granted;
+        };
+        if tid == running.tid {
+            return Access::Granted;
+        }
+        if matches!(write, Write::Shadow | Write::Home) {
+            self.for_buffer.entry(buffer).or_default().push(task);
+            return if write == Write::Home {
+                Access::WaitsForHome
+            } else {
+                Access::Waits
+            };
+        }
+        self.buffers[at] = Buffer {
+            tid: running.tid,
+            write: Write::None,
+        };
+        running.buffers.push(buffer);
+        if self.kind.writers == Writers::Relog || !self.is_unwritten(tid) {
+            Access::Granted
+        } else if write == Write::Copy {
+            Access::Spared
+        } else {
+            Access::Copied
+        }
+    }
+
+    /// Ends an operation that began with so many credits; true if the commit waited for it.
+    pub fn end(&mut self, credits: u64) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        running.updates -= 1;
+        running.credits -= credits;
+        running.is_locked && running.updates == 0
+    }
+
+    /// Asks for the commit of a transaction; true if that is news to the journal's thread.
+    pub fn request(&mut self, tid: Tid) -> bool {
+        let is_running = self.running.as_ref().is_some_and(|it| it.tid == tid);
+        let is_news = is_running && self.requested != tid;
+        if is_news {
+            self.requested = tid;
+        }
+        is_news
+    }
+
+    /// Whether a commit is asked for that may begin.
+    pub fn is_wanted(&self) -> bool {
+        let has_room = self.committing.len() < self.kind.in_flight;
+        let running = self.running.as_ref().filter(|_| has_room);
+        running.is_some_and(|it| it.tid == self.requested && !it.is_locked)
+    }
+
+    /// The task sleeps until this transaction's commit ends, or any, if the kind wakes all.
+    pub fn wait_for_commit(&mut self, task: TaskId, tid: Tid) {
+        self.for_commit.push((tid, task));
+    }
+
+    /// Tasks that wait for the lock to pass.
+    pub fn has_lock_waiters(&self) -> bool {
+        !self.for_lock.is_empty()
+    }
+
+    /// Tasks that wait for space in the log.
+    pub fn has_space_waiters(&self) -> bool {
+        !self.for_space.is_empty()
+    }
+
+    /// There may be space: these ask again.
+    pub fn space_waiters(&mut self) -> Vec<TaskId> {
+        last_first(std::mem::take(&mut self.for_space))
+    }
+
+    /// How long a task sleeps that ends a synchronous handle, as of `O_SYNC` or a directory with
+    /// `dirsync`, before it lets go of the handle and waits for its commit; 0: not at all.
+    ///
+    /// The rule of `jbd2_journal_stop()`: an average commit, at least the least batch time and at
+    /// most the greatest, unless the transaction is older than that, or this task was the last one
+    /// that ended such a handle.
+    pub fn batch_sleep_ns(&mut self, task: TaskId, average_ns: u64, now_ns: u64) -> u64 {
+        if self.last_sync_writer.replace(task) == Some(task) {
+            return 0;
+        }
+        let sleep_ns = average_ns.clamp(MIN_BATCH_NS, MAX_BATCH_NS);
+        let age_ns = self.running.as_ref().map(|it| now_ns - it.begun_ns);
+        if age_ns.is_some_and(|age_ns| age_ns < sleep_ns) {
+            sleep_ns
+        } else {
+            0
+        }
+    }
+
+    /// Closes the running transaction for new operations; true if no operation is under way in it.
+    pub fn lock(&mut self) -> bool {
+        let Some(running) = &mut self.running else {
+            return true;
+        };
+        running.is_locked = true;
+        running.updates == 0
+    }
+
+    /// Whether the running transaction is locked, and if so, whether no operation is under way.
+    pub fn locked(&self) -> Option<bool> {
+        let running = self.running.as_ref().filter(|it| it.is_locked);
+        running.map(|it| it.updates == 0)
+    }
+
+    /// The locked transaction commits; gives the tasks that waited for the lock.
+    pub fn switch(&mut self, now_ns: u64) -> Vec<TaskId> {
+        let reserved = self.outstanding();
+        if let Some(running) = self.running.take() {
+            self.committing.push_back(Committing {
+                tid: running.tid,
+                locked_ns: now_ns,
+                buffers: running.buffers,
+                reserved,
+                ..Committing::default()
+            });
+        }
+        last_first(std::mem::take(&mut self.for_lock))
+    }
+
+    /// The newest commit writes its buffers: they are shadowed, but for those that have a copy. With
+    /// `copies` each gets one. Gives how many buffers there are, and how many are copied for it.
+    pub fn write_buffers(&mut self, copies: bool) -> (usize, usize) {
+        let Some(commit) = self.committing.back_mut() else {
+            return (0, 0);
+        };
+        let has_record = self.kind.end == LogEnd::Record;
+        let (start, blocks) = self.space.take(commit.buffers.len(), has_record);
+        (commit.start, commit.blocks, commit.reserved) = (Some(start), blocks, 0);
+        let write = match self.kind.writers {
+            Writers::Sleep if !copies => Write::Shadow,
+            Writers::Sleep | Writers::Pass => Write::Copy,
+            Writers::Relog => Write::None,
+        };
+        let mut spared = 0;
+        for buffer in &commit.buffers {
+            let known = &mut self.buffers[*buffer as usize];
+            // One that the running transaction has taken was copied then.
+            if known.tid == commit.tid {
+                known.write = write;
+                spared += usize::from(write == Write::Copy);
+            }
+        }
+        (commit.buffers.len(), spared)
+    }
+
+    fn commit_of(&self, tid: Tid) -> Option<&Committing> {
+        self.committing.iter().find(|it| it.tid == tid)
+    }
+
+    /// A commit's write: where in the log it begins, and how many blocks it has.
+    pub fn log_write(&self, tid: Tid) -> Option<(u64, u64)> {
+        let commit = self.commit_of(tid)?;
+        Some((self.space.place(commit.start?), commit.blocks))
+    }
+
+    /// Where in the log the record of a commit lies.
+    pub fn record(&self, tid: Tid) -> Option<u64> {
+        let commit = self.commit_of(tid)?;
+        Some(self.space.place(commit.start? + commit.blocks))
+    }
+
+    /// A commit's write to the log has ended; gives the number of its buffers, the tasks that slept on
+    /// the first, and those that slept on others. The commit waits for the first to be written, and so
+    /// comes between them.
+    pub fn written(&mut self, tid: Tid) -> (usize, Vec<TaskId>, Vec<TaskId>) {
+        let Some(commit) = self.committing.iter_mut().find(|it| it.tid == tid) else {
+            return (0, Vec::new(), Vec::new());
+        };
+        commit.is_written = true;
+        for buffer in &commit.buffers {
+            let known = &mut self.buffers[*buffer as usize];
+            // A newer transaction may have it by now.
+            if known.tid == tid {
+                known.write = Write::None;
+            }
+        }
+        let count = commit.buffers.len();
+        let first = commit.buffers.first().copied();
+        let first = first.and_then(|first| self.for_buffer.remove(&first));
+        let rest = self.woken_by_writes();
+        (count, first.map_or_else(Vec::new, last_first), rest)
+    }
+
+    /// Tasks whose buffer is no longer being written.
+    fn woken_by_writes(&mut self) -> Vec<TaskId> {
+        let mut woken = Vec::new();
+        for (buffer, tasks) in std::mem::take(&mut self.for_buffer) {
+            match self.buffers[buffer as usize].write {
+                Write::Shadow | Write::Home => {
+                    self.for_buffer.insert(buffer, tasks);
+                }
+                Write::None | Write::Copy => woken.extend(last_first(tasks)),
+            }
+        }
+        woken
+    }
+
+    /// The disk is flushed before a commit's last write: what is written later is not behind it.
+    pub fn flushes(&mut self, tid: Tid) {
+        if let Some(commit) = self.committing.iter_mut().find(|it| it.tid == tid) {
+            commit.is_flushing = true;
+        }
+    }
+
+    /// Whether a commit is past that.
+    pub fn is_flushing(&self, tid: Tid) -> bool {
+        self.commit_of(tid).is_some_and(|it| it.is_flushing)
+    }
+
+    /// A transaction's blocks are all on the disk; true if all before are committed.
+    pub fn durable(&mut self, tid: Tid) -> bool {
+        if let Some(commit) = self.committing.iter_mut().find(|it| it.tid == tid) {
+            commit.is_durable = true;
+        }
+        self.committing.front().is_some_and(|it| it.tid == tid)
+    }
+
+    /// The oldest commit has ended; gives it without its buffers, and the tasks to wake.
+    pub fn committed(&mut self) -> (Committing, Vec<TaskId>) {
+        let mut commit = self.committing.pop_front().unwrap_or_default();
+        self.committed = self.committed.max(commit.tid);
+        let buffers = std::mem::take(&mut commit.buffers);
+        self.space
+            .committed(commit.tid, commit.start.unwrap_or_default(), buffers);
+        let all = std::mem::take(&mut self.for_commit);
+        let (woken, left): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|(tid, _)| self.kind.wakes_all || *tid <= self.committed);
+        self.for_commit = left;
+        let woken = woken.into_iter().map(|(_, task)| task).collect();
+        (commit, last_first(woken))
+    }
+
+    /// Where the log's tail may move, if that gives back so many blocks.
+    fn tail_move(&self, at_least: u64) -> Option<u64> {
+        let in_flight = self.committing.front().and_then(|it| it.start);
+        let to = self.space.tail_may_be(in_flight);
+        (self.space.gain(to) >= at_least).then_some(to)
+    }
+
+    /// The same when a commit ends: jbd2 writes the superblock for a whole transaction's blocks alone.
+    pub fn tail_move_of_commit(&self) -> Option<u64> {
+        self.tail_move(self.space.transaction_max())
+    }
+
+    /// The same of a checkpoint: for any.
+    pub fn tail_move_of_checkpoint(&self) -> Option<u64> {
+        self.tail_move(1)
+    }
+
+    /// The superblock with this tail is on the disk.
+    pub fn move_tail(&mut self, to: u64) {
+        self.space.move_tail(to);
+    }
+
+    /// It is neither in a transaction nor being written.
+    fn is_idle(&self, buffer: BufferId) -> bool {
+        let Buffer { tid, write } = self.buffers[buffer as usize];
+        tid <= self.committed && write == Write::None
+    }
+
+    /// Buffers that the oldest transaction in the log keeps there, and that can be written home; of
+    /// the others a commit or a write is under way, or will be.
+    pub fn checkpoint(&self) -> Vec<BufferId> {
+        let oldest = self.space.transactions().next().into_iter().flatten();
+        oldest.filter(|buffer| self.is_idle(*buffer)).collect()
+    }
+
+    /// All buffers that can be written home.
+    pub fn dirty(&self) -> Vec<BufferId> {
+        let all = self.space.transactions().flatten();
+        all.filter(|buffer| self.is_idle(*buffer)).collect()
+    }
+
+    /// Whether some buffers' newest committed content is in the log alone.
+    pub fn has_dirty(&self) -> bool {
+        self.space.live() > 0
+    }
+
+    /// A buffer's write to its home begins, if it is idle still: else false.
+    pub fn write_home(&mut self, buffer: BufferId) -> bool {
+        let is_idle = self.is_idle(buffer);
+        if is_idle {
+            self.buffers[buffer as usize].write = Write::Home;
+        }
+        is_idle
+    }
+
+    /// The writes of so many buffers to their homes have ended; gives the tasks that slept on them.
+    pub fn homed(&mut self, first: BufferId, count: u32) -> Vec<TaskId> {
+        for buffer in first..first + count {
+            self.buffers[buffer as usize].write = Write::None;
+            self.space.homed(buffer);
+        }
+        self.woken_by_writes()
+    }
+
+    /// The cleaner of a log that is the home: all that the oldest transactions keep there joins a new
+    /// one, as many of them as fit. Gives the transaction to commit, which is that, or one that runs
+    /// already; `None` if that is on its way.
+    pub fn clean(&mut self, now_ns: u64) -> Option<Tid> {
+        if let Some(running) = &self.running {
+            return (!running.is_locked).then_some(running.tid);
+        }
+        let room = self.space.transaction_max() - self.space.overhead();
+        let mut moved: Vec<BufferId> = Vec::new();
+        for buffers in self.space.transactions() {
+            let idle = buffers.filter(|buffer| self.is_idle(*buffer));
+            let before = moved.len();
+            moved.extend(idle);
+            if moved.len() as u64 > room {
+                moved.truncate(before);
+                break;
+            }
+        }
+        if moved.is_empty() {
+            return None;
+        }
+        let tid = self.run(now_ns).tid;
+        for buffer in &moved {
+            self.buffers[*buffer as usize].tid = tid;
+        }
+        self.run(now_ns).buffers = moved;
+        Some(tid)
+    }
+
+    /// Whether a log that is the home is full of what is valid.
+    pub fn is_full(&self) -> bool {
+        self.kind.home == Home::Log && self.space.is_full_of_live()
+    }
+}
+
+fn last_first(mut tasks: Vec<TaskId>) -> Vec<TaskId> {
+    tasks.reverse();
+    tasks
+}

@@ -1,0 +1,246 @@
+//! Tests of the transactions alone.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::kind::KINDS;
+use super::*;
+
+const CREDITS: u64 = 46;
+
+fn begin(journal: &mut Journal, task: TaskId) -> Begin {
+    journal.begin(task, CREDITS, 5)
+}
+
+#[test]
+fn a_shadowed_buffer_holds_up_the_next_transaction() {
+    let mut journal = Journal::default();
+    assert_eq!(begin(&mut journal, 1), Begin::Granted(1));
+    assert_eq!(journal.access(1, 7), Access::Granted);
+    assert_eq!(journal.access(1, 8), Access::Granted);
+    assert_eq!(journal.access(1, 9), Access::Granted);
+    assert!(!journal.end(CREDITS));
+    assert!(journal.request(1) && !journal.request(1) && journal.is_wanted());
+    assert!(journal.lock());
+    assert_eq!(begin(&mut journal, 2), Begin::Locked);
+    assert_eq!(journal.switch(6), [2]);
+    assert!(!journal.is_wanted());
+    // Before the write a copy will do, so that the write shadows the others alone.
+    assert_eq!(begin(&mut journal, 2), Begin::Granted(2));
+    assert_eq!(journal.access(2, 7), Access::Copied);
+    assert_eq!(journal.write_buffers(false), (3, 0));
+    assert_eq!(journal.access(2, 7), Access::Granted);
+    assert_eq!(journal.access(2, 8), Access::Waits);
+    journal.wait_for_commit(1, 1);
+    assert_eq!(journal.written(1), (3, vec![], vec![2]));
+    assert_eq!(journal.access(2, 8), Access::Granted);
+    assert!(journal.durable(1));
+    assert_eq!(journal.committed().1, [1]);
+    assert_eq!(journal.committed, 1);
+    assert!(!journal.request(1), "it is committed");
+}
+
+#[test]
+fn copies_shadow_nothing() {
+    let mut journal = Journal::default();
+    begin(&mut journal, 1);
+    journal.access(1, 7);
+    journal.access(1, 8);
+    assert!(!journal.lock());
+    assert!(journal.end(CREDITS), "the commit waited");
+    journal.switch(6);
+    begin(&mut journal, 2);
+    assert_eq!(journal.access(2, 7), Access::Copied);
+    assert_eq!(journal.write_buffers(true), (2, 1));
+    assert_eq!(journal.access(2, 8), Access::Spared);
+}
+
+/// `jbd2_journal_stop()`, in the words of [`Journal::batch_sleep_ns`].
+#[test]
+fn synchronous_handles_wait_for_others() {
+    let mut journal = Journal::default();
+    journal.begin(1, CREDITS, 1_000_000);
+    let mut sleep_ns = |task, average_ns, now_ns| journal.batch_sleep_ns(task, average_ns, now_ns);
+    assert_eq!(sleep_ns(1, 8_000_000, 1_500_000), 8_000_000);
+    assert_eq!(sleep_ns(1, 8_000_000, 1_500_000), 0, "a lone stream");
+    assert_eq!(sleep_ns(2, 8_000_000, 9_000_000), 0, "old enough");
+    assert_eq!(sleep_ns(1, 90_000_000, 9_000_000), MAX_BATCH_NS);
+    assert_eq!(sleep_ns(2, 0, 1_000_000), 0, "no commit yet");
+}
+
+/// Tasks, a disk and the journal's thread that do what chance tells them.
+struct Driver {
+    journal: Journal,
+    now_ns: u64,
+    /// Tasks with a handle; and those that sleep: for a handle, a buffer, or a commit.
+    holds: BTreeSet<TaskId>,
+    sleeps: BTreeSet<TaskId>,
+    /// Commits whose log write is under way, and those whose record is.
+    logs: Vec<Tid>,
+    records: Vec<Tid>,
+    committed: Tid,
+}
+
+const TASKS: u32 = 12;
+const BUFFERS: u32 = 500;
+
+impl Driver {
+    fn new(kind: &'static Kind) -> Self {
+        Self {
+            journal: Journal::new(&Choice { kind, mib: 4 }),
+            now_ns: 0,
+            holds: BTreeSet::new(),
+            sleeps: BTreeSet::new(),
+            logs: Vec::new(),
+            records: Vec::new(),
+            committed: 0,
+        }
+    }
+
+    fn woken(&mut self, tasks: Vec<TaskId>) {
+        for task in tasks {
+            assert!(self.sleeps.remove(&task), "task {task} does not sleep");
+        }
+    }
+
+    /// A task that is awake begins an operation, changes a buffer, or ends the operation.
+    fn task(&mut self, task: TaskId, choice: u32) {
+        if self.sleeps.contains(&task) {
+            return;
+        }
+        if !self.holds.contains(&task) {
+            match self.journal.begin(task, CREDITS, self.now_ns) {
+                Begin::Granted(_) => {
+                    self.holds.insert(task);
+                }
+                Begin::Full(tid) => {
+                    self.journal.request(tid);
+                    self.sleeps.insert(task);
+                }
+                Begin::Locked | Begin::NoSpace => {
+                    self.sleeps.insert(task);
+                }
+            }
+        } else if choice % 4 > 0 {
+            let access = self.journal.access(task, choice % BUFFERS);
+            if matches!(access, Access::Waits | Access::WaitsForHome) {
+                self.sleeps.insert(task);
+            }
+        } else {
+            self.holds.remove(&task);
+            self.journal.end(CREDITS);
+            let tid = self.journal.running.as_ref().map(|it| it.tid).unwrap();
+            if choice % 3 == 0 {
+                self.journal.request(tid);
+                self.journal.wait_for_commit(task, tid);
+                self.sleeps.insert(task);
+            }
+        }
+    }
+
+    /// The journal's thread does its next piece of work.
+    fn commit(&mut self) {
+        if self.journal.locked() == Some(true) {
+            let woken = self.journal.switch(self.now_ns);
+            self.woken(woken);
+            let (buffers, _) = self.journal.write_buffers(false);
+            let newest = self.journal.committing.back().unwrap();
+            assert_eq!(newest.buffers.len(), buffers);
+            self.logs.push(newest.tid);
+        } else if self.journal.is_wanted() {
+            self.journal.lock();
+        }
+        assert!(self.journal.committing.len() <= self.journal.kind.in_flight);
+    }
+
+    /// One of the disk's writes ends, whichever.
+    fn disk(&mut self, choice: usize) {
+        let of = choice % (self.logs.len() + self.records.len()).max(1);
+        if of < self.logs.len() {
+            let tid = self.logs.remove(of);
+            let (_, first, rest) = self.journal.written(tid);
+            self.woken(first);
+            self.woken(rest);
+            self.records.push(tid);
+        } else if !self.records.is_empty() {
+            let tid = self.records.remove(of - self.logs.len());
+            self.journal.durable(tid);
+        }
+        while self
+            .journal
+            .committing
+            .front()
+            .is_some_and(|it| it.is_durable)
+        {
+            let (commit, woken) = self.journal.committed();
+            self.committed += 1;
+            assert_eq!(commit.tid, self.committed, "in their order");
+            self.woken(woken);
+        }
+    }
+
+    /// The thread that makes space does its next piece of work.
+    fn home(&mut self) {
+        if let Some(to) = self.journal.tail_move_of_checkpoint() {
+            self.journal.move_tail(to);
+            let woken = self.journal.space_waiters();
+            self.woken(woken);
+            return;
+        }
+        if self.journal.kind.home == Home::Log {
+            if let Some(tid) = self.journal.clean(self.now_ns) {
+                self.journal.request(tid);
+            }
+            return;
+        }
+        for buffer in self.journal.checkpoint() {
+            assert!(self.journal.write_home(buffer));
+            let woken = self.journal.homed(buffer, 1);
+            self.woken(woken);
+        }
+        if let Some(tid) = self.journal.running.as_ref().map(|it| it.tid) {
+            self.journal.request(tid);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Transactions become durable in their order; the log never overflows; who sleeps is woken.
+    #[test]
+    fn nothing_is_lost(
+        kind in 0..KINDS.len(),
+        moves in proptest::collection::vec((0_u8..16, any::<u32>()), 8000..24_000),
+    ) {
+        let kind = &KINDS[kind];
+        let mut driver = Driver::new(kind);
+        for (actor, choice) in moves {
+            driver.now_ns += 1000;
+            match actor {
+                0..4 => driver.commit(),
+                4..8 => driver.disk(choice as usize),
+                8 if driver.journal.has_space_waiters() => driver.home(),
+                _ => driver.task(choice % TASKS, choice / TASKS),
+            }
+            // Panics if more blocks are used than there are.
+            driver.journal.lacks_space();
+        }
+        // All operations end, and everything that was asked for.
+        for _ in 0..2000 {
+            for task in driver.holds.clone() {
+                if !driver.sleeps.contains(&task) {
+                    driver.holds.remove(&task);
+                    driver.journal.end(CREDITS);
+                }
+            }
+            driver.commit();
+            driver.disk(0);
+            if driver.journal.has_space_waiters() {
+                driver.home();
+            }
+        }
+        prop_assert!(driver.sleeps.is_empty(), "{}: {:?}", kind.name, driver.journal);
+    }
+}
