@@ -21,7 +21,7 @@ use crate::crew::Schedule;
 use crate::latency::Recorder;
 
 /// The default limit of the GNU C library.
-const THREADS_MAX: usize = 20;
+pub const THREADS_MAX: usize = 20;
 const STACK_BYTES: usize = 128 * 1024;
 
 /// Whether a write has ended; used again for the next write after that.

@@ -75,9 +75,12 @@ pub struct Step<'p> {
     pub flowop: &'p Flowop,
     /// Index of its counts in the thread's list.
     pub stats: usize,
-    /// Drawn once: `value` of a limit, or the working set of a transfer.
-    pub constant: u64,
-    pub extra: Extra<'p>,
+    pub bound: Bound,
+    /// Of a limit: the counts that it looks at, as they were at the last look.
+    pub last: u64,
+    /// Events, or bytes of one, that the limit has left.
+    pub bucket: i64,
+    pub children: Vec<Step<'p>>,
 }
 
 impl Step<'_> {
@@ -85,22 +88,6 @@ impl Step<'_> {
     pub fn refused<T>(&self, why: impl Into<String>) -> Flow<T> {
         Err(WorkloadError::flowop(self.flowop, why).into())
     }
-}
-
-/// Fields of some steps only.
-#[derive(Default)]
-pub struct Extra<'p> {
-    /// The semaphore of this `semblock`, or the gate of this `block`.
-    pub own: usize,
-    /// The semaphores or gates that this step posts to or wakes.
-    pub targets: Arc<[usize]>,
-    /// Index of the flowop whose counts a limit looks at; `None`: all flowops of the run.
-    pub counted: Option<usize>,
-    /// These counts at the last look.
-    pub last: u64,
-    /// Events, or bytes of one, that the limit has left.
-    pub bucket: i64,
-    pub children: Vec<Step<'p>>,
 }
 
 /// One thread of the run before it starts.
@@ -123,7 +110,23 @@ pub fn signed(flowop: &Flowop, value: u64) -> Result<i64> {
     })
 }
 
-/// Makes threads' programs, one after the other in the order of the threads.
+/// What a flowop of a thread was given before the run: what it shares with others, and what was
+/// drawn once.
+#[derive(Clone, Debug, Default)]
+pub struct Bound {
+    /// `value` of a limit, or the working set of a transfer.
+    pub constant: u64,
+    /// The semaphore of this `semblock`, or the gate of this `block`.
+    pub own: usize,
+    /// The semaphores or gates that this flowop posts to or wakes.
+    pub targets: Arc<[usize]>,
+    /// Index, among the thread's flowops, of the one whose counts a limit looks at; `None`: all
+    /// flowops of the run.
+    pub counted: Option<usize>,
+}
+
+/// Gives the flowops of threads what they share, one thread after the other in the order of the
+/// threads.
 pub struct Compiler {
     /// Semaphores and gates, by the name of their flowop.
     semaphore_ids: HashMap<String, Arc<[usize]>>,
@@ -133,29 +136,30 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Gives each `semblock` and `block` of each thread its semaphore or gate. The order is that of
-    /// the threads, and within a thread that of its steps.
-    pub fn new(
-        places: &[Place<'_>],
+    /// Gives each `semblock` and `block` of each thread its semaphore or gate; tells the high water
+    /// of each semaphore, and the number of gates. The order is that of the threads, and within a
+    /// thread that of its flowops.
+    ///
+    /// # Errors
+    /// A high water is too much for a semaphore.
+    pub fn new<'p>(
+        threads: impl Iterator<Item = &'p Thread>,
         draws: &mut Draws<'_>,
-    ) -> Result<(Self, Vec<Semaphore>, Vec<Gate>)> {
+    ) -> Result<(Self, Vec<i64>, usize)> {
         let mut semaphore_ids: HashMap<_, Vec<usize>> = HashMap::new();
         let mut gate_ids: HashMap<_, Vec<usize>> = HashMap::new();
-        let (mut semaphores, mut gates) = (Vec::new(), Vec::new());
-        for flowop in places.iter().flat_map(|place| place.thread.all_flowops()) {
+        let (mut high_waters, mut gates) = (Vec::new(), 0);
+        for flowop in threads.flat_map(Thread::all_flowops) {
             let name = flowop.name.clone();
             match &flowop.op {
                 Op::SemBlock { high_water, .. } => {
                     semaphore_ids
                         .entry(name)
                         .or_default()
-                        .push(semaphores.len());
-                    semaphores.push(Semaphore::new(signed(flowop, draws.whole(*high_water))?));
+                        .push(high_waters.len());
+                    high_waters.push(signed(flowop, draws.whole(*high_water))?);
                 }
-                Op::Block => {
-                    gate_ids.entry(name).or_default().push(gates.len());
-                    gates.push(Gate::default());
-                }
+                Op::Block => gate_ids.entry(name).or_default().push(advance(&mut gates)),
                 _ => {}
             }
         }
@@ -169,7 +173,38 @@ impl Compiler {
             semaphores: 0,
             gates: 0,
         };
-        Ok((compiler, semaphores, gates))
+        Ok((compiler, high_waters, gates))
+    }
+
+    /// What each flowop of a thread is given, in the order of [`Thread::all_flowops`].
+    ///
+    /// # Errors
+    /// A flowop's target is not there.
+    pub fn bind(&mut self, thread: &Thread, draws: &mut Draws<'_>) -> Result<Vec<Bound>> {
+        let flowops = thread.all_flowops();
+        let names: Vec<&str> = flowops.iter().map(|flowop| flowop.name.as_str()).collect();
+        let bind = |flowop: &&Flowop| self.one(flowop, &names, draws);
+        flowops.iter().map(bind).collect()
+    }
+
+    fn one(&mut self, flowop: &Flowop, names: &[&str], draws: &mut Draws<'_>) -> Result<Bound> {
+        let mut bound = Bound::default();
+        match &flowop.op {
+            Op::SemBlock { .. } => bound.own = advance(&mut self.semaphores),
+            Op::Block => bound.own = advance(&mut self.gates),
+            Op::SemPost { target, .. } => {
+                bound.targets = targets(flowop, &self.semaphore_ids, "semblock", target)?;
+            }
+            Op::Wakeup { target } => {
+                bound.targets = targets(flowop, &self.gate_ids, "block", target)?;
+            }
+            op => {
+                let target = op.limit_target().and_then(Option::as_deref);
+                bound.counted = target.map(|it| within(flowop, it, names)).transpose()?;
+            }
+        }
+        bound.constant = constant(&flowop.op).map_or(0, |value| draws.whole(value));
+        Ok(bound)
     }
 
     /// The steps of one thread.
@@ -178,46 +213,33 @@ impl Compiler {
         thread: &'p Thread,
         draws: &mut Draws<'_>,
     ) -> Result<Vec<Step<'p>>> {
-        let names = thread.all_flowops().into_iter();
-        let names: Vec<&str> = names.map(|flowop| flowop.name.as_str()).collect();
-        self.list(&thread.flowops, &names, &mut 0, draws)
+        let mut bound = self.bind(thread, draws)?.into_iter();
+        Ok(steps(&thread.flowops, &mut bound, &mut 0))
     }
+}
 
-    fn list<'p>(
-        &mut self,
-        flowops: &'p [Flowop],
-        names: &[&str],
-        stats: &mut usize,
-        draws: &mut Draws<'_>,
-    ) -> Result<Vec<Step<'p>>> {
-        let mut steps = Vec::with_capacity(flowops.len());
-        for flowop in flowops {
-            let own = advance(stats);
-            let mut extra = Extra::default();
-            match &flowop.op {
-                Op::SemBlock { .. } => extra.own = advance(&mut self.semaphores),
-                Op::Block => extra.own = advance(&mut self.gates),
-                Op::SemPost { target, .. } => {
-                    extra.targets = targets(flowop, &self.semaphore_ids, "semblock", target)?;
-                }
-                Op::Wakeup { target } => {
-                    extra.targets = targets(flowop, &self.gate_ids, "block", target)?;
-                }
-                Op::Composite(inner) => extra.children = self.list(inner, names, stats, draws)?,
-                op => {
-                    let target = op.limit_target().and_then(Option::as_deref);
-                    extra.counted = target.map(|it| within(flowop, it, names)).transpose()?;
-                }
-            }
-            steps.push(Step {
-                flowop,
-                stats: own,
-                constant: constant(&flowop.op).map_or(0, |value| draws.whole(value)),
-                extra,
-            });
+/// The steps of flowops, each with what it was given.
+fn steps<'p>(
+    flowops: &'p [Flowop],
+    bound: &mut std::vec::IntoIter<Bound>,
+    stats: &mut usize,
+) -> Vec<Step<'p>> {
+    let mut steps = Vec::with_capacity(flowops.len());
+    for flowop in flowops {
+        let mut step = Step {
+            flowop,
+            stats: advance(stats),
+            bound: bound.next().unwrap_or_default(),
+            last: 0,
+            bucket: 0,
+            children: Vec::new(),
+        };
+        if let Op::Composite(inner) = &flowop.op {
+            step.children = self::steps(inner, bound, stats);
         }
-        Ok(steps)
+        steps.push(step);
     }
+    steps
 }
 
 fn targets(

@@ -87,8 +87,8 @@ impl<'p> LiveFileset<'p> {
     /// Why a pick found nothing, in words.
     pub fn lacking(&self, kind: Kind, want: Want) -> String {
         let (count, what) = match kind {
-            Kind::File => (self.files.len(), "files"),
-            Kind::LeafDir => (self.leaf_dirs.len(), "leaf directories"),
+            Kind::File => (self.files.count(), "files"),
+            Kind::LeafDir => (self.leaf_dirs.count(), "leaf directories"),
         };
         let name = &self.plan.name;
         match want {

@@ -15,6 +15,7 @@
 //! - Memory of threads is not touched before it is used, and what is written is zeros.
 
 mod aio;
+mod chosen;
 mod draw;
 mod engine;
 mod fileset;
@@ -37,7 +38,25 @@ mod tests;
 mod tree;
 mod worker;
 
+pub use chosen::{Chosen, NoPreset};
 pub use options::{AioWait, WmlOptions};
 pub use prepare::Say;
 pub use report::{FilesetResult, FlowopResult, WmlResult};
 pub use run::run;
+
+/// The parts of the engine that call no operating system: the simulator runs plans with them.
+pub mod parts {
+    pub use super::aio::THREADS_MAX;
+    pub use super::draw::Draws;
+    pub use super::engine::{Bound, Compiler, signed};
+    pub use super::fileset::{Kind, LiveFileset};
+    pub use super::jobs::generator;
+    pub use super::ops_files::place;
+    pub use super::prepare::lay_out;
+    pub use super::random::Generator;
+    pub use super::rotor::{Becomes, Entries, Pick, Want};
+    pub use super::run::{Timing, timing};
+    pub use super::stats::Stats;
+    pub use super::tree::{Leaf, Tree};
+    pub use super::worker::{ROTATE_FROM, SLOTS};
+}

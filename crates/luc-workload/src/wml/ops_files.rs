@@ -254,7 +254,7 @@ impl<'e, 'p> Worker<'e, 'p> {
     ) -> Flow<u32> {
         let live = &self.engine.filesets[id];
         let entries = live.entries(kind);
-        if entries.len() == 0 {
+        if entries.count() == 0 {
             let name = &live.plan.name;
             return step.refused(format!(
                 "fileset {name} has no entries of the kind it needs"
@@ -262,7 +262,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         }
         let at = target
             .index
-            .map(|index| place(&mut self.draws, index, entries.len(), kind));
+            .map(|index| place(&mut self.draws, index, entries.count(), kind));
         let mut attempt = || {
             let pick = match at {
                 Some(at) => entries.pick_at(want, at),
@@ -352,7 +352,7 @@ fn access(fileset: &Fileset) -> OFlags {
 }
 
 /// The entry that an `indexed` operation means.
-fn place(draws: &mut Draws<'_>, index: Value, count: usize, kind: Kind) -> u32 {
+pub fn place(draws: &mut Draws<'_>, index: Value, count: usize, kind: Kind) -> u32 {
     let drawn = draws.real(index);
     let drawn = match kind {
         Kind::File => floor(drawn),

@@ -21,14 +21,14 @@ impl<'p> Worker<'_, 'p> {
     pub fn sem_block(&mut self, step: &Step<'p>, value: Value) -> Flow {
         let value = signed(step.flowop, self.draws.whole(value))?;
         let begin_ns = self.begin();
-        came(self.engine.semaphores[step.extra.own].block(value, self.give_up()))?;
+        came(self.engine.semaphores[step.bound.own].block(value, self.give_up()))?;
         self.end(step, begin_ns, 0);
         Ok(())
     }
 
     pub fn sem_post(&mut self, step: &Step<'p>, value: Value, blocking: bool) -> Flow {
         let begin_ns = self.begin();
-        for &id in step.extra.targets.iter() {
+        for &id in step.bound.targets.iter() {
             let value = signed(step.flowop, self.draws.whole(value))?;
             came(self.engine.semaphores[id].post(value, blocking, self.give_up()))?;
         }
@@ -38,13 +38,13 @@ impl<'p> Worker<'_, 'p> {
 
     pub fn block(&mut self, step: &Step<'p>) -> Flow {
         let begin_ns = self.begin();
-        came(self.engine.gates[step.extra.own].block(self.give_up()))?;
+        came(self.engine.gates[step.bound.own].block(self.give_up()))?;
         self.end(step, begin_ns, 0);
         Ok(())
     }
 
     pub fn wakeup(&mut self, step: &Step<'p>) {
-        for &id in step.extra.targets.iter() {
+        for &id in step.bound.targets.iter() {
             let begin_ns = self.begin();
             self.engine.gates[id].wakeup();
             self.end(step, begin_ns, 0);
@@ -77,7 +77,7 @@ impl<'p> Worker<'_, 'p> {
             return Ok(());
         }
         let by_bytes = matches!(step.flowop.op, Op::BwLimit { .. });
-        let now = match step.extra.counted {
+        let now = match step.bound.counted {
             Some(target) => {
                 let stats = &self.counted.stats[target];
                 if by_bytes {
@@ -92,11 +92,11 @@ impl<'p> Worker<'_, 'p> {
                 _ => self.engine.total(|totals| &totals.ops),
             },
         };
-        let before = std::mem::replace(&mut step.extra.last, now);
+        let before = std::mem::replace(&mut step.last, now);
         if before == 0 {
             return Ok(());
         }
-        let bucket = &mut step.extra.bucket;
+        let bucket = &mut step.bucket;
         *bucket = bucket.saturating_sub_unsigned(now.saturating_sub(before));
         if *bucket >= 0 {
             let begin_ns = self.begin();
@@ -116,13 +116,13 @@ impl<'p> Worker<'_, 'p> {
     /// Ends the run once enough was done: more than so many bytes, or as many operations.
     pub fn finish_on(&mut self, step: &Step<'p>) -> Flow {
         let begin_ns = self.begin();
-        let own = step.extra.counted.map(|target| &self.counted.stats[target]);
+        let own = step.bound.counted.map(|target| &self.counted.stats[target]);
         let reached = if matches!(step.flowop.op, Op::FinishOnBytes { .. }) {
             let bytes = own.map(|stats| stats.ever_bytes);
-            bytes.unwrap_or_else(|| self.engine.total(|all| &all.bytes)) > step.constant
+            bytes.unwrap_or_else(|| self.engine.total(|all| &all.bytes)) > step.bound.constant
         } else {
             let ops = own.map(|stats| stats.ever_count);
-            ops.unwrap_or_else(|| self.engine.total(|all| &all.ops)) >= step.constant
+            ops.unwrap_or_else(|| self.engine.total(|all| &all.ops)) >= step.bound.constant
         };
         self.end(step, begin_ns, 0);
         if reached { Err(Halt::Limit) } else { Ok(()) }

@@ -209,7 +209,7 @@ impl<'p> Worker<'_, 'p> {
         if self.slots[slot].fd.is_none() {
             self.open_at(step, target, slot)?;
         }
-        let working_set = match (step.constant, self.slots[slot].file) {
+        let working_set = match (step.bound.constant, self.slots[slot].file) {
             (0, Some(file)) => {
                 let fileset = &self.engine.filesets[file.fileset];
                 fileset.tree.files[file.index as usize].bytes

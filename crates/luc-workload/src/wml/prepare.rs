@@ -63,10 +63,10 @@ pub fn lay_out<'p>(
 fn choose(live: &mut LiveFileset<'_>, draws: &mut Draws<'_>) -> (Vec<u32>, Vec<u32>) {
     let percent = draws.whole(live.plan.prealloc_percent).min(100);
     let missing = RAND_MAX * (100 - percent) / 100;
-    let mut files = order(live.files.len(), draws, |drawn| {
+    let mut files = order(live.files.count(), draws, |drawn| {
         missing == 0 || drawn > missing
     });
-    let leaf_dirs = order(live.leaf_dirs.len(), draws, |drawn| drawn >= missing);
+    let leaf_dirs = order(live.leaf_dirs.count(), draws, |drawn| drawn >= missing);
     for &index in &files {
         live.files.set_existing(index);
     }

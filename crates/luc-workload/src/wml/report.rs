@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use luc_wml::plan::{Flowop, Io};
+use luc_wml::plan::{Flowop, Io, Op, Thread};
 use serde::{Deserialize, Serialize};
 
 use super::fileset::LiveFileset;
+use super::options::WmlOptions;
 use super::stats::Stats;
 use crate::Latency;
 use crate::benchmark::{Figures, Found};
@@ -90,7 +91,8 @@ pub struct FlowopResult {
 }
 
 impl FilesetResult {
-    pub(crate) fn of(live: &LiveFileset<'_>) -> Self {
+    /// The fileset as it is laid out.
+    pub fn of(live: &LiveFileset<'_>) -> Self {
         Self {
             name: live.plan.name.clone(),
             files: live.tree.files.len() as u64,
@@ -103,15 +105,51 @@ impl FilesetResult {
     }
 }
 
+impl WmlResult {
+    /// The result of a run that has measured nothing yet.
+    pub fn new(source: &str, overrides: &[(String, String)], options: &WmlOptions) -> Self {
+        Self {
+            source: source.to_owned(),
+            dir: options.dir.to_path_buf(),
+            overrides: overrides.to_vec(),
+            seed: (!options.filebench_generator).then_some(options.seed),
+            ops_wanted: options.ops,
+            warmup_s: options.warmup_s,
+            unsafe_no_fsync: options.no_fsync,
+            settled: options.settle,
+            ..Self::default()
+        }
+    }
+
+    /// Fills in the figures of threads, each with the counts of its flowops in the order of
+    /// [`Thread::all_flowops`], of a run that took `elapsed_ns`.
+    pub fn sum_up<'p, 's>(
+        &mut self,
+        threads: impl Iterator<Item = (&'p Thread, &'s [Stats])>,
+        elapsed_ns: u64,
+    ) {
+        let mut sums = Sums::default();
+        for (thread, counts) in threads {
+            for (flowop, stats) in thread.all_flowops().into_iter().zip(counts) {
+                // A composite flowop has a place in the list, but does nothing itself.
+                if !matches!(flowop.op, Op::Composite(_)) {
+                    sums.add(flowop, stats);
+                }
+            }
+        }
+        sums.fill(self, elapsed_ns);
+    }
+}
+
 /// Counts of all threads, by name of the flowop.
 #[derive(Default)]
-pub struct Sums<'p> {
+struct Sums<'p> {
     all: Vec<(&'p str, Io, Stats)>,
 }
 
 impl<'p> Sums<'p> {
     /// Adds what a thread counted for one flowop.
-    pub fn add(&mut self, flowop: &'p Flowop, stats: &Stats) {
+    fn add(&mut self, flowop: &'p Flowop, stats: &Stats) {
         let name = flowop.name.as_str();
         let at = self.all.iter().position(|(other, ..)| *other == name);
         let at = at.unwrap_or_else(|| {
@@ -122,7 +160,7 @@ impl<'p> Sums<'p> {
     }
 
     /// Fills in the figures of a run that took `elapsed_ns`.
-    pub fn fill(&self, result: &mut WmlResult, elapsed_ns: u64) {
+    fn fill(&self, result: &mut WmlResult, elapsed_ns: u64) {
         let mut io = Stats::new();
         let (mut reads, mut writes) = (0, 0);
         for (name, kind, stats) in &self.all {

@@ -65,7 +65,7 @@ impl Entries {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.states.len()
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use luc_wml::plan::{Action, Op, Plan, Quit, RUN_DEFAULT_S, Thread};
+use luc_wml::plan::{Action, Plan, Quit, RUN_DEFAULT_S, Thread};
 use rustix::process::setpriority_process;
 
 use super::draw::Draws;
@@ -11,8 +11,8 @@ use super::engine::{Compiler, Engine};
 use super::jobs::{Job, descriptors, generator, jobs, places, totals};
 use super::options::WmlOptions;
 use super::prepare::{Say, prepare};
-use super::report::{FilesetResult, Sums, WmlResult};
-use super::sync::Events;
+use super::report::{FilesetResult, WmlResult};
+use super::sync::{Events, Gate, Semaphore};
 use super::worker::{Counted, Worker};
 use crate::benchmark::Measured;
 use crate::clock::{NS_PER_S, now_ns, sleep_until};
@@ -41,13 +41,15 @@ pub fn run<'p>(
 ) -> Result<Measured<WmlResult>> {
     names(plan)?;
     let timing = timing(plan)?;
+    let window = timing.window(options);
     let places = places(plan)?;
     let open: u64 = places.iter().map(|place| descriptors(place.thread)).sum();
     allow_descriptors(places.len(), open)?;
     // Mistakes that only the whole program shows are found before anything is written. These draws
     // are no part of those for the files.
     let mut once = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
-    let (mut compiler, semaphores, gates) = Compiler::new(&places, &mut once)?;
+    let threads = places.iter().map(|place| place.thread);
+    let (mut compiler, high_waters, gates) = Compiler::new(threads, &mut once)?;
     let jobs = jobs(plan, places, options, &mut compiler, &mut once)?;
 
     let mut scratch = Scratch::new(&options.dir, options.keep)?;
@@ -57,19 +59,9 @@ pub fn run<'p>(
     let root = Dir::open(scratch.path())?;
     let mut draws = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
     let filesets = prepare(plan, &mut draws, &root, stop, say)?;
-    let mut result = WmlResult {
-        source: source.to_owned(),
-        dir: options.dir.to_path_buf(),
-        overrides: overrides.to_vec(),
-        seed: (!options.filebench_generator).then_some(options.seed),
-        ops_wanted: options.ops,
-        warmup_s: options.warmup_s,
-        unsafe_no_fsync: options.no_fsync,
-        settled: options.settle,
-        filesets: filesets.iter().map(FilesetResult::of).collect(),
-        threads: jobs.len() as u64,
-        ..WmlResult::default()
-    };
+    let mut result = WmlResult::new(source, overrides, options);
+    result.filesets = filesets.iter().map(FilesetResult::of).collect();
+    result.threads = jobs.len() as u64;
     if timing.pause_s > 0 && !options.prepare_only {
         let pause = Duration::from_secs(timing.pause_s);
         say("waiting as the file asks for", Some(pause));
@@ -90,8 +82,8 @@ pub fn run<'p>(
         plan,
         filesets,
         root,
-        semaphores,
-        gates,
+        semaphores: high_waters.into_iter().map(Semaphore::new).collect(),
+        gates: (0..gates).map(|_| Gate::default()).collect(),
         events: Events::new(),
         totals: totals(plan, jobs.len()),
         budget: options.ops.map(|ops| (AtomicU64::new(0), ops)),
@@ -99,11 +91,6 @@ pub fn run<'p>(
         aio_wait: options.aio_wait,
         finished: AtomicBool::new(false),
     };
-    let mut window = Window::seconds(options.warmup_s, options.seconds);
-    if options.ops.is_none() && options.seconds.is_none() {
-        let run_s = timing.run_s;
-        window.length_ns = run_s.map(|seconds| seconds.saturating_mul(NS_PER_S));
-    }
     let length_ns = window
         .length_ns
         .map(|ns| ns.saturating_add(window.warmup_ns));
@@ -145,17 +132,12 @@ fn sum_up(
     written: &[Recorder],
     elapsed_ns: u64,
 ) {
-    let mut sums = Sums::default();
-    for (thread, counted) in threads {
-        for (flowop, stats) in thread.all_flowops().into_iter().zip(&counted.stats) {
-            // A composite flowop has a place in the list, but does nothing itself.
-            if !matches!(flowop.op, Op::Composite(_)) {
-                sums.add(flowop, stats);
-            }
-        }
-        result.loops += counted.loops;
-    }
-    sums.fill(result, elapsed_ns);
+    let counts = threads.iter();
+    result.sum_up(
+        counts.map(|(thread, counted)| (*thread, counted.stats.as_slice())),
+        elapsed_ns,
+    );
+    result.loops = threads.iter().map(|(_, counted)| counted.loops).sum();
     result.fsync = Recorder::merged(threads.iter().map(|(_, counted)| &counted.fsync));
     let direct = threads.iter().map(|(_, counted)| &counted.dsync);
     result.dsync = Recorder::merged(direct.chain(written));
@@ -208,13 +190,27 @@ fn names(plan: &Plan) -> Result<()> {
 }
 
 /// When the run begins and ends, from the file's statements.
-struct Timing {
+pub struct Timing {
     pause_s: u64,
     /// `None`: until threads end by themselves.
     run_s: Option<u64>,
 }
 
-fn timing(plan: &Plan) -> Result<Timing> {
+impl Timing {
+    /// When it is measured: for the file's time, if the user gave none and no number of operations.
+    pub fn window(&self, options: &WmlOptions) -> Window {
+        let mut window = Window::seconds(options.warmup_s, options.seconds);
+        if options.ops.is_none() && options.seconds.is_none() {
+            let run_s = self.run_s;
+            window.length_ns = run_s.map(|seconds| seconds.saturating_mul(NS_PER_S));
+        }
+        window
+    }
+}
+
+/// # Errors
+/// The file runs more than once.
+pub fn timing(plan: &Plan) -> Result<Timing> {
     let mut pause_s = 0;
     let mut run_s = None;
     for action in &plan.actions {

@@ -21,7 +21,15 @@ pub struct Stats {
     histogram: Histogram<u32>,
 }
 
+impl Default for Stats {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Stats {
+    /// # Panics
+    /// Never: the bounds are constant.
     pub fn new() -> Self {
         Self {
             count: 0,

@@ -21,7 +21,7 @@ use crate::{Result, WorkloadError};
 /// Slots of a thread's table of open files: those that `opennext` goes through, and one more.
 pub const SLOTS: usize = 129;
 /// `opennext` goes from this slot down to 0.
-const ROTATE_FROM: usize = 128;
+pub const ROTATE_FROM: usize = 128;
 
 /// A slot of the table of open files. A closed one remembers its file: `deletefile` and the like
 /// may name it afterwards.
@@ -214,7 +214,7 @@ impl<'e, 'p> Worker<'e, 'p> {
                 self.rate_limit(step)
             }
             Op::FinishOnCount { .. } | Op::FinishOnBytes { .. } => self.finish_on(step),
-            Op::Composite(_) => self.list(&mut step.extra.children),
+            Op::Composite(_) => self.list(&mut step.children),
         }
     }
 

@@ -19,7 +19,7 @@ use super::halt::{Flow, Halt};
 use super::options::AioWait;
 use super::prepare::prepare;
 use super::random::Generator;
-use super::sync::Events;
+use super::sync::{Events, Gate, Semaphore};
 use super::worker::{Memory, Own, Worker};
 use crate::Stop;
 use crate::crew::{Schedule, Shift};
@@ -58,14 +58,15 @@ impl<'p> Rig<'p> {
                 });
             }
         }
-        let (_, semaphores, gates) = Compiler::new(&places, &mut draws).expect("shares");
+        let threads = places.iter().map(|place| place.thread);
+        let (_, high_waters, gates) = Compiler::new(threads, &mut draws).expect("shares");
         Self {
             engine: Engine {
                 plan,
                 filesets: filesets.expect("room for files"),
                 root,
-                semaphores,
-                gates,
+                semaphores: high_waters.into_iter().map(Semaphore::new).collect(),
+                gates: (0..gates).map(|_| Gate::default()).collect(),
                 events: Events::new(),
                 totals: None,
                 budget: None,
@@ -82,7 +83,8 @@ impl<'p> Rig<'p> {
     /// The program of the only thread.
     fn steps(&self) -> Vec<Step<'p>> {
         let mut draws = Draws::new(Generator::own(1, 0), &self.engine.plan.randoms, 0);
-        let (mut compiler, ..) = Compiler::new(&self.places, &mut draws).expect("shares");
+        let threads = self.places.iter().map(|place| place.thread);
+        let (mut compiler, ..) = Compiler::new(threads, &mut draws).expect("shares");
         let steps = compiler.steps(self.places[0].thread, &mut draws);
         steps.expect("compiles")
     }

@@ -2,9 +2,10 @@
 
 use luc_wml::plan::{Action, Fileset, Flowop, Op, Plan, Quit, RUN_DEFAULT_S, Value};
 use luc_wml::{Diagnostic, LoadError, Script};
+use luc_workload::wml::Chosen;
 use serde_json::json;
 
-use super::chosen::{Chosen, refused};
+use super::chosen::{overrides, refused};
 use crate::Context;
 use crate::cmd::print_json;
 use crate::exit::Failure;
@@ -33,7 +34,7 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let overrides = self.chosen.overrides()?;
+        let overrides = overrides(&self.chosen)?;
         let checked = self.chosen.script().and_then(|script| {
             let plan = script.plan(&overrides)?;
             Ok((script, plan))

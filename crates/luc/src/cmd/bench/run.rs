@@ -1,8 +1,8 @@
 //! `luc bench run`
 
-use luc_workload::wml::{self, WmlOptions};
+use luc_workload::wml::{self, Chosen, WmlOptions};
 
-use super::chosen::{Chosen, refused, told};
+use super::chosen::{overrides, refused, told};
 use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -32,7 +32,7 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let overrides = self.chosen.overrides()?;
+        let overrides = overrides(&self.chosen)?;
         let script = match self.chosen.script() {
             Ok(script) => script,
             Err(error) => return Err(refused(error, context)?),

@@ -1,0 +1,66 @@
+//! Which workload file is meant, and what is to be different in it.
+
+use luc_wml::{LoadError, PRESETS, Script, builtin_names, builtin_presets, load};
+use thiserror::Error;
+
+/// Arguments that choose a workload file and set its variables.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+pub struct Chosen {
+    #[arg(
+        value_name = "FILE|NAME",
+        value_hint = clap::ValueHint::FilePath,
+        help = format!("A workload file, or {}", builtin_names())
+    )]
+    pub file: String,
+    /// Give a variable of the file another value, as -D nthreads=4
+    #[arg(short = 'D', long = "define", value_name = "VAR=VALUE", value_parser = definition)]
+    define: Vec<(String, String)>,
+    /// Take the settings of the published measurements (varmail and oltp); -D goes before
+    #[arg(long, value_name = "NAME", value_parser = PRESETS)]
+    preset: Option<String>,
+}
+
+/// The file has no such preset.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("there is no preset {preset} of {file}: only varmail and oltp have one")]
+pub struct NoPreset {
+    preset: String,
+    file: String,
+}
+
+fn definition(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or("expected VAR=VALUE, as nthreads=4")?;
+    let name = name.strip_prefix('$').unwrap_or(name);
+    Ok((name.into(), value.into()))
+}
+
+impl Chosen {
+    /// # Errors
+    /// There is no such file, or it is no workload.
+    pub fn script(&self) -> Result<Script, LoadError> {
+        load(&self.file)
+    }
+
+    /// Values of variables: those of the preset, then those of -D, so that -D has
+    /// the last word.
+    ///
+    /// # Errors
+    /// The file has no such preset.
+    pub fn overrides(&self) -> Result<Vec<(String, String)>, NoPreset> {
+        let mut overrides = match &self.preset {
+            None => Vec::new(),
+            Some(preset) => builtin_presets(&self.file, preset).ok_or_else(|| NoPreset {
+                preset: preset.clone(),
+                file: self.file.clone(),
+            })?,
+        };
+        for (name, value) in &self.define {
+            overrides.retain(|(other, _)| other != name);
+            overrides.push((name.clone(), value.clone()));
+        }
+        Ok(overrides)
+    }
+}
