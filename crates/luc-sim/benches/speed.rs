@@ -7,8 +7,7 @@ use luc_sim::costs::Costs;
 use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
-use luc_sim::{Setup, bench, run};
-use luc_workload::Bench;
+use luc_sim::{Load, Setup, load, run};
 
 /// Best of so many runs: other work of the host only ever slows one down.
 const RUNS: u32 = 5;
@@ -28,7 +27,7 @@ fn main() {
     for (disk, cpus, threads, seconds) in CASES {
         let words = format!("create-fsync --threads {threads} --warmup-s 0 --seconds {seconds}");
         let words: Vec<String> = words.split(' ').map(String::from).collect();
-        let bench = bench(&words).expect("a benchmark's arguments");
+        let bench = load(&words).expect("a benchmark's arguments");
         for luc in [false, true] {
             let setup = Setup {
                 machine: Machine::new(cpus, 1000.0),
@@ -47,7 +46,7 @@ fn main() {
 }
 
 /// Simulated fsyncs of a run, and as many as the best run had in a second.
-fn best(bench: &Bench, setup: &Setup) -> (u64, f64) {
+fn best(bench: &Load, setup: &Setup) -> (u64, f64) {
     let runs = (0..RUNS).map(|_| {
         let begun = Instant::now();
         let report = run(bench, setup).expect("a run");

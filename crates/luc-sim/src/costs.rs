@@ -40,8 +40,8 @@ costs! {
     open = 14_600, "a file that is there: create's parts before and after its handle; assumed";
     stat = 9_000, "create's part before its handle, mostly the path; assumed";
     unlink_before = 9_000, "as create's; assumed";
-    unlink_handle = 26_000, "as create's; assumed";
-    evict_handle = 26_000, "freeing a removed file's inode and blocks; assumed as create's";
+    unlink_handle = 14_000, "as create's; assumed";
+    evict_handle = 14_000, "freeing a removed file's inode and blocks; assumed as create's";
     unlink_after = 5_600, "as create's; assumed";
     write_before = 2_100, "a write takes 4600, 2900 for each page, and 1800 if it changes the inode; so three benchmarks tell: write-burst (31200 for four of a page), write-delay (9400 for one), iozone without fsync (115000 for four of 8 pages); a share";
     write_page = 2_900, "the same, for each page";
@@ -61,6 +61,10 @@ costs! {
     sync_again = 900, "a task that another's commit wakes, 2900 with the switch: a share";
     sync_clean = 1_800, "fsync-cost, clean";
     flush = 4_000, "an empty flush request; assumed";
+    seek = 600, "moving in an open file, or a look at it; assumed";
+    flowop = 1_500, "what the benchmark does for a flowop besides its calls: draws, clock, counts; assumed";
+    hog_turn = 5, "a turn of the empty loop of hog: counted in the compiled program";
+    post = 200, "a post to a semaphore for which no task waits; assumed";
     loop_turn = 1_200, "between two waits: a share, what the benchmark does between two operations";
     wake = 1_750, "from a commit's end to the next one's begin, by the tasks woken: 4 to 64";
     sleep_before = 2_000, "a sleep until a time: of 18300 for each write of write-delay under copy-out (processors busy) 9200 are the call, 4700 switch, interrupt and wake-up; a share of the rest, up to the sleep";

@@ -16,9 +16,10 @@ pub const BLOCK_SECTORS: u64 = 8;
 /// `lab/disk/kmod/disk.c`); the block layer's own limit, 1280 KiB, is above it.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
-/// Data lies in the first half of the disk, in so many areas of so many sectors.
-const AREAS: usize = 4;
-const AREA_SECTORS: u64 = 1 << 18;
+/// Data lies from the second block group on, as ext4 has it with flexible groups, up to the log in the
+/// middle of the disk.
+const DATA_SECTOR: u64 = 1 << 18;
+const DATA_SECTORS: u64 = 3 << 18;
 
 /// A file that is there before a run, its data on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Inode {
     pub dir: u32,
     /// Its place in the inode table.
     pub number: u32,
+    /// Names that were searched for room for its own.
+    pub searched: u32,
     /// The transaction that last changed it.
     pub tid: Tid,
     pub bytes: u64,
@@ -142,7 +145,9 @@ impl Inode {
 pub struct Dir {
     /// Its own place in the inode table.
     pub number: u32,
-    pub names: u32,
+    names: u32,
+    /// Room that removed names have left.
+    holes: u32,
     owner: Option<TaskId>,
     for_lock: VecDeque<TaskId>,
 }
@@ -171,6 +176,23 @@ impl Dir {
         self.owner = None;
         self.for_lock.pop_front()
     }
+
+    /// Names that are searched for room for one more: those of a block, which splits when it is full,
+    /// up to the first hole that a removed name has left.
+    fn searched(&self) -> u32 {
+        const NAMES_IN_A_BLOCK: u32 = 200;
+        const HALF: u32 = NAMES_IN_A_BLOCK / 2;
+        let (names, holes) = (self.names, self.holes);
+        let of_block = if names < NAMES_IN_A_BLOCK {
+            names
+        } else {
+            HALF + names % HALF
+        };
+        // Its share of the holes, rounded.
+        let names = u64::from(names.max(1));
+        let holes_of_block = (u64::from(holes) * u64::from(of_block) + names / 2) / names;
+        u32::try_from(u64::from(of_block) / (holes_of_block + 1)).unwrap_or(0)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -180,8 +202,8 @@ pub struct Files {
     /// Places in the inode table that were used, and those that are free again.
     used: u32,
     freed: BTreeSet<u32>,
-    /// Blocks that each area has handed out, in sectors.
-    areas: [u64; AREAS],
+    /// Sectors that were handed out. What removed files had is not used again.
+    used_sectors: u64,
 }
 
 impl Files {
@@ -220,7 +242,10 @@ impl Files {
 
     /// A new file.
     pub fn create(&mut self, file: FileId, dir: u32) -> &mut Inode {
-        self.dir(dir).names += 1;
+        let known = self.dir(dir);
+        let searched = known.searched();
+        known.names += 1;
+        known.holes = known.holes.saturating_sub(1);
         let number = self.take_number();
         let at = file as usize;
         if at >= self.inodes.len() {
@@ -229,6 +254,7 @@ impl Files {
         self.inodes[at] = Inode {
             dir,
             number,
+            searched,
             ..Inode::default()
         };
         &mut self.inodes[at]
@@ -246,7 +272,9 @@ impl Files {
         let (dir, number) = (inode.dir, inode.number);
         inode.dirty.clear();
         inode.extents.clear();
-        self.dir(dir).names -= 1;
+        let known = self.dir(dir);
+        known.names -= 1;
+        known.holes += 1;
         self.freed.insert(number);
     }
 
@@ -267,17 +295,14 @@ impl Files {
 
     /// Gives blocks to those of these pages that have none; false if all have.
     pub fn allocate(&mut self, file: FileId, pages: &[u32]) -> bool {
-        let area = self.inode(file).dir as usize % AREAS;
-        let mut is_new = false;
+        let mut used_sectors = self.used_sectors;
+        let inode = self.inode(file);
         for page in pages {
-            let inode = &mut self.inodes[file as usize];
             if inode.extent(*page).is_some() {
                 continue;
             }
-            is_new = true;
-            let next = &mut self.areas[area];
-            let sector = area as u64 * AREA_SECTORS + *next % AREA_SECTORS;
-            *next += BLOCK_SECTORS;
+            let sector = DATA_SECTOR + used_sectors % DATA_SECTORS;
+            used_sectors += BLOCK_SECTORS;
             let follows = inode.extents.last_mut().filter(|it| {
                 it.page + it.pages == *page
                     && it.sector + u64::from(it.pages) * BLOCK_SECTORS == sector
@@ -291,7 +316,7 @@ impl Files {
                 }),
             }
         }
-        is_new
+        std::mem::replace(&mut self.used_sectors, used_sectors) < used_sectors
     }
 
     /// The requests that write these pages, which have blocks: adjacent ones go together.

@@ -7,13 +7,14 @@
 //!   the same report, byte by byte.
 //! - [`processors`]: work is instructions; how long they take depends on the processor's speed, which
 //!   [`speeds`] reads.
-//! - [`disk`]: the lab's disks, by the lab's own model.
+//! - [`disk`]: the lab's disks, by the lab's own model. [`files`]: inodes, blocks and dirty pages, on a
+//!   file system that is mounted in a way ([`mount`]).
 //! - [`journal`]: transactions, buffers and the log's space, of jbd2 and of what could stand in its
 //!   place. [`node`]: the paths through them, and the journal's thread. [`costs`]: what each part
 //!   costs, with its source.
 //! - [`recorder`]: a run as a recording, which `luc trace` and `luc replay` read ([`record`]).
 //! - [`runtime`]: what LUC's module does, around the very controllers that it runs.
-//! - [`workloads`]: programs of the benchmarks.
+//! - [`workloads`]: programs of the benchmarks, and of workload files.
 //! - [`fleet`]: many nodes, and parallel programs that wait for the slowest.
 //!
 //! What it leaves out is listed in [`node`]. How far it agrees with the lab: `luc sim validate`.
@@ -37,14 +38,18 @@ pub mod speeds;
 mod units;
 pub mod workloads;
 
+use std::sync::Arc;
+
 use clap::Parser as _;
 use luc_control::{Params, policy, policy_text};
 use luc_trace::{Header, Sight, Unseen};
+use luc_workload::wml::{Chosen, WmlOptions};
 use luc_workload::{Bench, BenchReport, JournalCounts, Observed};
 use thiserror::Error;
 
 pub use node::{Node, Setup};
 use recorder::{Recorder, Recording};
+pub use workloads::{FileLoad, Load};
 
 /// Why nothing can be simulated.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -73,24 +78,57 @@ impl Setup {
     }
 }
 
-/// The words of a benchmark's command line, without its folder.
+/// The words of a benchmark's command line.
 #[derive(clap::Parser)]
 #[command(no_binary_name = true, name = "luc sim run --")]
 struct Words {
     #[command(subcommand)]
-    bench: Bench,
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Bench(Bench),
+    Run(RunFile),
+}
+
+#[derive(clap::Args)]
+struct RunFile {
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    options: WmlOptions,
 }
 
 /// Reads the words of a benchmark's command line; a folder may be missing, as none is used.
 ///
 /// # Errors
-/// They are none of a benchmark.
-pub fn bench(words: &[String]) -> Result<Bench, SimError> {
+/// They are none of a benchmark, or the workload file is none.
+pub fn load(words: &[String]) -> Result<Load, SimError> {
     let dir = ["--dir".to_owned(), "simulation".to_owned()];
-    Words::try_parse_from(words)
+    let words = Words::try_parse_from(words)
         .or_else(|_| Words::try_parse_from(words.iter().chain(&dir)))
-        .map(|words| words.bench)
-        .map_err(|error| SimError::Arguments(one_line(&error.to_string())))
+        .map_err(|error| SimError::Arguments(one_line(&error.to_string())))?;
+    match words.command {
+        Command::Bench(bench) => Ok(Load::Bench(bench)),
+        Command::Run(run) => file(run),
+    }
+}
+
+fn file(run: RunFile) -> Result<Load, SimError> {
+    let said = |why: String| SimError::Arguments(one_line(&why));
+    let overrides = run.chosen.overrides();
+    let overrides = overrides.map_err(|error| said(error.to_string()))?;
+    let script = run.chosen.script();
+    let script = script.map_err(|error| said(error.to_string()))?;
+    let plan = script.plan(&overrides);
+    Ok(Load::File(FileLoad {
+        plan: Arc::new(plan.map_err(|error| said(error.to_string()))?),
+        source: script.source_name().to_owned(),
+        overrides,
+        options: run.options,
+    }))
 }
 
 /// Reads the options of `luc on`: a policy, then knobs. `None`: LUC observes, which changes nothing
@@ -139,20 +177,24 @@ fn one_line(text: &str) -> String {
 ///
 /// # Errors
 /// The simulator does not know it, or not with these arguments.
-pub fn run(bench: &Bench, setup: &Setup) -> Result<BenchReport, SimError> {
-    simulate(bench, setup, |_, _| Recorder::default()).map(|(report, _)| report)
+pub fn run(load: &Load, setup: &Setup) -> Result<BenchReport, SimError> {
+    simulate(load, setup, |_, _| Recorder::default()).map(|(report, _)| report)
 }
 
 /// The same, with a recording of all of it, the warm-up included.
 ///
 /// # Errors
 /// As [`run`].
-pub fn record(bench: &Bench, setup: &Setup) -> Result<(BenchReport, Recording), SimError> {
-    let (name, has_luc) = (bench.name(), setup.luc.is_some());
+pub fn record(load: &Load, setup: &Setup) -> Result<(BenchReport, Recording), SimError> {
+    let name = match load {
+        Load::Bench(bench) => bench.name(),
+        Load::File(_) => "run",
+    };
+    let has_luc = setup.luc.is_some();
     let on = |tasks, node: &Node| {
         Recorder::on(header(setup), name, tasks, node.journal_thread(), has_luc)
     };
-    simulate(bench, setup, on).map(|(report, node)| (report, node.recorder.finish()))
+    simulate(load, setup, on).map(|(report, node)| (report, node.recorder.finish()))
 }
 
 /// The origin of a recording.
@@ -189,12 +231,12 @@ fn header(setup: &Setup) -> Header {
 /// Gives the machine as it is at the end, too; `recorder` is given the number of tasks that run
 /// programs.
 fn simulate(
-    bench: &Bench,
+    load: &Load,
     setup: &Setup,
     recorder: impl FnOnce(usize, &Node) -> Recorder,
 ) -> Result<(BenchReport, Node), SimError> {
     setup.check()?;
-    let plan = workloads::plan(bench, &setup.costs)?;
+    let plan = workloads::plan(load, &setup.costs)?;
     let tasks = plan.programs.len();
     let (mut node, outcome) = Node::new(setup, plan);
     node.recorder = recorder(tasks, &node);
@@ -211,8 +253,8 @@ fn simulate(
         });
     }
     let busy_ns = node.busy_ns() - before_ns;
-    let measured = &node.measured;
-    let commits = measured.commits;
+    let commits = node.measured.commits;
+    let found = outcome(&node.measured)?;
     let observed = Observed {
         journal: Some(JournalCounts {
             commits,
@@ -222,12 +264,12 @@ fn simulate(
         ..Observed::default()
     };
     let mut report = BenchReport::new(luc_workload::Measured {
-        found: outcome(measured),
-        elapsed_ns: measured.elapsed_ns(),
+        found: found.outcome,
+        elapsed_ns: found.elapsed_ns,
         interrupted: false,
         observed,
     });
-    report.syncs_by_commits = Some(measured.syncs_by_commits);
+    report.syncs_by_commits = Some(node.measured.syncs_by_commits);
     Ok((report, node))
 }
 
@@ -257,7 +299,7 @@ mod tests {
     }
 
     fn report(text: &str, setup: &Setup) -> BenchReport {
-        run(&bench(&words(text)).unwrap(), setup).unwrap()
+        run(&load(&words(text)).unwrap(), setup).unwrap()
     }
 
     fn files_per_s(report: &BenchReport) -> f64 {
@@ -298,13 +340,13 @@ mod tests {
             ("create-fsync --threads many", "invalid value"),
             ("", ""),
         ] {
-            let error = bench(&words(text)).unwrap_err().to_string();
+            let error = load(&words(text)).unwrap_err().to_string();
             assert!(
                 error.contains(why) && !error.contains('\n'),
                 "{text}: {error}"
             );
         }
-        let unknown = bench(&words("scaling")).unwrap();
+        let unknown = load(&words("scaling")).unwrap();
         let error = run(&unknown, &setup("4ms:1", 1, 1000.0, false)).unwrap_err();
         assert!(error.to_string().contains("create-fsync"), "{error}");
         for options in ["--policy x", "--set setpoint_events", "--set x=1", "--bad"] {

@@ -328,7 +328,7 @@ mod tests {
     use crate::journal::kind::Choice;
     use crate::mount::Mount;
     use crate::processors::Machine;
-    use crate::{Setup, bench, record, run};
+    use crate::{Setup, load, record, run};
 
     fn setup(disk: &str, cpus: u16, mips: f64, luc: Option<Params>) -> Setup {
         Setup {
@@ -344,7 +344,7 @@ mod tests {
 
     fn recorded(text: &str, setup: &Setup) -> (luc_workload::BenchReport, Recording) {
         let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-        let bench = bench(&words).unwrap();
+        let bench = load(&words).unwrap();
         let (report, recording) = record(&bench, setup).unwrap();
         assert_eq!(run(&bench, setup).unwrap(), report, "seen, not changed");
         (report, recording)

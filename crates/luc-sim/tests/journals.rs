@@ -4,7 +4,7 @@ use luc_sim::costs::Costs;
 use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
-use luc_sim::{Setup, SimError, bench, run};
+use luc_sim::{Setup, SimError, load, run};
 use luc_workload::{BenchReport, CreateFsyncResult, Outcome, WriteDelayResult};
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn setup(journal: &str, mib: Option<u32>, disk: &str) -> Setup {
 
 fn report(text: &str, setup: &Setup) -> Result<BenchReport, SimError> {
     let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-    run(&bench(&words)?, setup)
+    run(&load(&words)?, setup)
 }
 
 fn loops(options: &str, setup: &Setup) -> CreateFsyncResult {

@@ -12,8 +12,8 @@ use luc_sim::mount::Mount;
 use luc_sim::processors::{Machine, SpeedChange, TaskId};
 use luc_sim::program::{Op, Program, Went};
 use luc_sim::workloads::plan;
-use luc_sim::{Node, Setup, bench, run};
-use luc_workload::{Bench, BenchReport};
+use luc_sim::{Load, Node, Setup, run};
+use luc_workload::BenchReport;
 use proptest::prelude::*;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -27,9 +27,9 @@ const LOADS: [&str; 6] = [
     "metarates --procs 6 --files 12",
 ];
 
-fn load(text: &str) -> Bench {
+fn load(text: &str) -> Load {
     let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-    bench(&words).expect("a benchmark")
+    luc_sim::load(&words).expect("a benchmark")
 }
 
 fn setup(disk: &str, machine: Machine, luc: bool, seed: u64) -> Setup {
@@ -212,7 +212,7 @@ proptest! {
             let (mut node, outcome) = Node::new(&setup(&disk, machine, false, 1), plan);
             node.start();
             node.run(node.measured.until_ns);
-            let rate_per_s = outcome(&node.measured).found().figures().main;
+            let rate_per_s = outcome(&node.measured).expect("figures").outcome.found().figures().main;
             Ok(rate_per_s.expect("a rate") * seconds)
         };
         let (fast, slow) = (rate(1)?, rate(2)?);

@@ -158,8 +158,8 @@ fn trace(
         luc,
         seed: 1,
     };
-    let bench = luc_sim::bench(&words).expect("a benchmark");
-    let (report, recording) = luc_sim::record(&bench, &setup).expect("it is simulated");
+    let load = luc_sim::load(&words).expect("a benchmark");
+    let (report, recording) = luc_sim::record(&load, &setup).expect("it is simulated");
     (report, recording.into_trace())
 }
 

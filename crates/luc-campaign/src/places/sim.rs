@@ -102,7 +102,7 @@ impl Place for Sim {
             setup.check().map_err(|error| arm(error.to_string()))?;
             Watch::of(&named.arm).map_err(arm)?;
         }
-        bench(cell).map(drop)
+        load(cell).map(drop)
     }
 
     fn needs(&self, _cell: &Cell) -> Needs {
@@ -137,17 +137,17 @@ impl Sim {
     /// # Errors
     /// The simulator lacks something of it.
     pub fn simulate(&self, cell: &Cell) -> std::result::Result<Vec<ArmResult>, String> {
-        let bench = bench(cell)?;
+        let load = load(cell)?;
         let arms = cell.arms.iter().map(|named| {
             let setup = setup(cell, named)?;
             let watch = Watch::of(&named.arm)?;
             let said = |error: SimError| error.to_string();
             let (report, after) = if let Some(watch) = watch {
-                let (report, recording) = luc_sim::record(&bench, &setup).map_err(said)?;
+                let (report, recording) = luc_sim::record(&load, &setup).map_err(said)?;
                 let after = watch.look(recording.into_trace());
                 (report, Some(after.map_err(|error| error.to_string())?))
             } else {
-                (luc_sim::run(&bench, &setup).map_err(said)?, None)
+                (luc_sim::run(&load, &setup).map_err(said)?, None)
             };
             Ok(ArmResult {
                 arm: named.name.clone(),
@@ -219,9 +219,9 @@ impl Watch {
     }
 }
 
-fn bench(cell: &Cell) -> std::result::Result<luc_workload::Bench, String> {
+fn load(cell: &Cell) -> std::result::Result<luc_sim::Load, String> {
     let words = shlex::split(&cell.bench.replace("{dir}", "simulation")).unwrap_or_default();
-    luc_sim::bench(&words).map_err(|error| error.to_string())
+    luc_sim::load(&words).map_err(|error| error.to_string())
 }
 
 /// The machine of an arm.

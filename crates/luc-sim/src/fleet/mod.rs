@@ -11,7 +11,7 @@ pub mod summary;
 pub mod table;
 
 use luc_control::Params;
-use luc_workload::{Bench, Stop};
+use luc_workload::Stop;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use crate::journal::kind::Choice;
 use crate::mount::Mount;
 use crate::processors::Machine;
 use crate::recorder::Recorder;
-use crate::{Setup, SimError, simulate, workloads};
+use crate::{Load, Setup, SimError, simulate, workloads};
 use barrier::{Job, Member};
 use record::{Figures, GroupRecord, NodeRecord, Record, Verdict};
 use table::{Drawn, Table};
@@ -54,7 +54,7 @@ pub struct Fleet {
     arguments: Arguments,
     disks: Vec<DiskKind>,
     /// Of each load, each number of threads and each disk, in this order.
-    benches: Vec<Vec<Vec<Bench>>>,
+    benches: Vec<Vec<Vec<Load>>>,
     groups: Vec<Group>,
 }
 
@@ -85,7 +85,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    fn read_benches(&self) -> Result<Vec<Vec<Vec<Bench>>>, SimError> {
+    fn read_benches(&self) -> Result<Vec<Vec<Vec<Load>>>, SimError> {
         let table = &self.arguments.table;
         let one = |load: usize, threads, disk| {
             let drawn = Drawn {
@@ -94,7 +94,7 @@ impl Fleet {
                 threads,
                 ..table.draw(0, 0)
             };
-            let bench = crate::bench(&table.words(&drawn));
+            let bench = crate::load(&table.words(&drawn));
             let known =
                 bench.and_then(|bench| workloads::plan(&bench, &Costs::default()).map(|_| bench));
             known.map_err(|error| {

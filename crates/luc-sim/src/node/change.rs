@@ -223,8 +223,7 @@ impl Node {
         }
         let (change, file) = (self.tasks[at].change, self.tasks[at].file);
         let Some(buffer) = change.buffer(&mut self.files, file, n) else {
-            let dir = self.files.inode(file).dir;
-            let work = self.costs.within(change, self.files.dir(dir).names);
+            let work = self.costs.within(change, self.files.inode(file).searched);
             return self.go(at, Stage::Inside, work);
         };
         let access = self.journal.access(number, buffer);
@@ -258,10 +257,10 @@ impl Node {
 }
 
 impl Costs {
-    /// Work within a handle, in a directory of so many names.
+    /// Work within a handle; a create searches so many names of its directory.
     fn within(&self, change: Change, names: u32) -> u64 {
         match change {
-            Change::Create => self.create_handle + self.create_entry * u64::from(searched(names)),
+            Change::Create => self.create_handle + self.create_entry * u64::from(names),
             Change::MakeDir => self.mkdir_handle,
             Change::Inode => self.inode_handle,
             Change::Allocate => self.allocate_handle,
@@ -269,16 +268,5 @@ impl Costs {
             Change::Unlink => self.unlink_handle,
             Change::Evict => self.evict_handle,
         }
-    }
-}
-
-/// Names that are searched to add one to a directory: one block, which splits when it is full.
-fn searched(names: u32) -> u32 {
-    const NAMES_IN_A_BLOCK: u32 = 200;
-    const HALF: u32 = NAMES_IN_A_BLOCK / 2;
-    if names < NAMES_IN_A_BLOCK {
-        names
-    } else {
-        HALF + names % HALF
     }
 }

@@ -6,10 +6,11 @@ use crate::processors::TaskId;
 use crate::program::Op;
 use crate::script::Task;
 
-/// From the last arrival to the begin of the next phase, ns: time for every process to fall asleep,
-/// and so much more for each, as the benchmarks' parent gives.
-const PAUSE_NS: u64 = 10_000_000;
-const PAUSE_EACH_NS: u64 = 100_000;
+/// From the last arrival to the begin of the next phase, ns: as the benchmarks' parent has it, time
+/// for every process to fall asleep.
+pub fn pause_ns(tasks: u32) -> u64 {
+    10_000_000 + 100_000 * u64::from(tasks)
+}
 
 #[derive(Default)]
 struct State {
@@ -60,7 +61,7 @@ impl Barrier {
             state.here.push(number);
             return None;
         }
-        state.begin_ns = now_ns + PAUSE_NS + PAUSE_EACH_NS * u64::from(self.tasks);
+        state.begin_ns = now_ns + pause_ns(self.tasks);
         Some(std::mem::take(&mut state.here))
     }
 }

@@ -3,7 +3,7 @@
 use luc_workload::{Burst, BurstResult, BurstTurn, Outcome};
 
 use super::bursts::{Turns, dir};
-use super::{Plan, scripts};
+use super::{Plan, figures, scripts};
 use crate::program::Op;
 use crate::script::Task;
 
@@ -18,7 +18,7 @@ pub fn plan(args: &Burst) -> Plan {
         files: Vec::new(),
         measured,
         begin_spread_ns: 0,
-        outcome: Box::new(move |_| Outcome::Burst(BurstResult::new(&args, &turns.complete()))),
+        outcome: figures(move |_| Outcome::Burst(BurstResult::new(&args, &turns.complete()))),
     }
 }
 

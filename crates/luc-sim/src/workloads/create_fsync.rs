@@ -2,7 +2,7 @@
 
 use luc_workload::{CreateFsync, CreateFsyncCalls, CreateFsyncResult, Outcome};
 
-use super::{Plan, programs, seconds_ns};
+use super::{Plan, figures, programs, seconds_ns};
 use crate::costs::Costs;
 use crate::measured::{Measured, latency};
 use crate::program::{Op, Program, Went};
@@ -35,7 +35,7 @@ pub fn plan(args: &CreateFsync, costs: &Costs) -> Plan {
         files: Vec::new(),
         measured,
         begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
-        outcome: Box::new(move |measured| Outcome::CreateFsync(result(&args, measured))),
+        outcome: figures(move |measured| Outcome::CreateFsync(result(&args, measured))),
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use luc_workload::{Iozone, IozoneResult, Outcome, Part, Phase};
 
-use super::{BARRIER_SPREAD_NS, Plan, scripts};
+use super::barrier::pause_ns;
+use super::{Plan, figures, scripts};
 use crate::SimError;
 use crate::files::Prepared;
 use crate::measured::Measured;
@@ -49,14 +50,18 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
         programs,
         files,
         measured,
-        begin_spread_ns: BARRIER_SPREAD_NS,
-        outcome: Box::new(outcome),
+        begin_spread_ns: 0,
+        outcome: figures(outcome),
     })
 }
 
 async fn child(task: Task, args: Iozone, records: u64, bytes: u32, shared: Arc<Shared>) {
     let [mut writes, mut syncs, mut closes] = [const { Vec::new() }; 3];
-    let begin_ns = task.now_ns();
+    // All leave the barrier at one moment.
+    let begin_ns = task
+        .call(Op::SleepUntil(pause_ns(args.threads)))
+        .await
+        .ended_ns;
     let mut end_ns = begin_ns;
     let is_over = || !args.no_stonewall && shared.is_finished.load(Ordering::Relaxed);
     while (writes.len() as u64) < records && !is_over() {

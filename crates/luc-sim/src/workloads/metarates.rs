@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use luc_workload::{Metarates, MetaratesResult, Outcome, Part, Phase, Step};
 
 use super::barrier::Barrier;
-use super::{BARRIER_SPREAD_NS, Plan, scripts};
+use super::{BARRIER_SPREAD_NS, Plan, figures, scripts};
 use crate::files::{FileId, Prepared};
 use crate::measured::Measured;
 use crate::program::Op;
@@ -40,7 +40,7 @@ pub fn plan(args: &Metarates) -> Plan {
         files,
         measured,
         begin_spread_ns: BARRIER_SPREAD_NS,
-        outcome: Box::new(outcome),
+        outcome: figures(outcome),
     }
 }
 

@@ -6,10 +6,15 @@ mod bursts;
 mod create_fsync;
 mod iozone;
 mod metarates;
+#[cfg(test)]
+mod tests;
+mod wml;
 mod write_burst;
 mod write_delay;
 
 use luc_workload::{Bench, Outcome};
+
+pub use wml::FileLoad;
 
 use crate::SimError;
 use crate::costs::Costs;
@@ -29,14 +34,51 @@ pub struct Plan {
     pub outcome: Figures,
 }
 
-/// Makes a benchmark's figures of what was measured.
-pub type Figures = Box<dyn Fn(&Measured) -> Outcome>;
+/// A benchmark's figures, and the time that they are of.
+pub struct Found {
+    pub outcome: Outcome,
+    pub elapsed_ns: u64,
+}
+
+/// Makes a benchmark's figures of what was measured; or tells why the run has none.
+pub type Figures = Box<dyn Fn(&Measured) -> Result<Found, SimError>>;
+
+/// The figures of a benchmark that can always give them.
+fn figures(outcome: impl Fn(&Measured) -> Outcome + 'static) -> Figures {
+    Box::new(move |measured| {
+        Ok(Found {
+            outcome: outcome(measured),
+            elapsed_ns: measured.elapsed_ns(),
+        })
+    })
+}
+
+/// A benchmark with its arguments, or a workload file.
+#[derive(Debug)]
+pub enum Load {
+    Bench(Bench),
+    File(FileLoad),
+}
+
+impl Load {
+    /// Its name, or the file's.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bench(bench) => bench.name(),
+            Self::File(file) => &file.source,
+        }
+    }
+}
 
 /// The plan of a benchmark.
 ///
 /// # Errors
 /// The simulator does not know it, or its arguments do not fit each other.
-pub fn plan(bench: &Bench, costs: &Costs) -> Result<Plan, SimError> {
+pub fn plan(load: &Load, costs: &Costs) -> Result<Plan, SimError> {
+    let bench = match load {
+        Load::Bench(bench) => bench,
+        Load::File(file) => return wml::plan(file, costs),
+    };
     match bench {
         Bench::CreateFsync(args) => Ok(create_fsync::plan(args, costs)),
         Bench::Burst(args) => Ok(burst::plan(args)),
@@ -49,13 +91,14 @@ pub fn plan(bench: &Bench, costs: &Costs) -> Result<Plan, SimError> {
 }
 
 /// The names of those that it knows.
-pub const KNOWN: [&str; 6] = [
+pub const KNOWN: [&str; 7] = [
     "create-fsync",
     "burst",
     "metarates",
     "iozone",
     "write-delay",
     "write-burst",
+    "run with a workload file",
 ];
 
 /// Processes leave a barrier: timers of several processors, and their wake-ups; assumed.

@@ -3,7 +3,7 @@
 use luc_workload::{Outcome, WriteBurst, WriteBurstResult, WriteBurstTurn};
 
 use super::bursts::{Turns, dir};
-use super::{Plan, scripts};
+use super::{Plan, figures, scripts};
 use crate::program::Op;
 use crate::script::Task;
 
@@ -18,7 +18,7 @@ pub fn plan(args: &WriteBurst) -> Plan {
         files: Vec::new(),
         measured,
         begin_spread_ns: 0,
-        outcome: Box::new(move |_| {
+        outcome: figures(move |_| {
             Outcome::WriteBurst(WriteBurstResult::new(&args, &turns.complete()))
         }),
     }

@@ -2,7 +2,7 @@
 
 use luc_workload::{Outcome, WriteDelay, WriteDelayResult};
 
-use super::{Plan, programs, seconds_ns};
+use super::{Plan, figures, programs, seconds_ns};
 use crate::measured::{Measured, latency};
 use crate::program::{Op, Program, Went};
 
@@ -31,7 +31,7 @@ pub fn plan(args: &WriteDelay) -> Plan {
         files: Vec::new(),
         measured,
         begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
-        outcome: Box::new(move |measured| Outcome::WriteDelay(result(&args, measured))),
+        outcome: figures(move |measured| Outcome::WriteDelay(result(&args, measured))),
     }
 }
 

@@ -219,7 +219,7 @@ impl Compiler {
 }
 
 /// The steps of flowops, each with what it was given.
-fn steps<'p>(
+pub fn steps<'p>(
     flowops: &'p [Flowop],
     bound: &mut std::vec::IntoIter<Bound>,
     stats: &mut usize,

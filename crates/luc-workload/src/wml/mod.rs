@@ -48,7 +48,7 @@ pub use run::run;
 pub mod parts {
     pub use super::aio::THREADS_MAX;
     pub use super::draw::Draws;
-    pub use super::engine::{Bound, Compiler, signed};
+    pub use super::engine::{Bound, Compiler, Step, signed, steps};
     pub use super::fileset::{Kind, LiveFileset};
     pub use super::jobs::generator;
     pub use super::ops_files::place;

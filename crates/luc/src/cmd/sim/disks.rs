@@ -21,8 +21,7 @@ const SCHEMA: &str = "luc-sim-disks/1";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim disks\n\
-    \x20 luc sim disks nehalem-raid10\n\
-    \x20 luc sim run --disk nehalem-hdd --cpus 4 --mips 3059 -- metarates --procs 4 --files 4")]
+    \x20 luc sim disks nehalem-raid10")]
 pub struct Args {
     /// Systems, by their names; all if none is given
     #[arg(value_name = "SYSTEM")]
