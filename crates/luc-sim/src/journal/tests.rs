@@ -122,7 +122,7 @@ impl Driver {
                     self.sleeps.insert(task);
                 }
             }
-        } else if choice % 4 > 0 {
+        } else if !choice.is_multiple_of(4) {
             let access = self.journal.access(task, choice % BUFFERS);
             if matches!(access, Access::Waits | Access::WaitsForHome) {
                 self.sleeps.insert(task);
@@ -131,7 +131,7 @@ impl Driver {
             self.holds.remove(&task);
             self.journal.end(CREDITS);
             let tid = self.journal.running.as_ref().map(|it| it.tid).unwrap();
-            if choice % 3 == 0 {
+            if choice.is_multiple_of(3) {
                 self.journal.request(tid);
                 self.journal.wait_for_commit(task, tid);
                 self.sleeps.insert(task);
