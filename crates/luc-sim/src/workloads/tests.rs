@@ -129,11 +129,12 @@ fn ordered_data_needs_fewer_commits() {
 fn iozone_beside_the_lab() {
     let rate = |text, mips| rate(text, &setup("hdd-7200", 1, mips, false));
     near(rate("iozone -t 256 -s 128k -r 32k -c", 125.0), 143.0e6, 0.1);
-    // One to two repeats in the lab, whose interval at 250 MIPS is -69.8 to 233.9.
+    // With fsync it is up to 1.6 times too fast, see docs/simulator.md: one or two repeats in the lab,
+    // whose interval at 250 MIPS is -69.8 to 233.9.
     let text = "iozone -t 256 -s 128k -r 32k -e -c";
-    near(rate(text, 125.0), 39.8e6, 0.4);
-    near(rate(text, 250.0), 82.0e6, 0.2);
-    near(rate(text, 1000.0), 182.1e6, 0.8);
+    near(rate(text, 125.0), 39.8e6, 0.65);
+    near(rate(text, 250.0), 82.0e6, 0.65);
+    near(rate(text, 1000.0), 182.1e6, 0.65);
 }
 
 #[test]
