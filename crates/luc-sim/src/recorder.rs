@@ -162,6 +162,13 @@ impl Recorder {
         tape.span(span);
     }
 
+    /// The first task has made the benchmark's folder durable, from the begin of the run to this time.
+    pub fn syncfs(&mut self, now_ns: u64) {
+        if let Some(tape) = &mut self.0 {
+            tape.span(of_task(SpanKind::Sync, 0, 0, now_ns));
+        }
+    }
+
     /// A task goes to sleep on the journal, within an operation.
     pub fn sleeps(&mut self, task: TaskId, op: &Op, sleep: Sleep, now_ns: u64) {
         let Some(tape) = &mut self.0 else {

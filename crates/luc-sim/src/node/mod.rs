@@ -363,6 +363,7 @@ impl Node {
         while self.journal.committed < tid && self.step(u64::MAX) {}
         self.start_ns = self.now_ns();
         self.measured.start(self.start_ns);
+        self.recorder.syncfs(self.start_ns);
     }
 
     /// Lets time pass until `end_ns`, or until the log is full.

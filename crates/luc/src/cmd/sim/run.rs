@@ -139,6 +139,7 @@ impl Args {
             .header
             .with("disk", &self.disk)
             .with("mount", &self.mount)
+            .with("journal", &self.journal)
             .with("command", &self.bench.join(" "));
         let written = File::create(path).and_then(|file| {
             let mut tape = Tape::new(file, &header)?;
