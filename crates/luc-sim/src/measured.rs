@@ -21,8 +21,8 @@ pub struct Measured {
     pub delayed_over_ns: u64,
     pub writes_delayed: u64,
     pub commits: u64,
-    /// When each task's file was begun.
-    begun_ns: Vec<u64>,
+    /// When each task's file was begun; `None` of one that was there.
+    begun_ns: Vec<Option<u64>>,
     /// When the last operation ended.
     last_ns: u64,
 }
@@ -42,7 +42,7 @@ impl Measured {
             delayed_over_ns: u64::MAX,
             writes_delayed: 0,
             commits: 0,
-            begun_ns: vec![0; tasks],
+            begun_ns: vec![None; tasks],
             last_ns: 0,
         }
     }
@@ -59,10 +59,10 @@ impl Measured {
     }
 
     /// Of a time, what ends within it counts; where operations are counted, all of a file that is
-    /// begun within it.
+    /// begun within it, or what is begun on a file that was there.
     fn counts(&self, at: usize, went: &Went) -> bool {
         match self.until_ns {
-            u64::MAX => self.begun_ns[at] >= self.from_ns,
+            u64::MAX => self.begun_ns[at].unwrap_or(went.begun_ns) >= self.from_ns,
             _ => self.holds(went.ended_ns),
         }
     }
@@ -71,7 +71,7 @@ impl Measured {
     pub(crate) fn note(&mut self, task: TaskId, op: &Op, went: &Went) {
         let at = task as usize;
         if matches!(op, Op::Create { .. }) {
-            self.begun_ns[at] = went.begun_ns;
+            self.begun_ns[at] = Some(went.begun_ns);
         }
         let holds = self.counts(at, went);
         self.last_ns = went.ended_ns;
@@ -89,7 +89,7 @@ impl Measured {
                 self.closes.record(went.took_ns());
                 let (count, sum_ns) = &mut self.files[at];
                 *count += 1;
-                *sum_ns += went.ended_ns - self.begun_ns[at];
+                *sum_ns += went.ended_ns - self.begun_ns[at].unwrap_or(went.begun_ns);
             }
             _ => {}
         }
