@@ -124,7 +124,9 @@ fn a_node_can_be_simulated_again() {
     let record: Value = serde_json::from_str(line.expect("its line")).expect("JSON");
     let commits = record["stock"]["commits"].to_string();
     assert!(
-        report.contains(&format!("\"commits\": {commits},")),
+        report
+            .replace(' ', "")
+            .contains(&format!("\"commits\":{commits},")),
         "{report} {record}"
     );
 }

@@ -7,6 +7,7 @@
 mod pool;
 mod shared;
 mod thread;
+mod writer;
 
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     for process in (0..pools.len()).filter(|process| pools[*process]) {
         for number in shared.pool_tasks(process) {
             let shared = Arc::clone(&shared);
-            let script = Script::new(|task| pool::write(task, number, process, shared));
+            let script = Script::new(|task| writer::write(task, number, process, shared));
             programs.push(Box::new(script));
         }
     }

@@ -1,15 +1,11 @@
-//! Asynchronous writes, done as the engine does them: by tasks of the process, at most twenty, a new
-//! one while none is idle, and the writes of one open file one after the other.
+//! Asynchronous writes, queued as the engine queues them: for tasks of the process, at most twenty, a
+//! new one while none is idle, and the writes of one open file one after the other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use super::shared::Shared;
-use crate::files::FileId;
 use crate::processors::TaskId;
-use crate::program::Op;
-use crate::script::Task;
 
 /// Whether a write has ended.
 pub type Ticket = Arc<AtomicBool>;
@@ -81,7 +77,7 @@ impl Pool {
     }
 
     /// The next write for an idle task; it is idle from now on if there is none.
-    fn next(&mut self, task: TaskId) -> Option<(usize, Request)> {
+    pub fn next(&mut self, task: TaskId) -> Option<(usize, Request)> {
         let Some(at) = self.ready.pop_front() else {
             self.idle.push_back(task);
             return None;
@@ -93,7 +89,7 @@ impl Pool {
     }
 
     /// A write has ended; gives the tasks that waited for any.
-    fn ended(&mut self, at: usize) -> Vec<TaskId> {
+    pub fn ended(&mut self, at: usize) -> Vec<TaskId> {
         let file = &mut self.files[at];
         file.is_running = false;
         // After all that was ready before, as the library queues them.
@@ -101,42 +97,5 @@ impl Pool {
             self.ready.push_back(at);
         }
         std::mem::take(&mut self.waiting)
-    }
-}
-
-/// A writing task of a process.
-pub async fn write(task: Task, number: TaskId, process: usize, shared: Arc<Shared>) {
-    // It begins with its first write.
-    task.call(Op::Park).await;
-    loop {
-        let next = shared.state().pools[process].next(number);
-        let Some((at, request)) = next else {
-            task.call(Op::Park).await;
-            continue;
-        };
-        let begin_ns = task.now_ns();
-        let set = &shared.sets[request.set];
-        let file: FileId = set.first_file + request.index;
-        let (offset, bytes) = (request.at, request.bytes);
-        task.call(Op::Use(file)).await;
-        let op = Op::WriteAt { at: offset, bytes };
-        let mut end_ns = task.call(op).await.ended_ns;
-        if request.is_synced {
-            let op = Op::SyncRange { at: offset, bytes };
-            end_ns = task.call(op).await.ended_ns;
-        }
-        request.ticket.store(true, Ordering::Relaxed);
-        let waiting = {
-            let mut state = shared.state();
-            let length = &mut state.bytes[request.set][request.index as usize];
-            *length = (*length).max(offset + u64::from(bytes));
-            if request.is_synced && shared.measures(end_ns) {
-                state.dsync.record(end_ns - begin_ns);
-            }
-            state.pools[process].ended(at)
-        };
-        for waiting in waiting {
-            task.call(Op::Wake(waiting)).await;
-        }
     }
 }
