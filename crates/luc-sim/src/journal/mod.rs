@@ -25,10 +25,6 @@ pub type Tid = u32;
 /// A metadata buffer's number.
 pub type BufferId = u32;
 
-/// ext4's `min_batch_time` and `max_batch_time` unless mount options change them.
-const MIN_BATCH_NS: u64 = 0;
-const MAX_BATCH_NS: u64 = 15_000_000;
-
 /// The transaction that runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
@@ -123,7 +119,6 @@ pub struct Journal {
     for_space: Vec<TaskId>,
     for_commit: Vec<(Tid, TaskId)>,
     for_buffer: BTreeMap<BufferId, Vec<TaskId>>,
-    last_sync_writer: Option<TaskId>,
 }
 
 impl Default for Journal {
@@ -146,7 +141,6 @@ impl Journal {
             for_space: Vec::new(),
             for_commit: Vec::new(),
             for_buffer: BTreeMap::new(),
-            last_sync_writer: None,
         }
     }
 
@@ -300,25 +294,6 @@ impl Journal {
     /// There may be space: these ask again.
     pub fn space_waiters(&mut self) -> Vec<TaskId> {
         last_first(std::mem::take(&mut self.for_space))
-    }
-
-    /// How long a task sleeps that ends a synchronous handle, as of `O_SYNC` or a directory with
-    /// `dirsync`, before it lets go of the handle and waits for its commit; 0: not at all.
-    ///
-    /// The rule of `jbd2_journal_stop()`: an average commit, at least the least batch time and at
-    /// most the greatest, unless the transaction is older than that, or this task was the last one
-    /// that ended such a handle.
-    pub fn batch_sleep_ns(&mut self, task: TaskId, average_ns: u64, now_ns: u64) -> u64 {
-        if self.last_sync_writer.replace(task) == Some(task) {
-            return 0;
-        }
-        let sleep_ns = average_ns.clamp(MIN_BATCH_NS, MAX_BATCH_NS);
-        let age_ns = self.running.as_ref().map(|it| now_ns - it.begun_ns);
-        if age_ns.is_some_and(|age_ns| age_ns < sleep_ns) {
-            sleep_ns
-        } else {
-            0
-        }
     }
 
     /// Closes the running transaction for new operations; true if no operation is under way in it.

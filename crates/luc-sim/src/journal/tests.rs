@@ -56,19 +56,6 @@ fn copies_shadow_nothing() {
     assert_eq!(journal.access(2, 8), Access::Spared);
 }
 
-/// `jbd2_journal_stop()`, in the words of [`Journal::batch_sleep_ns`].
-#[test]
-fn synchronous_handles_wait_for_others() {
-    let mut journal = Journal::default();
-    journal.begin(1, CREDITS, 1_000_000);
-    let mut sleep_ns = |task, average_ns, now_ns| journal.batch_sleep_ns(task, average_ns, now_ns);
-    assert_eq!(sleep_ns(1, 8_000_000, 1_500_000), 8_000_000);
-    assert_eq!(sleep_ns(1, 8_000_000, 1_500_000), 0, "a lone stream");
-    assert_eq!(sleep_ns(2, 8_000_000, 9_000_000), 0, "old enough");
-    assert_eq!(sleep_ns(1, 90_000_000, 9_000_000), MAX_BATCH_NS);
-    assert_eq!(sleep_ns(2, 0, 1_000_000), 0, "no commit yet");
-}
-
 /// Tasks, a disk and the journal's thread that do what chance tells them.
 struct Driver {
     journal: Journal,
