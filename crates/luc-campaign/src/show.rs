@@ -12,7 +12,7 @@ use crate::measure::VersionsOf;
 use crate::measures;
 use crate::places::Setup;
 use crate::points::{self, Point};
-use crate::stats::Interval;
+use crate::stats::{Interval, Prior};
 use crate::store::{CellResult, Results};
 use crate::wave;
 
@@ -104,7 +104,7 @@ impl<'a> Shown<'a> {
         let block = self.campaign.block(point.block)?;
         let confidence = self.campaign.stop_of(block).confidence;
         if figure.relative_to.is_empty() {
-            return wave::interval(&self.repeats(point), figure, confidence);
+            return wave::interval(&self.repeats(point), figure, confidence, &Prior::NONE);
         }
         let is_base = |other: &Point<'_>| {
             let mut factors = block.factors.keys().map(toml::Spanned::get_ref);
@@ -116,7 +116,7 @@ impl<'a> Shown<'a> {
         let points = points::of_block(self.campaign, block);
         let base = points.into_iter().find(is_base)?;
         let values = |point: &Point<'_>| wave::values(&self.repeats(point), figure);
-        Interval::of_separate_ratio(&values(point), &values(&base), confidence)
+        Interval::of_separate_ratio(&values(point), &values(&base), confidence, &Prior::NONE)
     }
 
     /// The results of a point by repeat.

@@ -1,9 +1,14 @@
 //! Intervals of Student's t.
 //!
 //! A ratio is that of two arms of one boot, pair by pair: its interval is that of the mean of the
-//! logarithms, so that a ratio and its inverse say the same.
+//! logarithms, so that a ratio and its inverse say the same. Three repeats tell little of their own
+//! spread; how far repeats of other points spread helps: [`Prior`].
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+
+pub use prior::Prior;
+
+mod prior;
 
 /// A mean over repeats, and where the true one lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +25,11 @@ pub struct Interval {
 impl Interval {
     /// Of the mean of these values; `None` without any.
     pub fn of(values: &[f64], confidence: f64) -> Option<Self> {
+        Self::of_known(values, confidence, &Prior::NONE)
+    }
+
+    /// The same, where the spread of other points is known.
+    pub fn of_known(values: &[f64], confidence: f64, prior: &Prior) -> Option<Self> {
         let repeats = values.len();
         if repeats == 0 {
             return None;
@@ -27,9 +37,10 @@ impl Interval {
         let n = repeats as f64;
         let mean = values.iter().sum::<f64>() / n;
         let spread = (repeats > 1).then(|| {
-            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-            let sd = (squares / (n - 1.0)).sqrt();
-            (sd, quantile(confidence, n - 1.0) * sd / n.sqrt())
+            let own = Variance::of(values, mean);
+            let better = prior.moderated(own);
+            let half = quantile(confidence, better.freedom) * (better.value / n).sqrt();
+            (own.value.sqrt(), half)
         });
         Some(Self {
             mean,
@@ -40,12 +51,8 @@ impl Interval {
     }
 
     /// Of the mean of ratios, by their logarithms; `None` without any, or where one is not above 0.
-    pub fn of_ratios(ratios: &[f64], confidence: f64) -> Option<Self> {
-        if !ratios.iter().all(|ratio| *ratio > 0.0) {
-            return None;
-        }
-        let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-        let logs = Self::of(&logs, confidence)?;
+    pub fn of_ratios(ratios: &[f64], confidence: f64, prior: &Prior) -> Option<Self> {
+        let logs = Self::of_known(&logs(ratios)?, confidence, prior)?;
         Some(Self {
             mean: logs.mean.exp(),
             ends: logs.ends.map(|(low, high)| (low.exp(), high.exp())),
@@ -55,24 +62,31 @@ impl Interval {
 
     /// Of the ratio of two means that are not of pairs, first to second, by Welch's rule; `None` where
     /// one has no value, or a value that is not above 0.
-    pub fn of_separate_ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Self> {
-        if first.iter().chain(second).any(|value| *value <= 0.0) {
-            return None;
-        }
-        let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+    pub fn of_separate_ratio(
+        first: &[f64],
+        second: &[f64],
+        confidence: f64,
+        prior: &Prior,
+    ) -> Option<Self> {
+        let (first, second) = (logs(first)?, logs(second)?);
         let (a, b) = (
-            Self::of(&logs(first), confidence)?,
-            Self::of(&logs(second), confidence)?,
+            Self::of(&first, confidence)?,
+            Self::of(&second, confidence)?,
         );
         let mean = a.mean - b.mean;
-        let share = |one: &Self| Some((one.sd?.powi(2) / one.repeats as f64, one.repeats as f64));
-        let spread = share(&a).zip(share(&b)).map(|((va, na), (vb, nb))| {
+        let spread = (a.repeats > 1 && b.repeats > 1).then(|| {
+            let of_mean = |values: &[f64], mean: f64| {
+                let better = prior.moderated(Variance::of(values, mean));
+                (better.value / values.len() as f64, better.freedom)
+            };
+            let (va, fa) = of_mean(&first, a.mean);
+            let (vb, fb) = of_mean(&second, b.mean);
             let variance = va + vb;
             if variance == 0.0 {
                 return (0.0, 0.0);
             }
-            let parts = va.powi(2) / (na - 1.0) + vb.powi(2) / (nb - 1.0);
-            let half = quantile(confidence, variance.powi(2) / parts) * variance.sqrt();
+            let freedom = variance.powi(2) / (va.powi(2) / fa + vb.powi(2) / fb);
+            let half = quantile(confidence, freedom) * variance.sqrt();
             (variance.sqrt(), half)
         });
         Some(Self {
@@ -121,6 +135,38 @@ impl Interval {
     }
 }
 
+/// How far the values of a point lie from their mean: an estimate, and how much it knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variance {
+    pub value: f64,
+    /// Degrees of freedom: one less than the values.
+    pub freedom: f64,
+}
+
+impl Variance {
+    /// Of two values or more around their mean.
+    fn of(values: &[f64], mean: f64) -> Self {
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let freedom = values.len() as f64 - 1.0;
+        Self {
+            value: squares / freedom,
+            freedom,
+        }
+    }
+
+    /// The same of any values; `None` of fewer than two.
+    pub fn of_values(values: &[f64]) -> Option<Self> {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        (values.len() > 1).then(|| Self::of(values, mean))
+    }
+}
+
+/// The logarithms; `None` where one has none.
+pub fn logs(values: &[f64]) -> Option<Vec<f64>> {
+    let is_sound = values.iter().all(|value| *value > 0.0);
+    is_sound.then(|| values.iter().map(|value| value.ln()).collect())
+}
+
 /// Chance that two means of one truth lie so far apart as these, by Welch's test, which lets the
 /// two spreads differ; `None` where one has a single repeat. Of ratios give the logarithms.
 pub fn chance(a: (f64, f64, usize), b: (f64, f64, usize)) -> Option<f64> {
@@ -167,7 +213,7 @@ fn quantile(confidence: f64, freedom: f64) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Interval, believed, chance, quantile};
+    use super::{Interval, Prior, believed, chance, quantile};
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
@@ -215,14 +261,15 @@ mod tests {
         let single = Interval::of(&[5.0], 0.95).unwrap();
         assert_eq!((single.ends, single.beyond(1.0)), (None, 0));
         assert_eq!(Interval::of(&[], 0.95), None);
-        assert_eq!(Interval::of_ratios(&[1.0, 0.0], 0.95), None);
+        assert_eq!(Interval::of_ratios(&[1.0, 0.0], 0.95, &Prior::NONE), None);
     }
 
     #[test]
     fn a_worked_interval_of_separate_means() {
         // Logarithms 0 +- 0.1 and 1 +- 0.2, three of each: Welch's degrees of freedom are 2.94.
         let of = |middle: f64, sd: f64| [-sd, 0.0, sd].map(|off: f64| (middle + off).exp());
-        let ratio = Interval::of_separate_ratio(&of(1.0, 0.2), &of(0.0, 0.1), 0.95).unwrap();
+        let ratio =
+            Interval::of_separate_ratio(&of(1.0, 0.2), &of(0.0, 0.1), 0.95, &Prior::NONE).unwrap();
         assert!((ratio.mean - 1.0_f64.exp()).abs() < 1e-9);
         let half = (ratio.ends.unwrap().1 / ratio.mean).ln();
         let standard = (0.05_f64 / 3.0).sqrt();
@@ -231,10 +278,14 @@ mod tests {
             0.05_f64.powi(2) / (0.04_f64.powi(2) / 2.0 + 0.01_f64.powi(2) / 2.0),
         );
         assert!((half - expected * standard).abs() < 1e-9, "{half}");
-        assert_eq!(Interval::of_separate_ratio(&[1.0], &[0.0], 0.95), None);
-        let single = Interval::of_separate_ratio(&[1.0], &[2.0, 2.0], 0.95).unwrap();
+        assert_eq!(
+            Interval::of_separate_ratio(&[1.0], &[0.0], 0.95, &Prior::NONE),
+            None
+        );
+        let single = Interval::of_separate_ratio(&[1.0], &[2.0, 2.0], 0.95, &Prior::NONE).unwrap();
         assert_eq!(single.ends, None);
-        let equal = Interval::of_separate_ratio(&[3.0, 3.0], &[2.0, 2.0], 0.95).unwrap();
+        let equal =
+            Interval::of_separate_ratio(&[3.0, 3.0], &[2.0, 2.0], 0.95, &Prior::NONE).unwrap();
         assert_eq!(equal.ends, Some((equal.mean, equal.mean)));
     }
 
@@ -252,9 +303,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_ratio_and_its_inverse_agree(ratios in proptest::collection::vec(1e-5_f64..1e5, 2..12)) {
-            let there = Interval::of_ratios(&ratios, 0.95).unwrap();
+            let there = Interval::of_ratios(&ratios, 0.95, &Prior::NONE).unwrap();
             let swapped: Vec<f64> = ratios.iter().map(|ratio| 1.0 / ratio).collect();
-            let back = Interval::of_ratios(&swapped, 0.95).unwrap();
+            let back = Interval::of_ratios(&swapped, 0.95, &Prior::NONE).unwrap();
             prop_assert!((there.mean * back.mean - 1.0).abs() < 1e-9);
             let (low, high) = there.ends.unwrap();
             let (back_low, back_high) = back.ends.unwrap();

@@ -11,7 +11,7 @@ use crate::file::{Campaign, Figure, StopRule};
 use crate::measures;
 use crate::points::{self, Point};
 use crate::result::ArmResult;
-use crate::stats::Interval;
+use crate::stats::{Interval, Prior};
 use crate::store::CellResult;
 
 /// How far a campaign is.
@@ -100,7 +100,9 @@ fn wanted(repeats: &Repeats<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted 
     if rule.repeats_max == rule.repeats_min {
         return Wanted::Narrow;
     }
-    let width = |figure: &Figure| interval(repeats, figure, rule.confidence)?.half_width_share();
+    let width = |figure: &Figure| {
+        interval(repeats, figure, rule.confidence, &Prior::NONE)?.half_width_share()
+    };
     let widest = stop_at.iter().filter_map(width).fold(0.0, f64::max);
     if widest <= rule.half_width_share {
         return Wanted::Narrow;
@@ -150,12 +152,17 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
 }
 
 /// A figure over the repeats of a point; `None` where it is not known.
-pub fn interval(repeats: &Repeats<'_>, figure: &Figure, confidence: f64) -> Option<Interval> {
+pub fn interval(
+    repeats: &Repeats<'_>,
+    figure: &Figure,
+    confidence: f64,
+    prior: &Prior,
+) -> Option<Interval> {
     let values = values(repeats, figure);
     if figure.is_ratio() {
-        Interval::of_ratios(&values, confidence)
+        Interval::of_ratios(&values, confidence, prior)
     } else {
-        Interval::of(&values, confidence)
+        Interval::of_known(&values, confidence, prior)
     }
 }
 

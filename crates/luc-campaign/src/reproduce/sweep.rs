@@ -6,9 +6,9 @@ use super::causes;
 use super::found::Found;
 use super::published::{Claim, Gains, Side, Take};
 use crate::file::{Block, Figure, Value};
-use crate::points::Point;
+use crate::points::{self, Point};
 use crate::show::Shown;
-use crate::stats::Interval;
+use crate::stats::{self, Interval, Prior, Variance};
 use crate::wave::{self, Repeats};
 
 /// Reads the answer off the results.
@@ -91,13 +91,13 @@ enum Sample<'a> {
 }
 
 impl Sample<'_> {
-    fn interval(&self, confidence: f64) -> Option<Interval> {
+    fn interval(&self, confidence: f64, prior: &Prior) -> Option<Interval> {
         match self {
-            Self::Figure(repeats, figure) => wave::interval(repeats, figure, confidence),
-            Self::Rise(from, to) => Interval::of_separate_ratio(to, from, confidence),
+            Self::Figure(repeats, figure) => wave::interval(repeats, figure, confidence, prior),
+            Self::Rise(from, to) => Interval::of_separate_ratio(to, from, confidence, prior),
             Self::Spread(values) => Interval::of_spread(values, confidence),
             Self::Lost(from, to) => {
-                let ratio = Interval::of_separate_ratio(to, from, confidence)?;
+                let ratio = Interval::of_separate_ratio(to, from, confidence, prior)?;
                 Some(Interval {
                     mean: 1.0 - ratio.mean,
                     ends: ratio.ends.map(|(low, high)| (1.0 - high, 1.0 - low)),
@@ -117,7 +117,7 @@ fn figure_of<'a>(
     let points = shown.points(&claim.block, &claim.fits);
     let has_value = |point: &&Point<'_>| {
         let repeats = shown.repeats(point);
-        wave::interval(&repeats, figure, 0.5).is_some()
+        wave::interval(&repeats, figure, 0.5, &Prior::NONE).is_some()
     };
     let measured: Vec<&Point<'_>> = points.iter().filter(has_value).collect();
     let candidates = match claim.take {
@@ -138,7 +138,8 @@ fn figure_of<'a>(
             .collect(),
     };
     let confidence = shown.campaign.stop_of(block).confidence;
-    let found = extreme(claim, &candidates, confidence);
+    let prior = prior(shown, claim, block, figure);
+    let found = extreme(claim, &candidates, confidence, &prior);
     Found {
         interval: found.map(|(_, interval)| interval),
         at: found.map_or_else(String::new, |(candidate, _)| candidate.at.clone()),
@@ -146,6 +147,26 @@ fn figure_of<'a>(
         measured: measured.len(),
         ranking: None,
     }
+}
+
+/// How far the figure's repeats spread over all of the block, whichever points the claim is about.
+fn prior(shown: &Shown<'_>, claim: &Claim, block: &Block, figure: &Figure) -> Prior {
+    let points = points::of_block(shown.campaign, block);
+    let of_point = |point: &Point<'_>| {
+        let along = claim.take.is_along();
+        let values = if along {
+            values(shown, point, figure)
+        } else {
+            wave::values(&shown.repeats(point), figure)
+        };
+        if along || figure.is_ratio() {
+            Variance::of_values(&stats::logs(&values)?)
+        } else {
+            Variance::of_values(&values)
+        }
+    };
+    let variances: Vec<Variance> = points.iter().filter_map(of_point).collect();
+    Prior::of(&variances)
 }
 
 /// The candidate that the claim is about. One that is chosen among n because it is the largest gets
@@ -156,6 +177,7 @@ fn extreme<'a>(
     claim: &Claim,
     candidates: &'a [Candidate<'a>],
     confidence: f64,
+    prior: &Prior,
 ) -> Option<(&'a Candidate<'a>, Interval)> {
     let chosen_by = |interval: &Interval| match (claim.take, claim.side(), interval.ends) {
         // A point without an interval leaves every point in doubt.
@@ -171,13 +193,13 @@ fn extreme<'a>(
     };
     let best = candidates
         .iter()
-        .filter_map(|candidate| Some((candidate, candidate.sample.interval(confidence)?)))
+        .filter_map(|candidate| Some((candidate, candidate.sample.interval(confidence, prior)?)))
         .max_by(|(_, a), (_, b)| chosen_by(a).total_cmp(&chosen_by(b)))?;
     if claim.take == Take::Every {
         return Some(best);
     }
     let confidence = 1.0 - (1.0 - confidence) / candidates.len().max(1) as f64;
-    Some((best.0, best.0.sample.interval(confidence)?))
+    Some((best.0, best.0.sample.interval(confidence, prior)?))
 }
 
 /// Pairs of points that differ in `over` alone, the earlier value first.
