@@ -10,6 +10,61 @@ use luc_control::{
 };
 use proptest::prelude::*;
 
+const US: i64 = 1_000;
+
+/// Feeds policy static an arrival each `gap_ns` for ever, looking only when it
+/// asks to be woken; returns when it let go.
+fn static_hold_ns(params: &Params, gap_ns: i64) -> (i64, i64) {
+    let mut state = State::default();
+    let mut now_ns = 1_000;
+    let arrived = |now_ns: i64| {
+        let arrivals = (now_ns - 1_000) / gap_ns;
+        Input {
+            now_ns,
+            events: 1 + arrivals,
+            last_event_ns: 1_000 + arrivals * gap_ns,
+            ..Input::default()
+        }
+    };
+    let mut out = control_step(Step::Open, params, &mut state, &arrived(now_ns));
+    while out.reason == Reason::Hold.value() {
+        assert!(out.wake_ns > now_ns, "no progress: {out:?} {state:?}");
+        now_ns = out.wake_ns;
+        out = control_step(Step::Poll, params, &mut state, &arrived(now_ns));
+    }
+    (now_ns - 1_000, out.reason)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn static_resets_are_bounded(
+        idle_us in 1_i64..5_000,
+        resets in 0_i64..2_000,
+        limit_us in 0_i64..1_000_000,
+        gap_ns in 1_i64..6_000_000,
+    ) {
+        let params = Params {
+            batching: Batching::Static.value(),
+            static_idle_us: idle_us,
+            static_resets_max: resets,
+            delay_limit_us: limit_us,
+            ..Params::default()
+        };
+        let (held_ns, reason) = static_hold_ns(&params, gap_ns);
+        prop_assert!(held_ns <= limit_us * US);
+        // The timer is looked at when it runs out, so the arrivals of one idle
+        // time may count together beyond the last reset allowed.
+        let idle_ns = idle_us * US;
+        let most = (resets + 1).saturating_mul(idle_ns.min(gap_ns)).saturating_add(2 * idle_ns);
+        prop_assert!(held_ns <= most, "{held_ns} {most}");
+        if gap_ns > idle_ns && limit_us * US > idle_ns {
+            prop_assert_eq!((held_ns, reason), (idle_ns, Reason::Idle.value()));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
