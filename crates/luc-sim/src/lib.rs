@@ -48,7 +48,7 @@ use luc_workload::{Bench, BenchReport, JournalCounts, Observed};
 use thiserror::Error;
 
 pub use node::{Node, Setup};
-use recorder::{Recorder, Recording};
+use recorder::Recording;
 pub use workloads::{FileLoad, Load};
 
 /// Why nothing can be simulated.
@@ -178,7 +178,7 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// The simulator does not know it, or not with these arguments.
 pub fn run(load: &Load, setup: &Setup) -> Result<BenchReport, SimError> {
-    simulate(load, setup, |_, _| Recorder::default()).map(|(report, _)| report)
+    simulate(load, setup, |_| {}).map(|(report, _)| report)
 }
 
 /// The same, with a recording of all of it, the warm-up included.
@@ -190,11 +190,8 @@ pub fn record(load: &Load, setup: &Setup) -> Result<(BenchReport, Recording), Si
         Load::Bench(bench) => bench.name(),
         Load::File(_) => "run",
     };
-    let has_luc = setup.luc.is_some();
-    let on = |tasks, node: &Node| {
-        Recorder::on(header(setup), name, tasks, node.journal_thread(), has_luc)
-    };
-    simulate(load, setup, on).map(|(report, node)| (report, node.recorder.finish()))
+    let record = |node: &mut Node| node.record(header(setup), name);
+    simulate(load, setup, record).map(|(report, node)| (report, node.recording()))
 }
 
 /// The origin of a recording.
@@ -228,18 +225,16 @@ fn header(setup: &Setup) -> Header {
     header.with("knobs", &changed.join(","))
 }
 
-/// Gives the machine as it is at the end, too; `recorder` is given the number of tasks that run
-/// programs.
+/// Gives the machine as it is at the end, too; `before` has it as it is at first.
 fn simulate(
     load: &Load,
     setup: &Setup,
-    recorder: impl FnOnce(usize, &Node) -> Recorder,
+    before: impl FnOnce(&mut Node),
 ) -> Result<(BenchReport, Node), SimError> {
     setup.check()?;
     let plan = workloads::plan(load, &setup.costs)?;
-    let tasks = plan.programs.len();
     let (mut node, outcome) = Node::new(setup, plan);
-    node.recorder = recorder(tasks, &node);
+    before(&mut node);
     node.start();
     let (from_ns, until_ns) = (node.measured.from_ns, node.measured.until_ns);
     node.run(from_ns);

@@ -87,6 +87,11 @@ impl Runtime {
         }
     }
 
+    /// Other knobs, from the next step on.
+    pub fn set(&mut self, params: Params) {
+        self.params = params;
+    }
+
     /// The controllers' own.
     pub fn state(&self) -> &State {
         &self.state
@@ -155,6 +160,7 @@ impl Runtime {
         let step = if self.hold.is_some() {
             Step::Poll
         } else {
+            self.copy_out(tid, &input, recorder);
             Step::Open
         };
         let out = self.step(step, tid, &input, recorder);
@@ -181,7 +187,6 @@ impl Runtime {
             reason: Reason::from_value(out.reason).unwrap_or(Reason::Now),
             steer: steers,
         });
-        self.copy_out(tid, &input, recorder);
         self.closed_events = input.events;
         Decision::Commit
     }

@@ -20,7 +20,6 @@ use crate::disk::DiskKind;
 use crate::journal::kind::Choice;
 use crate::mount::Mount;
 use crate::processors::Machine;
-use crate::recorder::Recorder;
 use crate::{Load, Setup, SimError, simulate, workloads};
 use barrier::{Job, Member};
 use record::{Figures, GroupRecord, NodeRecord, Record, Verdict};
@@ -239,9 +238,7 @@ impl Fleet {
         let mut verdict = Verdict::None;
         let [stock, luc] = [false, true].map(|luc| {
             // Every benchmark of the table has a plan: see `new`.
-            let Ok((report, end)) =
-                simulate(bench, &self.setup(&drawn, luc), |_, _| Recorder::default())
-            else {
+            let Ok((report, end)) = simulate(bench, &self.setup(&drawn, luc), |_| {}) else {
                 return Figures::default();
             };
             if let Some(state) = end.controllers() {

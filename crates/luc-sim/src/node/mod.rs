@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use luc_control::{Params, State};
 use luc_disk::Request;
+use luc_trace::Header;
 
 use change::Change;
 use flush::{Flushes, For};
@@ -38,7 +39,7 @@ use crate::mount::Mount;
 use crate::processors::{CpuId, Machine, PieceEnd, Processors, SpeedChange, TaskId, Worked};
 use crate::program::{Op, Program, Went};
 use crate::random;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Recording};
 use crate::runtime::Runtime;
 use crate::workloads::{Figures, Plan};
 
@@ -251,7 +252,7 @@ pub struct Node {
     begins_ns: Vec<u64>,
     start_ns: u64,
     pub measured: Measured,
-    pub(crate) recorder: Recorder,
+    recorder: Recorder,
 }
 
 /// What making a folder changes: bitmap of inodes, descriptor, bitmap of blocks, the block and the
@@ -322,6 +323,24 @@ impl Node {
             start_ns: 0,
             measured,
             recorder: Recorder::default(),
+        }
+    }
+
+    /// Takes down all that it does from now on, as the tracer would; `name` is that of the tasks.
+    pub fn record(&mut self, header: Header, name: &'static str) {
+        let (tasks, journal) = (self.workers.first as usize, self.journal_thread());
+        self.recorder = Recorder::on(header, name, tasks, journal, self.runtime.is_some());
+    }
+
+    /// What was taken down.
+    pub fn recording(self) -> Recording {
+        self.recorder.finish()
+    }
+
+    /// Other knobs for LUC, as `luc set` gives them; without LUC there is nobody to have them.
+    pub fn set(&mut self, params: Params) {
+        if let Some(runtime) = &mut self.runtime {
+            runtime.set(params);
         }
     }
 
@@ -420,7 +439,7 @@ impl Node {
         self.files.tid(self.tasks[task as usize].file)
     }
 
-    pub(crate) fn journal_thread(&self) -> TaskId {
+    fn journal_thread(&self) -> TaskId {
         id(self.tasks.len())
     }
 

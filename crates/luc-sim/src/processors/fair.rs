@@ -10,7 +10,7 @@
 //! ahead of its time stays in the queue until it is its turn (`DELAY_DEQUEUE`), and then begins with
 //! no lag (`DELAY_ZERO`).
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use super::TaskId;
 
@@ -43,9 +43,10 @@ pub(super) struct Entity {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     slice_ns: i64,
-    ready: BTreeMap<(i64, u64), TaskId>,
-    /// Of those in `ready`.
-    sum_vruntime_ns: i128,
+    /// Deadline, order and number of each, in that order.
+    ready: VecDeque<(i64, u64, TaskId)>,
+    /// Of those in `ready`. Tasks times nanoseconds: 10^4 of them may run for a day within 63 bits.
+    sum_vruntime_ns: i64,
     running: Option<TaskId>,
     /// The deadline of the one that runs, when it was chosen.
     chosen_deadline_ns: i64,
@@ -168,8 +169,8 @@ impl Queue {
 
     /// A task that waits here goes to another processor's queue: the one that would be last.
     pub fn give(&mut self, all: &mut [Entity]) -> Option<TaskId> {
-        let of_last = |task: &&TaskId| !all[**task as usize].is_leaving;
-        let task = *self.ready.values().rev().find(of_last)?;
+        let mut from_last = self.ready.iter().rev().map(|(.., task)| *task);
+        let task = from_last.find(|task| !all[*task as usize].is_leaving)?;
         all[task as usize].lag_ns = self.lag_ns(all, all[task as usize].vruntime_ns);
         self.remove(all, task);
         Some(task)
@@ -193,14 +194,19 @@ impl Queue {
         let entity = &mut all[task as usize];
         entity.order = self.entered;
         self.entered += 1;
-        self.sum_vruntime_ns += i128::from(entity.vruntime_ns);
-        self.ready.insert((entity.deadline_ns, entity.order), task);
+        self.sum_vruntime_ns += entity.vruntime_ns;
+        let key = (entity.deadline_ns, entity.order, task);
+        let at = self.ready.partition_point(|other| *other < key);
+        self.ready.insert(at, key);
     }
 
     fn remove(&mut self, all: &[Entity], task: TaskId) {
         let entity = &all[task as usize];
-        self.sum_vruntime_ns -= i128::from(entity.vruntime_ns);
-        self.ready.remove(&(entity.deadline_ns, entity.order));
+        let key = (entity.deadline_ns, entity.order, task);
+        if let Ok(at) = self.ready.binary_search(&key) {
+            self.sum_vruntime_ns -= entity.vruntime_ns;
+            self.ready.remove(at);
+        }
     }
 
     /// The eligible one with the earliest deadline, the one that runs included.
@@ -212,14 +218,14 @@ impl Queue {
         {
             return Some(task);
         }
-        let first = self.ready.iter().find(|(_, task)| eligible(**task));
+        let first = self.ready.iter().find(|(.., task)| eligible(*task));
         match (running, first) {
-            (Some(task), Some(((deadline_ns, _), _)))
+            (Some(task), Some((deadline_ns, ..)))
                 if all[task as usize].deadline_ns < *deadline_ns =>
             {
                 Some(task)
             }
-            (_, Some((_, task))) => Some(*task),
+            (_, Some((.., task))) => Some(*task),
             (running, None) => running.or(self.running),
         }
     }
@@ -229,24 +235,19 @@ impl Queue {
         ready + i64::from(self.running.is_some())
     }
 
-    fn sum_ns(&self, all: &[Entity]) -> i128 {
-        let running = self
-            .running
-            .map_or(0, |task| all[task as usize].vruntime_ns);
-        self.sum_vruntime_ns + i128::from(running)
+    fn sum_ns(&self, all: &[Entity]) -> i64 {
+        let running = self.running.map(|task| all[task as usize].vruntime_ns);
+        self.sum_vruntime_ns + running.unwrap_or(0)
     }
 
     fn is_eligible(&self, all: &[Entity], vruntime_ns: i64) -> bool {
-        i128::from(vruntime_ns) * i128::from(self.weight()) <= self.sum_ns(all)
+        vruntime_ns * self.weight() <= self.sum_ns(all)
     }
 
     fn average_ns(&self, all: &[Entity]) -> i64 {
         match self.weight() {
             0 => self.last_ns,
-            weight => {
-                let average_ns = self.sum_ns(all).div_euclid(i128::from(weight));
-                i64::try_from(average_ns).unwrap_or(i64::MAX)
-            }
+            weight => self.sum_ns(all).div_euclid(weight),
         }
     }
 

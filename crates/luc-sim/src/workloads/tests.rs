@@ -170,6 +170,18 @@ fn oltp_beside_the_lab() {
     near(mean(1000.0), 1002.0, 0.3);
 }
 
+/// A write puts the inode into a newer transaction while a sync waits for the one it asked for: the
+/// sync ends with that one, whether or not anybody asks for the newer.
+#[test]
+fn a_sync_waits_for_no_newer_transaction() {
+    let text = "run oltp --preset paper -D nshadows=41 -D ndbwriters=6 -D usermode=5000 \
+                -D filesize=1m --aio-wait half --seconds 4 --warmup-s 1";
+    for cpus in [2, 4] {
+        let found = rate(text, &setup("hdd-7200", cpus, 1000.0, false));
+        assert!(found > 500.0, "{cpus}: {found}");
+    }
+}
+
 #[test]
 fn what_the_simulator_lacks_is_told() {
     let refused = |text: &str| {

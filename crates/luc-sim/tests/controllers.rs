@@ -1,0 +1,395 @@
+//! The controllers in the loop: threads on processors of their own that think, change and sync, in
+//! commits of about two of the disk's times.
+
+use luc_control::{Batching, Params, Reason, knobs, policy, replay};
+use luc_sim::costs::Costs;
+use luc_sim::journal::kind::Choice;
+use luc_sim::measured::Measured;
+use luc_sim::mount::Mount;
+use luc_sim::processors::Machine;
+use luc_sim::program::{Op, Program, Went};
+use luc_sim::{Node, Setup};
+use luc_trace::{Event, Header, Record, SpanKind, Trace};
+use proptest::prelude::*;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+/// Threads that sync in a loop.
+#[derive(Clone, Debug)]
+struct Load {
+    threads: u32,
+    /// Thread n begins at n times this, ns.
+    stagger_ns: u64,
+    /// Between a sync and the next, ns: at least, and up to so much more.
+    think_ns: u64,
+    jitter_ns: u64,
+    disk_us: u64,
+    seed: u64,
+}
+
+impl Load {
+    fn new(threads: u32, think_ns: u64, disk_us: u64) -> Self {
+        Self {
+            threads,
+            stagger_ns: 0,
+            think_ns,
+            jitter_ns: 0,
+            disk_us,
+            seed: 1,
+        }
+    }
+
+    /// Before its first operation.
+    fn node(&self, params: Params) -> Node {
+        let setup = Setup {
+            // One instruction a nanosecond; and one more for the journal's thread.
+            machine: Machine::new(u16::try_from(self.threads).expect("few") + 1, 1000.0),
+            disk: format!("{}us:64", self.disk_us).parse().expect("a disk"),
+            journal: Choice::default(),
+            costs: Costs::default(),
+            mount: Mount::default(),
+            luc: Some(params),
+            seed: self.seed,
+        };
+        let programs = (0..self.threads).map(|number| {
+            Box::new(Thread {
+                load: self.clone(),
+                drawn: self.seed.wrapping_mul(1_000_003) + u64::from(number),
+                step: 0,
+            }) as Box<dyn Program>
+        });
+        let tasks = self.threads as usize;
+        let mut node = Node::of(
+            &setup,
+            programs.collect(),
+            Measured::new(tasks, 0, u64::MAX),
+        );
+        node.record(Header::default(), "loop");
+        for task in 0..self.threads {
+            node.begin(task, u64::from(task) * self.stagger_ns);
+        }
+        node
+    }
+
+    /// So much of it.
+    fn run(&self, params: Params, ns: u64) -> Found {
+        let mut node = self.node(params);
+        node.run(ns);
+        Found::of(node)
+    }
+}
+
+struct Thread {
+    load: Load,
+    drawn: u64,
+    step: usize,
+}
+
+impl Program for Thread {
+    fn next(&mut self, _: &Went) -> Op {
+        self.step += 1;
+        match self.step % 3 {
+            1 => Op::Utime,
+            2 => Op::Fsync,
+            _ => {
+                // Numerical Recipes' generator; its high bits are the better ones.
+                self.drawn = self
+                    .drawn
+                    .wrapping_mul(1_664_525)
+                    .wrapping_add(1_013_904_223);
+                let jitter_ns = (self.drawn >> 8 & 0xffff) * self.load.jitter_ns / 0xffff;
+                Op::Compute(self.load.think_ns + jitter_ns)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Commit {
+    events: i64,
+    held_ns: i64,
+    reason: Reason,
+}
+
+struct Found {
+    commits: Vec<Commit>,
+    syncs: usize,
+    trace: Trace,
+}
+
+impl Found {
+    fn of(node: Node) -> Self {
+        let trace = node.recording().into_trace();
+        let commit = |event: &Event| match *event {
+            Event::Commit {
+                events,
+                held_ns,
+                reason,
+                ..
+            } => Some(Commit {
+                events,
+                held_ns,
+                reason,
+            }),
+            _ => None,
+        };
+        let commits: Vec<Commit> = trace
+            .lines
+            .iter()
+            .filter_map(|it| commit(&it.event))
+            .collect();
+        assert!(commits.len() > 20, "{} commits tell little", commits.len());
+        let syncs = trace
+            .spans
+            .iter()
+            .filter(|span| span.kind == SpanKind::Fsync);
+        Self {
+            syncs: syncs.count(),
+            commits,
+            trace,
+        }
+    }
+
+    /// Sync events of the later half of the commits; the last two may not be whole.
+    fn later(&self) -> Vec<i64> {
+        let half = &self.commits[self.commits.len() / 2..self.commits.len() - 2];
+        half.iter().map(|one| one.events).collect()
+    }
+
+    /// Some join a transaction between the decision and its lock, so its events do not tell all.
+    fn later_syncs_per_commit(&self) -> f64 {
+        let (from_ns, until_ns) = self.trace.bounds_ns().expect("spans");
+        let middle_ns = u64::midpoint(from_ns, until_ns);
+        let later = |kind| {
+            let spans = self.trace.spans.iter();
+            spans
+                .filter(|it| it.kind == kind && it.end_ns > middle_ns)
+                .count() as f64
+        };
+        later(SpanKind::Fsync) / later(SpanKind::Commit)
+    }
+
+    fn held_ns(&self) -> i64 {
+        self.commits.iter().map(|one| one.held_ns).sum()
+    }
+}
+
+fn with_policy(name: &str) -> Params {
+    let mut params = Params::default();
+    for (knob, value) in &policy(name).expect("a policy").settings {
+        params.set(knob.name, *value);
+    }
+    params
+}
+
+/// Any setting that an administrator can make.
+fn settings() -> impl Strategy<Value = Params> {
+    let one = |knob: &luc_control::Knob| {
+        let (min, max, default) = (knob.min, knob.max, knob.default);
+        prop_oneof![2 => Just(default), 1 => min..=max, 1 => Just(min), 1 => Just(max)]
+    };
+    let values: Vec<_> = knobs().iter().map(one).collect();
+    values.prop_map(|values| {
+        let mut params = Params::default();
+        for (knob, value) in knobs().iter().zip(values) {
+            params.set(knob.name, value);
+        }
+        params
+    })
+}
+
+#[test]
+fn stock_makes_two_convoys_and_luc_merges_them() {
+    for threads in [2, 4, 16, 64] {
+        let load = Load {
+            jitter_ns: 100 * US,
+            stagger_ns: 3 * MS / u64::from(threads),
+            ..Load::new(threads, 50 * US, 2000)
+        };
+        let (stock, luc) = (
+            load.run(with_policy("stock"), 2 * S),
+            load.run(Params::default(), 2 * S),
+        );
+        let all = i64::from(threads);
+        assert!(
+            stock.later().into_iter().all(|events| events < all),
+            "{threads}: no convoys"
+        );
+        assert!(
+            luc.later().into_iter().all(|events| events == all),
+            "{threads}: {:?}",
+            luc.later()
+        );
+        assert!(
+            luc.syncs * 10 > stock.syncs * 14,
+            "{threads}: {} {}",
+            luc.syncs,
+            stock.syncs
+        );
+    }
+}
+
+/// A limit of 0 for a while must not be remembered.
+#[test]
+fn a_limit_of_nothing_is_forgotten_once_raised() {
+    let params = Params {
+        delay_limit_us: 0,
+        ..Params::default()
+    };
+    let mut node = Load::new(8, 50 * US, 2000).node(params);
+    node.run(S / 4);
+    node.set(Params::default());
+    node.run(S);
+    let found = Found::of(node);
+    assert!(found.commits[..40].iter().all(|one| one.held_ns == 0));
+    assert_eq!(found.later(), vec![8; found.later().len()]);
+}
+
+#[test]
+fn a_fixed_set_point_is_reached_and_not_exceeded_by_waiting() {
+    for setpoint_events in [4, 8, 12] {
+        let params = Params {
+            setpoint_events,
+            ..Params::default()
+        };
+        let load = Load {
+            jitter_ns: 400 * US,
+            ..Load::new(16, 50 * US, 2000)
+        };
+        let found = load.run(params, 2 * S);
+        let later = found.later();
+        let least = later.iter().min();
+        assert!(
+            least >= Some(&setpoint_events),
+            "{setpoint_events}: {later:?}"
+        );
+        // Some come before the journal's thread has its processor.
+        let held: Vec<i64> = found
+            .commits
+            .iter()
+            .filter(|one| one.reason == Reason::Setpoint && one.held_ns > 0)
+            .map(|one| one.events)
+            .collect();
+        let mean = held.iter().sum::<i64>() as f64 / held.len() as f64;
+        assert!(
+            mean < setpoint_events as f64 + 2.0,
+            "{setpoint_events}: {held:?}"
+        );
+    }
+}
+
+#[test]
+fn policies_that_do_not_batch_never_hold() {
+    for policy in ["stock", "copyout"] {
+        let found = Load::new(16, 50 * US, 2000).run(with_policy(policy), S);
+        assert_eq!(found.held_ns(), 0, "{policy}");
+    }
+}
+
+#[test]
+fn static_holds_until_syncs_pause() {
+    let load = Load {
+        stagger_ns: 900 * US,
+        ..Load::new(8, 20 * MS, 2000)
+    };
+    let found = load.run(with_policy("static"), S);
+    // Eight arrivals 0.9 ms apart, then 1 ms of silence.
+    let first = found.commits[0];
+    assert_eq!((first.events, first.reason), (8, Reason::Idle));
+    let expected_ns = i64::try_from(7 * 900 * US + MS).expect("small");
+    assert!((first.held_ns - expected_ns).abs() < 50_000, "{first:?}");
+}
+
+/// Threads that do not come back in time: waiting for them is given up before it costs much.
+#[test]
+fn waiting_in_vain_stays_cheap() {
+    let mut worst = (f64::INFINITY, String::new());
+    for threads in [2, 3, 16, 64] {
+        for think_us in [0, 600, 3000] {
+            for jitter_us in [0, 4000] {
+                let load = Load {
+                    jitter_ns: jitter_us * US,
+                    stagger_ns: MS / u64::from(threads),
+                    ..Load::new(threads, think_us * US + 1000, 500)
+                };
+                let syncs = |name| load.run(with_policy(name), S / 2).syncs as f64;
+                let ratio = syncs("luc") / syncs("stock");
+                let what = format!("{threads} threads, think {think_us}, jitter {jitter_us}");
+                if ratio < worst.0 {
+                    worst = (ratio, what);
+                }
+            }
+        }
+    }
+    assert!(worst.0 >= 0.9, "{} of stock: {}", worst.0, worst.1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the knobs: one thread never waits for another one. Batching static waits for silence
+    /// by definition, batching age for time to pass before the first sync.
+    #[test]
+    fn a_lone_sync_stream_is_never_held(
+        params in settings(),
+        think_ns in 1_u64..50_000_000,
+        jitter_ns in 0_u64..50_000_000,
+        disk_us in 1_u64..25_000,
+        seed in any::<u32>(),
+    ) {
+        let by_time = [Batching::Static, Batching::Age].map(Batching::value);
+        prop_assume!(!by_time.contains(&params.batching));
+        let params = Params { setpoint_events: 0, ..params };
+        let load = Load { jitter_ns, seed: u64::from(seed), ..Load::new(1, think_ns, disk_us) };
+        let found = load.run(params, 60 * (think_ns + jitter_ns + 2 * disk_us * US));
+        prop_assert_eq!(found.held_ns(), 0);
+        prop_assert!(found.commits.iter().all(|commit| commit.reason == Reason::Now));
+    }
+
+    /// Whatever the knobs and the load: recorded decisions equal those that replay computes.
+    #[test]
+    fn recorded_decisions_repeat(
+        params in settings(),
+        threads in 1_u32..24,
+        think_ns in 1_u64..20_000_000,
+        jitter_ns in 0_u64..20_000_000,
+        disk_us in 1_u64..10_000,
+        seed in any::<u32>(),
+    ) {
+        // A set point that is never reached costs the limit each time.
+        let params = Params { delay_limit_us: params.delay_limit_us.min(20_000), ..params };
+        let load = Load { jitter_ns, seed: u64::from(seed), ..Load::new(threads, think_ns, disk_us) };
+        let found = load.run(params, 40 * (think_ns + jitter_ns + 2 * disk_us * US) + S);
+        let lines = found.trace.lines.iter();
+        let summary = replay::replay(lines.filter_map(Record::to_replay));
+        prop_assert!(summary.passed(), "{summary:?}");
+        prop_assert_eq!(summary.chain_checked, summary.records - 1);
+    }
+
+    /// All threads come back within a tenth of a commit: all are served by each commit before long,
+    /// however they started.
+    #[test]
+    fn returning_threads_end_up_in_one_commit(
+        threads in 2_u32..48,
+        disk_us in 500_u64..10_000,
+        think_percent in 0_u64..5,
+        jitter_percent in 0_u64..5,
+        stagger_percent in 0_u64..100,
+        seed in any::<u32>(),
+    ) {
+        let commit_ns = 2 * disk_us * US;
+        // The idle timeout ends a wait; gaps must be shorter to be bridged.
+        prop_assume!(commit_ns * (think_percent + jitter_percent) / 100 < 900 * US);
+        let load = Load {
+            jitter_ns: commit_ns * jitter_percent / 100,
+            stagger_ns: commit_ns * stagger_percent / 100 / u64::from(threads),
+            seed: u64::from(seed),
+            ..Load::new(threads, 1 + commit_ns * think_percent / 100, disk_us)
+        };
+        let found = load.run(Params::default(), 200 * commit_ns);
+        let per_commit = found.later_syncs_per_commit();
+        prop_assert!(per_commit > 0.97 * f64::from(threads), "{per_commit}");
+    }
+}
