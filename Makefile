@@ -14,6 +14,7 @@
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
 #   make debug   a kernel that checks itself: builds it once and runs LUC on it
+#   make reproduction  the documents' sweep, from where docs/ keeps it on, and its page
 #   make torture power cuts by the thousand, with LUC and without (about an hour), and
 #                the two above
 #   make install install-dkms   on a real server; see README.md
@@ -36,6 +37,8 @@ SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-systest --f
 # --include-ignored: tests on every kernel.
 EVERY      ?=
 TORTURE_DEBUG := $(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --cuts 40
+REPRODUCTION := out/reproduction
+KEPT_CELLS := docs/reproduction-cells.tar.gz
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
 
 all: $(LUC)
@@ -54,6 +57,15 @@ demo: deps
 bench: deps
 	@$(MAKE) --no-print-directory $(LUC)
 	@$(LUC) campaign run bench --out out/bench
+
+# Cells that docs/ keeps count, whichever version measured them; what is missing is measured, and all
+# of it is kept and told.
+reproduction: deps
+	@$(MAKE) --no-print-directory $(LUC)
+	@mkdir -p $(REPRODUCTION) && tar -xzf $(KEPT_CELLS) -C $(REPRODUCTION)
+	@$(LUC) reproduce -o $(REPRODUCTION) --any-version --markdown docs/reproduction.md
+	@tar -C $(REPRODUCTION) --sort=name --owner=0 --group=0 --mtime=@0 -cf - cells \
+		| gzip -9n > $(KEPT_CELLS)
 
 # With what the three of them need.
 torture: deps
@@ -121,4 +133,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench fuzz debug debug-kernels torture check test test-all module install install-dkms clean FORCE
+.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-dkms clean FORCE

@@ -24,13 +24,14 @@ impl<'a> VersionsOf<'a> {
         }
     }
 
-    /// Whether these are the versions that the cell would be measured with; false where the place
-    /// is none that this version knows.
+    /// Whether a result of these versions counts: if the cell would be measured with them, or if
+    /// any version does. False where the place is none that this version knows.
     ///
     /// # Errors
     /// The place cannot tell them.
-    pub fn are(&mut self, cell: &Cell, versions: &Versions) -> Result<bool> {
-        Ok(self.of(cell)?.is_some_and(|now| now == versions))
+    pub fn count(&mut self, cell: &Cell, versions: &Versions) -> Result<bool> {
+        let any = self.setup.any_version;
+        Ok(self.of(cell)?.is_some_and(|now| any || now == versions))
     }
 
     /// The versions that the cell would be measured with; `None` where the place is none that this

@@ -96,7 +96,7 @@ pub fn state(
     let mut versions = VersionsOf::new(setup);
     let mut current: Vec<&CellResult> = Vec::new();
     for result in &results.results {
-        if versions.are(&result.cell, &result.versions)? {
+        if versions.count(&result.cell, &result.versions)? {
             current.push(result);
         }
     }
@@ -108,7 +108,8 @@ pub fn state(
     for failure in &results.failed {
         let cell = &failure.cell;
         // An older failure may lie beside a result that was measured since.
-        if !by_cell.contains_key(cell) && versions.are(cell, &failure.versions)? && gave_up(cell) {
+        if !by_cell.contains_key(cell) && versions.count(cell, &failure.versions)? && gave_up(cell)
+        {
             failed.insert(cell);
         }
     }

@@ -69,7 +69,7 @@ impl<'a> Shown<'a> {
         let mut versions = machine.map(VersionsOf::new);
         let mut is_current = |result: &CellResult| {
             let now = versions.as_mut();
-            now.is_some_and(|now| now.are(&result.cell, &result.versions).unwrap_or(false))
+            now.is_some_and(|now| now.count(&result.cell, &result.versions).unwrap_or(false))
         };
         let mut chosen: BTreeMap<&'a Cell, ((bool, u64), &'a CellResult)> = BTreeMap::new();
         for result in results

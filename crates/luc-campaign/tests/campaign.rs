@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{Formula, SMALL, setup, small};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{CampaignError, Part, Store, campaigns, run, sheets};
+use luc_campaign::{CampaignError, Part, Store, campaigns, places, run, sheets};
 use luc_report::{Quiet, text};
 
 fn store() -> (Store, tempfile::TempDir) {
@@ -137,6 +137,17 @@ fn results_of_other_versions_do_not_count() {
         let text = fs::read_to_string(&path).expect("readable");
         fs::write(&path, text.replace("\"module\":\"", "\"module\":\"other")).expect("writable");
     }
+    let state = |any_version| {
+        let setup = places::Setup {
+            any_version,
+            ..setup()
+        };
+        let results = store.read().expect("readable");
+        run::state(&small(), &results, &setup, |_| true).expect("a state")
+    };
+    assert_eq!((state(false).done, state(false).cells.len()), (0, 8));
+    // Unless any version does.
+    assert_eq!((state(true).done, state(true).cells.len()), (8, 0));
     assert_eq!(run(&Formula::default(), &store).measured, 8);
 }
 

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::path::Path;
+use std::process::Command;
+
 use common::{luc, terminal as run};
 use insta::assert_snapshot;
 
@@ -70,4 +73,34 @@ fn nothing_measured_is_no_success() {
     let verdicts = answer["figures"].as_array().expect("figures");
     let verdicts: Vec<_> = verdicts.iter().map(|it| it["verdict"].as_str()).collect();
     assert_eq!(verdicts, [Some("unknown"), Some("unknown")]);
+}
+
+/// The page in docs/ is what the kept cells give by today's rules. `make reproduction` makes both.
+#[test]
+fn the_page_is_made_of_the_kept_cells() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let dir = tempfile::tempdir().expect("temporary folder");
+    std::fs::create_dir(dir.path().join("failed")).expect("a folder");
+    let unpacked = Command::new("tar")
+        .arg("-xzf")
+        .arg(docs.join("reproduction-cells.tar.gz"))
+        .arg("-C")
+        .arg(dir.path())
+        .status();
+    assert!(unpacked.expect("tar runs").success());
+    let page = dir.path().join("page.md");
+    let said = run(luc()
+        .args(["reproduce", "--from-results", "-o"])
+        .arg(dir.path())
+        .arg("--markdown")
+        .arg(&page));
+    assert!(said.contains("figures:"), "{said}");
+    let kept = std::fs::read_to_string(docs.join("reproduction.md")).expect("the page");
+    let made = std::fs::read_to_string(page).expect("a page");
+    let other = kept
+        .lines()
+        .zip(made.lines())
+        .find(|(kept, made)| kept != made);
+    assert_eq!(other, None, "the first line that differs, kept and made");
+    assert_eq!(kept.lines().count(), made.lines().count());
 }

@@ -51,6 +51,8 @@ pub struct Setup {
     pub out: PathBuf,
     /// The device that the place `host` may overwrite.
     pub scratch: Option<Scratch>,
+    /// Results of other versions count as well: only what has none is measured.
+    pub any_version: bool,
 }
 
 impl Setup {

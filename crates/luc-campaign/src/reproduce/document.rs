@@ -299,7 +299,8 @@ pub(super) fn rules(published: &Published) -> String {
          interval holds both no effect and the published one, or where points that are missing may \
          change the verdict. A figure has the worst verdict of its \
          claims. Intervals are of the largest or smallest of all points, \
-         widened for that choice (Bonferroni).",
+         widened for that choice (Bonferroni); how far a point's repeats \
+         spread is weighed with how far those of the block's other points do (Smyth 2004).",
         percent(published.tolerance_share),
         percent(published.same_share)
     )

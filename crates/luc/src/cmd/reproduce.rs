@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use luc_campaign::backends::local::Local;
+use luc_campaign::places::Setup;
 use luc_campaign::reproduce::document::{self, Answered};
 use luc_campaign::reproduce::published::Reported;
 use luc_campaign::reproduce::{Published, campaign as whole, chosen, markdown};
@@ -41,7 +42,7 @@ pub struct Args {
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
     /// List the figures, and measure nothing
-    #[arg(long, conflicts_with_all = ["quick", "from_results", "markdown"])]
+    #[arg(long, conflicts_with_all = ["quick", "from_results", "any_version", "markdown"])]
     list: bool,
     /// Measure few points, as seldom as makes an interval
     #[arg(long)]
@@ -49,6 +50,9 @@ pub struct Args {
     /// Answer from the results that are there, and measure nothing
     #[arg(long)]
     from_results: bool,
+    /// Let results of other versions count, too, and measure only what has none
+    #[arg(long, conflicts_with = "from_results")]
+    any_version: bool,
     /// Folder of the results; made if absent
     #[arg(long, short = 'o', value_name = "DIR", default_value = "out/reproduce", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
@@ -86,7 +90,10 @@ impl Verb for Args {
             (store, results, None)
         } else {
             let source = self.source.as_deref();
-            let setup = campaign::setup(["lab"], source, &self.out, None, context)?;
+            let setup = Setup {
+                any_version: self.any_version,
+                ..campaign::setup(["lab"], source, &self.out, None, context)?
+            };
             let store = Store::open(&self.out)?;
             let bar = Bar::new();
             let local = Local { jobs: self.jobs };

@@ -106,6 +106,7 @@ pub fn setup<'a>(
         sysroot: context.system.path("/"),
         out: out.to_owned(),
         scratch: device.and_then(Device::scratch),
+        any_version: false,
     })
 }
 
