@@ -271,11 +271,19 @@ impl Processors {
             .request_left_ns(&self.entities)
             .max(0)
             .unsigned_abs();
-        let until_ns = (now_ns + request_ns).next_multiple_of(tick_ns);
-        let within = instructions_in(until_ns - now_ns, cpu.mips).max(1);
         let task = cpu.queue.running().unwrap_or_default() as usize;
-        cpu.piece = self.work[task].min(within);
-        let owed_ns = time_ns(cpu.owed, cpu.mips);
+        cpu.piece = self.work[task];
+        let mut piece_ns = time_ns(cpu.piece, cpu.mips);
+        if piece_ns > request_ns {
+            let until_ns = (now_ns + request_ns).next_multiple_of(tick_ns);
+            let within = instructions_in(until_ns - now_ns, cpu.mips).max(1);
+            cpu.piece = cpu.piece.min(within);
+            piece_ns = time_ns(cpu.piece, cpu.mips);
+        }
+        let owed_ns = match cpu.owed {
+            0 => 0,
+            owed => time_ns(owed, cpu.mips),
+        };
         // What is owed comes first. Of it the task's virtual time passes for nothing: it has for
         // wake-ups, and does not for interrupts.
         cpu.counted_ns = now_ns + owed_ns;
@@ -283,7 +291,7 @@ impl Processors {
         cpu.since_ns = now_ns;
         PieceEnd {
             cpu: number(at),
-            at_ns: cpu.counted_ns.saturating_add(time_ns(cpu.piece, cpu.mips)),
+            at_ns: cpu.counted_ns.saturating_add(piece_ns),
         }
     }
 
