@@ -114,12 +114,22 @@ install:
 	@test -x $(LUC) || { echo "install: $(LUC) is not built; run make first" >&2; exit 1; }
 	install -D -m 0755 $(LUC) $(DESTDIR)$(PREFIX)/bin/luc
 	$(LUC) man --out $(DESTDIR)$(PREFIX)/share/man/man1
+	$(LUC) man --section 5 --out $(DESTDIR)$(PREFIX)/share/man/man5
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(LUC) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/luc
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	$(LUC) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_luc
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	$(LUC) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/luc.fish
+
+# The units run $(PREFIX)/bin/luc. What an administrator wrote in luc.toml stays.
+install-service: install
+	install -d $(DESTDIR)/etc/systemd/system $(DESTDIR)/etc/luc/luc.toml.d
+	for unit in luc luc-exporter; do \
+		sed 's,/usr/bin/luc,$(PREFIX)/bin/luc,' packaging/$$unit.service \
+			> $(DESTDIR)/etc/systemd/system/$$unit.service || exit; \
+	done
+	test -e $(DESTDIR)/etc/luc/luc.toml || $(LUC) service --template > $(DESTDIR)/etc/luc/luc.toml
 
 install-dkms:
 	install -d $(DKMS_DIR)
@@ -133,4 +143,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-dkms clean FORCE
+.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-service install-dkms clean FORCE

@@ -55,6 +55,7 @@ codes! {
     Campaign = 27 "luc campaign: the file, a key or the folder of results is wrong, or taken",
     Changed = 28 "luc campaign diff: a figure changed",
     BackEnd = 29 "luc campaign: the back-end is not there, or refuses",
+    Configuration = 31 "luc service: the configuration is wrong or cannot be read",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 

@@ -24,12 +24,23 @@ pub struct Args {
     /// Where to put them; created if need be
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// 1: the verbs; 5: luc.toml, the configuration of `luc service`
+    #[arg(long, value_name = "1|5", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=5))]
+    section: u8,
 }
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         fs::create_dir_all(&self.out)
             .with_context(|| format!("cannot create {}", self.out.display()))?;
+        match self.section {
+            1 => {}
+            5 => return configuration(&self.out, context),
+            other => {
+                let why = format!("section {other} has no page; 1 and 5 have");
+                return Err(Failure::usage("man", why));
+            }
+        }
         let mut command = super::command();
         // Global options reach the subcommands only when clap has built them.
         command.build();
@@ -38,6 +49,51 @@ impl Verb for Args {
         Ok(())
     }
 }
+
+/// luc.toml(5), from the keys that the parser knows.
+fn configuration(dir: &Path, context: &mut Context) -> Result<(), Failure> {
+    let mut roff = Roff::new();
+    roff.control("TH", ["luc.toml", "5", "", "LUC", "LUC"]);
+    roff.control("SH", ["NAME"]);
+    roff.text([roman(
+        "luc.toml - what LUC does on this machine, from boot to boot",
+    )]);
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([roman(
+        "luc-service(1) reads /etc/luc/luc.toml, then the files of /etc/luc/luc.toml.d that end in \
+         .toml, in the order of their names. Each [[file_system]] names one file system, and no two \
+         name the same. A fault refuses all of it, with its file and line. After a change: \
+         systemctl reload luc.",
+    )]);
+    roff.control("SH", ["KEYS OF A FILE SYSTEM"]);
+    for key in &luc_service::config::KEYS {
+        item(&mut roff, key.name, &format!(" ({})", key.takes), key.help);
+    }
+    roff.control("SH", ["EXAMPLES"]);
+    roff.control("nf", []);
+    for line in EXAMPLE.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    let related = ["luc-service", "luc-on", "luc-set"].map(String::from);
+    let mut text = Vec::new();
+    roff.to_writer(&mut text)?;
+    see_also(&related.iter().collect::<Vec<_>>()).to_writer(&mut text)?;
+    let file = dir.join("luc.toml.5");
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    writeln!(context.out, "1 page in {}", dir.display())?;
+    Ok(())
+}
+
+/// A configuration for the man page.
+const EXAMPLE: &str = "\
+[[file_system]]
+path = \"/srv/mail\"
+
+[[file_system]]
+uuid = \"3f6a…\"
+mode = \"observe\"
+set = { delay_limit_us = 5000 }";
 
 /// The pages of a verb and of those that it holds; `above` are the pages of its parent and of what
 /// that holds.

@@ -15,6 +15,7 @@ mod on;
 mod probe;
 mod replay;
 mod reproduce;
+mod service;
 mod set;
 mod sim;
 mod status;
@@ -45,6 +46,7 @@ verbs! {
     Top(top::Args),
     Exporter(exporter::Args),
     Set(set::Args),
+    Service(service::Args),
     Demo(demo::Args),
     #[command(subcommand)]
     Bench(bench::Verbs),

@@ -1,0 +1,84 @@
+//! The machine as the service looks at it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use luc_control::knobs;
+use luc_host::journal::{self, Journal};
+use luc_host::{System, mounts, sysfs};
+use luc_service::{Attached, Config, Mounted, Names, Seen};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// All file systems with a journal that the configuration could mean, and those with LUC on.
+pub fn seen(system: &dyn System, config: &Config) -> io::Result<Seen> {
+    let table = mounts::mounts(system)?;
+    let asks_uuid = |entry: &luc_service::Entry| matches!(entry.names, Names::Uuid(_));
+    let uuids = if config.entries.iter().any(asks_uuid) {
+        uuids(system)
+    } else {
+        Vec::new()
+    };
+    let mounted = |journal: Journal| {
+        let mount = table.iter().filter(|mount| mount.device == journal.device);
+        let uuid = uuids.iter().find(|(_, name)| *name == journal.name);
+        Mounted {
+            device: journal.device,
+            mount: mount.map(|mount| mount.id).min().unwrap_or(0),
+            uuid: uuid.map(|(uuid, _)| uuid.clone()),
+            obstacle: journal.obstacle().map(String::from),
+            points: journal.mount_points,
+        }
+    };
+    let attached = sysfs::attached(system)?.into_iter().map(|attached| {
+        let value = |knob: &luc_control::Knob| {
+            let value = sysfs::knob_value(system, &attached, knob).ok()?;
+            Some((knob.name.to_owned(), value))
+        };
+        Attached {
+            device: attached.device,
+            knobs: knobs().iter().filter_map(value).collect(),
+        }
+    });
+    Ok(Seen {
+        mounted: journal::journals(system)?
+            .into_iter()
+            .map(mounted)
+            .collect(),
+        attached: attached.collect(),
+    })
+}
+
+/// UUIDs in small letters, and the kernel's names of their devices, as udev links them.
+fn uuids(system: &dyn System) -> Vec<(String, String)> {
+    const DIR: &str = "/dev/disk/by-uuid";
+    let names = system.list(DIR).unwrap_or_default().into_iter();
+    let linked = names.filter_map(|uuid| {
+        let target = system.link(&format!("{DIR}/{uuid}")).ok()?;
+        let name = target.file_name()?.to_str()?.to_owned();
+        Some((uuid.to_ascii_lowercase(), name))
+    });
+    linked.collect()
+}
+
+/// The kernel tells of each mount and unmount.
+pub struct Watch(Option<File>);
+
+impl Watch {
+    pub fn new(system: &dyn System) -> Self {
+        Self(File::open(system.path("/proc/self/mountinfo")).ok())
+    }
+
+    /// Until the mounts change, a signal comes, or this time is over.
+    pub fn wait(&self, most: Duration) {
+        let Some(file) = &self.0 else {
+            std::thread::sleep(most);
+            return;
+        };
+        let mut ask = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::PRI)];
+        let most = Timespec::try_from(most).ok();
+        // A signal ends it, too: then there is something to look at.
+        let _ = poll(&mut ask, most.as_ref());
+    }
+}

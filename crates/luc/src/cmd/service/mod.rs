@@ -1,0 +1,247 @@
+//! `luc service`
+
+mod machine;
+mod notify;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::ValueHint;
+use luc_host::sysfs;
+use luc_host::{HostError, module};
+use luc_service::{Action, Config, Memory, Seen, Source, config, keep};
+
+use crate::Context;
+use crate::exit::{Code, Failure};
+use crate::verb::{Interrupt, Verb};
+
+/// Keep LUC on as `/etc/luc/luc.toml` says, from boot to boot
+///
+/// Switches LUC on for the file systems that the configuration names: those that are mounted, and others
+/// when they are. What an administrator switches or sets by hand is left alone. SIGHUP reads the
+/// configuration again; a faulty one is refused, and the former goes on. At its end everything that it
+/// switched on is switched off. `luc.service` runs it; luc.toml(5) has every key.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc service --check\n\
+    \x20 luc service --config /etc/luc")]
+pub struct Args {
+    /// Folder that holds luc.toml, and luc.toml.d with files that add to it
+    #[arg(long, value_name = "DIR", default_value = "/etc/luc", value_hint = ValueHint::DirPath)]
+    config: PathBuf,
+    /// Only read the configuration and say what it asks for
+    #[arg(long)]
+    check: bool,
+    /// Print a configuration that names nothing, to begin with
+    #[arg(long, conflicts_with = "check")]
+    template: bool,
+}
+
+/// Longest time between two looks: a mount is noticed at once, a change by hand by this.
+const LOOK: Duration = Duration::from_secs(2);
+/// What a service that was killed has done.
+const MEMORY: &str = "/run/luc/service.json";
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.template {
+            return Ok(write!(context.out, "{}", config::template())?);
+        }
+        let config = self.read(context)?;
+        if self.check {
+            return tell(&config, context);
+        }
+        let hup = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hup))
+            .map_err(anyhow::Error::from)?;
+        Service {
+            memory: remembered(context),
+            config,
+            is_blocked: None,
+        }
+        .run(self, &hup, context)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
+}
+
+impl Args {
+    fn read(&self, context: &Context) -> Result<Config, Failure> {
+        let dir = context.system.path(&self.config.to_string_lossy());
+        let drop_ins = fs::read_dir(dir.join("luc.toml.d"));
+        let drop_ins = drop_ins.map(|all| all.filter_map(|it| Some(it.ok()?.path())).collect());
+        let files = config::order(&dir.join("luc.toml"), drop_ins.unwrap_or_default());
+        let source = |path: PathBuf| match fs::read_to_string(&path) {
+            Ok(text) => Ok(Source { path, text }),
+            Err(error) => Err(bad(format!("cannot read {}: {error}", path.display()))),
+        };
+        let sources: Vec<Source> = files.into_iter().map(source).collect::<Result<_, _>>()?;
+        config::read(&sources).map_err(|error| bad(error.to_string()))
+    }
+}
+
+fn bad(why: String) -> Failure {
+    Failure::Coded(Code::Configuration, format!("service: {why}"))
+}
+
+/// For `--check`: a line an entry.
+fn tell(config: &Config, context: &mut Context) -> Result<(), Failure> {
+    if config.entries.is_empty() {
+        writeln!(context.out, "no file system is named: LUC stays off")?;
+    }
+    for entry in &config.entries {
+        let knobs: Vec<String> = entry
+            .settings
+            .iter()
+            .map(|(knob, value)| format!("{}={}", knob.name, knob.format(*value)))
+            .collect();
+        let knobs = if knobs.is_empty() {
+            "as it is".to_owned()
+        } else {
+            knobs.join(" ")
+        };
+        writeln!(context.out, "{}: {knobs} ({})", entry.names, entry.at)?;
+    }
+    Ok(())
+}
+
+struct Service {
+    config: Config,
+    memory: Memory,
+    /// Why nothing can be switched on at all; it was said.
+    is_blocked: Option<String>,
+}
+
+impl Service {
+    fn run(mut self, args: &Args, hup: &AtomicBool, context: &mut Context) -> Result<(), Failure> {
+        notify::ready();
+        let mounts = machine::Watch::new(context.system);
+        while !context.stopped() {
+            if hup.swap(false, Ordering::Relaxed) {
+                self.reload(args, context)?;
+            }
+            let seen = machine::seen(context.system, &self.config)?;
+            let actions = keep::next(&self.config, &seen, &mut self.memory);
+            self.act(actions, context)?;
+            remember(&self.memory, context);
+            notify::alive(&self.state(&seen));
+            mounts.wait(LOOK.min(notify::half_of_watchdog().unwrap_or(LOOK)));
+        }
+        notify::stopping();
+        let seen = machine::seen(context.system, &self.config)?;
+        let actions = keep::stop(&seen, &mut self.memory);
+        self.act(actions, context)?;
+        let _ = fs::remove_file(context.system.path(MEMORY));
+        Ok(())
+    }
+
+    fn reload(&mut self, args: &Args, context: &mut Context) -> Result<(), Failure> {
+        notify::reloading();
+        match args.read(context) {
+            Ok(config) => {
+                self.config = config;
+                self.memory.reread();
+                self.is_blocked = None;
+                writeln!(context.err, "luc: service: configuration read again")?;
+            }
+            Err(failure) => {
+                writeln!(context.err, "luc: {failure}; the former one goes on")?;
+            }
+        }
+        notify::ready();
+        Ok(())
+    }
+
+    fn act(&mut self, actions: Vec<Action>, context: &mut Context) -> Result<(), Failure> {
+        for action in actions {
+            let line = match action {
+                Action::Say(line) => Some(line),
+                Action::On {
+                    device,
+                    name,
+                    settings,
+                } => {
+                    let system = context.system;
+                    let done = module::ensure_loaded(system, None)
+                        .and_then(|_| sysfs::attach(system, &name, device, &settings));
+                    match done {
+                        Ok(_) => Some(format!("{name}: LUC is on")),
+                        Err(error) => {
+                            self.memory.failed(device);
+                            self.blocked(&error).then(|| error.to_string())
+                        }
+                    }
+                }
+                Action::Off { device, name } => {
+                    match sysfs::detach(context.system, &name, device) {
+                        Ok(()) | Err(HostError::NotOn { .. }) => {
+                            Some(format!("{name}: LUC is off"))
+                        }
+                        Err(error) => Some(error.to_string()),
+                    }
+                }
+            };
+            if let Some(line) = line {
+                writeln!(context.err, "luc: service: {line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds for the whole machine, such as a kernel without a module, is said once and not for
+    /// each file system. True if it is news.
+    fn blocked(&mut self, error: &HostError) -> bool {
+        let is_general = matches!(
+            error,
+            HostError::ModuleUnavailable { .. }
+                | HostError::KernelUnsupported { .. }
+                | HostError::NotPermitted { .. }
+        );
+        let line = error.to_string();
+        if is_general && self.is_blocked.as_ref() == Some(&line) {
+            return false;
+        }
+        if is_general {
+            self.is_blocked = Some(line);
+        }
+        true
+    }
+
+    /// A line for `systemctl status`.
+    fn state(&self, seen: &Seen) -> String {
+        match &self.is_blocked {
+            Some(why) => format!("LUC stays off: {why}"),
+            None => {
+                let on = self.memory.ours(seen).count();
+                let all = self.config.entries.len();
+                format!("LUC is on for {on} of {all} file systems that luc.toml names")
+            }
+        }
+    }
+}
+
+/// What an earlier service did; nothing after a boot.
+fn remembered(context: &Context) -> Memory {
+    let text = context.system.read(MEMORY).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// A full /run costs the memory alone: LUC goes on.
+fn remember(memory: &Memory, context: &Context) {
+    let path = context.system.path(MEMORY);
+    let text = serde_json::to_string(memory).unwrap_or_default();
+    if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
+        return;
+    }
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    let beside = path.with_extension("new");
+    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&beside, &text));
+    if written.and_then(|()| fs::rename(&beside, &path)).is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+}

@@ -1,0 +1,31 @@
+//! What systemd is told. Without systemd nobody listens, and nothing is said.
+
+use std::time::Duration;
+
+use sd_notify::{NotifyState, notify};
+
+pub fn ready() {
+    let _ = notify(&[NotifyState::Ready]);
+}
+
+pub fn reloading() {
+    let monotonic = NotifyState::monotonic_usec_now();
+    let _ = match monotonic {
+        Ok(since) => notify(&[NotifyState::Reloading, since]),
+        Err(_) => notify(&[NotifyState::Reloading]),
+    };
+}
+
+pub fn stopping() {
+    let _ = notify(&[NotifyState::Stopping]);
+}
+
+/// The service looks after its work; and how it stands, in a line.
+pub fn alive(state: &str) {
+    let _ = notify(&[NotifyState::Watchdog, NotifyState::Status(state)]);
+}
+
+/// How often it must say so, if it must.
+pub fn half_of_watchdog() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|most| most / 2)
+}

@@ -1,0 +1,240 @@
+//! `luc service` on a pretended machine: what it switches, what it says, and what it leaves alone.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::thread::{sleep, spawn};
+use std::time::Duration;
+
+use common::Pretended;
+use luc_workload::Stop;
+use rustix::io::Errno;
+
+const MAIN: &str = "/etc/luc/luc.toml";
+const DATA: &str = "[[file_system]]\npath = \"/srv/data\"\nset = { delay_limit_us = 7000 }\n";
+const MAIL: &str = "[[file_system]]\npath = \"/srv/mail\"\n";
+const MEMORY: &str = "/run/luc/service.json";
+
+fn machine(config: &str) -> Pretended {
+    let machine = Pretended::new();
+    machine.put(MAIN, config);
+    machine
+}
+
+/// Runs it, does something to the tree beside it after its first look, and ends it.
+fn serve(machine: &Pretended, beside: impl FnOnce(&Path) + Send + 'static) -> String {
+    let (stop, root) = (Stop::new(), machine.dir.path().to_owned());
+    let ends = stop.clone();
+    let other = spawn(move || {
+        sleep(Duration::from_millis(300));
+        beside(&root);
+        ends.set();
+    });
+    let said = machine.run_until(&["service"], stop);
+    other.join().expect("it ends");
+    said
+}
+
+fn attached(machine: &Pretended) -> Vec<String> {
+    let acts = machine.acts.borrow();
+    let of_module = acts
+        .iter()
+        .filter_map(|act| act.strip_prefix("/sys/fs/luc/"));
+    of_module.map(String::from).collect()
+}
+
+#[test]
+fn it_switches_on_what_is_named_and_off_at_the_end() {
+    let machine = machine(DATA);
+    machine.put("/etc/luc/luc.toml.d/mail.toml", MAIL);
+    machine.put("/etc/luc/luc.toml.d/README", "no configuration");
+    let said = serve(&machine, |root| {
+        assert!(root.join("sys/fs/luc/vdb/knobs").exists())
+    });
+    assert_eq!(
+        said,
+        "luc: service: /srv/data: LUC is on\nluc: service: /srv/mail: LUC is on\n\
+         luc: service: /srv/data: LUC is off\nluc: service: /srv/mail: LUC is off\n"
+    );
+    assert_eq!(
+        attached(&machine),
+        [
+            "attach 254:16 delay_limit_us=7000",
+            "attach 253:0",
+            "detach 254:16",
+            "detach 253:0"
+        ]
+    );
+    assert!(!machine.at(MEMORY).exists(), "nothing is left");
+}
+
+#[test]
+fn a_uuid_is_a_name_too_and_two_names_are_one_too_many() {
+    let link = |machine: &Pretended| {
+        let dir = machine.at("/dev/disk/by-uuid");
+        fs::create_dir_all(&dir).expect("folder");
+        std::os::unix::fs::symlink("../../vdb", dir.join("AB-12")).expect("link");
+    };
+    let one = machine("[[file_system]]\nuuid = \"ab-12\"\n");
+    link(&one);
+    assert!(serve(&one, |_| {}).contains("UUID ab-12: LUC is on"));
+    let two = machine(&format!("{DATA}[[file_system]]\nuuid = \"ab-12\"\n"));
+    link(&two);
+    let said = serve(&two, |_| {});
+    assert!(
+        said.contains("/srv/data and UUID ab-12 are the same file system"),
+        "{said}"
+    );
+    assert_eq!(attached(&two), Vec::<String>::new());
+    // One that is not there is waited for.
+    let absent = machine("[[file_system]]\nuuid = \"00-00\"\n");
+    assert_eq!(serve(&absent, |_| {}), "");
+}
+
+#[test]
+fn what_was_switched_by_hand_is_left_alone() {
+    let mine = machine(DATA);
+    mine.run(&["on", "/srv/data"]);
+    let said = serve(&mine, |_| {});
+    assert!(said.contains("LUC is on by somebody else's hand"), "{said}");
+    assert_eq!(attached(&mine), ["attach 254:16"]);
+    // Off by hand while it runs: it stays off.
+    let off = machine(DATA);
+    let said = serve(&off, |root| {
+        fs::remove_dir_all(root.join("sys/fs/luc/vdb")).expect("off");
+        sleep(Duration::from_millis(2500));
+    });
+    assert!(said.contains("LUC was switched off by hand"), "{said}");
+    assert_eq!(attached(&off), ["attach 254:16 delay_limit_us=7000"]);
+}
+
+#[test]
+fn a_service_that_was_killed_knows_its_own_work() {
+    let machine = machine(DATA);
+    serve(&machine, |root| {
+        // As it looks behind a kill: the memory is there, and so is LUC.
+        let memory = root.join(MEMORY.trim_start_matches('/'));
+        fs::copy(&memory, root.join("kept.json")).expect("a memory");
+    });
+    machine.run(&["on", "--set", "delay_limit_us=7000", "/srv/data"]);
+    fs::rename(machine.at("/kept.json"), machine.at(MEMORY)).expect("put back");
+    let said = serve(&machine, |_| {});
+    assert_eq!(said, "luc: service: /srv/data: LUC is off\n");
+}
+
+#[test]
+fn a_kernel_without_the_module_is_said_once() {
+    let mut machine = machine(&format!("{DATA}{MAIL}"));
+    machine.load_error = Some(Errno::NOEXEC);
+    let said = serve(&machine, |_| sleep(Duration::from_millis(2500)));
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("kernel module luc"), "{said}");
+}
+
+#[test]
+fn a_full_run_costs_the_memory_alone() {
+    let machine = machine(DATA);
+    machine.put("/run/luc", "no folder");
+    let said = serve(&machine, |_| {});
+    assert!(said.ends_with("/srv/data: LUC is off\n"), "{said}");
+}
+
+/// The table of mounts is another at each look, and sometimes has no entry of the file system.
+#[test]
+fn mounts_come_and_go_under_it() {
+    let machine = machine(DATA);
+    let said = serve(&machine, |root| {
+        let table = root.join("proc/self/mountinfo");
+        let whole = fs::read_to_string(&table).expect("mounts");
+        let without = whole.lines().filter(|line| !line.contains("/srv/data"));
+        let without: Vec<&str> = without.collect();
+        for turn in 0..200 {
+            let text = if turn % 2 == 0 {
+                without.join("\n")
+            } else {
+                whole.replace("21 1 254:16", &format!("{} 1 254:16", 100 + turn))
+            };
+            let beside = root.join("beside");
+            fs::write(&beside, text).expect("written");
+            fs::rename(&beside, &table).expect("renamed");
+            sleep(Duration::from_millis(12));
+        }
+    });
+    assert!(!said.contains("panic"), "{said}");
+}
+
+#[test]
+fn a_configuration_is_checked_without_a_machine() {
+    let good = machine(&format!("{DATA}{MAIL}"));
+    assert_eq!(
+        good.run(&["service", "--check"]),
+        format!(
+            "/srv/data: delay_limit_us=7000 ({0}:1)\n/srv/mail: as it is ({0}:4)\n",
+            good.at(MAIN).display()
+        )
+    );
+    assert!(
+        machine("")
+            .run(&["service", "--check"])
+            .contains("LUC stays off")
+    );
+    for (config, words) in [
+        (
+            "[[file_system]]\npaht = \"/a\"\n",
+            "luc.toml:2: unknown field",
+        ),
+        (
+            &format!("{DATA}{DATA}"),
+            "luc.toml:4: /srv/data has an entry already",
+        ),
+    ] {
+        let said = machine(config).run(&["service"]);
+        assert!(
+            said.contains(words) && said.ends_with("[exit 31]\n"),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 2, "{said}");
+    }
+    // A fresh one names nothing.
+    let fresh = Pretended::new().run(&["service", "--template"]);
+    assert!(
+        machine(&fresh)
+            .run(&["service", "--check"])
+            .contains("LUC stays off"),
+        "{fresh}"
+    );
+    let none = Pretended::new().run(&["service"]);
+    assert!(
+        none.contains("cannot read") && none.ends_with("[exit 31]\n"),
+        "{none}"
+    );
+}
+
+/// A line for each directive that matters to what the service needs; systemd itself judges the rest.
+#[test]
+fn the_units_run_the_verbs_and_are_closed() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    for (unit, verb) in [("luc", "service"), ("luc-exporter", "exporter")] {
+        let file = units.join(format!("{unit}.service"));
+        let text = fs::read_to_string(&file).expect("a unit");
+        assert!(
+            text.contains(&format!("ExecStart=/usr/bin/luc {verb}\n")),
+            "{text}"
+        );
+        let Ok(output) = std::process::Command::new("systemd-analyze")
+            .args(["security", "--offline=true"])
+            .arg(&file)
+            .output()
+        else {
+            luc_test::skip("units", "systemd-analyze is not there");
+            continue;
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        let last = said.lines().last().unwrap_or_default();
+        let level = last
+            .split_whitespace()
+            .find_map(|word| word.parse::<f64>().ok());
+        assert!(level.is_some_and(|level| level <= 3.0), "{unit}: {last}");
+    }
+}
