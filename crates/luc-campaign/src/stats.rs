@@ -14,7 +14,7 @@ mod prior;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     pub mean: f64,
-    /// Ends of the interval; `None` of a single repeat.
+    /// Ends of the interval; `None` of a single repeat, unless other points tell how far it may be off.
     pub ends: Option<(f64, f64)>,
     /// Standard deviation of the repeats, as a share of the mean where they are ratios; `None` of a
     /// single repeat.
@@ -36,16 +36,15 @@ impl Interval {
         }
         let n = repeats as f64;
         let mean = values.iter().sum::<f64>() / n;
-        let spread = (repeats > 1).then(|| {
-            let own = Variance::of(values, mean);
-            let better = prior.moderated(own);
-            let half = quantile(confidence, better.freedom) * (better.value / n).sqrt();
-            (own.value.sqrt(), half)
+        let own = Variance::of(values, mean);
+        let half = prior.moderated(own).map(|better| {
+            let error = (better.value / n).sqrt();
+            quantile(confidence, better.freedom) * error
         });
         Some(Self {
             mean,
-            ends: spread.map(|(_, half)| (mean - half, mean + half)),
-            sd: spread.map(|(sd, _)| sd),
+            ends: half.map(|half| (mean - half, mean + half)),
+            sd: (repeats > 1).then(|| own.value.sqrt()),
             repeats,
         })
     }
@@ -74,13 +73,12 @@ impl Interval {
             Self::of(&second, confidence)?,
         );
         let mean = a.mean - b.mean;
-        let spread = (a.repeats > 1 && b.repeats > 1).then(|| {
-            let of_mean = |values: &[f64], mean: f64| {
-                let better = prior.moderated(Variance::of(values, mean));
-                (better.value / values.len() as f64, better.freedom)
-            };
-            let (va, fa) = of_mean(&first, a.mean);
-            let (vb, fb) = of_mean(&second, b.mean);
+        let of_mean = |values: &[f64], mean: f64| {
+            let better = prior.moderated(Variance::of(values, mean))?;
+            Some((better.value / values.len() as f64, better.freedom))
+        };
+        let errors = of_mean(&first, a.mean).zip(of_mean(&second, b.mean));
+        let spread = errors.map(|((va, fa), (vb, fb))| {
             let variance = va + vb;
             if variance == 0.0 {
                 return (0.0, 0.0);
@@ -144,12 +142,12 @@ pub struct Variance {
 }
 
 impl Variance {
-    /// Of two values or more around their mean.
+    /// Of values around their mean; a single one knows nothing.
     fn of(values: &[f64], mean: f64) -> Self {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let freedom = values.len() as f64 - 1.0;
         Self {
-            value: squares / freedom,
+            value: squares / freedom.max(1.0),
             freedom,
         }
     }

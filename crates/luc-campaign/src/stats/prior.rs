@@ -58,13 +58,13 @@ impl Prior {
         Self(Variance { value, freedom })
     }
 
-    /// A point's variance, with what the others tell.
-    pub fn moderated(&self, own: Variance) -> Variance {
+    /// A point's variance, with what the others tell; `None` where neither knows anything.
+    pub fn moderated(&self, own: Variance) -> Option<Variance> {
         let freedom = self.0.freedom + own.freedom;
-        Variance {
+        (freedom > 0.0).then(|| Variance {
             value: (self.0.freedom * self.0.value + own.freedom * own.value) / freedom,
             freedom,
-        }
+        })
     }
 }
 
@@ -169,6 +169,21 @@ mod tests {
         for none in [&[][..], &alike[..2], &[[1.0; 3]; 9][..]] {
             assert_eq!(prior_of(none), Prior::NONE);
         }
+    }
+
+    #[test]
+    fn a_single_repeat_goes_by_the_others() {
+        let mut drawn = Drawn(50);
+        let points: Vec<_> = (0..60).map(|_| three(&mut drawn, 0.1)).collect();
+        let prior = prior_of(&points);
+        let single = Interval::of_known(&[1.0], 0.95, &prior).unwrap();
+        let (low, high) = single.ends.unwrap();
+        assert!((0.3..0.6).contains(&(high - low)), "{single:?}");
+        assert_eq!((single.sd, single.repeats), (None, 1));
+        assert_eq!(
+            Interval::of_known(&[1.0], 0.95, &Prior::NONE).unwrap().ends,
+            None
+        );
     }
 
     /// Of intervals at 95% some 95% hold the truth, where points spread alike and where they do not;
