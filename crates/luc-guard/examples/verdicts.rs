@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p luc-guard --example verdicts [RUNS]` prints the table of `docs/guard.md`.
 //! LUC makes a known ratio of stock; windows differ by noise of several kinds, some of which no
-//! textbook would like. Each run hears pairs until a verdict, or 2,000 pairs.
+//! textbook would like. Each run hears pairs until a verdict, until the load is another one, or 2,000
+//! pairs.
 
 use std::f64::consts::TAU;
 use std::thread;
@@ -27,8 +28,8 @@ enum Noise {
     Waves,
     /// The load goes up and down by steps of 2 % and never comes back.
     Walk,
-    /// Times between calls are exponential and few calls come: 100 in a window, by the clock. LUC acts
-    /// on the latency alone, which differs by 5 %.
+    /// A hundred calls in a window, give or take ten, whatever LUC does, which acts on the latency alone.
+    /// That differs by 5 %, and takes no part of the noise of the calls.
     ByTheClock,
 }
 
@@ -121,6 +122,9 @@ impl Load {
         for pairs in 1..=PAIRS_MAX {
             if let Heard::Found(verdict) = judge.hear(&self.pair(ratio)) {
                 return (Some(verdict), pairs);
+            }
+            if judge.loads() > 0 {
+                return (None, pairs);
             }
         }
         (None, PAIRS_MAX)

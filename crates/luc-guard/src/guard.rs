@@ -148,6 +148,14 @@ impl Guard {
         first
     }
 
+    /// LUC is another one from now on: other knobs were set.
+    pub fn begin_anew(&mut self) {
+        self.judge = Judge::default();
+        if let Stance::Certified { .. } = self.stance {
+            self.stance = Stance::Trying;
+        }
+    }
+
     /// A pair was given up. `away` is how long LUC was not in the mode that the guard rests in.
     pub fn give_up(&mut self, now: Duration, away: Duration) {
         self.rest(now, away, Duration::ZERO);

@@ -5,26 +5,34 @@
 //! so that LUC's own effect is never taken for another load. Each load has its own 1 %.
 //!
 //! Throughput judges a load that waits for its syncs. A load that comes by the clock has the same
-//! throughput whatever a sync takes; its users feel the latency. Which it is, the first pairs show: by
-//! chance alone, and by LUC, their latencies differ; a load that waits gets more done where it waits less,
-//! so its logarithms of rate and of latency lie on a line of slope 1 or, with time between calls, less.
-//! One with a slope below a tenth comes by the clock. That is decided once for each load, after eight
-//! pairs, and the bets on latency begin with the ninth: no pair chooses by what it is judged.
+//! throughput whatever a sync takes; its users feel the latency. So there are bets on both, and there is
+//! a verdict where both give it: whichever counts, it is right. Where a load has no time between its calls
+//! they say the same. Where they do not, the pairs show what counts: by chance alone, and by LUC, their
+//! latencies differ; a load that waits gets more done where it waits less, so that its logarithms of rate
+//! and of latency lie on a line of slope 1 or, with time between calls, less. Where the slope is above
+//! 0.1 for sure, by four standard errors, the load waits, and the rate decides alone. Where it is below 0.5
+//! for sure, by two, the latency does. The first error would certify what it never looked at, the second
+//! one judges a load that waits by what its users wait. The slope is of products, which do not change if
+//! LUC and stock change places: no bet is chosen by its outcome.
 
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Evidence, Verdict};
 use crate::pair::{Measure, Pair};
 
-/// Pairs whose stock rates say which load it is. Chosen: an odd number, whose median two odd ones do not
-/// move.
-const RECENT: usize = 5;
+/// Pairs whose stock rates say which load it is. Chosen: odd, and so many that their median stays where
+/// one window in twenty stalls.
+const RECENT: usize = 9;
 /// Rates that differ by more than this factor are of two loads. Chosen.
 const OTHER_LOAD: f64 = 2.0;
 /// Pairs before it is decided what counts. Chosen.
-const PROBED: u64 = 8;
-/// A slope below this is no slope. Chosen.
-const SLOPE_MIN: f64 = 0.1;
+const PROBED_MIN: u64 = 8;
+/// A load that waits has a slope above the first, one that comes by the clock one below the second, by
+/// so many standard errors. Chosen.
+const WAITS: (f64, f64) = (0.1, 4.0);
+const CLOCKED: (f64, f64) = (0.5, 2.0);
+/// A pair counts for so much here at most: a factor of 20. Chosen.
+const FAR: f64 = 3.0;
 
 /// What a pair meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +41,7 @@ pub enum Heard {
     Idle,
     /// It counted.
     Counted,
-    /// It is another load than before, or it was seen what counts for it: the bets begin anew.
+    /// It is another load than before: the bets begin anew.
     Anew,
     /// It counted, and there is a verdict.
     Found(Verdict),
@@ -44,15 +52,45 @@ pub enum Heard {
 struct Probe {
     pairs: u64,
     products: f64,
-    squares: f64,
+    rate_squares: f64,
+    latency_squares: f64,
+}
+
+impl Probe {
+    fn hear(&mut self, rate: f64, latency: f64) {
+        self.pairs += 1;
+        self.products += rate * latency;
+        self.rate_squares += rate * rate;
+        self.latency_squares += latency * latency;
+    }
+
+    /// What counts; `None` while that is open.
+    fn measure(&self) -> Option<Measure> {
+        // Latencies that do not differ at all show nothing.
+        if self.pairs < PROBED_MIN || self.latency_squares <= 0.0 {
+            return None;
+        }
+        let slope = self.products / self.latency_squares;
+        let left = (self.rate_squares - slope * self.products).max(0.0);
+        let error = (left / (self.pairs - 1) as f64 / self.latency_squares).sqrt();
+        if slope - WAITS.1 * error > WAITS.0 {
+            Some(Measure::Rate)
+        } else if slope + CLOCKED.1 * error < CLOCKED.0 {
+            Some(Measure::Latency)
+        } else {
+            None
+        }
+    }
 }
 
 /// Judges the pairs of one file system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judge {
-    evidence: Evidence,
-    measure: Measure,
+    rate: Evidence,
+    latency: Evidence,
     probe: Probe,
+    /// What counts, once that is known.
+    known: Option<Measure>,
     /// Logarithm of the stock rate of the load's first pairs.
     reference: Option<f64>,
     /// The same of the last pairs, the latest last.
@@ -62,12 +100,16 @@ pub struct Judge {
 }
 
 impl Judge {
+    /// The bets on what counts; on throughput while that is open.
     pub fn evidence(&self) -> &Evidence {
-        &self.evidence
+        match self.measure() {
+            Measure::Rate => &self.rate,
+            Measure::Latency => &self.latency,
+        }
     }
 
     pub fn measure(&self) -> Measure {
-        self.measure
+        self.known.unwrap_or_default()
     }
 
     /// How often the load became another one.
@@ -77,12 +119,13 @@ impl Judge {
 
     /// Begins the bets anew on the same load.
     pub fn begin_anew(&mut self) {
-        self.evidence = Evidence::default();
+        self.rate = Evidence::default();
+        self.latency = Evidence::default();
     }
 
     /// Hears a pair.
     pub fn hear(&mut self, pair: &Pair) -> Heard {
-        let Some(x) = pair.log_ratio(self.measure) else {
+        let Some(rate) = pair.log_ratio(Measure::Rate) else {
             return Heard::Idle;
         };
         if self.is_another_load(pair.off.rate().ln()) {
@@ -92,13 +135,28 @@ impl Judge {
             };
             return Heard::Anew;
         }
-        let found = self.evidence.hear(x);
-        if self.chooses_latency(pair) {
-            self.measure = Measure::Latency;
-            self.begin_anew();
-            return Heard::Anew;
+        self.rate.hear(rate);
+        if pair.on.waited_ns.is_some() && pair.off.waited_ns.is_some() {
+            // The calls of a window in which none ended wait beyond its end.
+            let latency = pair.log_ratio(Measure::Latency).unwrap_or(rate);
+            self.latency.hear(latency);
+            let far = |x: f64| x.clamp(-FAR, FAR);
+            self.probe.hear(far(rate), far(latency));
+            self.known = self.known.or(self.probe.measure());
         }
-        found.map_or(Heard::Counted, Heard::Found)
+        self.verdict().map_or(Heard::Counted, Heard::Found)
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        match self.known {
+            Some(_) => self.evidence().verdict(),
+            // Where latencies are not seen, the rate is all there is.
+            None if self.latency.pairs() == 0 => self.rate.verdict(),
+            None => {
+                let both = self.rate.verdict();
+                both.filter(|_| both == self.latency.verdict())
+            }
+        }
     }
 
     fn is_another_load(&mut self, stock: f64) -> bool {
@@ -113,23 +171,6 @@ impl Judge {
         let reference = *self.reference.get_or_insert(now);
         // Without a call in most of five windows there is no rate to compare.
         now.is_finite() && reference.is_finite() && (now - reference).abs() > OTHER_LOAD.ln()
-    }
-
-    /// Whether this pair was the one that shows that latency counts.
-    fn chooses_latency(&mut self, pair: &Pair) -> bool {
-        let both = pair
-            .log_ratio(Measure::Rate)
-            .zip(pair.log_ratio(Measure::Latency));
-        let Some((rate, latency)) = both.filter(|(rate, _)| rate.is_finite()) else {
-            return false;
-        };
-        if self.probe.pairs == PROBED {
-            return false;
-        }
-        self.probe.pairs += 1;
-        self.probe.products += rate * latency;
-        self.probe.squares += latency * latency;
-        self.probe.pairs == PROBED && self.probe.products < SLOPE_MIN * self.probe.squares
     }
 }
 
@@ -168,8 +209,9 @@ mod tests {
         let mut judge = Judge::default();
         let found = (0..100).find_map(|n| {
             let noise = n % 7;
-            // Four tasks: rate times latency is the same always.
-            match judge.hear(&pair((2000 + noise, 2000), (1900 + noise, 2105))) {
+            // Four tasks: rate times latency is the same always, and by LUC 5 % apart.
+            let off = 1900 + 10 * noise;
+            match judge.hear(&pair((2000, 2000), (off, 4_000_000 / off))) {
                 Heard::Found(verdict) => Some(verdict),
                 heard => {
                     assert_eq!(heard, Heard::Counted);
@@ -189,7 +231,6 @@ mod tests {
             heard.push(judge.hear(&pair((1000 + n % 3, 5000), (1000 + (n + 1) % 3, 4000))));
         }
         assert_eq!(judge.measure(), Measure::Latency);
-        assert_eq!(heard[7], Heard::Anew);
         assert!(heard.contains(&Heard::Found(Verdict::Refuted)));
         assert!(!heard.contains(&Heard::Found(Verdict::Certified)));
     }
@@ -214,11 +255,11 @@ mod tests {
     #[test]
     fn another_load_begins_anew() {
         let mut judge = Judge::default();
-        for _ in 0..8 {
+        for _ in 0..12 {
             assert_ne!(judge.hear(&pair((1000, 900), (1000, 1000))), Heard::Idle);
         }
         let mut heard = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..6 {
             heard.push(judge.hear(&pair((5000, 100), (5000, 100))));
         }
         assert_eq!(heard.iter().filter(|one| **one == Heard::Anew).count(), 1);
