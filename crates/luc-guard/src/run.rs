@@ -204,8 +204,13 @@ fn left(so_far: &Window, least: Duration, commits: u64, most: Duration) -> Optio
     if time >= most || (time >= least && so_far.commits >= commits) {
         return None;
     }
-    let until = if time < least { least } else { most };
-    Some((until - time).min(LOOK).max(Duration::from_millis(1)))
+    // Before its least time nothing can end it; then commits may come at any moment.
+    let wait = if time < least {
+        least - time
+    } else {
+        LOOK.min(most - time)
+    };
+    Some(wait.max(Duration::from_millis(1)))
 }
 
 #[cfg(test)]
