@@ -171,11 +171,8 @@ impl Kept {
             None => String::new(),
         };
         kept.tell(context, &format!("{begun}{blind}"))?;
-        // So that its verdict is seen from the beginning.
-        let noted = kept.claim.note(system, Of::Guard(kept.keeper.saved()));
-        if let Err(why) = noted {
-            kept.tell(context, &told(&Event::CannotSave(why)))?;
-        }
+        // So that it is seen from the beginning. Where it cannot be written the first pair tells.
+        let _ = kept.claim.note(system, Of::Guard(kept.keeper.saved()));
         Ok(kept)
     }
 

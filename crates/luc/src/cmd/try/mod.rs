@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::ValueHint;
 use luc_control::{Knob, policy};
-use luc_guard::{Course, Lengths, Side, Step, Subject as _, Why};
+use luc_guard::{Course, Lengths, Side, Step, Why};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, journal, kernel, module};
 use serde::Serialize;
