@@ -5,6 +5,12 @@
 //! textbook would like. Each run hears pairs until a verdict, until the load is another one, or 2,000
 //! pairs.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts and ranks, far from any bound"
+)]
+
 use std::f64::consts::TAU;
 use std::thread;
 

@@ -1,21 +1,31 @@
 //! When to try, and what LUC does meanwhile.
 //!
-//! 1. Trying. LUC steers, and rests from it for a window now and then: of all time a tenth at most.
+//! # Trying
 //!
-//! 2. Certified. The same, a hundredth at most; the bets begin anew, and go on: a LUC that began to harm
+//! LUC steers, and rests from it for a window now and then: of all time a tenth at most.
+//!
+//! # Certified
+//!
+//! The same, a hundredth at most; the bets begin anew, and go on: a LUC that began to harm
 //! is heard of. A new certificate replaces the old one.
 //!
-//! 3. Aside. LUC is refuted and observes. After ten minutes it is tried again, then after twenty, each
+//! # Aside
+//!
+//! LUC is refuted and observes. After ten minutes it is tried again, then after twenty, each
 //! time after twice as long, a day at most. While it is tried again it still rests in observing, and
 //! steers for a tenth of the time. Certified, it steers again, and the next time aside is ten minutes.
 //! Still undecided after 500 pairs, it goes aside again.
 //!
-//! 4. What that costs. A LUC that helps by a share g loses a tenth of g until it is certified and a
+//! # What that costs
+//!
+//! A LUC that helps by a share g loses a tenth of g until it is certified and a
 //! hundredth later. A LUC that harms by h costs h until it is refuted, and then a tenth of h while it is
 //! tried again, by and by an ever smaller share of the time. Pairs are so far apart that these shares
 //! hold whatever a pair took, and one that was given up counts, too.
 //!
-//! 5. Another load. A verdict is about a load (see [`crate::judge`]). Where it becomes another one LUC is
+//! # Another load
+//!
+//! A verdict is about a load (see [`crate::judge`]). Where it becomes another one LUC is
 //! no longer certified, and tried as at first.
 
 use std::time::Duration;
@@ -258,7 +268,13 @@ mod tests {
     use super::*;
     use crate::pair::Window;
 
+    /// LUC makes this ratio of stock; exact to a ten thousandth.
     fn pair(ratio: f64) -> Pair {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a ratio near 1"
+        )]
         let window = |calls: f64| Window {
             time_ns: 1_000_000_000,
             calls: (calls * 1e4) as u64,

@@ -17,6 +17,7 @@ pub enum Side {
 }
 
 impl Side {
+    #[must_use]
     pub fn other(self) -> Self {
         match self {
             Self::On => Self::Off,

@@ -141,13 +141,11 @@ impl Run {
                     burn_max,
                     ..
                 } = self.lengths;
-                match left(&burnt, burn, burn_commits, burn_max) {
-                    Some(wait) => Next::Wait(wait),
-                    None => {
-                        self.stage = Stage::Count(now, totals);
-                        Next::Begun(self.side)
-                    }
+                if let Some(wait) = left(&burnt, burn, burn_commits, burn_max) {
+                    return Next::Wait(wait);
                 }
+                self.stage = Stage::Count(now, totals);
+                Next::Begun(self.side)
             }
             Stage::Count(since, before) => {
                 let Some(window) = totals.since(&before, now.saturating_sub(since)) else {
@@ -206,9 +204,9 @@ fn left(so_far: &Window, least: Duration, commits: u64, most: Duration) -> Optio
     }
     // Before its least time nothing can end it; then commits may come at any moment.
     let wait = if time < least {
-        least - time
+        least.saturating_sub(time)
     } else {
-        LOOK.min(most - time)
+        LOOK.min(most.saturating_sub(time))
     };
     Some(wait.max(Duration::from_millis(1)))
 }
@@ -236,7 +234,7 @@ mod tests {
                 Next::Begun(side) => assert_eq!(switches.last(), Some(&side)),
                 Next::Counted(_, window) => windows.push(window),
                 Next::Wait(time) => now += time,
-                end => return (switches, windows, end, now - begin),
+                end => return (switches, windows, end, now.saturating_sub(begin)),
             }
         }
         panic!("no end");

@@ -112,20 +112,15 @@ fn tick_all(context: &mut Context, kept: Vec<Kept>) -> Result<Vec<Kept>, Failure
             still.push(one);
             continue;
         }
-        match one.tick(context) {
-            Ok(events) => {
-                for event in events {
-                    one.tell(context, &told(&event))?;
-                }
-                still.push(one);
+        if let Ok(events) = one.tick(context) {
+            for event in events {
+                one.tell(context, &told(&event))?;
             }
-            Err(_) => {
-                one.claim.forget(context.system);
-                one.tell(
-                    context,
-                    "LUC was switched off, or it was unmounted; no longer guarded",
-                )?;
-            }
+            still.push(one);
+        } else {
+            one.claim.forget(context.system);
+            let line = "LUC was switched off, or it was unmounted; no longer guarded";
+            one.tell(context, line)?;
         }
     }
     Ok(still)
@@ -139,7 +134,7 @@ impl Kept {
         let noted = notes::read(system, &attached.name);
         let noted = noted.filter(|noted| noted.device == attached.device.to_string());
         let saved = noted.and_then(|noted| match noted.of {
-            Of::Guard(saved) => Some(saved),
+            Of::Guard(saved) => Some(*saved),
             Of::Try(_) => None,
         });
         let resumed = saved.is_some();
@@ -172,7 +167,9 @@ impl Kept {
         };
         kept.tell(context, &format!("{begun}{blind}"))?;
         // So that it is seen from the beginning. Where it cannot be written the first pair tells.
-        let _ = kept.claim.note(system, Of::Guard(kept.keeper.saved()));
+        let _ = kept
+            .claim
+            .note(system, Of::Guard(Box::new(kept.keeper.saved())));
         Ok(kept)
     }
 
@@ -183,7 +180,8 @@ impl Kept {
             meter: &self.meter,
         };
         let claim = &self.claim;
-        let mut save = |saved: &Saved| claim.note(context.system, Of::Guard(saved.clone()));
+        let mut save =
+            |saved: &Saved| claim.note(context.system, Of::Guard(Box::new(saved.clone())));
         let (wait, events) = self.keeper.tick(&mut subject, now(), &mut save)?;
         self.due = now() + wait;
         Ok(events)
@@ -196,7 +194,8 @@ impl Kept {
             meter: &self.meter,
         };
         let claim = &self.claim;
-        let mut save = |saved: &Saved| claim.note(context.system, Of::Guard(saved.clone()));
+        let mut save =
+            |saved: &Saved| claim.note(context.system, Of::Guard(Box::new(saved.clone())));
         self.keeper.stop(&mut subject, now(), &mut save);
     }
 

@@ -64,12 +64,11 @@ impl Meter {
     pub fn read(&self, system: &dyn System) -> Option<Sums> {
         let commits = self.counter(system, "commits")?;
         let traced = self.sampler.counts(self.device);
-        let calls = match &traced {
-            Some(counts) => counts.syncs,
-            None => {
-                let waited = self.counter(system, "sync_events")?;
-                waited + self.counter(system, "fast_commits").unwrap_or(0)
-            }
+        let calls = if let Some(counts) = &traced {
+            counts.syncs
+        } else {
+            let waited = self.counter(system, "sync_events")?;
+            waited + self.counter(system, "fast_commits").unwrap_or(0)
         };
         Some(Sums {
             calls,

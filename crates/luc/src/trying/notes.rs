@@ -40,7 +40,7 @@ pub enum Of {
     /// How LUC was before.
     Try(Before),
     /// How the guard goes on.
-    Guard(Saved),
+    Guard(Box<Saved>),
 }
 
 /// The file system is this process' until this goes.

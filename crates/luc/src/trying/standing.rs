@@ -116,20 +116,20 @@ mod tests {
 
     use super::*;
 
-    /// A guard that heard pairs of this ratio.
-    fn heard(ratio: f64, pairs: u32) -> Guard {
+    /// A guard that heard pairs in which LUC makes so much of stock.
+    fn heard(ratio_percent: u64, pairs: u32) -> Guard {
         let mut guard = Guard::new(1, Duration::ZERO);
-        let window = |calls: f64| Window {
+        let window = |calls: u64| Window {
             time_ns: 1_000_000_000,
-            calls: (calls * 1e4) as u64,
+            calls,
             commits: 500,
             waited_ns: None,
         };
         for _ in 0..pairs {
             guard.begin_pair();
             let pair = Pair {
-                on: window(ratio),
-                off: window(1.0),
+                on: window(ratio_percent * 100),
+                off: window(10_000),
             };
             guard.end_pair(&pair, Duration::from_secs(9), Duration::from_secs(1));
         }
@@ -142,22 +142,22 @@ mod tests {
             Standing::of(guard, left_alone, runs, Duration::from_secs(9)).told()
         };
         assert_eq!(
-            told(&heard(1.3, 3), false, true),
+            told(&heard(130, 3), false, true),
             "no verdict yet: 3 pairs so far"
         );
-        let certified = told(&heard(1.3, 20), false, true);
+        let certified = told(&heard(130, 20), false, true);
         assert!(
             certified.starts_with("certified: at least 0.99 of stock, 99% sure, 1"),
             "{certified}"
         );
-        let aside = told(&heard(0.5, 16), false, false);
+        let aside = told(&heard(50, 16), false, false);
         assert!(aside.starts_with("stands aside: 0."), "{aside}");
         assert!(
             aside.ends_with("refuted; tried again in 600 s (no guard runs now)"),
             "{aside}"
         );
         assert_eq!(
-            told(&heard(1.3, 3), true, true),
+            told(&heard(130, 3), true, true),
             "left alone: the mode was set by hand"
         );
     }
