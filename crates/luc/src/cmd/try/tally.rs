@@ -247,7 +247,7 @@ mod tests {
         let helps = said((0..30).map(|n| (1760 + n, 1000 + n)).collect());
         assert_eq!(
             helps,
-            "LUC helps here: it gives 1.75 of stock's sync calls per second (95% interval 1.75 to 1.75, 30 pairs); at least 0.99 of stock, 99% sure, after 14 pairs"
+            "LUC helps here: it gives 1.75 of stock's sync calls per second (95% interval 1.75 to 1.75, 30 pairs); at least 0.99 of stock, 99% sure, after 10 pairs"
         );
         let harms = said((0..30).map(|n| (920, 1000 + n)).collect());
         assert!(
