@@ -3,31 +3,17 @@
 //! [`Held`] goes back when it goes. When a signal ends the process, [`put_back_at_once`] does; after
 //! `kill -9` the next of the commands that call [`recover`]. What was changed by hand meanwhile stays.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use luc_control::{Dev, knob};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, Machine, System, module};
-use serde::{Deserialize, Serialize};
 
-use super::notes::{self, Claim, Of};
+use super::notes::{self, Before, Claim, Of};
 use super::subject::MODE;
 use crate::Context;
 use crate::exit::Failure;
-
-/// LUC before a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Before {
-    /// Whether it was on for the file system, and the module was loaded.
-    pub on: bool,
-    pub loaded: bool,
-    /// Knobs that the trial sets: what they were, and what it made of them. Either is the trial's.
-    pub knobs: BTreeMap<String, (String, String)>,
-    /// The mode, which the trial sets again and again; `None` where it was set by hand meanwhile.
-    pub mode: Option<String>,
-}
 
 impl Before {
     /// Puts LUC back; nothing if it is off by now.

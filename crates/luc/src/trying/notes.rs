@@ -3,6 +3,7 @@
 //! `NAME.lock` belongs to the process that switches the mode of NAME, `NAME.json` holds its notes. A lock
 //! goes with its process, notes stay. They are of one boot: the next one starts with LUC off.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
@@ -13,7 +14,6 @@ use luc_host::{HostError, System, plain};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::before::Before;
 use crate::exit::Failure;
 
 /// Where they lie.
@@ -41,6 +41,18 @@ pub enum Of {
     Try(Before),
     /// How the guard goes on.
     Guard(Box<Saved>),
+}
+
+/// LUC before a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    /// Whether it was on for the file system, and the module was loaded.
+    pub on: bool,
+    pub loaded: bool,
+    /// Knobs that the trial sets: what they were, and what it made of them. Either is the trial's.
+    pub knobs: BTreeMap<String, (String, String)>,
+    /// The mode, which the trial sets again and again; `None` where it was set by hand meanwhile.
+    pub mode: Option<String>,
 }
 
 /// The file system is this process' until this goes.

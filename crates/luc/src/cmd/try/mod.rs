@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use crate::Context;
 use crate::exit::{Code, Failure};
-use crate::trying::before::{self, Before, Held};
+use crate::trying::before::{self, Held};
 use crate::trying::meter::{Meter, Sums};
-use crate::trying::notes::Claim;
+use crate::trying::notes::{Before, Claim};
 use crate::trying::subject::{MODE, OnHost};
 use crate::trying::{now, seed, wait};
 use crate::verb::{Interrupt, Verb};
