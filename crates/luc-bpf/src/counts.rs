@@ -149,6 +149,14 @@ impl Counts {
         now
     }
 
+    /// Adds those of another time.
+    pub fn add(&mut self, other: &Self) {
+        let mut other = other.clone();
+        for (count, more) in self.numbers().zip(other.numbers()) {
+            *count += *more;
+        }
+    }
+
     /// Syncs that a commit served, per commit.
     pub fn syncs_per_commit(&self) -> Option<f64> {
         let served = self.syncs - self.syncs_by_commits[0].min(self.syncs);

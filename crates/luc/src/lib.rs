@@ -11,6 +11,7 @@ mod means;
 mod progress;
 mod sample;
 mod tracer;
+mod trying;
 mod units;
 pub mod verb;
 

@@ -8,6 +8,7 @@ mod control;
 mod demo;
 mod doctor;
 mod exporter;
+mod guard;
 mod lab;
 mod man;
 mod off;
@@ -23,6 +24,7 @@ mod stock_lab;
 mod top;
 mod torture;
 mod trace;
+mod r#try;
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +45,8 @@ verbs! {
     On(on::Args),
     Off(off::Args),
     Status(status::Args),
+    Try(r#try::Args),
+    Guard(guard::Args),
     Top(top::Args),
     Exporter(exporter::Args),
     Set(set::Args),

@@ -7,6 +7,7 @@ use luc_host::{HostError, journal, module};
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::trying::before;
 use crate::units;
 use crate::verb::{Interrupt, Verb};
 
@@ -33,6 +34,7 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        before::recover(context)?;
         let system = context.system;
         let attached = sysfs::attached(system)?;
         let chosen = match &self.path {

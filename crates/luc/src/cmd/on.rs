@@ -10,6 +10,7 @@ use luc_host::{HostError, journal, kernel, module};
 use crate::Context;
 use crate::exit::Failure;
 use crate::help;
+use crate::trying::before;
 use crate::verb::{Interrupt, Verb};
 
 /// Switch LUC on for a file system
@@ -90,6 +91,7 @@ impl Verb for Args {
         if !kernel::capable(system, kernel::Capability::SysAdmin) {
             return Err(sysfs::denied(&format!("switch LUC on for {shown}")).into());
         }
+        before::recover(context)?;
         let fresh = module::ensure_loaded(system, self.module.as_deref())?;
         let attached = if context.stopped() {
             Err(Failure::interrupted(format!(

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::exit::Failure;
+use crate::trying::before;
 use crate::verb::Verb;
 use crate::{help, units};
 
@@ -75,6 +76,9 @@ fn refused(error: &luc_control::KnobError) -> HostError {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.value.is_some() {
+            before::recover(context)?;
+        }
         let system = context.system;
         let all = sysfs::attached(system)?;
         let by_policy = self.knob.as_deref() == Some(POLICY);

@@ -15,6 +15,7 @@ use crate::exit::Failure;
 use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
+use crate::trying::standing::Standing;
 use crate::units::{UNKNOWN, count, interval, known, known_time, many, ratio, share};
 use crate::verb::Verb;
 
@@ -67,6 +68,8 @@ struct Status {
     knobs: BTreeMap<&'static str, Value>,
     counters: BTreeMap<&'static str, i64>,
     derived: Derived,
+    /// What the guard has found, if it ever kept this file system since LUC was switched on.
+    guard: Option<Standing>,
 }
 
 /// Means and shares of counters; `null` before the first event, and without such a counter.
@@ -103,6 +106,7 @@ impl Status {
             knobs: shown,
             counters,
             derived,
+            guard: Standing::read(context.system, attached),
         })
     }
 
@@ -232,6 +236,7 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     }
     lines.push(("writes", writes(status)));
     lines.push(("copy-out", copy_out(status)));
+    lines.extend(status.guard.iter().map(|guard| ("guard", guard.told())));
     lines
 }
 

@@ -12,7 +12,7 @@ mod snapshot;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use luc_bpf::{Attached, Detail, Settings, Tracer, TracerError};
+use luc_bpf::{Attached, Counts, Detail, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
 use luc_host::{System, kernel, process, sysfs};
@@ -188,6 +188,11 @@ impl Sampler {
             reading.lacks.push(line.into());
         }
         Ok(reading)
+    }
+
+    /// What the tracer has counted for a journal; `None` without one.
+    pub fn counts(&self, device: Dev) -> Option<Counts> {
+        self.tracing.tracer.as_ref().ok()?.counts(device).ok()?
     }
 
     fn read_tracer(

@@ -62,7 +62,7 @@ fn build_info(reading: &Reading) -> Family {
 }
 
 /// How a journal is called: the kernel's name of the device, and where it is mounted first.
-fn labels(journal: &JournalReading) -> Labels {
+pub(super) fn labels(journal: &JournalReading) -> Labels {
     let point = journal.mount_points.first();
     let point = point.map_or_else(String::new, |point| point.display().to_string());
     vec![("device", journal.name.clone()), ("mountpoint", point)]
@@ -177,7 +177,7 @@ fn waits(reading: &Reading) -> [Family; 2] {
 }
 
 /// The journals that LUC is on for.
-fn on(reading: &Reading) -> impl Iterator<Item = (&JournalReading, &ModuleReading)> {
+pub(super) fn on(reading: &Reading) -> impl Iterator<Item = (&JournalReading, &ModuleReading)> {
     let all = reading.journals.iter();
     all.filter_map(|one| Some((one, one.module.as_ref()?)))
 }

@@ -1,6 +1,7 @@
 //! `luc exporter`
 
 mod families;
+mod guards;
 mod http;
 mod text;
 mod textfile;
@@ -91,7 +92,9 @@ impl Verb for Args {
 
 fn page(sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
     let reading = sampler.read(system)?;
-    Ok(text::render(&families::families(&reading)))
+    let mut all = families::families(&reading);
+    all.extend(guards::families(&reading, system));
+    Ok(text::render(&all))
 }
 
 /// Writes the file again and again.

@@ -1,0 +1,389 @@
+//! When to try, and what LUC does meanwhile.
+//!
+//! # Trying
+//!
+//! LUC steers, and rests from it for a window now and then: of all time a tenth at most.
+//!
+//! # Certified
+//!
+//! The same, a hundredth at most; the bets begin anew, and go on: a LUC that began to harm
+//! is heard of. A new certificate replaces the old one.
+//!
+//! # Aside
+//!
+//! LUC is refuted and observes. After ten minutes it is tried again, then after twenty, each
+//! time after twice as long, a day at most. While it is tried again it still rests in observing, and
+//! steers for a tenth of the time. Certified, it steers again, and the next time aside is ten minutes.
+//! Still undecided after 500 pairs, it goes aside again.
+//!
+//! # What that costs
+//!
+//! A LUC that helps by a share g loses a tenth of g until it is certified and a
+//! hundredth later. A LUC that harms by h costs h until it is refuted, and then a tenth of h while it is
+//! tried again, by and by an ever smaller share of the time. Pairs are so far apart that these shares
+//! hold whatever a pair took, and one that was given up counts, too.
+//!
+//! # Another load
+//!
+//! A verdict is about a load (see [`crate::judge`]). Where it becomes another one LUC is
+//! no longer certified, and tried as at first.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::Verdict;
+use crate::judge::{Heard, Judge};
+use crate::pair::{Pair, Side};
+
+/// Shares of time in the mode that is not the one that the guard rests in. Chosen.
+const DUTY_TRYING: f64 = 0.1;
+const DUTY_CERTIFIED: f64 = 0.01;
+/// First and longest time aside. Chosen: a harm that passes, as a backup's, is gone by then; a day is one
+/// turn of most loads.
+const ASIDE_FIRST: Duration = Duration::from_secs(600);
+const ASIDE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Pairs of a retrial that decide nothing. Chosen: twice what a difference of 1 % needs.
+const RETRY_PAIRS_MAX: u64 = 500;
+/// Pairs of an idle file system are this far apart. Chosen.
+const IDLE_PAUSE: Duration = Duration::from_secs(60);
+
+/// How LUC stands with a load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Stance {
+    /// It steers and is tried.
+    Trying,
+    /// It steers, and so many pairs had shown that it does no harm.
+    Certified {
+        /// That it took.
+        pairs: u64,
+        /// Of LUC to stock, by these.
+        ratio: f64,
+    },
+    /// It observes, as it was refuted, until `until`. Then it is tried again.
+    Aside {
+        /// Of the clock that the guard is told.
+        until: Duration,
+        /// Of LUC to stock, by the pairs that refuted it.
+        ratio: f64,
+    },
+    /// It observes and is tried again.
+    Retrying,
+}
+
+/// What is worth telling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// LUC is certified, for the first time since it was not.
+    Certified { pairs: u64, ratio: f64 },
+    /// LUC harms and stands aside for so long.
+    Refuted {
+        pairs: u64,
+        ratio: f64,
+        aside: Duration,
+    },
+    /// It was tried again and nothing was decided.
+    Undecided { pairs: u64, aside: Duration },
+    /// The load is another one, and LUC is no longer certified.
+    OtherLoad,
+}
+
+/// Guards one file system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Guard {
+    judge: Judge,
+    stance: Stance,
+    /// State of the generator of orders.
+    seed: u64,
+    /// No pair begins before.
+    next: Duration,
+    /// Times aside since the last certificate.
+    asides: u32,
+    /// Pairs that counted, for and since all verdicts.
+    pairs: u64,
+}
+
+impl Guard {
+    /// A guard of a file system that LUC steers.
+    pub fn new(seed: u64, now: Duration) -> Self {
+        Self {
+            judge: Judge::default(),
+            stance: Stance::Trying,
+            seed,
+            next: now,
+            asides: 0,
+            pairs: 0,
+        }
+    }
+
+    pub fn stance(&self) -> Stance {
+        self.stance
+    }
+
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// Pairs that counted since the guard began.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// What LUC does between pairs.
+    pub fn rests_in(&self) -> Side {
+        match self.stance {
+            Stance::Trying | Stance::Certified { .. } => Side::On,
+            Stance::Aside { .. } | Stance::Retrying => Side::Off,
+        }
+    }
+
+    /// When the next pair may begin.
+    pub fn next_pair(&self) -> Duration {
+        match self.stance {
+            Stance::Aside { until, .. } => until.max(self.next),
+            _ => self.next,
+        }
+    }
+
+    /// Begins a pair: which side comes first, by a coin.
+    pub fn begin_pair(&mut self) -> Side {
+        if let Stance::Aside { .. } = self.stance {
+            self.stance = Stance::Retrying;
+            self.judge.begin_anew();
+        }
+        let mut coin = fastrand::Rng::with_seed(self.seed);
+        let first = if coin.bool() { Side::On } else { Side::Off };
+        self.seed = coin.get_seed();
+        first
+    }
+
+    /// LUC is another one from now on: other knobs were set.
+    pub fn begin_anew(&mut self) {
+        self.judge = Judge::default();
+        if let Stance::Certified { .. } = self.stance {
+            self.stance = Stance::Trying;
+        }
+    }
+
+    /// A pair was given up. `away` is how long LUC was not in the mode that the guard rests in.
+    pub fn give_up(&mut self, now: Duration, away: Duration) {
+        self.rest(now, away, Duration::ZERO);
+    }
+
+    /// Hears a pair.
+    pub fn end_pair(&mut self, pair: &Pair, now: Duration, away: Duration) -> Option<Change> {
+        let heard = self.judge.hear(pair);
+        let least = match heard {
+            Heard::Idle => IDLE_PAUSE,
+            _ => Duration::ZERO,
+        };
+        if heard != Heard::Idle {
+            self.pairs += 1;
+        }
+        let change = match heard {
+            Heard::Found(Verdict::Certified) => self.certify(),
+            Heard::Found(Verdict::Refuted) => Some(self.refute(now)),
+            Heard::Anew => self.forget(),
+            Heard::Counted => self.undecided(now),
+            Heard::Idle => None,
+        };
+        self.rest(now, away, least);
+        change
+    }
+
+    fn certify(&mut self) -> Option<Change> {
+        let (pairs, ratio) = self.found();
+        let was = matches!(self.stance, Stance::Certified { .. });
+        self.stance = Stance::Certified { pairs, ratio };
+        self.asides = 0;
+        (!was).then_some(Change::Certified { pairs, ratio })
+    }
+
+    fn refute(&mut self, now: Duration) -> Change {
+        let (pairs, ratio) = self.found();
+        let aside = self.stand_aside(now, ratio);
+        Change::Refuted {
+            pairs,
+            ratio,
+            aside,
+        }
+    }
+
+    /// Pairs and ratio of a verdict, whose bets are over.
+    fn found(&mut self) -> (u64, f64) {
+        let evidence = self.judge.evidence();
+        let found = (evidence.pairs(), evidence.ratio().unwrap_or(1.0));
+        self.judge.begin_anew();
+        found
+    }
+
+    fn stand_aside(&mut self, now: Duration, ratio: f64) -> Duration {
+        let aside = ASIDE_FIRST.saturating_mul(1 << self.asides.min(20));
+        let aside = aside.min(ASIDE_MAX);
+        self.asides = self.asides.saturating_add(1);
+        let until = now + aside;
+        self.stance = Stance::Aside { until, ratio };
+        aside
+    }
+
+    fn forget(&mut self) -> Option<Change> {
+        let Stance::Certified { .. } = self.stance else {
+            return None;
+        };
+        self.stance = Stance::Trying;
+        Some(Change::OtherLoad)
+    }
+
+    fn undecided(&mut self, now: Duration) -> Option<Change> {
+        let pairs = self.judge.evidence().pairs();
+        if self.stance != Stance::Retrying || pairs < RETRY_PAIRS_MAX {
+            return None;
+        }
+        let (pairs, ratio) = self.found();
+        let aside = self.stand_aside(now, ratio);
+        Some(Change::Undecided { pairs, aside })
+    }
+
+    fn rest(&mut self, now: Duration, away: Duration, least: Duration) {
+        let duty = match self.stance {
+            Stance::Certified { .. } => DUTY_CERTIFIED,
+            _ => DUTY_TRYING,
+        };
+        self.next = now + away.mul_f64(1.0 / duty - 1.0).max(least);
+    }
+
+    /// The share of time that LUC is not in the mode that the guard rests in.
+    pub fn duty(&self) -> f64 {
+        match self.stance {
+            Stance::Certified { .. } => DUTY_CERTIFIED,
+            Stance::Trying | Stance::Retrying => DUTY_TRYING,
+            Stance::Aside { .. } => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::Window;
+
+    /// LUC makes this ratio of stock; exact to a ten thousandth.
+    fn pair(ratio: f64) -> Pair {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a ratio near 1"
+        )]
+        let window = |calls: f64| Window {
+            time_ns: 1_000_000_000,
+            calls: (calls * 1e4) as u64,
+            commits: 1000,
+            waited_ns: None,
+        };
+        Pair {
+            on: window(ratio),
+            off: window(1.0),
+        }
+    }
+
+    /// A machine whose LUC makes `ratio(now)` of stock, for so long. Time in each mode, and what was told.
+    struct Lived {
+        on: Duration,
+        all: Duration,
+        told: Vec<(Duration, Change)>,
+        guard: Guard,
+    }
+
+    fn live(hours: u64, ratio: impl Fn(Duration) -> f64) -> Lived {
+        const HALF: Duration = Duration::from_millis(1300);
+        let mut guard = Guard::new(7, Duration::ZERO);
+        let (mut now, mut on, mut told) = (Duration::ZERO, Duration::ZERO, Vec::new());
+        while now < Duration::from_secs(hours * 3600) {
+            let rested = guard.next_pair().saturating_sub(now);
+            if guard.rests_in() == Side::On {
+                on += rested;
+            }
+            now += rested;
+            guard.begin_pair();
+            now += HALF * 2;
+            on += HALF;
+            if let Some(change) = guard.end_pair(&pair(ratio(now)), now, HALF) {
+                told.push((now, change));
+            }
+        }
+        Lived {
+            on,
+            all: now,
+            told,
+            guard,
+        }
+    }
+
+    #[test]
+    fn a_luc_that_helps_is_certified_and_left_alone() {
+        let lived = live(4, |_| 1.3);
+        assert!(matches!(lived.told[..], [(_, Change::Certified { .. })]));
+        assert!(lived.told[0].0 < Duration::from_secs(600));
+        let off = 1.0 - lived.on.as_secs_f64() / lived.all.as_secs_f64();
+        assert!(off < 0.012, "{off}");
+        assert_eq!(lived.guard.rests_in(), Side::On);
+    }
+
+    #[test]
+    fn a_luc_that_harms_stands_aside_ever_longer() {
+        // A standstill is no idle load.
+        assert!(matches!(live(1, |_| 0.0).told[0].1, Change::Refuted { .. }));
+        let lived = live(48, |_| 0.8);
+        let asides: Vec<_> = lived
+            .told
+            .iter()
+            .map(|(_, change)| match change {
+                Change::Refuted { aside, .. } => aside.as_secs(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(asides[..4], [600, 1200, 2400, 4800]);
+        assert!(asides.iter().all(|aside| *aside <= 86_400));
+        let share = lived.on.as_secs_f64() / lived.all.as_secs_f64();
+        assert!(share < 0.01, "{share}");
+    }
+
+    #[test]
+    fn a_harm_that_passes_is_forgiven_and_one_that_comes_is_heard() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let lived = live(12, |now| if now < hours(2) { 0.7 } else { 1.2 });
+        assert!(matches!(lived.guard.stance(), Stance::Certified { .. }));
+        let lived = live(12, |now| if now < hours(2) { 1.2 } else { 0.7 });
+        let refuted = lived
+            .told
+            .iter()
+            .find(|(_, change)| matches!(change, Change::Refuted { .. }));
+        let (when, _) = refuted.expect("heard");
+        assert!(*when < hours(7), "{when:?}");
+        assert_eq!(lived.guard.rests_in(), Side::Off);
+    }
+
+    #[test]
+    fn an_idle_file_system_is_seldom_tried() {
+        let mut guard = Guard::new(1, Duration::ZERO);
+        guard.begin_pair();
+        let now = Duration::from_secs(24);
+        assert_eq!(guard.end_pair(&Pair::default(), now, now / 2), None);
+        assert!(guard.next_pair() >= now + IDLE_PAUSE);
+        assert_eq!((guard.pairs(), guard.stance()), (0, Stance::Trying));
+    }
+
+    #[test]
+    fn the_coin_is_fair_and_goes_on_where_it_was() {
+        let mut guard = Guard::new(3, Duration::ZERO);
+        let on = (0..10_000).filter(|_| guard.begin_pair() == Side::On);
+        assert!((4800..5200).contains(&on.count()));
+        let text = serde_json::to_string(&guard).unwrap();
+        let mut resumed: Guard = serde_json::from_str(&text).unwrap();
+        assert_eq!(resumed, guard);
+        for _ in 0..50 {
+            assert_eq!(resumed.begin_pair(), guard.begin_pair());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What pairs of one load show, and when it is another load.
+//!
+//! A verdict is about a load. Where the stock rate of the last pairs is twice or half of what it was when
+//! the load was first seen, it is another one, and the bets begin anew. Stock windows alone decide that,
+//! so that LUC's own effect is never taken for another load. Each load has its own 1 %.
+//!
+//! Throughput judges a load that waits for its syncs. A load that comes by the clock has the same
+//! throughput whatever a sync takes; its users feel the latency. So there are bets on both, and there is
+//! a verdict where both give it: whichever counts, it is right. Where a load has no time between its calls
+//! they say the same. Where they do not, the pairs show what counts: by chance alone, and by LUC, their
+//! latencies differ; a load that waits gets more done where it waits less, so that its logarithms of rate
+//! and of latency lie on a line of slope 1 or, with time between calls, less. Where the slope is above
+//! 0.1 for sure, by four standard errors, the load waits, and the rate decides alone. Where it is below 0.5
+//! for sure, by two, the latency does. The first error would certify what it never looked at, the second
+//! one judges a load that waits by what its users wait. The slope is of products, which do not change if
+//! LUC and stock change places: no bet is chosen by its outcome.
+
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{Evidence, Verdict};
+use crate::pair::{Measure, Pair};
+
+/// Pairs whose stock rates say which load it is. Chosen: odd, and so many that their median stays where
+/// one window in twenty stalls.
+const RECENT: usize = 9;
+/// Rates that differ by more than this factor are of two loads. Chosen.
+const OTHER_LOAD: f64 = 2.0;
+/// Pairs before it is decided what counts. Chosen.
+const PROBED_MIN: u64 = 8;
+/// A load that waits has a slope above the first, one that comes by the clock one below the second, by
+/// so many standard errors. Chosen.
+const WAITS: (f64, f64) = (0.1, 4.0);
+const CLOCKED: (f64, f64) = (0.5, 2.0);
+/// A pair counts for so much here at most: a factor of 20. Chosen.
+const FAR: f64 = 3.0;
+
+/// What a pair meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// There was no load.
+    Idle,
+    /// It counted.
+    Counted,
+    /// It is another load than before: the bets begin anew.
+    Anew,
+    /// It counted, and there is a verdict.
+    Found(Verdict),
+}
+
+/// Sums of the pairs that show whether rates follow latencies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Probe {
+    pairs: u64,
+    products: f64,
+    rate_squares: f64,
+    latency_squares: f64,
+}
+
+impl Probe {
+    fn hear(&mut self, rate: f64, latency: f64) {
+        self.pairs += 1;
+        self.products += rate * latency;
+        self.rate_squares += rate * rate;
+        self.latency_squares += latency * latency;
+    }
+
+    /// What counts; `None` while that is open.
+    fn measure(&self) -> Option<Measure> {
+        // Latencies that do not differ at all show nothing.
+        if self.pairs < PROBED_MIN || self.latency_squares <= 0.0 {
+            return None;
+        }
+        let slope = self.products / self.latency_squares;
+        let left = (self.rate_squares - slope * self.products).max(0.0);
+        let error = (left / (self.pairs - 1) as f64 / self.latency_squares).sqrt();
+        if slope - WAITS.1 * error > WAITS.0 {
+            Some(Measure::Rate)
+        } else if slope + CLOCKED.1 * error < CLOCKED.0 {
+            Some(Measure::Latency)
+        } else {
+            None
+        }
+    }
+}
+
+/// Judges the pairs of one file system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judge {
+    rate: Evidence,
+    latency: Evidence,
+    probe: Probe,
+    /// What counts, once that is known.
+    known: Option<Measure>,
+    /// Logarithm of the stock rate of the load's first pairs.
+    reference: Option<f64>,
+    /// The same of the last pairs, the latest last.
+    recent: Vec<f64>,
+    /// Loads that were another one than before.
+    loads: u64,
+}
+
+impl Judge {
+    /// The bets on what counts; on throughput while that is open.
+    pub fn evidence(&self) -> &Evidence {
+        match self.measure() {
+            Measure::Rate => &self.rate,
+            Measure::Latency => &self.latency,
+        }
+    }
+
+    pub fn measure(&self) -> Measure {
+        self.known.unwrap_or_default()
+    }
+
+    /// How often the load became another one.
+    pub fn loads(&self) -> u64 {
+        self.loads
+    }
+
+    /// Begins the bets anew on the same load.
+    pub fn begin_anew(&mut self) {
+        self.rate = Evidence::default();
+        self.latency = Evidence::default();
+    }
+
+    /// Hears a pair.
+    pub fn hear(&mut self, pair: &Pair) -> Heard {
+        let Some(rate) = pair.log_ratio(Measure::Rate) else {
+            return Heard::Idle;
+        };
+        if self.is_another_load(pair.off.rate().ln()) {
+            *self = Self {
+                loads: self.loads + 1,
+                ..Self::default()
+            };
+            return Heard::Anew;
+        }
+        self.rate.hear(rate);
+        if pair.on.waited_ns.is_some() && pair.off.waited_ns.is_some() {
+            // The calls of a window in which none ended wait beyond its end.
+            let latency = pair.log_ratio(Measure::Latency).unwrap_or(rate);
+            self.latency.hear(latency);
+            let far = |x: f64| x.clamp(-FAR, FAR);
+            self.probe.hear(far(rate), far(latency));
+            self.known = self.known.or(self.probe.measure());
+        }
+        self.verdict().map_or(Heard::Counted, Heard::Found)
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        match self.known {
+            Some(_) => self.evidence().verdict(),
+            // Where latencies are not seen, the rate is all there is.
+            None if self.latency.pairs() == 0 => self.rate.verdict(),
+            None => {
+                let both = self.rate.verdict();
+                both.filter(|_| both == self.latency.verdict())
+            }
+        }
+    }
+
+    fn is_another_load(&mut self, stock: f64) -> bool {
+        if self.recent.len() == RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(stock);
+        if self.recent.len() < RECENT {
+            return false;
+        }
+        let now = median(&self.recent);
+        let reference = *self.reference.get_or_insert(now);
+        // Without a call in most of five windows there is no rate to compare.
+        now.is_finite() && reference.is_finite() && (now - reference).abs() > OTHER_LOAD.ln()
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::Window;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// A window of a load with so many calls, each of this latency.
+    fn window(calls: u64, latency_us: u64) -> Window {
+        Window {
+            time_ns: SECOND_NS,
+            calls,
+            commits: calls,
+            waited_ns: Some(calls * latency_us * 1000),
+        }
+    }
+
+    fn pair(on: (u64, u64), off: (u64, u64)) -> Pair {
+        Pair {
+            on: window(on.0, on.1),
+            off: window(off.0, off.1),
+        }
+    }
+
+    #[test]
+    fn a_load_that_waits_is_judged_by_its_rate() {
+        let mut judge = Judge::default();
+        let found = (0..100).find_map(|n| {
+            let noise = n % 7;
+            // Four tasks: rate times latency is the same always, and by LUC 5 % apart.
+            let off = 1900 + 10 * noise;
+            match judge.hear(&pair((2000, 2000), (off, 4_000_000 / off))) {
+                Heard::Found(verdict) => Some(verdict),
+                heard => {
+                    assert_eq!(heard, Heard::Counted);
+                    None
+                }
+            }
+        });
+        assert_eq!(found, Some(Verdict::Certified));
+        assert_eq!(judge.measure(), Measure::Rate);
+    }
+
+    #[test]
+    fn a_load_by_the_clock_is_judged_by_its_latency() {
+        let mut judge = Judge::default();
+        let mut heard = Vec::new();
+        for n in 0..60 {
+            heard.push(judge.hear(&pair((1000 + n % 3, 5000), (1000 + (n + 1) % 3, 4000))));
+        }
+        assert_eq!(judge.measure(), Measure::Latency);
+        assert!(heard.contains(&Heard::Found(Verdict::Refuted)));
+        assert!(!heard.contains(&Heard::Found(Verdict::Certified)));
+    }
+
+    #[test]
+    fn without_latencies_the_rate_counts() {
+        let mut judge = Judge::default();
+        let blind = |calls| Window {
+            waited_ns: None,
+            ..window(calls, 0)
+        };
+        for _ in 0..50 {
+            judge.hear(&Pair {
+                on: blind(1000),
+                off: blind(1000),
+            });
+        }
+        assert_eq!(judge.measure(), Measure::Rate);
+        assert!(judge.evidence().for_luc() > 1.0);
+    }
+
+    #[test]
+    fn another_load_begins_anew() {
+        let mut judge = Judge::default();
+        for _ in 0..12 {
+            assert_ne!(judge.hear(&pair((1000, 900), (1000, 1000))), Heard::Idle);
+        }
+        let mut heard = Vec::new();
+        for _ in 0..6 {
+            heard.push(judge.hear(&pair((5000, 100), (5000, 100))));
+        }
+        assert_eq!(heard.iter().filter(|one| **one == Heard::Anew).count(), 1);
+        assert_eq!(judge.loads(), 1);
+        assert!(judge.evidence().pairs() <= 3);
+        // What LUC does to its own windows is no other load.
+        let mut judge = Judge::default();
+        for _ in 0..20 {
+            judge.hear(&pair((9000, 111), (1000, 1000)));
+        }
+        assert_eq!(judge.loads(), 0);
+    }
+
+    #[test]
+    fn idle_pairs_are_not_heard() {
+        let mut judge = Judge::default();
+        assert_eq!(judge.hear(&pair((3, 1), (4, 1))), Heard::Idle);
+        assert_eq!(judge, Judge::default());
+    }
+}

@@ -1,0 +1,288 @@
+//! Keeps one file system: leads the pairs of its [`Guard`], and lives through bad days.
+//!
+//! What is to be known after a `kill -9` is written down before a pair switches anything
+//! ([`Keeper::saved`]). Where it cannot be, there is no pair: LUC goes on in the mode that it rests in.
+//! A keeper that is taken up again in the middle of a pair finds the mode that the pair had set, and
+//! goes back to rest.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::course::{Course, Step, Subject, Why};
+use crate::guard::{Change, Guard};
+use crate::pair::Side;
+use crate::run::Lengths;
+
+/// Longest time between two looks for a change by hand. Chosen.
+const LOOK_MAX: Duration = Duration::from_secs(5);
+/// After a pair that could not be, or be written down. Chosen.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// What is worth a line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Changed(Change),
+    /// The mode was set by hand: the file system is left alone until LUC is switched on anew.
+    LeftAlone,
+    /// Another knob was set by hand: it is another LUC, and the bets begin anew.
+    SetByHand,
+    /// The pair could not be led to its end, and is tried again.
+    GivenUp(String),
+    /// What must be known after a crash cannot be written down: there are no pairs.
+    CannotSave(String),
+    /// It can again.
+    CanSave,
+}
+
+/// What a keeper is taken up from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    pub guard: Guard,
+    /// A pair is under way: the mode may be either.
+    pub in_pair: bool,
+    /// The file system is left alone.
+    pub left_alone: bool,
+    /// Commits by the module's count: where there are fewer, LUC was switched on anew.
+    pub commits: u64,
+}
+
+/// Keeps one file system.
+#[derive(Debug)]
+pub struct Keeper {
+    lengths: Lengths,
+    guard: Guard,
+    course: Option<Course>,
+    settings: Option<String>,
+    left_alone: bool,
+    cannot_save: bool,
+    /// Taken up in the middle of a pair.
+    unsure: bool,
+    commits: u64,
+}
+
+/// Writes down; a line if that cannot be.
+pub type Save<'a> = dyn FnMut(&Saved) -> Result<(), String> + 'a;
+
+impl Keeper {
+    /// Begins with a file system as it is, or as `saved` says if that is of this very attachment.
+    pub fn new(
+        subject: &mut dyn Subject,
+        lengths: Lengths,
+        seed: u64,
+        now: Duration,
+        saved: Option<Saved>,
+    ) -> Result<Self, Why> {
+        let commits = subject.totals()?.commits;
+        let saved = saved.filter(|saved| saved.commits <= commits);
+        let resumed = saved.is_some();
+        let mut saved = saved.unwrap_or(Saved {
+            guard: Guard::new(seed, now),
+            in_pair: false,
+            left_alone: false,
+            commits,
+        });
+        if saved.in_pair {
+            // How long it was away from rest nobody knows; that of half a pair at most counts.
+            saved.guard.give_up(now, lengths.pair_max() / 2);
+        }
+        Ok(Self {
+            lengths,
+            guard: saved.guard,
+            course: None,
+            settings: None,
+            // An administrator who switched it on to observe wants it to observe.
+            left_alone: saved.left_alone || (!resumed && subject.side()? == Side::Off),
+            cannot_save: false,
+            unsure: saved.in_pair,
+            commits,
+        })
+    }
+
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    pub fn is_left_alone(&self) -> bool {
+        self.left_alone
+    }
+
+    pub fn saved(&self) -> Saved {
+        Saved {
+            guard: self.guard.clone(),
+            in_pair: self.course.is_some() || self.unsure,
+            left_alone: self.left_alone,
+            commits: self.commits,
+        }
+    }
+
+    /// Does what is due. Tells when to come again and what happened; `Why::Gone` once LUC is no longer
+    /// on for the file system.
+    pub fn tick(
+        &mut self,
+        subject: &mut dyn Subject,
+        now: Duration,
+        save: &mut Save<'_>,
+    ) -> Result<(Duration, Vec<Event>), Why> {
+        let mut events = Vec::new();
+        let commits = subject.totals()?.commits;
+        if commits < self.commits {
+            return Err(Why::Gone);
+        }
+        self.commits = commits;
+        let outcome = self.due(subject, now, save, &mut events);
+        let wait = match outcome {
+            Ok(wait) => wait,
+            Err(Why::Gone) => return Err(Why::Gone),
+            Err(why) => {
+                self.end_early(subject, now, why, &mut events);
+                self.write(save, &mut events);
+                LOOK_MAX
+            }
+        };
+        Ok((wait, events))
+    }
+
+    /// Ends in order: the file system is left in the mode that it rests in.
+    pub fn stop(&mut self, subject: &mut dyn Subject, now: Duration, save: &mut Save<'_>) {
+        if let Some(mut course) = self.course.take() {
+            let _ = course.rest(subject, self.guard.rests_in(), now);
+            self.guard.give_up(now, course.away(now));
+        }
+        self.write(save, &mut Vec::new());
+    }
+
+    fn due(
+        &mut self,
+        subject: &mut dyn Subject,
+        now: Duration,
+        save: &mut Save<'_>,
+        events: &mut Vec<Event>,
+    ) -> Result<Duration, Why> {
+        if self.left_alone {
+            subject.side()?;
+            return Ok(LOOK_MAX);
+        }
+        if self.course.is_none() {
+            self.look(subject, events)?;
+            let early = self.guard.next_pair().saturating_sub(now);
+            if !early.is_zero() {
+                return Ok(early.min(LOOK_MAX));
+            }
+            if !self.begin(subject, now, save, events)? {
+                return Ok(LOOK_MAX);
+            }
+        }
+        self.lead(subject, now, save, events)
+    }
+
+    /// Looks at a file system at rest.
+    fn look(&mut self, subject: &mut dyn Subject, events: &mut Vec<Event>) -> Result<(), Why> {
+        let rest = self.guard.rests_in();
+        if subject.side()? != rest {
+            if !self.unsure {
+                return Err(Why::ModeByHand);
+            }
+            subject.switch(rest)?;
+        }
+        self.unsure = false;
+        let settings = subject.settings()?;
+        let before = self.settings.replace(settings.clone());
+        if before.is_some_and(|before| before != settings) {
+            self.guard.begin_anew();
+            events.push(Event::SetByHand);
+        }
+        Ok(())
+    }
+
+    /// Begins a pair, if it can be written down that one is under way.
+    fn begin(
+        &mut self,
+        subject: &mut dyn Subject,
+        now: Duration,
+        save: &mut Save<'_>,
+        events: &mut Vec<Event>,
+    ) -> Result<bool, Why> {
+        self.unsure = true;
+        let written = self.write(save, events);
+        self.unsure = false;
+        if !written {
+            self.guard.give_up(now, PAUSE / 9);
+            return Ok(false);
+        }
+        let first = self.guard.begin_pair();
+        self.course = Some(Course::begin(subject, self.lengths, first)?);
+        Ok(true)
+    }
+
+    fn lead(
+        &mut self,
+        subject: &mut dyn Subject,
+        now: Duration,
+        save: &mut Save<'_>,
+        events: &mut Vec<Event>,
+    ) -> Result<Duration, Why> {
+        let Some(course) = &mut self.course else {
+            return Ok(Duration::ZERO);
+        };
+        let pair = match course.step(subject, now)? {
+            Step::Wait(time) => return Ok(time),
+            Step::Begun(_) | Step::Counted(..) => return Ok(Duration::ZERO),
+            Step::Done(pair) => pair,
+        };
+        let away = course.away(now);
+        let change = self.guard.end_pair(&pair, now, away);
+        events.extend(change.map(Event::Changed));
+        course.rest(subject, self.guard.rests_in(), now)?;
+        self.course = None;
+        self.write(save, events);
+        Ok(Duration::ZERO)
+    }
+
+    fn end_early(
+        &mut self,
+        subject: &mut dyn Subject,
+        now: Duration,
+        why: Why,
+        events: &mut Vec<Event>,
+    ) {
+        let course = self.course.take();
+        let away = course.as_ref().map_or(Duration::ZERO, |one| one.away(now));
+        match why {
+            Why::ModeByHand => {
+                self.left_alone = true;
+                events.push(Event::LeftAlone);
+                return;
+            }
+            Why::KnobByHand => {
+                self.guard.begin_anew();
+                events.push(Event::SetByHand);
+            }
+            Why::Refused(why) => events.push(Event::GivenUp(why)),
+            Why::Gone => {}
+        }
+        // The mode is still ours; what cannot be put back now is at the next look.
+        self.unsure = subject.switch(self.guard.rests_in()).is_err();
+        self.settings = None;
+        self.guard.give_up(now, away.max(PAUSE / 9));
+    }
+
+    /// Whether it was written down; the first failure, and the first success after it, are told.
+    fn write(&mut self, save: &mut Save<'_>, events: &mut Vec<Event>) -> bool {
+        match (save(&self.saved()), self.cannot_save) {
+            (Ok(()), true) => {
+                self.cannot_save = false;
+                events.push(Event::CanSave);
+                true
+            }
+            (Ok(()), false) => true,
+            (Err(why), told) => {
+                self.cannot_save = true;
+                if !told {
+                    events.push(Event::CannotSave(why));
+                }
+                false
+            }
+        }
+    }
+}

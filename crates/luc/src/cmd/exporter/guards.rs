@@ -1,0 +1,88 @@
+//! What `luc guard` has found, as metrics.
+
+use luc_host::System;
+use luc_host::sysfs::Attached;
+
+use super::families::{labels, on};
+use super::text::{Family, Kind, Labels, Value};
+use crate::sample::Reading;
+use crate::trying::standing::Standing;
+
+/// Metrics of the file systems that a guard has kept.
+pub fn families(reading: &Reading, system: &dyn System) -> Vec<Family> {
+    let kept: Vec<(Labels, Standing)> = on(reading)
+        .filter_map(|(journal, _)| {
+            let attached = Attached {
+                name: journal.name.replace('/', "!"),
+                device: journal.device,
+            };
+            Some((labels(journal), Standing::read(system, &attached)?))
+        })
+        .collect();
+    of(&kept)
+}
+
+/// A value that is not known has no series.
+fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
+    let family = |name: &str, kind, help: &str, value: &dyn Fn(&Standing) -> Option<f64>| {
+        let series = kept.iter().filter_map(|(labels, standing)| {
+            Some((labels.clone(), Value::Number(value(standing)?)))
+        });
+        Family::new(name, kind, help, series)
+    };
+    let stance = kept.iter().map(|(labels, standing)| {
+        let mut labels = labels.clone();
+        labels.push(("stance", standing.stance.to_owned()));
+        (labels, Value::Number(1.0))
+    });
+    vec![
+        Family::new(
+            "luc_guard_stance_info",
+            Kind::Gauge,
+            "always 1; trying, certified, aside (LUC harmed and observes), retrying or left_alone (set by hand)",
+            stance,
+        ),
+        family(
+            "luc_guard_running",
+            Kind::Gauge,
+            "1 while a guard runs",
+            &|standing| Some(f64::from(u8::from(standing.runs))),
+        ),
+        family(
+            "luc_guard_ratio",
+            Kind::Gauge,
+            "LUC to stock in the pairs of the verdict in force",
+            &|standing| standing.ratio,
+        ),
+        family(
+            "luc_guard_verdict_pairs",
+            Kind::Gauge,
+            "pairs that the certificate in force took",
+            &|standing| Some(standing.pairs? as f64),
+        ),
+        family(
+            "luc_guard_pairs_total",
+            Kind::Counter,
+            "pairs of windows compared since the guard began",
+            &|standing| Some(standing.pairs_all as f64),
+        ),
+        family(
+            "luc_guard_evidence_for",
+            Kind::Gauge,
+            "growth of the bets that LUC is at least 0.99 of stock; 100 is a certificate",
+            &|standing| Some(standing.evidence_for),
+        ),
+        family(
+            "luc_guard_evidence_against",
+            Kind::Gauge,
+            "growth of the bets that it is less; at 100 LUC stands aside",
+            &|standing| Some(standing.evidence_against),
+        ),
+        family(
+            "luc_guard_duty",
+            Kind::Gauge,
+            "share of the time that trying takes at most",
+            &|standing| Some(standing.duty),
+        ),
+    ]
+}

@@ -1,0 +1,310 @@
+//! `luc try`
+
+mod tally;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+use luc_control::{Knob, policy};
+use luc_guard::{Course, Lengths, Side, Step, Why};
+use luc_host::sysfs::{self, Attached};
+use luc_host::{HostError, journal, kernel, module};
+use serde::Serialize;
+
+use crate::Context;
+use crate::exit::{Code, Failure};
+use crate::trying::before::{self, Held};
+use crate::trying::meter::{Meter, Sums};
+use crate::trying::notes::{Before, Claim};
+use crate::trying::subject::{MODE, OnHost};
+use crate::trying::{now, seed, wait};
+use crate::verb::{Interrupt, Verb};
+use tally::{Ratio, Shown, Tally};
+
+/// Compare LUC with stock on the load that runs there now
+///
+/// Pairs of short windows, LUC steering in one and only observing in the other, in random order, each
+/// after a burn-in. At the end LUC is as it was before: off, or in its mode and policy; so it is
+/// after Ctrl-C, and after `kill -9` as soon as the next `luc` command comes. An administrator's
+/// change by hand ends the trial and stays. docs/guard.md tells how to read the answer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc try /srv/data\n\
+    \x20 luc try /srv/data --minutes 30 --policy pid\n\
+    \x20 luc try /srv/data --json")]
+pub struct Args {
+    /// A path on the file system, or its block device
+    #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
+    path: PathBuf,
+    /// How long, 0.05 to 1440
+    #[arg(long, value_name = "MINUTES", default_value = "5", value_parser = minutes)]
+    minutes: Duration,
+    /// The policy to try [default: the one in use, luc where LUC is off]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+    /// Print JSON at the end, and no line for each pair
+    #[arg(long)]
+    json: bool,
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(minutes) if (0.05..=1440.0).contains(&minutes) => {
+            Ok(Duration::from_secs_f64(minutes * 60.0))
+        }
+        _ => Err("write minutes from 0.05 to 1440".into()),
+    }
+}
+
+/// The answer in JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    device: String,
+    mount_points: &'a [PathBuf],
+    policy: String,
+    luc: Shown,
+    stock: Shown,
+    /// What counts for this load: `rate` or `latency`.
+    measure: luc_guard::Measure,
+    ratio: Option<Ratio>,
+    rate_ratio: Option<Ratio>,
+    /// Of speeds, so that above 1 is better here, too; `None` where latencies were not seen.
+    latency_ratio: Option<Ratio>,
+    idle_pairs: u64,
+    /// `certified` or `refuted`; `None` where the pairs do not decide.
+    verdict: Option<luc_guard::Verdict>,
+    verdict_pairs: Option<u64>,
+    sentence: String,
+    /// Why it ended early.
+    ended: Option<String>,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let settings = self.settings()?;
+        let system = context.system;
+        let shown = self.path.display().to_string();
+        let journal = journal::steerable(system, &self.path)?;
+        if !kernel::capable(system, kernel::Capability::SysAdmin) {
+            return Err(sysfs::denied(&format!("try LUC on {shown}")).into());
+        }
+        before::recover(context)?;
+        let attached = Attached {
+            name: journal.name.clone(),
+            device: journal.device,
+        };
+        let claim = Claim::take(system, &attached, "try")?;
+        let held = begin(context, claim, &attached, &settings)?;
+        let policy = sysfs::policy(system, &attached).to_owned();
+        let (meter, lacks) = Meter::new("try", &attached, system)?;
+        for lack in lacks {
+            context.note(lack)?;
+        }
+        let mut subject = OnHost {
+            system,
+            attached: &attached,
+            meter: &meter,
+        };
+        if !self.json {
+            text::heads(context.out)?;
+            context.out.flush()?;
+        }
+        let (tally, ended) = self.compare(context, &mut subject)?;
+        if ended == Some(Ended::By(Why::ModeByHand)) {
+            held.leave_mode();
+        }
+        held.put_back()?;
+        let said = tally::sentence(&tally);
+        if self.json {
+            let report = Report {
+                schema: 1,
+                device: attached.device.to_string(),
+                mount_points: &journal.mount_points,
+                policy,
+                luc: tally.on.shown(),
+                stock: tally.off.shown(),
+                measure: tally.measure(),
+                ratio: tally.ratio(),
+                rate_ratio: tally.ratio_of(luc_guard::Measure::Rate),
+                latency_ratio: tally.ratio_of(luc_guard::Measure::Latency),
+                idle_pairs: tally.idle_pairs,
+                verdict: tally.found().map(|(verdict, _)| verdict),
+                verdict_pairs: tally.found().map(|(_, pairs)| pairs),
+                sentence: said,
+                ended: ended.as_ref().map(Ended::told),
+            };
+            super::print_json(context, &report)?;
+        } else {
+            text::totals(context.out, &tally)?;
+            writeln!(context.out, "{said}")?;
+        }
+        close(&shown, &tally, ended)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::AsksThen(before::put_back_at_once)
+    }
+}
+
+/// What ended it before its time.
+#[derive(Clone, Debug, PartialEq)]
+enum Ended {
+    Interrupted,
+    By(Why),
+}
+
+impl Ended {
+    fn told(&self) -> String {
+        match self {
+            Self::Interrupted => "interrupted".into(),
+            Self::By(Why::Gone) => {
+                "LUC was switched off meanwhile, or the file system unmounted".into()
+            }
+            Self::By(Why::ModeByHand) => "the mode was set by hand, and is left as it is".into(),
+            Self::By(Why::KnobByHand) => "a knob was set by hand, and is left as it is".into(),
+            Self::By(Why::Refused(why)) => why.clone(),
+        }
+    }
+}
+
+/// The exit code: an answer may be there even if it ended early.
+fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure> {
+    match ended {
+        Some(Ended::Interrupted) => Err(Failure::interrupted(format!(
+            "LUC is as it was before on {shown}"
+        ))),
+        Some(ended) => Err(Failure::Coded(
+            Code::TrialEnded,
+            format!("try {shown}: {}", ended.told()),
+        )),
+        None if tally.ratio().is_none() => Err(Failure::Coded(
+            Code::NothingToTry,
+            format!("try {shown}: too few sync calls to compare by; try it while its load runs"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Writes down how LUC is, then switches it on and sets the policy, as need be.
+fn begin<'a>(
+    context: &Context<'a>,
+    claim: Claim,
+    attached: &Attached,
+    settings: &[(&'static Knob, i64)],
+) -> Result<Held<'a>, Failure> {
+    let system = context.system;
+    let on = sysfs::attached(system)?.contains(attached);
+    let word = |name: &str| sysfs::knob_word(system, attached, name);
+    let mut knobs = BTreeMap::new();
+    for (knob, value) in settings.iter().filter(|_| on) {
+        let was = sysfs::knob_value(system, attached, knob)?;
+        let change = (knob.format(was), knob.format(*value));
+        knobs.insert(knob.name.to_owned(), change);
+    }
+    let before = Before {
+        on,
+        loaded: sysfs::loaded(system),
+        knobs,
+        mode: if on { word(MODE) } else { Some("steer".into()) },
+    };
+    let held = Held::new(system, claim, attached, before)?;
+    module::ensure_loaded(system, None)?;
+    if on {
+        for (knob, value) in settings {
+            sysfs::set_knob(system, &attached.name, attached, knob, *value)?;
+        }
+    } else {
+        let name = attached.name.replace('!', "/");
+        sysfs::attach(system, &name, attached.device, settings)?;
+    }
+    Ok(held)
+}
+
+impl Args {
+    /// The knobs of the policy asked for, checked before anything is touched.
+    fn settings(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
+        let Some(name) = &self.policy else {
+            return Ok(Vec::new());
+        };
+        let policy = policy(name).map_err(|error| HostError::KnobRefused {
+            why: error.to_string(),
+            kept: "nothing was changed",
+        })?;
+        Ok(policy.settings.clone())
+    }
+
+    /// Pairs until the time is over, or something ends it.
+    fn compare(
+        &self,
+        context: &mut Context,
+        subject: &mut OnHost,
+    ) -> Result<(Tally, Option<Ended>), Failure> {
+        let end = now() + self.minutes;
+        let mut tally = Tally::default();
+        let mut coin = fastrand::Rng::with_seed(seed());
+        while now() < end {
+            let first = if coin.bool() { Side::On } else { Side::Off };
+            match lead(context, subject, first, end, &mut tally) {
+                Ok(true) if !self.json => {
+                    text::row(context.out, &tally)?;
+                    context.out.flush()?;
+                }
+                Ok(_) => {}
+                Err(ended) => return Ok((tally, Some(ended))),
+            }
+        }
+        Ok((tally, None))
+    }
+}
+
+/// One pair. False if the time was over before its end.
+fn lead(
+    context: &Context,
+    subject: &mut OnHost,
+    first: Side,
+    end: Duration,
+    tally: &mut Tally,
+) -> Result<bool, Ended> {
+    let mut course = Course::begin(subject, Lengths::default(), first).map_err(Ended::By)?;
+    let mut begin: Option<Sums> = None;
+    let mut first_half: Option<(Side, u64, Sums, Sums)> = None;
+    loop {
+        if context.stopped() {
+            return Err(Ended::Interrupted);
+        }
+        let step = course.step(subject, now()).map_err(Ended::By)?;
+        let sums = || {
+            subject
+                .meter
+                .read(subject.system)
+                .ok_or(Ended::By(Why::Gone))
+        };
+        match step {
+            Step::Wait(_) if now() >= end => return Ok(false),
+            Step::Wait(time) => wait(time, &context.stop),
+            Step::Begun(_) => begin = Some(sums()?),
+            Step::Counted(side, window) => {
+                let before = begin.take().unwrap_or_default();
+                first_half = Some((side, window.time_ns, before, sums()?));
+            }
+            Step::Done(pair) => {
+                let (before, after) = (begin.take().unwrap_or_default(), sums()?);
+                // Halves of whole pairs only: a load may change in the course of a trial.
+                if let Some((side, time_ns, begin, end)) = first_half.take() {
+                    tally.half(side).add(time_ns, &begin, &end);
+                    let other = match side.other() {
+                        Side::On => pair.on,
+                        Side::Off => pair.off,
+                    };
+                    tally.half(side.other()).add(other.time_ns, &before, &after);
+                }
+                tally.hear(&pair);
+                return Ok(true);
+            }
+        }
+    }
+}

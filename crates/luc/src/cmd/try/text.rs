@@ -1,0 +1,77 @@
+//! A trial as people read it: a line for each pair, then both sides in full.
+
+use std::io::{self, Write};
+
+use super::tally::{Shown, Tally};
+use crate::units::{self, UNKNOWN, known, known_time};
+
+/// Columns of the lines, each as wide as its widest usual number.
+pub fn heads(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:>5}  {:>9}  {:>9}  {:>8}  {:>8}  {:<17}",
+        "pairs", "calls/s", "calls/s", "fsync", "fsync", "ratio so far"
+    )?;
+    writeln!(
+        out,
+        "{:>5}  {:>9}  {:>9}  {:>8}  {:>8}  {:<17}",
+        "", "LUC", "stock", "LUC", "stock", "(95% interval)"
+    )
+}
+
+fn rate(value: Option<f64>) -> String {
+    known(value.map(|value| {
+        if value < 100.0 {
+            luc_words::three(value)
+        } else {
+            units::count(units::rounded(value))
+        }
+    }))
+}
+
+/// All pairs so far.
+pub fn row(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
+    let (on, off) = (tally.on.shown(), tally.off.shown());
+    let ratio = match tally.ratio() {
+        None => UNKNOWN.to_owned(),
+        Some(ratio) => match ratio.low.zip(ratio.high) {
+            None => format!("{:.2}", ratio.mean),
+            Some((low, high)) => format!("{:.2} ({low:.2} to {high:.2})", ratio.mean),
+        },
+    };
+    let line = format!(
+        "{:>5}  {:>9}  {:>9}  {:>8}  {:>8}  {ratio}",
+        on.windows,
+        rate(on.sync_calls_per_s),
+        rate(off.sync_calls_per_s),
+        known_time(on.fsync_mean_ns),
+        known_time(off.fsync_mean_ns),
+    );
+    writeln!(out, "{line}")
+}
+
+/// Both sides in full.
+pub fn totals(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
+    let (on, off) = (tally.on.shown(), tally.off.shown());
+    let thread = |shown: &Shown| {
+        let per_s = shown.journal_thread_ns_per_s;
+        known(per_s.map(|ns| units::percent(ns / 1e9)))
+    };
+    let row = |head: &str, of: &dyn Fn(&Shown) -> String| [head.to_owned(), of(&on), of(&off)];
+    let rows = [
+        row("windows", &|one| units::count(i128::from(one.windows))),
+        row("sync calls per second", &|one| rate(one.sync_calls_per_s)),
+        row("commits", &|one| units::count(i128::from(one.commits))),
+        row("fsync, mean", &|one| known_time(one.fsync_mean_ns)),
+        row("fsync, 99 of 100 within", &|one| {
+            known_time(one.fsync_p99_ns)
+        }),
+        row("writes delayed per second", &|one| {
+            rate(one.writes_delayed_per_s)
+        }),
+        row("journal thread, of a processor", &thread),
+    ];
+    writeln!(out)?;
+    units::table(out, ["", "LUC", "stock"], &rows)?;
+    writeln!(out)
+}

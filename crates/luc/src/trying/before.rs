@@ -1,0 +1,192 @@
+//! How LUC was before `luc try`, and the way back, whatever ends the trial.
+//!
+//! [`Held`] goes back when it goes. When a signal ends the process, [`put_back_at_once`] does; after
+//! `kill -9` the next of the commands that call [`recover`]. What was changed by hand meanwhile stays.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use luc_control::{Dev, knob};
+use luc_host::sysfs::{self, Attached};
+use luc_host::{HostError, Machine, System, module};
+
+use super::notes::{self, Before, Claim, Of};
+use super::subject::MODE;
+use crate::Context;
+use crate::exit::Failure;
+
+impl Before {
+    /// Puts LUC back; nothing if it is off by now.
+    fn put_back(&self, system: &dyn System, attached: &Attached) -> Result<(), HostError> {
+        let there = sysfs::attached(system)?.contains(attached);
+        if !there {
+            return self.unload(system);
+        }
+        if self.on {
+            for (name, (was, made)) in &self.knobs {
+                set(system, attached, name, was, |now| now == made)?;
+            }
+            if let Some(mode) = &self.mode {
+                set(system, attached, MODE, mode, |_| true)?;
+            }
+            return Ok(());
+        }
+        if self.mode.is_none() {
+            // Somebody took over what the trial had switched on.
+            return Ok(());
+        }
+        match sysfs::detach(system, &attached.name, attached.device) {
+            Ok(()) | Err(HostError::NotOn { .. }) => self.unload(system),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn unload(&self, system: &dyn System) -> Result<(), HostError> {
+        let unused = sysfs::attached(system)?.is_empty();
+        if self.loaded || !unused || !sysfs::loaded(system) {
+            return Ok(());
+        }
+        match module::unload(system) {
+            // Somebody has begun to use it.
+            Err(HostError::Busy { .. }) => Ok(()),
+            done => done,
+        }
+    }
+}
+
+/// Sets a knob if its value is one that may be replaced.
+fn set(
+    system: &dyn System,
+    attached: &Attached,
+    name: &str,
+    to: &str,
+    may: impl Fn(&str) -> bool,
+) -> Result<(), HostError> {
+    let unexpected = |error: luc_control::KnobError| HostError::Unexpected(error.to_string());
+    let knob = knob(name).map_err(unexpected)?;
+    let now = sysfs::knob_word(system, attached, name).unwrap_or_default();
+    if now == to || !may(&now) {
+        return Ok(());
+    }
+    let value = knob.parse(to).map_err(unexpected)?;
+    match sysfs::set_knob(system, &attached.name, attached, knob, value) {
+        Err(HostError::NotOn { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// A trial's file system, until it is put back.
+struct Owned {
+    root: PathBuf,
+    claim: Claim,
+    attached: Attached,
+    before: Before,
+}
+
+impl Owned {
+    fn put_back(&self, system: &dyn System) -> Result<(), HostError> {
+        self.before.put_back(system, &self.attached)?;
+        self.claim.forget(system);
+        Ok(())
+    }
+}
+
+static HELD: Mutex<Option<Owned>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<Owned>> {
+    // It is never left half changed.
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts LUC back when it goes.
+pub struct Held<'a> {
+    system: &'a dyn System,
+}
+
+impl<'a> Held<'a> {
+    /// Writes down how LUC was, before anything is changed.
+    ///
+    /// # Errors
+    /// It cannot be written down: nothing was changed.
+    pub fn new(
+        system: &'a dyn System,
+        claim: Claim,
+        attached: &Attached,
+        before: Before,
+    ) -> Result<Self, Failure> {
+        let noted = claim.note(system, Of::Try(before.clone()));
+        noted.map_err(|why| {
+            Failure::from(HostError::Unexpected(format!(
+                "{why}; nothing was changed, as it could not be put back after a crash"
+            )))
+        })?;
+        *held() = Some(Owned {
+            root: system.path("/"),
+            claim,
+            attached: attached.clone(),
+            before,
+        });
+        Ok(Self { system })
+    }
+
+    /// The mode was set by hand: it stays.
+    pub fn leave_mode(&self) {
+        if let Some(owned) = held().as_mut() {
+            owned.before.mode = None;
+            let _ = owned.claim.note(self.system, Of::Try(owned.before.clone()));
+        }
+    }
+
+    /// Puts LUC back.
+    ///
+    /// # Errors
+    /// Something refuses; the next command tries it again.
+    pub fn put_back(self) -> Result<(), Failure> {
+        // Held to the end, so that a signal waits until all is put back.
+        let mut held = held();
+        match held.take() {
+            Some(owned) => Ok(owned.put_back(self.system)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(owned) = held().take() {
+            // A failure is not lost: the next command tries it again.
+            let _ = owned.put_back(self.system);
+        }
+    }
+}
+
+/// Puts LUC back because a signal ends the process.
+pub fn put_back_at_once() {
+    if let Some(owned) = held().take() {
+        let _ = owned.put_back(&Machine::new(&owned.root));
+    }
+}
+
+/// Puts back what trials left that were killed, and tells of it.
+pub fn recover(context: &mut Context) -> Result<(), Failure> {
+    for name in notes::names(context.system) {
+        let Some(notes) = notes::read(context.system, &name) else {
+            continue;
+        };
+        let (Of::Try(before), Ok(device)) = (&notes.of, notes.device.parse::<Dev>()) else {
+            continue;
+        };
+        let attached = Attached { name, device };
+        // The lock of a trial that runs is taken.
+        let Ok(claim) = Claim::take(context.system, &attached, "recovery") else {
+            continue;
+        };
+        before.put_back(context.system, &attached)?;
+        claim.forget(context.system);
+        let shown = attached.name.replace('!', "/");
+        context.note(format_args!(
+            "a `luc try` of {shown} was killed; LUC is as it was before"
+        ))?;
+    }
+    Ok(())
+}

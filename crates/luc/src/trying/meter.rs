@@ -1,0 +1,98 @@
+//! What is counted on a file system: by the module, and by the tracer where there is one.
+//!
+//! The module counts calls that waited for a commit. With LUC more calls find their data committed by
+//! another's, so the tracer, which sees every call, is better; and it alone sees how long calls take.
+//! It watches in both modes alike.
+
+use luc_bpf::Counts;
+use luc_control::Dev;
+use luc_guard::Totals;
+use luc_host::System;
+use luc_host::sysfs::{self, Attached};
+
+use crate::exit::Failure;
+use crate::means::ByMeans;
+use crate::sample::Sampler;
+
+/// Totals at one moment; `None` where they are not seen.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    pub calls: u64,
+    pub commits: u64,
+    pub traced: Option<Counts>,
+    pub writes_delayed: Option<u64>,
+    /// CPU time of the journal's thread.
+    pub thread_ns: Option<u64>,
+}
+
+impl Sums {
+    pub fn totals(&self) -> Totals {
+        Totals {
+            calls: self.calls,
+            commits: self.commits,
+            waited_ns: self.traced.as_ref().map(|counts| counts.sync_ns),
+        }
+    }
+}
+
+pub struct Meter {
+    sampler: Sampler,
+    device: Dev,
+    name: String,
+}
+
+impl Meter {
+    /// Of a file system with LUC on. Where nothing can be traced, the second is why.
+    pub fn new(
+        verb: &'static str,
+        attached: &Attached,
+        system: &dyn System,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        let by = ByMeans::default();
+        let sampler = Sampler::even_blind(verb, Some(attached.device), by, system)?;
+        let mut sampler = sampler.without_processes();
+        let lacks = sampler.read(system)?.lacks;
+        let meter = Self {
+            sampler,
+            device: attached.device,
+            name: attached.name.clone(),
+        };
+        Ok((meter, lacks))
+    }
+
+    /// The totals of this moment; `None` if LUC is off.
+    pub fn read(&self, system: &dyn System) -> Option<Sums> {
+        let commits = self.counter(system, "commits")?;
+        let traced = self.sampler.counts(self.device);
+        let calls = if let Some(counts) = &traced {
+            counts.syncs
+        } else {
+            let waited = self.counter(system, "sync_events")?;
+            waited + self.counter(system, "fast_commits").unwrap_or(0)
+        };
+        Some(Sums {
+            calls,
+            commits,
+            traced,
+            writes_delayed: self.counter(system, "writes_delayed"),
+            thread_ns: self.thread_ns(system),
+        })
+    }
+
+    fn counter(&self, system: &dyn System, name: &str) -> Option<u64> {
+        let attached = Attached {
+            name: self.name.clone(),
+            device: self.device,
+        };
+        let value = sysfs::counter_value(system, &attached, luc_control::counter(name)?)?;
+        u64::try_from(value).ok()
+    }
+
+    /// The first number of `schedstat` is the time that the task ran, ns.
+    fn thread_ns(&self, system: &dyn System) -> Option<u64> {
+        let task = system.read(&format!("/sys/fs/ext4/{}/journal_task", self.name));
+        let task: u32 = task.ok()?.trim().parse().ok()?;
+        let stat = system.read(&format!("/proc/{task}/schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse().ok()
+    }
+}

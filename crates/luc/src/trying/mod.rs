@@ -1,0 +1,44 @@
+//! LUC against stock on a file system that is in use, for `luc try` and `luc guard`.
+//!
+//! When to switch and what pairs show is `luc_guard`'s. Here is what it acts on: [`subject`], the
+//! module's files of a file system; [`meter`], what is counted there; [`notes`], what is written down
+//! below `/run/luc`, so that whatever ends us the next command can put LUC back; [`before`], how LUC
+//! was before `luc try`; [`standing`], what others are shown of a guard's notes.
+
+pub mod before;
+pub mod meter;
+pub mod notes;
+pub mod standing;
+pub mod subject;
+
+use std::time::Duration;
+
+use luc_workload::Stop;
+
+/// Longest sleep between two looks for an interrupt.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Time since some moment, by a clock that nobody sets and that stands while the machine sleeps.
+pub fn now() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Sleeps, but for an interrupt.
+pub fn wait(time: Duration, stop: &Stop) {
+    let end = now() + time;
+    loop {
+        let left = end.saturating_sub(now());
+        if left.is_zero() || stop.is_set() {
+            return;
+        }
+        std::thread::sleep(left.min(PAUSE));
+    }
+}
+
+/// A number that two processes hardly share.
+pub fn seed() -> u64 {
+    let nanos = u64::try_from(now().as_nanos()).unwrap_or(0);
+    nanos ^ u64::from(std::process::id()).rotate_left(32)
+}

@@ -1,0 +1,173 @@
+//! Who tries LUC on which file system, and what is to be known after a crash: files below `/run/luc`.
+//!
+//! `NAME.lock` belongs to the process that switches the mode of NAME, `NAME.json` holds its notes. A lock
+//! goes with its process, notes stay. They are of one boot: the next one starts with LUC off.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
+
+use luc_guard::Saved;
+use luc_host::sysfs::Attached;
+use luc_host::{HostError, System, plain};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+
+/// Where they lie.
+pub const DIR: &str = "/run/luc";
+const SCHEMA: &str = "luc-notes/1";
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What a process has written down about a file system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Notes {
+    schema: String,
+    boot: String,
+    pub name: String,
+    pub device: String,
+    pub pid: u32,
+    #[serde(flatten)]
+    pub of: Of,
+}
+
+/// Of which verb.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    /// How LUC was before.
+    Try(Before),
+    /// How the guard goes on.
+    Guard(Box<Saved>),
+}
+
+/// LUC before a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    /// Whether it was on for the file system, and the module was loaded.
+    pub on: bool,
+    pub loaded: bool,
+    /// Knobs that the trial sets: what they were, and what it made of them. Either is the trial's.
+    pub knobs: BTreeMap<String, (String, String)>,
+    /// The mode, which the trial sets again and again; `None` where it was set by hand meanwhile.
+    pub mode: Option<String>,
+}
+
+/// The file system is this process' until this goes.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: File,
+    name: String,
+    device: String,
+}
+
+fn boot(system: &dyn System) -> String {
+    let id = system.read(BOOT).unwrap_or_default();
+    id.trim().to_owned()
+}
+
+fn file(system: &dyn System, name: &str, ending: &str) -> PathBuf {
+    system.path(&format!("{DIR}/{name}.{ending}"))
+}
+
+impl Claim {
+    /// Takes a file system for `verb`.
+    ///
+    /// # Errors
+    /// Another process has it, or there is no place for a lock.
+    pub fn take(system: &dyn System, attached: &Attached, verb: &str) -> Result<Self, Failure> {
+        let path = file(system, &attached.name, "lock");
+        let cannot = |error: &io::Error| {
+            Failure::from(HostError::Unexpected(format!(
+                "cannot lock {}: {}; nothing was changed",
+                path.display(),
+                plain(error)
+            )))
+        };
+        fs::create_dir_all(system.path(DIR)).map_err(|error| cannot(&error))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut lock = options.open(&path).map_err(|error| cannot(&error))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut owner = String::new();
+                let _ = lock.read_to_string(&mut owner);
+                return Err(taken(&attached.name, owner.trim()).into());
+            }
+            Err(error) => return Err(cannot(&error.into())),
+        }
+        // For people; the lock does not need it, so a full /run is no reason to stop.
+        let owner = format!("luc {verb}, process {}\n", std::process::id());
+        let _ = lock
+            .set_len(0)
+            .and_then(|()| lock.write_all(owner.as_bytes()));
+        Ok(Self {
+            _lock: lock,
+            name: attached.name.clone(),
+            device: attached.device.to_string(),
+        })
+    }
+
+    /// Writes notes in place of earlier ones; a line if that cannot be.
+    pub fn note(&self, system: &dyn System, of: Of) -> Result<(), String> {
+        let path = file(system, &self.name, "json");
+        let beside = file(system, &self.name, "json.new");
+        let notes = Notes {
+            schema: SCHEMA.to_owned(),
+            boot: boot(system),
+            name: self.name.clone(),
+            device: self.device.clone(),
+            pid: std::process::id(),
+            of,
+        };
+        let cannot =
+            |error: &io::Error| format!("cannot write {}: {}", path.display(), plain(error));
+        let text = serde_json::to_string(&notes).map_err(|error| cannot(&error.into()))?;
+        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&beside);
+            cannot(&error)
+        })
+    }
+
+    /// Removes them.
+    pub fn forget(&self, system: &dyn System) {
+        let _ = fs::remove_file(file(system, &self.name, "json"));
+    }
+}
+
+fn taken(name: &str, owner: &str) -> HostError {
+    let owner = if owner.is_empty() {
+        "another process"
+    } else {
+        owner
+    };
+    HostError::Busy {
+        what: name.replace('!', "/"),
+        why: format!("{owner}, switches LUC here already"),
+        fix: "wait for its end, or end it".into(),
+    }
+}
+
+/// The notes about a file system, if they are of this boot and can be understood.
+pub fn read(system: &dyn System, name: &str) -> Option<Notes> {
+    let text = fs::read_to_string(file(system, name, "json")).ok()?;
+    let notes: Notes = serde_json::from_str(&text).ok()?;
+    (notes.schema == SCHEMA && notes.boot == boot(system)).then_some(notes)
+}
+
+/// Whether the process that wrote them still runs.
+pub fn is_live(system: &dyn System, notes: &Notes) -> bool {
+    system.exists(&format!("/proc/{}", notes.pid))
+}
+
+/// File systems with notes.
+pub fn names(system: &dyn System) -> Vec<String> {
+    let names = system.list(DIR).unwrap_or_default().into_iter();
+    names
+        .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
+        .collect()
+}

@@ -1,0 +1,491 @@
+//! `luc try` and `luc guard` on a pretended file system whose load follows the mode, with signals,
+//! hands and crashes from outside.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use common::Pretended;
+use rustix::process::{Pid, Signal, kill_process};
+
+const DIR: &str = "sys/fs/luc/vdb";
+
+/// Commits of a load, so many a second with LUC and without, until it goes.
+struct Load {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Load {
+    fn new(root: &Path, on_per_s: f64, off_per_s: f64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ended, dir) = (Arc::clone(&stop), root.join(DIR));
+        let work = move || {
+            let (mut calls, mut steers, mut last) = (1000.0, true, Instant::now());
+            while !ended.load(Ordering::Relaxed) {
+                sleep(Duration::from_millis(5));
+                // The file is empty for a moment while it is written.
+                match mode_in(&dir).as_str() {
+                    "steer" => steers = true,
+                    "observe" => steers = false,
+                    _ => {}
+                }
+                let rate = if steers { on_per_s } else { off_per_s };
+                let time = last.elapsed();
+                last += time;
+                calls += rate * time.as_secs_f64();
+                for counter in ["sync_events", "commits"] {
+                    put_whole(&dir.join("counters"), counter, calls);
+                }
+            }
+        };
+        Self {
+            stop,
+            thread: Some(std::thread::spawn(work)),
+        }
+    }
+}
+
+/// A reader finds the old number or the new one; the folder may be gone.
+fn put_whole(dir: &Path, counter: &str, value: f64) {
+    let beside = dir.join("beside");
+    if fs::write(&beside, format!("{value:.0}\n")).is_ok() {
+        let _ = fs::rename(beside, dir.join(counter));
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the load ends");
+        }
+    }
+}
+
+fn mode_in(dir: &Path) -> String {
+    let text = fs::read_to_string(dir.join("knobs/mode")).unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// A machine with LUC on for /srv/data.
+struct Host {
+    machine: Pretended,
+    root: PathBuf,
+}
+
+impl Host {
+    fn new() -> Self {
+        let machine = Pretended::new();
+        machine.run(&["on", "/srv/data"]);
+        machine.put("/proc/sys/kernel/random/boot_id", "one\n");
+        machine.put("/sys/fs/ext4/vdb/journal_task", "77\n");
+        machine.put("/proc/77/schedstat", "5000000 1 1\n");
+        let root = machine.dir.path().to_owned();
+        Self { machine, root }
+    }
+
+    fn load(&self, on_per_s: f64, off_per_s: f64) -> Load {
+        let load = Load::new(&self.root, on_per_s, off_per_s);
+        sleep(Duration::from_millis(30));
+        load
+    }
+
+    fn start(&self, words: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_luc"));
+        command.arg("--sysroot").arg(&self.root).args(words);
+        command.env("COLUMNS", "100").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the program runs")
+    }
+
+    fn mode(&self) -> String {
+        mode_in(&self.root.join(DIR))
+    }
+
+    fn knob(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.root.join(DIR).join("knobs").join(name));
+        text.expect("a knob").trim().to_owned()
+    }
+
+    fn set(&self, knob: &str, value: &str) {
+        self.machine
+            .put(&format!("/{DIR}/knobs/{knob}"), format!("{value}\n"));
+    }
+
+    fn notes(&self) -> Option<String> {
+        fs::read_to_string(self.root.join("run/luc/vdb.json")).ok()
+    }
+
+    /// Waits until something is so.
+    fn until(&self, so: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !so(self) {
+            assert!(Instant::now() < end, "{} {:?}", self.mode(), self.notes());
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn in_a_window_off(&self) {
+        self.until(|host| host.mode() == "observe");
+        sleep(Duration::from_millis(300));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a number"), signal).expect("it runs");
+}
+
+/// What it printed, and its exit code.
+fn ended(child: Child) -> (String, Option<i32>) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().expect("it ends");
+    let mut text = String::from_utf8_lossy(&stdout).into_owned();
+    text += &String::from_utf8_lossy(&stderr);
+    (text, status.code())
+}
+
+#[test]
+fn a_trial_tells_what_luc_gives_and_leaves_it_as_it_was() {
+    for mode in ["steer", "observe"] {
+        let host = Host::new();
+        host.set("mode", mode);
+        let _load = host.load(2000.0, 1000.0);
+        let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.15"]));
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("LUC helps here: it gives "), "{said}");
+        assert!(said.contains("sync calls per second"), "{said}");
+        assert!(
+            said.contains("nothing is traced"),
+            "what is not seen is told: {said}"
+        );
+        assert_eq!((host.mode().as_str(), host.notes()), (mode, None));
+    }
+}
+
+#[test]
+fn a_trial_for_programs() {
+    let host = Host::new();
+    let _load = host.load(900.0, 1000.0);
+    let words = [
+        "try",
+        "/srv/data",
+        "--minutes",
+        "0.2",
+        "--json",
+        "--policy",
+        "pid",
+    ];
+    let child = host.start(&words);
+    host.until(|host| host.knob("copyout") == "off");
+    let Output { status, stdout, .. } = child.wait_with_output().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&stdout).expect("JSON");
+    let ratio = report["ratio"]["mean"].as_f64().expect("a ratio");
+    assert!((0.8..0.99).contains(&ratio), "{report}");
+    assert_eq!(report["policy"], "pid");
+    assert_eq!(report["measure"], "rate");
+    assert!(report["latency_ratio"].is_null() && report["luc"]["fsync_mean_ns"].is_null());
+    let calls = report["stock"]["sync_calls_per_s"]
+        .as_f64()
+        .expect("a rate");
+    assert!((500.0..1500.0).contains(&calls), "{report}");
+    assert_eq!(report["luc"]["journal_thread_ns_per_s"], 0.0);
+    // The policy is as it was, too.
+    assert_eq!(
+        (host.knob("copyout").as_str(), host.mode().as_str()),
+        ("auto", "steer")
+    );
+}
+
+#[test]
+fn whatever_ends_it_luc_is_put_back() {
+    for (how, code) in [
+        (Signal::INT, Some(130)),
+        (Signal::TERM, Some(130)),
+        // These end the process itself, after it put LUC back.
+        (Signal::HUP, None),
+        (Signal::QUIT, None),
+    ] {
+        let host = Host::new();
+        let _load = host.load(2000.0, 1000.0);
+        let child = host.start(&["try", "/srv/data", "--policy", "pid"]);
+        host.in_a_window_off();
+        signal(&child, how);
+        let (said, got) = ended(child);
+        assert_eq!(got, code, "{how:?}: {said}");
+        assert_eq!(
+            (host.mode().as_str(), host.notes()),
+            ("steer", None),
+            "{how:?}"
+        );
+        assert_eq!(host.knob("copyout"), "auto");
+    }
+}
+
+#[test]
+fn after_a_kill_the_next_command_puts_it_back() {
+    for words in [
+        &["set", "/srv/data", "kp_milli", "700"][..],
+        &["on", "/srv/mail"],
+        &["try", "/srv/data", "--minutes", "0.05"],
+    ] {
+        let host = Host::new();
+        let _load = host.load(2000.0, 1000.0);
+        let mut child = host.start(&["try", "/srv/data", "--policy", "pid"]);
+        host.in_a_window_off();
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(host.notes().is_some());
+        let said = if words[0] == "try" {
+            ended(host.start(words)).0
+        } else {
+            host.machine.run(words)
+        };
+        assert!(
+            said.contains("a `luc try` of vdb was killed; LUC is as it was before"),
+            "{said}"
+        );
+        assert_eq!((host.mode().as_str(), host.notes()), ("steer", None));
+        assert_eq!(host.knob("copyout"), "auto");
+    }
+}
+
+#[test]
+fn notes_of_another_boot_mean_nothing() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    let mut child = host.start(&["try", "/srv/data"]);
+    host.in_a_window_off();
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    host.machine.put("/proc/sys/kernel/random/boot_id", "two\n");
+    let said = host.machine.run(&["set", "/srv/data", "kp_milli", "700"]);
+    assert!(!said.contains("killed"), "{said}");
+    assert_eq!(host.mode(), "observe");
+}
+
+#[test]
+fn one_at_a_time() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    let first = host.start(&["try", "/srv/data"]);
+    host.in_a_window_off();
+    for words in [&["try", "/srv/data"][..], &["guard"]] {
+        let (said, code) = ended(host.start(words));
+        assert_eq!(code, Some(11), "{said}");
+        assert!(said.contains("vdb: luc try, process "), "{said}");
+    }
+    assert!(host.notes().is_some(), "the first goes on");
+    signal(&first, Signal::INT);
+    ended(first);
+    let first = host.start(&["guard"]);
+    host.in_a_window_off();
+    let (said, code) = ended(host.start(&["guard", "/srv/data"]));
+    assert_eq!(code, Some(11), "{said}");
+    assert!(said.contains("vdb: luc guard, process "), "{said}");
+    signal(&first, Signal::TERM);
+    assert_eq!(ended(first).1, Some(0));
+}
+
+#[test]
+fn a_change_by_hand_ends_it_and_stays() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    let child = host.start(&["try", "/srv/data"]);
+    host.in_a_window_off();
+    host.set("mode", "steer");
+    host.set("kp_milli", "3");
+    let (said, code) = ended(child);
+    assert_eq!(code, Some(30), "{said}");
+    assert!(
+        said.contains("the mode was set by hand, and is left as it is"),
+        "{said}"
+    );
+    assert_eq!(
+        (host.mode(), host.knob("kp_milli")),
+        ("steer".into(), "3".into())
+    );
+
+    let child = host.start(&["try", "/srv/data"]);
+    host.in_a_window_off();
+    host.set("kp_milli", "4");
+    let (said, code) = ended(child);
+    assert_eq!(code, Some(30), "{said}");
+    assert!(
+        said.contains("a knob was set by hand, and is left as it is"),
+        "{said}"
+    );
+    assert_eq!(
+        (host.mode(), host.knob("kp_milli")),
+        ("steer".into(), "4".into())
+    );
+}
+
+#[test]
+fn off_by_hand_ends_it() {
+    let host = Host::new();
+    let load = host.load(2000.0, 1000.0);
+    let child = host.start(&["try", "/srv/data"]);
+    host.in_a_window_off();
+    drop(load);
+    fs::remove_dir_all(host.root.join(DIR)).expect("switched off");
+    let (said, code) = ended(child);
+    assert_eq!((code, host.notes()), (Some(30), None), "{said}");
+    assert!(said.contains("LUC was switched off meanwhile"), "{said}");
+}
+
+#[test]
+fn an_idle_file_system_cannot_be_tried() {
+    let host = Host::new();
+    let _load = host.load(0.0, 0.0);
+    let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.05"]));
+    assert_eq!(code, Some(31), "{said}");
+    assert!(said.contains("too few sync calls to compare by"), "{said}");
+    assert_eq!(host.mode(), "steer");
+}
+
+#[test]
+fn nothing_is_changed_that_cannot_be_put_back() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    // A folder in the way, as a full file system would be.
+    host.machine.put("/run/luc/vdb.json.new/x", "");
+    let (said, code) = ended(host.start(&["try", "/srv/data"]));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("nothing was changed"), "{said}");
+    assert_eq!(host.mode(), "steer");
+
+    let child = host.start(&["guard"]);
+    sleep(Duration::from_secs(3));
+    assert_eq!(host.mode(), "steer", "it goes on steering");
+    signal(&child, Signal::TERM);
+    let (said, _) = ended(child);
+    assert_eq!(
+        said.matches("LUC goes on and is not tried").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn where_luc_was_off_it_is_off_again() {
+    let machine = Pretended::new();
+    machine.put("/proc/sys/kernel/random/boot_id", "one\n");
+    let root = machine.dir.path().to_owned();
+    let _load = Load::new(&root, 2000.0, 1000.0);
+    let said = machine.run(&["try", "/srv/data", "--minutes", "0.1", "--policy", "pid"]);
+    assert!(
+        said.contains("LUC gives ") || said.contains("LUC helps here"),
+        "{said}"
+    );
+    let acts = machine.acts.borrow();
+    assert!(acts[0].starts_with("load "), "{acts:?}");
+    assert!(
+        acts[1].starts_with("/sys/fs/luc/attach 254:16 batching=pid"),
+        "{acts:?}"
+    );
+    let last = &acts[acts.len() - 2..];
+    assert_eq!(last, ["/sys/fs/luc/detach 254:16", "unload luc"]);
+    assert!(!root.join("run/luc/vdb.json").exists());
+}
+
+#[test]
+fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    let mut child = host.start(&["guard"]);
+    host.in_a_window_off();
+    let status = host.machine.run(&["status"]);
+    assert!(
+        status.contains("guard      no verdict yet: 0 pairs so far"),
+        "{status}"
+    );
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert_eq!(host.mode(), "observe", "LUC goes on in its last mode");
+    let child = host.start(&["guard"]);
+    host.until(|host| host.mode() == "steer");
+    signal(&child, Signal::TERM);
+    let (said, code) = ended(child);
+    assert_eq!((code, host.mode().as_str()), (Some(0), "steer"));
+    assert!(
+        said.contains("/srv/data (vdb): guarded again, from where it was"),
+        "{said}"
+    );
+    assert!(host.notes().is_some(), "its verdict stays");
+    let page = host.machine.run(&["exporter", "--once"]);
+    for metric in [
+        "luc_guard_stance_info{device=\"vdb\",mountpoint=\"/srv/data\",stance=\"trying\"} 1",
+        "luc_guard_running{device=\"vdb\",mountpoint=\"/srv/data\"} 0",
+        "luc_guard_pairs_total{",
+    ] {
+        assert!(page.contains(metric), "{metric} is not in\n{page}");
+    }
+}
+
+#[test]
+fn a_guard_notices_hands_and_the_end_of_luc() {
+    let host = Host::new();
+    let load = host.load(2000.0, 1000.0);
+    let child = host.start(&["guard"]);
+    host.in_a_window_off();
+    host.set("mode", "steer");
+    host.until(|host| {
+        host.notes()
+            .is_some_and(|notes| notes.contains("\"left_alone\":true"))
+    });
+    let status = host.machine.run(&["status"]);
+    assert!(
+        status.contains("left alone: the mode was set by hand"),
+        "{status}"
+    );
+    drop(load);
+    fs::remove_dir_all(host.root.join(DIR)).expect("switched off");
+    host.until(|host| host.notes().is_none());
+    signal(&child, Signal::TERM);
+    let (said, code) = ended(child);
+    assert_eq!(code, Some(0), "{said}");
+    let lines = [
+        "guarded; by throughput alone",
+        "the mode was set by hand: left alone until LUC is switched on anew",
+        "LUC was switched off, or it was unmounted; no longer guarded",
+    ];
+    for line in lines {
+        assert!(said.contains(line), "{line} is not in\n{said}");
+    }
+}
+
+#[test]
+fn refusals_come_before_any_change() {
+    let machine = Pretended::new();
+    for (words, code) in [
+        (&["try", "/srv/nothing"][..], 5),
+        (&["try", "/srv/plain"], 6),
+        (&["try", "/srv/frozen"], 7),
+        (&["try", "/srv/data", "--policy", "fast"], 10),
+        (&["guard", "/srv/data"], 9),
+    ] {
+        let said = machine.run(words);
+        assert!(
+            said.ends_with(&format!("[exit {code}]\n")),
+            "{words:?}: {said}"
+        );
+    }
+    machine.put("/proc/self/status", "CapEff:\t0000000000000000\n");
+    for words in [&["try", "/srv/data"][..], &["guard"]] {
+        let said = machine.run(words);
+        assert!(said.ends_with("[exit 3]\n"), "{words:?}: {said}");
+    }
+    assert!(machine.acts.borrow().is_empty());
+}

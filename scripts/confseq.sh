@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Checks the bets of crates/luc-guard against confseq, the implementation of the authors of the method
+# (Waudby-Smith and Ramdas, arXiv 2010.09686).
+#
+#   scripts/confseq.sh
+#
+# CONFSEQ        a folder with confseq's Python sources, in which confseq/ lies; else pip installs the
+#                package, which needs cmake and the headers of Boost
+# CONFSEQ_VENV   the virtual environment that is made for it, outside of this tree
+#
+# The product of the bets must be theirs to rounding. The stakes are not quite theirs: we take the
+# deviation of a pair from the mean of those before it, they from the mean with it. After n pairs that
+# makes our variance larger by a share of 2 ln(n) / n, so our stakes smaller: by a tenth of theirs
+# at most after a hundred pairs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly venv=${CONFSEQ_VENV:-${TMPDIR:-/tmp}/luc-confseq}
+
+say() { printf 'confseq: %s\n' "$*"; }
+die() { printf 'confseq: %s\n' "$*" >&2; exit 1; }
+
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv" || die "cannot make $venv; install python3-venv"
+if [ -n "${CONFSEQ:-}" ]; then
+	[ -d "$CONFSEQ/confseq" ] || die "$CONFSEQ: no confseq/ in it"
+	"$venv/bin/pip" install -q 'numpy<2' scipy matplotlib multiprocess
+	export PYTHONPATH=$CONFSEQ
+else
+	"$venv/bin/pip" install -q confseq 'numpy<2' multiprocess ||
+		die "cannot install confseq; it needs cmake and Boost, or name its sources with CONFSEQ=DIR"
+fi
+cargo build -q --locked -p luc-guard --example capital
+capital=$(cargo build -q --locked -p luc-guard --example capital --message-format=json |
+	sed -n 's/.*"executable":"\([^"]*capital\)".*/\1/p' | tail -n 1)
+[ -x "$capital" ] || die "cargo named no example"
+say "checking $capital"
+"$venv/bin/python" - "$capital" <<'PYTHON'
+import subprocess
+import sys
+
+import numpy as np
+from confseq.betting import betting_mart
+from confseq.betting_strategies import lambda_aKelly
+
+LIMIT, FIRST_SPREAD, SHARE = np.log(0.99), 0.05, 0.75
+
+
+def bets(x):
+    text = "".join(f"{value!r}\n" for value in x.tolist())
+    done = subprocess.run([sys.argv[1]], input=text, text=True, capture_output=True, check=True)
+    return np.array([[float(word) for word in line.split()] for line in done.stdout.splitlines()]).T
+
+
+def differ(ours, theirs):
+    return float(np.max(np.abs(ours - theirs) / np.maximum(np.abs(theirs), 1e-300)))
+
+
+random = np.random.default_rng(17)
+failed = False
+for effect in (1.05, 1.0, 0.99, 0.97, 0.9):
+    for spread in (0.02, 0.05, 0.2):
+        x = np.log(effect) + spread * random.standard_t(3, 400)
+        bound, stake_for, stake_against, for_luc, against = bets(x)
+        # To the unit interval, with the limit at a half, as they have it.
+        y = np.clip(x - LIMIT, -bound, bound)
+        z = (y / bound + 1) / 2
+        mart = lambda stakes, theta: betting_mart(
+            z, 0.5, lambdas_fn_positive=lambda *_: 2 * bound * stakes,
+            lambdas_fn_negative=lambda *_: 2 * bound * stakes, theta=theta, trunc_scale=SHARE)
+        product = max(differ(for_luc, mart(stake_for, 1)), differ(against, mart(stake_against, 0)))
+        # Theirs of the same cut pairs, in units so small that their own bound does not bind.
+        unit = 0.02
+        theirs = lambda_aKelly((y / unit + 1) / 2, 0.5,
+                               prior_variance=(FIRST_SPREAD / (2 * unit)) ** 2) / (2 * unit)
+        theirs = np.clip(theirs, -SHARE / bound, SHARE / bound)
+        stakes = float(np.max((np.abs(stake_for - stake_against - theirs) * bound)[100:]))
+        good = product < 1e-9 and stakes < 0.1
+        failed |= not good
+        print(f"ratio {effect:.2f}, spread {spread:.2f}: product differs by {product:.1e}, "
+              f"stakes by {stakes:.3f} of at most {SHARE}{'' if good else '  WRONG'}")
+sys.exit(failed)
+PYTHON
+say "the bets are theirs"
