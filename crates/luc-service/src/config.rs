@@ -15,7 +15,7 @@
 //! A fault refuses everything, with its file and line: half a configuration is none.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use luc_control::{Knob, POLICY, knob, policy};
@@ -293,7 +293,8 @@ pub fn template() -> String {
          # [[file_system]]\n# path = \"/srv/mail\"\n",
     );
     for key in KEYS.iter().filter(|key| key.name != "path") {
-        text.push_str(&format!("# # {}: {} ({})\n", key.name, key.help, key.takes));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "# # {}: {} ({})", key.name, key.help, key.takes);
     }
     text
 }

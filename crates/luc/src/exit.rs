@@ -57,7 +57,7 @@ codes! {
     BackEnd = 29 "luc campaign: the back-end is not there, or refuses",
     TrialEnded = 30 "luc try, luc guard: a change by hand, or the end of LUC, ended it",
     NothingToTry = 31 "luc try: no pair of windows had a load to compare by",
-    Configuration = 31 "luc service: the configuration is wrong or cannot be read",
+    Configuration = 32 "luc service: the configuration is wrong or cannot be read",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 

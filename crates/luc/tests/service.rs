@@ -191,7 +191,7 @@ fn a_configuration_is_checked_without_a_machine() {
     ] {
         let said = machine(config).run(&["service"]);
         assert!(
-            said.contains(words) && said.ends_with("[exit 31]\n"),
+            said.contains(words) && said.ends_with("[exit 32]\n"),
             "{said}"
         );
         assert_eq!(said.lines().count(), 2, "{said}");
@@ -206,7 +206,7 @@ fn a_configuration_is_checked_without_a_machine() {
     );
     let none = Pretended::new().run(&["service"]);
     assert!(
-        none.contains("cannot read") && none.ends_with("[exit 31]\n"),
+        none.contains("cannot read") && none.ends_with("[exit 32]\n"),
         "{none}"
     );
 }

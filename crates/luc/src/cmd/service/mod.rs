@@ -78,14 +78,14 @@ impl Args {
         let files = config::order(&dir.join("luc.toml"), drop_ins.unwrap_or_default());
         let source = |path: PathBuf| match fs::read_to_string(&path) {
             Ok(text) => Ok(Source { path, text }),
-            Err(error) => Err(bad(format!("cannot read {}: {error}", path.display()))),
+            Err(error) => Err(bad(&format!("cannot read {}: {error}", path.display()))),
         };
         let sources: Vec<Source> = files.into_iter().map(source).collect::<Result<_, _>>()?;
-        config::read(&sources).map_err(|error| bad(error.to_string()))
+        config::read(&sources).map_err(|error| bad(&error.to_string()))
     }
 }
 
-fn bad(why: String) -> Failure {
+fn bad(why: &str) -> Failure {
     Failure::Coded(Code::Configuration, format!("service: {why}"))
 }
 
@@ -214,14 +214,12 @@ impl Service {
 
     /// A line for `systemctl status`.
     fn state(&self, seen: &Seen) -> String {
-        match &self.is_blocked {
-            Some(why) => format!("LUC stays off: {why}"),
-            None => {
-                let on = self.memory.ours(seen).count();
-                let all = self.config.entries.len();
-                format!("LUC is on for {on} of {all} file systems that luc.toml names")
-            }
+        if let Some(why) = &self.is_blocked {
+            return format!("LUC stays off: {why}");
         }
+        let on = self.memory.ours(seen).count();
+        let all = self.config.entries.len();
+        format!("LUC is on for {on} of {all} file systems that luc.toml names")
     }
 }
 
