@@ -47,8 +47,9 @@
  * 4 C at most: the first of many tasks would pay for all.
  *
  * 6. Doubt. luc_trial.c estimates after every wait whether it paid, and measures
- * holding against stock. Where the commit time is unknown nothing is held. A pause
- * of PAUSE_NS forgets sums and slopes: errors from before it predict nothing.
+ * holding against stock; both rest while LUC only observes. Where the commit time is
+ * unknown nothing is held. A pause of PAUSE_NS forgets sums and slopes: errors from
+ * before it predict nothing.
  *
  * 7. Worked example. Commits take 4 ms, four tasks return 0.1 ms apart, defaults.
  * In the 2nd commit a new task comes while the journal's thread wakes up. In the 3rd
@@ -110,6 +111,23 @@ static luc_s64 setpoint_of(const struct luc_params *p, const struct luc_input *i
 	return luc_add(in->events, luc_max(in->expected_events, 0));
 }
 
+/* The trial judges what LUC did: it rests while LUC only observes. */
+static int is_tried(const struct luc_params *p)
+{
+	return p->mode == LUC_MODE_STEER;
+}
+
+static int trial_allows(const struct luc_params *p, struct luc_state *s)
+{
+	return is_tried(p) ? luc_trial_allows(s) : luc_trial_would_allow(s);
+}
+
+static void urged(const struct luc_params *p, struct luc_state *s)
+{
+	if (is_tried(p))
+		luc_trial_urged(s);
+}
+
 void luc_batching_pid_open(const struct luc_params *params, struct luc_state *s,
 			   const struct luc_input *in)
 {
@@ -124,11 +142,11 @@ void luc_batching_pid_open(const struct luc_params *params, struct luc_state *s,
 	s->idle_ns = luc_us_to_ns(params->idle_timeout_us);
 	s->stale = age_ns > luc_max(in->commit_avg_ns, 0) >> STALE_SHIFT;
 	if (in->urgent) {
-		luc_trial_urged(s);
+		urged(params, s);
 		return;
 	}
 	wait_ns = s->hold_ns < 0 ? s->limit_ns : luc_min(s->hold_ns, s->limit_ns);
-	if (wait_ns && s->idle_ns && luc_trial_allows(s))
+	if (wait_ns && s->idle_ns && trial_allows(params, s))
 		s->wait_ns = wait_ns;
 }
 
@@ -138,7 +156,7 @@ luc_s64 luc_batching_pid_poll(const struct luc_params *params, struct luc_state 
 	if (luc_came(s, in))
 		s->seen_event_ns = in->last_event_ns;
 	if (in->urgent)
-		luc_trial_urged(s);
+		urged(params, s);
 	/* A task still flushing data inside fsync() will arrive: ignore the timeout. */
 	if (in->syncing_events > 0)
 		return LUC_S64_MAX;
@@ -256,11 +274,14 @@ void luc_batching_pid_close(const struct luc_params *params, struct luc_state *s
 		out->dt_milli = learn_lone(s, in);
 		return;
 	}
-	luc_trial_closed(s, &closed);
+	if (is_tried(params))
+		luc_trial_closed(s, &closed);
+	else
+		luc_trial_rested(s);
 	s->seen_calls = in->calls;
 	out->dt_milli = step_length(s, in->now_ns);
 	luc_hold_learn_gap(s, in);
-	if (s->wait_ns > 0 && !in->urgent)
+	if (s->wait_ns > 0 && !in->urgent && is_tried(params))
 		luc_trial_waited(s, s->opened_events, came, in->expected_events,
 				 luc_max(waited_ns, 0), in->commit_avg_ns);
 	control(params, s, in, out);

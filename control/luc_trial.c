@@ -60,7 +60,12 @@
  * every commit, and the tasks that a hold would wait for queue behind a checkpoint. So
  * an urgent commit lets the next URGED_SKIP pass.
  *
- * 8. Worked example. 64 tasks in two convoys. Unheld: 32 calls each 2 ms, a wait of 2 ms
+ * 8. Observing. While LUC only observes, nothing is held and nothing copied: a window
+ * would compare stock with stock, and a wait that was not waited brings no task and
+ * would ban the next. So the trial rests: no ban is set or used up, no verdict ages, and
+ * a window under way begins anew with the next commit that LUC steers.
+ *
+ * 9. Worked example. 64 tasks in two convoys. Unheld: 32 calls each 2 ms, a wait of 2 ms
  * a call. Held: 64 calls each 4.5 ms, a wait of 1.5 ms. Of 18 + 18 commits 12 + 12 count:
  *
  *	free	384 calls in 24 ms	16000 a second	wait 2000000 ns
@@ -173,16 +178,26 @@ int luc_trial_forbids_copies(const struct luc_state *s)
 	return is_free(s) && !s->bursts_anew;
 }
 
+int luc_trial_would_allow(const struct luc_state *s)
+{
+	return !is_free(s) && (s->stale ? s->stale_skip : s->fresh_skip) <= 0;
+}
+
 int luc_trial_allows(struct luc_state *s)
 {
 	luc_s64 *skip = skip_of(s);
 
-	if (is_free(s))
-		return 0;
-	if (*skip <= 0)
+	if (luc_trial_would_allow(s))
 		return 1;
-	(*skip)--;
+	if (!is_free(s))
+		(*skip)--;
 	return 0;
+}
+
+void luc_trial_rested(struct luc_state *s)
+{
+	if (in_trial(s))
+		begin_window(s, (enum luc_trial_phase)s->trial_phase);
 }
 
 static void no_task_came(struct luc_state *s)

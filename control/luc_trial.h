@@ -11,6 +11,12 @@ void luc_trial_init(struct luc_state *state);
 /* May this commit be held? Uses up one commit of a ban; reads state->stale. */
 int luc_trial_allows(struct luc_state *state);
 
+/* The same of a commit that is only observed, which uses up nothing. */
+int luc_trial_would_allow(const struct luc_state *state);
+
+/* A commit was only observed: what a window counted up to it is no window. */
+void luc_trial_rested(struct luc_state *state);
+
 /* There was a pause: what waits showed before it tells nothing now. */
 void luc_trial_paused(struct luc_state *state);
 

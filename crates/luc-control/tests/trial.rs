@@ -24,7 +24,12 @@ struct Journal {
     free_ns: i64,
     /// How many of the four that are out come while a commit is held.
     came: i64,
+    /// `enum luc_mode`.
+    mode: i64,
 }
+
+const OBSERVE: i64 = 0;
+const STEER: i64 = 1;
 
 impl Journal {
     fn new(held_ns: i64, free_ns: i64) -> Self {
@@ -34,11 +39,16 @@ impl Journal {
             held_ns,
             free_ns,
             came: 2,
+            mode: STEER,
         }
     }
 
     fn step_with(&mut self, step: Step, input: Input) -> Output {
-        control_step(step, &Params::default(), &mut self.state, &input)
+        let params = Params {
+            mode: self.mode,
+            ..Params::default()
+        };
+        control_step(step, &params, &mut self.state, &input)
     }
 
     fn input(&self, events: i64, expected_events: i64, last_event_ns: i64) -> Input {
@@ -70,6 +80,18 @@ impl Journal {
             self.now_ns += self.free_ns;
         }
         held
+    }
+
+    /// The same for commits that are only observed: they are not held, whatever the answer is.
+    fn observe(&mut self, commits: usize) {
+        self.mode = OBSERVE;
+        for _ in 0..commits {
+            let last_event_ns = self.now_ns;
+            self.step(Step::Open, 4, 4, last_event_ns);
+            self.step(Step::Close, 4, 4, last_event_ns);
+            self.now_ns += self.free_ns;
+        }
+        self.mode = STEER;
     }
 
     fn run_until(&mut self, phase: i64) -> usize {
@@ -524,4 +546,53 @@ fn an_urgent_commit_lets_the_next_ones_pass() {
     journal.step_with(Step::Open, input);
     let held = (0..8).map(|_| journal.commit()).collect::<Vec<_>>();
     assert_eq!(held.iter().position(|&held| held), Some(4));
+}
+
+/// A hold that was only decided brings no task: that is no reason to ban the next one.
+#[test]
+fn what_is_only_observed_bans_nothing() {
+    let mut journal = Journal::new(1_000_000, 2_000_000);
+    journal.observe(200);
+    assert!(journal.commit());
+    // A ban that steering set is not used up by observing.
+    journal.came = 0;
+    journal.commit();
+    assert_eq!(journal.state.fresh_skip, 1);
+    journal.observe(200);
+    assert_eq!(journal.state.fresh_skip, 1);
+}
+
+/// A window in which LUC observed begins anew, and no round is heard of it.
+#[test]
+fn the_trial_rests_while_luc_only_observes() {
+    let mut journal = Journal::new(100_000, 2_000_000);
+    journal.run_until(FREE);
+    for _ in 0..10 {
+        journal.commit();
+    }
+    journal.observe(500);
+    let state = &journal.state;
+    assert_eq!(
+        (state.trial_phase, state.trial_rounds, state.trial_calls),
+        (FREE, 0, 0)
+    );
+    // As `luc try` alternates: the verdict is that of steering alone.
+    for (held_ns, free_ns, winner) in [
+        (2_000_000, 1_000_000, STAY_FREE),
+        (100_000, 2_000_000, STAY_HELD),
+    ] {
+        let mut journal = Journal::new(held_ns, free_ns);
+        for _ in 0..20 {
+            for _ in 0..100 {
+                if journal.state.trial_phase != winner {
+                    journal.commit();
+                }
+            }
+            journal.observe(100);
+        }
+        assert_eq!(journal.state.trial_phase, winner);
+        let left = journal.state.trial_left;
+        journal.observe(1_000);
+        assert_eq!(journal.state.trial_left, left, "no verdict ages");
+    }
 }

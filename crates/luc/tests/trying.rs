@@ -120,7 +120,9 @@ impl Host {
     }
 
     fn notes(&self) -> Option<String> {
-        fs::read_to_string(self.root.join("run/luc/vdb.json")).ok()
+        let read =
+            |ending| fs::read_to_string(self.root.join(format!("run/luc/vdb.{ending}.json")));
+        read("try").or_else(|_| read("guard")).ok()
     }
 
     /// Waits until something is so.
@@ -360,7 +362,7 @@ fn nothing_is_changed_that_cannot_be_put_back() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);
     // A folder in the way, as a full file system would be.
-    host.machine.put("/run/luc/vdb.json.new/x", "");
+    host.machine.put("/run/luc/vdb.new/x", "");
     let (said, code) = ended(host.start(&["try", "/srv/data"]));
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("nothing was changed"), "{said}");
@@ -397,7 +399,7 @@ fn where_luc_was_off_it_is_off_again() {
     );
     let last = &acts[acts.len() - 2..];
     assert_eq!(last, ["/sys/fs/luc/detach 254:16", "unload luc"]);
-    assert!(!root.join("run/luc/vdb.json").exists());
+    assert!(!root.join("run/luc/vdb.try.json").exists());
 }
 
 #[test]
@@ -424,6 +426,12 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
         "{said}"
     );
     assert!(host.notes().is_some(), "its verdict stays");
+    // A trial leaves it, too.
+    ended(host.start(&["try", "/srv/data", "--minutes", "0.05"]));
+    assert!(
+        host.notes()
+            .is_some_and(|notes| notes.contains("\"guard\""))
+    );
     let page = host.machine.run(&["exporter", "--once"]);
     for metric in [
         "luc_guard_stance_info{device=\"vdb\",mountpoint=\"/srv/data\",stance=\"trying\"} 1",

@@ -72,14 +72,17 @@ impl Verb for Args {
             for attached in sysfs::attached(system).unwrap_or_default() {
                 let asked = self.paths.is_empty() || chosen.contains(&attached);
                 let known = kept.iter().any(|one| one.attached == attached);
-                if asked && !known && !refused.contains(&attached) {
-                    match Kept::take(context, attached.clone()) {
-                        Ok(one) => kept.push(one),
-                        Err(failure) => {
-                            context.note(failure)?;
-                            refused.push(attached);
-                        }
+                if !asked || known {
+                    continue;
+                }
+                match Kept::take(context, attached.clone()) {
+                    Ok(one) => kept.push(one),
+                    // A trial, say: told once, and asked again.
+                    Err(failure) if !refused.contains(&attached) => {
+                        context.note(failure)?;
+                        refused.push(attached);
                     }
+                    Err(_) => {}
                 }
             }
             kept = tick_all(context, kept)?;
@@ -118,7 +121,7 @@ fn tick_all(context: &mut Context, kept: Vec<Kept>) -> Result<Vec<Kept>, Failure
             }
             still.push(one);
         } else {
-            one.claim.forget(context.system);
+            one.claim.forget(context.system, notes::GUARD);
             let line = "LUC was switched off, or it was unmounted; no longer guarded";
             one.tell(context, line)?;
         }
@@ -131,7 +134,7 @@ impl Kept {
         let system = context.system;
         let claim = Claim::take(system, &attached, "guard")?;
         let (meter, lacks) = Meter::new("guard", &attached, system)?;
-        let noted = notes::read(system, &attached.name);
+        let noted = notes::read(system, &attached.name, notes::GUARD);
         let noted = noted.filter(|noted| noted.device == attached.device.to_string());
         let saved = noted.and_then(|noted| match noted.of {
             Of::Guard(saved) => Some(*saved),

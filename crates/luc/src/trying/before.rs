@@ -86,7 +86,7 @@ struct Owned {
 impl Owned {
     fn put_back(&self, system: &dyn System) -> Result<(), HostError> {
         self.before.put_back(system, &self.attached)?;
-        self.claim.forget(system);
+        self.claim.forget(system, notes::TRY);
         Ok(())
     }
 }
@@ -169,8 +169,8 @@ pub fn put_back_at_once() {
 
 /// Puts back what trials left that were killed, and tells of it.
 pub fn recover(context: &mut Context) -> Result<(), Failure> {
-    for name in notes::names(context.system) {
-        let Some(notes) = notes::read(context.system, &name) else {
+    for name in notes::tried(context.system) {
+        let Some(notes) = notes::read(context.system, &name, notes::TRY) else {
             continue;
         };
         let (Of::Try(before), Ok(device)) = (&notes.of, notes.device.parse::<Dev>()) else {
@@ -182,7 +182,7 @@ pub fn recover(context: &mut Context) -> Result<(), Failure> {
             continue;
         };
         before.put_back(context.system, &attached)?;
-        claim.forget(context.system);
+        claim.forget(context.system, notes::TRY);
         let shown = attached.name.replace('!', "/");
         context.note(format_args!(
             "a `luc try` of {shown} was killed; LUC is as it was before"

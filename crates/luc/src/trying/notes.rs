@@ -1,7 +1,8 @@
 //! Who tries LUC on which file system, and what is to be known after a crash: files below `/run/luc`.
 //!
-//! `NAME.lock` belongs to the process that switches the mode of NAME, `NAME.json` holds its notes. A lock
-//! goes with its process, notes stay. They are of one boot: the next one starts with LUC off.
+//! `NAME.lock` belongs to the process that switches the mode of NAME, `NAME.try.json` and
+//! `NAME.guard.json` hold its notes: a trial leaves those of a guard that rests. A lock goes with its
+//! process, notes stay. They are of one boot: the next one starts with LUC off.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -18,6 +19,9 @@ use crate::exit::Failure;
 
 /// Where they lie.
 pub const DIR: &str = "/run/luc";
+/// Endings of the files.
+pub const TRY: &str = "try.json";
+pub const GUARD: &str = "guard.json";
 const SCHEMA: &str = "luc-notes/1";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -113,8 +117,12 @@ impl Claim {
 
     /// Writes notes in place of earlier ones; a line if that cannot be.
     pub fn note(&self, system: &dyn System, of: Of) -> Result<(), String> {
-        let path = file(system, &self.name, "json");
-        let beside = file(system, &self.name, "json.new");
+        let ending = match of {
+            Of::Try(_) => TRY,
+            Of::Guard(_) => GUARD,
+        };
+        let path = file(system, &self.name, ending);
+        let beside = file(system, &self.name, "new");
         let notes = Notes {
             schema: SCHEMA.to_owned(),
             boot: boot(system),
@@ -133,9 +141,9 @@ impl Claim {
         })
     }
 
-    /// Removes them.
-    pub fn forget(&self, system: &dyn System) {
-        let _ = fs::remove_file(file(system, &self.name, "json"));
+    /// Removes those of one ending.
+    pub fn forget(&self, system: &dyn System, ending: &str) {
+        let _ = fs::remove_file(file(system, &self.name, ending));
     }
 }
 
@@ -152,9 +160,9 @@ fn taken(name: &str, owner: &str) -> HostError {
     }
 }
 
-/// The notes about a file system, if they are of this boot and can be understood.
-pub fn read(system: &dyn System, name: &str) -> Option<Notes> {
-    let text = fs::read_to_string(file(system, name, "json")).ok()?;
+/// The notes of one ending about a file system, if they are of this boot and can be understood.
+pub fn read(system: &dyn System, name: &str, ending: &str) -> Option<Notes> {
+    let text = fs::read_to_string(file(system, name, ending)).ok()?;
     let notes: Notes = serde_json::from_str(&text).ok()?;
     (notes.schema == SCHEMA && notes.boot == boot(system)).then_some(notes)
 }
@@ -164,10 +172,10 @@ pub fn is_live(system: &dyn System, notes: &Notes) -> bool {
     system.exists(&format!("/proc/{}", notes.pid))
 }
 
-/// File systems with notes.
-pub fn names(system: &dyn System) -> Vec<String> {
+/// File systems with notes of a trial.
+pub fn tried(system: &dyn System) -> Vec<String> {
     let names = system.list(DIR).unwrap_or_default().into_iter();
     names
-        .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
+        .filter_map(|name| Some(name.strip_suffix(TRY)?.strip_suffix('.')?.to_owned()))
         .collect()
 }

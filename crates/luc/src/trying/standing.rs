@@ -39,7 +39,7 @@ pub struct Standing {
 impl Standing {
     /// Of a file system with LUC on; `None` where no guard has kept it since then.
     pub fn read(system: &dyn System, attached: &Attached) -> Option<Self> {
-        let notes = notes::read(system, &attached.name)?;
+        let notes = notes::read(system, &attached.name, notes::GUARD)?;
         if notes.device != attached.device.to_string() {
             return None;
         }
