@@ -56,11 +56,13 @@ fn recorded() -> Vec<Record> {
     ];
     let mut timed: Vec<(i64, Record)> = Vec::new();
     for (minor, params) in (0_u32..).zip(settings) {
-        for (now_ns, decision) in decided(params, u64::from(minor) + 5) {
+        // Close to the end: the numbers wrap.
+        let tids = (0_u32..).map(|number| number.wrapping_sub(5));
+        for ((now_ns, decision), tid) in decided(params, u64::from(minor) + 5).into_iter().zip(tids)
+        {
             let event = Event::Decision {
                 dev: Dev { major: 259, minor },
-                // Close to the end: the numbers wrap.
-                tid: (u32::MAX - 5).wrapping_add(timed.len() as u32),
+                tid,
                 decision: Box::new(decision),
             };
             timed.push((now_ns, record(now_ns, minor, event)));

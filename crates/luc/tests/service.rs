@@ -50,7 +50,7 @@ fn it_switches_on_what_is_named_and_off_at_the_end() {
     machine.put("/etc/luc/luc.toml.d/mail.toml", MAIL);
     machine.put("/etc/luc/luc.toml.d/README", "no configuration");
     let said = serve(&machine, |root| {
-        assert!(root.join("sys/fs/luc/vdb/knobs").exists())
+        assert!(root.join("sys/fs/luc/vdb/knobs").exists());
     });
     assert_eq!(
         said,
