@@ -106,7 +106,7 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
         let mut out = step(Step::Open, &input);
         while out.reason == Reason::Hold.value() {
             input.now_ns = out.wake_ns.clamp(input.now_ns + 1, input.now_ns + MS);
-            if rng.below(2) == 0 {
+            if rng.below(8) > 0 {
                 (input.events, input.last_event_ns) = (input.events + 1, input.now_ns);
             }
             out = step(Step::Poll, &input);
@@ -118,6 +118,9 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
             handles: 50,
             writes_delayed: rng.below(5),
             writes_delay_ns: rng.below(MS),
+            buffers_spared: rng.below(5),
+            copy_ns: rng.below(MS / 10),
+            commit_events: input.events,
             ..Input::default()
         };
         step(Step::Copyout, &writers);
