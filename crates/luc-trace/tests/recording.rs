@@ -76,7 +76,7 @@ fn recorded() -> Vec<Record> {
 fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
     let (mut rng, mut state) = (Rng(seed), State::default());
     let mut decisions: Vec<(i64, Decision)> = Vec::new();
-    let mut now_ns = MS;
+    let (mut now_ns, mut copies) = (MS, false);
     for commit in 0..60 {
         // An administrator turns knobs under way.
         params.kd_milli += if commit == 40 { 100 } else { 0 };
@@ -113,17 +113,19 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
         }
         step(Step::Close, &input);
         now_ns = input.now_ns + 2 * MS;
+        let harmed = rng.below(5);
+        let (spared, delayed) = if copies { (harmed, 0) } else { (0, harmed) };
         let writers = Input {
             now_ns,
             handles: 50,
-            writes_delayed: rng.below(5),
-            writes_delay_ns: rng.below(MS),
-            buffers_spared: rng.below(5),
-            copy_ns: rng.below(MS / 10),
+            writes_delayed: delayed,
+            writes_delay_ns: delayed * 100_000,
+            buffers_spared: spared,
+            copy_ns: if copies { 5_000 } else { 0 },
             commit_events: input.events,
             ..Input::default()
         };
-        step(Step::Copyout, &writers);
+        copies = step(Step::Copyout, &writers).copy != 0;
     }
     decisions
 }
