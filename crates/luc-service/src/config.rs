@@ -8,7 +8,6 @@
 //! uuid = "0f3c9c1e-…"
 //! policy = "pid"
 //! mode = "observe"
-//! guard = false
 //! set = { delay_limit_us = 5000 }
 //! ```
 //!
@@ -31,7 +30,7 @@ pub struct Key {
 }
 
 /// Every key of a `[[file_system]]`. A test compares it with the fields.
-pub const KEYS: [Key; 6] = [
+pub const KEYS: [Key; 5] = [
     Key {
         name: "path",
         takes: "a mount point",
@@ -51,11 +50,6 @@ pub const KEYS: [Key; 6] = [
         name: "mode",
         takes: "steer or observe, default steer",
         help: "whether LUC acts, or only measures",
-    },
-    Key {
-        name: "guard",
-        takes: "true or false, default true",
-        help: "whether luc-guard(1) keeps trying that LUC does no harm; it needs mode steer",
     },
     Key {
         name: "set",
@@ -95,7 +89,6 @@ pub struct Entry {
     pub names: Names,
     /// Knobs in the order in which they are set; `mode` is one of them.
     pub settings: Vec<(&'static Knob, i64)>,
-    pub guard: bool,
     /// `FILE:LINE`.
     pub at: String,
 }
@@ -129,7 +122,6 @@ struct Raw {
     uuid: Option<Spanned<String>>,
     policy: Option<Spanned<String>>,
     mode: Option<Spanned<String>>,
-    guard: Option<bool>,
     #[serde(default)]
     set: BTreeMap<Spanned<String>, toml::Value>,
 }
@@ -228,7 +220,6 @@ impl Place<'_> {
         Ok(Entry {
             names,
             settings,
-            guard: raw.guard.unwrap_or(true),
             at: self.at(begin),
         })
     }
@@ -332,16 +323,13 @@ mod tests {
     fn every_key_is_read() {
         let config = one("[[file_system]]\npath = \"/srv//mail/\"\n\n\
              [[file_system]]\nuuid = \"0F3C-9c1e\"\npolicy = \"pid\"\nmode = \"observe\"\n\
-             guard = false\nset = { delay_limit_us = 5000, copyout = \"auto\" }\n")
+             set = { delay_limit_us = 5000, copyout = \"auto\" }\n")
         .unwrap();
         let [plain, all] = &config.entries[..] else {
             panic!("{config:?}");
         };
         assert_eq!(plain.names, Names::Path("/srv/mail".into()));
-        assert_eq!(
-            (plain.settings.len(), plain.guard, plain.at.as_str()),
-            (0, true, "luc.toml:1")
-        );
+        assert_eq!((plain.settings.len(), plain.at.as_str()), (0, "luc.toml:1"));
         assert_eq!(all.names, Names::Uuid("0f3c-9c1e".into()));
         assert_eq!(value(all, "delay_limit_us"), Some(5000));
         assert_eq!(value(all, "mode"), Some(0));
@@ -356,7 +344,6 @@ mod tests {
             1,
             "{names:?}"
         );
-        assert!(!all.guard);
         assert_eq!(one("").unwrap(), Config::default());
         assert_eq!(one(&template()).unwrap(), Config::default());
     }
@@ -371,7 +358,11 @@ mod tests {
             ),
             ("[[filesystem]]\n", 1, "filesystem"),
             ("[[file_system]]\n\npath = \"a\"\n", 3, "absolute"),
-            ("\n[[file_system]]\nguard = true\n", 2, "which file system?"),
+            (
+                "\n[[file_system]]\nmode = \"steer\"\n",
+                2,
+                "which file system?",
+            ),
             (
                 "[[file_system]]\npath = \"/a\"\nuuid = \"a-b\"\n",
                 3,
