@@ -174,3 +174,49 @@ fn recordings_that_cannot_be_run_again() {
     let replayed = machine.threads(&syncs).unwrap().replay(None);
     assert!(rate_per_s(&replayed, SpanKind::Fsync) > 0.0);
 }
+
+/// Two pairs of threads that do nothing but sync, each while the others' commit runs.
+fn pairs() -> Trace {
+    const MS: u64 = 1_000_000;
+    const US: u64 = 1_000;
+    let mut spans = Vec::new();
+    for tid in 2..500_u32 {
+        let begin_ns = u64::from(tid) * 4 * MS;
+        let end_ns = begin_ns + 4 * MS - 10 * US;
+        let commit = Span {
+            tid,
+            dev: DEV,
+            pid: 1,
+            ..Span::of(SpanKind::Commit, begin_ns, end_ns)
+        };
+        spans.push(Span {
+            marks_ns: [begin_ns + 2 * US; 3],
+            ..commit
+        });
+        let sync = Span::of(
+            SpanKind::Fsync,
+            begin_ns - 4 * MS + 100 * US,
+            end_ns + 5 * US,
+        );
+        spans.extend((0..2).map(|thread| Span {
+            tid,
+            done_tid: tid - 2,
+            pid: 41 + tid % 2 * 2 + thread,
+            dev: DEV,
+            ..sync
+        }));
+    }
+    Trace::of(spans)
+}
+
+#[test]
+fn threads_stay_in_their_convoys() {
+    let trace = pairs();
+    let machine = Calibration::of(&trace, DEV).unwrap();
+    let threads = machine.threads(&trace).unwrap();
+    let stock_per_s = rate_per_s(&threads.replay(None), SpanKind::Fsync);
+    let share = stock_per_s / rate_per_s(&trace, SpanKind::Fsync) - 1.0;
+    assert!(share.abs() < 0.02, "{share}");
+    let luc_per_s = rate_per_s(&threads.replay(Some(Params::default())), SpanKind::Fsync);
+    assert!(luc_per_s / stock_per_s > 1.9, "{luc_per_s} {stock_per_s}");
+}

@@ -109,7 +109,8 @@ impl Node {
     /// A commit that it waited for has ended, or another.
     fn commit_ended(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
-        let tid = self.files.inode(self.tasks[at].file).tid;
+        // The one that it asked for: others may have changed the file since.
+        let tid = self.tasks[at].went.tid;
         if self.journal.committed >= tid {
             return self.flush_or_end(at, self.costs.sync_after);
         }
