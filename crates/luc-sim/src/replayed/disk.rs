@@ -34,8 +34,8 @@ const DEPTH: u32 = 64;
 /// Lengths of commits, and the times between their ends, ns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Commits {
-    pub lengths_ns: Vec<f64>,
-    between_ns: Vec<f64>,
+    pub lengths: Vec<f64>,
+    between: Vec<f64>,
     /// When the last of them ended, ns.
     end_ns: u64,
 }
@@ -54,10 +54,10 @@ impl Commits {
         let mut found = Self::default();
         for commit in commits().filter(|span| counts(span.tid)).take(most) {
             let end_ns = commit.end_ns.max(commit.begin_ns);
-            found.lengths_ns.push((end_ns - locked_ns(commit)) as f64);
+            found.lengths.push((end_ns - locked_ns(commit)) as f64);
             if found.end_ns > 0 {
                 found
-                    .between_ns
+                    .between
                     .push(end_ns.saturating_sub(found.end_ns) as f64);
             }
             found.end_ns = end_ns;
@@ -66,7 +66,7 @@ impl Commits {
     }
 
     pub fn mean_ns(&self) -> f64 {
-        self.lengths_ns.iter().sum::<f64>() / self.lengths_ns.len().max(1) as f64
+        self.lengths.iter().sum::<f64>() / self.lengths.len().max(1) as f64
     }
 
     /// The mean distance of deciles, as a share of the mean length: of the lengths or of the times
@@ -77,8 +77,8 @@ impl Commits {
             let each = deciles.map(|tenth| (decile(a, tenth) - decile(b, tenth)).abs());
             each.sum::<f64>() / 9.0
         };
-        let lengths_ns = apart(&self.lengths_ns, &other.lengths_ns);
-        lengths_ns.max(apart(&self.between_ns, &other.between_ns)) / self.mean_ns()
+        let lengths_ns = apart(&self.lengths, &other.lengths);
+        lengths_ns.max(apart(&self.between, &other.between)) / self.mean_ns()
     }
 }
 
@@ -110,9 +110,9 @@ impl Fit {
         let on = |disk: &DiskKind| {
             let mut setup = setup.clone();
             setup.disk = disk.clone();
-            let most = recorded.lengths_ns.len();
+            let most = recorded.lengths.len();
             let found = Commits::of(&threads.run(&setup, until_ns), recorder::DEV, most);
-            (!found.lengths_ns.is_empty()).then_some(found)
+            (!found.lengths.is_empty()).then_some(found)
         };
         let steady = Self::steady(recorded, &on);
         let near_share = FITS_SHARE.min(steady.off_share * NEARER_SHARE);

@@ -90,7 +90,7 @@ pub struct Calibration {
 #[derive(Clone, Debug)]
 pub struct Threads<'a> {
     machine: &'a Calibration,
-    threads: threads::Threads,
+    programs: threads::Threads,
     length_ns: u64,
 }
 
@@ -156,7 +156,7 @@ impl Calibration {
         }
         Ok(Threads {
             machine: self,
-            threads,
+            programs: threads,
             length_ns: bounds.1 - bounds.0,
         })
     }
@@ -214,11 +214,11 @@ impl Calibration {
             },
             sampled(
                 "commit",
-                &Sampled::of(self.commits.lengths_ns.clone()),
+                &Sampled::of(self.commits.lengths.clone()),
                 "from the lock of a transaction to the end of its commit",
             ),
             Parameter {
-                samples: self.commits.lengths_ns.len().min(disk::COMMITS_MAX) as u64,
+                samples: self.commits.lengths.len().min(disk::COMMITS_MAX) as u64,
                 ..known(
                     self.fit.request_ns,
                     "request",
@@ -248,7 +248,7 @@ impl Threads<'_> {
     pub fn replay(&self, luc: Option<Params>) -> Trace {
         let mut setup = self.machine.setup.clone();
         setup.luc = luc;
-        self.threads.run(&setup, self.length_ns)
+        self.programs.run(&setup, self.length_ns)
     }
 }
 

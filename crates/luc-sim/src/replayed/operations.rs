@@ -105,11 +105,11 @@ pub(super) fn commit_ends(trace: &Trace, dev: Dev) -> BTreeMap<u32, u64> {
 }
 
 /// When the threads' operations wait for nothing that the recording shows: then they work, or wait for
-/// a processor. `waits` are the threads' in order.
+/// a processor. `waits` are the threads' in order, `commits` their ends.
 pub(super) fn ready(
     waits: &BTreeMap<u32, Vec<Stretch>>,
     operations: &Operations,
-    ends_ns: &BTreeMap<u32, u64>,
+    commits: &BTreeMap<u32, u64>,
 ) -> Vec<Stretch> {
     let mut ready = Vec::new();
     for (pid, of_thread) in operations {
@@ -117,7 +117,7 @@ pub(super) fn ready(
         for operation in of_thread {
             let (begin_ns, end_ns) = (operation.span.begin_ns, operation.end_ns);
             let (from_ns, to_ns) = if operation.is_sync() {
-                let released_ns = ends_ns.get(&operation.span.tid);
+                let released_ns = commits.get(&operation.span.tid);
                 let released_ns = released_ns.filter(|_| operation.needs_commit());
                 (
                     operation.flush_ns().0,
