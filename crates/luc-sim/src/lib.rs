@@ -32,6 +32,7 @@ pub mod processors;
 pub mod program;
 mod random;
 pub mod recorder;
+pub mod replayed;
 pub mod runtime;
 mod script;
 pub mod speeds;

@@ -49,8 +49,31 @@ pub enum Op {
         at: u64,
         bytes: u32,
     },
+    /// A sync as a recording has it.
+    SyncAs(RecordedSync),
     Close,
     End,
+}
+
+/// What a recording tells of a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedSync {
+    /// Its data flush takes so long, ns: a recording does not tell what is written.
+    pub flush_ns: u64,
+    pub joins: Joins,
+}
+
+/// When a sync's change joins a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joins {
+    /// An operation before the sync has made it.
+    Before,
+    /// The sync gives blocks to the data, before the flush.
+    AtBegin,
+    /// The sync marks the data as written, behind the flush.
+    AtEnd,
+    /// The sync needs no commit.
+    Never,
 }
 
 /// How the operation before went.

@@ -85,7 +85,7 @@ struct Tape {
     sleeps: BTreeMap<TaskId, (Span, Sleep)>,
     /// Commits under way.
     commits: Vec<Span>,
-    /// The module tells of writes that were delayed.
+    /// Lines of the module are taken down, too.
     has_luc: bool,
     cpu: CpuId,
 }
@@ -149,7 +149,7 @@ impl Recorder {
         match op {
             Op::Create { .. } => span.flags = CREATED,
             Op::Write { bytes } | Op::WriteAt { bytes, .. } => span.amount = i64::from(*bytes),
-            Op::Fsync | Op::SyncRange { .. } => {
+            Op::Fsync | Op::SyncRange { .. } | Op::SyncAs(_) => {
                 // The data flush lasts from the begin of the sync until it asks.
                 span.marks_ns = [went.begun_ns, went.asked_ns, 0];
                 (span.tid, span.done_tid) = (went.tid, went.done_tid);
@@ -251,7 +251,7 @@ impl Recorder {
 
     /// The journal's thread passes a tracepoint of the module.
     pub fn line(&mut self, now_ns: u64, event: impl FnOnce() -> Event) {
-        if let Some(tape) = &mut self.0 {
+        if let Some(tape) = self.0.as_mut().filter(|tape| tape.has_luc) {
             tape.line(JOURNAL_THREAD, pid(tape.journal), now_ns, event());
         }
     }
@@ -305,7 +305,7 @@ fn kind(op: &Op) -> SpanKind {
     match op {
         Op::Create { .. } | Op::Open => SpanKind::Open,
         Op::Write { .. } | Op::WriteAt { .. } => SpanKind::Write,
-        Op::Fsync | Op::SyncRange { .. } => SpanKind::Fsync,
+        Op::Fsync | Op::SyncRange { .. } | Op::SyncAs(_) => SpanKind::Fsync,
         Op::Close => SpanKind::Close,
         Op::SleepUntil(_)
         | Op::Compute(_)

@@ -336,6 +336,106 @@ fn the_doctor_foretells_what_luc_gives() {
     }
 }
 
+/// A machine that is measured is one to simulate on, and what is not known is not 0.
+#[test]
+fn machines_are_measured_and_simulated() {
+    let files = Files::new();
+    let words = "--cpus 2 --mips 500 --disk 1ms:8 -- create-fsync --threads 8 --seconds 1";
+    let report = files.simulate("run.luc", words);
+    let (text, _, code) = say("sim calibrate", &files.path("run.luc"));
+    assert_eq!(code, 0, "{text}");
+    let write = text.lines().find(|line| line.starts_with("write "));
+    let write: Vec<&str> = write.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(write[1..4], ["-", "-", "-"], "nothing wrote: {text}");
+    let (machine, ..) = say("sim calibrate --json", &files.path("run.luc"));
+    fs::write(files.path("machine.json"), &machine).expect("written");
+    let of: Value = serde_json::from_str(&machine).expect("JSON");
+    let of = &of["recordings"][0]["file_systems"][0];
+    assert_eq!(of["cpus"], 2, "{of:#}");
+    assert!((number(of, "/mips") / 500.0 - 1.0).abs() < 0.05, "{of:#}");
+    let parameters = of["parameters"].as_array().expect("a list");
+    let value = |name: &str| {
+        let found = parameters.iter().find(|it| it["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name}"))["value"].clone()
+    };
+    let request_ns = value("request").as_f64().expect("a number");
+    assert!((request_ns / 1e6 - 1.0).abs() < 0.05, "{request_ns}");
+    assert!(value("write").is_null() && value("open").is_null());
+
+    let again = |words: &str| {
+        let mut command = luc();
+        command.args(["sim", "run", "--json", "--calibrated"]);
+        command.arg(files.path("machine.json"));
+        command.args(words.split_whitespace());
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8(output.stderr).expect("text");
+        (output.stdout, said, output.status.code())
+    };
+    let (out, said, _) = again("-- create-fsync --threads 8 --seconds 1");
+    let out: Value = serde_json::from_slice(&out).unwrap_or_else(|_| panic!("{said}"));
+    let share = number(&out, "/ops_per_s") / number(&report, "/ops_per_s");
+    assert!((share - 1.0).abs() < 0.05, "{share}");
+    let (_, said, code) = again("--disk 4ms:1 -- burst");
+    assert!(
+        said.contains("cannot be used with") && code == Some(2),
+        "{said}"
+    );
+    for (text, why) in [
+        ("{}", "is none of `luc sim calibrate --json`"),
+        ("nothing", "is none of `luc sim calibrate --json`"),
+        (
+            r#"{"schema": "luc-sim-calibration/1", "recordings": []}"#,
+            "one machine is needed",
+        ),
+        (
+            r#"{"schema": "luc-sim-calibration/1", "recordings": [{"file_systems": [{"disk": "4ms:1"}]}]}"#,
+            "did not tell how many processors there were: give --cpus",
+        ),
+    ] {
+        fs::write(files.path("machine.json"), text).expect("written");
+        let (_, said, code) = again("-- burst");
+        assert!(said.contains(why) && code == Some(2), "{text}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+/// One line, and the code of a recording that is of no use.
+#[test]
+fn recordings_that_tell_no_machine() {
+    let files = Files::new();
+    let file = files.path("run.luc");
+    let dev = |minor| luc_control::Dev { major: 8, minor };
+    let span = |kind, minor, begin_ns, end_ns| Span {
+        dev: dev(minor),
+        pid: 7,
+        tid: 5,
+        done_tid: 4,
+        ..Span::of(kind, begin_ns, end_ns)
+    };
+    let refused = |spans: &[Span], why: &str| {
+        common::record(&file, &luc_trace::Header::default(), spans.iter().copied());
+        let (out, said, code) = say("sim calibrate", &file);
+        assert!(said.contains(why) && out.is_empty() && code == 24, "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    };
+    refused(&[], "holds no span and no decision");
+    let open = span(SpanKind::Open, 0, 10, 20);
+    let commit = span(SpanKind::Commit, 0, 30, 90);
+    refused(&[open], "no journal commit of 8:0");
+    refused(&[commit], "no open, write, sync or close on 8:0");
+    // Another file system can be measured: both are told of.
+    let sync = span(SpanKind::Fsync, 1, 20, 95);
+    let spans = [open, sync, span(SpanKind::Commit, 1, 30, 90)];
+    common::record(&file, &luc_trace::Header::default(), spans);
+    let (out, said, code) = say("sim calibrate", &file);
+    assert!(code == 0 && said.is_empty(), "{said}");
+    assert!(
+        out.contains("8:0: the trace has no journal commit"),
+        "{out}"
+    );
+    assert!(out.contains("8:1: disk "), "{out}");
+}
+
 #[test]
 fn recordings_are_exported() {
     let files = Files::new();

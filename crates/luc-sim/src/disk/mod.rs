@@ -54,6 +54,13 @@ impl DiskKind {
     }
 }
 
+impl Default for DiskKind {
+    /// One that takes no time.
+    fn default() -> Self {
+        Self::new(Params::default(), Layout::SINGLE)
+    }
+}
+
 /// That a part of a request in service ends at this time; its number tells which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceEnd {

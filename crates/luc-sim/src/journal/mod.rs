@@ -167,8 +167,13 @@ impl Journal {
         Begin::Granted(running.tid)
     }
 
+    /// The last transaction that was locked.
+    pub fn newest(&self) -> Tid {
+        self.committing.back().map_or(self.committed, |it| it.tid)
+    }
+
     fn run(&mut self, now_ns: u64) -> &mut Running {
-        let newest = self.committing.back().map_or(self.committed, |it| it.tid);
+        let newest = self.newest();
         self.running.get_or_insert_with(|| Running {
             tid: newest + 1,
             begun_ns: now_ns,

@@ -31,7 +31,7 @@ use workers::{WORKERS, Workers};
 use crate::calendar::Calendar;
 use crate::costs::Costs;
 use crate::disk::{Disk, DiskKind};
-use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Run};
+use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Prepared, Run};
 use crate::journal::kind::{Choice, Layout};
 use crate::journal::{BufferId, Journal, Tid};
 use crate::measured::Measured;
@@ -264,12 +264,17 @@ impl Node {
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
         let tasks = plan.programs.len();
         let mut node = Self::of(setup, plan.programs, plan.measured);
-        for file in plan.files {
-            node.files.prepare(file);
-        }
+        node.prepare_files(&plan.files);
         let begin_ns = |task| random::below(setup.seed, task as u64, plan.begin_spread_ns);
         node.begins_ns = (0..tasks).map(begin_ns).collect();
         (node, plan.outcome)
+    }
+
+    /// These files are there before the first task begins.
+    pub(crate) fn prepare_files(&mut self, files: &[Prepared]) {
+        for file in files {
+            self.files.prepare(*file);
+        }
     }
 
     /// A machine with programs that have not begun.

@@ -3,9 +3,9 @@
 use luc_disk::Request;
 
 use super::change::Change;
-use super::{For, Next, Node, Owner, Stage, Thread};
+use super::{Event, For, Next, Node, Owner, Stage, Thread};
 use crate::processors::TaskId;
-use crate::program::Op;
+use crate::program::{Joins, Op, RecordedSync};
 
 impl Node {
     /// An fsync; or the sync of some bytes, which a write asked for.
@@ -82,6 +82,28 @@ impl Node {
             Stage::Flushed => self.last(at, self.costs.sync_after),
             _ => self.in_handle(number),
         }
+    }
+
+    /// A sync of a recording: its flush passes, what follows is [`Node::sync`]'s.
+    pub(super) fn sync_as(&mut self, number: TaskId, recorded: RecordedSync) -> Option<Next> {
+        let at = number as usize;
+        match (self.tasks[at].stage, recorded.joins) {
+            (Stage::Data, Joins::AtBegin) => self.begin_change(at, Change::Allocate, Stage::Send),
+            (Stage::Data, _) => self.tasks[at].stage = Stage::Send,
+            (Stage::Send, _) => {
+                self.tasks[at].stage = Stage::Written;
+                if recorded.flush_ns > 0 {
+                    let until_ns = self.now_ns().saturating_add(recorded.flush_ns);
+                    self.calendar.enter(until_ns, Event::Begin(number));
+                    return Some(Next::Wait);
+                }
+            }
+            (Stage::Written, Joins::AtEnd) => self.begin_change(at, Change::Convert, Stage::Ask),
+            (Stage::Written, Joins::Never) => return self.last(at, self.costs.sync_clean),
+            (Stage::Written, _) => self.tasks[at].stage = Stage::Ask,
+            _ => return self.sync(number, 0, 0),
+        }
+        None
     }
 
     /// A commit that it waited for has ended, or another.

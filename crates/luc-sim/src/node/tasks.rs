@@ -57,6 +57,7 @@ impl Node {
                 Op::Read { bytes } => self.read(number, bytes),
                 Op::Fsync => self.sync(number, 0, u64::MAX),
                 Op::SyncRange { at, bytes } => self.sync(number, at, u64::from(bytes)),
+                Op::SyncAs(recorded) => self.sync_as(number, recorded),
             };
             if let Some(next) = next {
                 return next;

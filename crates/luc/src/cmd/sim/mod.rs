@@ -1,5 +1,6 @@
 //! `luc sim`
 
+mod calibrate;
 mod costs;
 mod disks;
 mod fleet;
@@ -18,6 +19,7 @@ verbs! {
     Verbs:
     Run(run::Args),
     Fleet(fleet::Args),
+    Calibrate(calibrate::Args),
     Costs(costs::Args),
     Disks(disks::Args),
     Validate(validate::Args),

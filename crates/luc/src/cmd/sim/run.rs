@@ -10,9 +10,11 @@ use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::mount::Mount;
+use luc_sim::processors::Machine;
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
 
+use super::calibrate;
 use crate::Context;
 use crate::cmd::bench::print;
 use crate::cmd::trace::tape::Tape;
@@ -34,7 +36,8 @@ const PIECE: usize = 1024;
     \x20 luc sim run --disk nehalem-raid10 --cpus 8 --mips 2394 -- metarates --procs 8 --files 8\n\
     \x20 luc sim run --policy static --json -- burst --threads 4 --spread-us 400\n\
     \x20 luc sim run --journal delayed-logging -- create-fsync --threads 16\n\
-    \x20 luc sim run --luc --record run.luc -- create-fsync --threads 16")]
+    \x20 luc sim run --luc --record run.luc -- create-fsync --threads 16\n\
+    \x20 luc sim run --calibrated machine.json --luc -- create-fsync --threads 16")]
 pub struct Args {
     /// The disk: time per request and requests at once; a preset of `luc lab disks`; an array of
     /// either; or a name of `luc sim disks`; then changes; as 4ms:1, hdd-7200:cache_bytes=0,
@@ -48,13 +51,13 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
     /// Million instructions per second of each processor, or a list: 3000,3000,1000,1000
-    #[arg(
-        long,
-        value_name = "MIPS",
-        default_value = "1000",
-        allow_hyphen_values = true
-    )]
-    mips: String,
+    /// [default: 1000]
+    #[arg(long, value_name = "MIPS", allow_hyphen_values = true)]
+    mips: Option<String>,
+    /// A machine of `luc sim calibrate --json`: its disk, and its processors and their speed unless
+    /// they are given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "disk")]
+    calibrated: Option<PathBuf>,
     /// Other speeds from this moment on, as often as needed: 2s=1500
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
@@ -115,11 +118,13 @@ impl Args {
         } else {
             None
         };
-        let disk: Result<DiskKind, _> = self.disk.parse();
+        let machine = self.calibrated.as_deref().map(calibrate::machine);
+        let machine = machine.transpose()?;
+        let disk: Result<DiskKind, _> = self.disk_text(machine.as_ref()).parse();
         let mount: Result<Mount, _> = self.mount.parse();
         let journal = Choice::new(&self.journal, self.journal_mib);
         Ok(Setup {
-            machine: speeds::machine(self.cpus, &self.mips, &self.mips_at)?,
+            machine: self.processors(machine.as_ref())?,
             disk: disk.map_err(|error| error.to_string())?,
             journal: journal.map_err(|error| error.to_string())?,
             costs: Costs::default(),
@@ -127,6 +132,23 @@ impl Args {
             luc,
             seed: self.seed,
         })
+    }
+
+    fn disk_text<'a>(&'a self, measured: Option<&'a calibrate::Machine>) -> &'a str {
+        measured.map_or(&self.disk, |machine| &machine.disk)
+    }
+
+    fn processors(&self, measured: Option<&calibrate::Machine>) -> Result<Machine, String> {
+        let (mut cpus, mut mips) = (self.cpus, self.mips.clone());
+        if let Some(measured) = measured {
+            let lacks = |what| format!("the recording did not tell {what}");
+            cpus = cpus.or(measured.cpus);
+            mips = mips.or_else(|| measured.mips.map(|mips| mips.to_string()));
+            cpus.ok_or_else(|| lacks("how many processors there were: give --cpus"))?;
+            mips.as_ref()
+                .ok_or_else(|| lacks("how fast they were: give --mips"))?;
+        }
+        speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)
     }
 
     fn write(

@@ -1,0 +1,270 @@
+//! A recording's threads, run again in the simulator: what stock and LUC make of them.
+//!
+//! [`Calibration`] is the machine on which they ran, as far as the recording tells: its processors
+//! (`work.rs`) and its disk (`disk.rs`). [`Calibration::threads`] makes programs of threads
+//! (`threads.rs`), and [`Threads::replay`] runs them on that machine, on stock or with the very
+//! controllers that the module runs. The answer is a recording, and is measured as one.
+//!
+//! The assumptions:
+//!
+//! - A thread does the same again whatever it waited: thinking, data flushes and syncs that needed no
+//!   commit take as long as they did.
+//! - Waits for commits, buffers, locked transactions and processors are the simulator's own.
+//! - Operations cost what they do on the lab's kernel, at the recorded speed, and what they took
+//!   beyond. So do the journal's thread and the scheduler, of which a recording tells nothing.
+//! - All files lie in one directory; inodes of adjacent numbers share blocks.
+//! - Commits of a disk that is none of the lab's differ by what the processors do to them alone.
+//! - sync and syncfs pass as they did, as do reads, unlinks and renames.
+
+mod disk;
+mod operations;
+mod threads;
+mod work;
+
+use std::collections::BTreeMap;
+
+use luc_control::{Dev, Params};
+use luc_trace::Trace;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::disk::DiskKind;
+use crate::journal::kind::Choice;
+use crate::mount::Mount;
+use crate::node::Setup;
+use crate::processors::Machine;
+use disk::{Commits, Fit};
+use work::{Sampled, Work};
+
+/// A longer recording is not replayed, ns: a day.
+const LENGTH_NS_MAX: u64 = 86_400_000_000_000;
+/// Processors that are simulated at most.
+const CPUS_MAX: u16 = 1024;
+
+/// Why a recording cannot be run again.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Unreplayable {
+    /// No span of the file system, or none that lasted.
+    #[error(
+        "the trace has nothing of {dev} that took time; record for longer, or name another file system"
+    )]
+    Nothing { dev: Dev },
+    /// How long a commit would take is unknown.
+    #[error("the trace has no journal commit of {dev}; record while something syncs")]
+    NoCommits { dev: Dev },
+    #[error(
+        "the trace has no open, write, sync or close on {dev}; record while something runs there"
+    )]
+    NoOperations { dev: Dev },
+    #[error(
+        "the trace lasts longer than a day, which is not replayed; look at a part: --last-s 60"
+    )]
+    TooLong,
+}
+
+/// What a recording tells of its machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameter {
+    pub name: &'static str,
+    /// None: not known.
+    pub value: Option<f64>,
+    pub unit: &'static str,
+    /// The ends of the middle half of what it was taken from.
+    pub middle: Option<[f64; 2]>,
+    /// It was taken from so many.
+    pub samples: u64,
+    pub source: &'static str,
+}
+
+/// The machine of a recording.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    dev: Dev,
+    work: Work,
+    fit: Fit,
+    commits: Commits,
+    setup: Setup,
+}
+
+/// The threads of a recording, on the machine of one.
+#[derive(Clone, Debug)]
+pub struct Threads<'a> {
+    machine: &'a Calibration,
+    programs: threads::Threads,
+    length_ns: u64,
+}
+
+/// First begin and last end on a file system, ns.
+fn bounds_ns(trace: &Trace, dev: Dev) -> Option<(u64, u64)> {
+    let first_ns = trace.on(dev).map(|span| span.begin_ns).min()?;
+    let last_ns = trace.on(dev).map(|span| span.end_ns).max()?;
+    (last_ns > first_ns).then_some((first_ns, last_ns))
+}
+
+impl Calibration {
+    /// # Errors
+    /// It has no operations or no commits, or is too long.
+    pub fn of(trace: &Trace, dev: Dev) -> Result<Self, Unreplayable> {
+        let bounds = bounds_ns(trace, dev).ok_or(Unreplayable::Nothing { dev })?;
+        let (first_ns, last_ns) = bounds;
+        if last_ns - first_ns > LENGTH_NS_MAX {
+            return Err(Unreplayable::TooLong);
+        }
+        let commits = Commits::of(trace, dev, usize::MAX);
+        if commits.mean_ns() <= 0.0 {
+            return Err(Unreplayable::NoCommits { dev });
+        }
+        let work = work(trace, dev);
+        let threads = threads::Threads::of(trace, dev, &work, bounds);
+        if threads.count() == 0 {
+            return Err(Unreplayable::NoOperations { dev });
+        }
+        // Without a number of processors nobody waits for one.
+        let cpus = work.cpus.map_or(threads.count() + 1, usize::from);
+        let cpus = u16::try_from(cpus).unwrap_or(CPUS_MAX).min(CPUS_MAX);
+        let mut setup = Setup {
+            machine: Machine::new(cpus, work.mips()),
+            disk: DiskKind::default(),
+            journal: Choice::default(),
+            costs: work.costs(),
+            mount: Mount::default(),
+            luc: None,
+            seed: 1,
+        };
+        let first = Commits::of(trace, dev, disk::COMMITS_MAX);
+        let fit = Fit::of(&first, &threads, &setup, first_ns);
+        setup.disk = fit.kind.clone();
+        Ok(Self {
+            dev,
+            work,
+            fit,
+            commits,
+            setup,
+        })
+    }
+
+    /// The threads of a recording, or of a part of one, of the same machine.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn threads(&self, trace: &Trace) -> Result<Threads<'_>, Unreplayable> {
+        let dev = self.dev;
+        let bounds = bounds_ns(trace, dev).ok_or(Unreplayable::Nothing { dev })?;
+        let threads = threads::Threads::of(trace, dev, &self.work, bounds);
+        if threads.count() == 0 {
+            return Err(Unreplayable::NoOperations { dev });
+        }
+        Ok(Threads {
+            machine: self,
+            programs: threads,
+            length_ns: bounds.1 - bounds.0,
+        })
+    }
+}
+
+impl Calibration {
+    /// The disk, in the words of `luc sim run --disk`.
+    pub fn disk(&self) -> &str {
+        &self.fit.text
+    }
+
+    /// Processors, where the recording tells how many.
+    pub fn cpus(&self) -> Option<u16> {
+        self.work.cpus
+    }
+
+    /// The speed, million instructions per second, where an operation tells it.
+    pub fn mips(&self) -> Option<f64> {
+        self.work.mips
+    }
+
+    /// All that was measured.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let known = |value: Option<f64>, name, unit, source| Parameter {
+            name,
+            value,
+            unit,
+            middle: None,
+            samples: u64::from(value.is_some()),
+            source,
+        };
+        let sampled = |name, it: &Sampled, source| Parameter {
+            name,
+            value: (it.samples > 0).then_some(it.mean_ns),
+            unit: "ns",
+            middle: (it.samples > 0).then_some(it.middle_ns),
+            samples: it.samples as u64,
+            source,
+        };
+        let mut all = vec![
+            known(
+                self.work.cpus.map(f64::from),
+                "processors",
+                "processors",
+                "the recording's header",
+            ),
+            Parameter {
+                samples: self.work.kinds().map(|(_, it)| it.samples as u64).sum(),
+                ..known(
+                    self.work.mips,
+                    "speed",
+                    "MIPS",
+                    "the shortest opens, writes and closes against `luc sim costs`",
+                )
+            },
+            sampled(
+                "commit",
+                &Sampled::of(self.commits.lengths.clone()),
+                "from the lock of a transaction to the end of its commit",
+            ),
+            Parameter {
+                samples: self.commits.lengths.len().min(disk::COMMITS_MAX) as u64,
+                ..known(
+                    self.fit.request_ns,
+                    "request",
+                    "ns",
+                    "a request to the disk: simulated commits take as long then as the recorded",
+                )
+            },
+        ];
+        let source = "on a processor, where no other thread wanted it";
+        all.extend(
+            self.work
+                .kinds()
+                .map(|(name, it)| sampled(name, &it, source)),
+        );
+        all
+    }
+}
+
+impl Threads<'_> {
+    /// From the first begin to the last end, ns.
+    pub fn length_ns(&self) -> u64 {
+        self.length_ns
+    }
+
+    /// What a recording of as long would show with LUC under these knobs, or on stock. It has one file
+    /// system.
+    pub fn replay(&self, luc: Option<Params>) -> Trace {
+        let mut setup = self.machine.setup.clone();
+        setup.luc = luc;
+        self.programs.run(&setup, self.length_ns)
+    }
+}
+
+fn work(trace: &Trace, dev: Dev) -> Work {
+    let operations = operations::operations(trace, dev);
+    let mut waits: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for wait in trace.on(dev).filter(|span| span.kind.is_wait()) {
+        let of_thread = waits.entry(wait.pid).or_default();
+        of_thread.push((wait.begin_ns, wait.end_ns));
+    }
+    for of_thread in waits.values_mut() {
+        of_thread.sort_unstable();
+    }
+    let cpus = trace.header.pairs.get("cpus");
+    let cpus = cpus.and_then(|cpus| cpus.parse().ok());
+    let cpus = cpus.filter(|cpus| (1..=CPUS_MAX).contains(cpus));
+    let ready = operations::ready(&waits, &operations, &operations::commit_ends(trace, dev));
+    Work::of(&operations, &waits, &ready, cpus)
+}

@@ -1,0 +1,202 @@
+//! The operations of a recording's threads, and when each thread was ready to work.
+
+use std::collections::BTreeMap;
+
+use luc_control::Dev;
+use luc_trace::{CREATED, Span, SpanKind, Trace};
+
+/// Begin and end, ns.
+pub(super) type Stretch = (u64, u64);
+
+/// What has been done to a file since it was last synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Since {
+    Nothing,
+    Created,
+    Written,
+}
+
+/// An open, write, sync or close.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    pub span: Span,
+    /// Its end, or the begin of the thread's next operation if that comes first: a write with `O_SYNC`
+    /// lasts until its own sync ends.
+    pub end_ns: u64,
+    /// Of a sync: what it makes durable.
+    pub since: Since,
+}
+
+impl Operation {
+    pub fn is_sync(&self) -> bool {
+        self.span.kind.is_file_sync()
+    }
+
+    pub fn needs_commit(&self) -> bool {
+        self.is_sync() && self.span.tid != 0 && self.span.commits_ahead() > 0
+    }
+
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.span.begin_ns
+    }
+
+    /// Begin and end of its data flush; both the time when it asked, if it has none.
+    pub fn flush_ns(&self) -> Stretch {
+        let asked_ns = self.within(self.span.asked_ns());
+        match self.span.flush_ns() {
+            Some((begin_ns, _)) if self.since == Since::Written => {
+                (self.within(begin_ns).min(asked_ns), asked_ns)
+            }
+            _ => (asked_ns, asked_ns),
+        }
+    }
+
+    fn within(&self, at_ns: u64) -> u64 {
+        at_ns.clamp(self.span.begin_ns, self.end_ns)
+    }
+}
+
+/// By thread, in the order of their begins.
+pub(super) type Operations = BTreeMap<u32, Vec<Operation>>;
+
+pub(super) fn operations(trace: &Trace, dev: Dev) -> Operations {
+    let mut spans: Vec<Span> = trace
+        .on(dev)
+        .filter(|span| is_operation(span))
+        .copied()
+        .collect();
+    spans.sort_by_key(|span| span.begin_ns);
+    let mut files: BTreeMap<u64, Since> = BTreeMap::new();
+    let mut all = Operations::new();
+    for span in spans {
+        let file = files.entry(span.object).or_insert(Since::Nothing);
+        let mut since = Since::Nothing;
+        match span.kind {
+            SpanKind::Open if span.flags & CREATED != 0 => *file = Since::Created,
+            SpanKind::Write if span.amount > 0 => *file = Since::Written,
+            kind if kind.is_file_sync() => since = std::mem::replace(file, Since::Nothing),
+            _ => {}
+        }
+        let of_thread = all.entry(span.pid).or_default();
+        if let Some(before) = of_thread.last_mut() {
+            before.end_ns = before.end_ns.min(span.begin_ns);
+        }
+        of_thread.push(Operation {
+            span,
+            end_ns: span.end_ns.max(span.begin_ns),
+            since,
+        });
+    }
+    all
+}
+
+fn is_operation(span: &Span) -> bool {
+    let on_file = matches!(
+        span.kind,
+        SpanKind::Open | SpanKind::Write | SpanKind::Close
+    );
+    on_file || span.kind.is_file_sync()
+}
+
+/// The ends of commits, by their transactions.
+pub(super) fn commit_ends(trace: &Trace, dev: Dev) -> BTreeMap<u32, u64> {
+    let commits = trace.on(dev).filter(|span| span.kind == SpanKind::Commit);
+    commits.map(|span| (span.tid, span.end_ns)).collect()
+}
+
+/// When the threads' operations wait for nothing that the recording shows: then they work, or wait for
+/// a processor. `waits` are the threads' in order, `commits` their ends.
+pub(super) fn ready(
+    waits: &BTreeMap<u32, Vec<Stretch>>,
+    operations: &Operations,
+    commits: &BTreeMap<u32, u64>,
+) -> Vec<Stretch> {
+    let mut ready = Vec::new();
+    for (pid, of_thread) in operations {
+        let waits = waits.get(pid).map_or(&[][..], Vec::as_slice);
+        for operation in of_thread {
+            let (begin_ns, end_ns) = (operation.span.begin_ns, operation.end_ns);
+            let (from_ns, to_ns) = if operation.is_sync() {
+                let released_ns = commits.get(&operation.span.tid);
+                let released_ns = released_ns.filter(|_| operation.needs_commit());
+                (
+                    operation.flush_ns().0,
+                    released_ns.map_or(end_ns, |at_ns| operation.within(*at_ns)),
+                )
+            } else {
+                waited(waits, (begin_ns, end_ns)).unwrap_or((end_ns, end_ns))
+            };
+            ready.push((begin_ns, from_ns));
+            ready.push((to_ns, end_ns));
+        }
+    }
+    ready.retain(|(begin_ns, end_ns)| begin_ns < end_ns);
+    ready
+}
+
+/// From the first wait within an operation to the end of the last one.
+pub(super) fn waited(waits: &[Stretch], (begin_ns, end_ns): Stretch) -> Option<Stretch> {
+    let first = waits.partition_point(|(wait_ns, _)| *wait_ns < begin_ns);
+    let inside = waits[first..].iter();
+    let mut inside = inside.take_while(|(wait_ns, _)| *wait_ns < end_ns);
+    let (from_ns, mut to_ns) = *inside.next()?;
+    for (_, wait_end_ns) in inside {
+        to_ns = to_ns.max(*wait_end_ns);
+    }
+    Some((from_ns, to_ns.clamp(from_ns, end_ns)))
+}
+
+/// Stretches, in order and apart, in which more than so many of these lie upon each other.
+pub(super) fn more_than(stretches: &[Stretch], limit: usize) -> Vec<Stretch> {
+    let begins = stretches.iter().map(|(begin_ns, _)| (*begin_ns, 1_i8));
+    let ends = stretches.iter().map(|(_, end_ns)| (*end_ns, -1));
+    let mut edges: Vec<(u64, i8)> = begins.chain(ends).collect();
+    // Of one moment the ends first.
+    edges.sort_unstable();
+    let (mut found, mut count, mut since_ns) = (Vec::new(), 0_usize, None);
+    for (at_ns, change) in edges {
+        count = count.saturating_add_signed(isize::from(change));
+        match since_ns {
+            None if count > limit => since_ns = Some(at_ns),
+            Some(begin_ns) if count <= limit => {
+                found.push((begin_ns, at_ns));
+                since_ns = None;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// How much of a stretch these take, which are in order and apart, ns.
+pub(super) fn taken_ns(stretches: &[Stretch], (from_ns, to_ns): Stretch) -> u64 {
+    let first = stretches.partition_point(|(_, end_ns)| *end_ns <= from_ns);
+    let within = stretches[first..].iter();
+    let within = within.take_while(|(begin_ns, _)| *begin_ns < to_ns);
+    within
+        .map(|(begin_ns, end_ns)| (*end_ns).min(to_ns) - (*begin_ns).max(from_ns))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_upon_each_other() {
+        let all = [(0, 10), (5, 20), (20, 30), (8, 9)];
+        assert_eq!(more_than(&all, 0), [(0, 20), (20, 30)]);
+        assert_eq!(more_than(&all, 1), [(5, 10)]);
+        assert_eq!(more_than(&all, 2), [(8, 9)]);
+        assert_eq!(taken_ns(&[(5, 10), (20, 30)], (8, 25)), 7);
+        assert_eq!(taken_ns(&[(5, 10)], (10, 25)), 0);
+    }
+
+    #[test]
+    fn waits_within_an_operation() {
+        let waits = [(1, 2), (10, 12), (14, 30), (40, 50)];
+        assert_eq!(waited(&waits, (5, 20)), Some((10, 20)));
+        assert_eq!(waited(&waits, (5, 13)), Some((10, 12)));
+        assert_eq!(waited(&waits, (31, 39)), None);
+    }
+}

@@ -1,0 +1,322 @@
+//! How fast the recorded machine works.
+//!
+//! A recording tells times, and not who had the processor. So the samples are the operations beside
+//! which no other thread wanted it: while they lasted no more threads were ready than there are
+//! processors; or, on one processor, no other thread did anything at all.
+//!
+//! - **Speed.** An operation takes its cost ([`Costs`]) at least. The shortest samples of each kind
+//!   give the ns of an instruction.
+//! - **More work.** What a kind takes on average beyond its cost at that speed is work of that load: a
+//!   long directory, or a tracer.
+//! - **Turns.** Threads that go on at once mostly, from a close to the next open for example, compute
+//!   there. A longer pause is then a wait for a processor, if all were taken.
+//! - **Rests.** A thread that sleeps may wait for a processor when it wakes. A rest at whose end all
+//!   were taken is so much shorter, but not below the shortest tenth of its kind.
+
+use std::collections::BTreeMap;
+
+use luc_trace::{CREATED, Span, SpanKind};
+
+use super::operations::{Operation, Operations, Stretch, more_than, taken_ns};
+use crate::costs::Costs;
+use crate::files::pages;
+
+/// A thread computes between two operations if that takes no longer, ns: one that sleeps for a set
+/// time sleeps longer, as the kernel lets timers be late by this much.
+pub(super) const COMPUTES_NS: u64 = 50_000;
+/// Fewer samples of a kind tell nothing.
+const SAMPLES_MIN: usize = 5;
+/// Of so many samples of a kind one is left out as too short.
+const SHORTEST_OF: usize = 100;
+/// Speeds that are believed, million instructions per second.
+const MIPS: (f64, f64) = (1.0, 100_000.0);
+/// Without a sample.
+const MIPS_ASSUMED: f64 = 1000.0;
+
+/// The kinds of operations whose work is known, in the order of [`Work::more`].
+const KINDS: [&str; 4] = ["create", "open", "write", "close"];
+
+/// A kind's samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    pub samples: usize,
+    /// On average, and of the middle half of the samples the ends, ns.
+    pub mean_ns: f64,
+    pub middle_ns: [f64; 2],
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub cpus: Option<u16>,
+    pub mips: Option<f64>,
+    pub kinds: [Sampled; 4],
+    /// Instructions of each kind beyond its cost.
+    more: [u64; 4],
+    /// Of pairs of operations that follow each other at once, the time between, ns.
+    turns_ns: BTreeMap<(SpanKind, SpanKind), f64>,
+    /// Of other pairs, what a tenth of the rests between does not exceed, ns.
+    rests_ns: BTreeMap<(SpanKind, SpanKind), u64>,
+    /// When all processors were taken, in order and apart.
+    taken: Vec<Stretch>,
+    /// The same, those made one between which a thread would have been scheduled only.
+    crowded: Vec<Stretch>,
+}
+
+fn kind_of(span: &Span) -> Option<usize> {
+    match span.kind {
+        SpanKind::Open if span.flags & CREATED != 0 => Some(0),
+        SpanKind::Open => Some(1),
+        SpanKind::Write => Some(2),
+        SpanKind::Close => Some(3),
+        _ => None,
+    }
+}
+
+/// Pages that a write fills; most of what is written at once is smaller.
+pub(super) fn pages_of(span: &Span) -> u64 {
+    const PAGES_MAX: u64 = 1 << 16;
+    let bytes = u64::try_from(span.amount).unwrap_or(0);
+    (pages(0, bytes).len() as u64).min(PAGES_MAX)
+}
+
+fn cost(kind: usize, span: &Span, costs: &Costs) -> u64 {
+    match kind {
+        0 => costs.create_before + costs.create_handle + costs.create_after,
+        1 => costs.open,
+        2 => costs.write_before + costs.write_page * pages_of(span) + costs.write_after,
+        _ => costs.close,
+    }
+}
+
+impl Work {
+    /// `waits` are the threads' in order, `ready` the stretches in which threads were ready.
+    pub fn of(
+        operations: &Operations,
+        waits: &BTreeMap<u32, Vec<Stretch>>,
+        ready: &[Stretch],
+        cpus: Option<u16>,
+    ) -> Self {
+        let costs = Costs::default();
+        let alone = Alone::of(operations, ready, cpus);
+        let mut samples: [Vec<(f64, f64)>; 4] = Default::default();
+        let mut turns: BTreeMap<(SpanKind, SpanKind), Vec<f64>> = BTreeMap::new();
+        let mut rests: BTreeMap<(SpanKind, SpanKind), Vec<u64>> = BTreeMap::new();
+        for (pid, of_thread) in operations {
+            let waits = waits.get(pid).map_or(&[][..], Vec::as_slice);
+            for operation in of_thread {
+                let stretch = (operation.span.begin_ns, operation.end_ns);
+                let waits = super::operations::waited(waits, stretch).is_some();
+                if let Some(kind) = kind_of(&operation.span)
+                    && !waits
+                    && alone.is_sample(*pid, stretch, 1)
+                {
+                    let cost = cost(kind, &operation.span, &costs) as f64;
+                    samples[kind].push((operation.duration_ns() as f64, cost));
+                }
+            }
+            for pair in of_thread.windows(2) {
+                let rest_ns = pair[1].span.begin_ns - pair[0].end_ns;
+                rests.entry(pair_of(pair)).or_default().push(rest_ns);
+                let stretch = (pair[0].end_ns, pair[1].span.begin_ns);
+                if alone.is_sample(*pid, stretch, 0) {
+                    let between = turns.entry(pair_of(pair)).or_default();
+                    between.push((stretch.1 - stretch.0) as f64);
+                }
+            }
+        }
+        let ns = ns_of_instruction(&mut samples);
+        let (least, most) = MIPS;
+        let mips = ns.map(|ns| (1e3 / ns).clamp(least, most));
+        let more = std::array::from_fn(|kind| {
+            let ns = 1e3 / mips.unwrap_or(MIPS_ASSUMED);
+            let beyond = samples[kind].iter().map(|(took, cost)| took - cost * ns);
+            whole(middle_mean(beyond.collect()) / ns)
+        });
+        let kinds = samples.map(|of_kind| Sampled::of(of_kind.iter().map(|it| it.0).collect()));
+        let turns_ns = turns.into_iter().filter_map(|(pair, mut between)| {
+            between.sort_unstable_by(f64::total_cmp);
+            let computes = between[between.len() / 2] <= COMPUTES_NS as f64;
+            computes.then(|| (pair, middle_mean(between)))
+        });
+        let taken = cpus.map_or_else(Vec::new, |cpus| more_than(ready, usize::from(cpus) - 1));
+        Self {
+            cpus,
+            mips,
+            kinds,
+            more,
+            turns_ns: turns_ns.collect(),
+            rests_ns: rests
+                .into_iter()
+                .map(|(pair, of_pair)| (pair, tenth(of_pair)))
+                .collect(),
+            crowded: joined(&taken),
+            taken,
+        }
+    }
+
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, Sampled)> {
+        KINDS.into_iter().zip(self.kinds)
+    }
+
+    pub fn mips(&self) -> f64 {
+        self.mips.unwrap_or(MIPS_ASSUMED)
+    }
+
+    /// The costs of the replay. What a directory's names cost is in what is beyond.
+    pub fn costs(&self) -> Costs {
+        let mut costs = Costs {
+            create_entry: 0,
+            ..Costs::default()
+        };
+        let [create, open, write, close] = self.more;
+        costs.create_handle += create;
+        costs.open += open;
+        costs.write_before += write;
+        costs.close += close;
+        costs
+    }
+
+    /// Of so much time on a processor.
+    pub fn instructions(&self, ns: f64) -> u64 {
+        whole(ns * self.mips() / 1e3)
+    }
+
+    /// How long a thread works between two operations; None: it sleeps, or does what is not traced.
+    pub fn turn_ns(&self, pair: &[Operation]) -> Option<f64> {
+        let stretch = (pair[0].end_ns, pair[1].span.begin_ns);
+        let took_ns = stretch.1 - stretch.0;
+        let mean_ns = self.turns_ns.get(&pair_of(pair)).copied();
+        if took_ns <= COMPUTES_NS {
+            let own_ns = took_ns as f64;
+            return Some(mean_ns.map_or(own_ns, |mean_ns| own_ns.min(mean_ns)));
+        }
+        let idle_ns = took_ns - taken_ns(&self.taken, stretch);
+        mean_ns.filter(|_| idle_ns <= COMPUTES_NS)
+    }
+
+    /// How long a thread rests between two operations, without its wait for a processor.
+    pub fn rest_ns(&self, pair: &[Operation]) -> u64 {
+        let (from_ns, to_ns) = (pair[0].end_ns, pair[1].span.begin_ns);
+        let near_ns = to_ns.saturating_sub(COMPUTES_NS);
+        let crowded = &self.crowded;
+        let at = crowded.partition_point(|(_, end_ns)| *end_ns < near_ns);
+        let since_ns = crowded.get(at).map_or(to_ns, |it| it.0.min(to_ns));
+        let least_ns = self.rests_ns.get(&pair_of(pair)).copied();
+        let rest_ns = since_ns.saturating_sub(from_ns);
+        rest_ns.max(least_ns.unwrap_or(0)).min(to_ns - from_ns)
+    }
+}
+
+/// Stretches that are no farther apart than a thread computes between two operations.
+fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
+    let mut all: Vec<Stretch> = Vec::new();
+    for &(begin_ns, end_ns) in stretches {
+        match all.last_mut() {
+            Some(last) if begin_ns - last.1 <= COMPUTES_NS => last.1 = end_ns,
+            _ => all.push((begin_ns, end_ns)),
+        }
+    }
+    all
+}
+
+/// What a tenth of the rests that are none of work does not exceed; without any, 0.
+fn tenth(mut rests_ns: Vec<u64>) -> u64 {
+    rests_ns.retain(|ns| *ns > COMPUTES_NS);
+    rests_ns.sort_unstable();
+    rests_ns.get(rests_ns.len() / 10).copied().unwrap_or(0)
+}
+
+fn pair_of(pair: &[Operation]) -> (SpanKind, SpanKind) {
+    (pair[0].span.kind, pair[1].span.kind)
+}
+
+/// Which stretches no other thread lengthened.
+struct Alone {
+    /// More threads were ready than there are processors; or all that there are.
+    over: [Vec<Stretch>; 2],
+    /// On one processor: when threads began or ended something.
+    steps: Option<Vec<(u64, u32)>>,
+}
+
+impl Alone {
+    fn of(operations: &Operations, ready: &[Stretch], cpus: Option<u16>) -> Self {
+        let over = cpus.map(usize::from).map(|cpus| {
+            let all = more_than(ready, cpus - 1);
+            [all, more_than(ready, cpus)]
+        });
+        let steps = (cpus == Some(1)).then(|| {
+            let of_thread = |(pid, of_thread): (&u32, &Vec<Operation>)| {
+                let pid = *pid;
+                let each = |it: &Operation| [it.span.begin_ns, it.end_ns].map(|at| (at, pid));
+                of_thread.iter().flat_map(each).collect::<Vec<_>>()
+            };
+            let mut steps: Vec<_> = operations.iter().flat_map(of_thread).collect();
+            steps.sort_unstable();
+            steps
+        });
+        Self {
+            over: over.unwrap_or_default(),
+            steps,
+        }
+    }
+
+    /// `own` is 1 if the thread itself was ready.
+    fn is_sample(&self, pid: u32, stretch: Stretch, own: usize) -> bool {
+        if taken_ns(&self.over[own], stretch) == 0 {
+            return true;
+        }
+        let Some(steps) = &self.steps else {
+            return false;
+        };
+        let first = steps.partition_point(|(at_ns, _)| *at_ns <= stretch.0);
+        let mut within = steps[first..].iter();
+        within
+            .by_ref()
+            .take_while(|(at_ns, _)| *at_ns < stretch.1)
+            .all(|(_, of)| *of == pid)
+    }
+}
+
+impl Sampled {
+    pub fn of(mut times_ns: Vec<f64>) -> Self {
+        if times_ns.is_empty() {
+            return Self::default();
+        }
+        times_ns.sort_unstable_by(f64::total_cmp);
+        let samples = times_ns.len();
+        Self {
+            samples,
+            middle_ns: [times_ns[samples / 4], times_ns[samples - 1 - samples / 4]],
+            mean_ns: middle_mean(times_ns),
+        }
+    }
+}
+
+/// By the shortest samples of each kind, each kind by its cost.
+fn ns_of_instruction(samples: &mut [Vec<(f64, f64)>; 4]) -> Option<f64> {
+    let (mut ns, mut cost) = (0.0, 0.0);
+    for of_kind in samples.iter_mut().filter(|it| it.len() >= SAMPLES_MIN) {
+        of_kind.sort_unstable_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+        let (shortest_ns, its_cost) = of_kind[of_kind.len() / SHORTEST_OF];
+        ns += shortest_ns;
+        cost += its_cost;
+    }
+    (ns > 0.0).then(|| ns / cost)
+}
+
+/// The mean of the middle half, which a few long waits do not shift; 0 without values.
+fn middle_mean(mut values: Vec<f64>) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    let cut = values.len() / 4;
+    let middle = &values[cut..values.len() - cut];
+    middle.iter().sum::<f64>() / middle.len() as f64
+}
+
+/// Instructions, at least 0; a cast of a float saturates.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(value: f64) -> u64 {
+    value.round().clamp(0.0, 1e15) as u64
+}
