@@ -20,7 +20,6 @@ use crate::files::{FileId, Prepared};
 use crate::measured::Measured;
 use crate::node::{Node, Setup};
 use crate::program::{Joins, Op, Program, RecordedSync, Went};
-use crate::recorder::Recorder;
 
 /// A thread begins again at most so often: a larger gain is not trusted, and some loops take no time.
 const REPEATS_MAX: u32 = 32;
@@ -103,8 +102,7 @@ impl Threads {
         let measured = Measured::new(tasks, 0, until_ns);
         let mut node = Node::of(setup, programs.collect(), measured);
         node.prepare_files(&self.files);
-        let journal = node.journal_thread();
-        node.recorder = Recorder::on(Header::default(), "replay", tasks, journal, false);
+        node.record(Header::default(), "replay");
         node.start();
         let start_ns = node.now_ns();
         for (task, chain) in (0..).zip(&self.chains) {
@@ -117,7 +115,7 @@ impl Threads {
             node.release(task, node.now_ns());
         }
         node.run(until_ns);
-        let mut trace = node.recorder.finish().into_trace();
+        let mut trace = node.recording().into_trace();
         trace.spans.retain(|span| span.begin_ns >= start_ns);
         for span in &mut trace.spans {
             let marks_ns = span.marks_ns.iter_mut();
