@@ -29,8 +29,7 @@ const SCHEMA: &str = "luc-sim-calibration/1";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim calibrate run.luc\n\
-    \x20 luc sim calibrate --json run.luc > machine.json\n\
-    \x20 luc sim run --calibrated machine.json --luc -- create-fsync --threads 16")]
+    \x20 luc sim calibrate --json run.luc > machine.json")]
 pub struct Args {
     /// Recordings of `luc trace record`
     #[arg(required = true, value_name = "RECORDING", value_hint = ValueHint::FilePath)]
