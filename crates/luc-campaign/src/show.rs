@@ -496,10 +496,29 @@ pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
     } else {
         measures::form(&figure.measure)
     };
-    let mean = form(interval.mean);
-    match interval.ends {
-        Some((low, high)) if high > low => format!("{mean} ({} to {})", form(low), form(high)),
-        _ => mean,
+    with_ends(interval.mean, interval.ends, form)
+}
+
+/// An end that is so many times the mean says nothing but that nothing is known.
+const ENDS_SHOWN: f64 = 1000.0;
+
+/// A mean with the ends of its interval, where it has a width; those of a hopelessly wide one in a
+/// word.
+pub(crate) fn with_ends(
+    mean: f64,
+    ends: Option<(f64, f64)>,
+    form: impl Fn(f64) -> String,
+) -> String {
+    let shown = form(mean);
+    match ends {
+        Some((low, high)) if high > low => {
+            let most = low.abs().max(high.abs());
+            if mean != 0.0 && most > ENDS_SHOWN * mean.abs() {
+                return format!("{shown} (or any other)");
+            }
+            format!("{shown} ({} to {})", form(low), form(high))
+        }
+        _ => shown,
     }
 }
 

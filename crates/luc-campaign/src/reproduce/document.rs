@@ -253,13 +253,8 @@ pub(super) fn ours(unit: Unit, number: Option<Number>) -> String {
     let Some(number) = number else {
         return "-".to_owned();
     };
-    let mean = form(unit, number.mean);
-    match number.low.zip(number.high) {
-        Some((low, high)) if low < high => {
-            format!("{mean} ({} to {})", form(unit, low), form(unit, high))
-        }
-        _ => mean,
-    }
+    let ends = number.low.zip(number.high);
+    show::with_ends(number.mean, ends, |value| form(unit, value))
 }
 
 fn tone(verdict: Verdict) -> Tone {
