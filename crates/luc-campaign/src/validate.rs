@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((validation.compared.len(), validation.left_out), (0, 2));
     }
 
-    /// What the simulator itself measured stands for a machine in host time, whose speed is not told.
+    /// The simulator's own result stands for a machine in host time, whose speed is not told.
     #[test]
     fn the_speed_in_host_time_follows_from_the_busy_time() {
         let mut result = demo().swap_remove(0);

@@ -1,7 +1,11 @@
 //! The controllers in the loop: threads on processors of their own that think, change and sync, in
 //! commits of about two of the disk's times.
 
-use luc_control::{Batching, Params, Reason, knobs, policy, replay};
+#[allow(dead_code)]
+#[path = "../../luc-control/tests/common/values.rs"]
+mod values;
+
+use luc_control::{Batching, Params, Reason, replay};
 use luc_sim::costs::Costs;
 use luc_sim::journal::kind::Choice;
 use luc_sim::measured::Measured;
@@ -11,6 +15,7 @@ use luc_sim::program::{Op, Program, Went};
 use luc_sim::{Node, Setup};
 use luc_trace::{Event, Header, Record, SpanKind, Trace};
 use proptest::prelude::*;
+use values::settings;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -177,27 +182,9 @@ impl Found {
 }
 
 fn with_policy(name: &str) -> Params {
-    let mut params = Params::default();
-    for (knob, value) in &policy(name).expect("a policy").settings {
-        params.set(knob.name, *value);
-    }
-    params
-}
-
-/// Any setting that an administrator can make.
-fn settings() -> impl Strategy<Value = Params> {
-    let one = |knob: &luc_control::Knob| {
-        let (min, max, default) = (knob.min, knob.max, knob.default);
-        prop_oneof![2 => Just(default), 1 => min..=max, 1 => Just(min), 1 => Just(max)]
-    };
-    let values: Vec<_> = knobs().iter().map(one).collect();
-    values.prop_map(|values| {
-        let mut params = Params::default();
-        for (knob, value) in knobs().iter().zip(values) {
-            params.set(knob.name, value);
-        }
-        params
-    })
+    let options = ["--policy", name].map(String::from);
+    let params = luc_sim::knobs(&options).expect("a policy");
+    params.expect("it steers")
 }
 
 #[test]
