@@ -263,9 +263,14 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
+/// None of a folder that is absent: cells that were carried here may have no failures beside them.
 fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(CampaignError::file("list", dir))? {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+        entries => entries.map_err(CampaignError::file("list", dir))?,
+    };
+    for entry in entries {
         let path = entry.map_err(CampaignError::file("list", dir))?.path();
         if path.extension().is_some_and(|kind| kind == "json") {
             files.push(path);

@@ -55,7 +55,6 @@ fn poles_are_computed() {
 fn nothing_measured_is_no_success() {
     let dir = tempfile::tempdir().expect("temporary folder");
     std::fs::create_dir_all(dir.path().join("cells")).expect("a folder");
-    std::fs::create_dir_all(dir.path().join("failed")).expect("a folder");
     let output = luc()
         .args([
             "reproduce",

@@ -295,7 +295,8 @@ pub(super) fn rules(published: &Published) -> String {
          change the verdict. A figure has the worst verdict of its \
          claims. Intervals are of the largest or smallest of all points, \
          widened for that choice (Bonferroni); how far a point's repeats \
-         spread is weighed with how far those of the block's other points do (Smyth 2004).",
+         spread is weighed with how far those of the \
+         block's other points with as many processors do (Smyth 2004).",
         percent(published.tolerance_share),
         percent(published.same_share)
     )

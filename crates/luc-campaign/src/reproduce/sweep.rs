@@ -1,5 +1,7 @@
 //! A claim's figure over our sweep.
 
+use std::collections::BTreeMap;
+
 use luc_control::poles;
 
 use super::causes;
@@ -10,6 +12,9 @@ use crate::points::{self, Point};
 use crate::show::Shown;
 use crate::stats::{self, Interval, Prior, Variance};
 use crate::wave::{self, Repeats};
+
+/// The factor that decides how far repeats spread.
+const VCPUS: &str = "vcpus";
 
 /// Reads the answer off the results.
 pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {
@@ -78,6 +83,8 @@ fn of_poles(gains: &Gains) -> Found {
 /// Something of which the claim's number may be.
 struct Candidate<'a> {
     at: String,
+    /// Its number of processors, as its block writes it.
+    vcpus: String,
     sample: Sample<'a>,
 }
 
@@ -125,6 +132,7 @@ fn figure_of<'a>(
             .iter()
             .map(|point| Candidate {
                 at: label(block, point, None),
+                vcpus: point.value(VCPUS).to_owned(),
                 sample: Sample::Spread(values(shown, point, figure)),
             })
             .collect(),
@@ -133,13 +141,14 @@ fn figure_of<'a>(
             .iter()
             .map(|point| Candidate {
                 at: label(block, point, None),
+                vcpus: point.value(VCPUS).to_owned(),
                 sample: Sample::Figure(shown.repeats(point), figure),
             })
             .collect(),
     };
     let confidence = shown.campaign.stop_of(block).confidence;
-    let prior = prior(shown, claim, block, figure);
-    let found = extreme(claim, &candidates, confidence, &prior);
+    let priors = priors(shown, claim, block, figure);
+    let found = extreme(claim, &candidates, confidence, &priors);
     Found {
         interval: found.map(|(_, interval)| interval),
         at: found.map_or_else(String::new, |(candidate, _)| candidate.at.clone()),
@@ -149,24 +158,32 @@ fn figure_of<'a>(
     }
 }
 
-/// How far the figure's repeats spread over all of the block, whichever points the claim is about.
-fn prior(shown: &Shown<'_>, claim: &Claim, block: &Block, figure: &Figure) -> Prior {
-    let points = points::of_block(shown.campaign, block);
-    let of_point = |point: &Point<'_>| {
+/// How far the figure's repeats spread, by the number of processors: over all of the block's points
+/// with as many, whichever points the claim is about. One processor does the same again; several
+/// race.
+fn priors(
+    shown: &Shown<'_>,
+    claim: &Claim,
+    block: &Block,
+    figure: &Figure,
+) -> BTreeMap<String, Prior> {
+    let mut variances: BTreeMap<String, Vec<Variance>> = BTreeMap::new();
+    for point in points::of_block(shown.campaign, block) {
         let along = claim.take.is_along();
         let values = if along {
-            values(shown, point, figure)
+            values(shown, &point, figure)
         } else {
-            wave::values(&shown.repeats(point), figure)
+            wave::values(&shown.repeats(&point), figure)
         };
-        if along || figure.is_ratio() {
-            Variance::of_values(&stats::logs(&values)?)
+        let of = variances.entry(point.value(VCPUS).to_owned()).or_default();
+        of.extend(if along || figure.is_ratio() {
+            stats::logs(&values).and_then(|logs| Variance::of_values(&logs))
         } else {
             Variance::of_values(&values)
-        }
-    };
-    let variances: Vec<Variance> = points.iter().filter_map(of_point).collect();
-    Prior::of(&variances)
+        });
+    }
+    let of = |(vcpus, points): (String, Vec<Variance>)| (vcpus, Prior::of(&points));
+    variances.into_iter().map(of).collect()
 }
 
 /// The candidate that the claim is about. One that is chosen among n because it is the largest gets
@@ -177,8 +194,12 @@ fn extreme<'a>(
     claim: &Claim,
     candidates: &'a [Candidate<'a>],
     confidence: f64,
-    prior: &Prior,
+    priors: &BTreeMap<String, Prior>,
 ) -> Option<(&'a Candidate<'a>, Interval)> {
+    let interval = |candidate: &Candidate<'_>, confidence| {
+        let prior = priors.get(&candidate.vcpus).unwrap_or(&Prior::NONE);
+        candidate.sample.interval(confidence, prior)
+    };
     let chosen_by = |interval: &Interval| match (claim.take, claim.side(), interval.ends) {
         // A point without an interval leaves every point in doubt.
         (Take::Every, _, None) => f64::INFINITY,
@@ -193,13 +214,13 @@ fn extreme<'a>(
     };
     let best = candidates
         .iter()
-        .filter_map(|candidate| Some((candidate, candidate.sample.interval(confidence, prior)?)))
+        .filter_map(|candidate| Some((candidate, interval(candidate, confidence)?)))
         .max_by(|(_, a), (_, b)| chosen_by(a).total_cmp(&chosen_by(b)))?;
     if claim.take == Take::Every {
         return Some(best);
     }
     let confidence = 1.0 - (1.0 - confidence) / candidates.len().max(1) as f64;
-    Some((best.0, best.0.sample.interval(confidence, prior)?))
+    Some((best.0, interval(best.0, confidence)?))
 }
 
 /// Pairs of points that differ in `over` alone, the earlier value first.
@@ -255,6 +276,7 @@ fn along<'a>(
                     .filter(|part| !part.is_empty())
                     .collect::<Vec<_>>()
                     .join(", "),
+                vcpus: from.value(VCPUS).to_owned(),
                 sample: if claim.take == Take::RiseEnds {
                     Sample::Rise(a, b)
                 } else {
