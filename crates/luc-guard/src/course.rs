@@ -1,7 +1,7 @@
 //! One pair on a file system that others may touch meanwhile.
 //!
-//! Before anything is done it is looked whether the mode is the one that we set. If it is not, an
-//! administrator set it by hand, and it is his: the pair ends, and nothing is put back.
+//! Before anything is done it is looked whether somebody else set the mode, be it the one that we set. If
+//! so, an administrator did it by hand, and it is his: the pair ends, and nothing is put back.
 
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ pub trait Subject {
     fn totals(&mut self) -> Result<Totals, Trouble>;
     /// What its mode knob says.
     fn side(&mut self) -> Result<Side, Trouble>;
+    /// Whether somebody else wrote that knob since this was asked last.
+    fn was_written(&mut self) -> bool;
     fn switch(&mut self, to: Side) -> Result<(), Trouble>;
     /// A text that is another one after any other knob was set.
     fn settings(&mut self) -> Result<String, Trouble>;
@@ -117,7 +119,7 @@ impl Course {
     }
 
     fn look(&self, subject: &mut dyn Subject) -> Result<(), Why> {
-        if subject.side()? != self.mine {
+        if subject.was_written() || subject.side()? != self.mine {
             return Err(Why::ModeByHand);
         }
         if subject.settings()? != self.settings {

@@ -107,6 +107,11 @@ impl Keeper {
         self.left_alone
     }
 
+    /// Whether it switches the mode just now: it must not be disturbed.
+    pub fn is_in_pair(&self) -> bool {
+        self.course.is_some()
+    }
+
     pub fn saved(&self) -> Saved {
         Saved {
             guard: self.guard.clone(),
@@ -179,6 +184,9 @@ impl Keeper {
     /// Looks at a file system at rest.
     fn look(&mut self, subject: &mut dyn Subject, events: &mut Vec<Event>) -> Result<(), Why> {
         let rest = self.guard.rests_in();
+        if subject.was_written() {
+            return Err(Why::ModeByHand);
+        }
         if subject.side()? != rest {
             if !self.unsure {
                 return Err(Why::ModeByHand);

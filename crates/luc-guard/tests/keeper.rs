@@ -12,6 +12,8 @@ struct Disk {
     off_per_s: u64,
     side: Side,
     settings: String,
+    /// Somebody else wrote the mode.
+    written: bool,
     gone: bool,
     refuses: bool,
     /// In thousandths, so that slow steps count.
@@ -26,6 +28,7 @@ impl Disk {
             off_per_s,
             side: Side::On,
             settings: "luc".into(),
+            written: false,
             gone: false,
             refuses: false,
             calls_milli: 0,
@@ -63,6 +66,10 @@ impl Subject for Disk {
     fn side(&mut self) -> Result<Side, Trouble> {
         self.there()?;
         Ok(self.side)
+    }
+
+    fn was_written(&mut self) -> bool {
+        std::mem::take(&mut self.written)
     }
 
     fn switch(&mut self, to: Side) -> Result<(), Trouble> {
@@ -177,15 +184,16 @@ fn a_help_is_certified_and_a_harm_stands_aside() {
 
 #[test]
 fn a_mode_set_by_hand_is_left_alone() {
-    for window in [false, true] {
+    // In a window the hand may set what the pair had just set: to observe, which is to last.
+    for (window, to) in [(false, Side::Off), (true, Side::On), (true, Side::Off)] {
         let mut world = World::new(Disk::new(1500, 1000));
         if window {
             world.in_a_window_off();
-            world.disk.side = Side::On;
         } else {
             world.until(1, |world| world.keeper.guard().pairs() == 1);
-            world.disk.side = Side::Off;
         }
+        world.disk.side = to;
+        world.disk.written = true;
         let (side, before) = (world.disk.side, world.disk.switches);
         world.run_for(minutes(120));
         assert_eq!(world.told, [Event::LeftAlone]);

@@ -253,12 +253,17 @@ pub fn detach(system: &dyn System, path: &str, device: Dev) -> Result<(), HostEr
     })
 }
 
+/// Where the module shows a knob.
+pub fn knob_file(attached: &Attached, knob: &str) -> String {
+    format!("{ROOT}/{}/knobs/{knob}", attached.name)
+}
+
 /// The value of a knob.
 ///
 /// # Errors
 /// Its file cannot be read, or holds no value that this build knows.
 pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Result<i64, HostError> {
-    let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
+    let file = knob_file(attached, knob.name);
     let text = match system.read(&file) {
         Ok(text) => text,
         Err(source) => return Err(HostError::Unreadable { file, source }),
@@ -291,7 +296,7 @@ pub fn set_knob(
     knob: &Knob,
     value: i64,
 ) -> Result<(), HostError> {
-    let file = format!("{ROOT}/{}/knobs/{}", attached.name, knob.name);
+    let file = knob_file(attached, knob.name);
     let written = system.write(&file, &knob.format(value));
     let Err(error) = written else {
         return check_set(system, path, attached, knob, value);

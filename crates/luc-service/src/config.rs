@@ -8,6 +8,7 @@
 //! uuid = "0f3c9c1e-…"
 //! policy = "pid"
 //! mode = "observe"
+//! guard = false
 //! set = { delay_limit_us = 5000 }
 //! ```
 //!
@@ -30,7 +31,7 @@ pub struct Key {
 }
 
 /// Every key of a `[[file_system]]`. A test compares it with the fields.
-pub const KEYS: [Key; 5] = [
+pub const KEYS: [Key; 6] = [
     Key {
         name: "path",
         takes: "a mount point",
@@ -50,6 +51,12 @@ pub const KEYS: [Key; 5] = [
         name: "mode",
         takes: "steer or observe, default steer",
         help: "whether LUC acts, or only measures",
+    },
+    Key {
+        name: "guard",
+        takes: "true or false, default true",
+        help: "whether LUC is tried against stock there from time to time, and stands aside where it harms, \
+               as luc-guard(1) does",
     },
     Key {
         name: "set",
@@ -89,6 +96,8 @@ pub struct Entry {
     pub names: Names,
     /// Knobs in the order in which they are set; `mode` is one of them.
     pub settings: Vec<(&'static Knob, i64)>,
+    /// Whether it is guarded.
+    pub guard: bool,
     /// `FILE:LINE`.
     pub at: String,
 }
@@ -122,6 +131,7 @@ struct Raw {
     uuid: Option<Spanned<String>>,
     policy: Option<Spanned<String>>,
     mode: Option<Spanned<String>>,
+    guard: Option<bool>,
     #[serde(default)]
     set: BTreeMap<Spanned<String>, toml::Value>,
 }
@@ -220,6 +230,7 @@ impl Place<'_> {
         Ok(Entry {
             names,
             settings,
+            guard: raw.guard.unwrap_or(true),
             at: self.at(begin),
         })
     }
@@ -323,7 +334,7 @@ mod tests {
     fn every_key_is_read() {
         let config = one("[[file_system]]\npath = \"/srv//mail/\"\n\n\
              [[file_system]]\nuuid = \"0F3C-9c1e\"\npolicy = \"pid\"\nmode = \"observe\"\n\
-             set = { delay_limit_us = 5000, copyout = \"auto\" }\n")
+             guard = false\nset = { delay_limit_us = 5000, copyout = \"auto\" }\n")
         .unwrap();
         let [plain, all] = &config.entries[..] else {
             panic!("{config:?}");
@@ -333,6 +344,7 @@ mod tests {
         assert_eq!(all.names, Names::Uuid("0f3c-9c1e".into()));
         assert_eq!(value(all, "delay_limit_us"), Some(5000));
         assert_eq!(value(all, "mode"), Some(0));
+        assert_eq!((plain.guard, all.guard), (true, false));
         // The knob has the last word over the policy, which has it once.
         assert_eq!(
             value(all, "copyout"),

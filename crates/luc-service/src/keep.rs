@@ -114,11 +114,26 @@ impl Memory {
 
     /// Devices whose LUC is the service's own, unchanged.
     pub fn ours<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = Dev> + 'a {
-        let ours = seen
-            .mounted
-            .iter()
-            .filter(|mounted| matches!(self.of(mounted), Some(Standing::Ours { .. })));
-        ours.map(|mounted| mounted.device)
+        self.mounts_of_ours(seen).map(|mounted| mounted.device)
+    }
+
+    /// Those of them that are to be guarded.
+    pub fn guarded<'a>(
+        &'a self,
+        config: &'a Config,
+        seen: &'a Seen,
+    ) -> impl Iterator<Item = Dev> + 'a {
+        let is_guarded = |mounted: &&Mounted| {
+            let mut entries = config.entries.iter();
+            entries.any(|entry| entry.guard && is_named(entry, mounted))
+        };
+        let guarded = self.mounts_of_ours(seen).filter(is_guarded);
+        guarded.map(|mounted| mounted.device)
+    }
+
+    fn mounts_of_ours<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a Mounted> + 'a {
+        let is_ours = |mounted: &&Mounted| matches!(self.of(mounted), Some(Standing::Ours { .. }));
+        seen.mounted.iter().filter(is_ours)
     }
 }
 

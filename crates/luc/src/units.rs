@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use luc_words::{bytes, count, counted, duration};
@@ -70,6 +71,15 @@ pub fn rounded(value: f64) -> i64 {
 /// `part / whole`, `None` where there is no whole.
 pub fn ratio(part: i64, whole: i64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Mount points as people list them.
+pub fn paths(paths: &[PathBuf]) -> String {
+    let shown: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    shown.join(", ")
 }
 
 /// Prints columns as wide as they need be, two blanks apart, nothing after the

@@ -12,8 +12,9 @@ use luc_workload::Stop;
 use rustix::io::Errno;
 
 const MAIN: &str = "/etc/luc/luc.toml";
-const DATA: &str = "[[file_system]]\npath = \"/srv/data\"\nset = { delay_limit_us = 7000 }\n";
-const MAIL: &str = "[[file_system]]\npath = \"/srv/mail\"\n";
+const DATA: &str =
+    "[[file_system]]\npath = \"/srv/data\"\nguard = false\nset = { delay_limit_us = 7000 }\n";
+const MAIL: &str = "[[file_system]]\npath = \"/srv/mail\"\nguard = false\n";
 const MEMORY: &str = "/run/luc/service.json";
 
 fn machine(config: &str) -> Pretended {
@@ -69,6 +70,32 @@ fn it_switches_on_what_is_named_and_off_at_the_end() {
     assert!(!machine.at(MEMORY).exists(), "nothing is left");
 }
 
+/// The guard of a service: begun behind LUC, and ended before it.
+#[test]
+fn what_it_switches_on_is_guarded() {
+    let machine = machine(&DATA.replace("guard = false\n", ""));
+    let said = serve(&machine, |root| {
+        let notes = root.join("run/luc/vdb.guard.json");
+        for _ in 0..100 {
+            if notes.exists() {
+                return;
+            }
+            sleep(Duration::from_millis(100));
+        }
+        panic!("no guard");
+    });
+    let lines: Vec<&str> = said.lines().collect();
+    let [on, guarded, off] = lines[..] else {
+        panic!("{said}");
+    };
+    assert_eq!(on, "luc: service: /srv/data: LUC is on");
+    assert!(
+        guarded.starts_with("luc: service: /srv/data (vdb): guarded"),
+        "{said}"
+    );
+    assert_eq!(off, "luc: service: /srv/data: LUC is off");
+}
+
 #[test]
 fn a_uuid_is_a_name_too_and_two_names_are_one_too_many() {
     let link = |machine: &Pretended| {
@@ -76,7 +103,7 @@ fn a_uuid_is_a_name_too_and_two_names_are_one_too_many() {
         fs::create_dir_all(&dir).expect("folder");
         std::os::unix::fs::symlink("../../vdb", dir.join("AB-12")).expect("link");
     };
-    let one = machine("[[file_system]]\nuuid = \"ab-12\"\n");
+    let one = machine("[[file_system]]\nuuid = \"ab-12\"\nguard = false\n");
     link(&one);
     assert!(serve(&one, |_| {}).contains("UUID ab-12: LUC is on"));
     let two = machine(&format!("{DATA}[[file_system]]\nuuid = \"ab-12\"\n"));
@@ -170,7 +197,8 @@ fn a_configuration_is_checked_without_a_machine() {
     assert_eq!(
         good.run(&["service", "--check"]),
         format!(
-            "/srv/data: delay_limit_us=7000 ({0}:1)\n/srv/mail: as it is ({0}:4)\n",
+            "/srv/data: delay_limit_us=7000, no guard ({0}:1)\n\
+             /srv/mail: as it is, no guard ({0}:5)\n",
             good.at(MAIN).display()
         )
     );
@@ -186,7 +214,7 @@ fn a_configuration_is_checked_without_a_machine() {
         ),
         (
             &format!("{DATA}{DATA}"),
-            "luc.toml:4: /srv/data has an entry already",
+            "luc.toml:5: /srv/data has an entry already",
         ),
     ] {
         let said = machine(config).run(&["service"]);

@@ -291,13 +291,6 @@ fn one_at_a_time() {
     assert!(host.notes().is_some(), "the first goes on");
     signal(&first, Signal::INT);
     ended(first);
-    let first = host.start(&["guard"]);
-    host.in_a_window_off();
-    let (said, code) = ended(host.start(&["guard", "/srv/data"]));
-    assert_eq!(code, Some(11), "{said}");
-    assert!(said.contains("vdb: luc guard, process "), "{said}");
-    signal(&first, Signal::TERM);
-    assert_eq!(ended(first).1, Some(0));
 }
 
 #[test]
@@ -440,6 +433,28 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
     ] {
         assert!(page.contains(metric), "{metric} is not in\n{page}");
     }
+}
+
+#[test]
+fn a_trial_comes_in_between_the_pairs_of_a_guard() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    let guard = host.start(&["guard"]);
+    host.in_a_window_off();
+    let second = ended(host.start(&["guard", "/srv/data"]));
+    assert!(
+        second.1 == Some(11) && second.0.contains("vdb: luc guard, process "),
+        "{second:?}"
+    );
+    let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.1"]));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the trial begins behind its pair"), "{said}");
+    // What the trial wrote was no hand: the guard goes on.
+    host.in_a_window_off();
+    signal(&guard, Signal::TERM);
+    let (said, code) = ended(guard);
+    assert_eq!((code, host.mode().as_str()), (Some(0), "steer"), "{said}");
+    assert!(!said.contains("by hand"), "{said}");
 }
 
 #[test]

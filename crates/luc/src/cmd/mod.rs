@@ -153,15 +153,6 @@ fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
     }
 }
 
-/// Mount points as people list them.
-fn join_paths(paths: &[PathBuf]) -> String {
-    let shown: Vec<_> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    shown.join(", ")
-}
-
 /// The file system with LUC on that a path or block device means.
 ///
 /// # Errors

@@ -92,7 +92,7 @@ fn off(context: &mut Context, attached: &Attached, path: Option<&PathBuf>) -> Re
         .find(|journal| journal.device == attached.device)
         .map_or_else(
             || device.clone(),
-            |journal| super::join_paths(&journal.mount_points),
+            |journal| units::paths(&journal.mount_points),
         );
     // The counters go away with the detach.
     let count = |name: &str| {

@@ -11,6 +11,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::help;
 use crate::trying::before;
+use crate::units;
 use crate::verb::{Interrupt, Verb};
 
 /// Switch LUC on for a file system
@@ -113,7 +114,7 @@ impl Verb for Args {
         writeln!(
             context.out,
             "on: {} ({}, {}): {summary}",
-            super::join_paths(&journal.mount_points),
+            units::paths(&journal.mount_points),
             journal.name.replace('!', "/"),
             journal.kind
         )?;

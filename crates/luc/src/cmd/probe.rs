@@ -141,7 +141,7 @@ fn print_journals(context: &mut Context, rows: &[Row]) -> Result<(), Failure> {
         .iter()
         .map(|Row { journal, on }| {
             [
-                super::join_paths(&journal.mount_points),
+                units::paths(&journal.mount_points),
                 journal.name.replace('!', "/"),
                 journal.kind.clone(),
                 journal_size(journal),

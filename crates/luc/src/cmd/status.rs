@@ -16,6 +16,7 @@ use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
 use crate::trying::standing::Standing;
+use crate::units;
 use crate::units::{UNKNOWN, count, interval, known, known_time, many, ratio, share};
 use crate::verb::Verb;
 
@@ -206,7 +207,7 @@ fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {
             status.device
         )?;
     } else {
-        let points = super::join_paths(&status.mount_points);
+        let points = units::paths(&status.mount_points);
         writeln!(context.out, "{points} ({device}, {})", status.device)?;
     }
     let without = sysfs::lacking(context.system).map(|hooks| ("without", hooks));

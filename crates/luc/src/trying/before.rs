@@ -10,7 +10,7 @@ use luc_control::{Dev, knob};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, Machine, System, module};
 
-use super::notes::{self, Before, Claim, Of};
+use super::notes::{self, Before, Claim, Of, To};
 use super::subject::MODE;
 use crate::Context;
 use crate::exit::Failure;
@@ -169,24 +169,39 @@ pub fn put_back_at_once() {
 
 /// Puts back what trials left that were killed, and tells of it.
 pub fn recover(context: &mut Context) -> Result<(), Failure> {
-    for name in notes::tried(context.system) {
-        let Some(notes) = notes::read(context.system, &name, notes::TRY) else {
-            continue;
-        };
-        let (Of::Try(before), Ok(device)) = (&notes.of, notes.device.parse::<Dev>()) else {
+    let system = context.system;
+    for name in notes::tried(system) {
+        let Some(device) = notes::read(system, &name, notes::TRY)
+            .and_then(|notes| notes.device.parse::<Dev>().ok())
+        else {
             continue;
         };
         let attached = Attached { name, device };
         // The lock of a trial that runs is taken.
-        let Ok(claim) = Claim::take(context.system, &attached, "recovery") else {
+        let Ok(claim) = Claim::take(system, &attached, "recovery", To::Switch) else {
             continue;
         };
-        before.put_back(context.system, &attached)?;
-        claim.forget(context.system, notes::TRY);
-        let shown = attached.name.replace('!', "/");
-        context.note(format_args!(
-            "a `luc try` of {shown} was killed; LUC is as it was before"
-        ))?;
+        if let Some(line) = put_back_killed(system, &attached, &claim)? {
+            context.note(line)?;
+        }
     }
     Ok(())
+}
+
+/// Puts back what a killed trial of this file system left; a line if there was one.
+pub fn put_back_killed(
+    system: &dyn System,
+    attached: &Attached,
+    claim: &Claim,
+) -> Result<Option<String>, HostError> {
+    let notes = notes::read(system, &attached.name, notes::TRY);
+    let Some(Of::Try(before)) = notes.map(|notes| notes.of) else {
+        return Ok(None);
+    };
+    before.put_back(system, attached)?;
+    claim.forget(system, notes::TRY);
+    let shown = attached.name.replace('!', "/");
+    Ok(Some(format!(
+        "a `luc try` of {shown} was killed; LUC is as it was before"
+    )))
 }

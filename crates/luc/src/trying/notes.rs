@@ -1,12 +1,13 @@
 //! Who tries LUC on which file system, and what is to be known after a crash: files below `/run/luc`.
 //!
-//! `NAME.lock` belongs to the process that switches the mode of NAME, `NAME.try.json` and
-//! `NAME.guard.json` hold its notes: a trial leaves those of a guard that rests. A lock goes with its
-//! process, notes stay. They are of one boot: the next one starts with LUC off.
+//! `NAME.guard.lock` belongs to the guard of NAME. `NAME.lock` belongs to the process that switches its
+//! mode just now: a trial for all of its time, a guard while it looks, and for a pair, so that a trial
+//! comes in between. `NAME.try.json` and `NAME.guard.json` hold their notes. A lock goes with its process,
+//! notes stay. They are of one boot: the next one starts with LUC off.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
 use luc_guard::Saved;
@@ -59,10 +60,30 @@ pub struct Before {
     pub mode: Option<String>,
 }
 
+/// What a process claims of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// To guard it.
+    Guard,
+    /// To switch its mode.
+    Switch,
+}
+
+impl To {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Guard => "guard.lock",
+            Self::Switch => "lock",
+        }
+    }
+}
+
 /// The file system is this process' until this goes.
 #[derive(Debug)]
 pub struct Claim {
     _lock: File,
+    /// Whether somebody else had it since this process did.
+    pub was_others: bool,
     name: String,
     device: String,
 }
@@ -81,8 +102,13 @@ impl Claim {
     ///
     /// # Errors
     /// Another process has it, or there is no place for a lock.
-    pub fn take(system: &dyn System, attached: &Attached, verb: &str) -> Result<Self, Failure> {
-        let path = file(system, &attached.name, "lock");
+    pub fn take(
+        system: &dyn System,
+        attached: &Attached,
+        verb: &str,
+        to: To,
+    ) -> Result<Self, Failure> {
+        let path = file(system, &attached.name, to.ending());
         let cannot = |error: &io::Error| {
             Failure::from(HostError::Unexpected(format!(
                 "cannot lock {}: {}; nothing was changed",
@@ -94,22 +120,29 @@ impl Claim {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut lock = options.open(&path).map_err(|error| cannot(&error))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        let mut former = String::new();
+        let _ = lock.read_to_string(&mut former);
+        match locked {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut owner = String::new();
-                let _ = lock.read_to_string(&mut owner);
-                return Err(taken(&attached.name, owner.trim()).into());
+                return Err(taken(&attached.name, former.trim(), to).into());
             }
             Err(error) => return Err(cannot(&error.into())),
         }
-        // For people; the lock does not need it, so a full /run is no reason to stop.
+        // For people, and to see who was there; the lock does not need it, so a full /run is no reason
+        // to stop.
         let owner = format!("luc {verb}, process {}\n", std::process::id());
-        let _ = lock
-            .set_len(0)
-            .and_then(|()| lock.write_all(owner.as_bytes()));
+        let was_others = owner != former;
+        if was_others {
+            let _ = lock
+                .set_len(0)
+                .and_then(|()| lock.rewind())
+                .and_then(|()| lock.write_all(owner.as_bytes()));
+        }
         Ok(Self {
             _lock: lock,
+            was_others,
             name: attached.name.clone(),
             device: attached.device.to_string(),
         })
@@ -147,7 +180,7 @@ impl Claim {
     }
 }
 
-fn taken(name: &str, owner: &str) -> HostError {
+fn taken(name: &str, owner: &str, to: To) -> HostError {
     let owner = if owner.is_empty() {
         "another process"
     } else {
@@ -155,7 +188,10 @@ fn taken(name: &str, owner: &str) -> HostError {
     };
     HostError::Busy {
         what: name.replace('!', "/"),
-        why: format!("{owner}, switches LUC here already"),
+        why: match to {
+            To::Guard => format!("{owner}, guards it already"),
+            To::Switch => format!("{owner}, switches LUC here already"),
+        },
         fix: "wait for its end, or end it".into(),
     }
 }

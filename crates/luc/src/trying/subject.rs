@@ -1,18 +1,24 @@
 //! A file system with LUC on, as `luc_guard` acts on it.
 
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
 use luc_control::{Knob, knob, knobs};
 use luc_guard::{Side, Subject, Totals, Trouble};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-use super::meter::Meter;
+use super::meter::{Meter, Sums};
+use crate::exit::Failure;
 
 pub const MODE: &str = "mode";
 
 pub struct OnHost<'a> {
-    pub system: &'a dyn System,
-    pub attached: &'a Attached,
-    pub meter: &'a Meter,
+    system: &'a dyn System,
+    attached: Attached,
+    meter: Meter,
+    writes: Writes,
 }
 
 pub fn mode_knob() -> &'static Knob {
@@ -27,7 +33,33 @@ fn word(side: Side) -> &'static str {
     }
 }
 
-impl OnHost<'_> {
+impl<'a> OnHost<'a> {
+    /// Of a file system with LUC on. Where nothing can be traced, the second is why.
+    pub fn new(
+        verb: &'static str,
+        system: &'a dyn System,
+        attached: Attached,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        let (meter, lacks) = Meter::new(verb, &attached, system)?;
+        let writes = Writes::to(system, &attached);
+        let subject = Self {
+            system,
+            attached,
+            meter,
+            writes,
+        };
+        Ok((subject, lacks))
+    }
+
+    pub fn attached(&self) -> &Attached {
+        &self.attached
+    }
+
+    /// What was counted up to now; `None` if LUC is off.
+    pub fn sums(&self) -> Option<Sums> {
+        self.meter.read(self.system)
+    }
+
     /// Gone, if LUC is no longer on for this device; else what the module said.
     fn trouble(&self, error: &HostError) -> Trouble {
         if self.is_there() {
@@ -44,7 +76,7 @@ impl OnHost<'_> {
     }
 
     fn value(&self, knob: &Knob) -> Result<String, Trouble> {
-        let value = sysfs::knob_value(self.system, self.attached, knob);
+        let value = sysfs::knob_value(self.system, &self.attached, knob);
         let value = value.map_err(|error| self.trouble(&error))?;
         Ok(knob.format(value))
     }
@@ -52,7 +84,7 @@ impl OnHost<'_> {
 
 impl Subject for OnHost<'_> {
     fn totals(&mut self) -> Result<Totals, Trouble> {
-        let sums = self.meter.read(self.system).ok_or(Trouble::Gone)?;
+        let sums = self.sums().ok_or(Trouble::Gone)?;
         Ok(sums.totals())
     }
 
@@ -63,12 +95,18 @@ impl Subject for OnHost<'_> {
         })
     }
 
+    fn was_written(&mut self) -> bool {
+        self.writes.seen()
+    }
+
     fn switch(&mut self, to: Side) -> Result<(), Trouble> {
         let knob = mode_knob();
         let value = knob.parse(word(to));
         let value = value.map_err(|error| Trouble::Refused(error.to_string()))?;
         let name = &self.attached.name;
-        let set = sysfs::set_knob(self.system, name, self.attached, knob, value);
+        let set = sysfs::set_knob(self.system, name, &self.attached, knob, value);
+        // What others wrote is asked before each switch, so these writes are ours.
+        self.writes.seen();
         set.map_err(|error| self.trouble(&error))
     }
 
@@ -76,5 +114,35 @@ impl Subject for OnHost<'_> {
         let others = knobs().iter().filter(|knob| knob.name != MODE);
         let values: Result<Vec<String>, Trouble> = others.map(|knob| self.value(knob)).collect();
         Ok(values?.join(" "))
+    }
+}
+
+/// The kernel tells of each write to the mode knob, also of one that changes nothing.
+struct Writes(Option<OwnedFd>);
+
+impl Writes {
+    /// Where it cannot tell, a hand is known by what it changes.
+    fn to(system: &dyn System, attached: &Attached) -> Self {
+        let file = sysfs::knob_file(attached, MODE);
+        let watched = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).and_then(|fd| {
+            inotify::add_watch(&fd, system.path(&file), WatchFlags::MODIFY)?;
+            Ok(fd)
+        });
+        Self(watched.ok())
+    }
+
+    /// Whether there was one since this was asked last.
+    fn seen(&self) -> bool {
+        let Some(fd) = &self.0 else {
+            return false;
+        };
+        let mut space = [MaybeUninit::uninit(); 512];
+        let mut events = inotify::Reader::new(fd, &mut space);
+        let mut seen = false;
+        // The watch says as well when the file is gone.
+        while let Ok(event) = events.next() {
+            seen |= event.events().contains(ReadFlags::MODIFY);
+        }
+        seen
     }
 }

@@ -7,30 +7,52 @@ use std::time::Duration;
 
 use luc_control::knobs;
 use luc_host::journal::{self, Journal};
-use luc_host::{System, mounts, sysfs};
+use luc_host::mounts::{self, Mount};
+use luc_host::{System, sysfs};
 use luc_service::{Attached, Config, Mounted, Names, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// All file systems with a journal that the configuration could mean, and those with LUC on.
-pub fn seen(system: &dyn System, config: &Config) -> io::Result<Seen> {
-    let table = mounts::mounts(system)?;
-    let asks_uuid = |entry: &luc_service::Entry| matches!(entry.names, Names::Uuid(_));
-    let uuids = if config.entries.iter().any(asks_uuid) {
-        uuids(system)
-    } else {
-        Vec::new()
-    };
-    let mounted = |journal: Journal| {
-        let mount = table.iter().filter(|mount| mount.device == journal.device);
-        let uuid = uuids.iter().find(|(_, name)| *name == journal.name);
-        Mounted {
-            device: journal.device,
-            mount: mount.map(|mount| mount.id).min().unwrap_or(0),
-            uuid: uuid.map(|(uuid, _)| uuid.clone()),
-            obstacle: journal.obstacle().map(String::from),
-            points: journal.mount_points,
+/// What was read of the mounts, until they change: a look every other second reads no superblock.
+#[derive(Default)]
+pub struct Mounts {
+    table: Vec<Mount>,
+    journals: Vec<Journal>,
+}
+
+impl Mounts {
+    /// All file systems with a journal that the configuration could mean, and those with LUC on.
+    pub fn seen(&mut self, system: &dyn System, config: &Config) -> io::Result<Seen> {
+        let table = mounts::mounts(system)?;
+        if table != self.table {
+            self.journals = journal::journals(system)?;
+            self.table = table;
         }
-    };
+        let asks_uuid = |entry: &luc_service::Entry| matches!(entry.names, Names::Uuid(_));
+        let uuids = if config.entries.iter().any(asks_uuid) {
+            uuids(system)
+        } else {
+            Vec::new()
+        };
+        let mounted = |journal: &Journal| {
+            let table = self.table.iter();
+            let mount = table.filter(|mount| mount.device == journal.device);
+            let uuid = uuids.iter().find(|(_, name)| *name == journal.name);
+            Mounted {
+                device: journal.device,
+                mount: mount.map(|mount| mount.id).min().unwrap_or(0),
+                uuid: uuid.map(|(uuid, _)| uuid.clone()),
+                obstacle: journal.obstacle().map(String::from),
+                points: journal.mount_points.clone(),
+            }
+        };
+        Ok(Seen {
+            mounted: self.journals.iter().map(mounted).collect(),
+            attached: attached(system)?,
+        })
+    }
+}
+
+fn attached(system: &dyn System) -> io::Result<Vec<Attached>> {
     let attached = sysfs::attached(system)?.into_iter().map(|attached| {
         let value = |knob: &luc_control::Knob| {
             let value = sysfs::knob_value(system, &attached, knob).ok()?;
@@ -41,13 +63,7 @@ pub fn seen(system: &dyn System, config: &Config) -> io::Result<Seen> {
             knobs: knobs().iter().filter_map(value).collect(),
         }
     });
-    Ok(Seen {
-        mounted: journal::journals(system)?
-            .into_iter()
-            .map(mounted)
-            .collect(),
-        attached: attached.collect(),
-    })
+    Ok(attached.collect())
 }
 
 /// UUIDs in small letters, and the kernel's names of their devices, as udev links them.
@@ -63,22 +79,21 @@ fn uuids(system: &dyn System) -> Vec<(String, String)> {
 }
 
 /// The kernel tells of each mount and unmount.
-pub struct Watch(Option<File>);
+pub struct Changes(Option<File>);
 
-impl Watch {
-    pub fn new(system: &dyn System) -> Self {
+impl Changes {
+    pub fn of_mounts(system: &dyn System) -> Self {
         Self(File::open(system.path("/proc/self/mountinfo")).ok())
     }
 
-    /// Until the mounts change, a signal comes, or this time is over.
-    pub fn wait(&self, most: Duration) {
+    /// Until the mounts change or a signal comes, which is true, or this time is over.
+    pub fn wait(&self, most: Duration) -> bool {
         let Some(file) = &self.0 else {
             std::thread::sleep(most);
-            return;
+            return false;
         };
         let mut ask = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::PRI)];
         let most = Timespec::try_from(most).ok();
-        // A signal ends it, too: then there is something to look at.
-        let _ = poll(&mut ask, most.as_ref());
+        poll(&mut ask, most.as_ref()) != Ok(0)
     }
 }

@@ -10,12 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueHint;
+use luc_control::Dev;
 use luc_host::sysfs;
 use luc_host::{HostError, module};
 use luc_service::{Action, Config, Memory, Seen, Source, config, keep};
+use machine::{Changes, Mounts};
 
 use crate::Context;
 use crate::exit::{Code, Failure};
+use crate::trying::guarding::Guarding;
+use crate::trying::now;
 use crate::verb::{Interrupt, Verb};
 
 /// Keep LUC on as `/etc/luc/luc.toml` says, from boot to boot
@@ -23,7 +27,7 @@ use crate::verb::{Interrupt, Verb};
 /// Switches LUC on for the file systems that the configuration names: those that are mounted, and others
 /// when they are. What an administrator switches or sets by hand is left alone. SIGHUP reads the
 /// configuration again; a faulty one is refused, and the former goes on. At its end everything that it
-/// switched on is switched off. `luc.service` runs it; luc.toml(5) has every key.
+/// switched on is switched off. Meanwhile it guards it, as `luc guard` does. `luc.service` runs it; luc.toml(5) has every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc service --check\n\
@@ -57,10 +61,13 @@ impl Verb for Args {
         let hup = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hup))
             .map_err(anyhow::Error::from)?;
+        let guarding = Guarding::new(context.system, "service");
         Service {
             memory: remembered(context),
             config,
             is_blocked: None,
+            mounts: Mounts::default(),
+            guarding,
         }
         .run(self, &hup, context)
     }
@@ -105,38 +112,68 @@ fn tell(config: &Config, context: &mut Context) -> Result<(), Failure> {
         } else {
             knobs.join(" ")
         };
-        writeln!(context.out, "{}: {knobs} ({})", entry.names, entry.at)?;
+        let guard = if entry.guard { "" } else { ", no guard" };
+        writeln!(
+            context.out,
+            "{}: {knobs}{guard} ({})",
+            entry.names, entry.at
+        )?;
     }
     Ok(())
 }
 
-struct Service {
+struct Service<'a> {
     config: Config,
     memory: Memory,
+    mounts: Mounts,
+    guarding: Guarding<'a>,
     /// Why nothing can be switched on at all; it was said.
     is_blocked: Option<String>,
 }
 
-impl Service {
+impl Service<'_> {
     fn run(mut self, args: &Args, hup: &AtomicBool, context: &mut Context) -> Result<(), Failure> {
         notify::ready();
-        let mounts = machine::Watch::new(context.system);
+        let changes = Changes::of_mounts(context.system);
+        let mut look = now();
         while !context.stopped() {
             if hup.swap(false, Ordering::Relaxed) {
                 self.reload(args, context)?;
+                look = now();
             }
-            let seen = machine::seen(context.system, &self.config)?;
-            let actions = keep::next(&self.config, &seen, &mut self.memory);
-            self.act(actions, context)?;
-            remember(&self.memory, context);
-            notify::alive(&self.state(&seen));
-            mounts.wait(LOOK.min(notify::half_of_watchdog().unwrap_or(LOOK)));
+            if look <= now() {
+                self.look(context)?;
+                look = now() + LOOK.min(notify::half_of_watchdog().unwrap_or(LOOK));
+            }
+            let lines = self.guarding.tick();
+            say(context, &lines)?;
+            let wait = look.saturating_sub(now()).min(self.guarding.wait());
+            if changes.wait(wait) {
+                look = now();
+            }
         }
         notify::stopping();
-        let seen = machine::seen(context.system, &self.config)?;
+        self.guarding.stop();
+        let seen = self.mounts.seen(context.system, &self.config)?;
         let actions = keep::stop(&seen, &mut self.memory);
         self.act(actions, context)?;
         let _ = fs::remove_file(context.system.path(MEMORY));
+        Ok(())
+    }
+
+    /// Looks at the machine, does what is to be done, and keeps under guard what it switched on.
+    fn look(&mut self, context: &mut Context) -> Result<(), Failure> {
+        let system = context.system;
+        let seen = self.mounts.seen(system, &self.config)?;
+        let actions = keep::next(&self.config, &seen, &mut self.memory);
+        self.act(actions, context)?;
+        remember(&self.memory, context);
+        let guarded: Vec<Dev> = self.memory.guarded(&self.config, &seen).collect();
+        let mut attached = sysfs::attached(system)?;
+        attached.retain(|one| guarded.contains(&one.device));
+        let lines = self.guarding.keep(attached);
+        say(context, &lines)?;
+        notify::alive(&self.state(&seen));
         Ok(())
     }
 
@@ -186,9 +223,7 @@ impl Service {
                     }
                 }
             };
-            if let Some(line) = line {
-                writeln!(context.err, "luc: service: {line}")?;
-            }
+            say(context, line.as_slice())?;
         }
         Ok(())
     }
@@ -221,6 +256,14 @@ impl Service {
         let all = self.config.entries.len();
         format!("LUC is on for {on} of {all} file systems that luc.toml names")
     }
+}
+
+/// Lines of the log.
+fn say(context: &mut Context, lines: &[String]) -> Result<(), Failure> {
+    for line in lines {
+        writeln!(context.err, "luc: service: {line}")?;
+    }
+    Ok(())
 }
 
 /// What an earlier service did; nothing after a boot.

@@ -17,8 +17,8 @@ use serde::Serialize;
 use crate::Context;
 use crate::exit::{Code, Failure};
 use crate::trying::before::{self, Held};
-use crate::trying::meter::{Meter, Sums};
-use crate::trying::notes::{Before, Claim};
+use crate::trying::meter::Sums;
+use crate::trying::notes::{Before, Claim, To};
 use crate::trying::subject::{MODE, OnHost};
 use crate::trying::{now, seed, wait};
 use crate::verb::{Interrupt, Verb};
@@ -97,18 +97,13 @@ impl Verb for Args {
             name: journal.name.clone(),
             device: journal.device,
         };
-        let claim = Claim::take(system, &attached, "try")?;
+        let claim = take_turn(context, &attached)?;
         let held = begin(context, claim, &attached, &settings)?;
         let policy = sysfs::policy(system, &attached).to_owned();
-        let (meter, lacks) = Meter::new("try", &attached, system)?;
+        let (mut subject, lacks) = OnHost::new("try", system, attached.clone())?;
         for lack in lacks {
             context.note(lack)?;
         }
-        let mut subject = OnHost {
-            system,
-            attached: &attached,
-            meter: &meter,
-        };
         if !self.json {
             text::heads(context.out)?;
             context.out.flush()?;
@@ -277,22 +272,16 @@ fn lead(
             return Err(Ended::Interrupted);
         }
         let step = course.step(subject, now()).map_err(Ended::By)?;
-        let sums = || {
-            subject
-                .meter
-                .read(subject.system)
-                .ok_or(Ended::By(Why::Gone))
-        };
         match step {
             Step::Wait(_) if now() >= end => return Ok(false),
             Step::Wait(time) => wait(time, &context.stop),
-            Step::Begun(_) => begin = Some(sums()?),
+            Step::Begun(_) => begin = Some(sums(subject)?),
             Step::Counted(side, window) => {
                 let before = begin.take().unwrap_or_default();
-                first_half = Some((side, window.time_ns, before, sums()?));
+                first_half = Some((side, window.time_ns, before, sums(subject)?));
             }
             Step::Done(pair) => {
-                let (before, after) = (begin.take().unwrap_or_default(), sums()?);
+                let (before, after) = (begin.take().unwrap_or_default(), sums(subject)?);
                 // Halves of whole pairs only: a load may change in the course of a trial.
                 if let Some((side, time_ns, begin, end)) = first_half.take() {
                     tally.half(side).add(time_ns, &begin, &end);
@@ -305,6 +294,32 @@ fn lead(
                 tally.hear(&pair);
                 return Ok(true);
             }
+        }
+    }
+}
+
+fn sums(subject: &OnHost) -> Result<Sums, Ended> {
+    subject.sums().ok_or(Ended::By(Why::Gone))
+}
+
+/// Takes the file system, when a guard has ended its pair.
+fn take_turn(context: &mut Context, attached: &Attached) -> Result<Claim, Failure> {
+    let system = context.system;
+    let end = now() + Lengths::default().pair_max();
+    let mut told = false;
+    loop {
+        let is_guarded = || Claim::take(system, attached, "try", To::Guard).is_err();
+        match Claim::take(system, attached, "try", To::Switch) {
+            Err(Failure::Host(HostError::Busy { .. }))
+                if now() < end && !context.stopped() && is_guarded() =>
+            {
+                if !told {
+                    context.note("a guard compares just now; the trial begins behind its pair")?;
+                    told = true;
+                }
+                wait(Duration::from_millis(200), &context.stop);
+            }
+            taken => return taken,
         }
     }
 }

@@ -1,0 +1,281 @@
+//! File systems that are kept by a guard, for `luc guard` and `luc service`.
+
+use std::time::Duration;
+
+use luc_guard::{Change, Event, Keeper, Lengths, Saved, Subject as _, Why};
+use luc_host::sysfs::Attached;
+use luc_host::{HostError, System, journal};
+
+use super::before;
+use super::notes::{self, Claim, Of, To};
+use super::subject::OnHost;
+use super::{now, seed};
+use crate::exit::Failure;
+use crate::units;
+
+/// Between two asks for the turn. Chosen: a second after a trial it is guarded again.
+const TURN: Duration = Duration::from_secs(1);
+
+/// All that one process keeps. What is worth a line of the log is given back as one.
+pub struct Guarding<'a> {
+    system: &'a dyn System,
+    verb: &'static str,
+    kept: Vec<Kept<'a>>,
+    /// Told once, and asked again.
+    refused: Vec<Attached>,
+}
+
+/// A file system that is kept.
+struct Kept<'a> {
+    verb: &'static str,
+    subject: OnHost<'a>,
+    claim: Claim,
+    /// Held for a look and for a pair.
+    turn: Option<Claim>,
+    keeper: Keeper,
+    due: Duration,
+}
+
+impl<'a> Guarding<'a> {
+    pub fn new(system: &'a dyn System, verb: &'static str) -> Self {
+        Self {
+            system,
+            verb,
+            kept: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Begins to keep a file system that LUC is on for.
+    ///
+    /// # Errors
+    /// Another process tries LUC there, or it is off by now.
+    pub fn take(&mut self, attached: Attached) -> Result<String, Failure> {
+        let (kept, line) = Kept::take(self.system, self.verb, attached)?;
+        self.kept.push(kept);
+        Ok(line)
+    }
+
+    /// Keeps these, and no others. What is not among them is left at rest.
+    pub fn keep(&mut self, wanted: Vec<Attached>) -> Vec<String> {
+        let system = self.system;
+        let mut lines = Vec::new();
+        self.kept.retain_mut(|one| {
+            let is_wanted = wanted.contains(one.subject.attached());
+            if !is_wanted {
+                match one.tick(system) {
+                    Ok(_) => one.stop(system),
+                    Err(_) => lines.push(one.end(system)),
+                }
+            }
+            is_wanted
+        });
+        self.refused.retain(|one| wanted.contains(one));
+        for attached in wanted {
+            let is_kept = |one: &Kept<'_>| *one.subject.attached() == attached;
+            if self.kept.iter().any(is_kept) {
+                continue;
+            }
+            match self.take(attached.clone()) {
+                Ok(line) => lines.push(line),
+                Err(failure) if !self.refused.contains(&attached) => {
+                    lines.push(failure.to_string());
+                    self.refused.push(attached);
+                }
+                Err(_) => {}
+            }
+        }
+        lines
+    }
+
+    /// Does what is due everywhere, and lets go of those that LUC is no longer on for.
+    pub fn tick(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let system = self.system;
+        self.kept.retain_mut(|one| {
+            if one.due > now() {
+                return true;
+            }
+            let events = one.tick(system);
+            match &events {
+                Ok(events) => lines.extend(events.iter().map(|it| one.line(system, &told(it)))),
+                Err(_) => lines.push(one.end(system)),
+            }
+            events.is_ok()
+        });
+        lines
+    }
+
+    /// Time until something is due.
+    pub fn wait(&self) -> Duration {
+        let next = self.kept.iter().map(|one| one.due).min();
+        next.map_or(Duration::MAX, |due| due.saturating_sub(now()))
+    }
+
+    /// Ends in order: LUC is left at rest everywhere.
+    pub fn stop(&mut self) {
+        for one in &mut self.kept {
+            one.stop(self.system);
+        }
+        self.kept.clear();
+    }
+}
+
+impl<'a> Kept<'a> {
+    fn take(
+        system: &'a dyn System,
+        verb: &'static str,
+        attached: Attached,
+    ) -> Result<(Self, String), Failure> {
+        let claim = Claim::take(system, &attached, verb, To::Guard)?;
+        // In the middle of a trial the mode would tell nothing.
+        let turn = Claim::take(system, &attached, verb, To::Switch)?;
+        before::put_back_killed(system, &attached, &turn)?;
+        let noted = notes::read(system, &attached.name, notes::GUARD);
+        let noted = noted.filter(|noted| noted.device == attached.device.to_string());
+        let saved = noted.and_then(|noted| match noted.of {
+            Of::Guard(saved) => Some(*saved),
+            Of::Try(_) => None,
+        });
+        let resumed = saved.is_some();
+        let (mut subject, lacks) = OnHost::new(verb, system, attached)?;
+        let keeper = Keeper::new(&mut subject, Lengths::default(), seed(), now(), saved);
+        let keeper = keeper.map_err(|_| HostError::NotOn {
+            path: subject.attached().name.replace('!', "/"),
+        })?;
+        let begun = if keeper.is_left_alone() {
+            "its mode was set by hand: left alone until LUC is switched on anew"
+        } else if resumed {
+            "guarded again, from where it was"
+        } else {
+            "guarded"
+        };
+        let blind = match lacks.first() {
+            Some(lack) => format!("; by throughput alone: {lack}"),
+            None => String::new(),
+        };
+        let kept = Self {
+            verb,
+            subject,
+            claim,
+            turn: Some(turn),
+            keeper,
+            due: now(),
+        };
+        // So that it is seen from the beginning. Where it cannot be written the first pair tells.
+        let _ = note(&kept.claim, system, &kept.keeper.saved());
+        let line = kept.line(system, &format!("{begun}{blind}"));
+        Ok((kept, line))
+    }
+
+    fn tick(&mut self, system: &dyn System) -> Result<Vec<Event>, Why> {
+        if !self.takes_turn(system)? {
+            // A trial is under way.
+            self.due = now() + TURN;
+            return Ok(Vec::new());
+        }
+        let claim = &self.claim;
+        let mut save = |saved: &Saved| note(claim, system, saved);
+        let (wait, events) = self.keeper.tick(&mut self.subject, now(), &mut save)?;
+        self.due = now() + wait;
+        if !self.keeper.is_in_pair() {
+            self.turn = None;
+        }
+        Ok(events)
+    }
+
+    /// Whether nobody else switches the mode.
+    fn takes_turn(&mut self, system: &dyn System) -> Result<bool, Why> {
+        if self.turn.is_some() {
+            return Ok(true);
+        }
+        let attached = self.subject.attached();
+        let Ok(turn) = Claim::take(system, attached, self.verb, To::Switch) else {
+            self.subject.side()?;
+            return Ok(false);
+        };
+        if turn.was_others {
+            // A killed trial has left its mode. What a trial wrote was no hand.
+            let _ = before::put_back_killed(system, attached, &turn);
+            self.subject.was_written();
+        }
+        self.turn = Some(turn);
+        Ok(true)
+    }
+
+    fn stop(&mut self, system: &dyn System) {
+        let claim = &self.claim;
+        let mut save = |saved: &Saved| note(claim, system, saved);
+        self.keeper.stop(&mut self.subject, now(), &mut save);
+        self.turn = None;
+    }
+
+    /// LUC is no longer on for it.
+    fn end(&self, system: &dyn System) -> String {
+        self.claim.forget(system, notes::GUARD);
+        let line = "LUC was switched off, or it was unmounted; no longer guarded";
+        self.line(system, line)
+    }
+
+    fn line(&self, system: &dyn System, what: &str) -> String {
+        let attached = self.subject.attached();
+        let name = attached.name.replace('!', "/");
+        let points = journal::journals(system)
+            .unwrap_or_default()
+            .into_iter()
+            .find(|journal| journal.device == attached.device)
+            .map(|journal| units::paths(&journal.mount_points));
+        match points {
+            Some(points) if !points.is_empty() => format!("{points} ({name}): {what}"),
+            _ => format!("{name}: {what}"),
+        }
+    }
+}
+
+fn note(claim: &Claim, system: &dyn System, saved: &Saved) -> Result<(), String> {
+    claim.note(system, Of::Guard(Box::new(saved.clone())))
+}
+
+fn told(event: &Event) -> String {
+    match event {
+        Event::Changed(change) => told_change(*change),
+        Event::LeftAlone => {
+            "the mode was set by hand: left alone until LUC is switched on anew".into()
+        }
+        Event::SetByHand => "a knob was set by hand: the trial begins anew".into(),
+        Event::GivenUp(why) => format!("a pair was given up: {why}"),
+        Event::CannotSave(why) => {
+            format!(
+                "{why}; LUC goes on and is not tried, as it could not be put back after a crash"
+            )
+        }
+        Event::CanSave => "notes can be written again; the trial goes on".into(),
+    }
+}
+
+fn told_change(change: Change) -> String {
+    let aside = |time: Duration| units::duration(i128::try_from(time.as_nanos()).unwrap_or(0));
+    match change {
+        Change::Certified { pairs, ratio } => format!(
+            "certified: at least 0.99 of stock, 99% sure, {pairs} pairs; {ratio:.2} of stock in them"
+        ),
+        Change::Refuted {
+            pairs,
+            ratio,
+            aside: time,
+        } => format!(
+            "refuted: less than 0.99 of stock, 99% sure, {pairs} pairs; {ratio:.2} of stock in them; \
+             LUC stands aside for {}",
+            aside(time)
+        ),
+        Change::Undecided { pairs, aside: time } => format!(
+            "{pairs} pairs decided nothing; LUC stands aside for {}",
+            aside(time)
+        ),
+        Change::OtherLoad => "another load: no longer certified, and tried anew".into(),
+    }
+}
