@@ -12,7 +12,7 @@ use crate::run::{Lengths, Next, Run, Totals};
 pub trait Subject {
     /// Counts since any moment.
     fn totals(&mut self) -> Result<Totals, Trouble>;
-    /// What its mode knob says.
+    /// The mode that its knob shows.
     fn side(&mut self) -> Result<Side, Trouble>;
     /// Whether somebody else wrote that knob since this was asked last.
     fn was_written(&mut self) -> bool;
@@ -52,7 +52,7 @@ impl From<Trouble> for Why {
     }
 }
 
-/// What happened, and when to come again.
+/// The outcome of a step, and when the next is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     Wait(Duration),

@@ -60,7 +60,7 @@ const STAKE_SHARE: f64 = 0.75;
 /// Deviation that the first pair is expected to have. Chosen.
 const FIRST_SPREAD: f64 = 0.05;
 
-/// What the pairs show.
+/// A verdict of the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -150,7 +150,7 @@ impl Evidence {
         self.verdict()
     }
 
-    /// What the pairs heard so far show.
+    /// The verdict of the pairs heard so far.
     pub fn verdict(&self) -> Option<Verdict> {
         let enough = -ALPHA.ln();
         if self.harm >= enough {

@@ -72,7 +72,7 @@ pub enum Stance {
     Retrying,
 }
 
-/// What is worth telling.
+/// A change of stance, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// LUC is certified, for the first time since it was not.
@@ -130,7 +130,7 @@ impl Guard {
         self.pairs
     }
 
-    /// What LUC does between pairs.
+    /// The mode of LUC between pairs.
     pub fn rests_in(&self) -> Side {
         match self.stance {
             Stance::Trying | Stance::Certified { .. } => Side::On,

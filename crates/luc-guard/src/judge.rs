@@ -1,4 +1,4 @@
-//! What pairs of one load show, and when it is another load.
+//! Judges LUC by the pairs of one load, and notices another load.
 //!
 //! A verdict is about a load. Where the stock rate of the last pairs is twice or half of what it was when
 //! the load was first seen, it is another one, and the bets begin anew. Stock windows alone decide that,
@@ -34,7 +34,7 @@ const CLOCKED: (f64, f64) = (0.5, 2.0);
 /// A pair counts for so much here at most: a factor of 20. Chosen.
 const FAR: f64 = 3.0;
 
-/// What a pair meant.
+/// The judge's answer to a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// There was no load.
@@ -64,7 +64,7 @@ impl Probe {
         self.latency_squares += latency * latency;
     }
 
-    /// What counts; `None` while that is open.
+    /// The measure that counts; `None` while that is open.
     fn measure(&self) -> Option<Measure> {
         // Latencies that do not differ at all show nothing.
         if self.pairs < PROBED_MIN || self.latency_squares <= 0.0 {
@@ -89,7 +89,7 @@ pub struct Judge {
     rate: Evidence,
     latency: Evidence,
     probe: Probe,
-    /// What counts, once that is known.
+    /// The measure that counts, once that is known.
     known: Option<Measure>,
     /// Logarithm of the stock rate of the load's first pairs.
     reference: Option<f64>,

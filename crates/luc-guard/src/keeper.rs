@@ -1,6 +1,6 @@
 //! Keeps one file system: leads the pairs of its [`Guard`], and lives through bad days.
 //!
-//! What is to be known after a `kill -9` is written down before a pair switches anything
+//! The keeper writes down what it must know after a `kill -9`, before a pair switches anything
 //! ([`Keeper::saved`]). Where it cannot be, there is no pair: LUC goes on in the mode that it rests in.
 //! A keeper that is taken up again in the middle of a pair finds the mode that the pair had set, and
 //! goes back to rest.
@@ -19,7 +19,7 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 /// After a pair that could not be, or be written down. Chosen.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What is worth a line.
+/// An event that is worth a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     Changed(Change),
@@ -29,13 +29,13 @@ pub enum Event {
     SetByHand,
     /// The pair could not be led to its end, and is tried again.
     GivenUp(String),
-    /// What must be known after a crash cannot be written down: there are no pairs.
+    /// The notes for after a crash cannot be written down: there are no pairs.
     CannotSave(String),
     /// It can again.
     CanSave,
 }
 
-/// What a keeper is taken up from.
+/// A keeper's notes, from which another goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
     pub guard: Guard,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// says nothing.
 const CALLS_MIN: u64 = 40;
 
-/// What LUC does in a window.
+/// LUC's mode in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -26,7 +26,7 @@ impl Side {
     }
 }
 
-/// What is compared.
+/// The figure by which windows are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -37,7 +37,7 @@ pub enum Measure {
     Latency,
 }
 
-/// What was counted in a window.
+/// The counts of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     pub time_ns: u64,

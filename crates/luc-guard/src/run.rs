@@ -73,7 +73,7 @@ impl Totals {
     }
 }
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// Switch to this side, and come again.
@@ -124,7 +124,7 @@ impl Run {
         self.side
     }
 
-    /// What to do next. `now` is that of a clock that never jumps.
+    /// The next thing to do. `now` is that of a clock that never jumps.
     pub fn next(&mut self, now: Duration, totals: Totals) -> Next {
         match self.stage {
             Stage::Switch => {
