@@ -129,6 +129,11 @@ impl<'a> Held<'a> {
         Ok(Self { system })
     }
 
+    /// The mode that the trial found, or made.
+    pub fn mode(&self) -> Option<String> {
+        held().as_ref()?.before.mode.clone()
+    }
+
     /// The mode was set by hand: it stays.
     pub fn leave_mode(&self) {
         if let Some(owned) = held().as_mut() {

@@ -108,7 +108,13 @@ impl Verb for Args {
             text::heads(context.out)?;
             context.out.flush()?;
         }
-        let (tally, ended) = self.compare(context, &mut subject)?;
+        // Attaching the tracer takes a while, and a hand may have come meanwhile.
+        let found = held.mode();
+        let (tally, ended) = if subject.mode().is_some_and(|now| Some(now) != found) {
+            (Tally::default(), Some(Ended::By(Why::ModeByHand)))
+        } else {
+            self.compare(context, &mut subject)?
+        };
         if ended == Some(Ended::By(Why::ModeByHand)) {
             held.leave_mode();
         }
