@@ -57,6 +57,9 @@ const BOUND_MIN: f64 = 0.02;
 const BOUND_SPREADS: f64 = 2.5;
 /// Of the largest stake that cannot lose all. Theirs.
 const STAKE_SHARE: f64 = 0.75;
+/// No pair counts as more than a hundredfold, or less than a hundredth, in the ratio for people: a side
+/// without a call would make it infinite. ln 100.
+const PLAIN_MAX: f64 = 4.605_170_185_988_091;
 /// Deviation that the first pair is expected to have. Chosen.
 const FIRST_SPREAD: f64 = 0.05;
 
@@ -74,6 +77,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     pairs: u64,
+    /// Of y, cut at a hundredfold: for people alone.
+    plain: f64,
     /// Of cut y.
     sum: f64,
     /// Of squares of cut y, around the mean of those before each.
@@ -101,9 +106,9 @@ impl Evidence {
         self.harm.exp()
     }
 
-    /// The ratio to stock of the pairs heard, each cut; `None` before the first.
+    /// The ratio to stock of the pairs heard; `None` before the first.
     pub fn ratio(&self) -> Option<f64> {
-        (self.pairs > 0).then(|| LIMIT * (self.sum / self.pairs as f64).exp())
+        (self.pairs > 0).then(|| LIMIT * (self.plain / self.pairs as f64).exp())
     }
 
     /// Bound of the next pair, by the past ones alone.
@@ -138,6 +143,7 @@ impl Evidence {
         let whole = x - LIMIT.ln();
         // An infinite ratio is as far beyond as one can count; what is no number says nothing.
         let whole = if whole.is_nan() { 0.0 } else { whole };
+        self.plain += whole.clamp(-PLAIN_MAX, PLAIN_MAX);
         let y = whole.clamp(-bound, bound);
         self.certificate += (for_luc * y).ln_1p();
         self.harm += (-against_luc * y).ln_1p();

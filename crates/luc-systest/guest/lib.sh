@@ -72,6 +72,10 @@ gone() {
 	[ ! -e "$1" ]
 }
 
+knob() { # directory, name: as `luc set` shows its value
+	luc set "$1" "$2" | sed -n "s/^$2  *\([^ ]*\).*/\1/p"
+}
+
 counter() { # file system, name
 	cat "/sys/fs/luc/$1/counters/$2"
 }

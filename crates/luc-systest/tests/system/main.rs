@@ -19,6 +19,7 @@ mod torture;
 mod toy;
 mod trace;
 mod truth;
+mod trying;
 mod unload;
 mod verbs;
 mod watch;
@@ -32,13 +33,14 @@ type Suite = (&'static str, fn() -> Vec<Trial>);
 
 /// Those with the longest tests first, so that the last to end are short; before them those
 /// that want the machine for themselves, and would wait for the others.
-const SUITES: [Suite; 18] = [
+const SUITES: [Suite; 19] = [
     ("lines", lines::tests),
     ("debug", debug::tests),
     ("toy", toy::tests),
     ("sight", sight::tests),
     ("unload", unload::tests),
     ("doctor", doctor::tests),
+    ("try", trying::tests),
     ("disk", disk::tests),
     ("pressure", pressure::tests),
     ("faults", faults::tests),

@@ -1,0 +1,74 @@
+//! `luc try` and `luc guard` on real file systems: a load that LUC helps, one that it does nothing for,
+//! and one that it is made to harm by bad knobs; and their bad days.
+
+use libtest_mimic::Trial;
+use luc_systest::{Answer, Job, Outcome, check, guest, run_jobs, test_on};
+
+/// A slow processor spends the fewest host seconds on loads that run for minutes.
+const CPU_MIPS: f64 = 125.0;
+
+pub fn tests() -> Vec<Trial> {
+    vec![
+        test_on("guard", "6.12", guarding),
+        test_on("try", "6.12", trying),
+        test_on("try", "6.1", trying),
+    ]
+}
+
+fn trying(kernel: &str) -> Outcome {
+    let jobs = [Job::new("trying", &["10ms:1"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = CPU_MIPS;
+    let answer = run_jobs(&spec, &jobs)?;
+    // Two commits serve each sync of stock, and one with LUC.
+    judge(&answer, "helped", 1.5..2.2, "LUC helps here: it gives ")?;
+    judge(&answer, "lone", 0.97..1.03, "")?;
+    // 16 ms of waiting are added to two requests of 10 ms.
+    judge(&answer, "harmed", 0.5..0.6, "LUC harms here: it gives ")
+}
+
+/// Whether the ratio is in the range with its whole interval, both sides were measured in full, and the
+/// sentence begins like this.
+fn judge(answer: &Answer, name: &str, range: std::ops::Range<f64>, begin: &str) -> Outcome {
+    let number = |pointer: &str| answer.number("trying", name, pointer);
+    for end in ["/ratio/low", "/ratio/mean", "/ratio/high"] {
+        let value = number(end)?;
+        let what = format!("{name}: {end} is {value}, expected {range:?}");
+        check(range.contains(&value), what)?;
+    }
+    for side in ["luc", "stock"] {
+        for figure in [
+            "sync_calls_per_s",
+            "fsync_mean_ns",
+            "fsync_p99_ns",
+            "journal_thread_ns_per_s",
+        ] {
+            let value = number(&format!("/{side}/{figure}"))?;
+            check(value > 0.0, format!("{name}: {side}'s {figure} is {value}"))?;
+        }
+    }
+    let sentence = answer.json("trying", name)?["sentence"].clone();
+    let sentence = sentence.as_str().unwrap_or_default();
+    check(sentence.starts_with(begin), format!("{name}: {sentence}"))
+}
+
+fn guarding(kernel: &str) -> Outcome {
+    let jobs = [Job::new(
+        "guarding",
+        &["100ms:1", "100ms:1", "20us:64:64M"],
+    )?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.cpu_mips = CPU_MIPS;
+    let answer = run_jobs(&spec, &jobs)?;
+    let ratio = |file| answer.number("guarding", file, "/file_systems/0/guard/ratio");
+    let (certified, refuted) = (ratio("certified")?, ratio("refuted")?);
+    check(
+        (1.7..2.2).contains(&certified),
+        format!("certified at {certified}"),
+    )?;
+    // 50 ms are added to two requests of 100 ms.
+    check(
+        (0.75..0.85).contains(&refuted),
+        format!("refuted at {refuted}"),
+    )
+}
