@@ -1,10 +1,10 @@
 //! The gain of LUC, by the replay.
 
-use super::facts::{Facts, Luc};
+use super::facts::Facts;
 use super::slices::{Estimate, Slice, Slices};
 use super::{unseen, words};
+use crate::foretold::Rule;
 use crate::stats::share;
-use crate::whatif::Rule;
 use luc_trace::Trace;
 use serde::Serialize;
 
@@ -46,15 +46,11 @@ pub struct Gains {
 }
 
 impl Gains {
-    pub(super) fn of(trace: &Trace, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
-        let Ok(what_if) = &slices.whole.what_if else {
+    pub(super) fn of(trace: &Trace, slices: &Slices, facts: &Facts) -> Self {
+        let Some(foretold) = &slices.whole.foretold else {
             return Self::default();
         };
-        // The trace has LUC's holds in it.
-        if luc == Luc::Steering {
-            return Self::default();
-        }
-        let error_share = what_if.stock_error_share;
+        let error_share = foretold.stock_error_share;
         let estimate = |rule| {
             let whole = ratio(&slices.whole, rule)?;
             let parts: Vec<f64> = slices
@@ -70,17 +66,15 @@ impl Gains {
         // stops where it does not pay.
         let fast = facts.fast_commit == Some(true);
         let batching = estimate(Rule::BestBatching).filter(|_| !fast);
-        let both = estimate(Rule::Luc).filter(|_| !fast);
-        let faster = |a: &Estimate, b: &Estimate| a.value.total_cmp(&b.value);
-        let best = copy_out.into_iter().chain(both).max_by(faster);
+        let luc = if fast { copy_out } else { estimate(Rule::Luc) };
         let doubts = doubts(trace, slices, facts, error_share);
-        let luc = best.map(|best| Gain {
+        let luc = luc.map(|luc| Gain {
             of: "operations_per_s",
-            ratio: best.value,
-            low: best.low,
-            high: best.high,
-            trusted: doubts.is_empty() && best.low.is_some(),
-            doubts: if best.low.is_none() && doubts.is_empty() {
+            ratio: luc.value,
+            low: luc.low,
+            high: luc.high,
+            trusted: doubts.is_empty() && luc.low.is_some(),
+            doubts: if luc.low.is_none() && doubts.is_empty() {
                 vec!["Too little happened for an interval; look for longer.".to_owned()]
             } else {
                 doubts
@@ -109,8 +103,8 @@ fn enough(slice: &Slice) -> bool {
 }
 
 fn ratio(slice: &Slice, rule: Rule) -> Option<f64> {
-    let answer = slice.what_if.as_ref().ok()?;
-    let found = answer.predictions.iter().find(|p| p.rule == rule)?;
+    let answer = slice.foretold.as_ref()?;
+    let found = answer.find(|its_rule| its_rule == rule)?;
     (answer.stock.rates.operations_per_s > 0.0).then_some(found.gain)
 }
 

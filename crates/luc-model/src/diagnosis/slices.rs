@@ -1,11 +1,11 @@
 //! Confidence intervals: a trace is cut into slices, each judged like a trace of its own.
 
 use super::account::Account;
-use super::facts::Facts;
+use super::facts::{Facts, Luc};
+use crate::foretold::{Foretold, Rule};
 use crate::observed::{Observed, Table};
 use crate::stats::mean;
-use crate::whatif::{Rule, WhatIf, WhatIfError, what_if};
-use luc_control::Dev;
+use luc_sim::replayed::Calibration;
 use luc_trace::Trace;
 use serde::Serialize;
 
@@ -59,16 +59,24 @@ impl Estimate {
 pub(super) struct Slice {
     pub table: Table,
     pub account: Account,
-    pub what_if: Result<WhatIf, WhatIfError>,
+    /// None: see [`Calibration::of`].
+    pub foretold: Option<Foretold>,
 }
 
 impl Slice {
-    fn of(trace: &Trace, observed: &Observed, duration_ns: u64, facts: &Facts) -> Self {
+    fn of(
+        trace: &Trace,
+        observed: &Observed,
+        duration_ns: u64,
+        facts: &Facts,
+        machine: Option<&Calibration>,
+    ) -> Self {
         let fast_commit = facts.fast_commit == Some(true);
         Self {
             table: observed.table(),
             account: Account::of(trace, observed, duration_ns, fast_commit),
-            what_if: what_if(trace, observed, &RULES),
+            foretold: machine
+                .and_then(|machine| Foretold::of(trace, observed.dev, machine, &RULES).ok()),
         }
     }
 }
@@ -79,9 +87,13 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub fn of(trace: &Trace, dev: Dev, observed: &Observed, facts: &Facts) -> Self {
+    pub fn of(trace: &Trace, observed: &Observed, facts: &Facts, luc: Luc) -> Self {
+        let dev = observed.dev;
+        // With LUC at work its holds are in the trace.
+        let machine = (luc != Luc::Steering).then(|| Calibration::of(trace, dev).ok());
+        let machine = machine.flatten();
         let (first_ns, last_ns) = window(trace, observed, facts);
-        let whole = Slice::of(trace, observed, last_ns - first_ns, facts);
+        let whole = Slice::of(trace, observed, last_ns - first_ns, facts, machine.as_ref());
         let length_ns = (last_ns - first_ns) / SLICES;
         let part = |_| Trace {
             unseen: trace.unseen.clone(),
@@ -98,7 +110,10 @@ impl Slices {
                 parts[at as usize].spans.push(*span);
             }
         }
-        let part = |part: &Trace| Slice::of(part, &Observed::of(part, dev), length_ns, facts);
+        let part = |part: &Trace| {
+            let observed = Observed::of(part, dev);
+            Slice::of(part, &observed, length_ns, facts, machine.as_ref())
+        };
         Self {
             whole,
             parts: parts.iter().map(part).collect(),
