@@ -123,16 +123,16 @@ pub struct Rules {
 impl Rules {
     fn of(trace: &Trace, dev: Dev, rules: &[Rule]) -> Result<Self, Unreplayable> {
         let machine = Calibration::of(trace, dev)?;
-        let answer = Foretold::of(trace, dev, &machine, rules)?;
-        let find = |wanted: fn(Rule) -> bool| answer.find(wanted).copied();
+        let answer = Foretold::of(&machine, rules);
+        let find = |wanted: fn(Rule) -> bool| answer.find(wanted).cloned();
         Ok(Self {
             measured: answer.measured,
-            stock: answer.stock,
             stock_error_share: answer.stock_error_share,
             best_batching: find(|rule| rule == Rule::BestBatching),
             no_blocked_writes: find(|rule| rule == Rule::NoBlockedWrites),
             delay: find(|rule| matches!(rule, Rule::Delay { .. })),
             luc: find(|rule| rule == Rule::Luc),
+            stock: answer.stock,
             disk: machine.disk().to_owned(),
             machine: machine.parameters(),
         })

@@ -1,25 +1,29 @@
 //! What LUC would give: the threads of a trace, run again by the simulator.
 //!
 //! The simulator has the kernel's paths, the scheduler, the journal and the very controllers that the
-//! module runs; [`luc_sim::replayed`] lists what it assumes of a trace. What it makes of the threads
-//! is a trace again, and is measured as the recorded one is.
+//! module runs; [`luc_sim::replayed`] lists what it assumes of a trace, and which part of it is run
+//! again. What it makes of the threads is measured as the recorded part is.
 //!
 //! LUC finds out by trials what pays. So gains are those of the second half, when the first trials are
-//! over; or of the whole, where little of the load is left by then.
+//! over; or of the whole, where little of the load is left by then. That time is cut into slices, for
+//! the spread of the gains.
 //!
 //! [`Foretold::stock_error_share`] is the error of all that: stock, simulated, against the measured
 //! rates. No prediction is better.
 
-use luc_control::{Dev, Params, policy};
-use luc_sim::recorder;
-use luc_sim::replayed::{Calibration, Unreplayable};
-use luc_trace::{Span, SpanKind, Trace};
+use luc_control::{Params, policy};
+use luc_sim::replayed::Calibration;
+use luc_trace::{Span, SpanKind};
 use serde::Serialize;
 
 use crate::stats::{Times, per_s, share};
 
 /// The second half is compared if this share of stock's operations ended there.
 const LATE_SHARE_MIN: f64 = 0.25;
+/// More slices cut more operations at their ends; fewer show less of the spread.
+const SLICES: u64 = 8;
+/// A slice with fewer operations on stock has no gain.
+const OPERATIONS_MIN: u64 = 10;
 
 /// What acts on the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -77,26 +81,17 @@ pub struct Rates {
 }
 
 impl Rates {
-    fn of(trace: &Trace, dev: Dev, duration_ns: u64) -> Self {
-        Self::late(trace, dev, (0, duration_ns))
-    }
-
-    /// Of what ended in a part of a replay.
-    fn late(trace: &Trace, dev: Dev, (from_ns, to_ns): (u64, u64)) -> Self {
-        let spans = || trace.on(dev).filter(|span| span.end_ns >= from_ns);
+    /// Of what ended in a part of a trace.
+    fn of(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
+        let ended = |span: &&Span| (from_ns..=to_ns).contains(&span.end_ns);
         let count = |of: fn(&Span) -> bool| {
-            let found = spans().filter(|span| of(span)).count();
+            let found = spans.iter().filter(ended).filter(|span| of(span)).count();
             per_s(found as f64, to_ns - from_ns)
         };
-        let syncs = spans().filter(|span| span.kind.is_file_sync());
+        let syncs = spans.iter().filter(ended);
+        let syncs = syncs.filter(|span| span.kind.is_file_sync());
         Self {
-            operations_per_s: count(|span| {
-                let on_file = matches!(
-                    span.kind,
-                    SpanKind::Open | SpanKind::Write | SpanKind::Close
-                );
-                on_file || span.kind.is_file_sync()
-            }),
+            operations_per_s: count(is_operation),
             syncs_per_s: count(|span| span.kind.is_file_sync()),
             writes_per_s: count(|span| span.kind == SpanKind::Write),
             commits_per_s: count(|span| span.kind == SpanKind::Commit),
@@ -105,8 +100,30 @@ impl Rates {
     }
 }
 
+fn is_operation(span: &Span) -> bool {
+    let on_file = matches!(
+        span.kind,
+        SpanKind::Open | SpanKind::Write | SpanKind::Close
+    );
+    on_file || span.kind.is_file_sync()
+}
+
+/// Operations that ended in each slice of a time.
+fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES as usize] {
+    let mut counts = [0; SLICES as usize];
+    let length_ns = (to_ns - from_ns).div_ceil(SLICES).max(1);
+    for span in spans.iter().filter(|span| is_operation(span)) {
+        let at = span.end_ns.checked_sub(from_ns).map(|ns| ns / length_ns);
+        let count = at.and_then(|at| counts.get_mut(usize::try_from(at).ok()?));
+        if let Some(count) = count {
+            *count += 1;
+        }
+    }
+    counts
+}
+
 /// The simulation of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     pub rule: Rule,
     pub rates: Rates,
@@ -116,22 +133,14 @@ pub struct Prediction {
     pub syncs_gain: f64,
     /// The same of writes.
     pub writes_gain: f64,
-}
-
-impl Prediction {
-    fn of(rule: Rule, rates: Rates, late: &Rates, stock: &Rates) -> Self {
-        Self {
-            rule,
-            rates,
-            gain: share(late.operations_per_s, stock.operations_per_s),
-            syncs_gain: share(late.syncs_per_s, stock.syncs_per_s),
-            writes_gain: share(late.writes_per_s, stock.writes_per_s),
-        }
-    }
+    /// The gain in each slice that has one.
+    #[serde(skip)]
+    pub gains: Vec<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Foretold {
+    /// Of the part that was run again.
     pub measured: Rates,
     /// Stock, simulated: what the gains are relative to.
     pub stock: Prediction,
@@ -142,35 +151,45 @@ pub struct Foretold {
 }
 
 impl Foretold {
-    /// Of a trace, or of a part of one, whose machine is known.
-    pub fn of(
-        trace: &Trace,
-        dev: Dev,
-        machine: &Calibration,
-        rules: &[Rule],
-    ) -> Result<Self, Unreplayable> {
-        let threads = machine.threads(trace)?;
-        let duration_ns = threads.length_ns();
-        let whole = |replayed: &Trace| Rates::of(replayed, recorder::DEV, duration_ns);
-        let stock = threads.replay(None);
-        let base = whole(&stock);
-        let halves = [(duration_ns / 2, duration_ns), (0, duration_ns)];
-        let part = halves.map(|part| (part, Rates::late(&stock, recorder::DEV, part)));
-        let enough = part[0].1.operations_per_s >= 2.0 * LATE_SHARE_MIN * base.operations_per_s;
-        let (part, late_base) = part[usize::from(!enough)];
-        let predict = |rule: &Rule| {
-            let replayed = threads.replay(rule.params());
-            let late = Rates::late(&replayed, recorder::DEV, part);
-            Prediction::of(*rule, whole(&replayed), &late, &late_base)
+    /// Of a trace's threads, on the machine of the trace.
+    pub fn of(machine: &Calibration, rules: &[Rule]) -> Self {
+        let duration_ns = machine.length_ns();
+        let whole = (0, duration_ns);
+        let spans = machine.replay(None);
+        let base = Rates::of(&spans, whole);
+        let half = (duration_ns / 2, duration_ns);
+        let late = Rates::of(&spans, half);
+        let enough = late.operations_per_s >= 2.0 * LATE_SHARE_MIN * base.operations_per_s;
+        let (part, late) = if enough { (half, late) } else { (whole, base) };
+        let counts = slices(&spans, part);
+        let predict = |rule: Rule, spans: &[Span]| {
+            let found = Rates::of(spans, part);
+            let pairs = slices(spans, part).into_iter().zip(counts);
+            let pairs = pairs.filter(|(_, stock)| *stock >= OPERATIONS_MIN);
+            Prediction {
+                rule,
+                rates: Rates::of(spans, whole),
+                gain: share(found.operations_per_s, late.operations_per_s),
+                syncs_gain: share(found.syncs_per_s, late.syncs_per_s),
+                writes_gain: share(found.writes_per_s, late.writes_per_s),
+                gains: pairs
+                    .map(|(found, stock)| found as f64 / stock as f64)
+                    .collect(),
+            }
         };
-        let measured = Rates::of(trace, dev, duration_ns);
+        let recorded = machine.recorded();
+        let first_ns = recorded.first().map_or(0, |span| span.begin_ns);
+        let measured = Rates::of(recorded, (first_ns, first_ns + duration_ns));
         let off = (base.operations_per_s - measured.operations_per_s).abs();
-        Ok(Self {
+        Self {
             measured,
-            stock: Prediction::of(Rule::Stock, base, &late_base, &late_base),
+            stock: predict(Rule::Stock, &spans),
             stock_error_share: share(off, measured.operations_per_s),
-            predictions: rules.iter().map(predict).collect(),
-        })
+            predictions: rules
+                .iter()
+                .map(|rule| predict(*rule, &machine.replay(rule.params())))
+                .collect(),
+        }
     }
 
     pub fn find(&self, is: impl Fn(Rule) -> bool) -> Option<&Prediction> {

@@ -64,7 +64,7 @@ fn everything(trace: &Trace) {
 /// Runs the threads again.
 fn foretold(trace: &Trace) {
     if let Ok(machine) = Calibration::of(trace, DEV) {
-        let answer = Foretold::of(trace, DEV, &machine, &RULES).unwrap();
+        let answer = Foretold::of(&machine, &RULES);
         for prediction in answer.predictions {
             assert!(prediction.gain.is_finite() && prediction.gain >= 0.0);
         }

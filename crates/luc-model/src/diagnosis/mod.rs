@@ -96,8 +96,8 @@ impl Diagnosis {
 pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let observed = Observed::of(trace, dev);
     let luc = luc_state(trace, dev, facts);
-    let slices = Slices::of(trace, &observed, facts, luc);
-    let mut gains = Gains::of(trace, &slices, facts);
+    let slices = Slices::of(trace, &observed, facts);
+    let mut gains = Gains::of(trace, dev, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
     let verdicts = kinds::verdicts(&Case {
         slices: &slices,

@@ -1,11 +1,9 @@
 //! Confidence intervals: a trace is cut into slices, each judged like a trace of its own.
 
 use super::account::Account;
-use super::facts::{Facts, Luc};
-use crate::foretold::{Foretold, Rule};
+use super::facts::Facts;
 use crate::observed::{Observed, Table};
 use crate::stats::mean;
-use luc_sim::replayed::Calibration;
 use luc_trace::Trace;
 use serde::Serialize;
 
@@ -15,8 +13,6 @@ pub(super) const SLICES: u64 = 8;
 const VALUES_MIN: usize = 5;
 /// Student's t for 95 % on both sides and 4 to 7 degrees of freedom.
 const T_95: [f64; 4] = [2.776, 2.571, 2.447, 2.365];
-
-pub(super) const RULES: [Rule; 3] = [Rule::BestBatching, Rule::NoBlockedWrites, Rule::Luc];
 
 /// A value and its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -59,24 +55,14 @@ impl Estimate {
 pub(super) struct Slice {
     pub table: Table,
     pub account: Account,
-    /// None: see [`Calibration::of`].
-    pub foretold: Option<Foretold>,
 }
 
 impl Slice {
-    fn of(
-        trace: &Trace,
-        observed: &Observed,
-        duration_ns: u64,
-        facts: &Facts,
-        machine: Option<&Calibration>,
-    ) -> Self {
+    fn of(trace: &Trace, observed: &Observed, duration_ns: u64, facts: &Facts) -> Self {
         let fast_commit = facts.fast_commit == Some(true);
         Self {
             table: observed.table(),
             account: Account::of(trace, observed, duration_ns, fast_commit),
-            foretold: machine
-                .and_then(|machine| Foretold::of(trace, observed.dev, machine, &RULES).ok()),
         }
     }
 }
@@ -87,13 +73,10 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub fn of(trace: &Trace, observed: &Observed, facts: &Facts, luc: Luc) -> Self {
+    pub fn of(trace: &Trace, observed: &Observed, facts: &Facts) -> Self {
         let dev = observed.dev;
-        // With LUC at work its holds are in the trace.
-        let machine = (luc != Luc::Steering).then(|| Calibration::of(trace, dev).ok());
-        let machine = machine.flatten();
         let (first_ns, last_ns) = window(trace, observed, facts);
-        let whole = Slice::of(trace, observed, last_ns - first_ns, facts, machine.as_ref());
+        let whole = Slice::of(trace, observed, last_ns - first_ns, facts);
         let length_ns = (last_ns - first_ns) / SLICES;
         let part = |_| Trace {
             unseen: trace.unseen.clone(),
@@ -110,10 +93,7 @@ impl Slices {
                 parts[at as usize].spans.push(*span);
             }
         }
-        let part = |part: &Trace| {
-            let observed = Observed::of(part, dev);
-            Slice::of(part, &observed, length_ns, facts, machine.as_ref())
-        };
+        let part = |part: &Trace| Slice::of(part, &Observed::of(part, dev), length_ns, facts);
         Self {
             whole,
             parts: parts.iter().map(part).collect(),
