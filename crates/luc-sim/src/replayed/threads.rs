@@ -20,8 +20,9 @@ use crate::measured::Measured;
 use crate::node::{Node, Setup};
 use crate::program::{Joins, Op, Program, RecordedSync, Went};
 
-/// A thread begins again at most so often: a larger gain is not trusted, and some loops take no time.
-const REPEATS_MAX: u32 = 32;
+/// A thread does its operations at most so often: LUC does not give more, and threads that waited for
+/// what is not simulated, a small log for example, would take long.
+const REPEATS_MAX: u32 = 4;
 /// All names lie in one directory, as a recording does not tell in which.
 const DIR: u32 = 0;
 
