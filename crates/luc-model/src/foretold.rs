@@ -21,7 +21,7 @@ use crate::stats::{Times, per_s, share};
 /// The second half is compared if this share of stock's operations ended there.
 const LATE_SHARE_MIN: f64 = 0.25;
 /// More slices cut more operations at their ends; fewer show less of the spread.
-const SLICES: u64 = 8;
+const SLICES: usize = 8;
 /// A slice with fewer operations on stock has no gain.
 const OPERATIONS_MIN: u64 = 10;
 
@@ -109,9 +109,9 @@ fn is_operation(span: &Span) -> bool {
 }
 
 /// Operations that ended in each slice of a time.
-fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES as usize] {
-    let mut counts = [0; SLICES as usize];
-    let length_ns = (to_ns - from_ns).div_ceil(SLICES).max(1);
+fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES] {
+    let mut counts = [0; SLICES];
+    let length_ns = (to_ns - from_ns).div_ceil(SLICES as u64).max(1);
     for span in spans.iter().filter(|span| is_operation(span)) {
         let at = span.end_ns.checked_sub(from_ns).map(|ns| ns / length_ns);
         let count = at.and_then(|at| counts.get_mut(usize::try_from(at).ok()?));
