@@ -3,7 +3,7 @@
 //! [`Calibration`] is the machine on which they ran, as far as the recording tells: its processors
 //! (`work.rs`) and its disk (`disk.rs`), and has their programs (`threads.rs`).
 //! [`Calibration::replay`] runs them there, on stock or with the very controllers that the module runs.
-//! It gives spans as a recording has them. Of a recording the end counts: its last
+//! It gives spans as a recording has them. Of a recording the middle counts:
 //! [`OPERATIONS_MAX`] operations.
 //!
 //! The assumptions:
@@ -39,7 +39,8 @@ use operations::{Operations, is_operation, operations};
 use threads::Threads;
 use work::{Sampled, Work};
 
-/// So many operations of a recording are run again, its last: that takes as long for any recording.
+/// So many operations of a recording are run again, which takes as long for any recording. They are
+/// those in its middle, as loads begin and end in other ways.
 pub const OPERATIONS_MAX: usize = 8192;
 /// What lasts longer is not replayed, ns: a day.
 const LENGTH_NS_MAX: u64 = 86_400_000_000_000;
@@ -100,26 +101,28 @@ fn bounds_ns(spans: &[Span]) -> Option<(u64, u64)> {
     (last_ns > first_ns).then_some((first_ns, last_ns))
 }
 
-/// What began on a file system since the first of its last [`OPERATIONS_MAX`] operations did, in the
-/// order of the begins.
-fn recent(trace: &Trace, dev: Dev) -> Vec<Span> {
+/// The file system's spans within the middle [`OPERATIONS_MAX`] operations, in the order of their
+/// begins: all of a recording that has no more.
+fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
     let operations = trace.on(dev).filter(|span| is_operation(span));
     let mut begins_ns: Vec<u64> = operations.map(|span| span.begin_ns).collect();
-    let from_ns = match begins_ns.len().checked_sub(OPERATIONS_MAX) {
-        Some(at) if at > 0 => *begins_ns.select_nth_unstable(at).1,
-        _ => 0,
-    };
-    let recent = trace.on(dev).filter(|span| span.begin_ns >= from_ns);
-    let mut recent: Vec<Span> = recent.copied().collect();
-    recent.sort_by_key(|span| span.begin_ns);
-    recent
+    begins_ns.sort_unstable();
+    let (mut from_ns, mut to_ns) = (0, u64::MAX);
+    if begins_ns.len() > OPERATIONS_MAX {
+        let first = (begins_ns.len() - OPERATIONS_MAX) / 2;
+        (from_ns, to_ns) = (begins_ns[first], begins_ns[first + OPERATIONS_MAX]);
+    }
+    let within = |span: &&Span| span.begin_ns >= from_ns && span.end_ns <= to_ns;
+    let mut middle: Vec<Span> = trace.on(dev).filter(within).copied().collect();
+    middle.sort_by_key(|span| span.begin_ns);
+    middle
 }
 
 impl Calibration {
     /// # Errors
     /// It has no operations or no commits, or is too long.
     pub fn of(trace: &Trace, dev: Dev) -> Result<Self, Unreplayable> {
-        let recorded = recent(trace, dev);
+        let recorded = middle(trace, dev);
         let bounds = bounds_ns(&recorded).ok_or(Unreplayable::Nothing { dev })?;
         let (first_ns, last_ns) = bounds;
         if last_ns - first_ns > LENGTH_NS_MAX {
