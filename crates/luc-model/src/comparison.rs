@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use luc_control::Dev;
+use luc_sim::replayed::{Calibration, Parameter, Unreplayable};
 use luc_trace::Trace;
 use serde::Serialize;
 
 use crate::algorithms::{CreationRate, FsyncModel, WriteModel, fsync_model, write_model};
 use crate::diagnosis::doubts;
+use crate::foretold::{Foretold, Prediction, Rates, Rule};
 use crate::observed::{Observed, Table};
 use crate::stats::Times;
-use crate::whatif::{CommitTime, Prediction, Rates, Rule, WhatIf, what_if};
 
 /// The fixed delay of one of the rules, unless another is asked for, microseconds.
 pub const DELAY_US: u32 = 1000;
@@ -99,7 +100,7 @@ impl Fsync {
     }
 }
 
-/// The recording's threads under other rules.
+/// The recording's threads, run again on stock and with LUC.
 #[derive(Debug, Serialize)]
 pub struct Rules {
     pub measured: Rates,
@@ -107,30 +108,34 @@ pub struct Rules {
     pub stock: Prediction,
     /// By how much that is off.
     pub stock_error_share: f64,
+    /// LUC's batching alone.
     pub best_batching: Option<Prediction>,
+    /// LUC's copies alone.
     pub no_blocked_writes: Option<Prediction>,
     pub delay: Option<Prediction>,
-    /// The prediction for LUC, which holds commits only where that pays.
     pub luc: Option<Prediction>,
-    pub commit_time: CommitTime,
+    /// The disk on which they are run, in the words of `luc sim run --disk`.
+    pub disk: String,
+    /// What the recording tells of its machine.
+    pub machine: Vec<Parameter>,
 }
 
 impl Rules {
-    fn of(answer: &WhatIf) -> Self {
-        let find = |wanted: fn(Rule) -> bool| {
-            let found = answer.predictions.iter().find(|it| wanted(it.rule));
-            found.copied()
-        };
-        Self {
+    fn of(trace: &Trace, dev: Dev, rules: &[Rule]) -> Result<Self, Unreplayable> {
+        let machine = Calibration::of(trace, dev)?;
+        let answer = Foretold::of(&machine, rules);
+        let find = |wanted: fn(Rule) -> bool| answer.find(wanted).cloned();
+        Ok(Self {
             measured: answer.measured,
-            stock: answer.stock,
             stock_error_share: answer.stock_error_share,
             best_batching: find(|rule| rule == Rule::BestBatching),
             no_blocked_writes: find(|rule| rule == Rule::NoBlockedWrites),
             delay: find(|rule| matches!(rule, Rule::Delay { .. })),
-            luc: answer.luc().copied(),
-            commit_time: answer.commit_time,
-        }
+            luc: find(|rule| rule == Rule::Luc),
+            stock: answer.stock,
+            disk: machine.disk().to_owned(),
+            machine: machine.parameters(),
+        })
     }
 }
 
@@ -146,10 +151,14 @@ impl FileSystem {
             Rule::Luc,
         ];
         let doubts = doubts(&trace.unseen);
-        let (what_if, what_if_refused) = match what_if(trace, &observed, &rules) {
-            Ok(_) if !doubts.is_empty() => (None, Some(doubts.join(" "))),
-            Ok(answer) => (Some(Rules::of(&answer)), None),
-            Err(why) => (None, Some(why.to_string())),
+        let what_if = if doubts.is_empty() {
+            Rules::of(trace, dev, &rules).map_err(|why| why.to_string())
+        } else {
+            Err(doubts.join(" "))
+        };
+        let (what_if, what_if_refused) = match what_if {
+            Ok(rules) => (Some(rules), None),
+            Err(why) => (None, Some(why)),
         };
         let writes_seen = !Table::unknown(&trace.unseen).contains(&"writes_delayed");
         let table = observed.table();

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`algorithms`] | Algorithm 4.1 as published and the sets of Algorithm 4.2, beside the measured times |
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
-//! | [`whatif`] | the threads of a trace, replayed under another rule |
+//! | [`foretold`] | what LUC would give: the threads of a trace, run again by the simulator |
 //! | [`causes`] | what goes with throughput over many traces |
 //! | [`comparison`] | what `luc trace model` says |
 //! | [`summary`] | what `luc trace summary` says |
@@ -25,7 +25,8 @@
 //! # Known errors
 //!
 //! The algorithms know when a sync began and when commits did, and decide by comparing the two.
-//! They are wrong in these cases; the replay's own assumptions are listed in [`whatif`].
+//! They are wrong in these cases; the replay's own assumptions are listed in
+//! [`luc_sim::replayed`].
 //!
 //! - *A sync belongs to the transaction that took in its change*, not to the one that is open when
 //!   it asks. A sync with data joins when its blocks are allocated, and asks once they are written.
@@ -42,15 +43,15 @@ pub mod algorithms;
 pub mod causes;
 pub mod comparison;
 pub mod diagnosis;
+pub mod foretold;
 pub mod observed;
 mod stats;
 mod stretches;
 pub mod summary;
-pub mod whatif;
 
 pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_model, write_model};
 pub use causes::{Cause, CauseError, Causes, Quantities, Throughput, rank};
 pub use diagnosis::{Diagnosis, Facts, diagnose};
+pub use foretold::{Foretold, Rule};
 pub use observed::{Observed, Table};
 pub use stats::Times;
-pub use whatif::{Rule, WhatIf, WhatIfError, what_if};

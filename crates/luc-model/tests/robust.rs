@@ -5,7 +5,8 @@ mod common;
 use common::{DEV, Little, MS, US, any_span, span};
 use luc_control::Dev;
 use luc_model::observed::Service;
-use luc_model::{Observed, Quantities, Rule, fsync_model, what_if, write_model};
+use luc_model::{Foretold, Observed, Quantities, Rule, fsync_model, write_model};
+use luc_sim::replayed::Calibration;
 use luc_trace::{SpanKind, Trace};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -57,10 +58,15 @@ fn everything(trace: &Trace) {
             row.values.values().all(|value| value.is_finite()),
             "{row:?}"
         );
-        if let Ok(answer) = what_if(trace, &seen, &RULES) {
-            for prediction in answer.predictions {
-                assert!(prediction.gain.is_finite() && prediction.gain >= 0.0);
-            }
+    }
+}
+
+/// Runs the threads again.
+fn foretold(trace: &Trace) {
+    if let Ok(machine) = Calibration::of(trace, DEV) {
+        let answer = Foretold::of(&machine, &RULES);
+        for prediction in answer.predictions {
+            assert!(prediction.gain.is_finite() && prediction.gain >= 0.0);
         }
     }
 }
@@ -71,8 +77,11 @@ proptest! {
     #[test]
     fn any_spans(spans in prop::collection::vec(any_span(1), 0..60)) {
         everything(&Trace::of(spans.clone()));
+        foretold(&Trace::of(spans.clone()));
         // Put together by hand, in no order.
-        everything(&Trace { spans, ..Trace::default() });
+        let trace = Trace { spans, ..Trace::default() };
+        everything(&trace);
+        foretold(&trace);
     }
 
     /// A recording of which any part was lost.
@@ -80,20 +89,25 @@ proptest! {
     fn losses(lost in prop::collection::vec(any::<bool>(), 600), seed in any::<u64>()) {
         let little = Little { rounds: 20, writes: 2, wait_ns: 300 * US, flush_ns: MS, seed, ..Little::default() };
         let kept = little.spans().into_iter().zip(lost.iter().chain(std::iter::repeat(&false)));
-        everything(&Trace::of(kept.filter(|(_, lost)| !**lost).map(|(span, _)| span)));
+        let trace = Trace::of(kept.filter(|(_, lost)| !**lost).map(|(span, _)| span));
+        everything(&trace);
+        foretold(&trace);
     }
 }
 
 #[test]
 fn small_and_odd_traces() {
     everything(&Trace::default());
-    everything(&Trace::of(SpanKind::ALL.map(|kind| span(kind, 0, 5, 5))));
+    let each = Trace::of(SpanKind::ALL.map(|kind| span(kind, 0, 5, 5)));
+    everything(&each);
+    foretold(&each);
     let thousand = Little {
         threads: 1000,
-        rounds: 40,
+        rounds: 4,
         ..Little::default()
     };
     everything(&thousand.trace());
+    foretold(&thousand.trace());
 }
 
 /// A loop over all spans for each span would take hours. The bound is for a

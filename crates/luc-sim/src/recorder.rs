@@ -50,6 +50,15 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Its spans alone, in the order in which they ended.
+    pub fn into_spans(self) -> Vec<Span> {
+        let spans = self.entries.into_iter().filter_map(|entry| match entry {
+            Entry::Span(span) if span.kind != SpanKind::Task => Some(span),
+            _ => None,
+        });
+        spans.collect()
+    }
+
     /// As it would be read from a file.
     pub fn into_trace(self) -> Trace {
         let mut lines = Vec::new();

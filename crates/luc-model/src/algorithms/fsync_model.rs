@@ -13,9 +13,9 @@
 //!   many processors there were.
 
 use super::grouping::{CommitTimes, Served, group};
+use super::line::released;
 use crate::observed::{Observed, ObservedSync, Service};
 use crate::stats::{mean, quantile, share, whole_ns};
-use crate::whatif::released;
 use luc_trace::{CREATED, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;

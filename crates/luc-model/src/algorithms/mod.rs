@@ -3,6 +3,7 @@
 
 mod fsync_model;
 pub mod grouping;
+mod line;
 pub mod write_model;
 
 pub use fsync_model::{CreationRate, FsyncModel, SyncPrediction, fsync_model};

@@ -13,7 +13,7 @@
 //!   the third column of the ranking.
 //!
 //! Correlation is no cause. Where something else changes both, such as the speed of the processor,
-//! only a run without the suspect shows it ([`crate::whatif`], or `luc off`). With few rows strong
+//! only a run without the suspect shows it ([`crate::foretold`], or `luc off`). With few rows strong
 //! correlations come about by chance; [`Causes::chance_strength`] says how strong.
 
 use crate::observed::{Observed, Table};

@@ -1,10 +1,12 @@
 //! The gain of LUC, by the replay.
 
 use super::facts::{Facts, Luc};
-use super::slices::{Estimate, Slice, Slices};
+use super::slices::{Estimate, Slices};
 use super::{unseen, words};
+use crate::foretold::{Foretold, Rule};
 use crate::stats::share;
-use crate::whatif::Rule;
+use luc_control::Dev;
+use luc_sim::replayed::Calibration;
 use luc_trace::Trace;
 use serde::Serialize;
 
@@ -12,17 +14,17 @@ use serde::Serialize;
 const STOCK_ERROR_SHARE_MAX: f64 = 0.15;
 /// Syncs whose commit is unknown pass unchanged in the replay, which says little with more of them.
 const UNSERVED_SHARE_MAX: f64 = 0.10;
-/// A slice with fewer syncs and writes has no ratio.
-const OPERATIONS_MIN: u64 = 10;
 /// A chain of operations that lacks more of them is another chain.
 const LOST_SHARE_MAX: f64 = 0.10;
+
+const RULES: [Rule; 3] = [Rule::BestBatching, Rule::NoBlockedWrites, Rule::Luc];
 
 /// Operations per second with LUC over those without.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// The rate that is compared.
     pub of: &'static str,
-    /// Of the whole trace.
+    /// Of the part that was run again.
     pub ratio: f64,
     /// Lower end of the 95 % interval; the error of the simulation is part of it.
     pub low: Option<f64>,
@@ -46,41 +48,33 @@ pub struct Gains {
 }
 
 impl Gains {
-    pub(super) fn of(trace: &Trace, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
-        let Ok(what_if) = &slices.whole.what_if else {
+    pub(super) fn of(trace: &Trace, dev: Dev, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
+        // With LUC at work its holds are in the trace.
+        let machine = (luc != Luc::Steering).then(|| Calibration::of(trace, dev).ok());
+        let Some(machine) = machine.flatten() else {
             return Self::default();
         };
-        // The trace has LUC's holds in it.
-        if luc == Luc::Steering {
-            return Self::default();
-        }
-        let error_share = what_if.stock_error_share;
+        let foretold = Foretold::of(&machine, &RULES);
+        let error_share = foretold.stock_error_share;
         let estimate = |rule| {
-            let whole = ratio(&slices.whole, rule)?;
-            let parts: Vec<f64> = slices
-                .parts
-                .iter()
-                .filter(|part| enough(part))
-                .filter_map(|part| ratio(part, rule))
-                .collect();
-            Some(Estimate::of(whole, &parts, error_share))
+            let found = foretold.find(|its_rule| its_rule == rule)?;
+            let has_base = foretold.stock.rates.operations_per_s > 0.0;
+            has_base.then(|| Estimate::of(found.gain, &found.gains, error_share))
         };
         let copy_out = estimate(Rule::NoBlockedWrites);
         // LUC does not hold commits of a journal with fast commits. Elsewhere it tries holding, and
         // stops where it does not pay.
         let fast = facts.fast_commit == Some(true);
         let batching = estimate(Rule::BestBatching).filter(|_| !fast);
-        let both = estimate(Rule::Luc).filter(|_| !fast);
-        let faster = |a: &Estimate, b: &Estimate| a.value.total_cmp(&b.value);
-        let best = copy_out.into_iter().chain(both).max_by(faster);
+        let luc = if fast { copy_out } else { estimate(Rule::Luc) };
         let doubts = doubts(trace, slices, facts, error_share);
-        let luc = best.map(|best| Gain {
+        let luc = luc.map(|luc| Gain {
             of: "operations_per_s",
-            ratio: best.value,
-            low: best.low,
-            high: best.high,
-            trusted: doubts.is_empty() && best.low.is_some(),
-            doubts: if best.low.is_none() && doubts.is_empty() {
+            ratio: luc.value,
+            low: luc.low,
+            high: luc.high,
+            trusted: doubts.is_empty() && luc.low.is_some(),
+            doubts: if luc.low.is_none() && doubts.is_empty() {
                 vec!["Too little happened for an interval; look for longer.".to_owned()]
             } else {
                 doubts
@@ -102,16 +96,6 @@ impl Gains {
             gain.doubts.push(why.to_owned());
         }
     }
-}
-
-fn enough(slice: &Slice) -> bool {
-    slice.table.sync.count + slice.table.writes >= OPERATIONS_MIN
-}
-
-fn ratio(slice: &Slice, rule: Rule) -> Option<f64> {
-    let answer = slice.what_if.as_ref().ok()?;
-    let found = answer.predictions.iter().find(|p| p.rule == rule)?;
-    (answer.stock.rates.operations_per_s > 0.0).then_some(found.gain)
 }
 
 fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Vec<String> {

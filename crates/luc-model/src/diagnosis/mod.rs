@@ -4,7 +4,7 @@
 //! The time of threads in syncs, in writes and in other waits for the journal is booked to its causes
 //! (`account.rs`). Causes that take enough of it become verdicts, ranked by their share (`kinds/`, a
 //! file each, with its thresholds and their reasons). The gain of LUC comes from the replay of the
-//! trace ([`crate::what_if`]).
+//! trace ([`crate::foretold`]).
 //!
 //! Every mean and every share has a 95 % interval. Events depend on each other, so it is that of
 //! batch means: the trace is cut into slices of equal length, each is judged like a trace of its own,
@@ -96,8 +96,8 @@ impl Diagnosis {
 pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let observed = Observed::of(trace, dev);
     let luc = luc_state(trace, dev, facts);
-    let slices = Slices::of(trace, dev, &observed, facts);
-    let mut gains = Gains::of(trace, &slices, facts, luc);
+    let slices = Slices::of(trace, &observed, facts);
+    let mut gains = Gains::of(trace, dev, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
     let verdicts = kinds::verdicts(&Case {
         slices: &slices,

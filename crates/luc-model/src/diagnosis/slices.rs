@@ -4,8 +4,6 @@ use super::account::Account;
 use super::facts::Facts;
 use crate::observed::{Observed, Table};
 use crate::stats::mean;
-use crate::whatif::{Rule, WhatIf, WhatIfError, what_if};
-use luc_control::Dev;
 use luc_trace::Trace;
 use serde::Serialize;
 
@@ -15,8 +13,6 @@ pub(super) const SLICES: u64 = 8;
 const VALUES_MIN: usize = 5;
 /// Student's t for 95 % on both sides and 4 to 7 degrees of freedom.
 const T_95: [f64; 4] = [2.776, 2.571, 2.447, 2.365];
-
-pub(super) const RULES: [Rule; 3] = [Rule::BestBatching, Rule::NoBlockedWrites, Rule::Luc];
 
 /// A value and its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -59,7 +55,6 @@ impl Estimate {
 pub(super) struct Slice {
     pub table: Table,
     pub account: Account,
-    pub what_if: Result<WhatIf, WhatIfError>,
 }
 
 impl Slice {
@@ -68,7 +63,6 @@ impl Slice {
         Self {
             table: observed.table(),
             account: Account::of(trace, observed, duration_ns, fast_commit),
-            what_if: what_if(trace, observed, &RULES),
         }
     }
 }
@@ -79,7 +73,8 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub fn of(trace: &Trace, dev: Dev, observed: &Observed, facts: &Facts) -> Self {
+    pub fn of(trace: &Trace, observed: &Observed, facts: &Facts) -> Self {
+        let dev = observed.dev;
         let (first_ns, last_ns) = window(trace, observed, facts);
         let whole = Slice::of(trace, observed, last_ns - first_ns, facts);
         let length_ns = (last_ns - first_ns) / SLICES;

@@ -2,8 +2,9 @@
 
 use crate::common::{DEV, Little, MS, Start, US, span};
 use crate::{SECOND, facts, judge};
-use luc_model::diagnosis::{Level, VerdictKind, diagnose, render};
+use luc_model::diagnosis::{Diagnosis, Level, VerdictKind, diagnose, render};
 use luc_trace::{Span, SpanKind, Trace};
+use std::sync::LazyLock;
 
 /// A load of the simulator, and the verdict that it must get.
 pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
@@ -12,7 +13,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
 
     let threads = |threads| Little {
         threads,
-        rounds: 1500,
+        rounds: 500,
         ..Little::default()
     };
     let thinking = |number, think_ns, jitter_ns| Little {
@@ -38,7 +39,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
     let protected = Little {
         commit_ns: 60 * US,
         commit_jitter_ns: 20 * US,
-        rounds: 10_000,
+        rounds: 2000,
         ..thinking(4, 5 * MS, 2 * MS)
     };
     let idle = Little {
@@ -77,11 +78,16 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
     cases
 }
 
+/// Each is judged once, as its threads are run again for that.
+static JUDGED: LazyLock<Vec<(&str, VerdictKind, Diagnosis)>> = LazyLock::new(|| {
+    let judged = |(name, little, want)| (name, want, judge(&little));
+    cases().into_iter().map(judged).collect()
+});
+
 #[test]
 fn each_case_gets_its_answer_first() {
-    for (name, little, want) in cases() {
-        let got = judge(&little);
-        let text = render(&got);
+    for (name, want, got) in &*JUDGED {
+        let (want, text) = (*want, render(got));
         assert_eq!(got.verdicts[0].kind, want, "{name}:\n{text}");
         assert_eq!(
             got.found_cost(),
@@ -99,14 +105,13 @@ fn each_case_gets_its_answer_first() {
 
 #[test]
 fn luc_is_not_advised_where_it_does_not_pay() {
-    for (name, little, kind) in cases() {
-        let luc_is_for = [VerdictKind::SyncDelays, VerdictKind::WriteDelays].contains(&kind);
-        let got = judge(&little);
+    for (name, kind, got) in &*JUDGED {
+        let luc_is_for = [VerdictKind::SyncDelays, VerdictKind::WriteDelays].contains(kind);
         if got.next_command.as_deref() == Some("luc on /srv/data") {
             assert!(luc_is_for || got.has(VerdictKind::SyncDelays), "{name}");
         }
         if matches!(kind, VerdictKind::Device | VerdictKind::NoPressure) {
-            assert_eq!(got.next_command, None, "{name}:\n{}", render(&got));
+            assert_eq!(got.next_command, None, "{name}:\n{}", render(got));
         }
     }
 }

@@ -337,6 +337,12 @@ impl Node {
         self.recorder = Recorder::on(header, name, tasks, journal, self.runtime.is_some());
     }
 
+    /// The same without the lines of the module, which nobody reads.
+    pub fn watch(&mut self) {
+        let (tasks, journal) = (self.workers.first as usize, self.journal_thread());
+        self.recorder = Recorder::on(Header::default(), "", tasks, journal, false);
+    }
+
     /// What was taken down.
     pub fn recording(self) -> Recording {
         self.recorder.finish()

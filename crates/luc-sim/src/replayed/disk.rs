@@ -5,27 +5,33 @@
 //! the same time, the time that makes the mean right; or a disk of the lab as it is, if that is much
 //! nearer. A platter shows by that: a commit that begins later ends with the same turn. What the
 //! processors do to commits is in both.
+//!
+//! Running the threads costs most, so few commits are run, and only disks of the lab are tried whose
+//! mean could be right by what commits take on the disk alone.
 
 use std::collections::BTreeSet;
 
-use luc_control::Dev;
-use luc_disk::presets;
-use luc_trace::{SpanKind, Trace};
+use luc_disk::{Request, presets};
+use luc_trace::{Span, SpanKind};
 
-use super::threads::{Threads, locked_ns};
-use crate::disk::DiskKind;
+use super::threads::{Threads, locked_ns, whole_ns};
+use crate::disk::{Disk, DiskKind};
+use crate::files::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::node::Setup;
-use crate::recorder;
 
 /// So many commits of the recording are looked at.
-pub(super) const COMMITS_MAX: usize = 128;
+pub(super) const COMMITS_MAX: usize = 40;
 /// A disk of the lab counts whose commits differ by less than this share of their mean,
 const FITS_SHARE: f64 = 0.01;
 /// and by less than this share of what they differ on a disk of one time.
 const NEARER_SHARE: f64 = 0.5;
+/// It is tried if the disk alone gives a mean that is off by less than this share.
+const ALONE_SHARE: f64 = 0.15;
+/// Blocks that a commit writes to the log there.
+const ALONE_BLOCKS: u32 = 8;
 /// The mean is right within this share, or as near as so many runs bring it.
-const MEAN_SHARE: f64 = 0.003;
-const RUNS_MAX: usize = 6;
+const MEAN_SHARE: f64 = 0.005;
+const RUNS_MAX: usize = 4;
 /// Times of a request, ns.
 const REQUEST_NS: (f64, f64) = (1_000.0, 1e10);
 /// Requests at once: waits for other requests are in the recording's times.
@@ -42,39 +48,74 @@ pub(super) struct Commits {
 
 impl Commits {
     /// The first that syncs waited for, or the first of all if none did.
-    pub fn of(trace: &Trace, dev: Dev, most: usize) -> Self {
-        let wanted: BTreeSet<u32> = trace
-            .on(dev)
+    pub fn of(spans: &[Span], most: usize) -> Self {
+        let wanted: BTreeSet<u32> = spans
+            .iter()
             .filter(|span| span.kind.is_file_sync() && span.commits_ahead() > 0)
             .map(|span| span.tid)
             .collect();
-        let commits = || trace.on(dev).filter(|span| span.kind == SpanKind::Commit);
+        let commits = || spans.iter().filter(|span| span.kind == SpanKind::Commit);
         let is_any_wanted = commits().any(|span| wanted.contains(&span.tid));
         let counts = |tid| !is_any_wanted || wanted.contains(&tid);
         let mut found = Self::default();
         for commit in commits().filter(|span| counts(span.tid)).take(most) {
             let end_ns = commit.end_ns.max(commit.begin_ns);
-            found.lengths.push((end_ns - locked_ns(commit)) as f64);
-            if found.end_ns > 0 {
-                found
-                    .between
-                    .push(end_ns.saturating_sub(found.end_ns) as f64);
-            }
-            found.end_ns = end_ns;
+            found.add(locked_ns(commit), end_ns);
         }
         found
+    }
+
+    fn add(&mut self, locked_ns: u64, end_ns: u64) {
+        self.lengths.push((end_ns - locked_ns) as f64);
+        if self.end_ns > 0 {
+            let between_ns = end_ns.saturating_sub(self.end_ns);
+            self.between.push(between_ns as f64);
+        }
+        self.end_ns = end_ns;
     }
 
     pub fn mean_ns(&self) -> f64 {
         self.lengths.iter().sum::<f64>() / self.lengths.len().max(1) as f64
     }
 
+    /// The same commits on a disk that has nothing else to do, each as long after the one before.
+    fn alone(&self, kind: &DiskKind, setup: &Setup) -> Self {
+        let mut disk = Disk::new(kind.clone(), setup.seed);
+        let log_sector = setup.journal.layout().log_sector;
+        let (mut now_ns, mut block) = (0, 0);
+        let mut serve = |request, now_ns: &mut u64| {
+            let mut end = None;
+            disk.submit(request, (), *now_ns, |it| end = Some(it));
+            while let Some(it) = end.take() {
+                *now_ns = it.at_ns;
+                disk.ended(it.number, it.at_ns, |next| end = Some(next));
+            }
+        };
+        let mut found = Self::default();
+        for (at, length_ns) in self.lengths.iter().enumerate() {
+            let between_ns = at.checked_sub(1).map(|before| self.between[before]);
+            now_ns += whole_ns(between_ns.map_or(0.0, |ns| ns - length_ns));
+            let locked_ns = now_ns;
+            let sector = |block: u64| log_sector + block * BLOCK_SECTORS;
+            let log = Request::write(sector(block), ALONE_BLOCKS * BLOCK_BYTES);
+            serve(log, &mut now_ns);
+            if kind.is_volatile {
+                serve(Request::flush(), &mut now_ns);
+            }
+            block += u64::from(ALONE_BLOCKS);
+            serve(Request::write_fua(sector(block), BLOCK_BYTES), &mut now_ns);
+            block += 1;
+            found.add(locked_ns, now_ns);
+        }
+        found
+    }
+
     /// The mean distance of deciles, as a share of the mean length: of the lengths or of the times
     /// between, whichever differ more.
     fn distance(&self, other: &Self) -> f64 {
         let apart = |a: &[f64], b: &[f64]| {
-            let deciles = 1..10;
-            let each = deciles.map(|tenth| (decile(a, tenth) - decile(b, tenth)).abs());
+            let (a, b) = (sorted(a), sorted(b));
+            let each = (1..10).map(|tenth| (decile(&a, tenth) - decile(&b, tenth)).abs());
             each.sum::<f64>() / 9.0
         };
         let lengths_ns = apart(&self.lengths, &other.lengths);
@@ -82,13 +123,15 @@ impl Commits {
     }
 }
 
-fn decile(values: &[f64], tenth: usize) -> f64 {
+fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values = values.to_vec();
     values.sort_unstable_by(f64::total_cmp);
     values
-        .get(values.len() * tenth / 10)
-        .copied()
-        .unwrap_or(0.0)
+}
+
+fn decile(sorted: &[f64], tenth: usize) -> f64 {
+    let at = sorted.len() * tenth / 10;
+    sorted.get(at).copied().unwrap_or(0.0)
 }
 
 /// A disk on which the recording's commits take as long as they did.
@@ -100,7 +143,9 @@ pub(super) struct Fit {
     /// Of one that is no disk of the lab.
     pub request_ns: Option<f64>,
     /// How far commits on it are from the recording's, as a share of their mean.
-    pub off_share: f64,
+    off_share: f64,
+    /// How much longer they take on average than its requests.
+    more_ns: f64,
 }
 
 impl Fit {
@@ -111,19 +156,25 @@ impl Fit {
             let mut setup = setup.clone();
             setup.disk = disk.clone();
             let most = recorded.lengths.len();
-            let found = Commits::of(&threads.run(&setup, until_ns), recorder::DEV, most);
+            let found = Commits::of(&threads.run(&setup, until_ns), most);
             (!found.lengths.is_empty()).then_some(found)
         };
         let steady = Self::steady(recorded, &on);
         let near_share = FITS_SHARE.min(steady.off_share * NEARER_SHARE);
         let known = presets().iter().filter_map(|preset| {
             let kind: DiskKind = preset.name.parse().ok()?;
+            let alone_ns = recorded.alone(&kind, setup).mean_ns() + steady.more_ns;
+            let alone_share = (alone_ns / recorded.mean_ns() - 1.0).abs();
+            if alone_share > ALONE_SHARE {
+                return None;
+            }
             let off_share = recorded.distance(&on(&kind)?);
             (off_share < near_share).then(|| Self {
                 text: preset.name.to_owned(),
                 kind,
                 request_ns: None,
                 off_share,
+                more_ns: 0.0,
             })
         });
         let nearest = known.min_by(|a, b| a.off_share.total_cmp(&b.off_share));
@@ -141,14 +192,15 @@ impl Fit {
             let found = on(&next.kind).unwrap_or_default();
             let off_ns = recorded.mean_ns() - found.mean_ns();
             let share = off_ns.abs() / recorded.mean_ns();
-            request_ns += off_ns / 2.0;
             if share < best_share {
                 next.off_share = recorded.distance(&found);
+                next.more_ns = found.mean_ns() - 2.0 * request_ns;
                 (best, best_share) = (next, share);
             }
             if share < MEAN_SHARE {
                 break;
             }
+            request_ns += off_ns / 2.0;
         }
         best
     }
@@ -163,6 +215,7 @@ impl Fit {
             text,
             request_ns: Some(request_ns),
             off_share: f64::INFINITY,
+            more_ns: 0.0,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! A recording's threads, run again in the simulator: what stock and LUC make of them.
 //!
 //! [`Calibration`] is the machine on which they ran, as far as the recording tells: its processors
-//! (`work.rs`) and its disk (`disk.rs`). [`Calibration::threads`] makes programs of threads
-//! (`threads.rs`), and [`Threads::replay`] runs them on that machine, on stock or with the very
-//! controllers that the module runs. The answer is a recording, and is measured as one.
+//! (`work.rs`) and its disk (`disk.rs`), and has their programs (`threads.rs`).
+//! [`Calibration::replay`] runs them there, on stock or with the very controllers that the module runs.
+//! It gives spans as a recording has them. Of a recording the middle counts:
+//! [`OPERATIONS_MAX`] operations.
 //!
 //! The assumptions:
 //!
@@ -24,7 +25,7 @@ mod work;
 use std::collections::BTreeMap;
 
 use luc_control::{Dev, Params};
-use luc_trace::Trace;
+use luc_trace::{Span, Trace};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -34,9 +35,14 @@ use crate::mount::Mount;
 use crate::node::Setup;
 use crate::processors::Machine;
 use disk::{Commits, Fit};
+use operations::{Operations, is_operation, operations};
+use threads::Threads;
 use work::{Sampled, Work};
 
-/// A longer recording is not replayed, ns: a day.
+/// So many operations of a recording are run again, which takes as long for any recording. They are
+/// those in its middle, as loads begin and end in other ways.
+pub const OPERATIONS_MAX: usize = 8192;
+/// What lasts longer is not replayed, ns: a day.
 const LENGTH_NS_MAX: u64 = 86_400_000_000_000;
 /// Processors that are simulated at most.
 const CPUS_MAX: u16 = 1024;
@@ -76,51 +82,67 @@ pub struct Parameter {
     pub source: &'static str,
 }
 
-/// The machine of a recording.
+/// The machine of a recording, and the threads that run on it.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    dev: Dev,
     work: Work,
     fit: Fit,
     commits: Commits,
     setup: Setup,
-}
-
-/// The threads of a recording, on the machine of one.
-#[derive(Clone, Debug)]
-pub struct Threads<'a> {
-    machine: &'a Calibration,
-    programs: threads::Threads,
+    threads: Threads,
+    recorded: Vec<Span>,
     length_ns: u64,
 }
 
-/// First begin and last end on a file system, ns.
-fn bounds_ns(trace: &Trace, dev: Dev) -> Option<(u64, u64)> {
-    let first_ns = trace.on(dev).map(|span| span.begin_ns).min()?;
-    let last_ns = trace.on(dev).map(|span| span.end_ns).max()?;
+/// First begin and last end, ns.
+fn bounds_ns(spans: &[Span]) -> Option<(u64, u64)> {
+    let first_ns = spans.iter().map(|span| span.begin_ns).min()?;
+    let last_ns = spans.iter().map(|span| span.end_ns).max()?;
     (last_ns > first_ns).then_some((first_ns, last_ns))
+}
+
+/// The file system's spans within the middle [`OPERATIONS_MAX`] operations, in the order of their
+/// begins: all of a recording that has no more.
+fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
+    let operations = trace.on(dev).filter(|span| is_operation(span));
+    let mut begins_ns: Vec<u64> = operations.map(|span| span.begin_ns).collect();
+    begins_ns.sort_unstable();
+    let (mut from_ns, mut to_ns) = (0, u64::MAX);
+    if begins_ns.len() > OPERATIONS_MAX {
+        let first = (begins_ns.len() - OPERATIONS_MAX) / 2;
+        (from_ns, to_ns) = (begins_ns[first], begins_ns[first + OPERATIONS_MAX]);
+    }
+    let within = |span: &&Span| span.begin_ns >= from_ns && span.end_ns <= to_ns;
+    let mut middle: Vec<Span> = trace.on(dev).filter(within).copied().collect();
+    middle.sort_by_key(|span| span.begin_ns);
+    middle
 }
 
 impl Calibration {
     /// # Errors
     /// It has no operations or no commits, or is too long.
     pub fn of(trace: &Trace, dev: Dev) -> Result<Self, Unreplayable> {
-        let bounds = bounds_ns(trace, dev).ok_or(Unreplayable::Nothing { dev })?;
+        let recorded = middle(trace, dev);
+        let bounds = bounds_ns(&recorded).ok_or(Unreplayable::Nothing { dev })?;
         let (first_ns, last_ns) = bounds;
         if last_ns - first_ns > LENGTH_NS_MAX {
             return Err(Unreplayable::TooLong);
         }
-        let commits = Commits::of(trace, dev, usize::MAX);
+        let commits = Commits::of(&recorded, usize::MAX);
         if commits.mean_ns() <= 0.0 {
             return Err(Unreplayable::NoCommits { dev });
         }
-        let work = work(trace, dev);
-        let threads = threads::Threads::of(trace, dev, &work, bounds);
+        let cpus = trace.header.pairs.get("cpus");
+        let cpus = cpus.and_then(|cpus| cpus.parse().ok());
+        let cpus = cpus.filter(|cpus| (1..=CPUS_MAX).contains(cpus));
+        let operations = operations(&recorded);
+        let work = work(&recorded, &operations, cpus);
+        let threads = Threads::of(&recorded, &operations, &work, bounds);
         if threads.count() == 0 {
             return Err(Unreplayable::NoOperations { dev });
         }
         // Without a number of processors nobody waits for one.
-        let cpus = work.cpus.map_or(threads.count() + 1, usize::from);
+        let cpus = cpus.map_or(threads.count() + 1, usize::from);
         let cpus = u16::try_from(cpus).unwrap_or(CPUS_MAX).min(CPUS_MAX);
         let mut setup = Setup {
             machine: Machine::new(cpus, work.mips()),
@@ -131,34 +153,35 @@ impl Calibration {
             luc: None,
             seed: 1,
         };
-        let first = Commits::of(trace, dev, disk::COMMITS_MAX);
+        let first = Commits::of(&recorded, disk::COMMITS_MAX);
         let fit = Fit::of(&first, &threads, &setup, first_ns);
         setup.disk = fit.kind.clone();
         Ok(Self {
-            dev,
             work,
             fit,
             commits,
             setup,
+            threads,
+            recorded,
+            length_ns: last_ns - first_ns,
         })
     }
 
-    /// The threads of a recording, or of a part of one, of the same machine.
-    ///
-    /// # Errors
-    /// It has none.
-    pub fn threads(&self, trace: &Trace) -> Result<Threads<'_>, Unreplayable> {
-        let dev = self.dev;
-        let bounds = bounds_ns(trace, dev).ok_or(Unreplayable::Nothing { dev })?;
-        let threads = threads::Threads::of(trace, dev, &self.work, bounds);
-        if threads.count() == 0 {
-            return Err(Unreplayable::NoOperations { dev });
-        }
-        Ok(Threads {
-            machine: self,
-            programs: threads,
-            length_ns: bounds.1 - bounds.0,
-        })
+    /// The part of the recording that is run again.
+    pub fn recorded(&self) -> &[Span] {
+        &self.recorded
+    }
+
+    /// From its first begin to its last end, ns.
+    pub fn length_ns(&self) -> u64 {
+        self.length_ns
+    }
+
+    /// What a recording of as long would show with LUC under these knobs, or on stock.
+    pub fn replay(&self, luc: Option<Params>) -> Vec<Span> {
+        let mut setup = self.setup.clone();
+        setup.luc = luc;
+        self.threads.run(&setup, self.length_ns)
     }
 }
 
@@ -237,34 +260,15 @@ impl Calibration {
     }
 }
 
-impl Threads<'_> {
-    /// From the first begin to the last end, ns.
-    pub fn length_ns(&self) -> u64 {
-        self.length_ns
-    }
-
-    /// What a recording of as long would show with LUC under these knobs, or on stock. It has one file
-    /// system.
-    pub fn replay(&self, luc: Option<Params>) -> Trace {
-        let mut setup = self.machine.setup.clone();
-        setup.luc = luc;
-        self.programs.run(&setup, self.length_ns)
-    }
-}
-
-fn work(trace: &Trace, dev: Dev) -> Work {
-    let operations = operations::operations(trace, dev);
+fn work(recorded: &[Span], operations: &Operations, cpus: Option<u16>) -> Work {
     let mut waits: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-    for wait in trace.on(dev).filter(|span| span.kind.is_wait()) {
+    for wait in recorded.iter().filter(|span| span.kind.is_wait()) {
         let of_thread = waits.entry(wait.pid).or_default();
         of_thread.push((wait.begin_ns, wait.end_ns));
     }
     for of_thread in waits.values_mut() {
         of_thread.sort_unstable();
     }
-    let cpus = trace.header.pairs.get("cpus");
-    let cpus = cpus.and_then(|cpus| cpus.parse().ok());
-    let cpus = cpus.filter(|cpus| (1..=CPUS_MAX).contains(cpus));
-    let ready = operations::ready(&waits, &operations, &operations::commit_ends(trace, dev));
-    Work::of(&operations, &waits, &ready, cpus)
+    let ready = operations::ready(&waits, operations, &operations::commit_ends(recorded));
+    Work::of(operations, &waits, &ready, cpus)
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use luc_control::Dev;
-use luc_trace::{CREATED, Span, SpanKind, Trace};
+use luc_trace::{CREATED, Span, SpanKind};
 
 /// Begin and end, ns.
 pub(super) type Stretch = (u64, u64);
@@ -59,16 +58,11 @@ impl Operation {
 /// By thread, in the order of their begins.
 pub(super) type Operations = BTreeMap<u32, Vec<Operation>>;
 
-pub(super) fn operations(trace: &Trace, dev: Dev) -> Operations {
-    let mut spans: Vec<Span> = trace
-        .on(dev)
-        .filter(|span| is_operation(span))
-        .copied()
-        .collect();
-    spans.sort_by_key(|span| span.begin_ns);
+/// Of spans in the order of their begins.
+pub(super) fn operations(spans: &[Span]) -> Operations {
     let mut files: BTreeMap<u64, Since> = BTreeMap::new();
     let mut all = Operations::new();
-    for span in spans {
+    for span in spans.iter().filter(|span| is_operation(span)) {
         let file = files.entry(span.object).or_insert(Since::Nothing);
         let mut since = Since::Nothing;
         match span.kind {
@@ -82,7 +76,7 @@ pub(super) fn operations(trace: &Trace, dev: Dev) -> Operations {
             before.end_ns = before.end_ns.min(span.begin_ns);
         }
         of_thread.push(Operation {
-            span,
+            span: *span,
             end_ns: span.end_ns.max(span.begin_ns),
             since,
         });
@@ -90,7 +84,7 @@ pub(super) fn operations(trace: &Trace, dev: Dev) -> Operations {
     all
 }
 
-fn is_operation(span: &Span) -> bool {
+pub(super) fn is_operation(span: &Span) -> bool {
     let on_file = matches!(
         span.kind,
         SpanKind::Open | SpanKind::Write | SpanKind::Close
@@ -99,8 +93,8 @@ fn is_operation(span: &Span) -> bool {
 }
 
 /// The ends of commits, by their transactions.
-pub(super) fn commit_ends(trace: &Trace, dev: Dev) -> BTreeMap<u32, u64> {
-    let commits = trace.on(dev).filter(|span| span.kind == SpanKind::Commit);
+pub(super) fn commit_ends(spans: &[Span]) -> BTreeMap<u32, u64> {
+    let commits = spans.iter().filter(|span| span.kind == SpanKind::Commit);
     commits.map(|span| (span.tid, span.end_ns)).collect()
 }
 

@@ -10,10 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use luc_control::Dev;
-use luc_trace::{CREATED, Header, Span, SpanKind, Trace};
+use luc_trace::{CREATED, Span, SpanKind};
 
-use super::operations::{Operation, Operations, Since, operations};
+use super::operations::{Operation, Operations, Since};
 use super::work::{COMPUTES_NS, Work, pages_of};
 use crate::costs::Costs;
 use crate::files::{FileId, Prepared};
@@ -21,8 +20,9 @@ use crate::measured::Measured;
 use crate::node::{Node, Setup};
 use crate::program::{Joins, Op, Program, RecordedSync, Went};
 
-/// A thread begins again at most so often: a larger gain is not trusted, and some loops take no time.
-const REPEATS_MAX: u32 = 32;
+/// A thread does its operations at most so often: LUC does not give more, and threads that waited for
+/// what is not simulated, a small log for example, would take long.
+const REPEATS_MAX: u32 = 4;
 /// All names lie in one directory, as a recording does not tell in which.
 const DIR: u32 = 0;
 
@@ -68,10 +68,9 @@ struct Context<'a> {
 
 impl Threads {
     /// `bounds_ns` are the recording's begin and end.
-    pub fn of(trace: &Trace, dev: Dev, work: &Work, bounds_ns: (u64, u64)) -> Self {
-        let operations = operations(trace, dev);
-        let objects: BTreeSet<u64> = every(&operations).map(|it| it.span.object).collect();
-        let commits = trace.on(dev).filter(|span| span.kind == SpanKind::Commit);
+    pub fn of(spans: &[Span], operations: &Operations, work: &Work, bounds_ns: (u64, u64)) -> Self {
+        let objects: BTreeSet<u64> = every(operations).map(|it| it.span.object).collect();
+        let commits = spans.iter().filter(|span| span.kind == SpanKind::Commit);
         let context = Context {
             work,
             costs: work.costs(),
@@ -80,7 +79,7 @@ impl Threads {
             first_tid: operations.values().filter_map(|it| first_tid(it)).min(),
         };
         Self {
-            files: context.old_files(&operations),
+            files: context.old_files(operations),
             chains: operations
                 .values()
                 .filter_map(|of_thread| context.chain(of_thread, bounds_ns))
@@ -92,8 +91,9 @@ impl Threads {
         self.chains.len()
     }
 
-    /// What a recording would show of them on this machine, from their begin to this time.
-    pub fn run(&self, setup: &Setup, until_ns: u64) -> Trace {
+    /// What a recording would show of them on this machine, from their begin to this time, in the
+    /// order of its ends.
+    pub fn run(&self, setup: &Setup, until_ns: u64) -> Vec<Span> {
         let programs = self
             .chains
             .iter()
@@ -102,7 +102,7 @@ impl Threads {
         let measured = Measured::new(tasks, 0, until_ns);
         let mut node = Node::of(setup, programs.collect(), measured);
         node.prepare_files(&self.files);
-        node.record(Header::default(), "replay");
+        node.watch();
         node.start();
         let start_ns = node.now_ns();
         for (task, chain) in (0..).zip(&self.chains) {
@@ -115,15 +115,15 @@ impl Threads {
             node.release(task, node.now_ns());
         }
         node.run(until_ns);
-        let mut trace = node.recording().into_trace();
-        trace.spans.retain(|span| span.begin_ns >= start_ns);
-        for span in &mut trace.spans {
+        let mut spans = node.recording().into_spans();
+        spans.retain(|span| span.begin_ns >= start_ns);
+        for span in &mut spans {
             let marks_ns = span.marks_ns.iter_mut();
             for at_ns in marks_ns.chain([&mut span.begin_ns, &mut span.end_ns]) {
                 *at_ns = at_ns.saturating_sub(start_ns);
             }
         }
-        trace
+        spans
     }
 }
 
@@ -261,7 +261,7 @@ fn is_create(span: &Span) -> bool {
 
 /// A cast of a float saturates.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole_ns(ns: f64) -> u64 {
+pub(super) fn whole_ns(ns: f64) -> u64 {
     ns.round() as u64
 }
 

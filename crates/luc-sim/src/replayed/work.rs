@@ -4,8 +4,9 @@
 //! which no other thread wanted it: while they lasted no more threads were ready than there are
 //! processors; or, on one processor, no other thread did anything at all.
 //!
-//! - **Speed.** An operation takes its cost ([`Costs`]) at least. The shortest samples of each kind
-//!   give the ns of an instruction.
+//! - **Speed.** An operation takes its cost ([`Costs`]) at least. The shortest samples of one kind give
+//!   the ns of an instruction: of the kind that has most of the samples' work. A few creates may all
+//!   have found a long directory, and a tracer sees less of a close than it costs.
 //! - **More work.** What a kind takes on average beyond its cost at that speed is work of that load: a
 //!   long directory, or a tracer.
 //! - **Turns.** Threads that go on at once mostly, from a close to the next open for example, compute
@@ -124,7 +125,7 @@ impl Work {
                 }
             }
         }
-        let ns = ns_of_instruction(&mut samples);
+        let ns = ns_of_instruction(&samples);
         let (least, most) = MIPS;
         let mips = ns.map(|ns| (1e3 / ns).clamp(least, most));
         let more = std::array::from_fn(|kind| {
@@ -292,16 +293,15 @@ impl Sampled {
     }
 }
 
-/// By the shortest samples of each kind, each kind by its cost.
-fn ns_of_instruction(samples: &mut [Vec<(f64, f64)>; 4]) -> Option<f64> {
-    let (mut ns, mut cost) = (0.0, 0.0);
-    for of_kind in samples.iter_mut().filter(|it| it.len() >= SAMPLES_MIN) {
-        of_kind.sort_unstable_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
-        let (shortest_ns, its_cost) = of_kind[of_kind.len() / SHORTEST_OF];
-        ns += shortest_ns;
-        cost += its_cost;
-    }
-    (ns > 0.0).then(|| ns / cost)
+/// By the shortest samples of the kind that has most of the work.
+fn ns_of_instruction(samples: &[Vec<(f64, f64)>; 4]) -> Option<f64> {
+    let known = samples.iter().filter(|it| it.len() >= SAMPLES_MIN);
+    let work = |of_kind: &[(f64, f64)]| of_kind.iter().map(|it| it.1).sum::<f64>();
+    let most = known.max_by(|a, b| work(a).total_cmp(&work(b)))?;
+    let mut each: Vec<f64> = most.iter().map(|(took, cost)| took / cost).collect();
+    let at = each.len() / SHORTEST_OF;
+    let ns = *each.select_nth_unstable_by(at, f64::total_cmp).1;
+    (ns > 0.0).then_some(ns)
 }
 
 /// The mean of the middle half, which a few long waits do not shift; 0 without values.

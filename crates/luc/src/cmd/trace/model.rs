@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays};
-use luc_model::whatif::Rates;
+use luc_model::foretold::Rates;
 use luc_model::{CreationRate, SetSummary, Times};
 use luc_words::{count, three, time};
 
@@ -15,12 +15,12 @@ use crate::exit::Failure;
 use crate::units::{counted, duration, known, percent, rounded, table};
 use crate::verb::Verb;
 
-/// Set the analytical model beside a recording, and say what other rules would give
+/// Set the analytical model beside a recording, and say what LUC would give
 ///
 /// Fsync times, file creation rate and write delays as the model has them and as they were
-/// measured; then the same threads again under other rules: commits held for tasks about to arrive, no
-/// write blocked, a fixed delay, LUC. How far to believe that shows in the first of them, which
-/// repeats what was recorded.
+/// measured; then the same threads again in the simulator: as they were, with LUC, with each half of
+/// it, with a fixed delay. How far to believe that shows in the first of them, which repeats what was
+/// recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace model run.luc\n\
@@ -216,8 +216,8 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
     ];
     let delay = format!("after {} of quiet", duration(i64::from(delay_us) * 1000));
     for (name, prediction) in [
-        ("commits held for arrivals", &rules.best_batching),
-        ("no write blocked", &rules.no_blocked_writes),
+        ("LUC, its batching alone", &rules.best_batching),
+        ("LUC, its copies alone", &rules.no_blocked_writes),
         (&delay, &rules.delay),
         ("LUC", &rules.luc),
     ] {

@@ -1,0 +1,198 @@
+//! What LUC would give: the threads of a trace, run again by the simulator.
+//!
+//! The simulator has the kernel's paths, the scheduler, the journal and the very controllers that the
+//! module runs; [`luc_sim::replayed`] lists what it assumes of a trace, and which part of it is run
+//! again. What it makes of the threads is measured as the recorded part is.
+//!
+//! LUC finds out by trials what pays. So gains are those of the second half, when the first trials are
+//! over; or of the whole, where little of the load is left by then. That time is cut into slices, for
+//! the spread of the gains.
+//!
+//! [`Foretold::stock_error_share`] is the error of all that: stock, simulated, against the measured
+//! rates. No prediction is better.
+
+use luc_control::{Params, policy};
+use luc_sim::replayed::Calibration;
+use luc_trace::{Span, SpanKind};
+use serde::Serialize;
+
+use crate::stats::{Times, per_s, share};
+
+/// The second half is compared if this share of stock's operations ended there.
+const LATE_SHARE_MIN: f64 = 0.25;
+/// More slices cut more operations at their ends; fewer show less of the spread.
+const SLICES: usize = 8;
+/// A slice with fewer operations on stock has no gain.
+const OPERATIONS_MIN: u64 = 10;
+
+/// What acts on the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Nothing.
+    Stock,
+    /// LUC, which holds commits and copies nothing out.
+    BestBatching,
+    /// Each commit is held until no sync came for this long.
+    Delay { idle_ns: u64 },
+    /// LUC, which copies buffers out and holds no commit.
+    NoBlockedWrites,
+    /// LUC as `luc on` leaves it.
+    Luc,
+}
+
+impl Rule {
+    fn params(self) -> Option<Params> {
+        match self {
+            Self::Stock => None,
+            Self::BestBatching => Some(under("pid")),
+            Self::Delay { idle_ns } => {
+                let mut params = under("static");
+                let idle_us = i64::try_from(idle_ns / 1000).unwrap_or(i64::MAX);
+                params.set("static_idle_us", idle_us);
+                Some(params)
+            }
+            Self::NoBlockedWrites => Some(under("copyout")),
+            Self::Luc => Some(under("luc")),
+        }
+    }
+}
+
+/// The knobs of a policy of `abi/luc_controllers.h`.
+fn under(name: &str) -> Params {
+    let mut params = Params::default();
+    let settings = policy(name).map(|policy| policy.settings.clone());
+    for (knob, value) in settings.unwrap_or_default() {
+        params.set(knob.name, value);
+    }
+    params
+}
+
+/// The throughput of a file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rates {
+    /// Ended operations: open, write, fsync, close.
+    pub operations_per_s: f64,
+    /// Without sync and syncfs.
+    pub syncs_per_s: f64,
+    pub writes_per_s: f64,
+    pub commits_per_s: f64,
+    pub sync: Times,
+}
+
+impl Rates {
+    /// Of what ended in a part of a trace.
+    fn of(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
+        let ended = |span: &&Span| (from_ns..=to_ns).contains(&span.end_ns);
+        let count = |of: fn(&Span) -> bool| {
+            let found = spans.iter().filter(ended).filter(|span| of(span)).count();
+            per_s(found as f64, to_ns - from_ns)
+        };
+        let syncs = spans.iter().filter(ended);
+        let syncs = syncs.filter(|span| span.kind.is_file_sync());
+        Self {
+            operations_per_s: count(is_operation),
+            syncs_per_s: count(|span| span.kind.is_file_sync()),
+            writes_per_s: count(|span| span.kind == SpanKind::Write),
+            commits_per_s: count(|span| span.kind == SpanKind::Commit),
+            sync: Times::of(syncs.map(Span::duration_ns)),
+        }
+    }
+}
+
+fn is_operation(span: &Span) -> bool {
+    let on_file = matches!(
+        span.kind,
+        SpanKind::Open | SpanKind::Write | SpanKind::Close
+    );
+    on_file || span.kind.is_file_sync()
+}
+
+/// Operations that ended in each slice of a time.
+fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES] {
+    let mut counts = [0; SLICES];
+    let length_ns = (to_ns - from_ns).div_ceil(SLICES as u64).max(1);
+    for span in spans.iter().filter(|span| is_operation(span)) {
+        let at = span.end_ns.checked_sub(from_ns).map(|ns| ns / length_ns);
+        let count = at.and_then(|at| counts.get_mut(usize::try_from(at).ok()?));
+        if let Some(count) = count {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+/// The simulation of a rule.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    pub rule: Rule,
+    pub rates: Rates,
+    /// Operations per second over those of simulated stock, when LUC has settled; 0 if that has none.
+    pub gain: f64,
+    /// The same of syncs.
+    pub syncs_gain: f64,
+    /// The same of writes.
+    pub writes_gain: f64,
+    /// The gain in each slice that has one.
+    #[serde(skip)]
+    pub gains: Vec<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Foretold {
+    /// Of the part that was run again.
+    pub measured: Rates,
+    /// Stock, simulated: what the gains are relative to.
+    pub stock: Prediction,
+    /// Error of its operations per second, as a share of the measured.
+    pub stock_error_share: f64,
+    /// In the order of the rules.
+    pub predictions: Vec<Prediction>,
+}
+
+impl Foretold {
+    /// Of a trace's threads, on the machine of the trace.
+    pub fn of(machine: &Calibration, rules: &[Rule]) -> Self {
+        let duration_ns = machine.length_ns();
+        let whole = (0, duration_ns);
+        let spans = machine.replay(None);
+        let base = Rates::of(&spans, whole);
+        let half = (duration_ns / 2, duration_ns);
+        let late = Rates::of(&spans, half);
+        let enough = late.operations_per_s >= 2.0 * LATE_SHARE_MIN * base.operations_per_s;
+        let (part, late) = if enough { (half, late) } else { (whole, base) };
+        let counts = slices(&spans, part);
+        let predict = |rule: Rule, spans: &[Span]| {
+            let found = Rates::of(spans, part);
+            let pairs = slices(spans, part).into_iter().zip(counts);
+            let pairs = pairs.filter(|(_, stock)| *stock >= OPERATIONS_MIN);
+            Prediction {
+                rule,
+                rates: Rates::of(spans, whole),
+                gain: share(found.operations_per_s, late.operations_per_s),
+                syncs_gain: share(found.syncs_per_s, late.syncs_per_s),
+                writes_gain: share(found.writes_per_s, late.writes_per_s),
+                gains: pairs
+                    .map(|(found, stock)| found as f64 / stock as f64)
+                    .collect(),
+            }
+        };
+        let recorded = machine.recorded();
+        let first_ns = recorded.first().map_or(0, |span| span.begin_ns);
+        let measured = Rates::of(recorded, (first_ns, first_ns + duration_ns));
+        let off = (base.operations_per_s - measured.operations_per_s).abs();
+        Self {
+            measured,
+            stock: predict(Rule::Stock, &spans),
+            stock_error_share: share(off, measured.operations_per_s),
+            predictions: rules
+                .iter()
+                .map(|rule| predict(*rule, &machine.replay(rule.params())))
+                .collect(),
+        }
+    }
+
+    pub fn find(&self, is: impl Fn(Rule) -> bool) -> Option<&Prediction> {
+        self.predictions.iter().find(|it| is(it.rule))
+    }
+}
