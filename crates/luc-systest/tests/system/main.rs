@@ -11,6 +11,7 @@ mod doctor;
 mod faults;
 mod guests;
 mod lines;
+mod packages;
 mod pressure;
 mod sight;
 mod slurm;
@@ -32,9 +33,10 @@ type Suite = (&'static str, fn() -> Vec<Trial>);
 
 /// Those with the longest tests first, so that the last to end are short; before them those
 /// that want the machine for themselves, and would wait for the others.
-const SUITES: [Suite; 18] = [
+const SUITES: [Suite; 19] = [
     ("lines", lines::tests),
     ("debug", debug::tests),
+    ("packages", packages::tests),
     ("toy", toy::tests),
     ("sight", sight::tests),
     ("unload", unload::tests),
