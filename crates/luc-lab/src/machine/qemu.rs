@@ -362,6 +362,26 @@ mod tests {
     }
 
     #[test]
+    fn disks_come_in_their_order() {
+        let machine = Machine {
+            kernel: Path::new("kernel"),
+            memory_mib: 64,
+            vcpus: 1,
+            icount_shift: None,
+            seed: 1,
+            extra_command_line: "",
+            line_counter: None,
+            disks: &[Path::new("/a,b"), Path::new("/c")],
+        };
+        let list = arguments(&machine, &["i", "c", "m"].map(str::to_owned));
+        let drives = list.iter().filter_map(|word| word.strip_prefix("file="));
+        let files: Vec<_> = drives
+            .filter_map(|drive| drive.strip_suffix(",format=raw,if=virtio,cache=unsafe"))
+            .collect();
+        assert_eq!(files, ["/a,,b", "/c"]);
+    }
+
+    #[test]
     fn old_qemu_is_refused_with_the_remedy() {
         assert_eq!(
             check_version("QEMU emulator version 10.0.2 (Debian 1:10)\n").unwrap(),
