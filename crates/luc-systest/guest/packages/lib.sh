@@ -21,10 +21,10 @@ is_on() {
 	luc status "$1" | grep -q steer
 }
 
-# All that lies on the disk, but for what every start and every apt changes.
+# All that lies on the disk, but for what every start, every apt and every day changes.
 files() {
-	find / -xdev \( -path /tmp -o -path /var/cache -o -path /var/lib/apt -o -path /var/log \) -prune \
-		-o -print | sed 's,^/usr/,/,' | sort -u
+	find / -xdev \( -path /tmp -o -path /var/backups -o -path /var/cache -o -path /var/lib/apt \
+		-o -path /var/log \) -prune -o -print | sed 's,^/usr/,/,' | sort -u
 }
 
 # What the step says last; the kernel's log is for the host to judge.
