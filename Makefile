@@ -18,7 +18,7 @@
 #   make torture power cuts by the thousand, with LUC and without (about an hour), and
 #                the two above
 #   make install install-dkms   on a real server; see README.md
-#   make deb     the packages luc and luc-dkms, in out/
+#   make deb     the packages luc and luc-dkms, in out/; make rpm: luc alone
 
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
@@ -153,10 +153,21 @@ deb:
 	@lintian --fail-on error,warning out/luc_*.deb out/luc-dkms_*.deb
 	@ls -l out/luc_*.deb out/luc-dkms_*.deb
 
+rpm:
+	@command -v cargo-generate-rpm > /dev/null \
+		|| { echo "rpm: cargo-generate-rpm not found: cargo install cargo-generate-rpm" >&2; exit 1; }
+	@$(MAKE) --no-print-directory $(LUC)
+	@rm -rf out/rpm out/luc-*.rpm
+	@$(MAKE) --no-print-directory install DESTDIR=out/rpm PREFIX=/usr
+	@strip out/rpm/usr/bin/luc
+	@install -d out/rpm/etc/luc && $(LUC) service --template > out/rpm/etc/luc/luc.toml
+	@$(CARGO) generate-rpm -p crates/luc --target $(TARGET) --output out
+	@ls -l out/luc-*.rpm
+
 clean:
 	$(CARGO) clean
 	$(MAKE) -C kmod clean || true
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-service install-dkms dkms-sources deb clean FORCE
+.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-service install-dkms dkms-sources deb rpm clean FORCE
