@@ -18,6 +18,7 @@
 #   make torture power cuts by the thousand, with LUC and without (about an hour), and
 #                the two above
 #   make install install-dkms   on a real server; see README.md
+#   make deb     the packages luc and luc-dkms, in out/; make rpm: luc alone
 
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
@@ -40,6 +41,7 @@ TORTURE_DEBUG := $(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --
 REPRODUCTION := out/reproduction
 KEPT_CELLS := docs/reproduction-cells.tar.gz
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
+ZSH_DIR    ?= $(PREFIX)/share/zsh/site-functions
 
 all: $(LUC)
 
@@ -102,7 +104,7 @@ test: deps check
 	@$(TELL_SLOWEST)
 	@$(TELL_SKIPS)
 
-test-all: debug-kernels
+test-all: debug-kernels deb
 	@$(MAKE) --no-print-directory test EVERY=--include-ignored
 	@$(TORTURE_DEBUG)
 
@@ -117,8 +119,8 @@ install:
 	$(LUC) man --section 5 --out $(DESTDIR)$(PREFIX)/share/man/man5
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(LUC) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/luc
-	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	$(LUC) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_luc
+	install -d $(DESTDIR)$(ZSH_DIR)
+	$(LUC) completions zsh > $(DESTDIR)$(ZSH_DIR)/_luc
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	$(LUC) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/luc.fish
 
@@ -131,11 +133,36 @@ install-service: install
 	done
 	test -e $(DESTDIR)/etc/luc/luc.toml || $(LUC) service --template > $(DESTDIR)/etc/luc/luc.toml
 
-install-dkms:
-	install -d $(DKMS_DIR)
-	cp -r kmod control abi $(DKMS_DIR)/
-	mv $(DKMS_DIR)/kmod/dkms.conf $(DKMS_DIR)/dkms.conf
+install-dkms: dkms-sources
 	dkms install luc/$(VERSION)
+
+# Without what `make module` has left there.
+dkms-sources:
+	install -d $(DKMS_DIR)
+	tar -cf - --exclude-from=.gitignore --owner=0 --group=0 --mode=u=rwX,go=rX kmod control abi \
+		| tar -xf - -C $(DKMS_DIR)
+	mv $(DKMS_DIR)/kmod/dkms.conf $(DKMS_DIR)/dkms.conf
+
+# debian/ is where packaging tools look for it.
+deb:
+	@scripts/deps.sh --deb
+	@$(MAKE) --no-print-directory $(LUC)
+	@rm -f out/luc_*.deb out/luc-dkms_*.deb
+	@mkdir -p out
+	@LUC_DEBS=out debian/rules clean binary
+	@lintian --fail-on error,warning out/luc_*.deb out/luc-dkms_*.deb
+	@ls -l out/luc_*.deb out/luc-dkms_*.deb
+
+rpm:
+	@command -v cargo-generate-rpm > /dev/null \
+		|| { echo "rpm: cargo-generate-rpm not found: cargo install cargo-generate-rpm" >&2; exit 1; }
+	@$(MAKE) --no-print-directory $(LUC)
+	@rm -rf out/rpm out/luc-*.rpm
+	@$(MAKE) --no-print-directory install DESTDIR=out/rpm PREFIX=/usr
+	@strip out/rpm/usr/bin/luc
+	@install -d out/rpm/etc/luc && $(LUC) service --template > out/rpm/etc/luc/luc.toml
+	@$(CARGO) generate-rpm -p crates/luc --target $(TARGET) --output out
+	@ls -l out/luc-*.rpm
 
 clean:
 	$(CARGO) clean
@@ -143,4 +170,4 @@ clean:
 	rm -rf out
 
 FORCE:
-.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-service install-dkms clean FORCE
+.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-service install-dkms dkms-sources deb rpm clean FORCE

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what `make demo` and `make test` need on Debian or Ubuntu; with
 # --kernel also what `luc lab debug-kernel` needs, with --fuzz only what
-# `make fuzz` needs, with --slurm only what the tests of campaigns on a cluster need.
+# `make fuzz` needs, with --slurm only what the tests of campaigns on a cluster need, with
+# --deb only what `make deb` needs beside a compiler.
 #
 # Only what is missing is installed, from the machine's own package sources.
 # Where they offer no QEMU that counts instructions right, the backports of the
@@ -120,6 +121,15 @@ fi
 
 missing=()
 need() { have "$1" || missing+=("$2"); }
+
+if [ "${1:-}" = --deb ]; then
+	need dh debhelper
+	need dh_dkms dh-dkms
+	need lintian lintian
+	if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
+	exit
+fi
+
 need gcc build-essential
 need gcc-12 gcc-12
 need make make

@@ -7,6 +7,9 @@ use crate::system::System;
 
 const SECURITYFS: &str = "/sys/kernel/security";
 
+/// What makes a kernel take the module that it refuses for its signature.
+pub const SIGN: &str = "sign luc.ko (dkms does) and enrol the key (`mokutil --import /var/lib/dkms/mok.pub`), or switch Secure Boot off";
+
 /// How much the kernel keeps from root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lockdown {
@@ -113,6 +116,16 @@ pub fn barred(
     None
 }
 
+/// What wants signed modules; None if nothing does, or if it cannot be told.
+pub fn demand(system: &dyn System, configuration: Option<&str>) -> Option<String> {
+    if let Some(level) = Lockdown::of(system, configuration).level() {
+        return Some(format!("lockdown {level}"));
+    }
+    let enforced = system.read("/sys/module/module/parameters/sig_enforce");
+    let enforced = enforced.is_ok_and(|text| text.trim() == "Y");
+    enforced.then(|| "module.sig_enforce".to_owned())
+}
+
 /// The check of `luc probe`.
 pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option<&str>) -> Check {
     let need = Need::ModuleLoading;
@@ -122,20 +135,15 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
     if let Some((why, fix)) = barred(system, configuration) {
         return Check::missing(need, why, fix);
     }
-    let lockdown = Lockdown::of(system, configuration);
-    let enforced = system.read("/sys/module/module/parameters/sig_enforce");
-    let enforced = enforced.is_ok_and(|text| text.trim() == "Y");
-    let demand = match lockdown.level() {
-        Some(level) => format!("lockdown {level}"),
-        None if enforced => "module.sig_enforce".to_owned(),
-        None if lockdown == Lockdown::Unknown => {
+    let Some(demand) = demand(system, configuration) else {
+        if Lockdown::of(system, configuration) == Lockdown::Unknown {
             return Check::unknown(
                 need,
                 "whether the kernel is locked down is not shown",
                 format!("mount -t securityfs securityfs {SECURITYFS}, as root"),
             );
         }
-        None => return Check::ok(need, "unsigned modules are accepted"),
+        return Check::ok(need, "unsigned modules are accepted");
     };
     let demand = if secure_boot(system) {
         format!("Secure Boot with {demand}")
@@ -143,13 +151,11 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
         demand
     };
     if installed.is_some_and(|file| is_signed(system, file)) {
-        return Check::ok(need, format!("{demand}, and luc.ko is signed"));
+        let found =
+            format!("{demand}, and luc.ko is signed; loading shows whether by a trusted key");
+        return Check::ok(need, found);
     }
-    Check::missing(
-        need,
-        format!("{demand} wants signed modules"),
-        "sign luc.ko with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
-    )
+    Check::missing(need, format!("{demand} wants signed modules"), SIGN)
 }
 
 fn secure_boot(system: &dyn System) -> bool {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::check::State;
 use crate::error::HostError;
 use crate::kernel::{Capability, capable, indexed, installed, release};
+use crate::loading::SIGN;
 use crate::preconditions;
 use crate::sysfs;
 use crate::system::{System, plain};
@@ -77,6 +77,10 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
         why,
         fix: fix.into(),
     };
+    let untrusted = || {
+        let why = format!("{shown} is not signed by a key that this kernel trusts");
+        unavailable(why, SIGN)
+    };
     match Errno::from_io_error(error) {
         _ if error.kind() == io::ErrorKind::NotFound && file.as_os_str().is_empty() => unavailable(
             format!("not installed for kernel {release}"),
@@ -110,14 +114,11 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
                 |line| format!("the module refused it ({line})"),
             ),
         },
-        Some(Errno::KEYREJECTED | Errno::NOKEY) => unavailable(
-            format!("{shown} is not signed by a key that this kernel trusts"),
-            "sign it with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
-        ),
-        Some(Errno::PERM | Errno::ACCESS) if wants_signature(system, file, release) => unavailable(
-            format!("{shown} is not signed, and the kernel is locked down"),
-            "sign it with an enrolled key (dkms does with mokutil), or switch Secure Boot off",
-        ),
+        Some(Errno::KEYREJECTED | Errno::NOKEY) => untrusted(),
+        // A locked down kernel answers so.
+        Some(Errno::PERM | Errno::ACCESS) if preconditions::wants_signature(system, release) => {
+            untrusted()
+        }
         Some(Errno::PERM | Errno::ACCESS) => HostError::NotPermitted {
             what: "load the kernel module luc".into(),
             fix: if capable(system, Capability::SysModule) {
@@ -132,12 +133,6 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             "`luc probe` checks this machine, and the kernel log may say more",
         ),
     }
-}
-
-/// Whether the kernel is known to refuse the file for want of a signature.
-fn wants_signature(system: &dyn System, file: &Path, release: &str) -> bool {
-    let check = preconditions::takes_module(system, release, &file.display().to_string());
-    check.state == State::Missing
 }
 
 /// Removes the module. It lets go by itself within moments of the last file

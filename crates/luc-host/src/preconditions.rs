@@ -66,10 +66,10 @@ pub fn obstacle(system: &dyn System) -> Option<String> {
     Some(format!("{}: {}", missing.need.title(), missing.found))
 }
 
-/// Whether the kernel takes this module file, as far as can be told.
-pub fn takes_module(system: &dyn System, release: &str, file: &str) -> Check {
+/// Whether the kernel is known to want signed modules.
+pub fn wants_signature(system: &dyn System, release: &str) -> bool {
     let text = configuration(system, release).map(|(text, _)| text);
-    loading::check(system, text.as_deref(), Some(file))
+    loading::demand(system, text.as_deref()).is_some()
 }
 
 fn privilege(system: &dyn System) -> Check {

@@ -17,6 +17,7 @@ pub mod machine;
 pub mod plan;
 pub mod progress;
 pub mod run;
+pub mod server;
 mod tools;
 
 pub use disk::{DiskSpec, FsType};

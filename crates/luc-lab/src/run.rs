@@ -237,6 +237,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
         seed: spec.seed,
         extra_command_line: command_line.trim(),
         line_counter: counter.as_deref(),
+        disks: &[],
     };
     let mut starts = 0;
     let (vm, finished, host_time) = loop {

@@ -409,21 +409,32 @@ fn cell_troubles(result: &RunResult, job: &Job) -> Vec<String> {
     let mut wrong = Vec::new();
     wrong.extend(cell.error.iter().map(|error| format!("{name}: {error}")));
     for step in &cell.steps {
-        let fails = step.stdout.lines().filter(|line| line.starts_with("FAIL"));
-        wrong.extend(fails.map(|line| format!("{name}: {line}")));
-        if step.stdout.lines().last() != Some(END) {
-            wrong.push(format!(
-                "{name}: ended early ({:?}) after {:?}: {}",
-                step.status,
-                step.stdout.lines().last().unwrap_or("nothing"),
-                log::tail(&step.stderr, 5)
-            ));
-        }
-        if !step.stdout.lines().any(|line| line.starts_with("ok ")) {
-            wrong.push(format!("{name}: checked nothing"));
+        wrong.extend(verdict(name, &step.stdout));
+        if !has_ended(&step.stdout) {
+            let said = log::tail(&step.stderr, 5);
+            wrong.push(format!("{name}: {:?}: {said}", step.status));
         }
     }
     wrong
+}
+
+/// FAIL lines of a script's output, or why it has none and yet did not pass.
+pub fn verdict(name: &str, said: &str) -> Vec<String> {
+    let lines = || said.lines();
+    let fails = lines().filter(|line| line.starts_with("FAIL"));
+    let mut wrong: Vec<_> = fails.map(|line| format!("{name}: {line}")).collect();
+    if !has_ended(said) {
+        let last = lines().last().unwrap_or("nothing");
+        wrong.push(format!("{name}: ended early after {last:?}"));
+    }
+    if !lines().any(|line| line.starts_with("ok ")) {
+        wrong.push(format!("{name}: checked nothing"));
+    }
+    wrong
+}
+
+fn has_ended(said: &str) -> bool {
+    said.lines().last() == Some(END)
 }
 
 /// Problems in each cell's part of the kernel log that it did not announce.

@@ -176,6 +176,14 @@ fn a_module_that_will_not_load_is_explained() {
         machine.load_error = Some(errno);
         said += &machine.run(&["on", "/srv/data"]);
     }
+    // Secure Boot answers so to a key that is not enrolled.
+    let mut machine = Pretended::new();
+    machine.put(
+        "/sys/kernel/security/lockdown",
+        "none [integrity] confidentiality\n",
+    );
+    machine.load_error = Some(Errno::PERM);
+    said += &machine.run(&["on", "/srv/data"]);
     let machine = Pretended::new();
     said += &machine.run(&["on", "/srv/data", "--module", "/root/luc.ko"]);
     machine.remove(&format!("/lib/modules/{}", common::RELEASE));

@@ -53,12 +53,7 @@ impl Tree {
 
     /// A command that runs `program` inside the tree.
     pub fn command(&self, headers: &Path, build: &Path, program: &str) -> Command {
-        let mut command = Command::new("unshare");
-        if !rustix::process::geteuid().is_root() {
-            command.args(["--map-root-user", "--map-auto"]);
-        }
-        command.args(["--mount", "--pid", "--fork", "--kill-child"]);
-        command.args(["sh", "-c", ENTER, "sh"]);
+        let mut command = as_root(ENTER);
         command.arg(&self.root).arg(headers).arg(build).arg(program);
         command.env_clear();
         command
@@ -66,6 +61,17 @@ impl Tree {
             .env("LC_ALL", "C.UTF-8");
         command
     }
+}
+
+/// A command that runs a shell script as root, or as the root of a namespace of its own.
+pub(crate) fn as_root(script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--map-root-user", "--map-auto"]);
+    }
+    command.args(["--mount", "--pid", "--fork", "--kill-child"]);
+    command.args(["sh", "-c", script, "sh"]);
+    command
 }
 
 /// Settings of this machine's apt that the tree's apt must share to reach the
@@ -115,7 +121,14 @@ pub fn programs(
     let path = cache.entry(&key, |side| {
         progress.stage(&format!("fetching {} (once)", packages.join(", ")));
         let suite = tools.suites.first().map_or("stable", String::as_str);
-        debian("extract", suite, packages, unwanted, &side.join("root"))
+        let system = Debian {
+            variant: "extract",
+            suites: &[suite],
+            packages,
+            unwanted,
+            ..Debian::default()
+        };
+        system.make(&side.join("root"))
     })?;
     Ok(path.join("root"))
 }
@@ -127,38 +140,73 @@ const UNREAD: [&str; 3] = [
     "/usr/share/locale/*",
 ];
 
-/// Makes a system of a variant that mmdebstrap knows.
-fn debian(
-    variant: &str,
-    suite: &str,
-    packages: &[&str],
-    unwanted: &[&str],
-    root: &Path,
-) -> Result<()> {
-    let mirror = mirror::find()?;
-    let mut command = Command::new("mmdebstrap");
-    command.args(["--quiet", "--format=directory", "--architectures=amd64"]);
-    command.arg(format!("--variant={variant}"));
-    command.arg(format!("--include={}", packages.join(",")));
-    for option in apt_options() {
-        command.arg(format!("--aptopt={option}"));
+/// A system that mmdebstrap makes.
+#[derive(Debug, Default)]
+pub(crate) struct Debian<'a> {
+    /// A variant that mmdebstrap knows.
+    pub variant: &'a str,
+    /// The first one is installed; those in security's archive are left out where none is known.
+    pub suites: &'a [&'a str],
+    pub packages: &'a [&'a str],
+    /// Patterns of paths that are left out.
+    pub unwanted: &'a [&'a str],
+    /// Shell commands that run at its end; `$1` is its root.
+    pub hooks: &'a [String],
+}
+
+impl Debian<'_> {
+    /// Makes it in a folder, or as an archive where the name ends in `.tar`.
+    pub(crate) fn make(&self, target: &Path) -> Result<()> {
+        let mirror = mirror::find()?;
+        let is_archive = target.extension().is_some_and(|ending| ending == "tar");
+        let format = if is_archive { "tar" } else { "directory" };
+        let mut command = Command::new("mmdebstrap");
+        command.args(["--quiet", "--architectures=amd64"]);
+        command.arg(format!("--format={format}"));
+        command.arg(format!("--variant={}", self.variant));
+        command.arg(format!("--include={}", self.packages.join(",")));
+        for option in apt_options() {
+            command.arg(format!("--aptopt={option}"));
+        }
+        for pattern in UNREAD.iter().chain(self.unwanted) {
+            command.arg(format!("--dpkgopt=path-exclude={pattern}"));
+        }
+        if !self.hooks.is_empty() {
+            // Hooks may fetch packages that the system installs later.
+            command.arg("--skip=cleanup/apt");
+        }
+        for hook in self.hooks {
+            command.arg(format!("--customize-hook={hook}"));
+        }
+        command.args(self.suites.first()).arg(target);
+        for suite in self.suites {
+            let archive = if suite.ends_with("-security") {
+                mirror.security.as_ref()
+            } else {
+                Some(&mirror.main)
+            };
+            if let Some(uri) = archive {
+                command.arg(format!(
+                    "deb [signed-by={}] {uri} {suite} main",
+                    mirror.keyring
+                ));
+            }
+        }
+        capture(&mut command, "mmdebstrap")?;
+        Ok(())
     }
-    for pattern in UNREAD.iter().chain(unwanted) {
-        command.arg(format!("--dpkgopt=path-exclude={pattern}"));
-    }
-    command.arg(suite).arg(root);
-    command.arg(format!(
-        "deb [signed-by={}] {} {suite} main",
-        mirror.keyring, mirror.main
-    ));
-    capture(&mut command, "mmdebstrap")?;
-    Ok(())
 }
 
 fn make(spec: &KernelSpec, root: &Path) -> Result<()> {
     let mut packages = vec![spec.compiler.as_str()];
     packages.extend(spec.tree_packages.iter().map(String::as_str));
-    debian("essential", &spec.tree_suite, &packages, &[], root)?;
+    let system = Debian {
+        variant: "essential",
+        suites: &[&spec.tree_suite],
+        packages: &packages,
+        ..Debian::default()
+    };
+    system.make(root)?;
     for dir in [Tree::HEADERS, Tree::BUILD] {
         let path = root.join(dir.trim_start_matches('/'));
         std::fs::create_dir_all(&path).map_err(crate::LabError::io("create", path))?;

@@ -11,6 +11,7 @@ mod doctor;
 mod faults;
 mod guests;
 mod lines;
+mod packages;
 mod pressure;
 mod sight;
 mod slurm;
@@ -36,6 +37,7 @@ type Suite = (&'static str, fn() -> Vec<Trial>);
 const SUITES: [Suite; 19] = [
     ("lines", lines::tests),
     ("debug", debug::tests),
+    ("packages", packages::tests),
     ("toy", toy::tests),
     ("sight", sight::tests),
     ("unload", unload::tests),

@@ -398,3 +398,19 @@ fn kernels_are_one_list() {
         "kmod/dkms.conf lacks {pattern}"
     );
 }
+
+/// Module, dkms and packages have the version of the program.
+#[test]
+fn the_version_is_one_number() {
+    let files = files();
+    let version = env!("CARGO_PKG_VERSION");
+    for (path, line) in [
+        ("kmod/luc.h", format!("#define LUC_VERSION \"{version}\"")),
+        ("kmod/dkms.conf", format!("PACKAGE_VERSION=\"{version}\"")),
+        ("debian/changelog", format!("luc ({version}) ")),
+    ] {
+        let file = files.iter().find(|file| file.path == path);
+        let first = file.and_then(|file| file.lines().find(|(_, text)| text.starts_with(&line)));
+        assert!(first.is_some(), "{path} lacks {line}");
+    }
+}

@@ -224,7 +224,8 @@ fn no_path_of_one_machine() {
 
 /// Package sources are the user's to choose: no file names one.
 fn hosts(file: &File) -> Vec<String> {
-    if file.path == "Cargo.lock" || file.below("LICENSES/") {
+    // The format of debian/copyright is named by its address.
+    if ["Cargo.lock", "debian/copyright"].contains(&&*file.path) || file.below("LICENSES/") {
         return Vec::new();
     }
     let hosts = [

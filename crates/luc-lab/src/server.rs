@@ -1,0 +1,209 @@
+//! A Debian server on a virtual disk: systemd, apt, dkms and the headers of its kernel. It boots
+//! as often as asked, its own kernel with its own initrd, and keeps what was done. Each boot runs a
+//! script that was brought on a second disk, then ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::cache::Cache;
+use crate::error::{LabError, Result};
+use crate::kernels::list::{KernelList, KernelSpec};
+use crate::kernels::tree::{Debian, as_root};
+use crate::machine::log;
+use crate::machine::qemu::{Machine, Qemu, Vm};
+use crate::progress::Progress;
+use crate::tools::{capture, digest};
+
+/// Packages beside the kernel: what an administrator's server has before LUC comes.
+const PACKAGES: [&str; 6] = [
+    "systemd-sysv",
+    "udev",
+    "kmod",
+    "e2fsprogs",
+    "dkms",
+    "openssl",
+];
+
+/// Unit that runs the script of a boot, after all others were started.
+const STEP: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\n\
+    TimeoutStartSec=infinity\n\
+    ExecStart=/bin/sh -c 'mount -o ro /dev/vdb /mnt && exec sh /mnt/step.sh >/dev/ttyS0 2>&1'\n\
+    ExecStopPost=/bin/systemctl --no-block poweroff\n";
+
+/// Makes initrds of the modules that find the disk: with all of them an emulated processor is busy
+/// for minutes.
+const SMALL_INITRD: &str = r#"
+sed -i 's/^MODULES=.*/MODULES=list/' "$1/etc/initramfs-tools/initramfs.conf" &&
+printf 'virtio_pci\nvirtio_blk\next4\n' >> "$1/etc/initramfs-tools/modules" &&
+chroot "$1" update-initramfs -u
+"#;
+
+/// Root's archive, disk: of the archive it makes the disk.
+const TO_DISK: &str = r#"
+mkdir "$1.d" &&
+tar -xpf "$1" --numeric-owner -C "$1.d" &&
+rm "$1" &&
+mke2fs -q -t ext4 -d "$1.d" "$2" 4G &&
+rm -r "$1.d"
+"#;
+
+/// A login on the console would take it from the script. Messages of the kernel would tear its
+/// lines: the script prints them at its end. Without virtual time the TSC runs as the host's.
+const COMMAND_LINE: &str = "root=/dev/vda rw tsc_early_khz=0 systemd.mask=serial-getty@ttyS0.service systemd.show_status=0 loglevel=1";
+
+const POLL: Duration = Duration::from_millis(100);
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    qemu: Qemu,
+    dir: TempDir,
+}
+
+impl Server {
+    /// A new one that runs `kernel` and has the packages of `later`, with headers, at hand: no network
+    /// is needed to install them.
+    ///
+    /// # Errors
+    /// This machine lacks a program, a mirror or disk space.
+    pub fn new(
+        list: &KernelList,
+        kernel: &str,
+        later: &str,
+        progress: &mut dyn Progress,
+    ) -> Result<Self> {
+        let qemu = Qemu::find()?;
+        let fresh = fresh(list.get(kernel)?, list.get(later)?, progress)?;
+        let dir = tempfile::Builder::new()
+            .prefix("luc-server-")
+            .tempdir()
+            .map_err(LabError::io("create", "temporary folder"))?;
+        // Holes stay holes, and where the file system can, nothing is copied at all.
+        let mut copy = Command::new("cp");
+        copy.args(["--sparse=always", "--reflink=auto"]);
+        capture(copy.arg(fresh).arg(dir.path().join("disk")), "coreutils")?;
+        Ok(Self { qemu, dir })
+    }
+
+    /// Boots the newest kernel, with `words` on its command line, runs `step.sh` of the `files`, which
+    /// lie in /mnt, and gives what it printed once the machine is off.
+    ///
+    /// # Errors
+    /// The kernel panicked, or the time is over.
+    pub fn boot(&self, files: &[(&str, &Path)], words: &str, limit: Duration) -> Result<String> {
+        let at = |name: &str| self.dir.path().join(name);
+        let disk = at("disk");
+        let side = self.side(files)?;
+        for (link, to) in [("/vmlinuz", "kernel"), ("/initrd.img", "initrd")] {
+            let stat = debugfs(&disk, &format!("stat {link}"))?;
+            let target = stat
+                .split_once("Fast link dest: \"")
+                .and_then(|(_, rest)| rest.split_once('"'));
+            let Some((target, _)) = target else {
+                return Err(LabError::bad_input(link, "the server has no such link"));
+            };
+            let to = at(to);
+            debugfs(&disk, &format!("dump /{target} {}", to.display()))?;
+        }
+        let initrd = at("initrd");
+        let initrd = fs::read(&initrd).map_err(LabError::io("read", initrd))?;
+        let command_line = format!("{COMMAND_LINE} {words}");
+        let machine = Machine {
+            kernel: &at("kernel"),
+            memory_mib: 2048,
+            vcpus: 2,
+            icount_shift: None,
+            seed: 1,
+            extra_command_line: &command_line,
+            line_counter: None,
+            disks: &[&disk, &side],
+        };
+        let mut vm = Vm::start(&self.qemu, &machine, &initrd)?;
+        let begin = Instant::now();
+        while vm.try_wait()?.is_none() {
+            if begin.elapsed() > limit {
+                vm.kill();
+                return Err(LabError::HostTimeout {
+                    limit_s: limit.as_secs(),
+                    progress: "a server".to_owned(),
+                    tail: log::tail(&vm.console(), 20),
+                });
+            }
+            std::thread::sleep(POLL);
+        }
+        let console = vm.console();
+        if console.contains("Kernel panic") {
+            return Err(LabError::GuestPanic {
+                progress: "a server".to_owned(),
+                tail: log::tail(&console, 60),
+            });
+        }
+        // The kernel has the last word, below the script's.
+        let said = match console.rsplit_once("reboot: Power down") {
+            Some((before, _)) => before.rsplit_once('\n').map_or(before, |(said, _)| said),
+            None => &console,
+        };
+        Ok(format!("{said}\n"))
+    }
+
+    /// The second disk.
+    fn side(&self, files: &[(&str, &Path)]) -> Result<PathBuf> {
+        let dir = tempfile::tempdir_in(self.dir.path())
+            .map_err(LabError::io("create a folder in", self.dir.path()))?;
+        for (name, file) in files {
+            fs::copy(file, dir.path().join(name)).map_err(LabError::io("copy", *file))?;
+        }
+        let side = self.dir.path().join("side");
+        let mut make = Command::new("mke2fs");
+        make.args(["-q", "-F", "-t", "ext4", "-d"]).arg(dir.path());
+        capture(make.arg(&side).arg("256M"), "e2fsprogs")?;
+        Ok(side)
+    }
+}
+
+fn debugfs(disk: &Path, request: &str) -> Result<String> {
+    let mut command = Command::new("debugfs");
+    capture(command.args(["-R", request]).arg(disk), "e2fsprogs")
+}
+
+/// The disk of a server that was never booted, in the cache.
+fn fresh(kernel: &KernelSpec, later: &KernelSpec, progress: &mut dyn Progress) -> Result<PathBuf> {
+    let mut suites: Vec<&str> = kernel.suites.iter().map(String::as_str).collect();
+    suites.extend(later.suites.iter().map(String::as_str));
+    let mut packages = PACKAGES.to_vec();
+    packages.extend([kernel.image.as_str(), &kernel.headers]);
+    let later_suite = later.suites.first().map_or("", String::as_str);
+    let hooks = [
+        format!("cat > \"$1/etc/systemd/system/luc-step.service\" <<'END'\n{STEP}END"),
+        "chroot \"$1\" systemctl add-wants multi-user.target luc-step.service".to_owned(),
+        SMALL_INITRD.to_owned(),
+        format!(
+            "chroot \"$1\" apt-get -q -y --no-install-recommends --download-only \
+             -t {later_suite} install {} {}",
+            later.image, later.headers
+        ),
+    ];
+    let versions = [kernel, later].map(|spec| spec.verified.as_deref().unwrap_or("newest"));
+    let decides = suites.iter().chain(&packages).chain(&versions).copied();
+    let decides = decides.chain(hooks.iter().map(String::as_str));
+    let key = format!("servers/{}-{}", kernel.name, digest(decides));
+    let entry = Cache::open()?.entry(&key, |side| {
+        progress.stage("making a server (once)");
+        let (archive, disk) = (side.join("root.tar"), side.join("disk"));
+        let system = Debian {
+            variant: "minbase",
+            suites: &suites,
+            packages: &packages,
+            hooks: &hooks,
+            ..Debian::default()
+        };
+        system.make(&archive)?;
+        capture(as_root(TO_DISK).arg(archive).arg(disk), "util-linux")?;
+        Ok(())
+    })?;
+    Ok(entry.join("disk"))
+}

@@ -1,0 +1,21 @@
+# On the newer kernel: LUC is on. Then it goes, and nothing is left.
+. /mnt/lib.sh
+. /mnt/server.sh
+
+echo "tell $(uname -r)"
+within 100 "LUC is on after a kernel upgrade" is_on /
+yes "purged" apt-get -q -y purge luc luc-dkms
+yes "the module is gone" gone /sys/module/luc
+yes "no command is left" sh -c '! command -v luc'
+yes "files are made durable" dd if=/dev/zero of=/root/after bs=4k count=64 oflag=sync
+rm -f /root/after
+
+# As piuparts does it: what was not there before, belongs to no package, and was not made for the
+# newer kernel or by dkms for itself. What has our name counts in any case.
+files > /var/log/after
+sed 's,^/usr/,/,' /var/lib/dpkg/info/*.list | sort -u > /var/log/owned
+left=$(comm -13 /var/log/before /var/log/after | comm -23 - /var/log/owned | awk '/luc/ ||
+	!(/^\/lib\/modules\/[^\/]*\/modules\./ || /^\/boot\/initrd.img-/ || /^\/(initrd.img|vmlinuz)/ ||
+	/^\/var\/lib\/(dpkg|systemd|initramfs-tools)\// || /^\/var\/lib\/dkms\/mok\./)')
+is "what is left" "" "$left"
+end

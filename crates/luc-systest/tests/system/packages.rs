@@ -1,0 +1,92 @@
+//! The packages, as an administrator meets them: a Debian server with systemd that installs them,
+//! reboots, upgrades them and its kernel, meets a kernel that wants signatures, and purges them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use luc_lab::server::Server;
+use luc_lab::{AllowList, KernelList, Silent, log};
+use luc_systest::{Outcome, Trouble, check, guest_source, root, test, verdict};
+
+/// Compilers run at a twentieth of their speed there.
+const LIMIT: Duration = Duration::from_secs(1500);
+const KERNEL: &str = "6.1";
+const LATER: &str = "6.12";
+
+pub fn tests() -> Vec<Trial> {
+    vec![test("a_server_installs_upgrades_and_purges", life).with_ignored_flag(true)]
+}
+
+fn failed(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Fail(error.to_string())
+}
+
+/// What `make deb` has built.
+fn package(name: &str) -> Result<PathBuf, Trouble> {
+    let out = root().join("out");
+    let begin = format!("{name}_");
+    let files = fs::read_dir(&out).into_iter().flatten().flatten();
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(&begin) && path.extension().is_some_and(|ending| ending == "deb")
+    };
+    let missing = || Trouble::Skip(format!("no package {name} in out/; `make deb` builds it"));
+    files
+        .map(|file| file.path())
+        .find(is_it)
+        .ok_or_else(missing)
+}
+
+fn life() -> Outcome {
+    let (luc, dkms) = (package("luc")?, package("luc-dkms")?);
+    let list = KernelList::builtin()?;
+    let server = Server::new(&list, KERNEL, LATER, &mut Silent)?;
+    let dir = tempfile::tempdir().map_err(failed)?;
+    let later = list.get(LATER)?;
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).map_err(failed)?;
+        Ok::<_, Trouble>(path)
+    };
+    let suite = write("suite", later.suites.first().map_or("", String::as_str))?;
+    let kernel = write("kernel", &format!("{} {}", later.image, later.headers))?;
+    let step = |name: &str, words: &str| {
+        let script = guest_source(&format!("packages/{name}.sh"));
+        let (lib, more) = (guest_source("lib.sh"), guest_source("packages/lib.sh"));
+        let files = [
+            ("step.sh", &*script),
+            ("lib.sh", &lib),
+            ("server.sh", &more),
+            ("luc.deb", &luc),
+            ("luc-dkms.deb", &dkms),
+            ("suite", &suite),
+            ("kernel", &kernel),
+        ];
+        let said = server.boot(&files, words, LIMIT)?;
+        if let Some(dir) = std::env::var_os("LUC_TEST_OUT") {
+            let _ = fs::write(
+                PathBuf::from(dir).join(format!("packages-{name}.log")),
+                &said,
+            );
+        }
+        let mut wrong = verdict(name, &said);
+        let problems = log::problems(&said, &AllowList::default());
+        wrong.extend(
+            problems
+                .into_iter()
+                .map(|it| format!("{name}: kernel log: {}", it.line)),
+        );
+        for line in said.lines().filter_map(|line| line.strip_prefix("tell ")) {
+            println!("  {name}: {line}");
+        }
+        check(wrong.is_empty(), format!("\n  {}", wrong.join("\n  ")))
+    };
+    step("install", "")?;
+    step("upgrade", "")?;
+    // The second one is what a kernel does to itself where Secure Boot is on.
+    step("unsigned", "module.sig_enforce=1")?;
+    step("unsigned", "lockdown=integrity")?;
+    step("purge", "")
+}
