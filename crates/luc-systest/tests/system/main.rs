@@ -34,7 +34,7 @@ type Suite = (&'static str, fn() -> Vec<Trial>);
 
 /// Those with the longest tests first, so that the last to end are short; before them those
 /// that want the machine for themselves, and would wait for the others.
-const SUITES: [Suite; 19] = [
+const SUITES: [Suite; 20] = [
     ("lines", lines::tests),
     ("debug", debug::tests),
     ("packages", packages::tests),

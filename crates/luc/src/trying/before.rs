@@ -129,9 +129,12 @@ impl<'a> Held<'a> {
         Ok(Self { system })
     }
 
-    /// The mode that the trial found, or made.
-    pub fn mode(&self) -> Option<String> {
-        held().as_ref()?.before.mode.clone()
+    /// Whether the mode is no longer the one that the trial found, or made.
+    pub fn mode_was_changed(&self) -> bool {
+        held().as_ref().is_some_and(|owned| {
+            let now = sysfs::knob_word(self.system, &owned.attached, MODE);
+            now.is_some() && now != owned.before.mode
+        })
     }
 
     /// The mode was set by hand: it stays.

@@ -55,11 +55,6 @@ impl<'a> OnHost<'a> {
         &self.attached
     }
 
-    /// The word of the mode knob; `None` if LUC is off.
-    pub fn mode(&self) -> Option<String> {
-        sysfs::knob_word(self.system, &self.attached, MODE)
-    }
-
     /// The counts up to now; `None` if LUC is off.
     pub fn sums(&self) -> Option<Sums> {
         self.meter.read(self.system)

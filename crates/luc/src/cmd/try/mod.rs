@@ -109,8 +109,7 @@ impl Verb for Args {
             context.out.flush()?;
         }
         // Attaching the tracer takes a while, and a hand may have come meanwhile.
-        let found = held.mode();
-        let (tally, ended) = if subject.mode().is_some_and(|now| Some(now) != found) {
+        let (tally, ended) = if held.mode_was_changed() {
             (Tally::default(), Some(Ended::By(Why::ModeByHand)))
         } else {
             self.compare(context, &mut subject)?
