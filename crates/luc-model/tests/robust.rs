@@ -72,7 +72,7 @@ fn foretold(trace: &Trace) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn any_spans(spans in prop::collection::vec(any_span(1), 0..60)) {
