@@ -129,23 +129,27 @@ impl Keeper {
         now: Duration,
         save: &mut Save<'_>,
     ) -> Result<(Duration, Vec<Event>), Why> {
-        let mut events = Vec::new();
         let commits = subject.totals()?.commits;
         if commits < self.commits {
             return Err(Why::Gone);
         }
         self.commits = commits;
-        let outcome = self.due(subject, now, save, &mut events);
-        let wait = match outcome {
+        let mut tick = Tick {
+            subject,
+            now,
+            save,
+            events: Vec::new(),
+        };
+        let wait = match self.due(&mut tick) {
             Ok(wait) => wait,
             Err(Why::Gone) => return Err(Why::Gone),
             Err(why) => {
-                self.end_early(subject, now, why, &mut events);
-                self.write(save, &mut events);
+                self.end_early(&mut tick, why);
+                self.write(&mut tick);
                 LOOK_MAX
             }
         };
-        Ok((wait, events))
+        Ok((wait, tick.events))
     }
 
     /// Ends in order: the file system is left in the mode that it rests in.
@@ -154,143 +158,134 @@ impl Keeper {
             let _ = course.rest(subject, self.guard.rests_in(), now);
             self.guard.give_up(now, course.away(now));
         }
-        self.write(save, &mut Vec::new());
+        self.write(&mut Tick {
+            subject,
+            now,
+            save,
+            events: Vec::new(),
+        });
     }
 
-    fn due(
-        &mut self,
-        subject: &mut dyn Subject,
-        now: Duration,
-        save: &mut Save<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<Duration, Why> {
+    fn due(&mut self, tick: &mut Tick<'_, '_>) -> Result<Duration, Why> {
         if self.left_alone {
-            subject.side()?;
+            tick.subject.side()?;
             return Ok(LOOK_MAX);
         }
         if self.course.is_none() {
-            self.look(subject, events)?;
-            let early = self.guard.next_pair().saturating_sub(now);
+            self.look(tick)?;
+            let early = self.guard.next_pair().saturating_sub(tick.now);
             if !early.is_zero() {
                 return Ok(early.min(LOOK_MAX));
             }
-            if !self.begin(subject, now, save, events)? {
+            if !self.begin(tick)? {
                 return Ok(LOOK_MAX);
             }
         }
-        self.lead(subject, now, save, events)
+        self.lead(tick)
     }
 
     /// Looks at a file system at rest.
-    fn look(&mut self, subject: &mut dyn Subject, events: &mut Vec<Event>) -> Result<(), Why> {
+    fn look(&mut self, tick: &mut Tick<'_, '_>) -> Result<(), Why> {
         let rest = self.guard.rests_in();
-        if subject.was_written() {
+        if tick.subject.was_written() {
             return Err(Why::ModeByHand);
         }
-        if subject.side()? != rest {
+        if tick.subject.side()? != rest {
             if !self.unsure {
                 return Err(Why::ModeByHand);
             }
-            subject.switch(rest)?;
+            tick.subject.switch(rest)?;
         }
         self.unsure = false;
-        let settings = subject.settings()?;
+        let settings = tick.subject.settings()?;
         let before = self.settings.replace(settings.clone());
         if before.is_some_and(|before| before != settings) {
             self.guard.begin_anew();
-            events.push(Event::SetByHand);
+            tick.events.push(Event::SetByHand);
         }
         Ok(())
     }
 
     /// Begins a pair, if it can be written down that one is under way.
-    fn begin(
-        &mut self,
-        subject: &mut dyn Subject,
-        now: Duration,
-        save: &mut Save<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<bool, Why> {
+    fn begin(&mut self, tick: &mut Tick<'_, '_>) -> Result<bool, Why> {
         self.unsure = true;
-        let written = self.write(save, events);
+        let written = self.write(tick);
         self.unsure = false;
         if !written {
-            self.guard.give_up(now, PAUSE / 9);
+            self.guard.give_up(tick.now, PAUSE / 9);
             return Ok(false);
         }
         let first = self.guard.begin_pair();
-        self.course = Some(Course::begin(subject, self.lengths, first)?);
+        self.course = Some(Course::begin(tick.subject, self.lengths, first)?);
         Ok(true)
     }
 
-    fn lead(
-        &mut self,
-        subject: &mut dyn Subject,
-        now: Duration,
-        save: &mut Save<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<Duration, Why> {
+    fn lead(&mut self, tick: &mut Tick<'_, '_>) -> Result<Duration, Why> {
         let Some(course) = &mut self.course else {
             return Ok(Duration::ZERO);
         };
-        let pair = match course.step(subject, now)? {
+        let pair = match course.step(tick.subject, tick.now)? {
             Step::Wait(time) => return Ok(time),
             Step::Begun(_) | Step::Counted(..) => return Ok(Duration::ZERO),
             Step::Done(pair) => pair,
         };
-        let away = course.away(now);
-        let change = self.guard.end_pair(&pair, now, away);
-        events.extend(change.map(Event::Changed));
-        course.rest(subject, self.guard.rests_in(), now)?;
+        let away = course.away(tick.now);
+        let change = self.guard.end_pair(&pair, tick.now, away);
+        tick.events.extend(change.map(Event::Changed));
+        course.rest(tick.subject, self.guard.rests_in(), tick.now)?;
         self.course = None;
-        self.write(save, events);
+        self.write(tick);
         Ok(Duration::ZERO)
     }
 
-    fn end_early(
-        &mut self,
-        subject: &mut dyn Subject,
-        now: Duration,
-        why: Why,
-        events: &mut Vec<Event>,
-    ) {
+    fn end_early(&mut self, tick: &mut Tick<'_, '_>, why: Why) {
         let course = self.course.take();
-        let away = course.as_ref().map_or(Duration::ZERO, |one| one.away(now));
+        let away = course
+            .as_ref()
+            .map_or(Duration::ZERO, |one| one.away(tick.now));
         match why {
             Why::ModeByHand => {
                 self.left_alone = true;
-                events.push(Event::LeftAlone);
+                tick.events.push(Event::LeftAlone);
                 return;
             }
             Why::KnobByHand => {
                 self.guard.begin_anew();
-                events.push(Event::SetByHand);
+                tick.events.push(Event::SetByHand);
             }
-            Why::Refused(why) => events.push(Event::GivenUp(why)),
+            Why::Refused(why) => tick.events.push(Event::GivenUp(why)),
             Why::Gone => {}
         }
         // The mode is still ours; what cannot be put back now is at the next look.
-        self.unsure = subject.switch(self.guard.rests_in()).is_err();
+        self.unsure = tick.subject.switch(self.guard.rests_in()).is_err();
         self.settings = None;
-        self.guard.give_up(now, away.max(PAUSE / 9));
+        self.guard.give_up(tick.now, away.max(PAUSE / 9));
     }
 
     /// Whether it was written down; the first failure, and the first success after it, are told.
-    fn write(&mut self, save: &mut Save<'_>, events: &mut Vec<Event>) -> bool {
-        match (save(&self.saved()), self.cannot_save) {
+    fn write(&mut self, tick: &mut Tick<'_, '_>) -> bool {
+        match ((tick.save)(&self.saved()), self.cannot_save) {
             (Ok(()), true) => {
                 self.cannot_save = false;
-                events.push(Event::CanSave);
+                tick.events.push(Event::CanSave);
                 true
             }
             (Ok(()), false) => true,
             (Err(why), told) => {
                 self.cannot_save = true;
                 if !told {
-                    events.push(Event::CannotSave(why));
+                    tick.events.push(Event::CannotSave(why));
                 }
                 false
             }
         }
     }
+}
+
+/// The surroundings of one tick, and what happened in it.
+struct Tick<'a, 'save> {
+    subject: &'a mut dyn Subject,
+    now: Duration,
+    save: &'a mut Save<'save>,
+    events: Vec<Event>,
 }
