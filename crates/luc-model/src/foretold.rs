@@ -16,14 +16,14 @@ use luc_sim::replayed::Calibration;
 use luc_trace::{Span, SpanKind};
 use serde::Serialize;
 
-use crate::stats::{Times, per_s, share};
+use crate::stats::{Times, mean, per_s, share};
 
 /// The second half is compared if this share of stock's operations ended there.
 const LATE_SHARE_MIN: f64 = 0.25;
 /// More slices cut more operations at their ends; fewer show less of the spread.
 const SLICES: usize = 8;
-/// A slice with fewer operations on stock has no gain.
-const OPERATIONS_MIN: u64 = 10;
+/// With fewer operations in a slice on average there is no spread.
+const OPERATIONS_MIN: f64 = 10.0;
 
 /// What acts on the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -133,7 +133,7 @@ pub struct Prediction {
     pub syncs_gain: f64,
     /// The same of writes.
     pub writes_gain: f64,
-    /// The gain in each slice that has one.
+    /// The gain by each slice, for its spread; none with too few operations.
     #[serde(skip)]
     pub gains: Vec<f64>,
 }
@@ -162,18 +162,22 @@ impl Foretold {
         let enough = late.operations_per_s >= 2.0 * LATE_SHARE_MIN * base.operations_per_s;
         let (part, late) = if enough { (half, late) } else { (whole, base) };
         let counts = slices(&spans, part);
+        let each = mean(counts.iter().map(|count| *count as f64));
         let predict = |rule: Rule, spans: &[Span]| {
             let found = Rates::of(spans, part);
+            let gain = share(found.operations_per_s, late.operations_per_s);
             let pairs = slices(spans, part).into_iter().zip(counts);
-            let pairs = pairs.filter(|(_, stock)| *stock >= OPERATIONS_MIN);
+            // A slice counts by its operations: a few of them say little of a gain.
+            let off = pairs.map(|(found, stock)| found as f64 - gain * stock as f64);
             Prediction {
                 rule,
                 rates: Rates::of(spans, whole),
-                gain: share(found.operations_per_s, late.operations_per_s),
+                gain,
                 syncs_gain: share(found.syncs_per_s, late.syncs_per_s),
                 writes_gain: share(found.writes_per_s, late.writes_per_s),
-                gains: pairs
-                    .map(|(found, stock)| found as f64 / stock as f64)
+                gains: off
+                    .filter(|_| each >= OPERATIONS_MIN)
+                    .map(|off| gain + off / each)
                     .collect(),
             }
         };
