@@ -25,7 +25,7 @@ mod work;
 use std::collections::BTreeMap;
 
 use luc_control::{Dev, Params};
-use luc_trace::{Span, Trace};
+use luc_trace::{Span, SpanKind, Trace};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -102,12 +102,19 @@ fn bounds_ns(spans: &[Span]) -> Option<(u64, u64)> {
 }
 
 /// The file system's spans within the middle [`OPERATIONS_MAX`] operations, in the order of their
-/// begins: all of a recording that has no more.
+/// begins: all of a recording that has no more. A tracer comes and goes by kinds of spans, so that
+/// nothing counts before the first sync or commit and behind the last.
 fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
+    let commits = |span: &&Span| span.kind == SpanKind::Commit || span.kind.is_file_sync();
+    let commits = || trace.on(dev).filter(commits);
+    let mut from_ns = commits().map(|span| span.begin_ns).min().unwrap_or(0);
+    let mut to_ns = commits().map(|span| span.end_ns).max().unwrap_or(u64::MAX);
     let operations = trace.on(dev).filter(|span| is_operation(span));
-    let mut begins_ns: Vec<u64> = operations.map(|span| span.begin_ns).collect();
+    let begins_ns = operations.map(|span| span.begin_ns);
+    let mut begins_ns: Vec<u64> = begins_ns
+        .filter(|at_ns| (from_ns..=to_ns).contains(at_ns))
+        .collect();
     begins_ns.sort_unstable();
-    let (mut from_ns, mut to_ns) = (0, u64::MAX);
     if begins_ns.len() > OPERATIONS_MAX {
         let first = (begins_ns.len() - OPERATIONS_MAX) / 2;
         (from_ns, to_ns) = (begins_ns[first], begins_ns[first + OPERATIONS_MAX]);
