@@ -23,7 +23,7 @@ pub fn families(reading: &Reading, system: &dyn System) -> Vec<Family> {
 }
 
 /// A value that is not known has no series.
-fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
+pub(super) fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
     let family = |name: &str, kind, help: &str, value: &dyn Fn(&Standing) -> Option<f64>| {
         let series = kept.iter().filter_map(|(labels, standing)| {
             Some((labels.clone(), Value::Number(value(standing)?)))
