@@ -27,6 +27,7 @@ pub struct Guarding<'a> {
 
 /// A file system that is kept.
 struct Kept<'a> {
+    system: &'a dyn System,
     verb: &'static str,
     subject: OnHost<'a>,
     claim: Claim,
@@ -62,15 +63,13 @@ impl<'a> Guarding<'a> {
 
     /// Keeps these, and no others. What is not among them is left at rest.
     pub fn keep(&mut self, wanted: Vec<Attached>) -> Vec<String> {
-        let system = self.system;
         let mut lines = Vec::new();
         self.kept.retain_mut(|one| {
             let is_wanted = wanted.contains(one.subject.attached());
-            if !is_wanted {
-                match one.tick(system) {
-                    Ok(_) => one.stop(system),
-                    Err(_) => lines.push(one.end(system)),
-                }
+            if !is_wanted && one.subject.sums().is_some() {
+                one.stop();
+            } else if !is_wanted {
+                lines.push(one.end());
             }
             is_wanted
         });
@@ -95,15 +94,14 @@ impl<'a> Guarding<'a> {
     /// Does what is due everywhere, and lets go of those that LUC is no longer on for.
     pub fn tick(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
-        let system = self.system;
         self.kept.retain_mut(|one| {
             if one.due > now() {
                 return true;
             }
-            let events = one.tick(system);
+            let events = one.tick();
             match &events {
-                Ok(events) => lines.extend(events.iter().map(|it| one.line(system, &told(it)))),
-                Err(_) => lines.push(one.end(system)),
+                Ok(events) => lines.extend(events.iter().map(|it| one.line(&told(it)))),
+                Err(_) => lines.push(one.end()),
             }
             events.is_ok()
         });
@@ -119,7 +117,7 @@ impl<'a> Guarding<'a> {
     /// Ends in order: LUC is left at rest everywhere.
     pub fn stop(&mut self) {
         for one in &mut self.kept {
-            one.stop(self.system);
+            one.stop();
         }
         self.kept.clear();
     }
@@ -159,6 +157,7 @@ impl<'a> Kept<'a> {
             None => String::new(),
         };
         let kept = Self {
+            system,
             verb,
             subject,
             claim,
@@ -168,17 +167,17 @@ impl<'a> Kept<'a> {
         };
         // So that it is seen from the beginning. Where it cannot be written the first pair tells.
         let _ = note(&kept.claim, system, &kept.keeper.saved());
-        let line = kept.line(system, &format!("{begun}{blind}"));
+        let line = kept.line(&format!("{begun}{blind}"));
         Ok((kept, line))
     }
 
-    fn tick(&mut self, system: &dyn System) -> Result<Vec<Event>, Why> {
-        if !self.takes_turn(system)? {
+    fn tick(&mut self) -> Result<Vec<Event>, Why> {
+        if !self.takes_turn()? {
             // A trial is under way.
             self.due = now() + TURN;
             return Ok(Vec::new());
         }
-        let claim = &self.claim;
+        let (claim, system) = (&self.claim, self.system);
         let mut save = |saved: &Saved| note(claim, system, saved);
         let (wait, events) = self.keeper.tick(&mut self.subject, now(), &mut save)?;
         self.due = now() + wait;
@@ -189,42 +188,42 @@ impl<'a> Kept<'a> {
     }
 
     /// Whether nobody else switches the mode.
-    fn takes_turn(&mut self, system: &dyn System) -> Result<bool, Why> {
+    fn takes_turn(&mut self) -> Result<bool, Why> {
         if self.turn.is_some() {
             return Ok(true);
         }
         let attached = self.subject.attached();
-        let Ok(turn) = Claim::take(system, attached, self.verb, To::Switch) else {
+        let Ok(turn) = Claim::take(self.system, attached, self.verb, To::Switch) else {
             self.subject.side()?;
             return Ok(false);
         };
         if turn.was_others {
             // A killed trial has left its mode. What a trial wrote was no hand.
-            let _ = before::put_back_killed(system, attached, &turn);
+            let _ = before::put_back_killed(self.system, attached, &turn);
             self.subject.was_written();
         }
         self.turn = Some(turn);
         Ok(true)
     }
 
-    fn stop(&mut self, system: &dyn System) {
-        let claim = &self.claim;
+    fn stop(&mut self) {
+        let (claim, system) = (&self.claim, self.system);
         let mut save = |saved: &Saved| note(claim, system, saved);
         self.keeper.stop(&mut self.subject, now(), &mut save);
         self.turn = None;
     }
 
     /// LUC is no longer on for it.
-    fn end(&self, system: &dyn System) -> String {
-        self.claim.forget(system, notes::GUARD);
+    fn end(&self) -> String {
+        self.claim.forget(self.system, notes::GUARD);
         let line = "LUC was switched off, or it was unmounted; no longer guarded";
-        self.line(system, line)
+        self.line(line)
     }
 
-    fn line(&self, system: &dyn System, what: &str) -> String {
+    fn line(&self, what: &str) -> String {
         let attached = self.subject.attached();
         let name = attached.name.replace('!', "/");
-        let points = journal::journals(system)
+        let points = journal::journals(self.system)
             .unwrap_or_default()
             .into_iter()
             .find(|journal| journal.device == attached.device)
