@@ -7,7 +7,7 @@ use crate::system::System;
 
 const SECURITYFS: &str = "/sys/kernel/security";
 
-/// What makes a kernel take the module that it refuses for its signature.
+/// The remedy for a module that the kernel refuses for its signature.
 pub const SIGN: &str = "sign luc.ko (dkms does) and enrol the key (`mokutil --import /var/lib/dkms/mok.pub`), or switch Secure Boot off";
 
 /// How much the kernel keeps from root.
@@ -116,7 +116,7 @@ pub fn barred(
     None
 }
 
-/// What wants signed modules; None if nothing does, or if it cannot be told.
+/// The setting that wants signed modules; None if there is none, or if it cannot be told.
 pub fn demand(system: &dyn System, configuration: Option<&str>) -> Option<String> {
     if let Some(level) = Lockdown::of(system, configuration).level() {
         return Some(format!("lockdown {level}"));

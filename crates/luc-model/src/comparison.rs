@@ -116,7 +116,7 @@ pub struct Rules {
     pub luc: Option<Prediction>,
     /// The disk on which they are run, in the words of `luc sim run --disk`.
     pub disk: String,
-    /// What the recording tells of its machine.
+    /// Figures of the recording's machine.
     pub machine: Vec<Parameter>,
 }
 

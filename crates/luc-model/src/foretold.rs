@@ -25,7 +25,7 @@ const SLICES: usize = 8;
 /// With fewer operations in a slice on average there is no spread.
 const OPERATIONS_MIN: f64 = 10.0;
 
-/// What acts on the journal.
+/// A rule for the journal's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -91,7 +91,7 @@ impl Rates {
         let syncs = spans.iter().filter(ended);
         let syncs = syncs.filter(|span| span.kind.is_file_sync());
         Self {
-            operations_per_s: count(is_operation),
+            operations_per_s: count(|span| span.kind.is_operation()),
             syncs_per_s: count(|span| span.kind.is_file_sync()),
             writes_per_s: count(|span| span.kind == SpanKind::Write),
             commits_per_s: count(|span| span.kind == SpanKind::Commit),
@@ -100,19 +100,11 @@ impl Rates {
     }
 }
 
-fn is_operation(span: &Span) -> bool {
-    let on_file = matches!(
-        span.kind,
-        SpanKind::Open | SpanKind::Write | SpanKind::Close
-    );
-    on_file || span.kind.is_file_sync()
-}
-
 /// Operations that ended in each slice of a time.
 fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES] {
     let mut counts = [0; SLICES];
     let length_ns = (to_ns - from_ns).div_ceil(SLICES as u64).max(1);
-    for span in spans.iter().filter(|span| is_operation(span)) {
+    for span in spans.iter().filter(|span| span.kind.is_operation()) {
         let at = span.end_ns.checked_sub(from_ns).map(|ns| ns / length_ns);
         let count = at.and_then(|at| counts.get_mut(usize::try_from(at).ok()?));
         if let Some(count) = count {

@@ -55,7 +55,7 @@ pub enum Op {
     End,
 }
 
-/// What a recording tells of a sync.
+/// A sync, as a recording has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedSync {
     /// Its data flush takes so long, ns: a recording does not tell what is written.

@@ -91,6 +91,11 @@ impl SpanKind {
         matches!(self, Self::Fsync | Self::Fdatasync)
     }
 
+    /// Whether it is a thread's call on a file: open, write, sync or close.
+    pub fn is_operation(self) -> bool {
+        matches!(self, Self::Open | Self::Write | Self::Close) || self.is_file_sync()
+    }
+
     /// Whether it is a wait inside another operation.
     pub fn is_wait(self) -> bool {
         matches!(self, Self::WaitBuffer | Self::WaitLocked | Self::WaitSpace)
@@ -149,6 +154,13 @@ impl Span {
     /// How long it took, ns; 0 if the clock went back.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// When a commit locked its transaction, ns; its begin if that is not known.
+    pub fn locked_ns(&self) -> u64 {
+        let [locked_ns, ..] = self.marks_ns;
+        let inside = (self.begin_ns..=self.end_ns).contains(&locked_ns);
+        if inside { locked_ns } else { self.begin_ns }
     }
 
     /// Begin and end of the data flush of a sync, if there was one.

@@ -7,14 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use luc_sim::replayed::COMPUTES_NS;
 use luc_trace::{SpanKind, Trace};
 
 use crate::observed::{Observed, ObservedSync, Service, end_of};
 use crate::stretches::{Stretch, cut, joined, without};
-
-/// A thread that is no longer than this between two operations computes there, ns. One that sleeps for
-/// a set time sleeps longer: the kernel lets timers be late by this much.
-const COMPUTES_NS: u64 = 50_000;
 
 /// The work of threads between their release by a commit and their next wait: means over all releases.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

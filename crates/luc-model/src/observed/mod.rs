@@ -259,15 +259,13 @@ fn sync(span: &Span) -> ObservedSync {
 }
 
 fn commit(span: &Span) -> ObservedCommit {
-    let (begin_ns, end_ns) = (span.begin_ns, end_of(span));
-    let [locked_ns, _, log_ns] = span.marks_ns;
-    let inside = (begin_ns..=end_ns).contains(&locked_ns);
+    let [_, _, log_ns] = span.marks_ns;
     ObservedCommit {
         tid: span.tid,
-        begin_ns,
-        locked_ns: if inside { locked_ns } else { begin_ns },
+        begin_ns: span.begin_ns,
+        locked_ns: span.locked_ns(),
         log_ns,
-        end_ns,
+        end_ns: end_of(span),
         sync_events: 0,
     }
 }

@@ -46,7 +46,7 @@ use crate::workloads::{Figures, Plan};
 /// The kernel's commit interval, ns.
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
 /// How long the kernel may let a task sleep on, so that one interrupt serves several.
-const TIMER_SLACK_NS: u64 = 50_000;
+pub(crate) const TIMER_SLACK_NS: u64 = 50_000;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use luc_disk::{Request, presets};
 use luc_trace::{Span, SpanKind};
 
-use super::threads::{Threads, locked_ns, whole_ns};
+use super::threads::{Threads, whole_ns};
 use crate::disk::{Disk, DiskKind};
 use crate::files::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::node::Setup;
@@ -60,7 +60,7 @@ impl Commits {
         let mut found = Self::default();
         for commit in commits().filter(|span| counts(span.tid)).take(most) {
             let end_ns = commit.end_ns.max(commit.begin_ns);
-            found.add(locked_ns(commit), end_ns);
+            found.add(commit.locked_ns(), end_ns);
         }
         found
     }

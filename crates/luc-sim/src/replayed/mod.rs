@@ -35,14 +35,15 @@ use crate::mount::Mount;
 use crate::node::Setup;
 use crate::processors::Machine;
 use disk::{Commits, Fit};
-use operations::{Operations, is_operation, operations};
+use operations::{Operations, operations};
 use threads::Threads;
+pub use work::COMPUTES_NS;
 use work::{Sampled, Work};
 
 /// So many operations of a recording are run again, which takes as long for any recording. They are
 /// those in its middle, as loads begin and end in other ways.
 pub const OPERATIONS_MAX: usize = 8192;
-/// What lasts longer is not replayed, ns: a day.
+/// A longer recording is not replayed, ns: a day.
 const LENGTH_NS_MAX: u64 = 86_400_000_000_000;
 /// Processors that are simulated at most.
 const CPUS_MAX: u16 = 1024;
@@ -68,7 +69,7 @@ pub enum Unreplayable {
     TooLong,
 }
 
-/// What a recording tells of its machine.
+/// One figure of a recording's machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameter {
     pub name: &'static str,
@@ -109,7 +110,7 @@ fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
     let commits = || trace.on(dev).filter(commits);
     let mut from_ns = commits().map(|span| span.begin_ns).min().unwrap_or(0);
     let mut to_ns = commits().map(|span| span.end_ns).max().unwrap_or(u64::MAX);
-    let operations = trace.on(dev).filter(|span| is_operation(span));
+    let operations = trace.on(dev).filter(|span| span.kind.is_operation());
     let begins_ns = operations.map(|span| span.begin_ns);
     let mut begins_ns: Vec<u64> = begins_ns
         .filter(|at_ns| (from_ns..=to_ns).contains(at_ns))
@@ -184,7 +185,7 @@ impl Calibration {
         self.length_ns
     }
 
-    /// What a recording of as long would show with LUC under these knobs, or on stock.
+    /// A recording of as long, with LUC under these knobs or on stock.
     pub fn replay(&self, luc: Option<Params>) -> Vec<Span> {
         let mut setup = self.setup.clone();
         setup.luc = luc;

@@ -7,7 +7,7 @@ use luc_trace::{CREATED, Span, SpanKind};
 /// Begin and end, ns.
 pub(super) type Stretch = (u64, u64);
 
-/// What has been done to a file since it was last synced.
+/// The latest change of a file since it was last synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
     Nothing,
@@ -62,7 +62,7 @@ pub(super) type Operations = BTreeMap<u32, Vec<Operation>>;
 pub(super) fn operations(spans: &[Span]) -> Operations {
     let mut files: BTreeMap<u64, Since> = BTreeMap::new();
     let mut all = Operations::new();
-    for span in spans.iter().filter(|span| is_operation(span)) {
+    for span in spans.iter().filter(|span| span.kind.is_operation()) {
         let file = files.entry(span.object).or_insert(Since::Nothing);
         let mut since = Since::Nothing;
         match span.kind {
@@ -82,14 +82,6 @@ pub(super) fn operations(spans: &[Span]) -> Operations {
         });
     }
     all
-}
-
-pub(super) fn is_operation(span: &Span) -> bool {
-    let on_file = matches!(
-        span.kind,
-        SpanKind::Open | SpanKind::Write | SpanKind::Close
-    );
-    on_file || span.kind.is_file_sync()
 }
 
 /// The ends of commits, by their transactions.

@@ -54,7 +54,7 @@ pub(super) struct Threads {
     files: Vec<Prepared>,
 }
 
-/// What steps are made of besides a thread's operations.
+/// The recording's facts that steps are made of, besides a thread's operations.
 struct Context<'a> {
     work: &'a Work,
     costs: Costs,
@@ -75,7 +75,7 @@ impl Threads {
             work,
             costs: work.costs(),
             files: objects.into_iter().zip(0..).collect(),
-            locks_ns: commits.map(|span| (span.tid, locked_ns(span))).collect(),
+            locks_ns: commits.map(|span| (span.tid, span.locked_ns())).collect(),
             first_tid: operations.values().filter_map(|it| first_tid(it)).min(),
         };
         Self {
@@ -91,8 +91,8 @@ impl Threads {
         self.chains.len()
     }
 
-    /// What a recording would show of them on this machine, from their begin to this time, in the
-    /// order of its ends.
+    /// Their spans on this machine, as a recording has them: from their begin to this time, in the
+    /// order of their ends.
     pub fn run(&self, setup: &Setup, until_ns: u64) -> Vec<Span> {
         let programs = self
             .chains
@@ -135,13 +135,6 @@ fn first_tid(of_thread: &[Operation]) -> Option<u32> {
 
 fn every(operations: &Operations) -> impl Iterator<Item = &Operation> {
     operations.values().flatten()
-}
-
-/// When a commit locked its transaction, ns; its begin if that is not known.
-pub(super) fn locked_ns(commit: &Span) -> u64 {
-    let [locked_ns, ..] = commit.marks_ns;
-    let inside = (commit.begin_ns..=commit.end_ns).contains(&locked_ns);
-    if inside { locked_ns } else { commit.begin_ns }
 }
 
 impl Context<'_> {

@@ -7,7 +7,7 @@
 //! - **Speed.** An operation takes its cost ([`Costs`]) at least. The shortest samples of one kind give
 //!   the ns of an instruction: of the kind that has most of the samples' work. A few creates may all
 //!   have found a long directory, and a tracer sees less of a close than it costs.
-//! - **More work.** What a kind takes on average beyond its cost at that speed is work of that load: a
+//! - **More work.** A kind's time beyond its cost at that speed, on average, is work of that load: a
 //!   long directory, or a tracer.
 //! - **Turns.** Threads that go on at once mostly, from a close to the next open for example, compute
 //!   there. A longer pause is then a wait for a processor, if all were taken.
@@ -21,10 +21,11 @@ use luc_trace::{CREATED, Span, SpanKind};
 use super::operations::{Operation, Operations, Stretch, more_than, taken_ns};
 use crate::costs::Costs;
 use crate::files::pages;
+use crate::node::TIMER_SLACK_NS;
 
 /// A thread computes between two operations if that takes no longer, ns: one that sleeps for a set
 /// time sleeps longer, as the kernel lets timers be late by this much.
-pub(super) const COMPUTES_NS: u64 = 50_000;
+pub const COMPUTES_NS: u64 = TIMER_SLACK_NS;
 /// Fewer samples of a kind tell nothing.
 const SAMPLES_MIN: usize = 5;
 /// Of so many samples of a kind one is left out as too short.

@@ -3,7 +3,8 @@
 //! When to switch and what pairs show is `luc_guard`'s. Here is what it acts on: [`subject`], the
 //! module's files of a file system; [`meter`], what is counted there; [`notes`], what is written down
 //! below `/run/luc`, so that whatever ends us the next command can put LUC back; [`before`], how LUC
-//! was before `luc try`; [`guarding`], file systems under guard; [`standing`], what others are shown of a guard's notes.
+//! was before `luc try`; [`guarding`], file systems under guard; [`standing`], a guard's notes as others
+//! are shown them.
 
 pub mod before;
 pub mod guarding;

@@ -60,7 +60,7 @@ pub struct Before {
     pub mode: Option<String>,
 }
 
-/// What a process claims of a file system.
+/// The purpose of a claim to a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// To guard it.
