@@ -223,14 +223,14 @@ impl<'a> Kept<'a> {
     fn line(&self, what: &str) -> String {
         let attached = self.subject.attached();
         let name = attached.name.replace('!', "/");
-        let points = journal::journals(self.system)
-            .unwrap_or_default()
-            .into_iter()
+        let journals = journal::journals(self.system).unwrap_or_default();
+        let point = journals
+            .iter()
             .find(|journal| journal.device == attached.device)
-            .map(|journal| units::paths(&journal.mount_points));
-        match points {
-            Some(points) if !points.is_empty() => format!("{points} ({name}): {what}"),
-            _ => format!("{name}: {what}"),
+            .and_then(|journal| journal.mount_points.first());
+        match point {
+            Some(point) => format!("{} ({name}): {what}", point.display()),
+            None => format!("{name}: {what}"),
         }
     }
 }
