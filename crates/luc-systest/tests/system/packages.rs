@@ -1,5 +1,6 @@
 //! The packages, as an administrator meets them: a Debian server with systemd that installs them,
-//! reboots, upgrades them and its kernel, meets a kernel that wants signatures, and purges them.
+//! reboots, has its bad days, upgrades them and its kernel, meets a kernel that wants signatures, and
+//! purges them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -84,6 +85,7 @@ fn life() -> Outcome {
         check(wrong.is_empty(), format!("\n  {}", wrong.join("\n  ")))
     };
     step("install", "")?;
+    step("days", "")?;
     step("upgrade", "")?;
     // The second one is what a kernel does to itself where Secure Boot is on.
     step("unsigned", "module.sig_enforce=1")?;
