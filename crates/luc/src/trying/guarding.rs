@@ -10,7 +10,7 @@ use super::before;
 use super::notes::{self, Claim, Of, To};
 use super::subject::OnHost;
 use super::{now, seed};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::units;
 
 /// Between two asks for the turn. Chosen: a second after a trial it is guarded again.
@@ -81,6 +81,8 @@ impl<'a> Guarding<'a> {
             }
             match self.take(attached.clone()) {
                 Ok(line) => lines.push(line),
+                // It went while the guard looked.
+                Err(failure) if failure.code() == Code::NotOn => {}
                 Err(failure) if !self.refused.contains(&attached) => {
                     lines.push(failure.to_string());
                     self.refused.push(attached);
