@@ -23,6 +23,8 @@
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
 TARGET     := x86_64-unknown-linux-gnu
+# Debian's, in $(LUC).
+STATIC_LIBRARIES := libc6-dev libelf-dev zlib1g-dev
 # A line for every test that was skipped.
 export LUC_SKIPS := $(CURDIR)/target/skips
 # A line for every test in a virtual machine: how long it took.
@@ -124,14 +126,23 @@ install:
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	$(LUC) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/luc.fish
 
-# The units run $(PREFIX)/bin/luc. What an administrator wrote in luc.toml stays.
-install-service: install
-	install -d $(DESTDIR)/etc/systemd/system $(DESTDIR)/etc/luc/luc.toml.d
+# What an administrator wrote in luc.toml stays.
+install-config:
+	install -d $(DESTDIR)/etc/luc/luc.toml.d
+	test -e $(DESTDIR)/etc/luc/luc.toml || $(LUC) service --template > $(DESTDIR)/etc/luc/luc.toml
+
+# What a copy for others must have with it.
+install-notices:
+	install -d $(DESTDIR)$(PREFIX)/share/doc/luc
+	scripts/notices.sh $(TARGET) $(STATIC_LIBRARIES) > $(DESTDIR)$(PREFIX)/share/doc/luc/notices
+
+# The units run $(PREFIX)/bin/luc.
+install-service: install install-config
+	install -d $(DESTDIR)/etc/systemd/system
 	for unit in luc luc-exporter; do \
 		sed 's,/usr/bin/luc,$(PREFIX)/bin/luc,' packaging/$$unit.service \
 			> $(DESTDIR)/etc/systemd/system/$$unit.service || exit; \
 	done
-	test -e $(DESTDIR)/etc/luc/luc.toml || $(LUC) service --template > $(DESTDIR)/etc/luc/luc.toml
 
 install-dkms: dkms-sources
 	dkms install luc/$(VERSION)
@@ -158,9 +169,8 @@ rpm:
 		|| { echo "rpm: cargo-generate-rpm not found: cargo install cargo-generate-rpm" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(LUC)
 	@rm -rf out/rpm out/luc-*.rpm
-	@$(MAKE) --no-print-directory install DESTDIR=out/rpm PREFIX=/usr
+	@$(MAKE) --no-print-directory install install-config install-notices DESTDIR=out/rpm PREFIX=/usr
 	@strip out/rpm/usr/bin/luc
-	@install -d out/rpm/etc/luc && $(LUC) service --template > out/rpm/etc/luc/luc.toml
 	@$(CARGO) generate-rpm -p crates/luc --target $(TARGET) --output out
 	@ls -l out/luc-*.rpm
 

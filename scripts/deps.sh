@@ -126,6 +126,7 @@ if [ "${1:-}" = --deb ]; then
 	need dh debhelper
 	need dh_dkms dh-dkms
 	need lintian lintian
+	need jq jq
 	if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
 	exit
 fi

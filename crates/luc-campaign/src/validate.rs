@@ -21,6 +21,8 @@ const TWO_COMMITS: &str = "two_commits_share";
 pub struct Compared {
     /// The cell, for people.
     pub cell: String,
+    /// Name of its benchmark, or of its workload file.
+    pub benchmark: String,
     pub arm: String,
     pub lab_per_s: f64,
     pub sim_per_s: f64,
@@ -102,6 +104,7 @@ fn compare(result: &CellResult) -> Option<Vec<Compared>> {
             .map(|(lab, sim)| (lab_per_s / lab, sim_per_s / sim));
         Some(Compared {
             cell: title.clone(),
+            benchmark: benchmark(&cell.bench).to_owned(),
             arm: named.name.clone(),
             lab_per_s,
             sim_per_s,
@@ -112,6 +115,12 @@ fn compare(result: &CellResult) -> Option<Vec<Compared>> {
         })
     });
     Some(compared.collect())
+}
+
+/// `run` names a workload file.
+fn benchmark(command: &str) -> &str {
+    let mut words = command.split(' ').skip_while(|word| *word == "run");
+    words.next().unwrap_or_default()
 }
 
 fn is_in_host_time(cell: &Cell) -> bool {

@@ -88,6 +88,13 @@ impl Journal {
     }
 }
 
+/// Process ID of the thread of a file system's journal. Every mount makes another thread, whereas the
+/// kernel gives numbers of mounts again, and others in each namespace.
+pub fn thread(system: &dyn System, name: &str) -> Option<u32> {
+    let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
+    task.ok()?.trim().parse().ok()
+}
+
 /// Every mounted ext4 or ext3 file system, in the order of their mounts.
 ///
 /// # Errors

@@ -15,8 +15,8 @@ use crate::config::{Config, Entry, Names};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounted {
     pub device: Dev,
-    /// Number of its first mount: another one after it was unmounted.
-    pub mount: u64,
+    /// Process ID of its journal's thread: another one after it was unmounted.
+    pub thread: Option<u32>,
     pub points: Vec<std::path::PathBuf>,
     /// In small letters; `None`: not known.
     pub uuid: Option<String>,
@@ -51,8 +51,8 @@ enum Standing {
 /// What was done before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// By device and mount.
-    mounts: Vec<((String, u64), Standing)>,
+    /// By device and journal's thread.
+    mounts: Vec<((String, Option<u32>), Standing)>,
     /// Messages that were given already.
     said: Vec<String>,
 }
@@ -137,8 +137,8 @@ impl Memory {
     }
 }
 
-fn key(mounted: &Mounted) -> (String, u64) {
-    (mounted.device.to_string(), mounted.mount)
+fn key(mounted: &Mounted) -> (String, Option<u32>) {
+    (mounted.device.to_string(), mounted.thread)
 }
 
 fn is_named(entry: &Entry, mounted: &Mounted) -> bool {
@@ -292,10 +292,10 @@ mod tests {
         Dev { major: 8, minor }
     }
 
-    fn mail(mount: u64) -> Mounted {
+    fn mail(thread: u32) -> Mounted {
         Mounted {
             device: dev(1),
-            mount,
+            thread: Some(thread),
             points: vec!["/srv/mail".into()],
             uuid: Some("aa-bb".into()),
             obstacle: None,
@@ -464,7 +464,7 @@ mod tests {
         /// Whatever mounts come and go, and whoever switches: the service never switches on what is
         /// on, never off what it has not switched on, and comes to rest.
         #[test]
-        fn it_does_not_fight(steps in proptest::collection::vec((0_u64..3, any::<bool>(), 0_i64..2), 1..30)) {
+        fn it_does_not_fight(steps in proptest::collection::vec((0_u32..3, any::<bool>(), 0_i64..2), 1..30)) {
             let config = config(MAIL);
             let mut memory = Memory::default();
             let mut ours = None;

@@ -11,15 +11,10 @@ pub type FileId = u32;
 
 pub const BLOCK_BYTES: u32 = 4096;
 pub const BLOCK_SECTORS: u64 = 8;
+const SECTOR_BYTES: u32 = 512;
 
-/// The largest request, bytes: what the lab's driver takes (`LUCDISK_SECTORS_MAX` of
-/// `lab/disk/kmod/disk.c`); the block layer's own limit, 1280 KiB, is above it.
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
-
-/// Data lies from the second block group on, as ext4 has it with flexible groups, up to the log in the
-/// middle of the disk.
-const DATA_SECTOR: u64 = 1 << 18;
-const DATA_SECTORS: u64 = 3 << 18;
+/// Room for data; what comes after uses it again.
+pub const DATA_SECTORS: u64 = 3 << 20;
 
 /// A file that is there before a run, its data on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +35,7 @@ struct Extent {
 /// A piece of data that is written in one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
+    /// From the first of the data.
     pub sector: u64,
     pub bytes: u32,
 }
@@ -301,7 +297,7 @@ impl Files {
             if inode.extent(*page).is_some() {
                 continue;
             }
-            let sector = DATA_SECTOR + used_sectors % DATA_SECTORS;
+            let sector = used_sectors % DATA_SECTORS;
             used_sectors += BLOCK_SECTORS;
             let follows = inode.extents.last_mut().filter(|it| {
                 it.page + it.pages == *page
@@ -319,27 +315,32 @@ impl Files {
         std::mem::replace(&mut self.used_sectors, used_sectors) < used_sectors
     }
 
-    /// The requests that write these pages, which have blocks: adjacent ones go together.
-    pub fn runs(&mut self, file: FileId, pages: &[u32]) -> Vec<Run> {
+    /// The requests that write these pages, which have blocks: adjacent ones go together, up to the
+    /// largest request of the disk.
+    pub fn runs(&mut self, file: FileId, pages: &[u32], bytes_max: u32) -> Vec<Run> {
         let inode = self.inode(file);
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<(u64, u64)> = Vec::new();
         for page in pages {
             let Some(extent) = inode.extent(*page) else {
                 continue;
             };
             let sector = extent.sector + u64::from(page - extent.page) * BLOCK_SECTORS;
-            let follows = runs.last_mut().filter(|run| {
-                run.sector + u64::from(run.bytes) / 512 == sector && run.bytes < REQUEST_BYTES_MAX
-            });
-            match follows {
-                Some(run) => run.bytes += BLOCK_BYTES,
-                None => runs.push(Run {
-                    sector,
-                    bytes: BLOCK_BYTES,
-                }),
+            match runs.last_mut().filter(|run| run.1 == sector) {
+                Some(run) => run.1 += BLOCK_SECTORS,
+                None => runs.push((sector, sector + BLOCK_SECTORS)),
             }
         }
-        runs
+        let sectors_max = bytes_max / SECTOR_BYTES;
+        let requests = runs.into_iter().flat_map(|(begin, end)| {
+            let starts = (begin..end).step_by(sectors_max as usize);
+            starts.map(move |sector| Run {
+                sector,
+                bytes: u32::try_from(end - sector)
+                    .map_or(sectors_max, |left| left.min(sectors_max))
+                    * SECTOR_BYTES,
+            })
+        });
+        requests.collect()
     }
 }
 
@@ -370,7 +371,9 @@ mod tests {
         #[test]
         fn all_dirty_data_is_written(
             writes in proptest::collection::vec((0_u64..3_000_000, 1_u64..40_000), 1..20),
+            sectors_max in 1_u32..3000,
         ) {
+            let bytes_max = sectors_max * 512;
             let mut files = Files::default();
             files.create(3, 1);
             let mut written = BTreeSet::new();
@@ -382,10 +385,10 @@ mod tests {
             prop_assert!(dirty.iter().copied().eq(written.iter().copied()));
             prop_assert!(files.allocate(3, &dirty));
             prop_assert!(!files.allocate(3, &dirty), "all have blocks");
-            let runs = files.runs(3, &dirty);
+            let runs = files.runs(3, &dirty, bytes_max);
             let bytes: u64 = runs.iter().map(|run| u64::from(run.bytes)).sum();
             prop_assert_eq!(bytes, dirty.len() as u64 * u64::from(BLOCK_BYTES));
-            prop_assert!(runs.iter().all(|run| run.bytes <= REQUEST_BYTES_MAX));
+            prop_assert!(runs.iter().all(|run| run.bytes <= bytes_max));
             prop_assert!(runs.is_sorted_by(|a, b| a.sector + u64::from(a.bytes) / 512 <= b.sector));
             prop_assert!(files.inode(3).take_dirty(0, u64::MAX).is_empty());
         }
@@ -405,7 +408,7 @@ mod tests {
         assert!(inode.is_allocated() && inode.has_block(bytes - 1) && !inode.has_block(bytes));
         assert!(inode.take_dirty(0, u64::MAX).is_empty());
         let all: Vec<u32> = pages(0, bytes).collect();
-        let runs = files.runs(0, &all);
+        let runs = files.runs(0, &all, 1 << 20);
         assert_eq!(runs.len(), 10, "of 1 MiB each");
     }
 

@@ -146,8 +146,28 @@ fn a_service_that_was_killed_knows_its_own_work() {
     });
     machine.run(&["on", "--set", "delay_limit_us=7000", "/srv/data"]);
     fs::rename(machine.at("/kept.json"), machine.at(MEMORY)).expect("put back");
+    // Its sandbox is a new one, in which mounts have other numbers.
+    let table = machine.at("/proc/self/mountinfo");
+    let mounts = fs::read_to_string(&table).expect("mounts");
+    fs::write(&table, mounts.replace("21 1 254:16", "121 1 254:16")).expect("written");
     let said = serve(&machine, |_| {});
     assert_eq!(said, "luc: service: /srv/data: LUC is off\n");
+}
+
+/// Unmounted and mounted between two looks, and the kernel gave it the number that it had.
+#[test]
+fn a_mount_is_another_one_by_its_journal() {
+    let machine = machine(DATA);
+    let said = serve(&machine, |root| {
+        fs::remove_dir_all(root.join("sys/fs/luc/vdb")).expect("gone with its mount");
+        fs::write(root.join("sys/fs/ext4/vdb/journal_task"), "78\n").expect("written");
+        sleep(Duration::from_millis(2500));
+    });
+    let on = "luc: service: /srv/data: LUC is on\n";
+    assert_eq!(
+        said,
+        format!("{on}{on}luc: service: /srv/data: LUC is off\n")
+    );
 }
 
 #[test]

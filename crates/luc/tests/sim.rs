@@ -53,7 +53,7 @@ fn what_it_does_not_have_is_refused_in_a_line() {
         &["run", "--", "create-fsync", "--thread", "4"],
         &[&["run", "--journal", "jbd3"], &burst[..]].concat(),
         &[&["run", "--journal-mib", "3"], &burst[..]].concat(),
-        &[&["run", "--journal-mib", "257"], &burst[..]].concat(),
+        &[&["run", "--journal-mib", "513"], &burst[..]].concat(),
         &[&["run", "--journal", "dualfs", "--luc"], &burst[..]].concat(),
         &["run", "--", "nothing"],
         &[&["run", "--disk", "hdd"], &burst[..]].concat(),

@@ -273,7 +273,7 @@ fn the_model_groups_syncs_as_the_simulator_does() {
 /// Algorithm 4.2 may not call it unaffected, nor may one be that slept.
 #[test]
 fn the_model_finds_writers_beside_commits() {
-    let own_dirs = "create-fsync --threads 16 --bytes 262144 --own-dirs --seconds 3 --warmup-s 0";
+    let own_dirs = "create-fsync --threads 32 --bytes 262144 --own-dirs --seconds 3 --warmup-s 0";
     let bursts = "write-burst --threads 16 --spread-us 5000 --bursts 20";
     for (words, disk, machine) in [
         (own_dirs, "4ms:64", Machine::new(4, 125.0)),

@@ -140,13 +140,7 @@ pub fn shown(cell: &Cell) -> String {
         let factor = factors.iter().find(|factor| factor.name == name);
         factor.is_some_and(|factor| factor.default == Some(value))
     };
-    let mut words: Vec<String> = vec![
-        cell.bench
-            .split(" --")
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    ];
+    let mut words: Vec<String> = vec![what(&cell.bench)];
     for (name, value) in &cell.machine {
         if !is_default(name, value) {
             words.push(format!("{name} {value}"));
@@ -154,4 +148,18 @@ pub fn shown(cell: &Cell) -> String {
     }
     words.push(format!("repeat {}", cell.repeat));
     words.join(", ")
+}
+
+/// A benchmark's command, without where and how long it runs.
+fn what(command: &str) -> String {
+    let mut words = command.split_whitespace();
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--dir" | "--seconds" | "--seed" | "--warmup-s" => _ = words.next(),
+            "--settle" | "{dir}" => {}
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
 }

@@ -30,8 +30,8 @@ use layout::Layout;
 use member::Member;
 pub use text::{KNOBS, LEVELS, NoDisk, is_only_simulated};
 
-/// Sectors of 512 bytes: 1 GiB. The lab's disks have 4, which a disk with an arm is an image of.
-pub const SECTORS: u64 = 1 << 21;
+/// Sectors of 512 bytes: 4 GiB, as the lab's disks have.
+pub const SECTORS: u64 = 1 << 23;
 
 /// A kind of disk; as text `4ms:1`, a preset of `luc lab disks` with changes, an array of either, or
 /// a name of `luc sim disks`.
@@ -41,13 +41,24 @@ pub struct DiskKind {
     layout: Layout,
     /// Has a cache that loses data: flushes are sent to it.
     pub is_volatile: bool,
+    /// The largest request that its driver takes; the block layer's own limit, 1280 KiB, is above it.
+    pub request_bytes_max: u32,
 }
+
+/// `BLK_SAFE_MAX_SECTORS`, and `LUCDISK_SECTORS_MAX` of `lab/disk/kmod/disk.c`.
+const NULL_BLK_BYTES_MAX: u32 = 255 * 512;
+const LUCDISK_BYTES_MAX: u32 = 1 << 20;
 
 impl DiskKind {
     fn new(member: Params, layout: Layout) -> Self {
         let knob = |name| member.get(name).unwrap_or(0);
         Self {
             is_volatile: knob("cache_bytes") > 0 && knob("cache_volatile") > 0,
+            // Disks of one time for each request are null_blk's in the lab.
+            request_bytes_max: match knob("rotation_ns") + knob("write_per_s_bytes") {
+                0 => NULL_BLK_BYTES_MAX,
+                _ => LUCDISK_BYTES_MAX,
+            },
             member,
             layout,
         }

@@ -345,8 +345,8 @@ fn an_array_is_as_large_as_a_single_disk() {
         ("hdd-15k", 1, SECTORS),
         ("raid1:2:hdd-15k", 2, SECTORS),
         ("raid10:4:hdd-15k", 4, SECTORS / 2),
-        // 2731 chunks of 128 KiB each.
-        ("raid0:3:hdd-15k:chunk_bytes=131072", 3, 2731 * 256),
+        // 10923 chunks of 128 KiB each.
+        ("raid0:3:hdd-15k:chunk_bytes=131072", 3, 10_923 * 256),
     ] {
         let layout = kind(text).layout;
         assert_eq!(layout.members(), members, "{text}");

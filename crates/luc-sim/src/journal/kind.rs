@@ -14,7 +14,7 @@
 
 use thiserror::Error;
 
-use crate::disk::SECTORS;
+use super::BufferId;
 
 /// Sectors of a block, as mkfs chooses them.
 pub const BLOCK_SECTORS: u64 = 8;
@@ -74,7 +74,7 @@ pub enum Home {
 /// benchmark times checkpoints. mke2fs would make 32 MiB on a disk of 1 GiB.
 const LAB_MIB: u32 = 256;
 /// A tenth of the disk.
-const TENTH_MIB: u32 = 102;
+const TENTH_MIB: u32 = 409;
 
 /// Every kind; the first is the default.
 pub static KINDS: [Kind; 5] = [JBD2, CONCURRENT, DELAYED, PER_SYNC, DUALFS];
@@ -159,25 +159,41 @@ pub struct Layout {
     pub log_blocks: u64,
     /// Data begins here.
     pub data_sector: u64,
-    /// Homes of metadata begin here, in the order of the buffers' numbers.
+    /// Homes of a flexible group's metadata begin here.
     pub home_sector: u64,
 }
 
 impl Layout {
-    /// The home of a buffer. Numbers from 2^20 on, of directories' blocks, have the second half;
-    /// those that a half has no room for share others' homes.
-    pub fn home_of(&self, buffer: u32) -> u64 {
-        let half_blocks = (SECTORS - self.home_sector) / BLOCK_SECTORS / 2;
-        let half = u64::from(buffer >> 20 > 0);
-        let block = half * half_blocks + u64::from(buffer) % half_blocks;
-        self.home_sector + block * BLOCK_SECTORS
+    /// The home of a buffer. Those that a table has no room for share others' homes.
+    pub fn home_of(&self, buffer: BufferId) -> u64 {
+        use super::buffers::{BLOCKS, DIRS, GROUP, INODES, PARENT, PARENT_INODE, SUPER};
+        let behind = |blocks: u64| self.home_sector + blocks * BLOCK_SECTORS;
+        match buffer {
+            // What the whole file system has is in its first group.
+            SUPER | GROUP | PARENT | PARENT_INODE => u64::from(buffer) * BLOCK_SECTORS,
+            BLOCKS => behind(0),
+            INODES => behind(GROUPS_TOGETHER),
+            DIRS.. => behind(TABLES_BLOCKS + u64::from(buffer - DIRS) % DIRS_BLOCKS),
+            _ => behind(u64::from(buffer) % TABLES_BLOCKS),
+        }
     }
 }
 
 /// jbd2 takes none with fewer blocks (`JBD2_MIN_JOURNAL_BLOCKS`, 1024).
 const MIB_MIN: u32 = 4;
-/// The simulated disk has room for so much behind its data.
-const MIB_MAX: u32 = 256;
+/// The simulated disk has room for so much.
+const MIB_MAX: u32 = 512;
+
+/// A block group, in sectors.
+const GROUP_SECTORS: u64 = 1 << 18;
+/// The groups of the lab's file systems before the one that the log begins in.
+const GROUPS_BEFORE_LOG: u64 = 15;
+/// A flexible group has so many.
+const GROUPS_TOGETHER: u64 = 16;
+/// Their bitmaps and inode tables.
+const TABLES_BLOCKS: u64 = GROUPS_TOGETHER * (2 + 512);
+/// Blocks of directories lie behind them, before the files'.
+const DIRS_BLOCKS: u64 = 512;
 
 /// A journal: its kind and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,13 +243,18 @@ impl Choice {
     pub fn layout(&self) -> Layout {
         let log_blocks = u64::from(self.mib) * BLOCKS_PER_MIB;
         match self.kind.home {
-            // As mkfs puts it: the log in the middle, data and then metadata on its two sides.
-            Home::InPlace => Layout {
-                log_sector: SECTORS / 2,
-                log_blocks,
-                data_sector: 0,
-                home_sector: SECTORS / 2 + u64::from(MIB_MAX) * BLOCKS_PER_MIB * BLOCK_SECTORS,
-            },
+            // As the lab's mkfs puts it: the log in the middle, and around it the tables of the flexible
+            // group that the first directory of a new file system comes to. Here they lie behind it.
+            Home::InPlace => {
+                let log_sector = GROUPS_BEFORE_LOG * GROUP_SECTORS;
+                let home_sector = log_sector + log_blocks * BLOCK_SECTORS;
+                Layout {
+                    log_sector,
+                    log_blocks,
+                    data_sector: home_sector + (TABLES_BLOCKS + DIRS_BLOCKS) * BLOCK_SECTORS,
+                    home_sector,
+                }
+            }
             Home::Log => {
                 let log_sector = BLOCK_SECTORS;
                 let data_sector = log_sector + log_blocks * BLOCK_SECTORS;
@@ -256,13 +277,15 @@ pub fn names() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::SECTORS;
+    use crate::files::DATA_SECTORS;
 
     #[test]
     fn kinds_and_sizes_that_are_none() {
         let error = |name, mib| Choice::new(name, mib).unwrap_err().to_string();
         assert!(error("jbd3", None).contains("jbd2, concurrent-commits"));
-        assert!(error("jbd2", Some(3)).contains("give 4 to 256 MiB"));
-        assert!(error("dualfs", Some(257)).contains("257"));
+        assert!(error("jbd2", Some(3)).contains("give 4 to 512 MiB"));
+        assert!(error("dualfs", Some(513)).contains("513"));
         assert_eq!(Choice::new("jbd2", None), Ok(Choice::default()));
     }
 
@@ -273,8 +296,8 @@ mod tests {
                 let layout = Choice { kind, mib }.layout();
                 let log_end = layout.log_sector + layout.log_blocks * BLOCK_SECTORS;
                 assert!(log_end <= SECTORS && layout.log_sector >= BLOCK_SECTORS);
-                assert!(layout.home_sector >= log_end && layout.home_sector < SECTORS);
-                assert!(!(layout.log_sector..log_end).contains(&layout.data_sector));
+                assert!(layout.home_sector >= log_end && layout.data_sector >= layout.home_sector);
+                assert!(layout.data_sector + DATA_SECTORS <= SECTORS);
             }
         }
         // A tenth, without its superblock.

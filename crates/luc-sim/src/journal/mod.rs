@@ -8,6 +8,7 @@
 //! tells its caller whom to wake, in the order of the kernel's wait queues: who slept last comes
 //! first.
 
+pub(crate) mod buffers;
 pub mod kind;
 mod space;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::{Next, Node, Stage};
 use crate::costs::Costs;
 use crate::files::{FileId, Files};
+use crate::journal::buffers::{BLOCKS, DIRS, GROUP, INODES, PARENT, SUPER, TABLE};
 use crate::journal::{Access, BufferId};
 use crate::processors::TaskId;
 use crate::program::Op;
@@ -43,16 +44,6 @@ impl Change {
 
     /// The n-th buffer that it changes; `None` after the last.
     fn buffer(self, files: &mut Files, file: FileId, n: u8) -> Option<BufferId> {
-        // A block group: bitmap of inodes, descriptor, bitmap of blocks. Then the super block, which
-        // begins the list of files that are removed but not freed yet; the block of the directory
-        // above all, and the inode table. Blocks of directories come behind it.
-        const INODES: u32 = 0;
-        const GROUP: u32 = 1;
-        const BLOCKS: u32 = 2;
-        const SUPER: u32 = 3;
-        const PARENT: u32 = 4;
-        const TABLE: u32 = 8;
-        const DIRS: u32 = 1 << 20;
         let (dir, number) = {
             let inode = files.inode(file);
             (inode.dir, inode.number)

@@ -12,6 +12,7 @@
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, Event, For, Next, Node, Owner};
+use crate::files::BLOCK_SECTORS;
 use crate::journal::BufferId;
 use crate::journal::kind::Home;
 
@@ -31,7 +32,7 @@ enum Step {
     /// Has prepared a batch.
     Submits,
     /// Waits for so many writes.
-    Writes(u32),
+    Writes(usize),
     /// Waits for a commit to end.
     Commits,
     /// Waits for a flush, and for the superblock that then says so.
@@ -77,12 +78,23 @@ impl Node {
     /// The flusher finds old metadata. When no task is left it would hold up nobody.
     pub(super) fn flush_old(&mut self) {
         self.home.flusher_is_due = false;
-        if self.programs_left == 0 {
-            return;
+        if self.programs_left > 0 {
+            self.write_dirty();
         }
+    }
+
+    fn write_dirty(&mut self) {
         self.home.old = self.journal.dirty();
         self.home.old.sort_unstable_by(|a, b| b.cmp(a));
         self.make_space();
+    }
+
+    /// Behind its commit a syncfs writes all metadata home, and waits for that.
+    pub(super) fn write_dirty_and_wait(&mut self) {
+        if self.journal.kind.home == Home::InPlace {
+            self.write_dirty();
+            while self.home.step != Step::Asleep && self.step(u64::MAX) {}
+        }
     }
 
     /// The thread has a processor, and has done the work for this.
@@ -126,15 +138,20 @@ impl Node {
     /// Buffers that lie side by side are one write, as the block layer merges them.
     fn submit_home(&mut self) -> Next {
         let batch = std::mem::take(&mut self.home.batch);
-        let runs = batch.chunk_by(|a, b| a + 1 == *b);
-        let mut writes = 0;
+        let home = |buffer: BufferId| self.layout.home_of(buffer);
+        let is_next =
+            |a: &BufferId, b: &BufferId| a + 1 == *b && home(*a) + BLOCK_SECTORS == home(*b);
+        let runs = batch.chunk_by(is_next);
+        let mut requests = Vec::new();
         for run in runs {
             let Some(first) = run.first().copied() else {
                 continue;
             };
             let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
-            let sector = self.layout.home_of(first);
-            writes += 1;
+            requests.push((home(first), first, count));
+        }
+        let writes = requests.len();
+        for (sector, first, count) in requests {
             self.submit(
                 Request::write(sector, count * BLOCK_BYTES),
                 Owner::Home { first, count },

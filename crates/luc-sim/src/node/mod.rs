@@ -33,7 +33,7 @@ use crate::costs::Costs;
 use crate::disk::{Disk, DiskKind};
 use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Prepared, Run};
 use crate::journal::kind::{Choice, Layout};
-use crate::journal::{BufferId, Journal, Tid};
+use crate::journal::{BufferId, Journal, Tid, buffers};
 use crate::measured::Measured;
 use crate::mount::Mount;
 use crate::processors::{CpuId, Machine, PieceEnd, Processors, SpeedChange, TaskId, Worked};
@@ -255,9 +255,17 @@ pub struct Node {
     recorder: Recorder,
 }
 
-/// What making a folder changes: bitmap of inodes, descriptor, bitmap of blocks, the block and the
-/// inode above.
-const FOLDER_BUFFERS: std::ops::Range<u32> = 0..6;
+/// What making a folder changes.
+const FOLDER_BUFFERS: [BufferId; 8] = [
+    buffers::INODES,
+    buffers::GROUP,
+    buffers::BLOCKS,
+    buffers::SUPER,
+    buffers::PARENT,
+    buffers::PARENT_INODE,
+    buffers::TABLE,
+    buffers::DIRS,
+];
 
 impl Node {
     /// The machine before its first task begins, and how the plan's figures are made.
@@ -391,6 +399,7 @@ impl Node {
         self.journal.end(credits);
         self.demand(tid);
         while self.journal.committed < tid && self.step(u64::MAX) {}
+        self.write_dirty_and_wait();
         self.start_ns = self.now_ns();
         self.measured.start(self.start_ns);
         self.recorder.syncfs(self.start_ns);

@@ -37,7 +37,8 @@ impl Node {
             Stage::Send => {
                 let task = &mut self.tasks[at];
                 let pages = std::mem::take(&mut task.data.pages);
-                task.data.runs = self.files.runs(task.file, &pages);
+                let bytes_max = self.disk.kind.request_bytes_max;
+                task.data.runs = self.files.runs(task.file, &pages, bytes_max);
                 let requests = task.data.runs.len() as u64;
                 (task.data.requests, task.data.requests_left) = (requests, requests);
                 let inode = self.files.inode(task.file);

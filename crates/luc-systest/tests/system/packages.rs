@@ -1,6 +1,6 @@
 //! The packages, as an administrator meets them: a Debian server with systemd that installs them,
-//! reboots, upgrades them and its kernel, meets a kernel that wants signatures, enrols its key in a
-//! firmware with Secure Boot, and purges them.
+//! reboots, has its bad days, upgrades them and its kernel, meets a kernel that wants signatures,
+//! enrols its key in a firmware with Secure Boot, and purges them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -91,6 +91,7 @@ fn life() -> Outcome {
         check(wrong.is_empty(), format!("\n  {}", wrong.join("\n  ")))
     };
     step("install", Boot::Plain(""))?;
+    step("days", Boot::Plain(""))?;
     step("upgrade", Boot::Plain(""))?;
     // The second one is what a kernel does to itself where Secure Boot is on.
     step("unsigned", Boot::Plain("module.sig_enforce=1"))?;

@@ -10,7 +10,7 @@ use super::before;
 use super::notes::{self, Claim, Of, To};
 use super::subject::OnHost;
 use super::{now, seed};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::units;
 
 /// Between two asks for the turn. Chosen: a second after a trial it is guarded again.
@@ -81,6 +81,8 @@ impl<'a> Guarding<'a> {
             }
             match self.take(attached.clone()) {
                 Ok(line) => lines.push(line),
+                // It went while the guard looked.
+                Err(failure) if failure.code() == Code::NotOn => {}
                 Err(failure) if !self.refused.contains(&attached) => {
                     lines.push(failure.to_string());
                     self.refused.push(attached);
@@ -223,14 +225,14 @@ impl<'a> Kept<'a> {
     fn line(&self, what: &str) -> String {
         let attached = self.subject.attached();
         let name = attached.name.replace('!', "/");
-        let points = journal::journals(self.system)
-            .unwrap_or_default()
-            .into_iter()
+        let journals = journal::journals(self.system).unwrap_or_default();
+        let point = journals
+            .iter()
             .find(|journal| journal.device == attached.device)
-            .map(|journal| units::paths(&journal.mount_points));
-        match points {
-            Some(points) if !points.is_empty() => format!("{points} ({name}): {what}"),
-            _ => format!("{name}: {what}"),
+            .and_then(|journal| journal.mount_points.first());
+        match point {
+            Some(point) => format!("{} ({name}): {what}", point.display()),
+            None => format!("{name}: {what}"),
         }
     }
 }

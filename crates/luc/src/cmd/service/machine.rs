@@ -17,14 +17,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub struct Mounts {
     table: Vec<Mount>,
     journals: Vec<Journal>,
+    threads: Vec<Option<u32>>,
 }
 
 impl Mounts {
     /// All file systems with a journal that the configuration could mean, and those with LUC on.
     pub fn seen(&mut self, system: &dyn System, config: &Config) -> io::Result<Seen> {
         let table = mounts::mounts(system)?;
-        if table != self.table {
+        let threads = |journals: &[Journal]| -> Vec<Option<u32>> {
+            let names = journals.iter().map(|journal| &journal.name);
+            names.map(|name| journal::thread(system, name)).collect()
+        };
+        if table != self.table || threads(&self.journals) != self.threads {
             self.journals = journal::journals(system)?;
+            self.threads = threads(&self.journals);
             self.table = table;
         }
         let asks_uuid = |entry: &luc_service::Entry| matches!(entry.names, Names::Uuid(_));
@@ -33,20 +39,23 @@ impl Mounts {
         } else {
             Vec::new()
         };
-        let mounted = |journal: &Journal| {
-            let table = self.table.iter();
-            let mount = table.filter(|mount| mount.device == journal.device);
+        let mounted = |(journal, thread): (&Journal, &Option<u32>)| {
             let uuid = uuids.iter().find(|(_, name)| *name == journal.name);
             Mounted {
                 device: journal.device,
-                mount: mount.map(|mount| mount.id).min().unwrap_or(0),
+                thread: *thread,
                 uuid: uuid.map(|(uuid, _)| uuid.clone()),
                 obstacle: journal.obstacle().map(String::from),
                 points: journal.mount_points.clone(),
             }
         };
         Ok(Seen {
-            mounted: self.journals.iter().map(mounted).collect(),
+            mounted: self
+                .journals
+                .iter()
+                .zip(&self.threads)
+                .map(mounted)
+                .collect(),
             attached: attached(system)?,
         })
     }

@@ -1,5 +1,6 @@
 //! `luc sim validate`
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueHint;
@@ -90,21 +91,8 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
         "simulator",
     ];
     table(&mut context.out, heads, &rows)?;
-    let rates = || found.compared.iter().map(Compared::error_share);
-    let ratios = || {
-        let all = found.compared.iter();
-        all.filter_map(Compared::ratio_error_share)
-    };
     writeln!(context.out)?;
-    for share in NEAR {
-        let (rate, all_rates) = within(rates(), share);
-        let (ratio, all_ratios) = within(ratios(), share);
-        writeln!(
-            context.out,
-            "within {:.0}%: {rate} of {all_rates} rates, {ratio} of {all_ratios} ratios",
-            share * 100.0
-        )?;
-    }
+    table(&mut context.out, TOTALS, &totals(&found.compared))?;
     let shares = found
         .compared
         .iter()
@@ -125,4 +113,44 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+const TOTALS: [&str; 7] = [
+    "benchmark",
+    "rates within 5%",
+    "within 10%",
+    "of",
+    "ratios within 5%",
+    "within 10%",
+    "of",
+];
+
+/// A line for each benchmark, and one for all.
+fn totals(compared: &[Compared]) -> Vec<[String; 7]> {
+    let names: BTreeSet<&str> = compared.iter().map(|it| it.benchmark.as_str()).collect();
+    let total = |name: &str, is_meant: &dyn Fn(&Compared) -> bool| {
+        let meant = || compared.iter().filter(|it| is_meant(it));
+        let counts = |errors: &dyn Fn() -> Vec<f64>| {
+            let [(near, all), (nearly, _)] = NEAR.map(|share| within(errors().into_iter(), share));
+            [near, nearly, all].map(|count| count.to_string())
+        };
+        let [near, nearly, all] = counts(&|| meant().map(Compared::error_share).collect());
+        let ratios = || meant().filter_map(Compared::ratio_error_share).collect();
+        let [ratio_near, ratio_nearly, ratio_all] = counts(&ratios);
+        [
+            name.to_owned(),
+            near,
+            nearly,
+            all,
+            ratio_near,
+            ratio_nearly,
+            ratio_all,
+        ]
+    };
+    let mut lines: Vec<_> = names
+        .into_iter()
+        .map(|name| total(name, &|it| it.benchmark == name))
+        .collect();
+    lines.push(total("all", &|_| true));
+    lines
 }
