@@ -8,7 +8,7 @@ use crate::system::System;
 const SECURITYFS: &str = "/sys/kernel/security";
 
 /// The remedy for a module that the kernel refuses for its signature.
-pub const SIGN: &str = "sign luc.ko (dkms does) and enrol the key (`mokutil --import /var/lib/dkms/mok.pub`), or switch Secure Boot off";
+pub const SIGN: &str = "sign luc.ko (dkms does if openssl is installed) and enrol the key (`mokutil --import /var/lib/dkms/mok.pub`), or switch Secure Boot off";
 
 /// How much the kernel keeps from root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

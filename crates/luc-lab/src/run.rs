@@ -16,7 +16,7 @@ use crate::kernels::own_module::build_disk_module;
 use crate::machine::channel::{Head, State};
 use crate::machine::lines::{self, LineGroup};
 use crate::machine::log::{self, AllowList, LogProblem};
-use crate::machine::qemu::{Machine, Qemu, Vm, icount_shift};
+use crate::machine::qemu::{Loader, Machine, Qemu, Vm, icount_shift};
 use crate::plan::{
     self, Cell, GuestReport, KERNEL_LOG_NAME, ModuleLoad, OUT_PREFIX, Plan, REPORT_NAME, StepResult,
 };
@@ -230,7 +230,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
         .transpose()?;
     let command_line = format!("{} {}", kernel_spec.cmdline, spec.kernel_cmdline_extra);
     let machine = Machine {
-        kernel: &boot,
+        loader: Loader::Qemu(&boot),
         memory_mib: spec.memory_mib,
         vcpus: spec.vcpus,
         icount_shift: spec.virtual_time.then_some(shift),

@@ -1,6 +1,7 @@
 //! A Debian server on a virtual disk: systemd, apt, dkms and the headers of its kernel. It boots
 //! as often as asked, its own kernel with its own initrd, and keeps what was done. Each boot runs a
-//! script that was brought on a second disk, then ends.
+//! script that was brought on a second disk, then ends. QEMU loads the kernel, or a firmware with
+//! Secure Boot does by way of shim and GRUB.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +15,51 @@ use crate::error::{LabError, Result};
 use crate::kernels::list::{KernelList, KernelSpec};
 use crate::kernels::tree::{Debian, as_root};
 use crate::machine::log;
-use crate::machine::qemu::{Machine, Qemu, Vm};
+use crate::machine::qemu::{Firmware, Loader, Machine, Qemu, Vm, command_line};
 use crate::progress::Progress;
 use crate::tools::{capture, digest};
 
 /// Packages beside the kernel: what an administrator's server has before LUC comes.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "systemd-sysv",
     "udev",
     "kmod",
     "e2fsprogs",
     "dkms",
     "openssl",
+    "mokutil",
+];
+
+/// Unpacks what Secure Boot needs, where the host reads it. None of it is installed: the scripts of
+/// these packages look at the firmware of the machine that makes the server.
+const UNPACK_FIRMWARE: &str = r#"
+chroot "$1" sh -ec '
+mkdir /opt/firmware
+cd /opt/firmware
+apt-get -q download ovmf shim-signed shim-helpers-amd64-signed grub-efi-amd64-signed
+for package in *.deb; do
+	dpkg -x "$package" .
+	rm "$package"
+done'
+"#;
+
+/// Files below /opt/firmware, and where the host keeps them: the firmware, its variables with
+/// Microsoft's keys and Secure Boot on, and what it finds on its system partition.
+const FIRMWARE: [(&str, &str); 5] = [
+    ("usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "code"),
+    ("usr/share/OVMF/OVMF_VARS_4M.ms.fd", "variables"),
+    (
+        "usr/lib/shim/shimx64.efi.signed",
+        "partition/EFI/BOOT/BOOTX64.EFI",
+    ),
+    (
+        "usr/lib/shim/mmx64.efi.signed",
+        "partition/EFI/BOOT/mmx64.efi",
+    ),
+    (
+        "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
+        "partition/EFI/BOOT/grubx64.efi",
+    ),
 ];
 
 /// Unit that runs the script of a boot, after all others were started.
@@ -56,6 +90,16 @@ rm -r "$1.d"
 const COMMAND_LINE: &str = "root=/dev/vda rw tsc_early_khz=0 systemd.mask=serial-getty@ttyS0.service systemd.show_status=0 loglevel=1";
 
 const POLL: Duration = Duration::from_millis(100);
+
+/// How a server boots.
+#[derive(Debug, Clone, Copy)]
+pub enum Boot<'a> {
+    /// QEMU loads the kernel, with these words on its command line.
+    Plain(&'a str),
+    /// A firmware with Secure Boot on starts shim, GRUB and the kernel. Once a text is on the
+    /// console, the keys beside it are pressed.
+    Secure(&'a [(&'a str, &'a str)]),
+}
 
 /// A server.
 #[derive(Debug)]
@@ -89,42 +133,44 @@ impl Server {
         Ok(Self { qemu, dir })
     }
 
-    /// Boots the newest kernel, with `words` on its command line, runs `step.sh` of the `files`, which
-    /// lie in /mnt, and gives what it printed once the machine is off.
+    /// Boots the newest kernel, runs `step.sh` of the `files`, which lie in /mnt, and gives what the
+    /// console showed until the machine was off, or would have begun anew.
     ///
     /// # Errors
-    /// The kernel panicked, or the time is over.
-    pub fn boot(&self, files: &[(&str, &Path)], words: &str, limit: Duration) -> Result<String> {
-        let at = |name: &str| self.dir.path().join(name);
-        let disk = at("disk");
-        let side = self.side(files)?;
-        for (link, to) in [("/vmlinuz", "kernel"), ("/initrd.img", "initrd")] {
-            let stat = debugfs(&disk, &format!("stat {link}"))?;
-            let target = stat
-                .split_once("Fast link dest: \"")
-                .and_then(|(_, rest)| rest.split_once('"'));
-            let Some((target, _)) = target else {
-                return Err(LabError::bad_input(link, "the server has no such link"));
-            };
-            let to = at(to);
-            debugfs(&disk, &format!("dump /{target} {}", to.display()))?;
-        }
-        let initrd = at("initrd");
-        let initrd = fs::read(&initrd).map_err(LabError::io("read", initrd))?;
+    /// The kernel panicked, a text did not come, QEMU failed, or the time is over.
+    pub fn boot(&self, files: &[(&str, &Path)], boot: Boot<'_>, limit: Duration) -> Result<String> {
+        let (kernel, firmware);
+        let mut initrd = Vec::new();
+        let (loader, words, mut keys) = match boot {
+            Boot::Plain(words) => {
+                kernel = self.linked("/vmlinuz", "kernel")?;
+                let image = self.linked("/initrd.img", "initrd")?;
+                initrd = fs::read(&image).map_err(LabError::io("read", image))?;
+                (Loader::Qemu(&kernel), words, &[][..])
+            }
+            Boot::Secure(keys) => {
+                firmware = self.firmware()?;
+                (Loader::Firmware(&firmware), "", keys)
+            }
+        };
         let command_line = format!("{COMMAND_LINE} {words}");
         let machine = Machine {
-            kernel: &at("kernel"),
+            loader,
             memory_mib: 2048,
             vcpus: 2,
             icount_shift: None,
             seed: 1,
             extra_command_line: &command_line,
             line_counter: None,
-            disks: &[&disk, &side],
+            disks: &[&self.at("disk"), &self.side(files)?],
         };
         let mut vm = Vm::start(&self.qemu, &machine, &initrd)?;
         let begin = Instant::now();
-        while vm.try_wait()?.is_none() {
+        let mut seen = 0;
+        let status = loop {
+            if let Some(status) = vm.try_wait()? {
+                break status;
+            }
             if begin.elapsed() > limit {
                 vm.kill();
                 return Err(LabError::HostTimeout {
@@ -133,13 +179,33 @@ impl Server {
                     tail: log::tail(&vm.console(), 20),
                 });
             }
+            if let Some(((text, pressed), rest)) = keys.split_first() {
+                // What was on the screen before these keys does not ask for the next ones.
+                let console = vm.console();
+                let new = console.get(seen..).unwrap_or_default();
+                if let Some(at) = new.find(text) {
+                    seen += at + text.len();
+                    vm.press(pressed)?;
+                    keys = rest;
+                }
+            }
             std::thread::sleep(POLL);
-        }
+        };
         let console = vm.console();
         if console.contains("Kernel panic") {
             return Err(LabError::GuestPanic {
                 progress: "a server".to_owned(),
                 tail: log::tail(&console, 60),
+            });
+        }
+        if !status.success() || !keys.is_empty() {
+            let asked = keys
+                .first()
+                .map(|(text, _)| format!(", which never said {text:?}"));
+            return Err(LabError::NoResults {
+                progress: format!("a server{}", asked.unwrap_or_default()),
+                qemu: format!("{}, {status}", log::tail(&vm.errors(), 3)),
+                tail: log::tail(&console, 20),
             });
         }
         // The kernel has the last word, below the script's.
@@ -150,6 +216,57 @@ impl Server {
         Ok(format!("{said}\n"))
     }
 
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A copy of the file of the server that a link in its root leads to.
+    fn linked(&self, link: &str, name: &str) -> Result<PathBuf> {
+        let stat = debugfs(&self.at("disk"), &format!("stat {link}"))?;
+        let target = stat
+            .split_once("Fast link dest: \"")
+            .and_then(|(_, rest)| rest.split_once('"'));
+        let Some((target, _)) = target else {
+            return Err(LabError::bad_input(link, "the server has no such link"));
+        };
+        self.copy(&format!("/{target}"), name)
+    }
+
+    /// A copy of a file of the server.
+    fn copy(&self, file: &str, name: &str) -> Result<PathBuf> {
+        let to = self.at(name);
+        debugfs(&self.at("disk"), &format!("dump {file} {}", to.display()))?;
+        if !to.exists() {
+            return Err(LabError::bad_input(file, "the server has no such file"));
+        }
+        Ok(to)
+    }
+
+    /// The firmware, which keeps its variables from boot to boot.
+    fn firmware(&self) -> Result<Firmware> {
+        let partition = self.at("partition");
+        if !partition.exists() {
+            for dir in ["BOOT", "debian"] {
+                let dir = partition.join("EFI").join(dir);
+                fs::create_dir_all(&dir).map_err(LabError::io("create", dir))?;
+            }
+            for (file, name) in FIRMWARE {
+                self.copy(&format!("/opt/firmware/{file}"), name)?;
+            }
+            let menu = format!(
+                "search --set=root --file /vmlinuz\nlinux /vmlinuz {}\ninitrd /initrd.img\nboot\n",
+                command_line(COMMAND_LINE)
+            );
+            let file = partition.join("EFI/debian/grub.cfg");
+            fs::write(&file, menu).map_err(LabError::io("write", file))?;
+        }
+        Ok(Firmware {
+            code: self.at("code"),
+            variables: self.at("variables"),
+            partition,
+        })
+    }
+
     /// The second disk.
     fn side(&self, files: &[(&str, &Path)]) -> Result<PathBuf> {
         let dir = tempfile::tempdir_in(self.dir.path())
@@ -157,7 +274,7 @@ impl Server {
         for (name, file) in files {
             fs::copy(file, dir.path().join(name)).map_err(LabError::io("copy", *file))?;
         }
-        let side = self.dir.path().join("side");
+        let side = self.at("side");
         let mut make = Command::new("mke2fs");
         make.args(["-q", "-F", "-t", "ext4", "-d"]).arg(dir.path());
         capture(make.arg(&side).arg("256M"), "e2fsprogs")?;
@@ -181,6 +298,7 @@ fn fresh(kernel: &KernelSpec, later: &KernelSpec, progress: &mut dyn Progress) -
         format!("cat > \"$1/etc/systemd/system/luc-step.service\" <<'END'\n{STEP}END"),
         "chroot \"$1\" systemctl add-wants multi-user.target luc-step.service".to_owned(),
         SMALL_INITRD.to_owned(),
+        UNPACK_FIRMWARE.to_owned(),
         format!(
             "chroot \"$1\" apt-get -q -y --no-install-recommends --download-only \
              -t {later_suite} install {} {}",

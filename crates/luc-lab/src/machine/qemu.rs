@@ -47,11 +47,31 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet loglevel=5 nokaslr norandmaps pa
      random.trust_cpu=on tsc=reliable tsc_early_khz=1000000 cryptomgr.notests \
      initcall_blacklist=jent_mod_init log_buf_len=8M printk.time=1 net.ifnames=0 ipv6.disable=1";
 
+/// Who loads the kernel.
+#[derive(Debug, Clone)]
+pub enum Loader<'a> {
+    /// QEMU loads this image with the initramfs.
+    Qemu(&'a Path),
+    /// A firmware starts a boot loader, which loads it. The console takes keys.
+    Firmware(&'a Firmware),
+}
+
+/// A UEFI firmware with Secure Boot.
+#[derive(Debug, Clone)]
+pub struct Firmware {
+    /// Its program.
+    pub code: PathBuf,
+    /// Its variables, which it changes.
+    pub variables: PathBuf,
+    /// Folder that it sees as its system partition.
+    pub partition: PathBuf,
+}
+
 /// A machine to boot.
 #[derive(Debug, Clone)]
 pub struct Machine<'a> {
-    /// Kernel image.
-    pub kernel: &'a Path,
+    /// Loads the kernel.
+    pub loader: Loader<'a>,
     /// Guest memory in MiB.
     pub memory_mib: u32,
     /// Virtual processors.
@@ -60,7 +80,7 @@ pub struct Machine<'a> {
     pub icount_shift: Option<u32>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Added to the kernel command line.
+    /// Added to the kernel command line, where QEMU loads the kernel.
     pub extra_command_line: &'a str,
     /// Plugin that counts lines, see [`crate::machine::lines`].
     pub line_counter: Option<&'a Path>,
@@ -160,7 +180,11 @@ impl Vm {
             let option = format!("{},out={}", plugin.display(), path(&lines));
             command.args(["-plugin", &option]);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let keys = match machine.loader {
+            Loader::Qemu(_) => Stdio::null(),
+            Loader::Firmware(_) => Stdio::piped(),
+        };
+        command.stdin(keys).stdout(Stdio::null());
         let errors = stderr
             .try_clone()
             .map_err(LabError::io("share", "error output"))?;
@@ -208,6 +232,18 @@ impl Vm {
         self.child
             .try_wait()
             .map_err(LabError::io("wait for", "QEMU"))
+    }
+
+    /// Presses these keys on the console of a machine with firmware.
+    ///
+    /// # Errors
+    /// QEMU has ended, or its console takes no keys.
+    pub fn press(&mut self, keys: &str) -> Result<()> {
+        let console = self.child.stdin.as_mut();
+        let typed = console.ok_or_else(|| std::io::ErrorKind::Unsupported.into());
+        typed
+            .and_then(|console| console.write_all(keys.as_bytes()))
+            .map_err(LabError::io("type on", "the machine's console"))
     }
 
     /// Ends QEMU now.
@@ -298,6 +334,17 @@ fn read_all(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The kernel's command line with these words at its end.
+pub fn command_line(extra: &str) -> String {
+    format!("{COMMAND_LINE} {extra}").trim().to_owned()
+}
+
+/// A file or folder in an option of QEMU.
+fn value(path: &Path) -> String {
+    // A comma ends a value, two are one of its characters.
+    path.display().to_string().replace(',', ",,")
+}
+
 fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> Vec<String> {
     let (accel, clock) = match machine.icount_shift {
         Some(_) => ("tcg,thread=single", "vm"),
@@ -308,7 +355,10 @@ fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> 
     let mut list = ["-nodefaults", "-no-user-config", "-no-reboot"]
         .map(str::to_owned)
         .to_vec();
-    let command_line = format!("{COMMAND_LINE} {}", machine.extra_command_line);
+    let keys = match machine.loader {
+        Loader::Qemu(_) => "",
+        Loader::Firmware(_) => ",input-path=/dev/stdin",
+    };
     for (name, value) in [
         ("-M", board.to_owned()),
         ("-accel", accel.to_owned()),
@@ -318,7 +368,7 @@ fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> 
         ("-seed", machine.seed.to_string()),
         ("-m", format!("{}M", machine.memory_mib)),
         ("-smp", machine.vcpus.to_string()),
-        ("-chardev", format!("file,id=console,path={console}")),
+        ("-chardev", format!("file,id=console,path={console}{keys}")),
         ("-serial", "chardev:console".to_owned()),
         (
             "-object",
@@ -327,18 +377,45 @@ fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> 
             ),
         ),
         ("-device", "ivshmem-plain,memdev=channel".to_owned()),
-        ("-kernel", machine.kernel.display().to_string()),
-        ("-initrd", image.to_owned()),
-        ("-append", command_line.trim().to_owned()),
     ] {
         list.extend([name.to_owned(), value]);
     }
     for disk in machine.disks {
-        // A comma ends a value, two are one of its characters.
-        let file = disk.display().to_string().replace(',', ",,");
         // The host's cache outlives the machine: to flush it proves nothing here.
-        let drive = format!("file={file},format=raw,if=virtio,cache=unsafe");
+        let drive = format!("file={},format=raw,if=virtio,cache=unsafe", value(disk));
         list.extend(["-drive".to_owned(), drive]);
+    }
+    let loader = match machine.loader {
+        Loader::Qemu(kernel) => [
+            ("-kernel", kernel.display().to_string()),
+            ("-initrd", image.to_owned()),
+            ("-append", command_line(machine.extra_command_line)),
+        ]
+        .to_vec(),
+        Loader::Firmware(firmware) => {
+            let Firmware {
+                code,
+                variables,
+                partition,
+            } = firmware;
+            let drive = |option, path, more| ("-drive", format!("{option}={},{more}", value(path)));
+            [
+                // The firmware resets the machine through the keyboard controller.
+                ("-M", "i8042=on".to_owned()),
+                // The kernel changes the variables through the firmware alone.
+                (
+                    "-global",
+                    "driver=cfi.pflash01,property=secure,value=on".to_owned(),
+                ),
+                drive("file", code, "format=raw,if=pflash,readonly=on"),
+                drive("file", variables, "format=raw,if=pflash"),
+                drive("driver=vvfat,dir", partition, "if=virtio,readonly=on"),
+            ]
+            .to_vec()
+        }
+    };
+    for (name, value) in loader {
+        list.extend([name.to_owned(), value]);
     }
     if let Some(shift) = machine.icount_shift {
         list.extend(["-icount".to_owned(), format!("shift={shift},sleep=off")]);
@@ -364,7 +441,7 @@ mod tests {
     #[test]
     fn disks_come_in_their_order() {
         let machine = Machine {
-            kernel: Path::new("kernel"),
+            loader: Loader::Qemu(Path::new("kernel")),
             memory_mib: 64,
             vcpus: 1,
             icount_shift: None,

@@ -21,6 +21,24 @@ is_on() {
 	luc status "$1" | grep -q steer
 }
 
+# What is said where the kernel does not trust the key that dkms has signed with.
+untrusted() {
+	echo "tell $(luc on / 2>&1)"
+	echo "tell $(modprobe luc 2>&1)"
+	echo "tell $(luc probe | grep 'module loading')"
+	check 4 "luc: kernel module luc: *is not signed by a key that this kernel trusts; *mok.pub*" luc on /
+	is "lines of that" 1 "$(luc on / 2>&1 | wc -l)"
+	check 0 "*luc.ko is signed; loading shows whether by a trusted key*" luc probe
+	within 100 "the service says that LUC stays off" sh -c 'systemctl status luc | grep "LUC stays off"'
+	yes "and runs on" systemctl is-active luc
+}
+
+# By the firmware, not by the command line.
+secure_boot() {
+	check 0 "SecureBoot enabled" mokutil --sb-state
+	yes "the kernel is locked down" grep -F '[integrity]' /sys/kernel/security/lockdown
+}
+
 # All that lies on the disk, but for what every start, every apt and every day changes.
 files() {
 	find / -xdev \( -path /tmp -o -path /var/backups -o -path /var/cache -o -path /var/lib/apt \

@@ -1,13 +1,13 @@
 //! The packages, as an administrator meets them: a Debian server with systemd that installs them,
-//! reboots, has its bad days, upgrades them and its kernel, meets a kernel that wants signatures, and
-//! purges them.
+//! reboots, has its bad days, upgrades them and its kernel, meets a kernel that wants signatures,
+//! enrols its key in a firmware with Secure Boot, and purges them.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use luc_lab::server::Server;
+use luc_lab::server::{Boot, Server};
 use luc_lab::{AllowList, KernelList, Silent, log};
 use luc_systest::{Outcome, Trouble, check, guest_source, root, test, verdict};
 
@@ -15,6 +15,10 @@ use luc_systest::{Outcome, Trouble, check, guest_source, root, test, verdict};
 const LIMIT: Duration = Duration::from_secs(1500);
 const KERNEL: &str = "6.1";
 const LATER: &str = "6.12";
+
+/// Whoever enrols the key proves by it to have asked for that.
+const PASSWORD: &str = "luc enrols this";
+const NEXT_LINE: &str = "\x1b[B\r";
 
 pub fn tests() -> Vec<Trial> {
     vec![test("a_server_installs_upgrades_and_purges", life).with_ignored_flag(true)]
@@ -53,7 +57,8 @@ fn life() -> Outcome {
     };
     let suite = write("suite", later.suites.first().map_or("", String::as_str))?;
     let kernel = write("kernel", &format!("{} {}", later.image, later.headers))?;
-    let step = |name: &str, words: &str| {
+    let password = write("password", PASSWORD)?;
+    let step = |name: &str, boot: Boot<'_>| {
         let script = guest_source(&format!("packages/{name}.sh"));
         let (lib, more) = (guest_source("lib.sh"), guest_source("packages/lib.sh"));
         let files = [
@@ -64,8 +69,9 @@ fn life() -> Outcome {
             ("luc-dkms.deb", &dkms),
             ("suite", &suite),
             ("kernel", &kernel),
+            ("password", &password),
         ];
-        let said = server.boot(&files, words, LIMIT)?;
+        let said = server.boot(&files, boot, LIMIT)?;
         if let Some(dir) = std::env::var_os("LUC_TEST_OUT") {
             let _ = fs::write(
                 PathBuf::from(dir).join(format!("packages-{name}.log")),
@@ -84,11 +90,24 @@ fn life() -> Outcome {
         }
         check(wrong.is_empty(), format!("\n  {}", wrong.join("\n  ")))
     };
-    step("install", "")?;
-    step("days", "")?;
-    step("upgrade", "")?;
+    step("install", Boot::Plain(""))?;
+    step("days", Boot::Plain(""))?;
+    step("upgrade", Boot::Plain(""))?;
     // The second one is what a kernel does to itself where Secure Boot is on.
-    step("unsigned", "module.sig_enforce=1")?;
-    step("unsigned", "lockdown=integrity")?;
-    step("purge", "")
+    step("unsigned", Boot::Plain("module.sig_enforce=1"))?;
+    step("unsigned", Boot::Plain("lockdown=integrity"))?;
+    step("import", Boot::Secure(&[]))?;
+    // What MokManager says, and what an administrator answers.
+    let password = format!("{PASSWORD}\r");
+    let enrolment = [
+        ("Press any key", "\r"),
+        ("Enroll MOK", NEXT_LINE),
+        ("View key 0", NEXT_LINE),
+        ("Enroll the key(s)?", NEXT_LINE),
+        ("Password:", &password),
+        ("Reboot", "\r"),
+    ];
+    server.boot(&[], Boot::Secure(&enrolment), LIMIT)?;
+    step("enrolled", Boot::Secure(&[]))?;
+    step("purge", Boot::Plain(""))
 }
