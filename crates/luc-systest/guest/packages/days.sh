@@ -50,5 +50,6 @@ done
 date -s "@$(stat -c %Y /mnt/step.sh)" > /dev/null
 is "the service's process" "$service" "$(pid)"
 yes "LUC is on" is_on /
-kill -KILL $load
+kill -TERM $load
+wait $load
 end
