@@ -39,7 +39,7 @@ for library in "$@"; do
 done
 
 cat <<'END'
-What is linked into luc and was written elsewhere, and the terms it comes under.
+luc has parts that were written elsewhere. These are they, with the terms that each comes under.
 
 END
 [ ! -s "$texts/without" ] || printf 'Crates that bring no text of their licence:\n%s\n\n' "$(cat "$texts/without")"

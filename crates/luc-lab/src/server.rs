@@ -180,7 +180,7 @@ impl Server {
                 });
             }
             if let Some(((text, pressed), rest)) = keys.split_first() {
-                // What was on the screen before these keys does not ask for the next ones.
+                // A text from before these keys does not ask for the next ones.
                 let console = vm.console();
                 let new = console.get(seen..).unwrap_or_default();
                 if let Some(at) = new.find(text) {

@@ -140,7 +140,7 @@ pub fn shown(cell: &Cell) -> String {
         let factor = factors.iter().find(|factor| factor.name == name);
         factor.is_some_and(|factor| factor.default == Some(value))
     };
-    let mut words: Vec<String> = vec![what(&cell.bench)];
+    let mut words: Vec<String> = vec![short_command(&cell.bench)];
     for (name, value) in &cell.machine {
         if !is_default(name, value) {
             words.push(format!("{name} {value}"));
@@ -151,7 +151,7 @@ pub fn shown(cell: &Cell) -> String {
 }
 
 /// A benchmark's command, without where and how long it runs.
-fn what(command: &str) -> String {
+fn short_command(command: &str) -> String {
     let mut words = command.split_whitespace();
     let mut kept = Vec::new();
     while let Some(word) = words.next() {

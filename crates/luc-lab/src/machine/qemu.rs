@@ -47,7 +47,7 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet loglevel=5 nokaslr norandmaps pa
      random.trust_cpu=on tsc=reliable tsc_early_khz=1000000 cryptomgr.notests \
      initcall_blacklist=jent_mod_init log_buf_len=8M printk.time=1 net.ifnames=0 ipv6.disable=1";
 
-/// Who loads the kernel.
+/// The program that loads the kernel.
 #[derive(Debug, Clone)]
 pub enum Loader<'a> {
     /// QEMU loads this image with the initramfs.

@@ -169,7 +169,7 @@ impl Layout {
         use super::buffers::{BLOCKS, DIRS, GROUP, INODES, PARENT, PARENT_INODE, SUPER};
         let behind = |blocks: u64| self.home_sector + blocks * BLOCK_SECTORS;
         match buffer {
-            // What the whole file system has is in its first group.
+            // The first group has those of the whole file system.
             SUPER | GROUP | PARENT | PARENT_INODE => u64::from(buffer) * BLOCK_SECTORS,
             BLOCKS => behind(0),
             INODES => behind(GROUPS_TOGETHER),

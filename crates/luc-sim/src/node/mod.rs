@@ -255,7 +255,7 @@ pub struct Node {
     recorder: Recorder,
 }
 
-/// What making a folder changes.
+/// The buffers that a new folder changes.
 const FOLDER_BUFFERS: [BufferId; 8] = [
     buffers::INODES,
     buffers::GROUP,

@@ -21,7 +21,7 @@ is_on() {
 	luc status "$1" | grep -q steer
 }
 
-# What is said where the kernel does not trust the key that dkms has signed with.
+# LUC says this where the kernel does not trust the key that dkms has signed with.
 untrusted() {
 	echo "tell $(luc on / 2>&1)"
 	echo "tell $(modprobe luc 2>&1)"

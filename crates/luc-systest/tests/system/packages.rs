@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(1500);
 const KERNEL: &str = "6.1";
 const LATER: &str = "6.12";
 
-/// Whoever enrols the key proves by it to have asked for that.
+/// `MokManager` asks for it, so that nobody else enrols a key.
 const PASSWORD: &str = "luc enrols this";
 const NEXT_LINE: &str = "\x1b[B\r";
 

@@ -130,13 +130,13 @@ fn totals(compared: &[Compared]) -> Vec<[String; 7]> {
     let names: BTreeSet<&str> = compared.iter().map(|it| it.benchmark.as_str()).collect();
     let total = |name: &str, is_meant: &dyn Fn(&Compared) -> bool| {
         let meant = || compared.iter().filter(|it| is_meant(it));
-        let counts = |errors: &dyn Fn() -> Vec<f64>| {
-            let [(near, all), (nearly, _)] = NEAR.map(|share| within(errors().into_iter(), share));
-            [near, nearly, all].map(|count| count.to_string())
+        let counts = |errors: Vec<f64>| {
+            let near = NEAR.map(|share| within(errors.iter().copied(), share).0);
+            [near[0], near[1], errors.len()].map(|count| count.to_string())
         };
-        let [near, nearly, all] = counts(&|| meant().map(Compared::error_share).collect());
-        let ratios = || meant().filter_map(Compared::ratio_error_share).collect();
-        let [ratio_near, ratio_nearly, ratio_all] = counts(&ratios);
+        let [near, nearly, all] = counts(meant().map(Compared::error_share).collect());
+        let ratios = meant().filter_map(Compared::ratio_error_share);
+        let [ratio_near, ratio_nearly, ratio_all] = counts(ratios.collect());
         [
             name.to_owned(),
             near,
