@@ -112,7 +112,7 @@ fn a_summary_counts_what_the_report_counts() {
         "--disk hdd-7200 --cpus 4 -- metarates --procs 4 --files 16",
         "--disk hdd-7200 --cpus 4 --mips 3000 -- metarates --procs 16 --files 4",
         "--luc --cpus 2 -- metarates --procs 8 --files 32",
-        "--disk hdd-7200 --cpus 4 -- iozone -s 128k -r 32k -e -c -t 64",
+        "--disk hdd-7200 --cpus 4 -- iozone -s 128k -r 32k -e -c -x -t 64",
         "--disk hdd-7200 --cpus 2 --mips 500 -- burst --threads 8 --bursts 10 --warmup-bursts 0",
     ] {
         let report = files.simulate("run.luc", words);

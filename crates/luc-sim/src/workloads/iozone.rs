@@ -14,9 +14,8 @@ use crate::program::Op;
 use crate::script::Task;
 
 /// The state that all children share.
-#[derive(Default)]
 struct Shared {
-    parts: Mutex<Vec<Part>>,
+    done: Mutex<Phase>,
     /// A child has written all of its file.
     is_finished: AtomicBool,
 }
@@ -29,8 +28,23 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     let (records, bytes) = args
         .records()
         .map_err(|error| SimError::Arguments(error.to_string()))?;
-    let shared = Arc::new(Shared::default());
-    let script = |task, _| child(task, args.clone(), records, bytes, Arc::clone(&shared));
+    let shared = Arc::new(Shared {
+        done: Mutex::new(Phase {
+            start_ns: u64::MAX,
+            passed_ns: 0,
+            parts: Vec::new(),
+        }),
+        is_finished: AtomicBool::new(false),
+    });
+    let script = |task, _| {
+        let child = Child {
+            task,
+            args: args.clone(),
+            calls: Default::default(),
+            ended_ns: 0,
+        };
+        child.run(records, bytes, Arc::clone(&shared))
+    };
     let programs = scripts(args.threads, script);
     // Each child has made its file before the barrier, and the file system is written out.
     let empty = |file| Prepared {
@@ -42,9 +56,8 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     let measured = Measured::new(args.threads as usize, 0, u64::MAX);
     let args = args.clone();
     let outcome = move |_: &Measured| {
-        let mut parts = shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let phase = Phase::of(std::mem::take(&mut parts));
-        Outcome::Iozone(IozoneResult::new(&args, &phase))
+        let done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+        Outcome::Iozone(IozoneResult::new(&args, &done))
     };
     Ok(Plan {
         programs,
@@ -55,40 +68,67 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     })
 }
 
-async fn child(task: Task, args: Iozone, records: u64, bytes: u32, shared: Arc<Shared>) {
-    let [mut writes, mut syncs, mut closes] = [const { Vec::new() }; 3];
-    // All leave the barrier at one moment.
-    let begin_ns = task
-        .call(Op::SleepUntil(pause_ns(args.threads)))
-        .await
-        .ended_ns;
-    let mut end_ns = begin_ns;
-    let is_over = || !args.no_stonewall && shared.is_finished.load(Ordering::Relaxed);
-    while (writes.len() as u64) < records && !is_over() {
-        let went = task.call(Op::Write { bytes }).await;
-        writes.push(went.took_ns());
-        end_ns = went.ended_ns;
+/// What a child does, and has done.
+struct Child {
+    task: Task,
+    args: Iozone,
+    /// Times of its writes, its syncs and its closes, ns.
+    calls: [Vec<u64>; 3],
+    ended_ns: u64,
+}
+
+impl Child {
+    async fn call(&mut self, list: usize, op: Op) {
+        let went = self.task.call(op).await;
+        self.calls[list].push(went.took_ns());
+        self.ended_ns = went.ended_ns;
     }
-    if args.fsync {
-        let went = task.call(Op::Fsync).await;
-        syncs.push(went.took_ns());
-        end_ns = went.ended_ns;
+
+    /// Does what its clock has behind the writes; tells when that stops, ns.
+    async fn stop(&mut self) -> u64 {
+        if self.args.fsync {
+            self.call(1, Op::Fsync).await;
+        }
+        if self.args.close {
+            self.call(2, Op::Close).await;
+        }
+        self.ended_ns
     }
-    if args.close {
-        let went = task.call(Op::Close).await;
-        closes.push(went.took_ns());
-        end_ns = went.ended_ns;
-    }
-    let ops = writes.len() as u64;
-    if ops == records {
+
+    /// As `IOzone` has it: the first that has written its file stops the clocks of the others, which
+    /// write theirs all the same. Without `-c` all sync and close theirs when no clock runs.
+    async fn run(mut self, records: u64, bytes: u32, shared: Arc<Shared>) {
+        let pause_ns = pause_ns(self.args.threads);
+        let begin_ns = self.task.call(Op::SleepUntil(pause_ns)).await.ended_ns;
+        self.ended_ns = begin_ns;
+        let stops = !self.args.no_stonewall;
+        let is_over = || stops && shared.is_finished.load(Ordering::Relaxed);
+        let (mut ops, mut stopped_ns) = (0, None);
+        for _ in 0..records {
+            if stopped_ns.is_none() && is_over() {
+                stopped_ns = Some(self.stop().await);
+            }
+            self.call(0, Op::Write { bytes }).await;
+            ops += u64::from(!is_over());
+        }
         shared.is_finished.store(true, Ordering::Relaxed);
+        let end_ns = match stopped_ns {
+            Some(end_ns) => end_ns,
+            None => self.stop().await,
+        };
+        if !self.args.close {
+            self.task.call(Op::Fsync).await;
+            self.ended_ns = self.task.call(Op::Close).await.ended_ns;
+        }
+        let part = Part {
+            begin_ns,
+            end_ns,
+            ops,
+            calls: self.calls.into(),
+        };
+        let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.start_ns = begin_ns.min(done.start_ns);
+        done.passed_ns = self.ended_ns.max(done.passed_ns);
+        done.parts.push(part);
     }
-    let part = Part {
-        begin_ns,
-        end_ns,
-        ops,
-        calls: vec![writes, syncs, closes],
-    };
-    let mut parts = shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
-    parts.push(part);
 }

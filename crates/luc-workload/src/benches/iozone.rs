@@ -3,10 +3,13 @@
 //!
 //! Each child opens its file before the barrier and runs its own clock from there through its
 //! writes and, on request, its fsync and its close. The first child that has written its whole file
-//! stops the clocks of all others, whose rates cover the bytes that they wrote until then. So no rate
-//! is measured while another child has nothing left to do.
+//! stops the clocks of all others, before it syncs: their rates cover the bytes that they wrote until
+//! then, an fsync and a close as asked for, and they write the rest of their files on no clock.
+//! Unless the close is asked for, each child syncs and closes its file behind its clock.
 
+use std::ffi::CStr;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
@@ -52,7 +55,7 @@ pub struct Iozone {
     /// Include the close in the time of each child
     #[arg(short = 'c', long)]
     pub close: bool,
-    /// Let every child write all of its file instead of stopping all when the first is done
+    /// Measure every child through all of its file instead of stopping all when the first has written
     #[arg(short = 'x', long)]
     pub no_stonewall: bool,
     /// Use threads of one process instead of processes
@@ -277,51 +280,106 @@ impl Job {
         let name = name.set(format_args!("iozone.{}", self.rank));
         let file = dir.open_file(name, OFlags::CREATE | OFlags::RDWR)?;
         let data = vec![0x6c_u8; self.record_bytes as usize];
-        let mut writes = Vec::with_capacity(usize::try_from(self.records).unwrap_or(0));
-        let (mut fsync, mut close) = (Vec::with_capacity(1), Vec::with_capacity(1));
+        let mut child = Child {
+            job: self,
+            dir: &dir,
+            name,
+            file: Some(file),
+            calls: [const { Vec::new() }; 3],
+            end_ns: 0,
+        };
+        let records = usize::try_from(self.records).unwrap_or(usize::MAX);
+        child.calls[0].reserve(records);
         if !link.barrier()? {
             return Ok(Vec::new());
         }
         let flags = link.flags();
         let begin_ns = now_ns();
-        let mut end_ns = begin_ns;
-        while (writes.len() as u64) < self.records {
-            let over = if self.first_stops {
-                flags.is_over()
-            } else {
-                flags.is_stopped()
-            };
-            if over {
-                break;
+        child.end_ns = begin_ns;
+        let is_over = || self.first_stops && flags.is_over();
+        let (mut ops, mut stopped_ns) = (0, None);
+        while child.calls[0].len() < records && !flags.is_stopped() {
+            if stopped_ns.is_none() && is_over() {
+                stopped_ns = Some(child.stop()?);
             }
-            let start_ns = now_ns();
-            dir.write(&file, name, &data)?;
-            end_ns = now_ns();
-            writes.push(end_ns - start_ns);
+            child.write(&data)?;
+            ops += u64::from(!is_over());
         }
-        if self.fsync {
-            let start_ns = now_ns();
-            dir.fsync(&file, name)?;
-            end_ns = now_ns();
-            fsync.push(end_ns - start_ns);
-        }
-        if self.close {
-            let start_ns = now_ns();
-            drop(file);
-            end_ns = now_ns();
-            close.push(end_ns - start_ns);
-        }
-        if writes.len() as u64 == self.records {
+        if child.calls[0].len() == records {
             flags.finish();
         }
+        let end_ns = stopped_ns.map_or_else(|| child.stop(), Ok)?;
+        child.leave()?;
         let part = Part {
             begin_ns,
             end_ns,
-            ops: writes.len() as u64,
-            calls: vec![writes, fsync, close],
+            ops,
+            calls: child.calls.into(),
         };
         link.barrier()?;
         Ok(vec![part])
+    }
+}
+
+/// A child and its file.
+struct Child<'a> {
+    job: &'a Job,
+    dir: &'a Dir,
+    name: &'a CStr,
+    /// `None` from the close that its clock has until it writes on.
+    file: Option<OwnedFd>,
+    /// Times of its writes, its fsyncs and its closes, ns.
+    calls: [Vec<u64>; 3],
+    /// The end of the last of them, ns.
+    end_ns: u64,
+}
+
+impl Child<'_> {
+    fn write(&mut self, data: &[u8]) -> Result<()> {
+        let (dir, name) = (self.dir, self.name);
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => dir.open_file(name, OFlags::RDWR | OFlags::APPEND)?,
+        };
+        self.timed(0, || dir.write(&file, name, data))?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Does what its clock has behind the writes; tells when that stops, ns.
+    fn stop(&mut self) -> Result<u64> {
+        let (dir, name) = (self.dir, self.name);
+        let Some(file) = self.file.take() else {
+            return Ok(self.end_ns);
+        };
+        if self.job.fsync {
+            self.timed(1, || dir.fsync(&file, name))?;
+        }
+        if self.job.close {
+            self.timed(2, || {
+                drop(file);
+                Ok(())
+            })?;
+        } else {
+            self.file = Some(file);
+        }
+        Ok(self.end_ns)
+    }
+
+    /// Syncs and closes the file on no clock, unless the clock has the close.
+    fn leave(&mut self) -> Result<()> {
+        match self.file.take() {
+            Some(file) if !self.job.close => self.dir.fsync(&file, self.name),
+            _ => Ok(()),
+        }
+    }
+
+    fn timed(&mut self, list: usize, call: impl FnOnce() -> Result<()>) -> Result<()> {
+        let start_ns = now_ns();
+        call()?;
+        self.end_ns = now_ns();
+        self.calls[list].push(self.end_ns - start_ns);
+        Ok(())
     }
 }
 
