@@ -24,8 +24,9 @@ pub struct Compared {
     /// Name of its benchmark, or of its workload file.
     pub benchmark: String,
     pub arm: String,
-    pub lab_per_s: f64,
-    pub sim_per_s: f64,
+    /// The benchmark's main figure: a rate per second, or of `write-burst` a time in ms.
+    pub lab: f64,
+    pub sim: f64,
     /// To the cell's first arm; `None` of that.
     pub lab_ratio: Option<f64>,
     pub sim_ratio: Option<f64>,
@@ -37,7 +38,7 @@ pub struct Compared {
 impl Compared {
     /// How far the simulator's rate is off, as a share of the lab's.
     pub fn error_share(&self) -> f64 {
-        self.sim_per_s / self.lab_per_s - 1.0
+        self.sim / self.lab - 1.0
     }
 
     /// The same of the ratio.
@@ -96,20 +97,20 @@ fn compare(result: &CellResult) -> Option<Vec<Compared>> {
     let first = cell.arms.first()?.name.clone();
     let base = rate(&result.arms, &first).zip(rate(&measured, &first));
     let compared = cell.arms.iter().filter_map(|named| {
-        let lab_per_s = rate(&result.arms, &named.name)?;
-        let sim_per_s = rate(&measured, &named.name)?;
+        let lab = rate(&result.arms, &named.name)?;
+        let sim = rate(&measured, &named.name)?;
         let lab_two = figure(TWO_COMMITS, &result.arms, &named.name);
         let ratios = base
             .filter(|_| named.name != first)
-            .map(|(lab, sim)| (lab_per_s / lab, sim_per_s / sim));
+            .map(|(of_lab, of_sim)| (lab / of_lab, sim / of_sim));
         Some(Compared {
             cell: title.clone(),
             benchmark: benchmark(&cell.bench).to_owned(),
             arm: named.name.clone(),
-            lab_per_s,
-            sim_per_s,
-            lab_ratio: ratios.map(|(lab, _)| lab),
-            sim_ratio: ratios.map(|(_, sim)| sim),
+            lab,
+            sim,
+            lab_ratio: ratios.map(|(of_lab, _)| of_lab),
+            sim_ratio: ratios.map(|(_, of_sim)| of_sim),
             lab_two_commits_share: lab_two,
             sim_two_commits_share: lab_two.and(figure(TWO_COMMITS, &measured, &named.name)),
         })
@@ -163,7 +164,9 @@ fn simulated(cell: &Cell) -> Option<Cell> {
         .iter()
         .filter_map(|factor| {
             let value = cell.machine.get(factor.name)?;
-            Some((factor.name.to_owned(), value.clone()))
+            // What the simulator lacks of kernels has the rules of its default.
+            let is_known = factor.name != "kernel" || (factor.check)(value).is_ok();
+            is_known.then(|| (factor.name.to_owned(), value.clone()))
         })
         .collect();
     let one = |arms| Cell {

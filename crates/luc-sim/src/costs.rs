@@ -47,6 +47,7 @@ costs! {
     write_page = 5_600, "the same, for each page";
     write_after = 1_000, "the same, a share: behind the pages";
     inode_handle = 1_800, "the same, within the handle that changes an inode's times or size";
+    page_handle = 600, "a handle that changes nothing, around a page of a write (kernel 3.4); assumed";
     read = 1_900, "as a write without its pages; assumed";
     read_page = 1_200, "finding a page and copying it; assumed";
     writeback_page = 2_000, "from an fsync's begin to its first request, 25000, 31000 and 87000 for 1, 4 and 32 pages: for each page";

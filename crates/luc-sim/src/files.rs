@@ -5,13 +5,10 @@ use std::ops::Range;
 
 use crate::journal::Tid;
 use crate::processors::TaskId;
+use crate::units::{BLOCK_BYTES, BLOCK_SECTORS, SECTOR_BYTES};
 
 /// A file, by a number of its program's choice. A name is used again when its file is gone.
 pub type FileId = u32;
-
-pub const BLOCK_BYTES: u32 = 4096;
-pub const BLOCK_SECTORS: u64 = 8;
-const SECTOR_BYTES: u32 = 512;
 
 /// Room for data; what comes after uses it again.
 pub const DATA_SECTORS: u64 = 3 << 20;

@@ -6,7 +6,7 @@
 //! - [`calendar`]: what is to happen, and when. One thread, no clock of the host: the same input gives
 //!   the same report, byte by byte.
 //! - [`processors`]: work is instructions; how long they take depends on the processor's speed, which
-//!   [`speeds`] reads.
+//!   [`speeds`] reads. [`kernel`]: who gets a processor first, and other rules of kernels.
 //! - [`disk`]: the lab's disks, by the lab's own model. [`files`]: inodes, blocks and dirty pages, on a
 //!   file system that is mounted in a way ([`mount`]).
 //! - [`journal`]: transactions, buffers and the log's space, of jbd2 and of what could stand in its
@@ -25,6 +25,7 @@ pub mod disk;
 pub mod files;
 pub mod fleet;
 pub mod journal;
+pub mod kernel;
 pub mod measured;
 pub mod mount;
 pub mod node;

@@ -1,12 +1,15 @@
-//! How the file system is mounted.
+//! How the file system is mounted, and by what kernel.
 
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The options of ext4 that matter here.
+use crate::kernel::{KERNELS, Kernel};
+
+/// The kernel, and the options of ext4 that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount {
+    pub kernel: &'static Kernel,
     /// Reading a file changes its access time, if that is not later than its last change.
     pub relatime: bool,
     /// New blocks count as unwritten until their data is on the disk, and no commit waits for that
@@ -17,10 +20,7 @@ pub struct Mount {
 
 impl Default for Mount {
     fn default() -> Self {
-        Self {
-            relatime: true,
-            unwritten: true,
-        }
+        Self::by(&KERNELS[0])
     }
 }
 
@@ -34,13 +34,23 @@ pub struct NoMount {
     option: String,
 }
 
-impl FromStr for Mount {
-    type Err = NoMount;
+impl Mount {
+    /// As this kernel mounts without options.
+    const fn by(kernel: &'static Kernel) -> Self {
+        Self {
+            kernel,
+            relatime: true,
+            unwritten: kernel.unwritten,
+        }
+    }
 
-    /// Options with commas between them; none: as ext4 is mounted.
-    fn from_str(text: &str) -> Result<Self, NoMount> {
-        let mut mount = Self::default();
-        for option in text.split(',').filter(|option| !option.is_empty()) {
+    /// By this kernel, with these options, commas between them.
+    ///
+    /// # Errors
+    /// The simulator lacks one of them.
+    pub fn new(kernel: &'static Kernel, options: &str) -> Result<Self, NoMount> {
+        let mut mount = Self::by(kernel);
+        for option in options.split(',').filter(|option| !option.is_empty()) {
             match option {
                 "relatime" => mount.relatime = true,
                 "noatime" => mount.relatime = false,
@@ -57,9 +67,19 @@ impl FromStr for Mount {
     }
 }
 
+impl FromStr for Mount {
+    type Err = NoMount;
+
+    /// By the default kernel.
+    fn from_str(options: &str) -> Result<Self, NoMount> {
+        Self::new(&KERNELS[0], options)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel;
 
     #[test]
     fn options_are_read_in_their_order() {
@@ -69,5 +89,17 @@ mod tests {
         assert_eq!("noatime,relatime".parse(), Ok(Mount::default()));
         let error = "data=journal".parse::<Mount>().unwrap_err().to_string();
         assert!(error.contains("data=journal"), "{error}");
+    }
+
+    #[test]
+    fn kernels_have_defaults_of_their_own() {
+        let old = kernel::named("3.4").unwrap();
+        assert!(!Mount::new(old, "").unwrap().unwritten);
+        assert!(Mount::new(old, "dioread_nolock").unwrap().unwritten);
+        let error = kernel::named("2.6").unwrap_err().to_string();
+        assert!(
+            error.ends_with("no kernel 2.6; it has 6.12, 6.1, 3.4"),
+            "{error}"
+        );
     }
 }

@@ -8,7 +8,9 @@ use luc_sim::SimError;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
+use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
+use luc_sim::processors::{Machine, PAST_US_MAX};
 use luc_sim::speeds;
 use luc_trace::Trace;
 use serde_json::Value;
@@ -39,6 +41,22 @@ const FACTORS: &[Factor] = &[
         check: |text| speeds::list(text).map(drop),
     },
     Factor {
+        name: "past_us",
+        help: "how far apart the tasks' virtual times are at most when a run begins, or `own`: by a \
+               request of the scheduler",
+        default: Some(OWN),
+        check: |text| past_ns(text).map(drop),
+    },
+    Factor {
+        name: "kernel",
+        help: "whose rules: `luc sim run --help` lists them",
+        default: Some(KERNELS[0].name),
+        check: |text| {
+            let found = kernel::named(text);
+            found.map(drop).map_err(|error| error.to_string())
+        },
+    },
+    Factor {
         name: "disk",
         help: "as `luc sim run --disk` takes it: 4ms:1, hdd-7200, raid10:4:hdd-15k, nehalem-hdd",
         default: None,
@@ -60,24 +78,33 @@ const FACTORS: &[Factor] = &[
         name: "journal",
         help: "jbd2, or what could stand in its place: `luc sim run --help` lists them",
         default: Some("jbd2"),
-        check: |text| journal(text, OWN_SIZE).map(drop),
+        check: |text| journal(text, OWN).map(drop),
     },
     Factor {
         name: "journal_mib",
         help: "size of its log, or `own`: what its kind has",
-        default: Some(OWN_SIZE),
+        default: Some(OWN),
         check: |text| journal("jbd2", text).map(drop),
     },
 ];
 
-/// A journal of the size that its kind has.
-const OWN_SIZE: &str = "own";
+/// The value that a kind of journal, or a scheduler, has by itself.
+const OWN: &str = "own";
+
+/// Cells of the lab do not name it.
+fn past_ns(text: &str) -> std::result::Result<Option<u64>, String> {
+    if text.is_empty() || text == OWN {
+        return Ok(None);
+    }
+    whole(text, 0, PAST_US_MAX)?;
+    Ok(text.parse().ok().map(|us: u64| us * 1000))
+}
 
 /// Cells of the lab, which `luc sim validate` simulates, name neither.
 fn journal(name: &str, mib: &str) -> std::result::Result<Choice, String> {
     let name = if name.is_empty() { "jbd2" } else { name };
     let mib = match mib {
-        OWN_SIZE | "" => None,
+        OWN | "" => None,
         mib => Some(
             mib.parse()
                 .map_err(|_| format!("{mib} is no number of MiB"))?,
@@ -240,9 +267,18 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         }
         _ => None,
     };
-    let mount = text(cell, "mount").parse::<Mount>();
+    let kernel = match text(cell, "kernel") {
+        "" => Ok(&KERNELS[0]),
+        name => kernel::named(name),
+    };
+    let kernel = kernel.map_err(|error| error.to_string())?;
+    let mount = Mount::new(kernel, text(cell, "mount"));
+    let machine = speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?;
     Ok(luc_sim::Setup {
-        machine: speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?,
+        machine: Machine {
+            past_ns: past_ns(text(cell, "past_us"))?,
+            ..machine
+        },
         disk: text(cell, "disk")
             .parse()
             .map_err(|error: luc_sim::disk::NoDisk| error.to_string())?,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use luc_disk::Request;
 
-const SECTOR_BYTES: u64 = 512;
+const SECTOR_BYTES: u64 = crate::units::SECTOR_BYTES as u64;
 /// No disk of the model is longer; byte numbers of longer ones would not fit.
 const SECTORS_MAX: u64 = 1 << 41;
 

@@ -15,10 +15,9 @@
 use thiserror::Error;
 
 use super::BufferId;
+use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
 
-/// Sectors of a block, as mkfs chooses them.
-pub const BLOCK_SECTORS: u64 = 8;
-const BLOCKS_PER_MIB: u64 = (1 << 20) / 512 / BLOCK_SECTORS;
+const BLOCKS_PER_MIB: u64 = (1 << 20) / BLOCK_BYTES as u64;
 
 /// A way from the closed transaction to the durable one.
 #[derive(Debug, PartialEq, Eq)]
@@ -166,7 +165,7 @@ pub struct Layout {
 impl Layout {
     /// The home of a buffer. Those that a table has no room for share others' homes.
     pub fn home_of(&self, buffer: BufferId) -> u64 {
-        use super::buffers::{BLOCKS, DIRS, GROUP, INODES, PARENT, PARENT_INODE, SUPER};
+        use super::buffers::{BLOCKS, DIRS, GROUP, INODES, PARENT, PARENT_INODE, SUPER, TABLE};
         let behind = |blocks: u64| self.home_sector + blocks * BLOCK_SECTORS;
         match buffer {
             // The first group has those of the whole file system.
@@ -174,7 +173,7 @@ impl Layout {
             BLOCKS => behind(0),
             INODES => behind(GROUPS_TOGETHER),
             DIRS.. => behind(TABLES_BLOCKS + u64::from(buffer - DIRS) % DIRS_BLOCKS),
-            _ => behind(u64::from(buffer) % TABLES_BLOCKS),
+            _ => behind(BITMAPS_BLOCKS + u64::from(buffer - TABLE) % INODES_BLOCKS),
         }
     }
 }
@@ -190,8 +189,10 @@ const GROUP_SECTORS: u64 = 1 << 18;
 const GROUPS_BEFORE_LOG: u64 = 15;
 /// A flexible group has so many.
 const GROUPS_TOGETHER: u64 = 16;
-/// Their bitmaps and inode tables.
-const TABLES_BLOCKS: u64 = GROUPS_TOGETHER * (2 + 512);
+/// Their bitmaps, of blocks and then of inodes, and their inode tables.
+const BITMAPS_BLOCKS: u64 = GROUPS_TOGETHER * 2;
+const INODES_BLOCKS: u64 = GROUPS_TOGETHER * 512;
+const TABLES_BLOCKS: u64 = BITMAPS_BLOCKS + INODES_BLOCKS;
 /// Blocks of directories lie behind them, before the files'.
 const DIRS_BLOCKS: u64 = 512;
 

@@ -19,6 +19,8 @@ pub(super) enum Change {
     MakeDir,
     /// Its times or its size.
     Inode,
+    /// Nothing: a page of data is filled meanwhile.
+    Page,
     /// Blocks for data, not yet marked as written.
     Allocate,
     /// They are written.
@@ -36,6 +38,7 @@ impl Change {
         match self {
             Self::Create | Self::MakeDir => 46,
             Self::Inode => 2,
+            Self::Page => 1,
             Self::Allocate | Self::Convert => 8,
             Self::Unlink => 31,
             Self::Evict => 39,
@@ -53,6 +56,7 @@ impl Change {
         let all: &[u32] = match self {
             Self::Create => &[INODES, GROUP, own, block, of_dir],
             Self::MakeDir => &[INODES, GROUP, of_dir, block, BLOCKS, PARENT, TABLE],
+            Self::Page => &[],
             Self::Inode | Self::Convert => &[own],
             Self::Allocate => &[BLOCKS, GROUP, own],
             Self::Unlink => &[block, of_dir, SUPER, own],
@@ -186,7 +190,7 @@ impl Node {
             self.set_commit_timer(now_ns);
         }
         let task = &mut self.tasks[number as usize];
-        let file = task.file;
+        let (file, change) = (task.file, task.change);
         task.stage = Stage::Buffer(0);
         match task.op {
             Op::Create { dir } => {
@@ -200,7 +204,9 @@ impl Node {
             }
             _ => {}
         }
-        self.files.inode(file).tid = tid;
+        if change != Change::Page {
+            self.files.inode(file).tid = tid;
+        }
         None
     }
 
@@ -254,6 +260,7 @@ impl Costs {
             Change::Create => self.create_handle + self.create_entry * u64::from(names),
             Change::MakeDir => self.mkdir_handle,
             Change::Inode => self.inode_handle,
+            Change::Page => self.page_handle + self.write_page,
             Change::Allocate => self.allocate_handle,
             Change::Convert => self.convert_handle,
             Change::Unlink => self.unlink_handle,

@@ -6,14 +6,11 @@ use crate::files::pages;
 use crate::processors::TaskId;
 use crate::program::Op;
 
-/// The coarse clock that gives files their times steps so, ns: 250 Hz.
-const TICK_NS: u64 = 4_000_000;
-
 impl Node {
     /// The coarse clock, in ticks.
     pub(super) fn tick(&self) -> u64 {
         // Files that are there before a run have times of tick 0.
-        1 + self.now_ns() / TICK_NS
+        1 + self.now_ns() / self.mount.kernel.tick_ns
     }
 
     /// A write holds the file's lock. It changes the inode if the clock has ticked since the last
@@ -49,7 +46,23 @@ impl Node {
                 inode.write(from, bytes);
                 let then = if grows { Stage::Size } else { Stage::Unlock };
                 let touched = pages(from, bytes).len() as u64;
+                if self.mount.kernel.write_handles {
+                    self.tasks[at].pages_left = touched;
+                    self.tasks[at].behind_pages = then;
+                    self.tasks[at].stage = Stage::Page;
+                    return None;
+                }
                 self.go(at, then, self.costs.write_page * touched)
+            }
+            Stage::Page => {
+                let task = &mut self.tasks[at];
+                if task.pages_left == 0 {
+                    task.stage = task.behind_pages;
+                    return None;
+                }
+                task.pages_left -= 1;
+                self.begin_change(at, Change::Page, Stage::Page);
+                None
             }
             Stage::Size => {
                 self.begin_change(at, Change::Inode, Stage::Unlock);

@@ -12,9 +12,9 @@
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, Event, For, Next, Node, Owner};
-use crate::files::BLOCK_SECTORS;
 use crate::journal::BufferId;
 use crate::journal::kind::Home;
+use crate::units::BLOCK_SECTORS;
 
 /// The flusher looks so often, and writes what is older than this: `dirty_writeback_centisecs` and
 /// `dirty_expire_centisecs` as the kernel has them.

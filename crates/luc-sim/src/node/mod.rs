@@ -31,7 +31,7 @@ use workers::{WORKERS, Workers};
 use crate::calendar::Calendar;
 use crate::costs::Costs;
 use crate::disk::{Disk, DiskKind};
-use crate::files::{BLOCK_BYTES, BLOCK_SECTORS, FileId, Files, Prepared, Run};
+use crate::files::{FileId, Files, Prepared, Run};
 use crate::journal::kind::{Choice, Layout};
 use crate::journal::{BufferId, Journal, Tid, buffers};
 use crate::measured::Measured;
@@ -41,6 +41,7 @@ use crate::program::{Op, Program, Went};
 use crate::random;
 use crate::recorder::{Recorder, Recording};
 use crate::runtime::Runtime;
+use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::workloads::{Figures, Plan};
 
 /// The kernel's commit interval, ns.
@@ -128,6 +129,8 @@ enum Stage {
     Lock,
     Times,
     Pages,
+    /// The next page, within a handle.
+    Page,
     Size,
     Unlock,
     /// A sync looks for dirty data, sends it, waits for it, and for that of others.
@@ -157,6 +160,9 @@ struct Task {
     /// What its handle is for, and the stage behind that.
     change: Change,
     then: Stage,
+    /// Pages that a write has yet to fill within handles, and the stage behind the last.
+    pages_left: u64,
+    behind_pages: Stage,
     /// Since when it sleeps on a buffer.
     slept_from_ns: Option<u64>,
     /// Another task woke it before it parked.
@@ -298,6 +304,8 @@ impl Node {
             file: id(at),
             change: Change::Inode,
             then: Stage::Done,
+            pages_left: 0,
+            behind_pages: Stage::Done,
             slept_from_ns: None,
             is_woken: false,
             is_parked: false,
@@ -310,7 +318,8 @@ impl Node {
             speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
             // The journal's thread, and that which writes metadata home.
-            processors: Processors::new(&setup.machine, tasks.len() + 2).with_past(setup.seed),
+            processors: Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2)
+                .with_past(setup.seed),
             acting: None,
             disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::new(&setup.journal),

@@ -12,13 +12,18 @@ mod fair;
 #[cfg(test)]
 mod tests;
 
+use crate::kernel::Kernel;
 use crate::random;
-use fair::{Entity, Queue, TICK_NS, slice_ns};
+pub use fair::Scheduler;
+use fair::{Entity, Queue, slice_ns};
+
+/// The largest [`Machine::past_ns`] that makes sense, microseconds: one second.
+pub const PAST_US_MAX: u64 = 1_000_000;
 
 /// A task, the journal's thread included; numbers count from 0.
 pub type TaskId = u32;
 
-/// Draws of tasks' lags are for this and the task.
+/// Draws of tasks' pasts are for this and the task.
 const PAST: u64 = 1 << 40;
 
 /// A processor's number.
@@ -33,6 +38,9 @@ pub struct Machine {
     pub switch_instructions: u64,
     /// From a wake-up to the first instruction of an idle processor, ns.
     pub idle_exit_ns: u64,
+    /// Tasks have run before, so that their virtual times are apart by up to so much, ns; `None`: by
+    /// a request of the scheduler.
+    pub past_ns: Option<u64>,
     /// Other speeds later, in the order of their times.
     pub changes: Vec<SpeedChange>,
 }
@@ -51,6 +59,7 @@ impl Machine {
             mips: vec![mips; usize::from(cpus)],
             switch_instructions: 2_000,
             idle_exit_ns: 0,
+            past_ns: None,
             changes: Vec::new(),
         }
     }
@@ -60,7 +69,7 @@ impl Machine {
 #[derive(Debug)]
 struct Cpu {
     mips: f64,
-    queue: Queue,
+    queue: Box<dyn Queue>,
     /// A task, or its way out of idleness, has it.
     is_taken: bool,
     /// The piece that it does now, and since when.
@@ -94,6 +103,8 @@ pub enum Worked {
 pub struct Processors {
     switch_instructions: u64,
     idle_exit_ns: u64,
+    past_ns: u64,
+    tick_ns: u64,
     cpus: Vec<Cpu>,
     entities: Vec<Entity>,
     /// The work that each task has to do, and the processor that it had last.
@@ -103,11 +114,12 @@ pub struct Processors {
 }
 
 impl Processors {
-    pub fn new(machine: &Machine, tasks: usize) -> Self {
-        let slice_ns = slice_ns(machine.mips.len());
+    pub fn new(machine: &Machine, kernel: &Kernel, tasks: usize) -> Self {
+        let count = machine.mips.len();
+        let tick_ns = to_i64(kernel.tick_ns);
         let cpus = machine.mips.iter().map(|mips| Cpu {
             mips: *mips,
-            queue: Queue::new(slice_ns),
+            queue: kernel.scheduler.queue(count, tick_ns),
             is_taken: false,
             piece: 0,
             since_ns: 0,
@@ -118,21 +130,24 @@ impl Processors {
         Self {
             switch_instructions: machine.switch_instructions,
             idle_exit_ns: machine.idle_exit_ns,
+            past_ns: machine
+                .past_ns
+                .unwrap_or_else(|| slice_ns(count).unsigned_abs()),
+            tick_ns: kernel.tick_ns,
             entities: vec![Entity::default(); tasks],
             work: vec![0; tasks],
-            last_cpu: (0..tasks).map(|task| task % machine.mips.len()).collect(),
+            last_cpu: (0..tasks).map(|task| task % count).collect(),
             cpus: cpus.collect(),
             busy_ns: 0,
         }
     }
 
-    /// Tasks have run before, which has left each with a lag of its own, up to a request.
+    /// Tasks have run before, each for a time of its own.
     #[must_use]
     pub fn with_past(mut self, seed: u64) -> Self {
-        let slice_ns = slice_ns(self.cpus.len()).unsigned_abs();
         for (task, entity) in self.entities.iter_mut().enumerate() {
-            let purpose = PAST | task as u64;
-            entity.lag_ns = to_i64(random::below(seed, purpose, slice_ns));
+            let past_ns = random::below(seed, PAST | task as u64, self.past_ns);
+            *entity = Entity::with_past(to_i64(past_ns));
         }
         self
     }
@@ -179,7 +194,7 @@ impl Processors {
         } else {
             (0..self.cpus.len()).find(is_idle).unwrap_or(had)
         };
-        self.last_cpu[id] = at;
+        self.moves(task, at);
         if let Some(by) = by {
             let waker = &mut self.cpus[usize::from(by)];
             waker.owed += waking;
@@ -191,7 +206,6 @@ impl Processors {
         self.count(at, now_ns);
         let cpu = &mut self.cpus[at];
         cpu.must_switch |= cpu.queue.wake(&mut self.entities, task);
-        cpu.must_switch |= cpu.queue.renew(&mut self.entities);
         if cpu.is_taken {
             return None;
         }
@@ -219,8 +233,7 @@ impl Processors {
         }
         let ns = now_ns.saturating_sub(cpu.counted_ns);
         cpu.queue.ran(&mut self.entities, to_i64(ns));
-        let tick_ns = TICK_NS.unsigned_abs();
-        let is_tick = cpu.counted_ns / tick_ns < now_ns / tick_ns;
+        let is_tick = cpu.counted_ns / self.tick_ns < now_ns / self.tick_ns;
         cpu.counted_ns = cpu.counted_ns.max(now_ns);
         is_tick
     }
@@ -256,26 +269,30 @@ impl Processors {
         let Some(task) = self.cpus[longest].queue.give(&mut self.entities) else {
             return false;
         };
-        self.last_cpu[task as usize] = at;
+        self.moves(task, at);
         self.cpus[at].queue.wake(&mut self.entities, task);
         true
     }
 
-    /// The next piece of the task that has the processor: all of its work, or up to the tick at which
-    /// its request is served.
+    /// A task that is on no queue has this processor from now on.
+    fn moves(&mut self, task: TaskId, to: usize) {
+        let from = std::mem::replace(&mut self.last_cpu[task as usize], to);
+        if from != to {
+            let later_ns = self.cpus[to].queue.clock_ns() - self.cpus[from].queue.clock_ns();
+            self.entities[task as usize].moves(later_ns);
+        }
+    }
+
+    /// The next piece of the task that has the processor: all of its work, or up to the tick that may
+    /// end its turn.
     fn piece(&mut self, at: usize, now_ns: u64) -> PieceEnd {
         let cpu = &mut self.cpus[at];
-        let tick_ns = TICK_NS.unsigned_abs();
-        let request_ns = cpu
-            .queue
-            .request_left_ns(&self.entities)
-            .max(0)
-            .unsigned_abs();
+        let turn_ns = cpu.queue.turn_left_ns(&self.entities).max(0).unsigned_abs();
         let task = cpu.queue.running().unwrap_or_default() as usize;
         cpu.piece = self.work[task];
         let mut piece_ns = time_ns(cpu.piece, cpu.mips);
-        if piece_ns > request_ns {
-            let until_ns = (now_ns + request_ns).next_multiple_of(tick_ns);
+        if piece_ns > turn_ns {
+            let until_ns = (now_ns + turn_ns).next_multiple_of(self.tick_ns);
             let within = instructions_in(until_ns - now_ns, cpu.mips).max(1);
             cpu.piece = cpu.piece.min(within);
             piece_ns = time_ns(cpu.piece, cpu.mips);
@@ -305,7 +322,7 @@ impl Processors {
         };
         if self.count(at, now_ns) {
             let cpu = &mut self.cpus[at];
-            cpu.must_switch |= cpu.queue.renew(&mut self.entities);
+            cpu.must_switch |= cpu.queue.tick(&mut self.entities);
         }
         let work = &mut self.work[task as usize];
         *work -= self.cpus[at].piece;

@@ -3,14 +3,19 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::kernel::{self, KERNELS};
 
 /// Without costs of switching.
 fn processors(cpus: u16, mips: f64, tasks: usize) -> Processors {
+    processors_of(&KERNELS[0], cpus, mips, tasks)
+}
+
+fn processors_of(kernel: &Kernel, cpus: u16, mips: f64, tasks: usize) -> Processors {
     let machine = Machine {
         switch_instructions: 0,
         ..Machine::new(cpus, mips)
     };
-    Processors::new(&machine, tasks)
+    Processors::new(&machine, kernel, tasks)
 }
 
 fn end(cpu: CpuId, at_ns: u64) -> PieceEnd {
@@ -66,7 +71,7 @@ fn switches_wake_ups_and_interrupts_take_time() {
         idle_exit_ns: 30,
         ..Machine::new(1, 1000.0)
     };
-    let mut cpus = Processors::new(&machine, 2);
+    let mut cpus = Processors::new(&machine, &KERNELS[0], 2);
     // An interrupt of 7 instructions wakes, which costs 3.
     cpus.interrupt(0, 7);
     assert_eq!(cpus.wake(0, 10, 5, 3, None), Some(end(0, 35)));
@@ -118,6 +123,38 @@ fn the_journals_thread_lets_those_pass_that_it_wakes() {
     assert_eq!((order.len(), order.last()), (5, Some(&4)), "{order:?}");
 }
 
+/// Under CFS a task that slept for a moment comes behind all that have run less than it. One that
+/// slept for long takes the place of the one that runs.
+#[test]
+fn sleep_is_paid_for_up_to_half_a_period() {
+    let mut cpus = processors_of(kernel::named("3.4").unwrap(), 1, 1000.0, 4);
+    for task in 0..3 {
+        wake(&mut cpus, task, 100_000, 0);
+    }
+    cpus.worked(0, 0);
+    assert_eq!(cpus.worked(0, 100_000).0, Worked::Done(0));
+    cpus.leave(0, 100_000);
+    wake(&mut cpus, 0, 1000, 110_000);
+    let mut order = Vec::new();
+    let mut now_ns = 200_000;
+    while let (Worked::Done(task), _) = cpus.worked(0, now_ns) {
+        order.push(task);
+        // The last of them has a lot to do.
+        if order.len() == 3 {
+            break;
+        }
+        now_ns = cpus.leave(0, now_ns).unwrap().at_ns;
+    }
+    assert_eq!(order, [1, 2, 0]);
+    let end_ns = cpus.go_on(0, 5_000_000, now_ns).at_ns;
+    assert_eq!(end_ns, now_ns + 5_000_000);
+    // Half a period before the one that runs is more than the granularity of wake-ups.
+    wake(&mut cpus, 3, 1000, now_ns + 4_000_000);
+    assert_eq!(cpus.worked(0, end_ns).0, Worked::Done(0));
+    let next = cpus.go_on(0, 1000, end_ns);
+    assert_eq!(cpus.worked(0, next.at_ns).0, Worked::Done(3));
+}
+
 /// Runs tasks with endless work up to a time; gives how long each had a processor.
 fn shares_ns(cpus: &mut Processors, tasks: u32, until_ns: u64) -> Vec<u64> {
     let mut ends: Vec<PieceEnd> = (0..tasks)
@@ -143,8 +180,10 @@ fn shares_ns(cpus: &mut Processors, tasks: u32, until_ns: u64) -> Vec<u64> {
 proptest! {
     /// Tasks that always want a processor have equal parts of it, to a few ticks.
     #[test]
-    fn a_processor_is_shared_fairly(tasks in 1_u32..12, mips in 10.0_f64..4000.0) {
-        let mut cpus = processors(1, mips, tasks as usize);
+    fn a_processor_is_shared_fairly(
+        kernel in 0..KERNELS.len(), tasks in 1_u32..12, mips in 10.0_f64..4000.0,
+    ) {
+        let mut cpus = processors_of(&KERNELS[kernel], 1, mips, tasks as usize);
         let shares = shares_ns(&mut cpus, tasks, 2_000_000_000);
         let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
         prop_assert!(most - least <= 16_000_000, "{shares:?}");
@@ -154,10 +193,11 @@ proptest! {
     /// Whatever wakes, works and sleeps: nobody is forgotten, and none is in two places.
     #[test]
     fn nobody_is_forgotten(
+        kernel in 0..KERNELS.len(),
         cpus in 1_u16..4,
         steps in proptest::collection::vec((0_u32..8, 1_u64..3_000_000, any::<bool>()), 1..200),
     ) {
-        let mut machine = processors(cpus, 1000.0, 8);
+        let mut machine = processors_of(&KERNELS[kernel], cpus, 1000.0, 8);
         let mut ends: Vec<PieceEnd> = Vec::new();
         let mut awake = [false; 8];
         let mut now_ns = 0;

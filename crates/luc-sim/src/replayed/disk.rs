@@ -16,8 +16,8 @@ use luc_trace::{Span, SpanKind};
 
 use super::threads::{Threads, whole_ns};
 use crate::disk::{Disk, DiskKind};
-use crate::files::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::node::Setup;
+use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
 
 /// So many commits of the recording are looked at.
 pub(super) const COMMITS_MAX: usize = 40;

@@ -1,50 +1,26 @@
-//! Who of those that want one processor gets it: EEVDF, as Linux has it since 6.6.
+//! EEVDF, as Linux has it since 6.6.
 //!
-//! Each task has a virtual time, which passes while it runs. The average of all that are ready is the
-//! processor's; a task behind it is *eligible*. Of the eligible the one with the earliest virtual
-//! deadline goes first. Where a task stands when it sleeps, its *lag*, is what it begins with when it
-//! wakes. All tasks weigh the same.
+//! The average virtual time of all that are ready is the processor's; a task behind it is *eligible*.
+//! Of the eligible the one with the earliest virtual deadline goes first. Where a task stands when it
+//! sleeps, its *lag*, is what it begins with when it wakes.
 //!
 //! Three features of 6.12 matter here, and stand as in `kernel/sched/fair.c`: a task that was chosen
 //! keeps the processor while it is eligible and within its request (`RUN_TO_PARITY`); one that sleeps
 //! ahead of its time stays in the queue until it is its turn (`DELAY_DEQUEUE`), and then begins with
 //! no lag (`DELAY_ZERO`).
 
-use std::collections::VecDeque;
-
-use super::TaskId;
-
-/// HZ of a Debian kernel is 250.
-pub(super) const TICK_NS: i64 = 4_000_000;
+use super::{Entity, Queue, Ready, slice_ns};
+use crate::processors::TaskId;
 
 /// `sysctl_sched_base_slice` of a machine of one processor.
-const BASE_SLICE_NS: i64 = 700_000;
+pub(super) const BASE_SLICE_NS: i64 = 700_000;
 
-/// The kernel's request grows with the logarithm of the processors, up to 8 of them.
-pub(super) fn slice_ns(cpus: usize) -> i64 {
-    let doublings = cpus.clamp(1, 8).ilog2();
-    BASE_SLICE_NS * i64::from(1 + doublings)
-}
-
-/// What the scheduler knows of a task.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entity {
-    vruntime_ns: i64,
-    deadline_ns: i64,
-    /// While it sleeps: how far it was behind the average.
-    pub lag_ns: i64,
-    /// Its place among those of one deadline, while it is in the queue.
-    order: u64,
-    /// It sleeps, and is in the queue until its turn.
-    pub is_leaving: bool,
-}
-
-/// The queue of one processor.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct Eevdf {
     slice_ns: i64,
-    /// Deadline, order and number of each, in that order.
-    ready: VecDeque<(i64, u64, TaskId)>,
+    tick_ns: i64,
+    /// By their deadlines.
+    ready: Ready,
     /// Of those in `ready`. Tasks times nanoseconds: 10^4 of them may run for a day within 63 bits.
     sum_vruntime_ns: i64,
     running: Option<TaskId>,
@@ -52,28 +28,23 @@ pub(super) struct Queue {
     chosen_deadline_ns: i64,
     /// The average when somebody was last here.
     last_ns: i64,
-    entered: u64,
 }
 
-impl Queue {
-    pub fn new(slice_ns: i64) -> Self {
-        Self {
-            slice_ns,
-            ..Self::default()
-        }
+impl Queue for Eevdf {
+    fn len(&self) -> usize {
+        self.ready.tasks.len()
     }
 
-    /// Tasks that wait for this processor.
-    pub fn len(&self) -> usize {
-        self.ready.len()
-    }
-
-    pub fn running(&self) -> Option<TaskId> {
+    fn running(&self) -> Option<TaskId> {
         self.running
     }
 
-    /// A task becomes ready here. True if it is to take the place of the one that runs.
-    pub fn wake(&mut self, all: &mut [Entity], task: TaskId) -> bool {
+    /// A task takes its lag along, and nothing else.
+    fn clock_ns(&self) -> i64 {
+        0
+    }
+
+    fn wake(&mut self, all: &mut [Entity], task: TaskId) -> bool {
         let at = task as usize;
         if all[at].is_leaving {
             // It had not left yet.
@@ -89,19 +60,12 @@ impl Queue {
             self.place(all, task);
             self.insert(all, task);
         }
-        self.running.is_some() && self.best(all) == Some(task)
+        let takes = self.running.is_some() && self.best(all) == Some(task);
+        self.tick(all) || takes
     }
 
-    /// The one that runs has run for so long.
-    pub fn ran(&mut self, all: &mut [Entity], ns: i64) {
-        if let Some(task) = self.running {
-            all[task as usize].vruntime_ns += ns;
-        }
-    }
-
-    /// Gives the one that runs its next request if this one is served. True if others may want its
-    /// place then.
-    pub fn renew(&mut self, all: &mut [Entity]) -> bool {
+    /// Gives the one that runs its next request if this one is served.
+    fn tick(&mut self, all: &mut [Entity]) -> bool {
         let Some(entity) = self.running.map(|task| &mut all[task as usize]) else {
             return false;
         };
@@ -109,31 +73,28 @@ impl Queue {
         if is_served {
             entity.deadline_ns = entity.vruntime_ns + self.slice_ns;
         }
-        is_served && !self.ready.is_empty()
+        is_served && !self.ready.tasks.is_empty()
     }
 
-    /// Whether the one that runs would be chosen again.
-    pub fn stays(&self, all: &[Entity]) -> bool {
+    fn stays(&self, all: &[Entity]) -> bool {
         self.best(all) == self.running
     }
 
-    /// How long the one that runs has until its request is served.
-    pub fn request_left_ns(&self, all: &[Entity]) -> i64 {
+    /// Until its request is served.
+    fn turn_left_ns(&self, all: &[Entity]) -> i64 {
         self.running.map_or(0, |task| {
             let entity = &all[task as usize];
             entity.deadline_ns - entity.vruntime_ns
         })
     }
 
-    /// The one that runs gives up the processor, and is ready.
-    pub fn put_back(&mut self, all: &mut [Entity]) {
+    fn put_back(&mut self, all: &mut [Entity]) {
         if let Some(task) = self.running.take() {
             self.insert(all, task);
         }
     }
 
-    /// The one that runs goes to sleep.
-    pub fn sleep(&mut self, all: &mut [Entity]) {
+    fn sleep(&mut self, all: &mut [Entity]) {
         let Some(task) = self.running else {
             return;
         };
@@ -148,8 +109,7 @@ impl Queue {
         }
     }
 
-    /// Chooses who runs next; `None`: nobody is ready.
-    pub fn choose(&mut self, all: &mut [Entity]) -> Option<TaskId> {
+    fn choose(&mut self, all: &mut [Entity]) -> Option<TaskId> {
         loop {
             let task = self.best(all)?;
             let lag_ns = self.lag_ns(all, all[task as usize].vruntime_ns);
@@ -167,13 +127,22 @@ impl Queue {
         }
     }
 
-    /// A task that waits here goes to another processor's queue: the one that would be last.
-    pub fn give(&mut self, all: &mut [Entity]) -> Option<TaskId> {
-        let mut from_last = self.ready.iter().rev().map(|(.., task)| *task);
+    fn give(&mut self, all: &mut [Entity]) -> Option<TaskId> {
+        let mut from_last = self.ready.tasks.iter().rev().map(|(.., task)| *task);
         let task = from_last.find(|task| !all[*task as usize].is_leaving)?;
         all[task as usize].lag_ns = self.lag_ns(all, all[task as usize].vruntime_ns);
         self.remove(all, task);
         Some(task)
+    }
+}
+
+impl Eevdf {
+    pub fn new(cpus: usize, tick_ns: i64) -> Self {
+        Self {
+            slice_ns: slice_ns(cpus),
+            tick_ns,
+            ..Self::default()
+        }
     }
 
     fn place(&mut self, all: &mut [Entity], task: TaskId) {
@@ -192,20 +161,14 @@ impl Queue {
 
     fn insert(&mut self, all: &mut [Entity], task: TaskId) {
         let entity = &mut all[task as usize];
-        entity.order = self.entered;
-        self.entered += 1;
         self.sum_vruntime_ns += entity.vruntime_ns;
-        let key = (entity.deadline_ns, entity.order, task);
-        let at = self.ready.partition_point(|other| *other < key);
-        self.ready.insert(at, key);
+        self.ready.insert(entity, entity.deadline_ns, task);
     }
 
     fn remove(&mut self, all: &[Entity], task: TaskId) {
         let entity = &all[task as usize];
-        let key = (entity.deadline_ns, entity.order, task);
-        if let Ok(at) = self.ready.binary_search(&key) {
+        if self.ready.remove(entity, entity.deadline_ns, task) {
             self.sum_vruntime_ns -= entity.vruntime_ns;
-            self.ready.remove(at);
         }
     }
 
@@ -218,7 +181,7 @@ impl Queue {
         {
             return Some(task);
         }
-        let first = self.ready.iter().find(|(.., task)| eligible(*task));
+        let first = self.ready.tasks.iter().find(|(.., task)| eligible(*task));
         match (running, first) {
             (Some(task), Some((deadline_ns, ..)))
                 if all[task as usize].deadline_ns < *deadline_ns =>
@@ -231,7 +194,7 @@ impl Queue {
     }
 
     fn weight(&self) -> i64 {
-        let ready = i64::try_from(self.ready.len()).unwrap_or(i64::MAX - 1);
+        let ready = i64::try_from(self.len()).unwrap_or(i64::MAX - 1);
         ready + i64::from(self.running.is_some())
     }
 
@@ -252,7 +215,7 @@ impl Queue {
     }
 
     fn lag_ns(&self, all: &[Entity], vruntime_ns: i64) -> i64 {
-        let limit_ns = TICK_NS.max(2 * self.slice_ns);
+        let limit_ns = self.tick_ns.max(2 * self.slice_ns);
         (self.average_ns(all) - vruntime_ns).clamp(-limit_ns, limit_ns)
     }
 }

@@ -9,8 +9,9 @@ use luc_host::plain;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
+use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
-use luc_sim::processors::Machine;
+use luc_sim::processors::{Machine, PAST_US_MAX};
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
 
@@ -61,6 +62,13 @@ pub struct Args {
     /// Other speeds from this moment on, as often as needed: 2s=1500
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
+    /// Whose rules: those of ext4 and of the scheduler
+    #[arg(long, value_name = "NAME", default_value = KERNELS[0].name, value_parser = kernels())]
+    kernel: String,
+    /// Tasks have run before: how far apart their virtual times are at most when the run begins
+    /// [default: by a request of the scheduler]
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(..=PAST_US_MAX))]
+    past_us: Option<u64>,
     /// Mount options: `noatime`, `dioread_lock`
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
@@ -94,6 +102,13 @@ fn journals() -> PossibleValuesParser {
     PossibleValuesParser::new(kinds.map(|kind| PossibleValue::new(kind.name).help(kind.help)))
 }
 
+fn kernels() -> PossibleValuesParser {
+    let kernels = KERNELS.iter();
+    PossibleValuesParser::new(
+        kernels.map(|kernel| PossibleValue::new(kernel.name).help(kernel.help)),
+    )
+}
+
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let wrong = |error: String| Failure::usage("sim run", error);
@@ -121,7 +136,8 @@ impl Args {
         let machine = self.calibrated.as_deref().map(calibrate::machine);
         let machine = machine.transpose()?;
         let disk: Result<DiskKind, _> = self.disk_text(machine.as_ref()).parse();
-        let mount: Result<Mount, _> = self.mount.parse();
+        let kernel = kernel::named(&self.kernel).map_err(|error| error.to_string())?;
+        let mount = Mount::new(kernel, &self.mount);
         let journal = Choice::new(&self.journal, self.journal_mib);
         Ok(Setup {
             machine: self.processors(machine.as_ref())?,
@@ -148,7 +164,11 @@ impl Args {
             mips.as_ref()
                 .ok_or_else(|| lacks("how fast they were: give --mips"))?;
         }
-        speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)
+        let machine = speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)?;
+        Ok(Machine {
+            past_ns: self.past_us.map(|us| us * 1000),
+            ..machine
+        })
     }
 
     fn write(
@@ -160,6 +180,7 @@ impl Args {
         let header = recording
             .header
             .with("disk", &self.disk)
+            .with("rules", &self.kernel)
             .with("mount", &self.mount)
             .with("journal", &self.journal)
             .with("command", &self.bench.join(" "));

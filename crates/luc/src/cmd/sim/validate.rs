@@ -15,7 +15,7 @@ use crate::units::table;
 use crate::verb::Verb;
 
 /// Name and version of the JSON form.
-const SCHEMA: &str = "luc-sim-validate/1";
+const SCHEMA: &str = "luc-sim-validate/2";
 /// Shares that are told.
 const NEAR: [f64; 2] = [0.05, 0.10];
 /// The same of shares themselves.
@@ -58,6 +58,7 @@ impl Verb for Args {
 
 fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
     let percent = |share: f64| format!("{:+.1}%", share * 100.0);
+    let figure = |figure: f64| format!("{figure:.*}", if figure < 100.0 { 2 } else { 0 });
     let ratio = |ratio: Option<f64>| ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
     let share = |share: Option<f64>| share.map_or_else(String::new, crate::units::percent);
     let rows: Vec<[String; 10]> = found
@@ -67,8 +68,8 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
             [
                 it.cell.clone(),
                 it.arm.clone(),
-                format!("{:.0}", it.lab_per_s),
-                format!("{:.0}", it.sim_per_s),
+                figure(it.lab),
+                figure(it.sim),
                 percent(it.error_share()),
                 ratio(it.lab_ratio),
                 ratio(it.sim_ratio),

@@ -1,0 +1,68 @@
+//! Rules in which kernels differ.
+
+use thiserror::Error;
+
+use crate::processors::Scheduler;
+
+/// What of a kernel matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub scheduler: Scheduler,
+    /// Step of the scheduler, and of the coarse clock that gives files their times, ns: 1/HZ.
+    pub tick_ns: u64,
+    /// A write fills each of its pages within a handle of its own, though it changes no metadata
+    /// there (`ext4_da_write_begin()` up to 5.14): it waits while a commit locks its transaction, and
+    /// a commit waits for it.
+    pub write_handles: bool,
+    /// What [`Mount::unwritten`](crate::mount::Mount::unwritten) is by default.
+    pub unwritten: bool,
+}
+
+/// The first is the default.
+pub const KERNELS: [Kernel; 3] = [
+    Kernel {
+        name: "6.12",
+        help: "as Debian builds it: EEVDF, HZ=250",
+        scheduler: Scheduler::Eevdf,
+        tick_ns: 4_000_000,
+        write_handles: false,
+        unwritten: true,
+    },
+    Kernel {
+        name: "6.1",
+        help: "as Debian builds it: CFS, HZ=250; the costs are those of 6.12",
+        scheduler: Scheduler::Cfs,
+        tick_ns: 4_000_000,
+        write_handles: false,
+        unwritten: true,
+    },
+    Kernel {
+        name: "3.4",
+        help: "the documents': CFS, HZ=1000, pages of data filled within handles, commits that wait \
+               for new data; the costs are those of 6.12",
+        scheduler: Scheduler::Cfs,
+        tick_ns: 1_000_000,
+        write_handles: true,
+        unwritten: false,
+    },
+];
+
+/// There is no such kernel here.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("the simulator has no kernel {name}; it has {known}", known = KERNELS.map(|it| it.name).join(", "))]
+pub struct NoKernel {
+    name: String,
+}
+
+/// The kernel of this name.
+///
+/// # Errors
+/// There is none.
+pub fn named(name: &str) -> Result<&'static Kernel, NoKernel> {
+    let found = KERNELS.iter().find(|kernel| kernel.name == name);
+    found.ok_or_else(|| NoKernel {
+        name: name.to_owned(),
+    })
+}
