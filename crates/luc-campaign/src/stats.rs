@@ -59,25 +59,21 @@ impl Interval {
         })
     }
 
-    /// Of the ratio of two means that are not of pairs, first to second, by Welch's rule; `None` where
-    /// one has no value, or a value that is not above 0.
-    pub fn of_separate_ratio(
+    /// Of the difference of two means that are not of pairs, first less second, by Welch's rule;
+    /// `None` where one has no value.
+    pub fn of_separate_difference(
         first: &[f64],
         second: &[f64],
         confidence: f64,
         prior: &Prior,
     ) -> Option<Self> {
-        let (first, second) = (logs(first)?, logs(second)?);
-        let (a, b) = (
-            Self::of(&first, confidence)?,
-            Self::of(&second, confidence)?,
-        );
+        let (a, b) = (Self::of(first, confidence)?, Self::of(second, confidence)?);
         let mean = a.mean - b.mean;
         let of_mean = |values: &[f64], mean: f64| {
             let better = prior.moderated(Variance::of(values, mean))?;
             Some((better.value / values.len() as f64, better.freedom))
         };
-        let errors = of_mean(&first, a.mean).zip(of_mean(&second, b.mean));
+        let errors = of_mean(first, a.mean).zip(of_mean(second, b.mean));
         let spread = errors.map(|((va, fa), (vb, fb))| {
             let variance = va + vb;
             if variance == 0.0 {
@@ -88,10 +84,26 @@ impl Interval {
             (variance.sqrt(), half)
         });
         Some(Self {
-            mean: mean.exp(),
-            ends: spread.map(|(_, half)| ((mean - half).exp(), (mean + half).exp())),
+            mean,
+            ends: spread.map(|(_, half)| (mean - half, mean + half)),
             sd: spread.map(|(sd, _)| sd),
             repeats: a.repeats.min(b.repeats),
+        })
+    }
+
+    /// Of their ratio, first to second, by their logarithms; `None` too where a value is not above 0.
+    pub fn of_separate_ratio(
+        first: &[f64],
+        second: &[f64],
+        confidence: f64,
+        prior: &Prior,
+    ) -> Option<Self> {
+        let (first, second) = (logs(first)?, logs(second)?);
+        let logs = Self::of_separate_difference(&first, &second, confidence, prior)?;
+        Some(Self {
+            mean: logs.mean.exp(),
+            ends: logs.ends.map(|(low, high)| (low.exp(), high.exp())),
+            ..logs
         })
     }
 

@@ -91,6 +91,8 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         claim.unit == Unit::Correlation
     } else if shares.contains(&claim.take) {
         claim.unit == Unit::Share
+    } else if claim.take == Take::MoreEnds {
+        claim.unit == Unit::Count
     } else {
         (claim.take == Take::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
     };

@@ -155,6 +155,8 @@ pub enum Take {
     LostLast,
     /// The last value of `over` to the first, a ratio; the largest.
     RiseEnds,
+    /// The last value of `over` less the first, of a count; the largest.
+    MoreEnds,
     /// The largest standard deviation between repeats, as a share of the mean.
     Spread,
 }
@@ -164,7 +166,7 @@ impl Take {
     pub fn is_along(self) -> bool {
         matches!(
             self,
-            Self::Lost | Self::LostEnds | Self::LostLast | Self::RiseEnds
+            Self::Lost | Self::LostEnds | Self::LostLast | Self::RiseEnds | Self::MoreEnds
         )
     }
 

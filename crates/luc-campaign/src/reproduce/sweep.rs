@@ -94,6 +94,8 @@ enum Sample<'a> {
     Lost(Vec<f64>, Vec<f64>),
     /// The second to the first.
     Rise(Vec<f64>, Vec<f64>),
+    /// The second less the first.
+    More(Vec<f64>, Vec<f64>),
     Spread(Vec<f64>),
 }
 
@@ -102,6 +104,7 @@ impl Sample<'_> {
         match self {
             Self::Figure(repeats, figure) => wave::interval(repeats, figure, confidence, prior),
             Self::Rise(from, to) => Interval::of_separate_ratio(to, from, confidence, prior),
+            Self::More(from, to) => Interval::of_separate_difference(to, from, confidence, prior),
             Self::Spread(values) => Interval::of_spread(values, confidence),
             Self::Lost(from, to) => {
                 let ratio = Interval::of_separate_ratio(to, from, confidence, prior)?;
@@ -176,7 +179,8 @@ fn priors(
             wave::values(&shown.repeats(&point), figure)
         };
         let of = variances.entry(point.value(VCPUS).to_owned()).or_default();
-        of.extend(if along || figure.is_ratio() {
+        let is_of_ratios = along && claim.take != Take::MoreEnds || figure.is_ratio();
+        of.extend(if is_of_ratios {
             stats::logs(&values).and_then(|logs| Variance::of_values(&logs))
         } else {
             Variance::of_values(&values)
@@ -277,10 +281,10 @@ fn along<'a>(
                     .collect::<Vec<_>>()
                     .join(", "),
                 vcpus: from.value(VCPUS).to_owned(),
-                sample: if claim.take == Take::RiseEnds {
-                    Sample::Rise(a, b)
-                } else {
-                    Sample::Lost(a, b)
+                sample: match claim.take {
+                    Take::RiseEnds => Sample::Rise(a, b),
+                    Take::MoreEnds => Sample::More(a, b),
+                    _ => Sample::Lost(a, b),
                 },
             });
         }
@@ -445,6 +449,9 @@ repeats_max = 3
             (rise.interval.unwrap().mean - 1.0).abs() < 1e-9,
             "vcpus 1 rises most"
         );
+        let more = LOST.replace("share", "count") + "take = \"more-ends\"";
+        let interval = answer_to(&more, 3, None).interval.unwrap();
+        assert!(interval.mean.abs() < 1e-9, "{interval:?}");
         let single = answer_to(&format!("{LOST}take = \"lost\""), 1, None);
         assert_eq!(single.interval.unwrap().ends, None);
     }
