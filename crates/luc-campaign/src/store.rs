@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,9 @@ pub struct Failed {
     pub at_s: u64,
     pub host: String,
 }
+
+/// The time that what a run leaves behind has to end.
+const LEFT_BEHIND: Duration = Duration::from_secs(2);
 
 /// The folder.
 #[derive(Clone, Debug)]
@@ -105,19 +108,28 @@ impl Store {
         &self.dir
     }
 
-    /// Takes the folder for one run; the lock ends with the returned file.
+    /// Takes the folder for one run; the lock ends with the returned file. A process that a run leaves
+    /// may hold it for a moment longer, so it is waited for.
     ///
     /// # Errors
     /// [`CampaignError::Busy`] while another run has it.
     pub fn lock(&self) -> Result<File> {
         let path = self.dir.join("lock");
         let file = File::create(&path).map_err(CampaignError::file("make", &path))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::Busy {
-                path: self.dir.clone(),
-            }),
-            Err(error) => Err(CampaignError::file("lock", &path)(error.into())),
+        let asked = Instant::now();
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                Err(rustix::io::Errno::WOULDBLOCK) if asked.elapsed() < LEFT_BEHIND => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    return Err(CampaignError::Busy {
+                        path: self.dir.clone(),
+                    });
+                }
+                Err(error) => return Err(CampaignError::file("lock", &path)(error.into())),
+            }
         }
     }
 

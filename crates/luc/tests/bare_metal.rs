@@ -65,7 +65,8 @@ impl Drop for Loop {
 
 fn begun(dir: &Path, device: &str) -> Child {
     let program = assert_cmd::cargo::cargo_bin("luc");
-    let child = Command::new(program)
+    let said = dir.join("said");
+    let mut child = Command::new(program)
         .args([
             "campaign",
             "run",
@@ -78,14 +79,16 @@ fn begun(dir: &Path, device: &str) -> Child {
         ])
         .current_dir(dir)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(fs::File::create(&said).expect("a file"))
         .spawn()
         .expect("the program runs");
     let begun = Instant::now();
     while !is_mounted(device) {
+        let ended = child.try_wait().expect("its state");
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "nothing is mounted"
+            ended.is_none() && begun.elapsed() < Duration::from_secs(60),
+            "nothing is mounted: {ended:?} {}",
+            fs::read_to_string(&said).unwrap_or_default()
         );
         std::thread::sleep(Duration::from_millis(20));
     }
