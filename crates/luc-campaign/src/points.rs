@@ -19,6 +19,11 @@ pub struct Point<'a> {
 }
 
 impl Point<'_> {
+    /// Where its cells are measured.
+    pub fn place(&self) -> &str {
+        &self.template.place
+    }
+
     /// The cell of a repeat, from 1.
     pub fn cell(&self, repeat: u32) -> Cell {
         let seed = self.seed + u64::from(repeat) - 1;

@@ -84,18 +84,21 @@ fn overview(out: &mut String, all: &[Answered<'_>]) {
     );
 }
 
-/// The factors that make a machine here; the simulator has no kernel.
+/// The factors that make a machine here; a block of the simulator may name no kernel.
 const MACHINE: [&str; 2] = ["kernel", "vcpus"];
 
 /// Every claim, judged on each kernel and number of processors alone.
 fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], shown: &Shown<'_>) {
-    let of = |point: &Point<'_>| MACHINE.map(|factor| point.value(factor).to_owned());
-    let machines: BTreeSet<[String; 2]> = points::all(shown.campaign).iter().map(of).collect();
+    let of = |point: &Point<'_>| {
+        let factors = MACHINE.map(|factor| point.value(factor).to_owned());
+        (point.place() == "sim", factors)
+    };
+    let machines: BTreeSet<_> = points::all(shown.campaign).iter().map(of).collect();
     let ids: BTreeSet<&str> = all.iter().map(|figure| figure.id).collect();
     let figures = published.figures.iter();
     let row = |figure: &Reported, claim: &Claim| {
         let verdicts = machines.iter().map(|machine| {
-            let fits = on(claim, machine);
+            let fits = on(claim, &machine.1);
             let points = shown.points(&claim.block, &fits);
             if !points.iter().any(|point| of(point) == *machine) {
                 return String::new();
@@ -135,14 +138,11 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
     let headings: Vec<String> = ["figure", "says"]
         .map(String::from)
         .into_iter()
-        .chain(machines.iter().map(|[kernel, vcpus]| {
+        .chain(machines.iter().map(|(is_simulated, [kernel, vcpus])| {
             let noun = if vcpus == "1" { "CPU" } else { "CPUs" };
-            let kernel = if kernel.is_empty() {
-                "simulated"
-            } else {
-                kernel
-            };
-            format!("{kernel}, {vcpus} {noun}")
+            let simulated = if *is_simulated { "simulated " } else { "" };
+            let machine = format!("{simulated}{kernel}");
+            format!("{}, {vcpus} {noun}", machine.trim_end())
         }))
         .collect();
     table(out, &headings, &rows);
