@@ -15,7 +15,7 @@ mod tests;
 use crate::kernel::Kernel;
 use crate::random;
 pub use fair::Scheduler;
-use fair::{Entity, Queue, slice_ns};
+use fair::{Either, Entity, Queue as _, slice_ns};
 
 /// The largest [`Machine::past_ns`] that makes sense, microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
@@ -69,7 +69,7 @@ impl Machine {
 #[derive(Debug)]
 struct Cpu {
     mips: f64,
-    queue: Box<dyn Queue>,
+    queue: Either,
     /// A task, or its way out of idleness, has it.
     is_taken: bool,
     /// The piece that it does now, and since when.

@@ -19,7 +19,7 @@ const WAKEUP_NS: i64 = 1_000_000;
 const MANY: usize = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct Cfs {
+pub(in crate::processors) struct Cfs {
     latency_ns: i64,
     granularity_ns: i64,
     wakeup_ns: i64,

@@ -16,7 +16,7 @@ use crate::processors::TaskId;
 pub(super) const BASE_SLICE_NS: i64 = 700_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Eevdf {
+pub(in crate::processors) struct Eevdf {
     slice_ns: i64,
     tick_ns: i64,
     /// By their deadlines.
