@@ -164,7 +164,7 @@ fn simulated(cell: &Cell) -> Option<Cell> {
         .iter()
         .filter_map(|factor| {
             let value = cell.machine.get(factor.name)?;
-            // What the simulator lacks of kernels has the rules of its default.
+            // A kernel that the simulator lacks has the rules of its default.
             let is_known = factor.name != "kernel" || (factor.check)(value).is_ok();
             is_known.then(|| (factor.name.to_owned(), value.clone()))
         })

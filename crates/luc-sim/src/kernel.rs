@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::processors::Scheduler;
 
-/// What of a kernel matters here.
+/// A kernel, by the rules that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     pub name: &'static str,

@@ -68,7 +68,7 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     })
 }
 
-/// What a child does, and has done.
+/// A child: its task, and the calls that it has made.
 struct Child {
     task: Task,
     args: Iozone,

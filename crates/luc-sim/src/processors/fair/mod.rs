@@ -37,7 +37,7 @@ pub(super) fn slice_ns(cpus: usize) -> i64 {
     scaled_ns(eevdf::BASE_SLICE_NS, cpus)
 }
 
-/// What the scheduler knows of a task.
+/// A task, as the scheduler knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entity {
     vruntime_ns: i64,
