@@ -1,6 +1,6 @@
 //! `luc bench iozone`: the initial write.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use luc_workload::{Iozone, IozoneResult, Outcome, Part, Phase};
@@ -14,8 +14,11 @@ use crate::program::Op;
 use crate::script::Task;
 
 /// The state that all children share.
+#[derive(Default)]
 struct Shared {
-    done: Mutex<Phase>,
+    parts: Mutex<Vec<Part>>,
+    /// The last child has synced and closed its file, ns.
+    ended_ns: AtomicU64,
     /// A child has written all of its file.
     is_finished: AtomicBool,
 }
@@ -28,14 +31,7 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     let (records, bytes) = args
         .records()
         .map_err(|error| SimError::Arguments(error.to_string()))?;
-    let shared = Arc::new(Shared {
-        done: Mutex::new(Phase {
-            start_ns: u64::MAX,
-            passed_ns: 0,
-            parts: Vec::new(),
-        }),
-        is_finished: AtomicBool::new(false),
-    });
+    let shared = Arc::new(Shared::default());
     let script = |task, _| {
         let child = Child {
             task,
@@ -56,8 +52,12 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     let measured = Measured::new(args.threads as usize, 0, u64::MAX);
     let args = args.clone();
     let outcome = move |_: &Measured| {
-        let done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
-        Outcome::Iozone(IozoneResult::new(&args, &done))
+        let mut parts = shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let phase = Phase {
+            passed_ns: shared.ended_ns.load(Ordering::Relaxed),
+            ..Phase::of(std::mem::take(&mut parts))
+        };
+        Outcome::Iozone(IozoneResult::new(&args, &phase))
     };
     Ok(Plan {
         programs,
@@ -126,9 +126,8 @@ impl Child {
             ops,
             calls: self.calls.into(),
         };
-        let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.start_ns = begin_ns.min(done.start_ns);
-        done.passed_ns = self.ended_ns.max(done.passed_ns);
-        done.parts.push(part);
+        shared.ended_ns.fetch_max(self.ended_ns, Ordering::Relaxed);
+        let mut parts = shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.push(part);
     }
 }
