@@ -22,7 +22,9 @@
  * registers that the function does not read.
  */
 #include <linux/fs.h>
+#include <linux/kallsyms.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <asm/frame.h>
 #include <asm/ibt.h>
 #include <asm/linkage.h>
@@ -245,12 +247,32 @@ void luc_learn_file(unsigned long back)
 }
 
 static bool luc_patched __read_mostly;
+/* The last return address that was not ext4's: its name is not looked up again. */
+static unsigned long luc_foreign __read_mostly;
+
+/*
+ * A tracer of returns (kretprobe, function_graph, fexit) puts an address of its own in
+ * place of the caller's, the same one for all callers: urgent waits would pass with the
+ * counted ones. A livepatch's address may become another module's.
+ */
+static bool luc_is_ext4(unsigned long address)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(name, address);
+	return !strncmp(name, "ext4_", 5) && (!strchr(name, '[') || strstr(name, " [ext4]"));
+}
 
 /* The first caller counts: other callers that complete transactions are rare. */
 void luc_learn_counted(unsigned long caller)
 {
-	if (!READ_ONCE(luc_entry.counted_from) && !READ_ONCE(luc_patched))
+	if (READ_ONCE(luc_entry.counted_from) || READ_ONCE(luc_patched) ||
+	    READ_ONCE(luc_foreign) == caller)
+		return;
+	if (luc_is_ext4(caller))
 		WRITE_ONCE(luc_entry.counted_from, caller);
+	else
+		WRITE_ONCE(luc_foreign, caller);
 }
 
 void luc_entry_patched(void)
@@ -270,4 +292,5 @@ void luc_entry_forget(void)
 	luc_quiet_write = 0;
 	luc_quiet_file = 0;
 	luc_patched = false;
+	luc_foreign = 0;
 }

@@ -39,9 +39,12 @@ fn faults(kernel: &str) -> Outcome {
     many_are_independent(&answer)
 }
 
-/// A BPF program and a livepatch, the real ones, on functions that LUC hooks.
+/// A BPF program and a livepatch, the real ones, on functions that LUC hooks; and tracers.
 fn owners(kernel: &str) -> Outcome {
-    let jobs = [Job::new("owned", &["1ms:8:32M"])?];
+    let jobs = [
+        Job::new("owned", &["1ms:8:32M"])?,
+        Job::new("tracers", &["1ms:8:32M"])?,
+    ];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
     let livepatch = module(kernel, &guest_source("owners"))?.with_file_name("owner_livepatch.ko");
