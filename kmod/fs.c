@@ -191,19 +191,20 @@ static void luc_fs_destroy(struct luc_fs *fs)
 	kobject_put(&fs->kobj);
 }
 
-static void luc_fs_unhook_if_last(void)
+static int luc_fs_unhook_if_last(void)
 {
-	if (list_empty(&luc_list))
-		luc_hooks_remove();
+	return list_empty(&luc_list) ? luc_hooks_remove() : 0;
 }
 
 /*
- * Takes this entry off the table and away; false if another task does. The caller has
- * a reference. First the files in sysfs, then the hooks, which take time.
+ * Takes this entry off the table and away; -ENOENT if another task does, and the failure
+ * to remove hooks. The caller has a reference. First the files in sysfs, then the hooks,
+ * which take time.
  */
-static bool luc_fs_drop(struct luc_fs *fs)
+static int luc_fs_drop(struct luc_fs *fs)
 {
 	bool mine;
+	int err;
 
 	mutex_lock(&luc_mutex);
 	mine = !fs->gone;
@@ -212,9 +213,9 @@ static bool luc_fs_drop(struct luc_fs *fs)
 	if (mine)
 		luc_fs_destroy(fs);
 	mutex_lock(&luc_mutex);
-	luc_fs_unhook_if_last();
+	err = luc_fs_unhook_if_last();
 	mutex_unlock(&luc_mutex);
-	return mine;
+	return mine ? err : -ENOENT;
 }
 
 static void luc_fs_gone_work(struct work_struct *work)
@@ -315,7 +316,7 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 int luc_fs_detach(dev_t dev)
 {
 	struct luc_fs *fs;
-	bool mine;
+	int err;
 
 	/* An attach shows its folder before its entry is in the table. */
 	mutex_lock(&luc_mutex);
@@ -323,9 +324,9 @@ int luc_fs_detach(dev_t dev)
 	mutex_unlock(&luc_mutex);
 	if (!fs)
 		return -ENOENT;
-	mine = luc_fs_drop(fs);
+	err = luc_fs_drop(fs);
 	luc_fs_put(fs);
-	return mine ? 0 : -ENOENT;
+	return err;
 }
 
 static struct luc_fs *luc_fs_first(void)

@@ -21,6 +21,10 @@
  * task for one that has left. So the parts that may sleep are counted: unregister (no
  * task enters any more), wake the sleepers, wait until the count is zero, and only then
  * synchronize_rcu_tasks(), which waits for tasks in the trampoline outside these parts.
+ *
+ * ftrace stops for good after a fault of its own, and leaves the text as it is: hooks
+ * that it does not remove are called until the machine restarts. So this module has a
+ * reference to itself from before the hooks are there until they are known to be gone.
  */
 #include <linux/fs.h>
 #include <linux/ftrace.h>
@@ -76,13 +80,14 @@
 	HOOK("jbd2_journal_destroy", true,				\
 	     luc_on_destroy((void *)regs->di))
 
-enum luc_hook_state { LUC_DETACHED, LUC_ATTACHED, LUC_BUSY, LUC_MISSING };
+enum luc_hook_state { LUC_DETACHED, LUC_ATTACHED, LUC_BUSY, LUC_MISSING, LUC_STUCK };
 
 static const char *const luc_hook_state_text[] = {
 	[LUC_DETACHED] = "detached",
 	[LUC_ATTACHED] = "attached",
 	[LUC_BUSY] = "busy",
 	[LUC_MISSING] = "missing",
+	[LUC_STUCK] = "stuck",
 };
 
 struct luc_hook {
@@ -99,6 +104,8 @@ static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
 /* Read at each hooked call while another tracer is there. */
 static struct ftrace_ops luc_ops __read_mostly;
 static bool luc_registered;
+static bool luc_stuck;			/* luc_ops cannot be removed any more */
+static struct module *luc_ext4;		/* NULL where ext4 is no module */
 
 /* The word that luc_hooks_fire() waits for, and whether a hook saw it. */
 static unsigned long luc_nothing;
@@ -150,6 +157,34 @@ void luc_hook_leave(void)
 		wake_up_all(&luc_inflight_wait);
 }
 
+static void luc_hook_set(struct luc_hook *h, enum luc_hook_state state)
+{
+	h->state = state;
+}
+
+/* Hooks in one state change to another. */
+static void luc_hooks_set(enum luc_hook_state from, enum luc_hook_state to)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
+		if (luc_hook[i].state == from)
+			luc_hook_set(&luc_hook[i], to);
+	}
+}
+
+/* ftrace has failed with hooks in place. They find no file system, and do nothing. */
+static int luc_hooks_stick(int err)
+{
+	luc_stuck = true;
+	luc_hooks_set(LUC_ATTACHED, LUC_STUCK);
+	luc_hooks_set(LUC_DETACHED, LUC_STUCK);
+	pr_err("luc: ftrace has failed (%d): hooks do nothing, but stay, and the module with them, until a restart\n",
+	       err);
+	return -ENOTRECOVERABLE;
+}
+
+/* A failure for want of a running ftrace may leave some functions hooked. */
 static int luc_direct_register(void)
 {
 	unsigned long trampoline = (unsigned long)luc_trampoline;
@@ -167,20 +202,24 @@ static int luc_direct_register(void)
 	 */
 	if (!err)
 		luc_ops.flags |= FTRACE_OPS_FL_PERMANENT;
-	return err;
+	return err == -ENODEV ? luc_hooks_stick(err) : err;
 }
 
-static void luc_direct_unregister(void)
+static int luc_direct_unregister(void)
 {
 	unsigned long trampoline = (unsigned long)luc_trampoline;
+	int err;
 
 	luc_ops.flags &= ~FTRACE_OPS_FL_PERMANENT;
 #ifdef LUC_HAVE_DIRECT_MULTI
-	unregister_ftrace_direct_multi(&luc_ops, trampoline);
-	ftrace_free_filter(&luc_ops);
+	err = unregister_ftrace_direct_multi(&luc_ops, trampoline);
 #else
-	unregister_ftrace_direct(&luc_ops, trampoline, true);
+	err = unregister_ftrace_direct(&luc_ops, trampoline, false);
 #endif
+	if (err)
+		return luc_hooks_stick(err);
+	ftrace_free_filter(&luc_ops);
+	return 0;
 }
 
 /*
@@ -203,6 +242,33 @@ unsigned long luc_address_of(const char *symbol)
 	return address;
 }
 
+/*
+ * All code that hooks lead into or out of: ours and ext4's. jbd2 stays as long as this
+ * module, which imports its symbols.
+ */
+static int luc_pin(void)
+{
+	struct file_system_type *ext4;
+
+	/* It is being removed. */
+	if (!try_module_get(THIS_MODULE))
+		return -ESHUTDOWN;
+	ext4 = get_fs_type("ext4");
+	if (!ext4) {
+		module_put(THIS_MODULE);
+		return -ENODEV;
+	}
+	luc_ext4 = ext4->owner;
+	return 0;
+}
+
+/* The callers are files in sysfs and workers, for which luc_exit() waits. */
+static void luc_unpin(void)
+{
+	module_put(luc_ext4);
+	module_put(THIS_MODULE);
+}
+
 /* Modules come and go, so addresses are looked up for each first attach. */
 static void luc_hooks_find(void)
 {
@@ -211,7 +277,7 @@ static void luc_hooks_find(void)
 	luc_entry_forget();
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
 		luc_hook[i].address = luc_address_of(luc_hook[i].function);
-		luc_hook[i].state = luc_hook[i].address ? LUC_DETACHED : LUC_MISSING;
+		luc_hook_set(&luc_hook[i], luc_hook[i].address ? LUC_DETACHED : LUC_MISSING);
 	}
 }
 
@@ -239,19 +305,19 @@ static int luc_hooks_register(int from, int to)
 	/* A fresh ops each time: some kernels leave traces of the last use. */
 	memset(&luc_ops, 0, sizeof(luc_ops));
 	luc_ops.ops_func = luc_ops_func;
-	for (i = from; i < to && !err; i++) {
-		if (luc_hook[i].state == LUC_DETACHED)
-			err = ftrace_set_filter_ip(&luc_ops, luc_hook[i].address, 0, 0);
+	for (i = from; i < to && err != -ENODEV; i++) {
+		if (luc_hook[i].state != LUC_DETACHED)
+			continue;
+		err = ftrace_set_filter_ip(&luc_ops, luc_hook[i].address, 0, 0);
 		/* The function has no pad. */
-		if (err) {
-			luc_hook[i].state = LUC_MISSING;
-			err = 0;
-		}
+		if (err && err != -ENODEV)
+			luc_hook_set(&luc_hook[i], LUC_MISSING);
 	}
 	if (!luc_ops.func_hash)
 		return -ENOENT;
-	err = luc_direct_register();
-	if (err)
+	/* ftrace had stopped before: no function is hooked. */
+	err = err == -ENODEV ? -ENOTRECOVERABLE : luc_direct_register();
+	if (err && !luc_stuck)
 		ftrace_free_filter(&luc_ops);
 	return err;
 }
@@ -266,18 +332,20 @@ static const struct luc_hook *luc_hook_of(const char *function)
 }
 
 /* ftrace does not say which function is taken: try each alone. */
-static void luc_hooks_find_busy(void)
+static int luc_hooks_find_busy(void)
 {
-	int i;
+	int i, err;
 
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
 		if (luc_hook[i].state != LUC_DETACHED)
 			continue;
-		if (!luc_hooks_register(i, i + 1))
-			luc_direct_unregister();
-		else if (luc_hook[i].state == LUC_DETACHED)
-			luc_hook[i].state = LUC_BUSY;
+		err = luc_hooks_register(i, i + 1) ?: luc_direct_unregister();
+		if (err == -ENOTRECOVERABLE)
+			return err;
+		if (err && luc_hook[i].state == LUC_DETACHED)
+			luc_hook_set(&luc_hook[i], LUC_BUSY);
 	}
+	return 0;
 }
 
 /* Fails if a needed hook is not available. */
@@ -317,57 +385,67 @@ static bool luc_hooks_fire(void)
 	return luc_fired || READ_ONCE(luc_entry.wait_bit);
 }
 
-/* Under luc_mutex. */
-int luc_hooks_install(void)
+/* Fails with no function hooked, unless they are stuck. */
+static int luc_hooks_put(void)
 {
-	int i, err;
+	int err;
 
-	/* Still there: the last entry is gone, but its detach is not done. */
-	if (luc_registered)
-		return 0;
 	luc_hooks_find();
-	err = luc_hooks_check();
-	if (err)
-		return err;
-	err = luc_hooks_register(0, ARRAY_SIZE(luc_hook));
-	if (err == -EBUSY) {
-		luc_hooks_find_busy();
-		err = luc_hooks_check();
-		if (!err)
-			err = luc_hooks_register(0, ARRAY_SIZE(luc_hook));
-	}
+	err = luc_hooks_check() ?: luc_hooks_register(0, ARRAY_SIZE(luc_hook));
+	if (err == -EBUSY)
+		err = luc_hooks_find_busy() ?: luc_hooks_check() ?:
+		      luc_hooks_register(0, ARRAY_SIZE(luc_hook));
 	if (err)
 		return err;
 	/* Recheck: a needed function may lack its pad. */
 	err = luc_hooks_check();
+	return err ? luc_direct_unregister() ?: err : 0;
+}
+
+/* Under luc_mutex. */
+int luc_hooks_install(void)
+{
+	int err;
+
+	if (luc_stuck)
+		return -ENOTRECOVERABLE;
+	/* Still there: the last entry is gone, but its detach is not done. */
+	if (luc_registered)
+		return 0;
+	err = luc_pin();
+	if (err)
+		return err;
+	err = luc_hooks_put();
 	if (err) {
-		luc_direct_unregister();
+		if (!luc_stuck)
+			luc_unpin();
 		return err;
 	}
-	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
-		if (luc_hook[i].state == LUC_DETACHED)
-			luc_hook[i].state = LUC_ATTACHED;
-	}
+	luc_hooks_set(LUC_DETACHED, LUC_ATTACHED);
 	luc_registered = true;
 	if (luc_hooks_fire())
 		return 0;
-	luc_hooks_remove();
+	err = luc_hooks_remove();
+	if (err)
+		return err;
 	pr_notice("luc: hooks are not called; is kernel.ftrace_enabled 0?\n");
 	return -EAGAIN;
 }
 
-void luc_hooks_remove(void)
+/* Under luc_mutex, with no file system attached. */
+int luc_hooks_remove(void)
 {
-	int i;
+	int err;
 
 	if (!luc_registered)
-		return;
-	luc_direct_unregister();
+		return 0;
 	luc_registered = false;
-	for (i = 0; i < ARRAY_SIZE(luc_hook); i++) {
-		if (luc_hook[i].state == LUC_ATTACHED)
-			luc_hook[i].state = LUC_DETACHED;
-	}
+	err = luc_direct_unregister();
+	if (err)
+		return err;
+	luc_hooks_set(LUC_ATTACHED, LUC_DETACHED);
+	luc_unpin();
+	return 0;
 }
 
 /* After luc_hooks_remove() and a wake-up of all holders, before freeing. */

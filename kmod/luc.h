@@ -169,7 +169,7 @@ static inline bool luc_steers(const struct luc_params *params)
 
 /* hooks.c */
 int luc_hooks_install(void);
-void luc_hooks_remove(void);
+int luc_hooks_remove(void);
 void luc_hooks_drain(void);
 bool luc_hooks_leaving(void);
 void luc_hook_enter(void);

@@ -25,7 +25,10 @@ static int __init luc_init(void)
 
 static void __exit luc_exit(void)
 {
-	/* In this order: no task attaches, none is in a hook, nothing is left. */
+	/*
+	 * In this order: no task attaches, none is in a hook, nothing is left. Hooks pin the
+	 * module, so that only a forced removal finds any.
+	 */
 	luc_sysfs_stop();
 	luc_fs_detach_all();
 	luc_hooks_drain();

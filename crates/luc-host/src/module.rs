@@ -139,7 +139,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
 /// system, so a refusal is only believed after a while.
 ///
 /// # Errors
-/// More rights are needed, or the module is still in use.
+/// More rights are needed, the module is still in use, or its hooks stay.
 pub fn unload(system: &dyn System) -> Result<(), HostError> {
     const ATTEMPTS: u32 = 40;
     const PAUSE: Duration = Duration::from_millis(25);
@@ -150,6 +150,12 @@ pub fn unload(system: &dyn System) -> Result<(), HostError> {
         match Errno::from_io_error(&error) {
             // It is not loaded.
             Some(Errno::NOENT) => return Ok(()),
+            Some(Errno::AGAIN | Errno::BUSY) if sysfs::stuck(system) => {
+                return Err(HostError::FtraceFailed {
+                    what: "kernel module luc".into(),
+                    why: "it stays, as its hooks do",
+                });
+            }
             Some(Errno::AGAIN | Errno::BUSY) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
             Some(Errno::AGAIN | Errno::BUSY) => {
                 return Err(HostError::Busy {

@@ -3,6 +3,8 @@
 //! The checks only look. A need that cannot be judged from here is `Unknown`,
 //! never guessed: the module checks again, with better eyes, when it is loaded.
 
+use rustix::io::Errno;
+
 use crate::check::{Check, Need, State};
 use crate::journal::Journal;
 use crate::kernel::{self, Capability, configuration, is_set};
@@ -138,6 +140,11 @@ fn ftrace(system: &dyn System) -> Check {
             "sysctl kernel.ftrace_enabled=1",
         ),
         Ok(_) => Check::ok(need, "kernel.ftrace_enabled is 1"),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NODEV) => Check::missing(
+            need,
+            "it has failed: hooks that were there stay, no other comes",
+            "restart the machine; its log says more",
+        ),
         Err(_) => Check::missing(
             need,
             "no kernel.ftrace_enabled",
@@ -220,7 +227,7 @@ fn hooks_free(system: &dyn System) -> Check {
     let ours = sysfs::hooks(system);
     let is_ours = |name: &str| {
         ours.iter()
-            .any(|hook| hook.function == name && hook.state == "attached")
+            .any(|hook| hook.function == name && ["attached", "stuck"].contains(&&*hook.state))
     };
     let Some(text) = tracefs(system, "enabled_functions") else {
         return Check::unknown(

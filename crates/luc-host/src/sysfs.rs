@@ -27,7 +27,7 @@ pub struct Attached {
 pub struct Hook {
     /// The kernel function.
     pub function: String,
-    /// `attached`, `detached`, `busy` or `missing`.
+    /// `attached`, `detached`, `busy`, `missing` or `stuck`.
     pub state: String,
 }
 
@@ -119,6 +119,11 @@ pub fn livepatched(system: &dyn System) -> Vec<String> {
     functions
         .filter_map(|name| Some(name.split_once(',')?.0.to_owned()))
         .collect()
+}
+
+/// True if ftrace has failed with hooks in place: they stay, and the module with them.
+pub(crate) fn stuck(system: &dyn System) -> bool {
+    hooks(system).iter().any(|hook| hook.state == "stuck")
 }
 
 fn hooks_that_are(system: &dyn System, state: &str) -> String {
@@ -216,6 +221,10 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> HostErr
             why: "it is 0, so no hook is ever called".into(),
             fix: "set it to 1 with `sysctl kernel.ftrace_enabled=1`".into(),
         },
+        Some(Errno::NOTRECOVERABLE) => HostError::FtraceFailed {
+            what: path,
+            why: "cannot switch LUC on",
+        },
         Some(Errno::NOENT) => HostError::KernelUnsupported {
             what: hooks_that_are(system, "missing"),
             why: NOT_HERE.into(),
@@ -240,7 +249,7 @@ pub fn denied(what: &str) -> HostError {
 /// Switches LUC off for a device.
 ///
 /// # Errors
-/// LUC is not on for it, or more rights are needed.
+/// LUC is not on for it, more rights are needed, or hooks stay for want of a working ftrace.
 pub fn detach(system: &dyn System, path: &str, device: Dev) -> Result<(), HostError> {
     let written = system.write(&format!("{ROOT}/detach"), &device.to_string());
     let Err(error) = written else {
@@ -248,6 +257,10 @@ pub fn detach(system: &dyn System, path: &str, device: Dev) -> Result<(), HostEr
     };
     Err(match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => HostError::NotOn { path: path.into() },
+        Some(Errno::NOTRECOVERABLE) => HostError::FtraceFailed {
+            what: path.into(),
+            why: "LUC is off, but its hooks stay",
+        },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC off for {path}")),
         _ => HostError::Unexpected(format!("{path}: cannot switch LUC off: {}", plain(&error))),
     })

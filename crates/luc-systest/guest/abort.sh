@@ -35,7 +35,7 @@ echo "+$range" > $bad_blocks
 wait $!
 yes "umount of an aborted file system with LUC on" umount /mnt/0
 eventually "its entry goes" gone /sys/fs/luc/nullb0
-yes "rmmod" rmmod luc
+eventually "rmmod" rmmod luc
 echo "-$range" > $bad_blocks
 e2fsck -fy /dev/nullb0 > /tmp/fsck.out 2>&1
 [ $? -le 1 ] && ok "repaired" || bad "e2fsck: $(tail -n 3 /tmp/fsck.out)"

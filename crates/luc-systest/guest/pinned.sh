@@ -15,8 +15,11 @@ dmesg | grep -q "luc: Unknown symbol jbd2_" || bad "the kernel does not say what
 yes "jbd2 comes again" insmod "$modules/jbd2.ko"
 yes "ext4 comes again" insmod "$modules/ext4.ko"
 mount /dev/nullb0 /mnt/0
+users=$(cat /sys/module/ext4/refcnt)
 check 0 "on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic" luc on /mnt/0
+is "users of ext4, which has a hook" $((users + 1)) "$(cat /sys/module/ext4/refcnt)"
 bench /mnt/0 8
 yes "it holds commits" test "$(counter nullb0 commits_held)" -gt 0
 check 0 "*module luc removed" luc off --all --unload
+is "users of ext4" "$users" "$(cat /sys/module/ext4/refcnt)"
 finish

@@ -75,7 +75,7 @@ mount -t ext4 /dev/lucdisk0 /mnt/p
 is "what the last one wrote" 999 "$(cat /mnt/p/file)"
 check 0 "on: *" luc on /mnt/p
 umount /mnt/p
-yes "rmmod" rmmod luc
+eventually "rmmod" rmmod luc
 umount /mnt/q
 undisk lucdisk1 lucdisk0
 finish

@@ -58,6 +58,7 @@ codes! {
     TrialEnded = 30 "luc try, luc guard: a change by hand, or the end of LUC, ended it",
     NothingToTry = 31 "luc try: no pair of windows had a load to compare by",
     Configuration = 32 "luc service: the configuration is wrong or cannot be read",
+    FtraceFailed = 33 "the kernel's ftrace has failed: LUC's hooks stay, or cannot be had, until a restart",
     Interrupted = 130 "interrupted by Ctrl-C or SIGTERM",
 }
 
@@ -148,6 +149,7 @@ impl Failure {
                 HostError::KnobRefused { .. } => Code::KnobRefused,
                 HostError::Busy { .. } => Code::Busy,
                 HostError::KernelUnsupported { .. } => Code::KernelUnsupported,
+                HostError::FtraceFailed { .. } => Code::FtraceFailed,
                 HostError::Unreadable { .. }
                 | HostError::OtherVersion { .. }
                 | HostError::Unexpected(_)

@@ -141,6 +141,7 @@ fn every_answer_of_the_module_has_its_own_line() {
         Errno::EXIST,
         Errno::BUSY,
         Errno::NOENT,
+        Errno::NOTRECOVERABLE,
         Errno::INVAL,
         Errno::RANGE,
         Errno::PERM,
@@ -238,6 +239,16 @@ fn a_module_in_use_is_not_torn_out() {
     machine.load();
     machine.pinned = true;
     assert_snapshot!(machine.run(&["off", "--unload"]));
+}
+
+#[test]
+fn hooks_that_stay_are_told() {
+    let mut machine = working();
+    machine.detach_error = Some(Errno::NOTRECOVERABLE);
+    machine.pinned = true;
+    let off = machine.run(&["off", "/srv/data"]);
+    machine.hook("jbd2_log_wait_commit", "stuck");
+    assert_snapshot!(off + &machine.run(&["off", "--unload"]) + &machine.run(&["status"]));
 }
 
 #[test]

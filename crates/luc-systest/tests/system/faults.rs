@@ -16,6 +16,7 @@ pub fn tests() -> Vec<Trial> {
     let mut tests = tests_on_every("faults", faults);
     tests.extend(tests_on_every("owners", owners));
     tests.extend(tests_on_every("attach", attach));
+    tests.extend(tests_on_every("stopped", stopped));
     tests
 }
 
@@ -39,6 +40,15 @@ fn faults(kernel: &str) -> Outcome {
     many_are_independent(&answer)
 }
 
+/// Modules of the tests that stand in LUC's way.
+fn owner(kernel: &str, name: &str) -> Result<GuestFile, Trouble> {
+    let modules = module(kernel, &guest_source("owners"))?;
+    Ok(GuestFile {
+        guest_path: format!("/t/{name}"),
+        content: Content::Host(modules.with_file_name(name)),
+    })
+}
+
 /// A BPF program and a livepatch, the real ones, on functions that LUC hooks; and tracers.
 fn owners(kernel: &str) -> Outcome {
     let jobs = [
@@ -47,16 +57,24 @@ fn owners(kernel: &str) -> Outcome {
     ];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
-    let livepatch = module(kernel, &guest_source("owners"))?.with_file_name("owner_livepatch.ko");
-    spec.files.push(GuestFile {
-        guest_path: "/t/owner_livepatch.ko".into(),
-        content: Content::Host(livepatch),
-    });
+    spec.files.push(owner(kernel, "owner_livepatch.ko")?);
     spec.files.push(GuestFile {
         guest_path: "/t/fentry".into(),
         content: Content::Program(c_program("owners/fentry.c")?),
     });
     run_jobs(&spec, &jobs)?;
+    Ok(())
+}
+
+/// A kernel whose ftrace fails, before LUC hooks anything and afterwards: once is for ever.
+fn stopped(kernel: &str) -> Outcome {
+    for when in ["off", "on"] {
+        let jobs = [Job::new("stopped", &["1ms:8:32M"])?.env("WHEN", when)];
+        let mut spec = guest(kernel, &jobs)?;
+        spec.cpu_mips = 250.0;
+        spec.files.push(owner(kernel, "stop_ftrace.ko")?);
+        run_jobs(&spec, &jobs)?;
+    }
     Ok(())
 }
 

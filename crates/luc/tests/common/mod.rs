@@ -117,6 +117,8 @@ pub struct Pretended {
     machine: Machine,
     /// Error of the next write to `attach`.
     pub attach_error: Option<Errno>,
+    /// What a write to `detach` ends in once it has switched LUC off.
+    pub detach_error: Option<Errno>,
     /// Error of every attempt to load the module.
     pub load_error: Option<Errno>,
     /// Set when the module is loaded: Ctrl-C is pressed at that moment.
@@ -137,6 +139,7 @@ impl Pretended {
             machine: Machine::new(dir.path()),
             dir,
             attach_error: None,
+            detach_error: None,
             load_error: None,
             interrupt_at_load: None,
             panic_at: None,
@@ -362,7 +365,7 @@ impl System for Pretended {
                     return Err(Errno::NOENT.into());
                 }
                 self.remove(&dir);
-                Ok(())
+                self.detach_error.map_or(Ok(()), |errno| Err(errno.into()))
             }
             knob => {
                 let name = knob.rsplit('/').next().expect("a name");
