@@ -93,7 +93,7 @@ static const char *const luc_hook_state_text[] = {
 struct luc_hook {
 	const char *function;
 	bool needed;
-	enum luc_hook_state state;
+	enum luc_hook_state state;	/* luc_hooks_show() reads it without the mutex */
 	unsigned long address;		/* 0 until looked up */
 };
 
@@ -159,7 +159,7 @@ void luc_hook_leave(void)
 
 static void luc_hook_set(struct luc_hook *h, enum luc_hook_state state)
 {
-	h->state = state;
+	WRITE_ONCE(h->state, state);
 }
 
 /* Hooks in one state change to another. */
@@ -457,6 +457,7 @@ void luc_hooks_drain(void)
 	synchronize_rcu_tasks();
 }
 
+/* Without luc_mutex, which is held over grace periods, and everybody may read this. */
 ssize_t luc_hooks_show(char *buf)
 {
 	ssize_t n = 0;
@@ -464,7 +465,7 @@ ssize_t luc_hooks_show(char *buf)
 
 	for (i = 0; i < ARRAY_SIZE(luc_hook); i++)
 		n += sysfs_emit_at(buf, n, "%s %s%s\n", luc_hook[i].function,
-				   luc_hook_state_text[luc_hook[i].state],
+				   luc_hook_state_text[READ_ONCE(luc_hook[i].state)],
 				   luc_hook[i].needed ? "" : " optional");
 	return n;
 }

@@ -8,7 +8,11 @@
  *   <device>/device		MAJ:MIN
  *   <device>/knobs/ 		read and write
  *   <device>/counters/ 	read
+ *
+ * A write needs CAP_SYS_ADMIN, too: root in a container may own these files, and a file
+ * may have been opened by another task.
  */
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/kstrtox.h>
@@ -119,6 +123,8 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	s64 value;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	err = luc_knob_value(index, buf, &value);
 	if (err)
 		return err;
@@ -255,6 +261,8 @@ static ssize_t attach_store(struct kobject *kobj, struct kobj_attribute *attr,
 	dev_t dev;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	copy = kstrndup(buf, count, GFP_KERNEL);
 	if (!copy)
 		return -ENOMEM;
@@ -274,6 +282,8 @@ static ssize_t detach_store(struct kobject *kobj, struct kobj_attribute *attr,
 	dev_t dev;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	if (strscpy(text, buf, sizeof(text)) < 0)
 		return -EINVAL;
 	err = luc_parse_device(strim(text), &dev);
@@ -291,12 +301,7 @@ static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr,
 static ssize_t hooks_show(struct kobject *kobj, struct kobj_attribute *attr,
 			  char *buf)
 {
-	ssize_t n;
-
-	mutex_lock(&luc_mutex);
-	n = luc_hooks_show(buf);
-	mutex_unlock(&luc_mutex);
-	return n;
+	return luc_hooks_show(buf);
 }
 
 static struct kobj_attribute luc_version_attr = __ATTR_RO(version);

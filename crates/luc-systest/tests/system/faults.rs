@@ -78,11 +78,19 @@ fn stopped(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// A module that poisons what it frees, and those for kernels that are refused.
+/// A module that poisons what it frees, those for kernels that are refused, and a caller without
+/// rights.
 fn attach(kernel: &str) -> Outcome {
-    let jobs = [Job::new("attach", &["1ms:8:64M", "200ms:1:64M"])?];
+    let jobs = [
+        Job::new("attach", &["1ms:8:64M", "200ms:1:64M"])?,
+        Job::new("rights", &["1ms:8:64M"])?,
+    ];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
+    spec.files.push(GuestFile {
+        guest_path: "/t/without".into(),
+        content: Content::Program(c_program("without.c")?),
+    });
     let poisoned: Replacement = (
         "kmod/fs.c",
         "\tkvfree(fs);\n}\n",
