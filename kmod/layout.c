@@ -10,7 +10,9 @@
  *     journal_head), and the kernel refuses a module whose sums differ. The import
  *     also keeps jbd2 loaded: addresses in its text stay valid;
  *   - the prototypes of hooked functions are asserted where a header declares them: a
- *     hook reads arguments from registers, by their places;
+ *     hook reads arguments from registers, by their places. wait_transaction_locked() is
+ *     static: a system test compares its prototype with the type information of each
+ *     kernel, and a compiler that changes its parameters gives it another name;
  *   - a kernel series that LUC was not tested on is refused, unless the administrator
  *     says otherwise.
  */
@@ -19,6 +21,7 @@
 #include <linux/jbd2.h>
 #include <linux/module.h>
 #include <linux/utsname.h>
+#include <linux/version.h>
 #include <linux/wait_bit.h>
 
 #include "kernels.h"
@@ -35,6 +38,8 @@ LUC_IS(jbd2_journal_write_metadata_buffer,
 LUC_IS(jbd2_journal_file_buffer, void(struct journal_head *, transaction_t *, int));
 LUC_IS(jbd2_fc_end_commit, int(journal_t *));
 LUC_IS(jbd2_journal_destroy, int(journal_t *));
+/* ext4_sync_file() is declared in fs/ext4/ alone, but ext4 stores it here. */
+LUC_IS(((struct file_operations *)0)->fsync, int (*)(struct file *, loff_t, loff_t, int));
 /* The first parameter became unsigned long * after 6.12. */
 static_assert(__builtin_types_compatible_p(typeof(out_of_line_wait_on_bit),
 					   int(void *, int, wait_bit_action_f *, unsigned int)) ||
@@ -70,13 +75,10 @@ struct luc_series {
 #define LUC_SERIES(major, minor) { major, minor },
 static const struct luc_series luc_tested[] = { LUC_KERNELS(LUC_SERIES) };
 
-static bool luc_is_tested(const char *release)
+static bool luc_is_tested(unsigned int major, unsigned int minor)
 {
-	unsigned int major, minor;
 	int i;
 
-	if (sscanf(release, "%u.%u", &major, &minor) != 2)
-		return false;
 	for (i = 0; i < ARRAY_SIZE(luc_tested); i++) {
 		if (luc_tested[i].major == major && luc_tested[i].minor == minor)
 			return true;
@@ -84,9 +86,29 @@ static bool luc_is_tested(const char *release)
 	return false;
 }
 
+/*
+ * Why this kernel counts as not tested; NULL if it was. A release such as 6.12.0-55.el10
+ * tells neither which 6.12 it is nor whether it is one: Debian's 6.1.0-56 is the stable
+ * 6.1.192, while others stay at .0 and take what they want from later series. The headers
+ * know the number.
+ */
+static const char *luc_untested(const char *release)
+{
+	unsigned int major, minor;
+
+	if (sscanf(release, "%u.%u", &major, &minor) != 2 || !luc_is_tested(major, minor))
+		return "";
+	if (major != LINUX_VERSION_MAJOR || minor != LINUX_VERSION_PATCHLEVEL)
+		return " with a module built for another series";
+	if (!LINUX_VERSION_SUBLEVEL)
+		return ", which is no stable release but a branch of somebody's own";
+	return NULL;
+}
+
 int luc_layout_check(void)
 {
 	const char *release = init_utsname()->release;
+	const char *why = luc_untested(release);
 
 	/*
 	 * Spinlocks sleep there, and with them every hook. Only hooks that sleep
@@ -96,9 +118,9 @@ int luc_layout_check(void)
 		pr_err("luc: kernels with PREEMPT_RT are not supported\n");
 		return -EOPNOTSUPP;
 	}
-	if (untested_kernel || luc_is_tested(release))
+	if (untested_kernel || !why)
 		return 0;
-	pr_err("luc: not tested on kernel %s; untested_kernel=1 loads it all the same\n",
-	       release);
+	pr_err("luc: not tested on kernel %s%s; untested_kernel=1 loads it all the same\n",
+	       release, why);
 	return -EOPNOTSUPP;
 }

@@ -56,6 +56,8 @@ echo 1 > $ftrace
 
 check 12 "luc: kernel *: the module refused it (not tested on kernel *; untested_kernel=1 loads it all the same)*" \
 	luc on /mnt/0 --module /t/untested.ko
+check 12 "luc: kernel *: the module refused it (not tested on kernel *, which is no stable release *)*" \
+	luc on /mnt/0 --module /t/vendor.ko
 check 12 "luc: kernel *: the module refused it (kernels with PREEMPT_RT are not supported)*" \
 	luc on /mnt/0 --module /t/preempt_rt.ko
 yes "told to, it loads" insmod /t/untested.ko untested_kernel=1

@@ -68,35 +68,67 @@ static size_t tail_of(const struct btf_type *type)
 	}
 }
 
-/* Types count from 1. 0 with errno, ESRCH if there is no such function. */
-static uint32_t find_function(const char *name)
+/* All types, in the order of their numbers, and the text that names are in. */
+struct kernel_types {
+	const char *types, *end, *strings;
+};
+
+/* 0, or -1 with errno. */
+static inline int read_types(struct kernel_types *all)
 {
 	size_t size;
 	const char *data = read_btf(&size);
 	const struct btf_header *head = (const void *)data;
-	const char *types, *strings, *end;
-	uint32_t id = 1;
 
 	if (!data)
-		return 0;
+		return -1;
 	errno = EINVAL;
 	if (size < sizeof(*head) || head->magic != BTF_MAGIC)
-		return 0;
-	types = data + head->hdr_len + head->type_off;
-	strings = data + head->hdr_len + head->str_off;
-	end = types + head->type_len;
-	if (end > data + size)
-		return 0;
-	for (; types < end; id++) {
-		const struct btf_type *type = (const void *)types;
+		return -1;
+	all->types = data + head->hdr_len + head->type_off;
+	all->strings = data + head->hdr_len + head->str_off;
+	all->end = all->types + head->type_len;
+	return all->end > data + size ? -1 : 0;
+}
 
+static inline const struct btf_type *next_type(const struct btf_type *type)
+{
+	return (const void *)((const char *)(type + 1) + tail_of(type));
+}
+
+/* Types count from 1; 0 is void, and NULL here. */
+static inline const struct btf_type *type_of(const struct kernel_types *all, uint32_t id)
+{
+	const struct btf_type *type = (const void *)all->types;
+
+	if (!id)
+		return NULL;
+	while (--id)
+		type = next_type(type);
+	return type;
+}
+
+/* 0 with errno ESRCH if there is no such function. */
+static inline uint32_t function_among(const struct kernel_types *all, const char *name)
+{
+	const struct btf_type *type = (const void *)all->types;
+	uint32_t id = 1;
+
+	for (; (const char *)type < all->end; type = next_type(type), id++) {
 		if (BTF_INFO_KIND(type->info) == BTF_KIND_FUNC &&
-		    !strcmp(strings + type->name_off, name))
+		    !strcmp(all->strings + type->name_off, name))
 			return id;
-		types += sizeof(*type) + tail_of(type);
 	}
 	errno = ESRCH;
 	return 0;
+}
+
+/* 0 with errno. */
+static inline uint32_t find_function(const char *name)
+{
+	struct kernel_types all;
+
+	return read_types(&all) ? 0 : function_among(&all, name);
 }
 
 #endif

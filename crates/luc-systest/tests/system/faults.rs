@@ -101,10 +101,12 @@ fn attach(kernel: &str) -> Outcome {
         "luc_tested[] = { LUC_KERNELS(LUC_SERIES) };",
         "luc_tested[] = { { 2, 4 } };",
     );
+    let vendor: Replacement = ("kmod/layout.c", "if (!LINUX_VERSION_SUBLEVEL)", "if (true)");
     let preempt_rt: Replacement = ("kmod/layout.c", "IS_ENABLED(CONFIG_PREEMPT_RT)", "true");
     for (name, change) in [
         ("poisoned", poisoned),
         ("untested", untested),
+        ("vendor", vendor),
         ("preempt_rt", preempt_rt),
     ] {
         let dir = tempfile::tempdir().map_err(|error| Trouble::Fail(error.to_string()))?;
