@@ -163,7 +163,7 @@ static void luc_hook_set(struct luc_hook *h, enum luc_hook_state state)
 }
 
 /* Hooks in one state change to another. */
-static void luc_hooks_set(enum luc_hook_state from, enum luc_hook_state to)
+static void luc_hooks_change(enum luc_hook_state from, enum luc_hook_state to)
 {
 	int i;
 
@@ -177,8 +177,8 @@ static void luc_hooks_set(enum luc_hook_state from, enum luc_hook_state to)
 static int luc_hooks_stick(int err)
 {
 	luc_stuck = true;
-	luc_hooks_set(LUC_ATTACHED, LUC_STUCK);
-	luc_hooks_set(LUC_DETACHED, LUC_STUCK);
+	luc_hooks_change(LUC_ATTACHED, LUC_STUCK);
+	luc_hooks_change(LUC_DETACHED, LUC_STUCK);
 	pr_err("luc: ftrace has failed (%d): hooks do nothing, but stay, and the module with them, until a restart\n",
 	       err);
 	return -ENOTRECOVERABLE;
@@ -386,7 +386,7 @@ static bool luc_hooks_fire(void)
 }
 
 /* Fails with no function hooked, unless they are stuck. */
-static int luc_hooks_put(void)
+static int luc_hooks_register_all(void)
 {
 	int err;
 
@@ -415,13 +415,13 @@ int luc_hooks_install(void)
 	err = luc_pin();
 	if (err)
 		return err;
-	err = luc_hooks_put();
+	err = luc_hooks_register_all();
 	if (err) {
 		if (!luc_stuck)
 			luc_unpin();
 		return err;
 	}
-	luc_hooks_set(LUC_DETACHED, LUC_ATTACHED);
+	luc_hooks_change(LUC_DETACHED, LUC_ATTACHED);
 	luc_registered = true;
 	if (luc_hooks_fire())
 		return 0;
@@ -443,7 +443,7 @@ int luc_hooks_remove(void)
 	err = luc_direct_unregister();
 	if (err)
 		return err;
-	luc_hooks_set(LUC_ATTACHED, LUC_DETACHED);
+	luc_hooks_change(LUC_ATTACHED, LUC_DETACHED);
 	luc_unpin();
 	return 0;
 }
