@@ -479,7 +479,10 @@ pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
         shown.minus.is_some(),
     ];
     if bases.into_iter().filter(|is_given| *is_given).count() > 1 {
-        return Err("a figure is a ratio (to or to_best_of) or a difference (minus)".into());
+        return Err(
+            "a figure is a ratio (to or to_best_of) or a difference (minus), not two of them"
+                .into(),
+        );
     }
     let known = || block.arms.iter().map(|arm| arm.get_ref().as_str());
     for name in [Some(&shown.arm), shown.to.as_ref(), shown.minus.as_ref()]

@@ -50,6 +50,16 @@ impl<'a> Shown<'a> {
                 None => all.push(vec![point]),
             }
         }
+        // A draw meets the values in any order.
+        if let Some(block) = self.campaign.block(table.block.get_ref()) {
+            all.sort_by_cached_key(|points| {
+                let place = |factor: &String| {
+                    let mut values = points::values_of(block, factor);
+                    values.position(|value| value == points[0].value(factor))
+                };
+                factors().map(place).collect::<Vec<_>>()
+            });
+        }
         all
     }
 
