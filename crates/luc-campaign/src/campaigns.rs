@@ -19,6 +19,7 @@ const ALL: &[(&str, &str)] = &[
     ),
     ("validate", include_str!("../../../campaigns/validate.toml")),
     ("journals", include_str!("../../../campaigns/journals.toml")),
+    ("arena", include_str!("../../../campaigns/arena.toml")),
 ];
 
 /// The names, for people.
@@ -41,7 +42,15 @@ pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
         why: with_suggestion(&one_line(error.message())),
     })?;
     text.clone_into(&mut campaign.text);
-    let sound = check::campaign(&campaign).and_then(|()| check::whole(&campaign));
+    let whole = campaign.written_out().map_err(|name| {
+        let known = campaign.blocks.iter().map(|block| block.name.get_ref());
+        let near = did_you_mean(name.get_ref(), known.map(String::as_str));
+        let why = format!("set_as: no block {}{near}", name.get_ref());
+        (Some(name.span().start), why)
+    });
+    let sound = whole
+        .and_then(|()| check::campaign(&campaign))
+        .and_then(|()| check::whole(&campaign));
     sound.map_err(|(at, why)| CampaignError::BadFile {
         source_name: at.map_or_else(
             || source_name.to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::arms::{self, Arm};
 use crate::cell::Cell;
 use crate::error::{CampaignError, did_you_mean};
-use crate::file::{Block, Campaign, Figure, Where};
+use crate::file::{Block, Campaign, Figure, Table, Where};
 use crate::measures;
 use crate::places::{self, Place};
 use crate::points;
@@ -65,6 +65,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
             let first = block.arms.first().map_or("", |arm| arm.get_ref().as_str());
             figure(block, &column.figure(first)).map_err(named)?;
         }
+        over_points(table).map_err(named)?;
         conditions(block, &table.fits).map_err(named)?;
         for goal in &table.goals {
             conditions(block, &goal.fits).map_err(named)?;
@@ -118,6 +119,26 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
     Ok(())
 }
 
+/// Whether each row of a table is one point, many points, or one of the worst.
+fn over_points(table: &Table) -> Result<(), String> {
+    let many = table.columns.iter().filter(|column| column.over.is_some());
+    if ![0, table.columns.len()].contains(&many.count()) {
+        return Err("either all columns say what of the points they show (points), or none".into());
+    }
+    match table.worst {
+        None => Ok(()),
+        Some(0) => Err("worst: at least 1 is needed".into()),
+        Some(_) if table.is_over_points() || table.across.is_some() || table.arms.is_some() => Err(
+            "worst: its rows are points, so it has no `across`, no `arms`, and no column of many points"
+                .into(),
+        ),
+        Some(_) if table.deciding().is_none() => {
+            Err("worst: the bound of a column decides, and there is none".into())
+        }
+        Some(_) => Ok(()),
+    }
+}
+
 fn shown_block<'a>(
     campaign: &'a Campaign,
     name: &toml::Spanned<String>,
@@ -140,16 +161,11 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
     let named = |why: String| (at, format!("block {}: {why}", block.name.get_ref()));
     let place = place(&block.place).map_err(named)?;
     let own = || place.factors().iter().map(|factor| factor.name);
-    let wanted = points::names_in(block.bench.get_ref());
-    let wanted: BTreeSet<&str> = wanted.into_iter().map(|(_, name)| name).collect();
-    let of_arms = || {
-        let arms = block
-            .arms
-            .iter()
-            .filter_map(|name| points::arm(campaign, name.get_ref()));
-        arms.flat_map(Arm::texts)
-            .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
-    };
+    let bench = std::iter::once(block.bench.get_ref().as_str());
+    let of_own = own().flat_map(|name| points::values_of(block, name));
+    let wanted = points::names_asked(block, bench.chain(of_own));
+    let asked_by_arms = names_of_arms(campaign, block);
+    let of_arms = || asked_by_arms.iter().copied();
     for (name, values) in &block.factors {
         let text = name.get_ref().as_str();
         let is_known = own().any(|own| own == text)
@@ -210,14 +226,32 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
             }
         }
     }
+    if block.draw == Some(0) {
+        return Err(named("draw: at least 1 point is needed".into()));
+    }
     let points = points::of_block(campaign, block);
-    if points.is_empty() {
+    if points.is_empty() && campaign.half.is_none() {
         return Err(named("every point is skipped, so there is no cell".into()));
     }
     for point in points {
-        cell(&point.cell(1)).map_err(named)?;
+        let first = point.cell(1);
+        let left = points::names_in(&first.bench);
+        if let Some((_, name)) = left.iter().find(|(_, name)| !GIVEN.contains(name)) {
+            return Err(named(format!(
+                "{{{name}}}: no value of that name at every point, or one that names itself"
+            )));
+        }
+        cell(&first).map_err(named)?;
     }
     Ok(())
+}
+
+fn names_of_arms<'a>(campaign: &'a Campaign, block: &'a Block) -> BTreeSet<&'a str> {
+    let arms = block
+        .arms
+        .iter()
+        .filter_map(|name| points::arm(campaign, name.get_ref()));
+    points::names_asked(block, arms.flat_map(Arm::texts).map(String::as_str))
 }
 
 /// What must hold in a campaign as it is written, and need not in a part of it: every value that is
@@ -226,7 +260,9 @@ pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
     for block in &campaign.blocks {
         let at = Some(block.name.span().start);
         let named = |why: String| (at, format!("block {}: {why}", block.name.get_ref()));
-        let conditions = block.set.iter().map(|setting| &setting.fits);
+        // Another block's may be for factors' values that this one lacks.
+        let own = block.set.iter().filter(|setting| !setting.is_borrowed);
+        let conditions = own.map(|setting| &setting.fits);
         for condition in conditions.chain(&block.skip) {
             has_values(block, condition).map_err(named)?;
         }
@@ -260,17 +296,12 @@ pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
 
 /// Each value of `set` is a factor of the place, or something asks for it by its name.
 fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
-    let arms = block
-        .arms
-        .iter()
-        .filter_map(|name| points::arm(campaign, name.get_ref()));
-    let asked: BTreeSet<&str> = arms
-        .flat_map(Arm::texts)
-        .chain([block.bench.get_ref()])
-        .flat_map(|text| points::names_in(text).into_iter().map(|(_, name)| name))
-        .collect();
     let place = place(&block.place)?;
     let own: BTreeSet<&str> = place.factors().iter().map(|factor| factor.name).collect();
+    let bench = std::iter::once(block.bench.get_ref().as_str());
+    let of_own = own.iter().flat_map(|name| points::values_of(block, name));
+    let mut asked = points::names_asked(block, bench.chain(of_own));
+    asked.extend(names_of_arms(campaign, block));
     let block_name = block.name.get_ref();
     let tables = campaign
         .tables
@@ -311,17 +342,7 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
 /// Each value of a condition is one that its factor has somewhere in the block.
 fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
     for (name, values) in condition {
-        let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
-        let of_factor = factor.map_or(&[] as &[_], |(_, values)| values.all());
-        let of_sets = block
-            .set
-            .iter()
-            .filter_map(|setting| setting.values.get(name));
-        let possible: BTreeSet<&str> = of_factor
-            .iter()
-            .chain(of_sets)
-            .map(|value| value.0.as_str())
-            .collect();
+        let possible: BTreeSet<&str> = points::values_of(block, name).collect();
         for value in values.all() {
             if !possible.contains(value.0.as_str()) {
                 let possible: Vec<&str> = possible.into_iter().collect();
@@ -452,13 +473,22 @@ fn conditions(block: &Block, conditions: &Where) -> Result<(), String> {
 
 pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
     measures::check(&shown.measure)?;
-    if shown.to.is_some() && shown.minus.is_some() {
-        return Err("a figure is a ratio (to) or a difference (minus), not both".into());
+    let bases = [
+        shown.to.is_some(),
+        !shown.to_best_of.is_empty(),
+        shown.minus.is_some(),
+    ];
+    if bases.into_iter().filter(|is_given| *is_given).count() > 1 {
+        return Err(
+            "a figure is a ratio (to or to_best_of) or a difference (minus), not two of them"
+                .into(),
+        );
     }
     let known = || block.arms.iter().map(|arm| arm.get_ref().as_str());
     for name in [Some(&shown.arm), shown.to.as_ref(), shown.minus.as_ref()]
         .into_iter()
         .flatten()
+        .chain(&shown.to_best_of)
     {
         if !known().any(|known| known == name) {
             return Err(format!(

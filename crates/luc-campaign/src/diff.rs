@@ -71,7 +71,10 @@ impl Side {
         let (mut order, mut known) = (Vec::new(), BTreeMap::new());
         let mut seen = BTreeSet::new();
         for table in &self.campaign.tables {
-            for point in shown.points(table.block.get_ref(), &table.fits) {
+            for points in shown.together(table) {
+                let Some(point) = points.first() else {
+                    continue;
+                };
                 let factors = table.rows.iter().chain(&table.across);
                 let row: Vec<(String, String)> = factors
                     .map(|factor| (factor.clone(), point.value(factor).to_owned()))
@@ -91,7 +94,7 @@ impl Side {
                         if !seen.insert(at.clone()) {
                             continue;
                         }
-                        if let Some(interval) = shown.figure(&point, &figure) {
+                        if let Some(interval) = shown.figure_over(&points, column, &figure) {
                             known.insert(at.clone(), (figure, interval));
                         }
                         order.push(at);

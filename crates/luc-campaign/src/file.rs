@@ -25,6 +25,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -104,6 +105,17 @@ pub struct Campaign {
     pub plots: Vec<Plot>,
     #[serde(default, rename = "sentence")]
     pub sentences: Vec<Sentence>,
+    /// Which of the points that are drawn belong to it; all of them without.
+    #[serde(skip)]
+    pub half: Option<Half>,
+}
+
+/// Half of the points that are drawn, with half of all seeds. What is tuned on one half has to hold
+/// on the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    Even,
+    Odd,
 }
 
 fn one() -> u64 {
@@ -155,9 +167,17 @@ pub struct Block {
     /// Values that follow from others. Of each name the first that fits holds.
     #[serde(default)]
     pub set: Vec<Setting>,
+    /// A block whose `set` goes on behind this one's.
+    pub set_as: Option<Spanned<String>>,
     /// Combinations to leave out.
     #[serde(default)]
     pub skip: Vec<Where>,
+    /// So many of the points, drawn by the campaign's seed, with seeds that are drawn, too; all of
+    /// them without.
+    pub draw: Option<u32>,
+    /// Measured only if it is asked for by its name.
+    #[serde(default)]
+    pub by_name: bool,
     /// Overrides of the campaign's rule.
     pub repeats_min: Option<u32>,
     pub repeats_max: Option<u32>,
@@ -172,6 +192,9 @@ fn lab() -> String {
 pub struct Setting {
     #[serde(default, rename = "where")]
     pub fits: Where,
+    /// Whether it is another block's, by `set_as`.
+    #[serde(skip)]
+    pub is_borrowed: bool,
     #[serde(flatten)]
     pub values: BTreeMap<String, Value>,
 }
@@ -186,6 +209,9 @@ pub struct Figure {
     pub measure: String,
     /// As a ratio to this arm.
     pub to: Option<String>,
+    /// As a ratio to the one of these arms whose measure is highest at the point.
+    #[serde(default)]
+    pub to_best_of: Vec<String>,
     /// Less that of this arm.
     pub minus: Option<String>,
     /// Divided by another figure.
@@ -198,7 +224,10 @@ pub struct Figure {
 impl Figure {
     /// Whether it has no unit: its interval is that of a ratio.
     pub fn is_ratio(&self) -> bool {
-        self.to.is_some() || self.over.is_some() || !self.relative_to.is_empty()
+        self.to.is_some()
+            || !self.to_best_of.is_empty()
+            || self.over.is_some()
+            || !self.relative_to.is_empty()
     }
 }
 
@@ -219,10 +248,31 @@ pub struct Table {
     /// Heading of a last left column that names an arm: a row for each, and columns that name none
     /// are of the row's.
     pub arms: Option<String>,
+    /// Only so many points, the worst by the first column with a bound, each in a row of its own, with
+    /// the commands that measure it again. All of them are judged.
+    pub worst: Option<usize>,
     pub columns: Vec<Column>,
     /// Bounds that hold for some rows; they go before those of the column.
     #[serde(default, rename = "goal")]
     pub goals: Vec<Goal>,
+}
+
+impl Table {
+    /// Whether its rows sum up many points each.
+    pub fn is_over_points(&self) -> bool {
+        self.columns.iter().any(|column| column.over.is_some())
+    }
+
+    /// The first column with a bound.
+    pub fn deciding(&self) -> Option<&Column> {
+        self.columns.iter().find(|column| self.judges(column))
+    }
+
+    /// Whether a column has a bound somewhere.
+    pub fn judges(&self, column: &Column) -> bool {
+        let mut goals = self.goals.iter();
+        column.bound() != Bound::default() || goals.any(|goal| goal.heading == column.heading)
+    }
 }
 
 /// A figure under its heading, with the bounds that its mean is to keep. A figure without a bound is
@@ -234,23 +284,90 @@ pub struct Column {
     pub arm: Option<String>,
     measure: String,
     to: Option<String>,
+    #[serde(default)]
+    to_best_of: Vec<String>,
     minus: Option<String>,
-    over: Option<Box<Figure>>,
+    #[serde(rename = "over")]
+    divisor: Option<Box<Figure>>,
     #[serde(default)]
     relative_to: BTreeMap<String, Value>,
+    /// Numbers for all points of the row, each a column; without, a row is one point.
+    #[serde(default)]
+    points: Vec<Over>,
+    /// One of `points`, once each has a column of its own.
+    #[serde(skip)]
+    pub over: Option<Over>,
     at_least: Option<f64>,
     at_most: Option<f64>,
 }
 
+/// A number for many points.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Over {
+    /// How many have the figure.
+    Count,
+    /// Of ratios the geometric mean.
+    Mean,
+    /// So many per cent of the points are at or below it: 0 is the lowest, 100 the highest.
+    Percentile(f64),
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.write_str("points"),
+            Self::Mean => f.write_str("mean"),
+            Self::Percentile(0.0) => f.write_str("min"),
+            Self::Percentile(100.0) => f.write_str("max"),
+            Self::Percentile(percent) => write!(f, "p{percent}"),
+        }
+    }
+}
+
+impl TryFrom<String> for Over {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        let percentile = |text: &str| {
+            let percent: f64 = text.strip_prefix('p')?.parse().ok()?;
+            (0.0..=100.0).contains(&percent).then_some(percent)
+        };
+        match text.as_str() {
+            "count" => Ok(Self::Count),
+            "mean" => Ok(Self::Mean),
+            "min" => Ok(Self::Percentile(0.0)),
+            "max" => Ok(Self::Percentile(100.0)),
+            other => percentile(other).map(Self::Percentile).ok_or_else(|| {
+                format!("points {text:?}: count, mean, min, max, or p1 and the like is needed")
+            }),
+        }
+    }
+}
+
 impl Column {
+    /// A column for each number of its points; their headings are the numbers' names behind its own.
+    fn spread(self) -> Vec<Self> {
+        if self.points.is_empty() {
+            return vec![self];
+        }
+        let of = |over: &Over| Self {
+            heading: format!("{} {over}", self.heading).trim().to_owned(),
+            over: Some(*over),
+            ..self.clone()
+        };
+        self.points.iter().map(of).collect()
+    }
+
     /// The figure, in the row of an arm.
     pub fn figure(&self, arm: &str) -> Figure {
         Figure {
             arm: self.arm.clone().unwrap_or_else(|| arm.to_owned()),
             measure: self.measure.clone(),
             to: self.to.clone(),
+            to_best_of: self.to_best_of.clone(),
             minus: self.minus.clone(),
-            over: self.over.clone(),
+            over: self.divisor.clone(),
             relative_to: self.relative_to.clone(),
         }
     }
@@ -367,8 +484,36 @@ impl Campaign {
             tables: Vec::new(),
             plots: Vec::new(),
             sentences: Vec::new(),
+            half: None,
             text: String::new(),
         }
+    }
+
+    /// Writes out what the text abbreviates: columns of many points, and each block the values of the
+    /// block that its `set_as` names. Fails with the name where there is none.
+    pub(crate) fn written_out(&mut self) -> Result<(), Spanned<String>> {
+        for table in &mut self.tables {
+            let columns = std::mem::take(&mut table.columns).into_iter();
+            table.columns = columns.flat_map(Column::spread).collect();
+        }
+        let own: BTreeMap<String, Vec<Setting>> = self
+            .blocks
+            .iter()
+            .map(|block| (block.name.get_ref().clone(), block.set.clone()))
+            .collect();
+        for block in &mut self.blocks {
+            let Some(name) = &block.set_as else {
+                continue;
+            };
+            let others = own.get(name.get_ref()).ok_or_else(|| name.clone())?;
+            block
+                .set
+                .extend(others.iter().cloned().map(|setting| Setting {
+                    is_borrowed: true,
+                    ..setting
+                }));
+        }
+        Ok(())
     }
 
     pub fn block(&self, name: &str) -> Option<&Block> {

@@ -1,7 +1,7 @@
 //! A part of a campaign: some blocks, other values of factors, a number of repeats.
 
 use crate::error::{CampaignError, Result, did_you_mean};
-use crate::file::{Campaign, Value, Values};
+use crate::file::{Block, Campaign, Half, Value, Values};
 
 /// The choice of a part. Nothing chosen: everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,12 @@ pub struct Part {
     pub values: Vec<String>,
     /// As many repeats of each point, however wide its intervals.
     pub repeats: Option<u32>,
+    /// As many points of each block that draws.
+    pub draw: Option<u32>,
+    /// Of the points that are drawn.
+    pub half: Option<Half>,
+    /// In place of the campaign's: other points and other seeds.
+    pub seed: Option<u64>,
 }
 
 impl Part {
@@ -38,9 +44,21 @@ impl Part {
                 )));
             }
         }
-        let chosen = |name: &String| self.blocks.is_empty() || self.blocks.contains(name);
+        let chosen = |block: &Block| match self.blocks.as_slice() {
+            [] => !block.by_name,
+            names => names.contains(block.name.get_ref()),
+        };
         let mut blocks = campaign.blocks.clone();
-        blocks.retain(|block| chosen(block.name.get_ref()));
+        blocks.retain(chosen);
+        let draws = blocks.iter().any(|block| block.draw.is_some());
+        if !draws && (self.draw.is_some() || self.half.is_some()) {
+            return Err(bad("no block draws its points (draw = N)".to_owned()));
+        }
+        for block in &mut blocks {
+            block.draw = block.draw.map(|own| self.draw.unwrap_or(own));
+        }
+        campaign.half = self.half;
+        campaign.seed = self.seed.unwrap_or(campaign.seed);
         for text in &self.values {
             let (factor, wanted) = text
                 .split_once('=')

@@ -1,10 +1,10 @@
 //! The points of a campaign: each combination of factors that is measured, any number of times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arms::{self, Arm};
-use crate::cell::{Cell, NamedArm};
-use crate::file::{Block, Campaign, Value, Where};
+use crate::cell::{Cell, NamedArm, draw};
+use crate::file::{Block, Campaign, Half, Value, Where};
 use crate::places;
 
 /// One combination of the factors of a block.
@@ -15,8 +15,32 @@ pub struct Point<'a> {
     pub values: BTreeMap<String, String>,
     /// The cell of its first repeat, without what the repeat decides.
     template: Cell,
-    seed: u64,
+    seeds: Seeds,
 }
+
+/// Where the seeds of a point's repeats come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seeds {
+    /// Counted from the campaign's.
+    From(u64),
+    /// Drawn by the point's lot, and as even or odd as it is.
+    Drawn(u64),
+}
+
+impl Seeds {
+    fn of(self, repeat: u32) -> u64 {
+        match self {
+            Self::From(seed) => seed + u64::from(repeat) - 1,
+            Self::Drawn(lot) => {
+                let wide = draw(lot, &["seed", &repeat.to_string()]) >> SEED_SPARE_BITS;
+                wide & !1 | lot & 1
+            }
+        }
+    }
+}
+
+/// A seed keeps 48 bits, so that it is exact in every reader of JSON.
+const SEED_SPARE_BITS: u32 = 16;
 
 impl Point<'_> {
     /// Where its cells are measured.
@@ -26,7 +50,7 @@ impl Point<'_> {
 
     /// The cell of a repeat, from 1.
     pub fn cell(&self, repeat: u32) -> Cell {
-        let seed = self.seed + u64::from(repeat) - 1;
+        let seed = self.seeds.of(repeat);
         let bench = self.template.bench.replace("{seed}", &seed.to_string());
         Cell {
             bench,
@@ -81,16 +105,53 @@ pub fn of_block<'a>(campaign: &Campaign, block: &'a Block) -> Vec<Point<'a>> {
             .collect();
     }
     products.retain(|product| !block.skip.iter().any(|skip| fits(product, skip)));
-    products
+    match block.draw {
+        None => products
+            .into_iter()
+            .map(|values| point(campaign, block, values, Seeds::From(campaign.seed)))
+            .collect(),
+        Some(most) => drawn(campaign, products, most)
+            .into_iter()
+            .map(|(lot, values)| point(campaign, block, values, Seeds::Drawn(lot)))
+            .collect(),
+    }
+}
+
+/// The points with the lowest lots. A lot follows from the campaign's seed and the point alone, so
+/// neither the order of the factors nor the other points change it, and a larger draw holds every
+/// smaller one. Halves are told apart by the lot's last bit, which decides nothing else.
+fn drawn(
+    campaign: &Campaign,
+    products: Vec<BTreeMap<String, String>>,
+    most: u32,
+) -> Vec<(u64, BTreeMap<String, String>)> {
+    let lot = |product: &BTreeMap<String, String>| {
+        let texts = product.iter().flat_map(|(name, value)| [name, value]);
+        let texts: Vec<&str> = texts.map(String::as_str).collect();
+        draw(campaign.seed, &texts)
+    };
+    let mut lots: Vec<u64> = products.iter().map(lot).collect();
+    let with_lots: Vec<_> = lots.iter().copied().zip(products).collect();
+    lots.sort_unstable();
+    let last = lots.get(most as usize).copied();
+    let is_drawn = |lot: u64| last.is_none_or(|last| lot < last);
+    with_lots
         .into_iter()
-        .map(|values| point(campaign, block, values))
+        .filter(|(lot, _)| is_drawn(*lot) && campaign.half.is_none_or(|half| half.has(*lot)))
         .collect()
+}
+
+impl Half {
+    fn has(self, lot: u64) -> bool {
+        (self == Self::Even) == (lot & 1 == 0)
+    }
 }
 
 fn point<'a>(
     campaign: &Campaign,
     block: &'a Block,
     mut values: BTreeMap<String, String>,
+    seeds: Seeds,
 ) -> Point<'a> {
     let factors = values.clone();
     for setting in block
@@ -111,7 +172,7 @@ fn point<'a>(
                 .get(factor.name)
                 .map(String::as_str)
                 .or(factor.default)?;
-            Some((factor.name.to_owned(), value.to_owned()))
+            Some((factor.name.to_owned(), expanded(value, &values)))
         })
         .collect();
     let named = block.arms.iter().map(|name| {
@@ -134,13 +195,13 @@ fn point<'a>(
         bench: expanded(block.bench.get_ref(), &values),
         arms: named.collect(),
         repeat: 1,
-        seed: campaign.seed,
+        seed: seeds.of(1),
     };
     Point {
         block: block.name.get_ref(),
         values,
         template,
-        seed: campaign.seed,
+        seeds,
     }
 }
 
@@ -166,12 +227,53 @@ pub(crate) fn names_in(text: &str) -> Vec<(usize, &str)> {
     names
 }
 
+/// So deep may values name others that name others.
+const NESTED_MAX: usize = 8;
+
+/// The text with values in place of their names; a value may name others in turn.
 fn expanded(text: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = text.to_owned();
-    for (_, name) in names_in(text) {
-        if let Some(value) = values.get(name) {
-            out = out.replace(&format!("{{{name}}}"), value);
+    for _ in 0..NESTED_MAX {
+        let before = out.clone();
+        for (_, name) in names_in(&before) {
+            if let Some(value) = values.get(name) {
+                out = out.replace(&format!("{{{name}}}"), value);
+            }
+        }
+        if out == before {
+            break;
         }
     }
     out
+}
+
+/// Names that these texts ask for: their own, and those in the values that they get.
+pub(crate) fn names_asked<'a>(
+    block: &'a Block,
+    texts: impl Iterator<Item = &'a str>,
+) -> BTreeSet<&'a str> {
+    let mut asked = BTreeSet::new();
+    let mut open: Vec<&str> = texts.collect();
+    while let Some(text) = open.pop() {
+        for (_, name) in names_in(text) {
+            if asked.insert(name) {
+                open.extend(values_of(block, name));
+            }
+        }
+    }
+    asked
+}
+
+/// Every value that a block gives to a name somewhere.
+pub(crate) fn values_of<'a>(block: &'a Block, name: &str) -> impl Iterator<Item = &'a str> {
+    let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
+    let of_factor = factor.map_or(&[] as &[_], |(_, values)| values.all());
+    let of_sets = block
+        .set
+        .iter()
+        .filter_map(move |setting| setting.values.get(name));
+    of_factor
+        .iter()
+        .chain(of_sets)
+        .map(|value| value.0.as_str())
 }

@@ -34,7 +34,10 @@ fn sheet(shown: &Shown<'_>, table: &Table) -> Sheet {
             .extend(["", " low", " high", " sd", " repeats"].map(|part| format!("{name}{part}")));
     }
     let mut rows = Vec::new();
-    for point in shown.points(table.block.get_ref(), &table.fits) {
+    for points in shown.together(table) {
+        let Some(point) = points.first() else {
+            continue;
+        };
         for arm in shown.row_arms(table) {
             let factors = table.rows.iter().chain(&table.across);
             let mut row: Vec<String> = factors
@@ -42,8 +45,8 @@ fn sheet(shown: &Shown<'_>, table: &Table) -> Sheet {
                 .collect();
             row.extend(arm.clone());
             for column in &table.columns {
-                let figure =
-                    shown.figure(&point, &column.figure(arm.as_deref().unwrap_or_default()));
+                let of = column.figure(arm.as_deref().unwrap_or_default());
+                let figure = shown.figure_over(&points, column, &of);
                 let number =
                     |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
                 row.extend([

@@ -2,56 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use luc_report::show::document::{Chart, Document, Entry, Line, Row, Section, Table, Tone};
+use luc_report::show::document::{Chart, Document, Section};
 use luc_report::show::number;
 
-use crate::arms;
 use crate::cell::Cell;
-use crate::file::{self, Bound, Campaign, Column, Figure};
+use crate::file::{self, Campaign, Figure};
 use crate::measure::VersionsOf;
 use crate::measures;
 use crate::places::Setup;
 use crate::points::{self, Point};
 use crate::stats::{Interval, Prior};
-use crate::store::{CellResult, Results};
+use crate::store::{CellResult, Failed, Results};
 use crate::wave;
 
-/// How many figures reached their bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    pub reached: usize,
-    pub missed: usize,
-    /// The mean misses the bound, and the interval holds it.
-    pub open: usize,
-}
+mod charts;
+mod tables;
+mod tally;
 
-impl Tally {
-    /// In a sentence; empty where nothing was judged.
-    pub fn sentence(self) -> String {
-        let Self {
-            reached,
-            missed,
-            open,
-        } = self;
-        match (reached + missed + open, missed + open) {
-            (0, _) => String::new(),
-            (all, 0) => format!("All {all} figures were reached."),
-            (all, _) if open == 0 => {
-                format!("{reached} of {all} figures were reached; missed: {missed}.")
-            }
-            (all, _) => format!(
-                "{reached} of {all} figures were reached; missed: {missed}; open, as intervals are wide: {open}."
-            ),
-        }
-    }
-}
+pub use tally::Tally;
 
 /// A campaign with its results.
 pub struct Shown<'a> {
     pub campaign: &'a Campaign,
     by_cell: BTreeMap<&'a Cell, &'a CellResult>,
     /// Cells that failed and have no result.
-    failed: usize,
+    failed: Vec<&'a Failed>,
 }
 
 impl<'a> Shown<'a> {
@@ -91,7 +66,7 @@ impl<'a> Shown<'a> {
             campaign,
             failed: failed
                 .filter(|failed| !chosen.contains_key(&failed.cell))
-                .count(),
+                .collect(),
             by_cell: chosen
                 .into_iter()
                 .map(|(cell, (_, result))| (cell, result))
@@ -163,6 +138,8 @@ impl<'a> Shown<'a> {
                 shown.extend(charts);
             }
         }
+        let reasons = self.failed.iter().map(|failed| failed.why.as_str());
+        let failures = tables::failures(reasons);
         let rule = &self.campaign.stop;
         let intervals = format!(
             "Intervals are Student's t, {}%; ratios are paired, each pair of one boot.",
@@ -185,7 +162,11 @@ impl<'a> Shown<'a> {
         let document = Document {
             title: self.campaign.title.clone(),
             intro: intro.trim().to_owned(),
-            sections: sections.into_iter().map(|(_, section)| section).collect(),
+            sections: sections
+                .into_iter()
+                .map(|(_, section)| section)
+                .chain(failures)
+                .collect(),
             verdict: if last.trim().is_empty() {
                 format!("{} cells.", self.by_cell.len())
             } else {
@@ -275,198 +256,11 @@ impl<'a> Shown<'a> {
                 .iter()
                 .map(|versions| format!("Versions: {versions}.")),
         );
-        if self.failed > 0 {
-            foot.push(format!("{} cells failed and are left out.", self.failed));
+        if !self.failed.is_empty() {
+            let cells = self.failed.len();
+            foot.push(format!("{cells} cells failed and are left out."));
         }
         foot
-    }
-
-    fn section(&self, table: &file::Table, tally: &mut Tally) -> Section {
-        let left = table.rows.len() + usize::from(table.arms.is_some());
-        Section {
-            title: table.title.clone(),
-            note: table.note.clone(),
-            table: Table::new(left, self.groups(table, tally)),
-            ..Section::default()
-        }
-    }
-
-    /// Rows of a table, in groups that share all but their last left entry.
-    fn groups(&self, table: &file::Table, tally: &mut Tally) -> Vec<Vec<Row<String>>> {
-        let points = self.points(table.block.get_ref(), &table.fits);
-        let across: Vec<Option<String>> = match &table.across {
-            None => vec![None],
-            Some(factor) => {
-                let values = unique(points.iter().map(|point| point.value(factor)));
-                values.into_iter().map(Some).collect()
-            }
-        };
-        let key = |point: &Point<'_>| -> Vec<String> {
-            table
-                .rows
-                .iter()
-                .map(|factor| point.value(factor).to_owned())
-                .collect()
-        };
-        let mut keys: Vec<Vec<String>> = Vec::new();
-        for point in &points {
-            let key = key(point);
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        let arms = self.row_arms(table);
-        let mut groups: Vec<(Vec<String>, Vec<Row<String>>)> = Vec::new();
-        for own in keys {
-            let same: Vec<&Point<'_>> = points.iter().filter(|point| key(point) == own).collect();
-            let mut left = own.clone();
-            for arm in &arms {
-                left.truncate(own.len());
-                left.extend(arm.as_deref().map(|arm| self.arm_shown(arm)));
-                let mut row: Row<String> = Vec::new();
-                let headings = table.rows.iter().chain(&table.arms);
-                row.extend(
-                    headings
-                        .zip(&left)
-                        .map(|(name, value)| (name.clone(), Entry::new(value.clone()))),
-                );
-                let mut known = false;
-                for at in &across {
-                    let is_here = |point: &&&Point<'_>| match (&table.across, at) {
-                        (Some(factor), Some(value)) => point.value(factor) == value,
-                        _ => true,
-                    };
-                    let point = same.iter().find(is_here).copied();
-                    for column in &table.columns {
-                        let heading = match at {
-                            Some(value) => format!("{} {value}", column.heading),
-                            None => column.heading.clone(),
-                        };
-                        let entries = self.entries(table, column, point, arm.as_deref(), tally);
-                        known |= entries.iter().any(|entry| *entry != Entry::none());
-                        row.extend([heading, String::new()].into_iter().zip(entries));
-                    }
-                }
-                if !known {
-                    continue;
-                }
-                let group = left[..left.len().saturating_sub(1)].to_vec();
-                match groups.iter_mut().find(|(other, _)| *other == group) {
-                    Some((_, rows)) => rows.push(row),
-                    None => groups.push((group, vec![row])),
-                }
-            }
-        }
-        groups.into_iter().map(|(_, rows)| rows).collect()
-    }
-
-    fn arm_shown(&self, name: &str) -> String {
-        points::arm(self.campaign, name)
-            .map_or_else(|| name.to_owned(), |arm| arms::shown(name, arm))
-    }
-
-    /// The arms that have rows of their own; `None` once where none has.
-    pub(crate) fn row_arms(&self, table: &file::Table) -> Vec<Option<String>> {
-        let block = self
-            .campaign
-            .block(table.block.get_ref())
-            .filter(|_| table.arms.is_some());
-        match block {
-            Some(block) => block
-                .arms
-                .iter()
-                .map(|arm| Some(arm.get_ref().clone()))
-                .collect(),
-            None => vec![None],
-        }
-    }
-
-    /// A figure at a point, and the judgement of it if its column has one.
-    fn entries(
-        &self,
-        table: &file::Table,
-        column: &Column,
-        point: Option<&Point<'_>>,
-        arm: Option<&str>,
-        tally: &mut Tally,
-    ) -> Vec<Entry> {
-        let of = column.figure(arm.unwrap_or_default());
-        let figure = point.and_then(|point| self.figure(point, &of));
-        let mut entries = vec![Entry::of(figure, |figure| shown(&of, &figure))];
-        if has_bound(table, column) {
-            let bound = point
-                .map(|point| bound(table, column, point))
-                .unwrap_or_default();
-            entries.push(judged(bound, figure, tally));
-        }
-        entries
-    }
-
-    fn charts(&self, plot: &file::Plot) -> Vec<Chart> {
-        let points = self.points(plot.block.get_ref(), &plot.fits);
-        let of = |point: &Point<'_>| -> Vec<String> {
-            plot.each
-                .iter()
-                .map(|factor| point.value(factor).to_owned())
-                .collect()
-        };
-        let mut each: Vec<Vec<String>> = Vec::new();
-        for point in &points {
-            let key = of(point);
-            if !each.contains(&key) {
-                each.push(key);
-            }
-        }
-        each.into_iter()
-            .map(|key| {
-                let here: Vec<&Point<'_>> =
-                    points.iter().filter(|point| of(point) == key).collect();
-                let x = unique(here.iter().map(|point| point.value(&plot.x)));
-                let title = if key.is_empty() {
-                    plot.title.clone()
-                } else {
-                    format!("{}, {}", plot.title, key.join(", "))
-                };
-                Chart {
-                    title,
-                    x_label: plot.x_label.clone().unwrap_or_else(|| plot.x.clone()),
-                    y_label: plot.y_label.clone(),
-                    lines: self.lines(plot, &here, &x),
-                    x,
-                }
-            })
-            .collect()
-    }
-
-    fn lines(&self, plot: &file::Plot, here: &[&Point<'_>], x: &[String]) -> Vec<Line> {
-        let values = if plot.lines == "arm" {
-            vec![String::new()]
-        } else {
-            unique(here.iter().map(|point| point.value(&plot.lines)))
-        };
-        let mut lines = Vec::new();
-        for value in &values {
-            for figure in &plot.figures {
-                let at = |at: &String| {
-                    let fits = |point: &&&Point<'_>| {
-                        point.value(&plot.x) == at
-                            && (value.is_empty() || point.value(&plot.lines) == value)
-                    };
-                    let point = here.iter().find(fits)?;
-                    Some(self.figure(point, figure)?.mean)
-                };
-                let name = match (value.as_str(), plot.figures.len()) {
-                    ("", _) => figure.arm.clone(),
-                    (value, 1) => value.to_owned(),
-                    (value, _) => format!("{value}, {}", figure.arm),
-                };
-                lines.push(Line {
-                    name,
-                    y: x.iter().map(at).collect(),
-                });
-            }
-        }
-        lines
     }
 }
 
@@ -491,12 +285,15 @@ fn unique<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 /// A figure for people: mean, and the ends of its interval.
 pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
-    let form = if figure.is_ratio() {
-        number::fine_ratio as fn(f64) -> String
+    with_ends(interval.mean, interval.ends, form(figure))
+}
+
+fn form(figure: &Figure) -> fn(f64) -> String {
+    if figure.is_ratio() {
+        number::fine_ratio
     } else {
         measures::form(&figure.measure)
-    };
-    with_ends(interval.mean, interval.ends, form)
+    }
 }
 
 /// An end that is so many times the mean says nothing but that nothing is known.
@@ -519,44 +316,5 @@ pub(crate) fn with_ends(
             format!("{shown} ({} to {})", form(low), form(high))
         }
         _ => shown,
-    }
-}
-
-fn has_bound(table: &file::Table, column: &Column) -> bool {
-    column.bound() != Bound::default()
-        || table
-            .goals
-            .iter()
-            .any(|goal| goal.heading == column.heading)
-}
-
-fn bound(table: &file::Table, column: &Column, point: &Point<'_>) -> Bound {
-    let goal = table
-        .goals
-        .iter()
-        .find(|goal| goal.heading == column.heading && point.fits(&goal.fits));
-    goal.map_or(column.bound(), file::Goal::bound)
-}
-
-/// Whether the mean keeps its bound. Where it does not, and its interval holds the bound, that is
-/// open: more repeats would tell.
-fn judged(bound: Bound, figure: Option<Interval>, tally: &mut Tally) -> Entry {
-    let (Some(figure), true) = (figure, bound != Bound::default()) else {
-        return Entry::none();
-    };
-    let (low, high) = figure.ends.unwrap_or((figure.mean, figure.mean));
-    let keeps = |low: f64, high: f64| {
-        bound.at_least.is_none_or(|least| high >= least)
-            && bound.at_most.is_none_or(|most| low <= most)
-    };
-    if keeps(figure.mean, figure.mean) {
-        tally.reached += 1;
-        Entry::toned("reached", Tone::Good)
-    } else if keeps(low, high) {
-        tally.open += 1;
-        Entry::new("open")
-    } else {
-        tally.missed += 1;
-        Entry::toned("MISSED", Tone::Bad)
     }
 }

@@ -4,6 +4,7 @@
 //! holds, for points whose intervals are too wide, as many more as the width calls for, at most
 //! twice what is there. Whatever ended a campaign, the same function tells how it goes on.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cell::{Cell, draw};
@@ -135,6 +136,7 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
         arm: arm.clone(),
         measure: measure.clone(),
         to: to.cloned(),
+        to_best_of: Vec::new(),
         minus: None,
         over: None,
         relative_to: BTreeMap::new(),
@@ -168,19 +170,51 @@ pub fn interval(
 
 /// The values of a figure, one for each repeat that has one.
 pub fn values(repeats: &Repeats<'_>, figure: &Figure) -> Vec<f64> {
+    let figure = against_best(repeats, figure);
     repeats
         .values()
-        .filter_map(|result| value(result, figure))
+        .filter_map(|result| value(result, &figure))
         .collect()
 }
 
-/// A figure of one repeat: both arms of a ratio are of one boot.
-fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
+/// The figure as a ratio to one arm. The best of several is chosen once for all repeats, by the
+/// geometric mean: the best of each repeat would be chosen by its noise.
+pub fn against_best<'f>(repeats: &Repeats<'_>, figure: &'f Figure) -> Cow<'f, Figure> {
+    let mean = |arm: &String| {
+        let own = Figure {
+            arm: arm.clone(),
+            to: None,
+            to_best_of: Vec::new(),
+            minus: None,
+            over: None,
+            ..figure.clone()
+        };
+        Some(Interval::of_ratios(&values(repeats, &own), 0.5, &Prior::NONE)?.mean)
+    };
+    let known = figure
+        .to_best_of
+        .iter()
+        .filter_map(|arm| Some((mean(arm)?, arm)));
+    match known.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        None => Cow::Borrowed(figure),
+        Some((_, best)) => Cow::Owned(Figure {
+            to: Some(best.clone()),
+            to_best_of: Vec::new(),
+            ..figure.clone()
+        }),
+    }
+}
+
+/// A figure of one repeat: both arms of a ratio are of one boot. `None` while the best arm is open.
+pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
     let of = |name: &str| -> Option<f64> {
         let named = |arm: &&ArmResult| arm.arm == name;
         let arm = result.arms.iter().find(named)?;
         measures::of(&figure.measure, arm, &result.cell)
     };
+    if !figure.to_best_of.is_empty() {
+        return None;
+    }
     let own = of(&figure.arm)?;
     let compared = match (&figure.to, &figure.minus) {
         (Some(base), _) => quotient(own, of(base)?)?,

@@ -258,6 +258,7 @@ fn a_part_has_other_values() {
         blocks: vec!["loops".into()],
         values: vec!["threads=2,3".into(), "disk=20us:64".into()],
         repeats: Some(7),
+        ..Part::default()
     };
     let campaign = part.of(small()).expect("a part");
     let points = luc_campaign::points::all(&campaign);
@@ -267,7 +268,7 @@ fn a_part_has_other_values() {
     let part = |blocks: &[&str], values: &[&str]| Part {
         blocks: blocks.iter().map(|&name| name.into()).collect(),
         values: values.iter().map(|&text| text.into()).collect(),
-        repeats: None,
+        ..Part::default()
     };
     for (part, why) in [
         (part(&["loop"], &[]), "no block loop; did you mean loops?"),

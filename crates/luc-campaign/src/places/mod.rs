@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use luc_workload::Stop;
 
-use crate::cell::{Cell, Versions};
+use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::Result;
 use crate::result::Measured;
 
@@ -111,6 +111,11 @@ pub trait Place: Sync {
     /// # Errors
     /// Something of it is not there.
     fn versions(&self, cell: &Cell, setup: &Setup) -> Result<Versions>;
+
+    /// The command that measures one arm of a cell again, where the command line has one.
+    fn command(&self, _cell: &Cell, _arm: &NamedArm) -> Option<String> {
+        None
+    }
 
     /// Measures a cell, all arms of it or, but for mere bounds, none.
     ///

@@ -144,6 +144,10 @@ impl Place for Sim {
         Ok(BTreeMap::from([("luc-sim".to_owned(), SOURCES.to_owned())]))
     }
 
+    fn command(&self, cell: &Cell, arm: &NamedArm) -> Option<String> {
+        shlex::try_join(words(cell, arm).iter().map(String::as_str)).ok()
+    }
+
     fn measure(
         &self,
         cell: &Cell,
@@ -166,25 +170,73 @@ impl Sim {
     pub fn simulate(&self, cell: &Cell) -> std::result::Result<Vec<ArmResult>, String> {
         let load = load(cell)?;
         let arms = cell.arms.iter().map(|named| {
-            let setup = setup(cell, named)?;
-            let watch = Watch::of(&named.arm)?;
-            let said = |error: SimError| error.to_string();
-            let (report, after) = if let Some(watch) = watch {
-                let (report, recording) = luc_sim::record(&load, &setup).map_err(said)?;
-                let after = watch.look(recording.into_trace());
-                (report, Some(after.map_err(|error| error.to_string())?))
-            } else {
-                (luc_sim::run(&load, &setup).map_err(said)?, None)
-            };
-            Ok(ArmResult {
-                arm: named.name.clone(),
-                report,
-                counters: BTreeMap::new(),
-                after,
-            })
+            let arm = |why: String| format!("arm {}: {why}", named.name);
+            simulate_arm(&load, cell, named).map_err(arm)
         });
         arms.collect()
     }
+}
+
+fn simulate_arm(
+    load: &luc_sim::Load,
+    cell: &Cell,
+    named: &NamedArm,
+) -> std::result::Result<ArmResult, String> {
+    let setup = setup(cell, named)?;
+    let watch = Watch::of(&named.arm)?;
+    let said = |error: SimError| error.to_string();
+    let (report, after) = if let Some(watch) = watch {
+        let (report, recording) = luc_sim::record(load, &setup).map_err(said)?;
+        let after = watch.look(recording.into_trace());
+        (report, Some(after.map_err(|error| error.to_string())?))
+    } else {
+        (luc_sim::run(load, &setup).map_err(said)?, None)
+    };
+    Ok(ArmResult {
+        arm: named.name.clone(),
+        report,
+        counters: BTreeMap::new(),
+        after,
+    })
+}
+
+/// The options of `luc sim run` for the factors.
+const OPTIONS: [(&str, &str); 8] = [
+    ("disk", "--disk"),
+    ("vcpus", "--cpus"),
+    ("mips", "--mips"),
+    ("past_us", "--past-us"),
+    ("kernel", "--kernel"),
+    ("mount", "--mount"),
+    ("journal", "--journal"),
+    ("journal_mib", "--journal-mib"),
+];
+
+/// The words of the `luc sim run` that measures an arm; what is a factor's default is left out.
+fn words(cell: &Cell, named: &NamedArm) -> Vec<String> {
+    let split = |text: &str| shlex::split(text).unwrap_or_default();
+    let mut words = split("luc sim run");
+    for (name, option) in OPTIONS {
+        let default = FACTORS.iter().find(|factor| factor.name == name);
+        let default = default.and_then(|factor| factor.default);
+        let value = cell.machine.get(name).map(String::as_str);
+        if let Some(value) = value.filter(|value| Some(*value) != default) {
+            words.extend([option.to_owned(), value.to_owned()]);
+        }
+    }
+    let on = named.arm.on.as_deref().filter(|_| !named.arm.elsewhere);
+    let options = on.map(split);
+    match options {
+        Some(options) if options.is_empty() => words.push("--luc".to_owned()),
+        // LUC that observes changes nothing.
+        Some(options) if options.iter().all(|word| word != "--observe") => words.extend(options),
+        _ => {}
+    }
+    words.extend(["--seed".to_owned(), cell.seed.to_string(), "--".to_owned()]);
+    // No folder is needed.
+    let bench = cell.bench.replace("--dir {dir}", "");
+    words.extend(split(&bench.replace("{dir}", "")));
+    words
 }
 
 /// The command around a benchmark that the simulator stands in for.

@@ -296,6 +296,7 @@ fn along<'a>(
 fn values(shown: &Shown<'_>, point: &Point<'_>, figure: &Figure) -> Vec<f64> {
     let own = Figure {
         to: None,
+        to_best_of: Vec::new(),
         minus: None,
         over: None,
         ..figure.clone()

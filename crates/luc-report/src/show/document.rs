@@ -28,6 +28,8 @@ pub struct Section {
     /// Drawn on the page alone: a terminal has the table.
     pub page_charts: Vec<Chart>,
     pub table: Table,
+    /// Lines for a shell, below the table.
+    pub commands: Vec<String>,
 }
 
 impl Section {

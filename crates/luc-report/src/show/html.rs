@@ -98,6 +98,10 @@ fn section(out: &mut String, section: &Section, above: Option<&Chart>) -> Result
     if !section.table.groups.is_empty() {
         table(out, &section.table);
     }
+    if !section.commands.is_empty() {
+        let lines = escape(&section.commands.join("\n"));
+        let _ = writeln!(out, "<pre class=\"scroll\">{lines}</pre>");
+    }
     out.push_str("</section>\n");
     Ok(())
 }

@@ -30,6 +30,12 @@ pub fn render(document: &Document, colour: bool) -> String {
             out.push('\n');
             out += &table(&section.table, colour);
         }
+        if !section.commands.is_empty() {
+            out.push('\n');
+            for line in &section.commands {
+                command(&mut out, line);
+            }
+        }
     }
     out.push('\n');
     paragraph(&mut out, &document.verdict);
@@ -64,6 +70,29 @@ pub fn fill(out: &mut String, text: &str, indent: usize) {
         }
         out.push_str(word);
         used += length;
+    }
+    out.push('\n');
+}
+
+/// A line for a shell, in several lines if it is long. None begins within quotes.
+fn command(out: &mut String, line: &str) {
+    const INDENT: &str = "    ";
+    let mut used = 0;
+    let mut is_quoted = false;
+    let parts = line.split_inclusive(' ').map(str::trim_end);
+    for (at, part) in parts.enumerate() {
+        let length = part.chars().count();
+        // The line may go on with " \".
+        if at > 0 && !is_quoted && used + 1 + length + 2 > WIDTH && !line.starts_with('#') {
+            let _ = write!(out, " \\\n{INDENT}");
+            used = INDENT.len();
+        } else if at > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(part);
+        used += length;
+        is_quoted ^= part.matches('\'').count() % 2 == 1;
     }
     out.push('\n');
 }

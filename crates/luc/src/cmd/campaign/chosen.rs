@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use luc_campaign::file::Half;
 use luc_campaign::places::{Erase, Scratch, Setup};
 use luc_campaign::{Campaign, Part, campaigns};
 
@@ -33,6 +34,39 @@ pub struct Chosen {
     /// Measure each point this often, however wide its intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
+    /// Points of each block that draws them, or `all`
+    #[arg(long, value_name = "N", value_parser = draw)]
+    draw: Option<u32>,
+    /// Half of the points that are drawn, with seeds of their own: what holds on one has to hold on
+    /// the other
+    #[arg(long, value_name = "HALF")]
+    half: Option<HalfArg>,
+    /// In place of the campaign's own: other points are drawn, and other seeds
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum HalfArg {
+    Even,
+    Odd,
+}
+
+impl From<HalfArg> for Half {
+    fn from(half: HalfArg) -> Self {
+        match half {
+            HalfArg::Even => Self::Even,
+            HalfArg::Odd => Self::Odd,
+        }
+    }
+}
+
+fn draw(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(u32::MAX),
+        Ok(points) if points > 0 => Ok(points),
+        _ => Err("a number of points, or `all`, is needed".to_owned()),
+    }
 }
 
 impl Chosen {
@@ -41,6 +75,9 @@ impl Chosen {
             blocks: self.only.clone(),
             values: self.values.clone(),
             repeats: self.repeats,
+            draw: self.draw,
+            half: self.half.map(Half::from),
+            seed: self.seed,
         };
         Ok(part.of(campaigns::load(&self.campaign)?)?)
     }

@@ -1,0 +1,59 @@
+//! How figures stand to their bounds.
+
+use luc_report::show::document::{Entry, Tone};
+
+use crate::file::Bound;
+use crate::stats::Interval;
+
+/// How many figures reached their bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub reached: usize,
+    pub missed: usize,
+    /// The mean misses the bound, and the interval holds it.
+    pub open: usize,
+}
+
+impl Tally {
+    /// In a sentence; empty where nothing was judged.
+    pub fn sentence(self) -> String {
+        let Self {
+            reached,
+            missed,
+            open,
+        } = self;
+        match (reached + missed + open, missed + open) {
+            (0, _) => String::new(),
+            (all, 0) => format!("All {all} figures were reached."),
+            (all, _) if open == 0 => {
+                format!("{reached} of {all} figures were reached; missed: {missed}.")
+            }
+            (all, _) => format!(
+                "{reached} of {all} figures were reached; missed: {missed}; open, as intervals are wide: {open}."
+            ),
+        }
+    }
+}
+
+/// Whether the mean keeps its bound. Where it does not, and its interval holds the bound, that is
+/// open: more repeats would tell.
+pub(super) fn judged(bound: Bound, figure: Option<Interval>, tally: &mut Tally) -> Entry {
+    let (Some(figure), true) = (figure, bound != Bound::default()) else {
+        return Entry::none();
+    };
+    let (low, high) = figure.ends.unwrap_or((figure.mean, figure.mean));
+    let keeps = |low: f64, high: f64| {
+        bound.at_least.is_none_or(|least| high >= least)
+            && bound.at_most.is_none_or(|most| low <= most)
+    };
+    if keeps(figure.mean, figure.mean) {
+        tally.reached += 1;
+        Entry::toned("reached", Tone::Good)
+    } else if keeps(low, high) {
+        tally.open += 1;
+        Entry::new("open")
+    } else {
+        tally.missed += 1;
+        Entry::toned("MISSED", Tone::Bad)
+    }
+}
