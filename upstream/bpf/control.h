@@ -71,6 +71,8 @@ __attribute__((noinline)) luc_s64 luc_average(luc_s64 average, luc_s64 sample, i
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 #include "../../control/luc_pid.c"
 #include "../../control/luc_hold.c"
+#include "../../control/luc_log.c"
+#include "../../control/luc_bets.c"
 #include "../../control/luc_trial.c"
 #include "../../control/batching_off.c"
 #include "../../control/batching_age.c"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The layouts that src/ spells out by hand are pinned here; sizes are handed out. */
+#include "luc_bets.h"
 #include "luc_decision.h"
 #include "luc_pid.h"
 #include "luc_returns.h"
@@ -33,3 +34,13 @@ OFFSET(luc_pid_terms, p_milli, 0);
 OFFSET(luc_pid_terms, i_milli, 1);
 OFFSET(luc_pid_terms, d_milli, 2);
 OFFSET(luc_pid_terms, u_milli, 3);
+_Static_assert(sizeof(struct luc_bets) == 6 * 8, "Bets");
+OFFSET(luc_bets, pairs, 0);
+OFFSET(luc_bets, sum, 1);
+OFFSET(luc_bets, squares, 2);
+OFFSET(luc_bets, wide_squares, 3);
+OFFSET(luc_bets, certificate, 4);
+OFFSET(luc_bets, harm, 5);
+_Static_assert(sizeof(enum luc_bets_verdict) == 4 && LUC_BETS_OPEN == 0 &&
+	       LUC_BETS_CERTIFIED == 1 && LUC_BETS_REFUTED == 2, "BetsVerdict");
+_Static_assert(LUC_BETS_LIMIT_PPM == -10050 && LUC_BETS_WON_PPM == 4605171, "Bets");

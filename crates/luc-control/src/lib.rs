@@ -6,6 +6,7 @@
 //! Units stand last in names: `_ns`, `_us`, `_events`; `_milli` means
 //! thousandths.
 
+mod bets;
 mod dev;
 #[allow(clippy::doc_markdown)] // help texts are the tables' own
 mod layout;
@@ -20,6 +21,7 @@ mod step;
 #[allow(non_upper_case_globals, dead_code)]
 mod tables;
 
+pub use bets::{Bets, BetsVerdict, coin, ln_ratio_ppm};
 pub use dev::{Dev, DevError};
 pub use layout::{
     Batching, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
