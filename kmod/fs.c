@@ -155,6 +155,7 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 	fs->params_now = *params;
 	spin_lock_init(&fs->lock);
 	init_waitqueue_head(&fs->wait);
+	init_waitqueue_head(&fs->writers);
 	INIT_LIST_HEAD(&fs->list);
 	luc_state_init(&fs->state);
 	return fs;
@@ -162,7 +163,8 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 
 /*
  * Takes fs off the table: from here on no hook finds it, and stock behaviour
- * is back. A commit that is being held is let go. The caller holds luc_mutex.
+ * is back. A commit that is being held is let go, and the writers that sleep in a
+ * hook leave it. The caller holds luc_mutex.
  */
 static void luc_fs_unlink(struct luc_fs *fs)
 {
@@ -174,6 +176,7 @@ static void luc_fs_unlink(struct luc_fs *fs)
 	list_del(&fs->list);
 	luc_fs_tell_entry();
 	luc_commit_poke(fs);
+	wake_up_all(&fs->writers);
 }
 
 /*

@@ -81,6 +81,7 @@ struct luc_fs {
 	struct luc_returns returns;
 
 	wait_queue_head_t wait;		/* where the holder sleeps */
+	wait_queue_head_t writers;	/* and those that wait for a buffer's write */
 
 	/*
 	 * Only the task that commits touches these. Its input and output are here

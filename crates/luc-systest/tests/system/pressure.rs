@@ -13,9 +13,13 @@ use luc_systest::{
 /// Kernel log lines when it kills who took all memory.
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
 
+/// Kernel log lines of a task that a disk keeps.
+const TASK_HANGS: &[&str] = &["blocked for more than", "Call Trace:"];
+
 pub fn tests() -> Vec<Trial> {
     let mut tests = tests_on_every("disk", disk);
     tests.extend(tests_on_every("system", system));
+    tests.extend(tests_on_every("holding", holding));
     tests
 }
 
@@ -85,5 +89,12 @@ fn system(kernel: &str) -> Outcome {
         });
     }
     run(&spec, &jobs)?;
+    Ok(())
+}
+
+/// A wait that no disk ends.
+fn holding(kernel: &str) -> Outcome {
+    let jobs = [Job::new("hung", &[])?.allow(TASK_HANGS)];
+    run(&guest_for(kernel, &jobs)?, &jobs)?;
     Ok(())
 }
