@@ -48,6 +48,20 @@ static __always_inline bool luc_space_short(journal_t *journal, const transactio
 }
 
 /*
+ * Does a freezer run? Not freezing(current): that holds for a kernel thread only once
+ * user space is frozen, and until then the freezer waits for the tasks that wait for
+ * this commit. A frozen control group of version 1 counts, too, as long as it lasts.
+ */
+static __always_inline bool luc_freezer_runs(void)
+{
+#ifdef CONFIG_FREEZER
+	return static_branch_unlikely(&freezer_active);
+#else
+	return false;
+#endif
+}
+
+/*
  * Everything that forbids holding this commit, but for urgent waits. Without
  * j_state_lock: all of it may change once that is released, and a held commit is
  * looked at again.
@@ -59,7 +73,7 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_sh
 	       READ_ONCE(journal->j_barrier_count) > 0 ||
 	       waitqueue_active(&journal->j_wait_transaction_locked) ||
 	       data_race(jbd2_has_feature_fast_commit(journal)) ||
-	       freezing(current);
+	       luc_freezer_runs();
 }
 
 /* Takes over knobs that were set, and calls that the estimator was not told of. */
@@ -187,8 +201,7 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 	DEFINE_WAIT(wait);
 
 	prepare_to_wait(&fs->wait, &wait, TASK_IDLE);
-	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) &&
-	    !freezing(current))
+	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) && !luc_freezer_runs())
 		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
 	finish_wait(&fs->wait, &wait);
 	/* The holder looks now: a later poke is a new one. */
