@@ -20,8 +20,9 @@
  *   - the system suspends: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.
  *
- * All of these are looked at again every LOOK_NS, in case one comes without a wake-up.
- * The sleep is TASK_IDLE: no load average, no hung-task report, and no signal ends it.
+ * All of these, and the knobs, are looked at again every LOOK_NS, in case one comes
+ * without a wake-up. The sleep is TASK_IDLE: no load average, no hung-task report, and
+ * no signal ends it.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -134,7 +135,7 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 	spin_unlock(&fs->lock);
 	in->age_ns = in->now_ns - ktime_to_ns(t->t_start_time);
 	in->commit_avg_ns = READ_ONCE(journal->j_average_commit_time);
-	in->urgent = urgent || READ_ONCE(fs->gone);
+	in->urgent = urgent;
 }
 
 /* A recorded step. Apart: kernels clear a function's stack, and a record is large. */
@@ -208,7 +209,16 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 	WRITE_ONCE(fs->poked, false);
 }
 
-/* Holds the commit as long as the controller says; returns why it stopped. */
+/* Neither is known to the controller: LUC is detached, or mode observe was set. */
+static bool luc_hold_forgone(const struct luc_fs *fs)
+{
+	return READ_ONCE(fs->gone) || !luc_steers(&fs->params_now);
+}
+
+/*
+ * Holds the commit as long as the controller says; returns why it stopped, which is
+ * still HOLD if the hold was forgone.
+ */
 static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 					const transaction_t *t)
 {
@@ -219,7 +229,7 @@ static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 		luc_hold_sleep(fs, out->wake_ns);
 		luc_commit_sense(fs, journal, t);
 		luc_step(fs, t->t_tid, LUC_STEP_POLL, &fs->in);
-	} while (out->reason == LUC_REASON_HOLD);
+	} while (out->reason == LUC_REASON_HOLD && !luc_hold_forgone(fs));
 	luc_hold_end(fs);
 	return out->reason;
 }
