@@ -17,6 +17,7 @@
  *   - the journal takes fast commits: those tasks make one of their own meanwhile,
  *     and ext4's replay of many is less sound than of few,
  *   - a wait came that is no sync event (see sync.c),
+ *   - the mount option max_batch_time is 0: an administrator wants no batching,
  *   - the system suspends: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.
  *
@@ -74,6 +75,7 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_sh
 	       READ_ONCE(journal->j_barrier_count) > 0 ||
 	       waitqueue_active(&journal->j_wait_transaction_locked) ||
 	       data_race(jbd2_has_feature_fast_commit(journal)) ||
+	       !READ_ONCE(journal->j_max_batch_time) ||
 	       luc_freezer_runs();
 }
 
