@@ -295,7 +295,8 @@ static void luc_commit_copyout(struct luc_fs *fs, tid_t tid)
 		luc_copyout_decide(fs, tid);
 }
 
-static void luc_commit_account(struct luc_fs *fs, enum luc_reason reason, s64 held_ns)
+static void luc_commit_account(struct luc_fs *fs, journal_t *journal,
+			       enum luc_reason reason, s64 held_ns)
 {
 	switch (reason) {
 	case LUC_REASON_SETPOINT:
@@ -309,6 +310,7 @@ static void luc_commit_account(struct luc_fs *fs, enum luc_reason reason, s64 he
 		break;
 	case LUC_REASON_URGENT:
 		luc_count(fs, closed_urgent, 1);
+		luc_tell_aside(fs, journal);
 		break;
 	default:
 		luc_count(fs, closed_now, 1);
@@ -333,6 +335,7 @@ static void luc_commit_told(const struct luc_fs *fs, const transaction_t *t,
 static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 				      const transaction_t *t)
 {
+	s64 trial_phase = fs->state.trial_phase;
 	enum luc_reason reason;
 	s64 held_ns = 0;
 	bool kept = false;
@@ -347,7 +350,9 @@ static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 			reason = LUC_REASON_NOW;
 	}
 	luc_step(fs, t->t_tid, LUC_STEP_CLOSE, &fs->in);
-	luc_commit_account(fs, reason, held_ns);
+	if (fs->state.trial_phase != trial_phase)
+		luc_tell_verdict(fs);
+	luc_commit_account(fs, journal, reason, held_ns);
 	luc_commit_told(fs, t, reason, held_ns);
 	return kept;
 }
