@@ -17,11 +17,13 @@
  *   - the journal takes fast commits: those tasks make one of their own meanwhile,
  *     and ext4's replay of many is less sound than of few,
  *   - a wait came that is no sync event (see sync.c),
+ *   - the mount option max_batch_time is 0: an administrator wants no batching,
  *   - the system suspends: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.
  *
- * All of these are looked at again every LOOK_NS, in case one comes without a wake-up.
- * The sleep is TASK_IDLE: no load average, no hung-task report, and no signal ends it.
+ * All of these, and the knobs, are looked at again every LOOK_NS, in case one comes
+ * without a wake-up. The sleep is TASK_IDLE: no load average, no hung-task report, and
+ * no signal ends it.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -48,6 +50,20 @@ static __always_inline bool luc_space_short(journal_t *journal, const transactio
 }
 
 /*
+ * Does a freezer run? Not freezing(current): that holds for a kernel thread only once
+ * user space is frozen, and until then the freezer waits for the tasks that wait for
+ * this commit. A frozen control group of version 1 counts, too, as long as it lasts.
+ */
+static __always_inline bool luc_freezer_runs(void)
+{
+#ifdef CONFIG_FREEZER
+	return static_branch_unlikely(&freezer_active);
+#else
+	return false;
+#endif
+}
+
+/*
  * Everything that forbids holding this commit, but for urgent waits. Without
  * j_state_lock: all of it may change once that is released, and a held commit is
  * looked at again.
@@ -59,7 +75,8 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_sh
 	       READ_ONCE(journal->j_barrier_count) > 0 ||
 	       waitqueue_active(&journal->j_wait_transaction_locked) ||
 	       data_race(jbd2_has_feature_fast_commit(journal)) ||
-	       freezing(current);
+	       !READ_ONCE(journal->j_max_batch_time) ||
+	       luc_freezer_runs();
 }
 
 /* Takes over knobs that were set, and calls that the estimator was not told of. */
@@ -120,7 +137,7 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 	spin_unlock(&fs->lock);
 	in->age_ns = in->now_ns - ktime_to_ns(t->t_start_time);
 	in->commit_avg_ns = READ_ONCE(journal->j_average_commit_time);
-	in->urgent = urgent || READ_ONCE(fs->gone);
+	in->urgent = urgent;
 }
 
 /* A recorded step. Apart: kernels clear a function's stack, and a record is large. */
@@ -187,15 +204,23 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 	DEFINE_WAIT(wait);
 
 	prepare_to_wait(&fs->wait, &wait, TASK_IDLE);
-	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) &&
-	    !freezing(current))
+	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) && !luc_freezer_runs())
 		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
 	finish_wait(&fs->wait, &wait);
 	/* The holder looks now: a later poke is a new one. */
 	WRITE_ONCE(fs->poked, false);
 }
 
-/* Holds the commit as long as the controller says; returns why it stopped. */
+/* Neither is known to the controller: LUC is detached, or mode observe was set. */
+static bool luc_hold_forgone(const struct luc_fs *fs)
+{
+	return READ_ONCE(fs->gone) || !luc_steers(&fs->params_now);
+}
+
+/*
+ * Holds the commit as long as the controller says; returns why it stopped, which is
+ * still HOLD if the hold was forgone.
+ */
 static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 					const transaction_t *t)
 {
@@ -206,7 +231,7 @@ static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 		luc_hold_sleep(fs, out->wake_ns);
 		luc_commit_sense(fs, journal, t);
 		luc_step(fs, t->t_tid, LUC_STEP_POLL, &fs->in);
-	} while (out->reason == LUC_REASON_HOLD);
+	} while (out->reason == LUC_REASON_HOLD && !luc_hold_forgone(fs));
 	luc_hold_end(fs);
 	return out->reason;
 }
@@ -270,7 +295,8 @@ static void luc_commit_copyout(struct luc_fs *fs, tid_t tid)
 		luc_copyout_decide(fs, tid);
 }
 
-static void luc_commit_account(struct luc_fs *fs, enum luc_reason reason, s64 held_ns)
+static void luc_commit_account(struct luc_fs *fs, journal_t *journal,
+			       enum luc_reason reason, s64 held_ns)
 {
 	switch (reason) {
 	case LUC_REASON_SETPOINT:
@@ -284,6 +310,7 @@ static void luc_commit_account(struct luc_fs *fs, enum luc_reason reason, s64 he
 		break;
 	case LUC_REASON_URGENT:
 		luc_count(fs, closed_urgent, 1);
+		luc_tell_aside(fs, journal);
 		break;
 	default:
 		luc_count(fs, closed_now, 1);
@@ -308,6 +335,7 @@ static void luc_commit_told(const struct luc_fs *fs, const transaction_t *t,
 static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 				      const transaction_t *t)
 {
+	s64 trial_phase = fs->state.trial_phase;
 	enum luc_reason reason;
 	s64 held_ns = 0;
 	bool kept = false;
@@ -322,7 +350,9 @@ static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 			reason = LUC_REASON_NOW;
 	}
 	luc_step(fs, t->t_tid, LUC_STEP_CLOSE, &fs->in);
-	luc_commit_account(fs, reason, held_ns);
+	if (fs->state.trial_phase != trial_phase)
+		luc_tell_verdict(fs);
+	luc_commit_account(fs, journal, reason, held_ns);
 	luc_commit_told(fs, t, reason, held_ns);
 	return kept;
 }

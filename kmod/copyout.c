@@ -231,24 +231,36 @@ static bool luc_waits_for_shadow(unsigned long caller)
 	return false;
 }
 
-/* Sleeps as the function would, but looks ten times a second for an unload. */
-static int luc_shadow_wait(struct wait_bit_key *key, int mode)
+/*
+ * Sleeps as the function would, for as long as it takes: the watchdog for hung tasks
+ * must see a task that a dead disk keeps. A detach wakes it to leave the hook; the
+ * function itself then goes on waiting.
+ */
+static void luc_shadow_wait(struct luc_fs *fs, struct buffer_head *bh)
 {
-	if (luc_hooks_leaving())
-		return -EINTR;
-	io_schedule_timeout(HZ / 10);
-	return 0;
+	wait_queue_head_t *queue = bit_waitqueue(&bh->b_state, BH_Shadow);
+	DEFINE_WAIT_BIT(written, &bh->b_state, BH_Shadow);
+	DECLARE_WAITQUEUE(detached, current);
+
+	add_wait_queue(&fs->writers, &detached);
+	for (;;) {
+		prepare_to_wait(queue, &written.wq_entry, TASK_UNINTERRUPTIBLE);
+		/* Behind the state: luc_fs_unlink() sets gone, then wakes. */
+		if (!buffer_shadow(bh) || READ_ONCE(fs->gone))
+			break;
+		io_schedule();
+	}
+	finish_wait(queue, &written.wq_entry);
+	remove_wait_queue(&fs->writers, &detached);
 }
 
 static void luc_shadow_delayed(struct luc_fs *fs, struct buffer_head *bh)
 {
-	DEFINE_WAIT_BIT(wait, &bh->b_state, BH_Shadow);
 	u64 begin = ktime_get_ns();
 	s64 delay_ns;
 
 	/* The function then finds the bit clear and returns at once. */
-	__wait_on_bit(bit_waitqueue(&bh->b_state, BH_Shadow), &wait,
-		      luc_shadow_wait, TASK_UNINTERRUPTIBLE);
+	luc_shadow_wait(fs, bh);
 	delay_ns = ktime_get_ns() - begin;
 	luc_count(fs, writes_delayed, 1);
 	luc_count(fs, write_delay_ns, delay_ns);

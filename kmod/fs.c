@@ -155,16 +155,19 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 	fs->params_now = *params;
 	spin_lock_init(&fs->lock);
 	init_waitqueue_head(&fs->wait);
+	init_waitqueue_head(&fs->writers);
 	INIT_LIST_HEAD(&fs->list);
+	luc_tell_init(fs);
 	luc_state_init(&fs->state);
 	return fs;
 }
 
 /*
  * Takes fs off the table: from here on no hook finds it, and stock behaviour
- * is back. A commit that is being held is let go. The caller holds luc_mutex.
+ * is back. A commit that is being held is let go, and the writers that sleep in a
+ * hook leave it. The caller holds luc_mutex.
  */
-static void luc_fs_unlink(struct luc_fs *fs)
+static void luc_fs_unlink(struct luc_fs *fs, const char *why)
 {
 	if (fs->gone)
 		return;
@@ -174,6 +177,8 @@ static void luc_fs_unlink(struct luc_fs *fs)
 	list_del(&fs->list);
 	luc_fs_tell_entry();
 	luc_commit_poke(fs);
+	wake_up_all(&fs->writers);
+	luc_tell_off(fs, why);
 }
 
 /*
@@ -201,14 +206,14 @@ static int luc_fs_unhook_if_last(void)
  * to remove hooks. The caller has a reference. First the files in sysfs, then the hooks,
  * which take time.
  */
-static int luc_fs_drop(struct luc_fs *fs)
+static int luc_fs_drop(struct luc_fs *fs, const char *why)
 {
 	bool mine;
 	int err;
 
 	mutex_lock(&luc_mutex);
 	mine = !fs->gone;
-	luc_fs_unlink(fs);
+	luc_fs_unlink(fs, why);
 	mutex_unlock(&luc_mutex);
 	if (mine)
 		luc_fs_destroy(fs);
@@ -222,7 +227,7 @@ static void luc_fs_gone_work(struct work_struct *work)
 {
 	struct luc_fs *fs = container_of(work, struct luc_fs, gone_work);
 
-	luc_fs_drop(fs);
+	luc_fs_drop(fs, "unmounted");
 	luc_fs_put(fs);
 }
 
@@ -280,6 +285,7 @@ static int luc_fs_insert(struct luc_fs *fs, const char *name)
 	list_add_tail(&fs->list, &luc_list);
 	hlist_add_head_rcu(&fs->node, luc_fs_slot(fs->dev));
 	luc_fs_tell_entry();
+	luc_tell_on(fs);
 unlock:
 	mutex_unlock(&luc_mutex);
 	return err;
@@ -308,7 +314,7 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 	probe.found = false;
 	err = luc_probe_device(&probe) ? -ENODEV : 0;
 	if (err)
-		luc_fs_drop(fs);
+		luc_fs_drop(fs, "unmounted");
 	luc_fs_put(fs);
 	return err;
 }
@@ -324,7 +330,7 @@ int luc_fs_detach(dev_t dev)
 	mutex_unlock(&luc_mutex);
 	if (!fs)
 		return -ENOENT;
-	err = luc_fs_drop(fs);
+	err = luc_fs_drop(fs, "detached");
 	luc_fs_put(fs);
 	return err;
 }
@@ -336,7 +342,7 @@ static struct luc_fs *luc_fs_first(void)
 	mutex_lock(&luc_mutex);
 	fs = list_first_entry_or_null(&luc_list, struct luc_fs, list);
 	if (fs)
-		luc_fs_unlink(fs);
+		luc_fs_unlink(fs, "unloading");
 	mutex_unlock(&luc_mutex);
 	return fs;
 }
@@ -350,6 +356,7 @@ void luc_fs_detach_all(void)
 	mutex_lock(&luc_mutex);
 	luc_hooks_remove();
 	mutex_unlock(&luc_mutex);
+	pr_info("luc: the module is being unloaded\n");
 }
 
 int luc_fs_init(void)

@@ -11,6 +11,7 @@
  *   copyout.c	acts: freezes metadata before it is written; senses delays
  *   sysfs.c	knobs and counters from the tables in abi/
  *   trace.c	the tracepoints
+ *   tell.c	the trail in the kernel log
  *
  * control/ makes the decisions. Anything unknown or in doubt ends in stock behaviour.
  */
@@ -23,6 +24,7 @@
 #include <linux/jbd2.h>
 #include <linux/kobject.h>
 #include <linux/mutex.h>
+#include <linux/ratelimit_types.h>
 #include <linux/rculist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -81,6 +83,7 @@ struct luc_fs {
 	struct luc_returns returns;
 
 	wait_queue_head_t wait;		/* where the holder sleeps */
+	wait_queue_head_t writers;	/* and those that wait for a buffer's write */
 
 	/*
 	 * Only the task that commits touches these. Its input and output are here
@@ -99,11 +102,14 @@ struct luc_fs {
 	s64 closed_events;		/* of the last commit */
 	bool copying;			/* the last COPYOUT step said so */
 	bool copyout_rests;		/* no step before there is news */
+	s64 told_verdict;		/* enum luc_trial_phase, 0 before the first */
+	const char *told_aside;		/* why no commit is held, NULL if some are */
 
 	/* Written by any task. */
 	atomic64_t counters[LUC_COUNTER_NR] ____cacheline_aligned_in_smp;
 	bool copyout_news;		/* something to weigh was counted */
 
+	struct ratelimit_state told;	/* lines in the kernel log */
 	struct kobject kobj;
 	struct list_head list;		/* luc_list, under luc_mutex */
 	struct work_struct gone_work;
@@ -183,6 +189,14 @@ void luc_entry_copying(bool more);
 /* copyout.c */
 void luc_copyout_init(void);
 void luc_copyout_set(struct luc_fs *fs, bool on);
+
+/* tell.c */
+void luc_tell_init(struct luc_fs *fs);
+void luc_tell_on(const struct luc_fs *fs);
+void luc_tell_off(const struct luc_fs *fs, const char *why);
+void luc_tell_knob(struct luc_fs *fs, const char *knob, const char *value);
+void luc_tell_verdict(struct luc_fs *fs);
+void luc_tell_aside(struct luc_fs *fs, journal_t *journal);
 
 /* layout.c */
 int luc_layout_check(void);

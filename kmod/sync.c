@@ -7,8 +7,9 @@
  *   jbd2_log_wait_commit	every task that waits for a commit ends here
  *
  * A wait of a task that came through one of the first two is a sync event and may be
- * batched. Any other wait (checkpoint, syncfs, freeze, no space left) is urgent: its
- * commit must not be held. The estimator of returning tasks knows which tasks are
+ * batched; nfsd and others that write an inode for good come through the second alone.
+ * Any other wait (checkpoint, syncfs, freeze, no space left, memory reclaim) is urgent:
+ * its commit must not be held. The estimator of returning tasks knows which tasks are
  * inside a sync call, and which have arrived for which transaction. Two tasks may share
  * a slot there: the wait of the task that lost its slot then counts as urgent, which
  * only starts a commit early. The trampoline keeps waits that the second hook counted
@@ -72,6 +73,22 @@ static bool luc_urge(struct luc_fs *fs, tid_t tid)
 	return true;
 }
 
+/* Under fs->lock: a wait that is no sync event. */
+static bool luc_urgent_arrives(struct luc_fs *fs, tid_t tid)
+{
+	luc_count(fs, urgent_events, 1);
+	return luc_urge(fs, tid);
+}
+
+/*
+ * Memory reclaim may evict an inode that needs a commit first (ext4_evict_inode() with
+ * data=journal until 6.3, ext4_write_inode() on all kernels): no sync call.
+ */
+static bool luc_reclaims(void)
+{
+	return current->flags & PF_MEMALLOC;
+}
+
 /* Committed transactions need no waiting and are no events. */
 static bool luc_committed(const journal_t *journal, tid_t tid)
 {
@@ -123,7 +140,10 @@ void luc_on_complete(journal_t *journal, tid_t tid, dev_t dev)
 	if (fs) {
 		now = ktime_get_ns();
 		spin_lock(&fs->lock);
-		wake = luc_arrive(fs, tid, now);
+		if (unlikely(luc_reclaims()))
+			wake = luc_urgent_arrives(fs, tid);
+		else
+			wake = luc_arrive(fs, tid, now);
 		spin_unlock(&fs->lock);
 		if (wake)
 			wake_up(&fs->wait);
@@ -146,8 +166,7 @@ static noinline bool luc_waits(struct luc_fs *fs, tid_t tid, unsigned long calle
 		wake = luc_arrive(fs, tid, now);
 		break;
 	default:
-		luc_count(fs, urgent_events, 1);
-		wake = luc_urge(fs, tid);
+		wake = luc_urgent_arrives(fs, tid);
 	}
 	spin_unlock(&fs->lock);
 	return wake;

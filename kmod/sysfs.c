@@ -100,6 +100,18 @@ static struct luc_fs *luc_fs_of(struct kobject *kobj)
 static struct kobj_attribute luc_knob_attr[];
 static struct kobj_attribute luc_counter_attr[];
 
+static void luc_knob_tell(struct luc_fs *fs, int index, s64 value)
+{
+	char number[24];	/* 20 characters at most */
+
+	if (luc_knob[index].kind == LUC_KIND_ENUM) {
+		luc_tell_knob(fs, luc_knob[index].name, luc_knob[index].texts[value]);
+		return;
+	}
+	snprintf(number, sizeof(number), "%lld", value);
+	luc_tell_knob(fs, luc_knob[index].name, number);
+}
+
 static ssize_t luc_knob_show(struct kobject *kobj, struct kobj_attribute *attr,
 			     char *buf)
 {
@@ -133,6 +145,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	fs->params_new = true;
 	WRITE_ONCE(fs->news, true);
 	spin_unlock(&fs->lock);
+	luc_knob_tell(fs, index, value);
 	return count;
 }
 

@@ -13,9 +13,13 @@ use luc_systest::{
 /// Kernel log lines when it kills who took all memory.
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
 
+/// Kernel log lines of a task that a disk keeps.
+const TASK_HANGS: &[&str] = &["blocked for more than", "Call Trace:"];
+
 pub fn tests() -> Vec<Trial> {
     let mut tests = tests_on_every("disk", disk);
     tests.extend(tests_on_every("system", system));
+    tests.extend(tests_on_every("holding", holding));
     tests
 }
 
@@ -77,13 +81,32 @@ fn system(kernel: &str) -> Outcome {
     // All of it is filled several times over.
     spec.memory_mib = 320;
     spec.modules.push("quota_v2".into());
-    let modules = module(kernel, &guest_source("pressure"))?;
-    for name in ["pressure_alloc.ko", "pressure_suspend.ko"] {
+    bring(&mut spec, &["pressure_alloc.ko", "pressure_suspend.ko"])?;
+    run(&spec, &jobs)?;
+    Ok(())
+}
+
+/// What ends a hold, a wait that no disk ends, and what the kernel log says of LUC.
+fn holding(kernel: &str) -> Outcome {
+    let jobs = [
+        Job::new("holding", &["1ms:8:64M"])?,
+        Job::new("hung", &[])?.allow(TASK_HANGS),
+    ];
+    let mut spec = guest_for(kernel, &jobs)?;
+    spec.cpu_mips = 500.0;
+    bring(&mut spec, &["pressure_reclaim.ko", "pressure_suspend.ko"])?;
+    run(&spec, &jobs)?;
+    Ok(())
+}
+
+/// Brings modules of `guest/pressure` into the guest.
+fn bring(spec: &mut RunSpec, names: &[&str]) -> Outcome {
+    let modules = module(&spec.kernel, &guest_source("pressure"))?;
+    for name in names {
         spec.files.push(GuestFile {
             guest_path: format!("/t/{name}"),
             content: Content::Host(modules.with_file_name(name)),
         });
     }
-    run(&spec, &jobs)?;
     Ok(())
 }

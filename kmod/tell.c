@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The trail in the kernel log: a line for each time that LUC is switched on or off, a
+ * knob is set, a trial has another verdict than the last one, or LUC stands aside. Each
+ * begins with "luc: " and the device as in /sys/fs/luc.
+ *
+ * An administrator causes the lines about on and off, one at a time. All others of a
+ * file system share a limit: `luc guard` sets a knob for each of its windows.
+ */
+#include <linux/fs.h>
+#include <linux/kdev_t.h>
+#include <linux/math64.h>
+#include <linux/printk.h>
+#include <linux/ratelimit.h>
+#include <linux/time64.h>
+
+#include "luc.h"
+
+/* Chosen: lines of a file system in a minute that are not about on and off. */
+#define TOLD_MAX 10
+
+#define LUC_TEXT(NAME, name, knobs, help) #name,
+static const char *const luc_batchings[] = { LUC_BATCHINGS(LUC_TEXT) };
+static const char *const luc_copyouts[] = { LUC_COPYOUTS(LUC_TEXT) };
+
+void luc_tell_init(struct luc_fs *fs)
+{
+	ratelimit_state_init(&fs->told, 60 * HZ, TOLD_MAX);
+}
+
+void luc_tell_on(const struct luc_fs *fs)
+{
+	const struct luc_params *p = &fs->params;
+
+	pr_info_ratelimited("luc: %s (%u:%u): on, %s, batching %s, copyout %s\n",
+			    kobject_name(&fs->kobj), MAJOR(fs->dev), MINOR(fs->dev),
+			    luc_steers(p) ? "steering" : "observing only",
+			    luc_batchings[p->batching], luc_copyouts[p->copyout]);
+}
+
+void luc_tell_off(const struct luc_fs *fs, const char *why)
+{
+	pr_info_ratelimited("luc: %s (%u:%u): off, %s; %lld commits for %lld sync events, %lld held, %lld us at most, %lld copies\n",
+			    kobject_name(&fs->kobj), MAJOR(fs->dev), MINOR(fs->dev), why,
+			    luc_counted(fs, commits), READ_ONCE(fs->sync_events),
+			    luc_counted(fs, commits_held),
+			    div_s64(luc_counted(fs, held_max_ns), NSEC_PER_USEC),
+			    luc_counted(fs, copies));
+}
+
+void luc_tell_knob(struct luc_fs *fs, const char *knob, const char *value)
+{
+	if (__ratelimit(&fs->told))
+		pr_info("luc: %s: %s set to %s\n", kobject_name(&fs->kobj), knob, value);
+}
+
+/* The phase of the trial changed: is it a verdict that the log does not have? */
+void luc_tell_verdict(struct luc_fs *fs)
+{
+	const struct luc_state *s = &fs->state;
+	s64 rounds = max_t(s64, s->trial_rounds, 1);
+
+	if (s->trial_phase != LUC_TRIAL_STAY_FREE &&
+	    s->trial_phase != LUC_TRIAL_STAY_HELD)
+		return;
+	if (s->trial_phase == fs->told_verdict || !__ratelimit(&fs->told))
+		return;
+	fs->told_verdict = s->trial_phase;
+	pr_info("luc: %s: verdict after %lld rounds: %s; throughput %+lld permille, waits %+lld permille by holding\n",
+		kobject_name(&fs->kobj), s->trial_rounds,
+		s->trial_phase == LUC_TRIAL_STAY_HELD ? "go on" : "stand aside",
+		div64_s64(s->trial_gain_permille, rounds),
+		div64_s64(s->trial_wait_gain_permille, rounds));
+}
+
+/* A commit was not held. Is it for a property of the mount, which lasts? */
+void luc_tell_aside(struct luc_fs *fs, journal_t *journal)
+{
+	const char *why = NULL;
+
+	if (!READ_ONCE(journal->j_max_batch_time))
+		why = "mount option max_batch_time=0";
+	else if (data_race(jbd2_has_feature_fast_commit(journal)))
+		why = "feature fast_commit";
+	if (why == fs->told_aside || (why && !__ratelimit(&fs->told)))
+		return;
+	fs->told_aside = why;
+	if (why)
+		pr_info("luc: %s: no commit is held: %s\n", kobject_name(&fs->kobj), why);
+}
