@@ -23,9 +23,8 @@
 		"start each commit when jbd2 asks for it") \
 	LUC_CONTROLLER(STATIC, static, "static_idle_us static_resets_max", \
 		"hold each commit until sync requests pause for static_idle_us") \
-	LUC_CONTROLLER(PID, pid, "setpoint_events kp_milli ki_milli kd_milli " \
-		"idle_timeout_us delay_limit_percent", \
-		"hold each commit under PID control of sync events per commit, where holding pays") \
+	LUC_CONTROLLER(RETURNS, returns, "", \
+		"hold each commit for the tasks that are expected back, where holding pays") \
 	LUC_CONTROLLER(PUBLISHED, published, "setpoint_events kp_milli ki_milli kd_milli " \
 		"idle_timeout_us", \
 		"PID control exactly as published: fixed set point, no early close, no trial") \
@@ -60,12 +59,12 @@
 		"jbd2's own batching by age, for all syncs") \
 	LUC_POLICY("published", "batching=published copyout=published", \
 		"both controllers exactly as published; needs setpoint_events") \
-	LUC_POLICY("pid", "batching=pid copyout=off", \
-		"hold each commit under PID control of sync events per commit") \
+	LUC_POLICY("batching", "batching=returns copyout=off", \
+		"hold each commit for the tasks that are expected back, where holding pays") \
 	LUC_POLICY("copyout", "batching=off copyout=auto", \
 		"copy metadata out while writers get blocked") \
-	LUC_POLICY("luc", "batching=pid copyout=auto", \
-		"pid and copyout together")
+	LUC_POLICY("luc", "batching=returns copyout=auto", \
+		"batching and copyout together")
 
 #define LUC_BATCHING_ENUMERATOR(NAME, name, knobs, help) LUC_BATCHING_##NAME,
 #define LUC_COPYOUT_ENUMERATOR(NAME, name, knobs, help) LUC_COPYOUT_##NAME,

@@ -58,7 +58,6 @@ enum luc_trial_phase {
 	LUC_FIELD(events_wait_ns, "how long these have waited, summed up") \
 	LUC_FIELD(expected_events, "tasks that may still come: released by recent commits and not back, or syncing") \
 	LUC_FIELD(syncing_events, "of these, tasks inside a sync call that have not asked for a commit yet") \
-	LUC_FIELD(calls, "sync calls begun since the attach, 0 if they are not seen") \
 	LUC_FIELD(last_event_ns, "time of the latest sync event, 0 if none") \
 	LUC_FIELD(commit_avg_ns, "average duration of a commit, 0 if unknown") \
 	LUC_FIELD(age_ns, "how long ago the transaction was begun") \
@@ -79,42 +78,50 @@ enum luc_trial_phase {
 	LUC_FIELD(limit_ns, "longest time the current batch may be held, 0 if it was complete at once") \
 	LUC_FIELD(wait_ns, "time the current batch may be held") \
 	LUC_FIELD(idle_ns, "idle timeout of the current batch") \
+	LUC_FIELD(complete_events, "batching returns: sync events with which the held batch is worth a look") \
 	LUC_FIELD(resets, "batching static: restarts of the idle timer") \
 	LUC_FIELD(seen_events, "sync events at the last look") \
 	LUC_FIELD(seen_event_ns, "latest sync event at the last look") \
 	LUC_FIELD(opened_events, "sync events when the batch was opened") \
-	LUC_FIELD(hold_ns, "time the PID controller allows, -1 before the first step") \
+	LUC_FIELD(hold_ns, "batching published: time that a commit may be held, -1 before the first step") \
 	LUC_FIELD(gap_ns, "average time between sync events of a batch, 0 if unknown") \
-	LUC_FIELD(step_ns, "average time between closes, 0 if unknown") \
 	LUC_FIELD(closed_ns, "when the last batch was closed, 0 if never") \
 	LUC_FIELD(stale, "1 if the events of this batch have waited through a commit") \
-	LUC_FIELD(fresh_skip, "fresh batches left to let pass before waiting is tried again") \
-	LUC_FIELD(fresh_skip_next, "how many the next wait of a fresh batch without an arrival costs") \
-	LUC_FIELD(stale_skip, "the same for stale batches") \
-	LUC_FIELD(stale_skip_next, "the same for stale batches") \
-	LUC_FIELD(doubts, "waits in a row that were estimated to cost more than they gave") \
+	LUC_FIELD(probing, "1 if no task is expected: a hold waits for tasks that nothing announced") \
+	LUC_FIELD(fresh_debt_ns, "what holds of fresh batches lost by task; no such batch is held while it is above 0") \
+	LUC_FIELD(stale_debt_ns, "the same of stale batches") \
+	LUC_FIELD(probe_debt_ns, "the same of holds for tasks that nothing announced") \
+	LUC_FIELD(paid_ns, "when debts were last paid off") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
-	LUC_FIELD(trial_left, "commits left in this phase; outside of trials, waits until one begins") \
-	LUC_FIELD(trial_rounds, "rounds of this trial that are over: one window without holding, one with") \
-	LUC_FIELD(trial_gain_permille, "throughput that holding gained in them, summed up") \
-	LUC_FIELD(trial_wait_gain_permille, "waiting that it saved in them, summed up") \
-	LUC_FIELD(trial_calls, "sync calls of this window; sync events where calls are not seen") \
-	LUC_FIELD(seen_calls, "sync calls at the last close") \
-	LUC_FIELD(trial_handles, "journal handles of this window") \
+	LUC_FIELD(trial_left, "holds until the next pair of windows, or commits that a window begins with and does not count") \
+	LUC_FIELD(trial_pairs, "pairs begun since the attach: draws which window of a pair comes first") \
+	LUC_FIELD(trial_is_second, "1 in the second window of a pair") \
+	LUC_FIELD(trial_commits, "commits counted in this window") \
+	LUC_FIELD(trial_events, "sync events counted in this window") \
+	LUC_FIELD(trial_handles, "journal handles counted in this window") \
+	LUC_FIELD(trial_wait_ns, "how long its events waited for their commit to start and end, summed up") \
 	LUC_FIELD(trial_begin_ns, "when counting began in this window") \
-	LUC_FIELD(trial_wait_ns, "how long these waited for a commit to start and end, summed up") \
-	LUC_FIELD(trial_pause_ns, "pauses of this window, summed up; its time goes without them") \
-	LUC_FIELD(trial_pause_min_ns, "shortest pause of this trial") \
-	LUC_FIELD(trial_pause_max_ns, "longest pause of this trial, 0 if there was none") \
-	LUC_FIELD(trial_bursts, "1 if there was a pause in this window, which is then counted from pause to pause") \
-	LUC_FIELD(bursts_anew, "1 if no convoy outlives the pauses between bursts; 0 once a window had no pause") \
-	LUC_FIELD(trial_free_milli, "sync calls per second without holding, thousandths") \
-	LUC_FIELD(trial_free_handles_milli, "journal handles per second without holding, thousandths") \
-	LUC_FIELD(trial_free_wait_ns, "wait of a sync call without holding, on average") \
-	LUC_FIELD(trial_free_busy_permille, "share of the time without holding that is between pauses") \
+	LUC_FIELD(trial_first_events, "sync events of the pair's first window") \
+	LUC_FIELD(trial_first_handles, "its journal handles") \
+	LUC_FIELD(trial_first_wait_ns, "how long its events waited, summed up") \
+	LUC_FIELD(trial_first_ns, "its length") \
+	LUC_FIELD(trial_since_ns, "when this trial's first pair began") \
+	LUC_FIELD(trial_until_ns, "when the verdict is old") \
 	LUC_FIELD(trial_winner, "enum luc_trial_phase: the last verdict") \
-	LUC_FIELD(trial_stay, "commits that the last verdict holds for") \
-	LUC_FIELD(integral_milli, "sum of errors") \
+	LUC_FIELD(trial_stay_ns, "how long the last verdict holds for") \
+	LUC_FIELD(rate_pairs, "bets on throughput: pairs heard") \
+	LUC_FIELD(rate_sum, "of ln(held / free) above the limit, cut") \
+	LUC_FIELD(rate_squares, "of their squares around the mean") \
+	LUC_FIELD(rate_wide_squares, "of squares of what was cut less") \
+	LUC_FIELD(rate_certificate, "logarithm of the capital that bets on holding made") \
+	LUC_FIELD(rate_harm, "the same of bets against holding") \
+	LUC_FIELD(wait_pairs, "bets on waiting: the same six") \
+	LUC_FIELD(wait_sum, "as rate_sum, of ln(free / held)") \
+	LUC_FIELD(wait_squares, "as rate_squares") \
+	LUC_FIELD(wait_wide_squares, "as rate_wide_squares") \
+	LUC_FIELD(wait_certificate, "as rate_certificate") \
+	LUC_FIELD(wait_harm, "as rate_harm") \
+	LUC_FIELD(integral_milli, "batching published: sum of errors") \
 	LUC_FIELD(error_milli, "error of the last step") \
 	LUC_FIELD(error_known, "1 once error_milli means something") \
 	LUC_FIELD(copy_phase, "enum luc_copy_phase: off, on, or stopped not long ago") \

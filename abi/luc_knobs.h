@@ -13,8 +13,6 @@
  *
  *   kp, ki, kd, idle_timeout	published (5.3.1)
  *   delay_limit_us		chosen: the longest that any task can delay others (SECURITY.md)
- *   delay_limit_percent	a joiner saves a commit at most; half of one is too short to
- *				merge two convoys where devices are fast
  *   static_idle_us		published for Metarates (4.6); 16 ms for IOzone
  *   static_resets_max		not published; never binds before delay_limit_us
  *   age_limit_us		jbd2's default of max_batch_time
@@ -36,26 +34,24 @@
 enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 
 #define LUC_KNOBS(LUC_KNOB) \
-	LUC_KNOB(batching, ENUM, 0, LUC_BATCHING_NR - 1, LUC_BATCHING_PID, \
+	LUC_KNOB(batching, ENUM, 0, LUC_BATCHING_NR - 1, LUC_BATCHING_RETURNS, \
 		 "which controller decides when a commit starts") \
 	LUC_KNOB(copyout, ENUM, 0, LUC_COPYOUT_NR - 1, LUC_COPYOUT_AUTO, \
 		 "which controller decides whether commits write copies of metadata") \
 	LUC_KNOB(mode, ENUM, 0, LUC_MODE_NR - 1, LUC_MODE_STEER, \
 		 "observe only measures, steer acts") \
 	LUC_KNOB(setpoint_events, INT, 0, 1000000, 0, \
-		 "sync events per commit to aim for; 0 finds it automatically (batching published: aims at none)") \
+		 "batching published: sync events per commit to aim for; 0 aims at none") \
 	LUC_KNOB(kp_milli, INT, 0, 100000, 800, \
-		 "proportional gain of the PID controller, thousandths") \
+		 "batching published: proportional gain of the PID controller, thousandths") \
 	LUC_KNOB(ki_milli, INT, 0, 100000, 250, \
-		 "integral gain of the PID controller, thousandths") \
+		 "batching published: integral gain of the PID controller, thousandths") \
 	LUC_KNOB(kd_milli, INT, 0, 100000, 250, \
-		 "derivative gain of the PID controller, thousandths") \
+		 "batching published: derivative gain of the PID controller, thousandths") \
 	LUC_KNOB(idle_timeout_us, INT, 0, 1000000, 1000, \
-		 "a held commit starts when no sync event came for this long") \
+		 "batching published: a held commit starts when no sync event came for this long") \
 	LUC_KNOB(delay_limit_us, INT, 0, 1000000, 50000, \
 		 "longest time a commit may be held, whatever else allows") \
-	LUC_KNOB(delay_limit_percent, INT, 0, 1000, 100, \
-		 "longest time a commit may be held, as a share of the average commit time; more while tasks are inside a sync call") \
 	LUC_KNOB(static_idle_us, INT, 0, 1000000, 1000, \
 		 "batching static: a held commit starts when no sync event came for this long") \
 	LUC_KNOB(static_resets_max, INT, 0, 1000000, 1000, \

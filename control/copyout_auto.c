@@ -25,18 +25,13 @@
  * events that waited for it (knob copyout_adapt). The cost is known once copying was
  * tried. Each further delay lowers it a little, so that a changed load is tried again.
  *
- * 5. Batches. No estimate sees what copies do to batches: tasks that sleep for the
- * same buffer go on together, and their syncs share a commit. Where commits can be
- * held, the trial compares LUC as a whole with stock (luc_trial.c). So copies rest
- * while the trial runs unheld, and where stock has won.
- *
- * 6. Space. Writers that pass by a copy make the same blocks part of the next
+ * 5. Space. Writers that pass by a copy make the same blocks part of the next
  * transaction. A checkpoint then cannot free them and has to force more commits. So
  * a commit that finds the journal short of space pauses copy-out for PAUSE commits.
  * Other urgent waits do not: beside 20 syncfs in 1 s (6.12, 1ms:8, 8 writers) a load
  * copied 2,659 buffers, 835 while these paused it too.
  *
- * 7. Worked example. 100 operations a commit, of which 8 sleep 2 ms each: 80 permille
+ * 6. Worked example. 100 operations a commit, of which 8 sleep 2 ms each: 80 permille
  * are more than 50, and copy-out starts. 60 copies take 60 us while 4 tasks wait: a
  * cost of 0.24 ms, less than the average delay of 16 / 32 = 0.5 ms. Four clean runs
  * stop it. The next delay comes at once: too early, 4 << 1 runs are asked for now.
@@ -51,7 +46,6 @@
  *	7	8	0	0	984375	239063	0	1	1
  */
 #include "luc_controllers.h"
-#include "luc_trial.h"
 
 /* Chosen, not measured. */
 #define BACKOFF_MAX 12LL	/* doublings: 4 clean runs become 16,384, minutes of commits */
@@ -107,12 +101,6 @@ static void start(const struct luc_params *p, struct luc_state *s, int too_early
 	s->copy_clean = 0;
 }
 
-/* The trial is not about batches that were complete at once. */
-static int trial_forbids(const struct luc_params *p, const struct luc_state *s)
-{
-	return p->copyout_adapt && s->limit_ns > 0 && luc_trial_forbids_copies(s);
-}
-
 int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *state,
 			  const struct luc_input *in)
 {
@@ -121,8 +109,6 @@ int luc_copyout_auto_step(const struct luc_params *params, struct luc_state *sta
 	luc_s64 wanted = clean_runs_wanted(params, state);
 	int stopped_before = state->copy_phase == LUC_COPY_STOPPED;
 
-	if (trial_forbids(params, state))
-		return 0;
 	learn_cost(state, in);
 	if (state->copy_phase == LUC_COPY_ON && !pays(params, state)) {
 		state->copy_phase = LUC_COPY_OFF;

@@ -143,7 +143,7 @@ static void step_poll(const struct luc_params *p, struct luc_state *s,
 	s->seen_events = luc_max(s->seen_events, in->events);
 	if (in->urgent)
 		out->reason = LUC_REASON_URGENT;
-	else if (in->events >= luc_complete_events(p, s))
+	else if (idle_ns == LUC_COMPLETE)
 		out->reason = LUC_REASON_SETPOINT;
 	else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns))
 		out->reason = LUC_REASON_LIMIT;

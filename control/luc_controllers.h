@@ -21,16 +21,18 @@
  *		setpoint_now_events and limit_ns if it has them.
  * poll		the held commit is looked at, at first right behind open. Returns when
  *		it is to start if no further sync event comes; LUC_S64_MAX: when
- *		wait_ns is over.
+ *		wait_ns is over; LUC_COMPLETE: now, as the batch has what it waited for.
  * close	the batch is closed with in->events; learns, and fills out's terms.
- * complete	number of sync events that makes the held batch start at once;
- *		LUC_S64_MAX: no number does.
+ * complete	number of sync events with which the held batch is worth a poll;
+ *		LUC_S64_MAX: no number is.
  * pass		a commit was requested. If open would not hold it, and close with
  *		the same input would learn no more than a line or two, does to state
  *		what both do, luc_passed() included, and returns 1; else returns 0
  *		and does nothing. Such commits must cost next to nothing.
  *		LUC_NEVER_PASSES leaves everything to open and close.
  */
+#define LUC_COMPLETE LUC_S64_MIN
+
 #define LUC_NEVER_PASSES(function) \
 	int function(const struct luc_params *params, struct luc_state *state, \
 		     const struct luc_input *in) \

@@ -34,7 +34,7 @@ struct module {
 	struct luc_input sensed;
 	luc_u32 tid, batch_tid;
 	luc_u32 waits[TASKS];
-	luc_s64 batch_events, batch_wait_ns, last_event_ns, calls;
+	luc_s64 batch_events, batch_wait_ns, last_event_ns;
 	luc_s64 begun_ns;		/* the running transaction's begin */
 	luc_u32 last_task;		/* the task that synced last */
 	int same_task;
@@ -77,7 +77,6 @@ static void enter(struct module *m, luc_u32 task)
 	/* A task that waits for a commit begins no call before it is over. */
 	if (*waits_for(m, task) == m->tid)
 		return;
-	m->calls++;
 	m->entries++;
 	luc_returns_enter(&m->returns, task, m->batch_tid);
 }
@@ -121,7 +120,6 @@ static void sense(struct module *m)
 	in->now_ns = m->now_ns;
 	in->events = m->batch_tid == m->tid ? m->batch_events : 0;
 	in->events_wait_ns = m->batch_tid == m->tid ? m->batch_wait_ns : 0;
-	in->calls = m->calls;
 	in->last_event_ns = in->events ? m->last_event_ns : 0;
 	in->expected_events = luc_returns_expected(r, m->tid, &in->syncing_events);
 	in->commit_avg_ns = m->commit_avg_ns;
@@ -232,8 +230,8 @@ static void check_reason(const struct module *m, luc_s64 reason)
 		must(m->now_ns - s->open_ns >= s->wait_ns);
 		break;
 	case LUC_REASON_IDLE:
-		must(!by_pid(&m->params_now) || m->now_ns - seen_ns >= s->idle_ns);
-		must(!by_pid(&m->params_now) || !m->sensed.syncing_events);
+		must(!by_returns(&m->params_now) || m->now_ns - seen_ns >= s->idle_ns);
+		must(!by_returns(&m->params_now) || !m->sensed.syncing_events);
 		break;
 	case LUC_REASON_URGENT:
 		must(m->urgent);
@@ -323,14 +321,14 @@ static void commit_for(struct module *m, int keeps, luc_s64 took_ns)
 	if (reason == LUC_REASON_HOLD) {
 		must(m->state.wait_ns <= hold_limit_ns(&m->params_now, &m->sensed));
 		/* A lone stream waits for nobody. */
-		must(!by_pid(&m->params_now) || m->params_now.setpoint_events ||
+		must(!by_returns(&m->params_now) || !m->sensed.same_task ||
 		     m->sensed.expected_events > 0);
-		must(m->state.trial_phase != LUC_TRIAL_FREE || !by_pid(&m->params_now));
+		must(m->state.trial_phase != LUC_TRIAL_FREE || !by_returns(&m->params_now));
 		if (steers && keeps)
 			hold(m, &out);
 	}
 	step(m, LUC_STEP_CLOSE, &m->sensed, &out);
-	if (by_pid(&m->params_now))
+	if (m->params_now.batching == LUC_BATCHING_PUBLISHED)
 		check_terms(&m->params_now, &out);
 	pass_time(m, took_ns);
 	m->commit_avg_ns = m->commit_avg_ns ? (took_ns + 3 * m->commit_avg_ns) / 4 : took_ns;

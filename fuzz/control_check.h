@@ -4,6 +4,7 @@
 #define LUC_FUZZ_CONTROL_CHECK_H
 
 #include "../control/luc_control.h"
+#include "../control/luc_bets.h"
 #include "../control/luc_pid.h"
 #include "harness.h"
 
@@ -12,9 +13,9 @@ static inline int within(luc_s64 value, wide min, wide max)
 	return value >= min && value <= max;
 }
 
-static inline int by_pid(const struct luc_params *p)
+static inline int by_returns(const struct luc_params *p)
 {
-	return p->batching == LUC_BATCHING_PID;
+	return p->batching == LUC_BATCHING_RETURNS;
 }
 
 /* The knob delay_limit_us: nothing is held for longer. */
@@ -25,23 +26,22 @@ static inline wide knob_limit_ns(const struct luc_params *p)
 	return limit > INT64_MAX ? INT64_MAX : limit;
 }
 
-/*
- * The longest that a commit may be held. For LUC's own controller its essay's bound:
- * C (1 + k/n), 4 C at most, C as the knob scales it.
- */
+/* The longest that a commit may be held; by LUC's own controller for an average commit. */
 static inline wide hold_limit_ns(const struct luc_params *p, const struct luc_input *in)
 {
-	wide commit = (wide)in->commit_avg_ns * p->delay_limit_percent / 100;
-	wide here = in->events > 1 ? in->events : 1;
-	wide limit = commit;
+	wide commit = in->commit_avg_ns > 0 ? in->commit_avg_ns : 0;
 
-	if (!by_pid(p))
+	if (!by_returns(p))
 		return knob_limit_ns(p);
-	if (in->syncing_events > 0)
-		limit += commit * in->syncing_events / here;
-	if (limit > 4 * commit)
-		limit = 4 * commit;
-	return limit < knob_limit_ns(p) ? limit : knob_limit_ns(p);
+	return commit < knob_limit_ns(p) ? commit : knob_limit_ns(p);
+}
+
+/* LUC's own controller: every task that the batch waited for is here. */
+static inline int is_complete(const struct luc_params *p, const struct luc_state *s,
+			      const struct luc_input *in)
+{
+	return by_returns(p) && !s->probing && in->syncing_events <= 0 &&
+	       in->expected_events <= 0;
 }
 
 /* The earlier of two bounds on the end of a hold. */
@@ -92,7 +92,7 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 	case LUC_STEP_POLL:
 		must(!held || in->now_ns < out->wake_ns);
 		must(!held || out->wake_ns <= hold_end_ns(before, before->wait_ns, p));
-		must(in->urgent || (in->events >= luc_complete_events(p, after)) ==
+		must(in->urgent || is_complete(p, before, in) ==
 				   (out->reason == LUC_REASON_SETPOINT));
 		break;
 	case LUC_STEP_CLOSE:
@@ -120,25 +120,22 @@ static inline void check_state(const struct luc_state *s)
 	must(s->wait_ns >= 0 && s->limit_ns >= 0 && s->idle_ns >= 0 && s->resets >= 0);
 	must(within(s->hold_ns, -1, 1000000 * LUC_NS_PER_US));
 	must(within(s->wait_ns, 0, 1000000 * LUC_NS_PER_US));
-	must(s->gap_ns >= 0 && s->step_ns >= 0);
-	must(within(s->stale, 0, 1));
-	must(within(s->fresh_skip, 0, 64) && within(s->fresh_skip_next, 1, 64));
-	must(within(s->stale_skip, 0, 64) && within(s->stale_skip_next, 1, 64));
-	must(within(s->doubts, 0, 3));
+	must(s->gap_ns >= 0);
+	must(within(s->stale, 0, 1) && within(s->probing, 0, 1));
 	must(within(s->trial_phase, LUC_TRIAL_OFF, LUC_TRIAL_STAY_HELD));
-	must(within(s->trial_left, 1, 16384) && s->trial_calls >= 0);
-	must(within(s->trial_rounds, 0, 8));
+	must(s->trial_left >= 0 && s->trial_pairs >= 0);
 	must((s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_HELD) ||
-	     s->trial_left <= (s->trial_bursts ? 48 : 18));
-	must(within(s->trial_bursts, 0, 1) && within(s->bursts_anew, 0, 1));
+	     s->trial_left <= 6);
+	must(within(s->trial_is_second, 0, 1));
+	must(s->trial_commits >= 0 && s->trial_events >= 0 && s->trial_handles >= 0);
 	must(s->trial_wait_ns >= 0);
-	must(s->trial_handles >= 0 && s->trial_free_handles_milli >= 0);
-	must(s->trial_pause_ns >= 0 && s->trial_pause_min_ns >= 0 && s->trial_pause_max_ns >= 0);
-	must(within(s->trial_free_busy_permille, 0, 1000));
-	must(s->trial_free_milli >= 0 && s->trial_free_wait_ns >= 0);
-	must(s->trial_winner ? within(s->trial_stay, 64, 16384) : !s->trial_stay);
+	must(s->trial_first_events >= 0 && s->trial_first_handles >= 0);
+	must(s->trial_first_wait_ns >= 0 && s->trial_first_ns >= 0);
+	must(within(s->trial_stay_ns, 0, 300 * (wide)LUC_NS_PER_S));
 	must(s->trial_winner == LUC_TRIAL_OFF || s->trial_winner == LUC_TRIAL_STAY_FREE ||
 	     s->trial_winner == LUC_TRIAL_STAY_HELD);
+	must(within(s->rate_pairs, 0, LUC_BETS_PAIRS_MAX) && s->rate_wide_squares >= 0);
+	must(within(s->wait_pairs, 0, LUC_BETS_PAIRS_MAX) && s->wait_wide_squares >= 0);
 	must(within(s->integral_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
 	must(within(s->error_milli, -LUC_PID_E_MAX_MILLI, LUC_PID_E_MAX_MILLI));
 	must(within(s->error_known, 0, 1));

@@ -28,7 +28,6 @@
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
-#include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 
@@ -79,26 +78,14 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_sh
 	       luc_freezer_runs();
 }
 
-/* Takes over knobs that were set, and calls that the estimator was not told of. */
-static noinline void luc_commit_news(struct luc_fs *fs)
+/* Takes over knobs that were set. */
+static noinline void luc_commit_params(struct luc_fs *fs)
 {
-	s64 sum = 0;
-	int cpu;
-
-	/* First: a change after this sets news again. */
-	WRITE_ONCE(fs->news, false);
-	smp_mb();
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*per_cpu_ptr(fs->repeats, cpu));
 	spin_lock(&fs->lock);
-	fs->calls += sum - fs->repeats_seen;
-	if (fs->params_new) {
-		fs->params_now = fs->params;
-		fs->params_new = false;
-		fs->copyout_rests = false;
-	}
+	fs->params_now = fs->params;
+	fs->params_new = false;
+	fs->copyout_rests = false;
 	spin_unlock(&fs->lock);
-	fs->repeats_seen = sum;
 }
 
 static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journal,
@@ -111,13 +98,12 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 
 	in->space_short = space_short;
 	in->handles = atomic_read(&t->t_handle_count);
-	if (READ_ONCE(fs->news))
-		luc_commit_news(fs);
+	if (READ_ONCE(fs->params_new))
+		luc_commit_params(fs);
 	spin_lock(&fs->lock);
 	/* Behind the lock: no event of this batch is later. */
 	in->now_ns = ktime_get_ns();
 	in->events = luc_events_of(fs, tid);
-	in->calls = fs->calls;
 	if (in->events) {
 		in->events_wait_ns = in->events * (in->now_ns - fs->first_event_ns) -
 				     fs->after_first_ns;
@@ -164,14 +150,14 @@ static void luc_step(struct luc_fs *fs, tid_t tid, enum luc_step step,
 		luc_control_step(step, &fs->params_now, &fs->state, in, &fs->out);
 }
 
-/* From now on the arrival that completes the batch pokes the holder. */
+/* From now on the arrival for which the controller wants to look pokes the holder. */
 static void luc_hold_begin(struct luc_fs *fs, tid_t tid)
 {
 	spin_lock(&fs->lock);
 	fs->held = true;
 	fs->held_tid = tid;
 	fs->held_complete = luc_complete_events(&fs->params_now, &fs->state);
-	/* Recheck: the last arrival or an urgent waiter may have come since OPEN. */
+	/* Recheck: an arrival or an urgent waiter may have come since the step. */
 	fs->poked = luc_events_of(fs, tid) >= fs->held_complete ||
 		    luc_is_urgent(fs, tid);
 	spin_unlock(&fs->lock);
@@ -226,8 +212,8 @@ static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 {
 	const struct luc_output *out = &fs->out;
 
-	luc_hold_begin(fs, t->t_tid);
 	do {
+		luc_hold_begin(fs, t->t_tid);
 		luc_hold_sleep(fs, out->wake_ns);
 		luc_commit_sense(fs, journal, t);
 		luc_step(fs, t->t_tid, LUC_STEP_POLL, &fs->in);

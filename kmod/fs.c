@@ -11,7 +11,6 @@
 #include <linux/buffer_head.h>
 #include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -66,7 +65,6 @@ static void luc_fs_release(struct kobject *kobj)
 	struct luc_fs *fs = container_of(kobj, struct luc_fs, kobj);
 
 	luc_copyout_set(fs, false);
-	free_percpu(fs->repeats);
 	kvfree(fs);
 }
 
@@ -145,11 +143,6 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 
 	if (!fs)
 		return NULL;
-	fs->repeats = alloc_percpu(s64);
-	if (!fs->repeats) {
-		kvfree(fs);
-		return NULL;
-	}
 	fs->dev = dev;
 	fs->params = *params;
 	fs->params_now = *params;

@@ -61,7 +61,7 @@ static const void *const luc_seal[] __used = {
 #define LUC_LINE(field) (offsetof(struct luc_fs, field) / SMP_CACHE_BYTES)
 static_assert(!IS_ENABLED(CONFIG_SMP) ||
 	      (LUC_LINE(node) == LUC_LINE(dev) && LUC_LINE(dev) == LUC_LINE(gone) &&
-	       LUC_LINE(dev) == LUC_LINE(repeats) && LUC_LINE(dev) < LUC_LINE(lock) &&
+	       LUC_LINE(dev) < LUC_LINE(lock) &&
 	       offsetof(struct luc_fs, counters) % SMP_CACHE_BYTES == 0));
 
 static bool untested_kernel;

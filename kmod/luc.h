@@ -54,14 +54,12 @@ struct luc_fs {
 	dev_t dev;
 	bool gone;			/* off the table; under luc_mutex */
 	bool copy_now;			/* the commit under way copies out ... */
-	s64 __percpu *repeats;		/* sync calls that the estimator knows already */
 
 	/*
 	 * Guards the next block, which is written at each sync call. Taken in task
 	 * context only, never nested.
 	 */
 	spinlock_t lock ____cacheline_aligned_in_smp;
-	bool news;			/* the next commit is to look at these two: */
 	bool params_new;		/* params changed since params_now was taken */
 	u32 batch_tid;			/* transaction that events belong to ... */
 	bool batch_known;		/* ... once there was one */
@@ -71,7 +69,6 @@ struct luc_fs {
 	s64 first_event_ns;
 	s64 last_event_ns;
 	s64 after_first_ns;		/* how long after it all came, summed up */
-	s64 calls;			/* sync calls begun, and repeats_seen */
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
@@ -97,7 +94,6 @@ struct luc_fs {
 	s64 write_delay_ns_seen;
 	s64 buffers_spared_seen;
 	s64 copy_ns_seen;
-	s64 repeats_seen;		/* on all processors when last looked */
 	s64 copies_left;		/* copy_now: so many more buffers */
 	s64 closed_events;		/* of the last commit */
 	bool copying;			/* the last COPYOUT step said so */

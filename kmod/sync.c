@@ -96,20 +96,14 @@ static bool luc_committed(const journal_t *journal, tid_t tid)
 }
 
 /*
- * Fsyncs that need no commit are as many as processors can make: they take no lock, and
- * store to shared memory once per commit at most. So the estimator is asked without the
- * lock. A change at the same moment can only make it miss this call, as if two tasks
- * shared a slot. Returns whether the call is counted.
+ * Fsyncs that need no commit are as many as processors can make: they take no lock and
+ * store nothing to shared memory. So the estimator is asked without the lock. A change at
+ * the same moment can only make it miss this call, as if two tasks shared a slot. Returns
+ * whether the estimator knows this call already.
  */
 static noinline bool luc_repeats(struct luc_fs *fs)
 {
-	if (!data_race(luc_returns_repeats(&fs->returns, current->pid, fs->batch_tid)))
-		return false;
-	this_cpu_inc(*fs->repeats);
-	/* No barrier: a commit that misses this is followed by one that sees it. */
-	if (!READ_ONCE(fs->news))
-		WRITE_ONCE(fs->news, true);
-	return true;
+	return data_race(luc_returns_repeats(&fs->returns, current->pid, fs->batch_tid));
 }
 
 void luc_on_sync_file(dev_t dev)
@@ -120,7 +114,6 @@ void luc_on_sync_file(dev_t dev)
 	fs = luc_fs_find(dev);
 	if (fs && !(data_race(luc_returns_all_needless(&fs->returns)) && luc_repeats(fs))) {
 		spin_lock(&fs->lock);
-		fs->calls++;
 		luc_returns_enter(&fs->returns, current->pid, fs->batch_tid);
 		spin_unlock(&fs->lock);
 	}

@@ -142,8 +142,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 		return err;
 	spin_lock(&fs->lock);
 	*luc_knob_slot(&fs->params, index) = value;
-	fs->params_new = true;
-	WRITE_ONCE(fs->news, true);
+	WRITE_ONCE(fs->params_new, true);
 	spin_unlock(&fs->lock);
 	luc_knob_tell(fs, index, value);
 	return count;

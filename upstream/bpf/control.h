@@ -78,7 +78,7 @@ __attribute__((noinline)) luc_s64 luc_average(luc_s64 average, luc_s64 sample, i
 #include "../../control/batching_age.c"
 #include "../../control/batching_static.c"
 #include "../../control/batching_published.c"
-#include "../../control/batching_pid.c"
+#include "../../control/batching_returns.c"
 #include "../../control/copyout_off.c"
 #include "../../control/copyout_published.c"
 #include "../../control/copyout_auto.c"

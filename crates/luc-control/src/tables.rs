@@ -221,7 +221,7 @@ mod tests {
         let batching = knob("batching").unwrap();
         assert_eq!(
             batching.parse("fast").unwrap_err().to_string(),
-            "batching cannot be 'fast'; it takes one of: off, static, pid, published, age"
+            "batching cannot be 'fast'; it takes one of: off, static, returns, published, age"
         );
         let kp = knob("kp_milli").unwrap();
         for text in ["", "x", "1.5", "0x10", "--1", "1 2", "٣"] {

@@ -5,7 +5,7 @@
 //! differ from the line before, all of which start at 0. After a change that
 //! is meant, `LUC_VECTORS_WRITE=1 cargo test -p luc-control --test vectors`
 //! asks the same questions again and writes the files anew: two convoys that
-//! merge, waits in vain, a fixed set point with urgent steps, batching static,
+//! merge, waits in vain, the published controller with urgent steps, batching static,
 //! copy-out that comes and goes.
 
 use luc_control::{Decision, Dev, Step, control_step, replay, replay::Item};

@@ -45,7 +45,7 @@ impl Rule {
     fn params(self) -> Option<Params> {
         match self {
             Self::Stock => None,
-            Self::BestBatching => Some(under("pid")),
+            Self::BestBatching => Some(under("batching")),
             Self::Delay { idle_ns } => {
                 let mut params = under("static");
                 let idle_us = i64::try_from(idle_ns / 1000).unwrap_or(i64::MAX);

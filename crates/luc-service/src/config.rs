@@ -6,7 +6,7 @@
 //!
 //! [[file_system]]
 //! uuid = "0f3c9c1e-…"
-//! policy = "pid"
+//! policy = "batching"
 //! mode = "observe"
 //! guard = false
 //! set = { delay_limit_us = 5000 }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let config = one("[[file_system]]\npath = \"/srv//mail/\"\n\n\
-             [[file_system]]\nuuid = \"0F3C-9c1e\"\npolicy = \"pid\"\nmode = \"observe\"\n\
+             [[file_system]]\nuuid = \"0F3C-9c1e\"\npolicy = \"batching\"\nmode = \"observe\"\n\
              guard = false\nset = { delay_limit_us = 5000, copyout = \"auto\" }\n")
         .unwrap();
         let [plain, all] = &config.entries[..] else {

@@ -29,7 +29,6 @@ pub struct Runtime {
     params: Params,
     state: State,
     returns: Returns,
-    calls: i64,
     batch_tid: Tid,
     batch_events: i64,
     first_event_ns: u64,
@@ -70,7 +69,6 @@ impl Runtime {
             params,
             state: State::default(),
             returns: Returns::new(),
-            calls: 0,
             batch_tid: 0,
             batch_events: 0,
             first_event_ns: 0,
@@ -99,7 +97,6 @@ impl Runtime {
 
     /// A task begins a sync call.
     pub fn entered(&mut self, task: TaskId) {
-        self.calls += 1;
         self.returns.enter(pid(task), self.batch_tid);
     }
 
@@ -240,7 +237,6 @@ impl Runtime {
         let mut input = Input {
             now_ns: ns(now_ns),
             events,
-            calls: self.calls,
             expected_events: self.returns.expected(tid),
             syncing_events: self.returns.syncing(tid),
             handles: running.map_or(0, |it| i64::from(it.handles)),

@@ -2,7 +2,7 @@
 . /t/lib.sh
 
 i=0
-for policy in stock static pid copyout luc stock static pid; do
+for policy in stock static batching copyout luc stock static batching; do
 	check 0 "on: /mnt/$i (nullb$i, ext4): policy $policy, steering*" \
 		luc on "/mnt/$i" --policy $policy
 	i=$((i + 1))

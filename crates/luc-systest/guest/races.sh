@@ -13,7 +13,7 @@ is "the detector" 1 "$(stat enabled)"
 before=$(stat setup_watchpoints)
 luc on /mnt/0 $always_copy > /dev/null
 mkdir /mnt/0/calls
-for policy in luc static copyout pid; do
+for policy in luc static copyout batching; do
 	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"
 	syncers calls /mnt/0/calls 4 "$SECONDS_EACH" > /tmp/calls &
 	calls=$!

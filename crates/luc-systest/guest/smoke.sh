@@ -37,7 +37,7 @@ luc replay --json /tmp/recording > "$LUC_OUT/replay.json"
 is "replay's exit code" 0 $?
 
 # Every policy does its work.
-for policy in stock static-16ms age published copyout static pid luc; do
+for policy in stock static-16ms age published copyout static batching luc; do
 	check 0 "/mnt/0: policy $policy (was *)" luc set /mnt/0 policy $policy
 	bench /mnt/0 4
 	yes "$policy with writers" luc bench write-delay --writers 8 --seconds 0.3 \

@@ -36,7 +36,7 @@ echo 1 > $tracing/events/luc/enable
 cat $tracing/trace_pipe > /tmp/trace 2> /dev/null &
 reader=$!
 held=0 copies=0
-for policy in luc pid static copyout stock; do
+for policy in luc batching static copyout stock; do
 	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"
 	# Most delays start copy-out, mostly without asking what it costs; it stops and starts again.
 	knob copyout_threshold_permille 0

@@ -100,7 +100,7 @@ phase held
 
 # What it is told to do they say at once.
 yes "observing" luc set /mnt/0 mode observe
-yes "with another policy" luc set /mnt/0 policy pid
+yes "with another policy" luc set /mnt/0 policy batching
 luc exporter --once > "$LUC_OUT/told-http" 2> /tmp/told.err || bad "exporter --once: $(cat /tmp/told.err)"
 luc status --live=0.2 --json > "$LUC_OUT/told-live.json" || bad "status"
 yes "off" luc off --all --unload

@@ -79,7 +79,7 @@ fn files_are_told_where_they_are_wrong() {
         ("rows = [\"threads\"]", "rows = [\"thread\"]"),
         ("at_least = 0.9", "at_leest = 0.9"),
         ("at_least = 0.9", "minus = \"stock\""),
-        ("arm = \"luc\"", "arm = \"pid\""),
+        ("arm = \"luc\"", "arm = \"batching\""),
         ("measure = \"rate\" }", "measure = \"rates\" }"),
         ("rows = ", "where = { threads = 16 }\nrows = "),
         (

@@ -43,10 +43,10 @@ const BROKEN: [Broken; 10] = [
         new: "s->wait_ns = luc_max(s->wait_ns, 0);",
     },
     Broken {
-        what: "a hold beyond four average commits",
-        file: "control/batching_pid.c",
-        old: "#define SURE_LIMITS 4",
-        new: "#define SURE_LIMITS 5",
+        what: "a hold beyond an average commit",
+        file: "control/batching_returns.c",
+        old: "luc_s64 limit = commit - (commit >> MARGIN_SHIFT);",
+        new: "luc_s64 limit = luc_add(commit, commit >> MARGIN_SHIFT);",
     },
     Broken {
         what: "a held commit that is not let go when nobody comes",

@@ -61,7 +61,7 @@ fn on_takes_a_device_knobs_and_a_module_file() {
         "on",
         "/dev/dm-0",
         "--policy",
-        "pid",
+        "batching",
         "--observe",
         "--set",
         "setpoint_events=9",
@@ -77,7 +77,7 @@ fn on_takes_a_device_knobs_and_a_module_file() {
         *machine.acts.borrow(),
         [
             "load /root/luc.ko",
-            "/sys/fs/luc/attach 253:0 batching=pid copyout=off mode=observe setpoint_events=9 kp_milli=700",
+            "/sys/fs/luc/attach 253:0 batching=returns copyout=off mode=observe setpoint_events=9 kp_milli=700",
         ]
     );
 }
@@ -312,7 +312,7 @@ fn set_lists_changes_and_refuses() {
     });
     let mut said = some.collect::<Vec<_>>().join("\n") + "\n";
     for words in [
-        &["policy", "pid"][..],
+        &["policy", "batching"][..],
         &["policy"],
         &["policy", "fast"],
         &["kp", "1"],

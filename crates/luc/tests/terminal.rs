@@ -163,7 +163,7 @@ impl Drop for View {
 #[test]
 fn keys_do_what_they_say() {
     let mut view = View::new();
-    assert_eq!(view.batching(), "pid\n");
+    assert_eq!(view.batching(), "returns\n");
     // The journals are those of / first; the next one is /srv/data, with LUC on.
     view.press("p");
     view.wait_for("switch");

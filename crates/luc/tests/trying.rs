@@ -186,7 +186,7 @@ fn a_trial_for_programs() {
         "0.2",
         "--json",
         "--policy",
-        "pid",
+        "batching",
     ];
     let child = host.start(&words);
     host.until(|host| host.knob("copyout") == "off");
@@ -195,7 +195,7 @@ fn a_trial_for_programs() {
     let report: serde_json::Value = serde_json::from_slice(&stdout).expect("JSON");
     let ratio = report["ratio"]["mean"].as_f64().expect("a ratio");
     assert!((0.8..0.99).contains(&ratio), "{report}");
-    assert_eq!(report["policy"], "pid");
+    assert_eq!(report["policy"], "batching");
     assert_eq!(report["measure"], "rate");
     assert!(report["latency_ratio"].is_null() && report["luc"]["fsync_mean_ns"].is_null());
     let calls = report["stock"]["sync_calls_per_s"]
@@ -221,7 +221,7 @@ fn whatever_ends_it_luc_is_put_back() {
     ] {
         let host = Host::new();
         let _load = host.load(2000.0, 1000.0);
-        let child = host.start(&["try", "/srv/data", "--policy", "pid"]);
+        let child = host.start(&["try", "/srv/data", "--policy", "batching"]);
         host.in_a_window_off();
         signal(&child, how);
         let (said, got) = ended(child);
@@ -244,7 +244,7 @@ fn after_a_kill_the_next_command_puts_it_back() {
     ] {
         let host = Host::new();
         let _load = host.load(2000.0, 1000.0);
-        let mut child = host.start(&["try", "/srv/data", "--policy", "pid"]);
+        let mut child = host.start(&["try", "/srv/data", "--policy", "batching"]);
         host.in_a_window_off();
         child.kill().expect("it runs");
         child.wait().expect("it ends");
@@ -379,7 +379,7 @@ fn where_luc_was_off_it_is_off_again() {
     machine.put("/proc/sys/kernel/random/boot_id", "one\n");
     let root = machine.dir.path().to_owned();
     let _load = Load::new(&root, 2000.0, 1000.0);
-    let said = machine.run(&["try", "/srv/data", "--minutes", "0.1", "--policy", "pid"]);
+    let said = machine.run(&["try", "/srv/data", "--minutes", "0.1", "--policy", "batching"]);
     assert!(
         said.contains("LUC gives ") || said.contains("LUC helps here"),
         "{said}"
@@ -387,7 +387,7 @@ fn where_luc_was_off_it_is_off_again() {
     let acts = machine.acts.borrow();
     assert!(acts[0].starts_with("load "), "{acts:?}");
     assert!(
-        acts[1].starts_with("/sys/fs/luc/attach 254:16 batching=pid"),
+        acts[1].starts_with("/sys/fs/luc/attach 254:16 batching=returns"),
         "{acts:?}"
     );
     let last = &acts[acts.len() - 2..];

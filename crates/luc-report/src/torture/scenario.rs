@@ -106,7 +106,7 @@ pub fn scenarios() -> Vec<Scenario> {
         files_only: true,
         ..scenario(fs, Some(policy))
     };
-    let policies = ["luc", "pid", "static"];
+    let policies = ["luc", "batching", "static"];
     let mut all = Vec::from(policies.map(|policy| scenario(ORDERED, Some(policy))));
     all.push(Scenario {
         churn: true,

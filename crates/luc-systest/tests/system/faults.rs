@@ -140,14 +140,14 @@ fn many_are_independent(answer: &Answer) -> Outcome {
         .map_or(&[][..], Vec::as_slice);
     check(list.len() == 8, format!("{} file systems of 8", list.len()))?;
     for (index, fs) in list.iter().enumerate() {
-        let policy = ["stock", "static", "pid", "copyout", "luc"][index % 5];
+        let policy = ["stock", "static", "batching", "copyout", "luc"][index % 5];
         check(
             fs["name"] == format!("nullb{index}") && fs["knobs"]["policy"] == policy,
             format!("file system {index} has not kept its policy: {fs}"),
         )?;
         let count = |name: &str| fs["counters"][name].as_i64().unwrap_or(-1);
         check(count("commits") > 10, format!("no commits counted: {fs}"))?;
-        let may_hold = ["static", "pid", "luc"].contains(&policy);
+        let may_hold = ["static", "batching", "luc"].contains(&policy);
         check(
             may_hold == (count("commits_held") > 0),
             format!("policy {policy} held {} commits", count("commits_held")),

@@ -17,7 +17,7 @@ const KERNEL: &str = "6.12";
 const LINE: u64 = 64;
 
 /// Members of struct `luc_fs` that every hook reads.
-const READ_MEMBERS: [&str; 5] = ["node", "dev", "gone", "copy_now", "repeats"];
+const READ_MEMBERS: [&str; 4] = ["node", "dev", "gone", "copy_now"];
 /// Variables that every hook reads.
 const READ_VARIABLES: [&str; 3] = ["luc_entry", "luc_table", "luc_ops"];
 /// Whose other variables change as rarely.

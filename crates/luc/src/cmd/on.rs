@@ -22,7 +22,7 @@ use crate::verb::{Interrupt, Verb};
 #[command(after_help = "Examples:\n\
     \x20 luc on /srv/data\n\
     \x20 luc on --observe /srv/data\n\
-    \x20 luc on --policy pid --set delay_limit_us=5000 /srv/data")]
+    \x20 luc on --policy batching --set delay_limit_us=5000 /srv/data")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device

@@ -20,7 +20,7 @@ use crate::{help, units};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc set /srv/data\n\
-    \x20 luc set /srv/data policy pid\n\
+    \x20 luc set /srv/data policy batching\n\
     \x20 luc set /srv/data mode observe")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {

@@ -296,14 +296,14 @@ fn the_module_knows_no_controller() {
     enforce(
         controller_names,
         &[
-            "kmod/x.c: if (p->batching == LUC_BATCHING_PID)\n",
-            "kmod/x.c: luc_batching_pid_open(p, s, in);\n",
+            "kmod/x.c: if (p->batching == LUC_BATCHING_RETURNS)\n",
+            "kmod/x.c: luc_batching_returns_open(p, s, in);\n",
             "kmod/x.c: return p->copyout != LUC_COPYOUT_OFF;\n",
         ],
         &[
             "kmod/x.c: luc_copyout_set(fs, false);\n",
-            "kmod/x.c: /* as LUC_BATCHING_PID does */\n",
-            "control/x.c: case LUC_BATCHING_PID:\n",
+            "kmod/x.c: /* as LUC_BATCHING_RETURNS does */\n",
+            "control/x.c: case LUC_BATCHING_RETURNS:\n",
         ],
     );
 }

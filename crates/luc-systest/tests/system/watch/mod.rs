@@ -278,13 +278,13 @@ impl Phase<'_> {
 /// Policy and mode as they were set last.
 fn told(answer: &Answer) -> Outcome {
     let page = Page(text(answer, "told-http")?);
-    let info = page.of("luc_policy_info", "policy=\"pid\",mode=\"observe\"")?;
+    let info = page.of("luc_policy_info", "policy=\"batching\",mode=\"observe\"")?;
     same("told: exporter", info, 1)?;
     let live = answer.json("watch", "told-live")?;
     let knobs = &named(&live["file_systems"], "nullb0")?["knobs"];
     for said in [knobs, &named(&live["live"]["journals"], "nullb0")?["luc"]] {
         check(
-            said["policy"] == "pid" && said["mode"] == "observe",
+            said["policy"] == "batching" && said["mode"] == "observe",
             format!("told: {said}"),
         )?;
     }

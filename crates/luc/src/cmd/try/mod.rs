@@ -33,7 +33,7 @@ use tally::{Ratio, Shown, Tally};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc try /srv/data\n\
-    \x20 luc try /srv/data --minutes 30 --policy pid\n\
+    \x20 luc try /srv/data --minutes 30 --policy batching\n\
     \x20 luc try /srv/data --json")]
 pub struct Args {
     /// A path on the file system, or its block device
