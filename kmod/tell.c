@@ -14,6 +14,7 @@
 #include <linux/ratelimit.h>
 #include <linux/time64.h>
 
+#include "../control/luc_bets.h"
 #include "luc.h"
 
 /* Chosen: lines of a file system in a minute that are not about on and off. */
@@ -54,11 +55,16 @@ void luc_tell_knob(struct luc_fs *fs, const char *knob, const char *value)
 		pr_info("luc: %s: %s set to %s\n", kobject_name(&fs->kobj), knob, value);
 }
 
+/* What the bets heard of holding on average, per mille of stock. */
+static s64 luc_mean_permille(s64 sum_ppm, s64 pairs)
+{
+	return div_s64(div64_s64(sum_ppm, max_t(s64, pairs, 1)) + LUC_BETS_LIMIT_PPM, 1000);
+}
+
 /* The phase of the trial changed: is it a verdict that the log does not have? */
 void luc_tell_verdict(struct luc_fs *fs)
 {
 	const struct luc_state *s = &fs->state;
-	s64 rounds = max_t(s64, s->trial_rounds, 1);
 
 	if (s->trial_phase != LUC_TRIAL_STAY_FREE &&
 	    s->trial_phase != LUC_TRIAL_STAY_HELD)
@@ -66,11 +72,11 @@ void luc_tell_verdict(struct luc_fs *fs)
 	if (s->trial_phase == fs->told_verdict || !__ratelimit(&fs->told))
 		return;
 	fs->told_verdict = s->trial_phase;
-	pr_info("luc: %s: verdict after %lld rounds: %s; throughput %+lld permille, waits %+lld permille by holding\n",
-		kobject_name(&fs->kobj), s->trial_rounds,
+	pr_info("luc: %s: verdict after %lld pairs: %s; throughput %+lld permille, waiting %+lld permille better by holding\n",
+		kobject_name(&fs->kobj), s->rate_pairs,
 		s->trial_phase == LUC_TRIAL_STAY_HELD ? "go on" : "stand aside",
-		div64_s64(s->trial_gain_permille, rounds),
-		div64_s64(s->trial_wait_gain_permille, rounds));
+		luc_mean_permille(s->rate_sum, s->rate_pairs),
+		luc_mean_permille(s->wait_sum, s->wait_pairs));
 }
 
 /* A commit was not held. Is it for a property of the mount, which lasts? */

@@ -1,8 +1,7 @@
 # Freezing and thawing under load: the freezer never waits for a held commit.
 . /t/lib.sh
 
-luc on /mnt/0 --set delay_limit_us=1000000 --set delay_limit_percent=1000 \
-	--set idle_timeout_us=1000000 --set setpoint_events=1000 > /dev/null
+luc on /mnt/0 --policy static --set delay_limit_us=1000000 --set static_idle_us=1000000 > /dev/null
 luc bench create-fsync --threads 8 --seconds 3 --warmup-s 0 --json /mnt/0 > /tmp/load &
 usleep 100000
 for turn in 1 2 3 4 5; do

@@ -11,8 +11,7 @@ luc on /mnt/0 > /dev/null
 measure luc
 luc status --json > "$LUC_OUT/status.json"
 # Limits far beyond reason: only urgency ends a hold in time.
-for knob in delay_limit_us=1000000 delay_limit_percent=1000 idle_timeout_us=1000000 \
-	setpoint_events=1000000; do
+for knob in delay_limit_us=1000000 static_idle_us=1000000 batching=static; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
 yes "writers with unreasonable limits" timeout 120 \

@@ -23,7 +23,7 @@ for policy in luc static copyout batching; do
 		/mnt/0 > /dev/null &
 	writers=$!
 	for turn in 1 2 3 4 5 6; do
-		echo $((turn * 7 % 20)) > $fs/knobs/setpoint_events
+		echo $((turn * 7 % 20)) > $fs/knobs/static_idle_us
 		cat $fs/counters/* $fs/knobs/* > /dev/null
 		usleep 200000
 	done

@@ -19,8 +19,8 @@ meddle() {
 	turn=0
 	while [ -e /tmp/go ]; do
 		turn=$((turn + 1))
-		knob setpoint_events $((turn * 7 % 20))
-		knob idle_timeout_us $((turn * 331 % 5000))
+		knob delay_limit_us $((turn * 331 % 5000))
+		knob static_idle_us $((turn * 71 % 2000))
 		knob copyout_clean_runs $((1 + turn % 5))
 		knob copyout_adapt $((turn % 5 == 4))
 		knob mode "$([ $((turn % 7)) = 0 ] && echo observe || echo steer)"
@@ -59,7 +59,7 @@ for policy in luc batching static copyout stock; do
 	rm /tmp/go
 	wait $meddler
 	now=$(counter nullb0 commits_held)
-	# With knobs that turn the PID controller may hold none.
+	# With knobs that turn, batching may hold none.
 	case $policy in
 	luc | static) yes "$policy held $((now - held)) commits" test "$now" -gt "$held" ;;
 	esac
