@@ -51,7 +51,9 @@ pub enum HostError {
     #[error("{what}: {why}; see `luc probe`")]
     KernelUnsupported { what: String, why: String },
     /// ftrace has stopped after a fault of its own: no hook comes or goes until a restart.
-    #[error("{what}: {why}: the kernel's ftrace has failed; restart the machine, its log says more")]
+    #[error(
+        "{what}: {why}: the kernel's ftrace has failed; restart the machine, its log says more"
+    )]
     FtraceFailed { what: String, why: &'static str },
     /// A file of the module cannot be read.
     #[error("cannot read {file}: {source}")]
