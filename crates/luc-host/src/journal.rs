@@ -86,6 +86,18 @@ impl Journal {
             None
         }
     }
+
+    /// Why LUC holds no commit of it, if it holds none; copies go on.
+    pub fn holds_barred_by(&self) -> Option<&'static str> {
+        let mut options = self.options.split(',');
+        if options.any(|option| option == "max_batch_time=0") {
+            Some("mount option max_batch_time=0")
+        } else if self.fast_commit == Some(true) {
+            Some("feature fast_commit")
+        } else {
+            None
+        }
+    }
 }
 
 /// Process ID of the thread of a file system's journal. Every mount makes another thread, whereas the

@@ -19,6 +19,7 @@ pub mod mounts;
 pub mod preconditions;
 pub mod process;
 pub mod rotation;
+pub mod stack;
 pub mod sysfs;
 mod system;
 pub mod tracefs;

@@ -291,6 +291,27 @@ fn status_is_for_programs() {
     assert_snapshot!(dense(&report.to_string()));
 }
 
+/// No hold where the mount forbids it, and two of them where file systems lie on each other.
+#[test]
+fn what_lies_with_the_mount_is_told() {
+    let machine = Pretended::new();
+    machine.run(&["on", "/srv/mail"]);
+    let mounts = std::fs::read_to_string(machine.at("/proc/self/mountinfo")).expect("mounts");
+    let line = mounts.lines().find(|line| line.contains(" /srv/data "));
+    let line = line.expect("a mount");
+    let barred = mounts.replace(line, &format!("{line},max_batch_time=0"));
+    machine.put("/proc/self/mountinfo", barred);
+    let file = "/sys/class/block/vdb/loop/backing_file";
+    machine.put(file, "/srv/mail/disk.img\n");
+    let said = machine.run(&["on", "/srv/data"]) + &machine.run(&["status", "/srv/data"]);
+    let report = machine.run(&["status", "/srv/data", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let one = &report["file_systems"][0];
+    assert_eq!(one["holds_barred_by"], "mount option max_batch_time=0");
+    assert_eq!(one["stacked_on"], serde_json::json!(["dm-0"]));
+    assert_snapshot!(said);
+}
+
 #[test]
 fn status_of_nothing() {
     let machine = Pretended::new();

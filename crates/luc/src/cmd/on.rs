@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_control::{Knob, KnobError, POLICY, knob, policy};
+use luc_host::journal::{self, Journal};
 use luc_host::sysfs::{self, Attached};
-use luc_host::{HostError, journal, kernel, module};
+use luc_host::{HostError, kernel, module, stack};
 
+use super::status;
 use crate::Context;
 use crate::exit::Failure;
 use crate::help;
@@ -111,9 +113,10 @@ impl Verb for Args {
             }
         })?;
         let summary = summary(context, &attached)?;
+        let remarks = remarks(context, &attached, &journal)?;
         writeln!(
             context.out,
-            "on: {} ({}, {}): {summary}",
+            "on: {} ({}, {}): {summary}{remarks}",
             units::paths(&journal.mount_points),
             journal.name.replace('!', "/"),
             journal.kind
@@ -124,6 +127,16 @@ impl Verb for Args {
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
     }
+}
+
+/// What else limits LUC there, or adds to the waits.
+fn remarks(context: &Context, attached: &Attached, journal: &Journal) -> Result<String, Failure> {
+    let all = sysfs::attached(context.system)?;
+    let below = stack::attached_below(context.system, attached.device, &all)?;
+    let barred = journal.holds_barred_by();
+    let barred = barred.map(|why| format!("; no commit is held: {why}"));
+    let stacked = status::stacked(&below).map(|waits| format!("; stacked {waits}"));
+    Ok(barred.unwrap_or_default() + &stacked.unwrap_or_default())
 }
 
 /// `policy luc, steering, set point automatic`.

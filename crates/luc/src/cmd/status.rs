@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_control::{CUSTOM, POLICY, knobs};
-use luc_host::journal;
+use luc_host::journal::{self, Journal};
+use luc_host::stack;
 use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
 use serde_json::Value;
@@ -69,6 +70,10 @@ struct Status {
     knobs: BTreeMap<&'static str, Value>,
     counters: BTreeMap<&'static str, i64>,
     derived: Derived,
+    /// Why no commit is held, if none is.
+    holds_barred_by: Option<&'static str>,
+    /// File systems with LUC on that this one lies on.
+    stacked_on: Vec<String>,
     /// What the guard has found, if it ever kept this file system since LUC was switched on.
     guard: Option<Standing>,
 }
@@ -84,7 +89,12 @@ struct Derived {
 }
 
 impl Status {
-    fn read(context: &Context, attached: &Attached, points: Vec<PathBuf>) -> Result<Self, Failure> {
+    fn read(
+        context: &Context,
+        attached: &Attached,
+        all: &[Attached],
+        journal: Option<&Journal>,
+    ) -> Result<Self, Failure> {
         let mut shown = BTreeMap::new();
         for knob in knobs() {
             let value = sysfs::knob_value(context.system, attached, knob)?;
@@ -103,10 +113,12 @@ impl Status {
         Ok(Status {
             name: attached.name.clone(),
             device: attached.device.to_string(),
-            mount_points: points,
+            mount_points: journal.map_or_else(Vec::new, |one| one.mount_points.clone()),
             knobs: shown,
             counters,
             derived,
+            holds_barred_by: journal.and_then(Journal::holds_barred_by),
+            stacked_on: stack::attached_below(context.system, attached.device, all)?,
             guard: Standing::read(context.system, attached),
         })
     }
@@ -124,20 +136,18 @@ impl Status {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let system = context.system;
-        let mut attached = sysfs::attached(system)?;
-        if let Some(path) = &self.path {
-            attached = vec![super::attached_at(system, path, &attached)?];
-        }
+        let all = sysfs::attached(system)?;
+        let attached = match &self.path {
+            Some(path) => vec![super::attached_at(system, path, &all)?],
+            None => all.clone(),
+        };
         let interval = self.live.map(|interval| live(self, interval, context));
         let interval = interval.transpose()?.flatten();
         let journals = journal::journals(system)?;
         let mut statuses = Vec::new();
         for one in &attached {
-            let points = journals
-                .iter()
-                .find(|journal| journal.device == one.device)
-                .map(|journal| journal.mount_points.clone());
-            match Status::read(context, one, points.unwrap_or_default()) {
+            let journal = journals.iter().find(|journal| journal.device == one.device);
+            match Status::read(context, one, &all, journal) {
                 Ok(status) => statuses.push(status),
                 // Unmounted while we looked: it is off by now.
                 Err(_) if !system.exists(&format!("{}/{}", sysfs::ROOT, one.name)) => {}
@@ -237,8 +247,17 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     }
     lines.push(("writes", writes(status)));
     lines.push(("copy-out", copy_out(status)));
+    if let Some(waits) = stacked(&status.stacked_on) {
+        lines.push(("stacked", waits));
+    }
     lines.extend(status.guard.iter().map(|guard| ("guard", guard.told())));
     lines
+}
+
+/// What LUC on both file systems of a stack means for a sync of the upper one.
+pub fn stacked(on: &[String]) -> Option<String> {
+    let names = on.join(" and ").replace('!', "/");
+    (!on.is_empty()).then(|| format!("on {names}, where LUC is on, too: waits add up"))
 }
 
 /// The policy, with its two axes where they have no name together.
@@ -281,15 +300,18 @@ fn commits(status: &Status) -> String {
 
 fn held(status: &Status) -> String {
     let held = status.count("commits_held");
+    let barred = status.holds_barred_by;
     if held == Some(0) {
-        return "none".into();
+        return barred.map_or_else(|| "none".into(), |why| format!("none: {why}"));
     }
+    let barred = barred.map(|why| format!("; none now: {why}"));
     format!(
-        "{} ({}) for {} on average, {} at most",
+        "{} ({}) for {} on average, {} at most{}",
         many(held, "commit", "commits"),
         part(held, status.count("commits")),
         known_time(each(status.count("held_ns"), held)),
         known_time(status.count("held_max_ns")),
+        barred.unwrap_or_default(),
     )
 }
 

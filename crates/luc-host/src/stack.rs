@@ -1,0 +1,99 @@
+//! File systems on files of other file systems: a loop device's file lies on one. Where LUC is on
+//! for both, a sync above may wait for a hold of each.
+
+use std::path::Path;
+
+use luc_control::Dev;
+
+use crate::mounts::{self, Mount};
+use crate::sysfs::Attached;
+use crate::system::{Located, System};
+
+/// A loop device on a device mapper on a loop device ...: deeper is taken for a circle.
+const DEPTH_MAX: usize = 8;
+
+/// Names of the file systems with LUC on that the one on this device lies on.
+///
+/// # Errors
+/// The mount table cannot be read.
+pub fn attached_below(
+    system: &dyn System,
+    device: Dev,
+    attached: &[Attached],
+) -> std::io::Result<Vec<String>> {
+    let table = mounts::mounts(system)?;
+    let mut found = Vec::new();
+    below(system, &table, device, DEPTH_MAX, &mut found);
+    let on = attached.iter().filter(|one| found.contains(&one.device));
+    Ok(on.map(|one| one.name.clone()).collect())
+}
+
+/// Adds the devices of file systems below `device`.
+fn below(system: &dyn System, table: &[Mount], device: Dev, depth: usize, found: &mut Vec<Dev>) {
+    if depth == 0 {
+        return;
+    }
+    let folder = format!("/sys/dev/block/{device}");
+    // A partition lies in the folder of its disk.
+    let files = ["loop", "../loop"].map(|part| format!("{folder}/{part}/backing_file"));
+    let file = files.iter().find_map(|file| system.read(file).ok());
+    let mount = file.and_then(|file| {
+        let located = Located::Inside {
+            path: Path::new(file.trim_end_matches('\n')).to_owned(),
+            mount_id: None,
+            device: None,
+        };
+        mounts::mount_of(table, &located)
+    });
+    let parts = system.list(&format!("{folder}/slaves"));
+    let number = |name: &String| {
+        let text = system.read(&format!("/sys/class/block/{name}/dev"));
+        text.ok()?.trim().parse().ok()
+    };
+    let parts: Vec<Dev> = parts
+        .unwrap_or_default()
+        .iter()
+        .filter_map(number)
+        .collect();
+    found.extend(mount.map(|mount| mount.device));
+    for next in mount.map(|mount| mount.device).into_iter().chain(parts) {
+        below(system, table, next, depth - 1, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+22 1 254:1 / / rw - ext4 /dev/vda1 rw
+30 22 254:16 / /images rw - ext4 /dev/vdb rw
+31 22 7:0 / /inner rw - ext4 /dev/loop0 rw
+32 22 252:0 / /mapped rw - ext4 /dev/mapper/m rw
+";
+
+    fn dev(text: &str) -> Dev {
+        text.parse().expect("a device number")
+    }
+
+    #[test]
+    fn the_file_of_a_loop_device_is_below() {
+        let (_tree, machine) = crate::tree(&[
+            ("proc/self/mountinfo", MOUNTS),
+            ("sys/dev/block/7:0/loop/backing_file", "/images/disk.img\n"),
+            ("sys/dev/block/252:0/slaves/loop0/dev", "7:0\n"),
+            ("sys/class/block/loop0/dev", "7:0\n"),
+        ]);
+        let attached = [("vda1", "254:1"), ("vdb", "254:16"), ("loop0", "7:0")];
+        let attached = attached.map(|(name, device)| Attached {
+            name: name.into(),
+            device: dev(device),
+        });
+        let found = |device| attached_below(&machine, dev(device), &attached).expect("mounts");
+        assert_eq!(found("7:0"), ["vdb"]);
+        assert_eq!(found("252:0"), ["vdb"], "through the device mapper");
+        assert_eq!(found("254:1"), Vec::<String>::new());
+        let off = attached_below(&machine, dev("7:0"), &attached[..1]).expect("mounts");
+        assert!(off.is_empty(), "LUC is off for the one below");
+    }
+}
