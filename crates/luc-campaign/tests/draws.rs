@@ -8,7 +8,7 @@ use common::{Formula, setup};
 use luc_campaign::cell::Cell;
 use luc_campaign::file::Half;
 use luc_campaign::points::{self, Point};
-use luc_campaign::show::{Shown, Tally};
+use luc_campaign::show::Shown;
 use luc_campaign::{Campaign, Part, Store, campaigns, run, sheets};
 use luc_report::{Quiet, text};
 
@@ -172,11 +172,11 @@ fn a_block_by_name_is_left_out_and_has_the_values_of_another() {
 fn rate(cell: &Cell, arm: &str) -> f64 {
     let threads: f64 = cell.bench.split(' ').nth(2).unwrap().parse().unwrap();
     let vcpus: f64 = cell.machine["vcpus"].parse().unwrap();
-    // Each is the best in one of the repeats, age in their mean.
+    // On one disk stock is the best in one of the repeats, and age in their mean.
     let noise = if cell.repeat == 1 { 1.02 } else { 0.98 };
     match arm {
         "luc" => 1000.0 + vcpus - threads * 10.0,
-        "age" if cell.machine["disk"] == "hdd-7200" => 1100.0,
+        "age" if cell.machine["disk"] == "hdd-7200" => 1001.0,
         "age" => 1.0,
         _ => 1000.0 * noise,
     }
@@ -200,11 +200,10 @@ fn many_points_are_judged_and_the_worst_are_shown() {
     let results = store.read().expect("readable");
     let shown = Shown::new(&campaign, &results, None);
     let (document, tally) = shown.document();
-    // Of 120 points those of the disk with age as the best miss their bound, but for one thread each;
-    // on others stock is the best, and its noise leaves the rest open. All four lowest are within the
-    // noise of 0.95, too.
+    // Where age is the best, nothing varies: threads 4 to 10 miss their bound for sure. Elsewhere
+    // stock is the best, and its noise leaves the same open.
     assert_eq!(tally.reached + tally.missed + tally.open, 120 + 4);
-    assert_eq!(tally.missed, 36, "{tally:?}");
+    assert_eq!((tally.reached, tally.missed), (36, 28), "{tally:?}");
     let text = text::render(&document, false);
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
@@ -234,10 +233,9 @@ fn a_percentile_counts_points() {
         let at = sheet.headings.iter().position(|it| it == heading);
         row[at.expect(heading)].parse::<f64>().expect("a number")
     };
-    assert_eq!(
-        (at("points"), at("min"), at("p25"), at("max")),
-        (30.0, 1.0, 3.0, 10.0)
-    );
+    for (heading, expected) in [("points", 30.0), ("min", 1.0), ("p25", 3.0), ("max", 10.0)] {
+        assert!((at(heading) - expected).abs() < 1e-9, "{heading}");
+    }
     let log10: f64 = (1..=10).map(|threads| f64::from(threads).ln()).sum();
     assert!((at("mean") - (log10 / 10.0).exp()).abs() < 1e-9);
 }
@@ -319,13 +317,13 @@ fn the_arena_is_sound_in_a_larger_draw() {
     for block in ["simulated", "lab", "lab-in-host-time"] {
         let part = Part {
             blocks: vec![block.to_owned()],
-            ..draw(400)
+            ..draw(200)
         };
         let campaign = part
             .of(campaigns::load("arena").expect("it is sound"))
             .expect(block);
         let cells = cells(&campaign);
-        assert!(cells.len() > 300, "{block}");
+        assert!(cells.len() > 250, "{block}");
         assert!(
             !cells.iter().any(|cell| cell.bench.contains("{r")),
             "{block}"
