@@ -41,9 +41,10 @@
  *
  * 7. Whole numbers. Logarithms are in ppm, capital is kept as its logarithm and cannot
  * vanish. Any stake that follows from the past is fair, so the rounding of mean, bound
- * and stake makes no verdict false. That of the capital would: a logarithm is rounded
- * to the nearest ppm, then 1 ppm is taken off, and so no pair ever counts for more than
- * it is worth. A thousand pairs lose 1,000 ppm of the 4,605,171 that a verdict takes.
+ * and stake makes no verdict false. That of the capital would. So a bet is rounded down,
+ * its logarithm is rounded to the nearest ppm, and 1 ppm is taken off: no pair ever counts
+ * for more than it is worth. A thousand pairs lose some 1,500 ppm of the 4,605,171 that a
+ * verdict takes.
  *
  * 8. Worked example: a pair 6 % above the limit, one far below it, then 5 % above. All
  * is in ppm; a stake of 5,000,000 is l = 5.
@@ -51,7 +52,7 @@
  *	pair	y	bound	stake	bet	certificate	harm
  *	1	60000	200000	0	0	0	0
  *	2	-1000000	150000	5000000	-750000	-1386295	0
- *	3	50000	200000	-2184466	-109223	-1386295	-115662
+ *	3	50000	200000	-2184466	-109224	-1386295	-115663
  *
  * The first pair is heard without a stake. After it the mean is 60000 / 2 and the mean
  * square (50000^2 + 60000^2) / 2 + 30000^2, whose quotient asks for a stake of 7.6: the
@@ -130,9 +131,11 @@ luc_s64 luc_bets_stake_ppm(const struct luc_bets *bets)
 	return luc_clamp(nano * (LUC_PPM * BETS_NANO) / mean_square, -most, most);
 }
 
-/* ln(1 + bet), never above the true one: see 7. */
-static luc_s64 bets_growth_ppm(luc_s64 bet_ppm)
+/* ln(1 + stake cut), never above the true one: see 7. */
+static luc_s64 bets_growth_ppm(luc_s64 product)
 {
+	luc_s64 bet_ppm = product / LUC_PPM - (product % LUC_PPM < 0);
+
 	return bet_ppm ? luc_ln_ratio_ppm(LUC_PPM + bet_ppm, LUC_PPM) - 1 : 0;
 }
 
@@ -153,7 +156,7 @@ void luc_bets_hear(struct luc_bets *bets, luc_s64 x_ppm)
 	luc_s64 bound = luc_bets_bound_ppm(bets), stake = luc_bets_stake_ppm(bets);
 	luc_s64 y = luc_sub(x_ppm, LUC_BETS_LIMIT_PPM);
 	luc_s64 cut = luc_clamp(y, -bound, bound);
-	luc_s64 growth = bets_growth_ppm(stake * cut / LUC_PPM);
+	luc_s64 growth = bets_growth_ppm(stake * cut);
 
 	/* A stake against LUC is below 0, and so is a y that it wins by. */
 	if (stake > 0)

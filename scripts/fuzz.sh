@@ -2,7 +2,7 @@
 # Fuzzes the freestanding C of control/ and lab/disk/ with libFuzzer under
 # ASan and UBSan, and prints what that executed.
 #
-#   scripts/fuzz.sh [TARGET...]     control and disk, if none is named
+#   scripts/fuzz.sh [TARGET...]     control, bets and disk, if none is named
 #   scripts/fuzz.sh --probe         is everything here that this needs?
 #
 # FUZZ_SECONDS   time per target, 60
@@ -31,8 +31,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 sources_of() {
 	case $1 in
 	control) echo control/*.c ;;
+	bets) echo control/luc_bets.c control/luc_log.c ;;
 	disk) echo lab/disk/*.c ;;
-	*) die "no target is called '$1'; there are: control, disk" ;;
+	*) die "no target is called '$1'; there are: control, bets, disk" ;;
 	esac
 }
 
@@ -131,7 +132,7 @@ for needed in llvm-profdata llvm-cov; do
 	have "$(tool "$needed")" || die "$(tool "$needed") not found; install llvm, or run scripts/deps.sh --fuzz"
 done
 if [ "${1:-}" = --probe ]; then exit; fi
-if [ $# = 0 ]; then set -- control disk; fi
+if [ $# = 0 ]; then set -- control bets disk; fi
 for target in "$@"; do
 	sources_of "$target" >/dev/null
 done

@@ -85,7 +85,7 @@ fn the_worked_example_is_what_the_code_does() {
     for (pair, y) in (1..).zip([60_000, -1_000_000, 50_000]) {
         let (bound, stake) = (bets.bound_ppm(), bets.stake_ppm());
         let cut: i64 = y.clamp(-bound, bound);
-        let bet = stake * cut / 1_000_000;
+        let bet = (stake * cut).div_euclid(1_000_000);
         bets.hear(Bets::LIMIT_PPM + y);
         rows.push(format!(
             " *\t{pair}\t{y}\t{bound}\t{stake}\t{bet}\t{}\t{}",

@@ -1,23 +1,19 @@
 //! Prints what the bets make of given pairs, for `scripts/confseq.sh`.
 //!
-//! Reads x = ln(on / off), one a line; prints for each the bound, both stakes on it, and both capitals
-//! after it.
+//! Reads x = ln(on / off) in ppm, one a line; prints for each the bound, the stake on it, and the
+//! logarithms of both capitals after it, all in ppm.
 
 use std::io::{self, BufRead as _};
 
-use luc_guard::Evidence;
+use luc_control::Bets;
 
 fn main() -> io::Result<()> {
-    let mut evidence = Evidence::default();
+    let mut bets = Bets::default();
     for line in io::stdin().lock().lines() {
-        let x: f64 = line?.trim().parse().map_err(io::Error::other)?;
-        let (bound, (for_luc, against_luc)) = (evidence.bound(), evidence.stakes());
-        evidence.hear(x);
-        println!(
-            "{bound:e} {for_luc:e} {against_luc:e} {:e} {:e}",
-            evidence.for_luc(),
-            evidence.against_luc()
-        );
+        let x_ppm = line?.trim().parse().map_err(io::Error::other)?;
+        let (bound, stake) = (bets.bound_ppm(), bets.stake_ppm());
+        bets.hear(x_ppm);
+        println!("{bound} {stake} {} {}", bets.certificate, bets.harm);
     }
     Ok(())
 }

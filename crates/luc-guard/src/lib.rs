@@ -2,9 +2,10 @@
 //! LUC to observing and back.
 //!
 //! [`run`] times one pair of windows, LUC steering in one and observing in the other, in random order;
-//! [`course`] leads it on a file system that others may touch meanwhile. [`pair`] makes one number of a pair: the logarithm of what LUC makes of stock. [`evidence`]
-//! bets on these numbers, for and against LUC; who has won a hundredfold has a verdict. [`judge`]
-//! starts anew where the load changes, and decides whether throughput or latency counts. [`guard`]
+//! [`course`] leads it on a file system that others may touch meanwhile. [`pair`] makes one number of a
+//! pair: the logarithm of what LUC makes of stock. [`evidence`] has two bets on these numbers, for and
+//! against LUC, made by the C code that the module has, too: a capital that has grown a hundredfold is a
+//! verdict. [`judge`] starts anew where the load changes, and decides whether throughput or latency counts. [`guard`]
 //! says when to try, and in which mode to rest meanwhile; [`keeper`] does it.
 //!
 //! Nothing here reads a file or a clock: time and counts are arguments, and what is remembered can be

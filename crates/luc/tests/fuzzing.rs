@@ -22,6 +22,10 @@ const CONTROL: Target = Target {
     name: "control",
     sources: "control",
 };
+const BETS: Target = Target {
+    name: "bets",
+    sources: "control",
+};
 const DISK: Target = Target {
     name: "disk",
     sources: "lab/disk",
@@ -35,7 +39,7 @@ struct Broken {
     new: &'static str,
 }
 
-const BROKEN: [Broken; 10] = [
+const BROKEN: [Broken; 13] = [
     Broken {
         what: "a hold beyond the knob delay_limit_us",
         file: "control/luc_control.c",
@@ -71,6 +75,24 @@ const BROKEN: [Broken; 10] = [
         file: "control/luc_returns.c",
         old: "return &r->cohort[tid & (LUC_RETURNS_COHORTS - 1)];",
         new: "return &r->cohort[tid % (LUC_RETURNS_COHORTS + 1)];",
+    },
+    Broken {
+        what: "a stake that may lose all",
+        file: "control/luc_bets.c",
+        old: "#define BETS_SHARE_PPM 750000LL",
+        new: "#define BETS_SHARE_PPM 1000000LL",
+    },
+    Broken {
+        what: "a bet that is not rounded down, nor its logarithm",
+        file: "control/luc_bets.c",
+        old: "product / LUC_PPM - (product % LUC_PPM < 0);\n\n\treturn bet_ppm ? luc_ln_ratio_ppm(LUC_PPM + bet_ppm, LUC_PPM) - 1 : 0;",
+        new: "product / LUC_PPM;\n\n\treturn bet_ppm ? luc_ln_ratio_ppm(LUC_PPM + bet_ppm, LUC_PPM) + 1 : 0;",
+    },
+    Broken {
+        what: "a sum of pairs that is not saturated",
+        file: "control/luc_bets.c",
+        old: "luc_add(bets->squares, off * off)",
+        new: "bets->squares + off * off",
     },
     Broken {
         what: "runs in the cache that are left without blocks, once a division by zero",
@@ -176,6 +198,11 @@ fn controllers_keep_their_bounds_under_any_input() {
 }
 
 #[test]
+fn the_bets_keep_their_bounds_under_any_input() {
+    holds(BETS);
+}
+
+#[test]
 fn the_disk_model_keeps_its_bounds_under_any_input() {
     holds(DISK);
 }
@@ -183,8 +210,11 @@ fn the_disk_model_keeps_its_bounds_under_any_input() {
 #[test]
 fn broken_builds_are_caught() {
     for broken in &BROKEN {
-        let controls = broken.file.starts_with(CONTROL.sources);
-        let target = if controls { CONTROL } else { DISK };
+        let target = match broken.file {
+            "control/luc_bets.c" => BETS,
+            file if file.starts_with(CONTROL.sources) => CONTROL,
+            _ => DISK,
+        };
         let (_dir, program) = build(target, |dir| {
             let path = dir.join(broken.file);
             let text = fs::read_to_string(&path).expect("a source");
