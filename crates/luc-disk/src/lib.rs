@@ -8,6 +8,7 @@
 
 mod ffi;
 mod figures;
+pub mod file_system;
 mod knobs;
 mod model;
 mod preset;

@@ -6,12 +6,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use luc_disk::Spec;
+pub use luc_disk::file_system::SIZE_MIB_DEFAULT;
+use luc_disk::file_system::parse_size_mib;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 
-/// Size of a disk that names none, in MiB.
-pub const SIZE_MIB_DEFAULT: u32 = 4096;
 /// Smallest disk in MiB: room for a file system with a journal.
 pub const SIZE_MIB_MIN: u32 = 8;
 /// Largest disk in MiB: it lives in guest memory.
@@ -263,14 +263,6 @@ fn parse_latency_ns(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(scale)
-}
-
-fn parse_size_mib(text: &str) -> Option<u32> {
-    let (number, scale) = match text.strip_suffix('M') {
-        Some(number) => (number, 1),
-        None => (text.strip_suffix('G')?, 1024),
-    };
-    number.parse::<u32>().ok()?.checked_mul(scale)
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ fn simulate(
     before: impl FnOnce(&mut Node),
 ) -> Result<(BenchReport, Node), SimError> {
     setup.check()?;
-    let plan = workloads::plan(load, &setup.costs)?;
+    let plan = workloads::plan(load, &setup.costs, &setup.disk)?;
     let (mut node, outcome) = Node::new(setup, plan);
     before(&mut node);
     node.start();

@@ -21,6 +21,8 @@ pub struct Measured {
     pub delayed_over_ns: u64,
     pub writes_delayed: u64,
     pub commits: u64,
+    /// Files that were removed, whenever.
+    pub removed: u64,
     /// When each task's file was begun; `None` of one that was there.
     begun_ns: Vec<Option<u64>>,
     /// When the last operation ended.
@@ -42,6 +44,7 @@ impl Measured {
             delayed_over_ns: u64::MAX,
             writes_delayed: 0,
             commits: 0,
+            removed: 0,
             begun_ns: vec![None; tasks],
             last_ns: 0,
         }
@@ -91,6 +94,7 @@ impl Measured {
                 *count += 1;
                 *sum_ns += went.ended_ns - self.begun_ns[at].unwrap_or(went.begun_ns);
             }
+            Op::Unlink => self.removed += 1,
             _ => {}
         }
     }

@@ -102,7 +102,7 @@ fn gains_are_foretold_of_disks_of_one_time() {
         ("4ms:1", 4e6, 16, 0.01),
         ("4ms:1", 4e6, 64, 0.03),
         ("100us:64", 1e5, 1, 0.03),
-        ("100us:64", 1e5, 4, 0.06),
+        ("100us:64", 1e5, 4, 0.10),
         ("100us:64", 1e5, 16, 0.20),
         // Commits mostly wait for the processor there.
         ("100us:64", 1e5, 64, 0.80),
@@ -119,8 +119,14 @@ fn gains_are_foretold_of_a_platter() {
     for threads in [1, 4, 16, 64] {
         let words = format!("create-fsync --threads {threads} --seconds 2");
         let machine = check(&Case::new("hdd-7200", 1, &words), SpanKind::Fsync, 0.04);
-        // A lone thread's commits are all alike, on any disk.
-        assert!(threads == 1 || machine.disk() == "hdd-7200", "{threads}");
+        // A lone thread's commits are all alike, on any disk. Those of 64 take two turns, as they do on
+        // the same drive without its cache.
+        let is_found = match threads {
+            1 => true,
+            64 => machine.disk().starts_with("hdd-7200"),
+            _ => machine.disk() == "hdd-7200",
+        };
+        assert!(is_found, "{threads}: {}", machine.disk());
     }
 }
 

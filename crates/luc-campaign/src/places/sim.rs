@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use luc_lab::disk::SIZE_MIB_DEFAULT;
 use luc_model::comparison::{Comparison, DELAY_US};
 use luc_model::summary::Summary;
 use luc_sim::SimError;
@@ -78,13 +79,13 @@ const FACTORS: &[Factor] = &[
         name: "journal",
         help: "jbd2, or what could stand in its place: `luc sim run --help` lists them",
         default: Some("jbd2"),
-        check: |text| journal(text, OWN).map(drop),
+        check: |text| journal(text, OWN, SIZE_MIB_DEFAULT).map(drop),
     },
     Factor {
         name: "journal_mib",
-        help: "size of its log, or `own`: what its kind has",
+        help: "size of its log, or `own`: what its kind has, and jbd2 on a disk of that size",
         default: Some(OWN),
-        check: |text| journal("jbd2", text).map(drop),
+        check: |text| journal("jbd2", text, SIZE_MIB_DEFAULT).map(drop),
     },
 ];
 
@@ -101,7 +102,7 @@ fn past_ns(text: &str) -> std::result::Result<Option<u64>, String> {
 }
 
 /// Cells of the lab, which `luc sim validate` simulates, name neither.
-fn journal(name: &str, mib: &str) -> std::result::Result<Choice, String> {
+fn journal(name: &str, mib: &str, disk_mib: u32) -> std::result::Result<Choice, String> {
     let name = if name.is_empty() { "jbd2" } else { name };
     let mib = match mib {
         OWN | "" => None,
@@ -110,7 +111,7 @@ fn journal(name: &str, mib: &str) -> std::result::Result<Choice, String> {
                 .map_err(|_| format!("{mib} is no number of MiB"))?,
         ),
     };
-    Choice::new(name, mib).map_err(|error| error.to_string())
+    Choice::on(name, mib, disk_mib).map_err(|error| error.to_string())
 }
 
 impl Place for Sim {
@@ -325,16 +326,19 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
     };
     let kernel = kernel.map_err(|error| error.to_string())?;
     let mount = Mount::new(kernel, text(cell, "mount"));
+    let disk: DiskKind = text(cell, "disk")
+        .parse()
+        .map_err(|error: luc_sim::disk::NoDisk| error.to_string())?;
+    let mib = text(cell, "journal_mib");
+    let journal = journal(text(cell, "journal"), mib, disk.size_mib)?;
     let machine = speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?;
     Ok(luc_sim::Setup {
         machine: Machine {
             past_ns: past_ns(text(cell, "past_us"))?,
             ..machine
         },
-        disk: text(cell, "disk")
-            .parse()
-            .map_err(|error: luc_sim::disk::NoDisk| error.to_string())?,
-        journal: journal(text(cell, "journal"), text(cell, "journal_mib"))?,
+        disk,
+        journal,
         costs: Costs::default(),
         mount: mount.map_err(|error| error.to_string())?,
         luc,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use luc_disk::Spec;
+use luc_disk::file_system::{JOURNAL_DISK_MIB_MIN, JOURNAL_MIB};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::disk::{DiskSpec, FsType};
@@ -124,12 +125,6 @@ fn make_null(index: usize, spec: &DiskSpec) -> Result<(), String> {
     set("power", 1)
 }
 
-/// Journal of a file system on a disk of today's size. mke2fs would give these
-/// small ones a small journal, and a benchmark would time its checkpoints.
-const JOURNAL: &str = "size=256";
-/// Smaller disks keep the journal that mke2fs chooses.
-const JOURNAL_DISK_MIB_MIN: u32 = 2048;
-
 fn journal_is_chosen(spec: &DiskSpec) -> bool {
     let names_one = |arg: &String| arg.starts_with("-J") || arg.contains("has_journal");
     spec.size_mib < JOURNAL_DISK_MIB_MIN
@@ -149,10 +144,11 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
     // and time. `mount_disk` keeps the kernel from doing it later.
     let extended =
         format!("hash_seed={HASH_SEED},lazy_itable_init=1,lazy_journal_init=1,nodiscard");
+    let journal = format!("size={JOURNAL_MIB}");
     let journal: &[&str] = if journal_is_chosen(spec) {
         &[]
     } else {
-        &["-J", JOURNAL]
+        &["-J", &journal]
     };
     let output = Command::new("/sbin/mke2fs")
         .args(["-q", "-F", "-t", fs_type, "-U", &uuid, "-E", &extended])

@@ -23,6 +23,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use luc_disk::file_system::SIZE_MIB_DEFAULT;
 use luc_disk::{Op, Params, Request};
 
 use crate::random;
@@ -43,6 +44,8 @@ pub struct DiskKind {
     pub is_volatile: bool,
     /// The largest request that its driver takes; the block layer's own limit, 1280 KiB, is above it.
     pub request_bytes_max: u32,
+    /// Decides the size of the journal and the number of inodes, and where nothing lies.
+    pub size_mib: u32,
 }
 
 /// `BLK_SAFE_MAX_SECTORS`, and `LUCDISK_SECTORS_MAX` of `lab/disk/kmod/disk.c`.
@@ -59,6 +62,7 @@ impl DiskKind {
                 0 => NULL_BLK_BYTES_MAX,
                 _ => LUCDISK_BYTES_MAX,
             },
+            size_mib: SIZE_MIB_DEFAULT,
             member,
             layout,
         }

@@ -1,7 +1,7 @@
 //! How people name a disk.
 //!
 //! ```text
-//! DISK   = SYSTEM | [LEVEL:MEMBERS:]SINGLE, then :KNOB=VALUE as often as wanted
+//! DISK   = SYSTEM | [LEVEL:MEMBERS:]SINGLE, then :KNOB=VALUE as often as wanted, then :SIZE or not
 //! SINGLE = TIME:DEPTH | PRESET
 //! ```
 //!
@@ -9,6 +9,7 @@
 
 use std::str::FromStr;
 
+use luc_disk::file_system::{SIZE_MIB_DEFAULT, SMALL_DISK_MIB, parse_size_mib};
 use luc_disk::{Knob, Params, Spec};
 use thiserror::Error;
 
@@ -176,6 +177,14 @@ fn is_array(name: &str) -> bool {
 }
 
 fn read(text: &str) -> Result<DiskKind, String> {
+    let sized = text.rsplit_once(':');
+    let sized = sized.and_then(|(rest, size)| Some((rest, parse_size_mib(size)?)));
+    let (text, size_mib) = sized.unwrap_or((text, SIZE_MIB_DEFAULT));
+    if size_mib < SMALL_DISK_MIB {
+        return Err(format!(
+            "on less than {SMALL_DISK_MIB}M ext4 has blocks of 1 KiB, which are not simulated"
+        ));
+    }
     let given = Words::of(text);
     let own_cache = given
         .changes
@@ -201,7 +210,10 @@ fn read(text: &str) -> Result<DiskKind, String> {
         }
         (Some(bytes), None) => put_cache(&mut member, bytes / u64::from(layout.columns))?,
     }
-    Ok(DiskKind::new(member, layout))
+    Ok(DiskKind {
+        size_mib,
+        ..DiskKind::new(member, layout)
+    })
 }
 
 /// The shape of an array, and the words of its members' disk.

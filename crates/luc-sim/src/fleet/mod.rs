@@ -94,8 +94,9 @@ impl Fleet {
                 ..table.draw(0, 0)
             };
             let bench = crate::load(&table.words(&drawn));
-            let known =
-                bench.and_then(|bench| workloads::plan(&bench, &Costs::default()).map(|_| bench));
+            let known = bench.and_then(|bench| {
+                workloads::plan(&bench, &Costs::default(), &self.disks[disk]).map(|_| bench)
+            });
             known.map_err(|error| {
                 SimError::Arguments(format!("load {}: {error}", table.loads[load].name))
             })

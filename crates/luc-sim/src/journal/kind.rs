@@ -69,9 +69,7 @@ pub enum Home {
     Log,
 }
 
-/// The lab's journal: `crates/luc-lab` gives its disks what a disk of today's size has, so that no
-/// benchmark times checkpoints. mke2fs would make 32 MiB on a disk of 1 GiB.
-const LAB_MIB: u32 = 256;
+const LAB_MIB: u32 = luc_disk::file_system::JOURNAL_MIB;
 /// A tenth of the disk.
 const TENTH_MIB: u32 = 409;
 
@@ -240,6 +238,20 @@ impl Choice {
         Ok(Self { kind, mib })
     }
 
+    /// As [`Choice::new`]; a journal beside the home of metadata has the size that the lab's has on a
+    /// disk of this size.
+    ///
+    /// # Errors
+    /// As [`Choice::new`].
+    pub fn on(name: &str, mib: Option<u32>, disk_mib: u32) -> Result<Self, NoJournal> {
+        let own = Self::new(name, mib)?;
+        let of_disk = luc_disk::file_system::journal_mib(disk_mib);
+        match of_disk.filter(|_| mib.is_none() && own.kind.home == Home::InPlace) {
+            Some(mib) => Ok(Self { mib, ..own }),
+            None => Ok(own),
+        }
+    }
+
     /// Its place on the disk.
     pub fn layout(&self) -> Layout {
         let log_blocks = u64::from(self.mib) * BLOCKS_PER_MIB;
@@ -288,6 +300,12 @@ mod tests {
         assert!(error("jbd2", Some(3)).contains("give 4 to 512 MiB"));
         assert!(error("dualfs", Some(513)).contains("513"));
         assert_eq!(Choice::new("jbd2", None), Ok(Choice::default()));
+        let mib = |name, mib| Choice::on(name, mib, 512).map(|it| it.mib);
+        assert_eq!(mib("jbd2", None), Ok(16), "mke2fs's");
+        assert_eq!(
+            (mib("jbd2", Some(64)), mib("dualfs", None)),
+            (Ok(64), Ok(TENTH_MIB))
+        );
     }
 
     #[test]

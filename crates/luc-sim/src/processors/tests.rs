@@ -123,6 +123,27 @@ fn the_journals_thread_lets_those_pass_that_it_wakes() {
     assert_eq!((order.len(), order.last()), (5, Some(&4)), "{order:?}");
 }
 
+/// In the lab (6.12, tracepoints of the scheduler and of jbd2, three threads of create-fsync) the thread
+/// goes to sleep ahead of its time, behind three wake-ups. The first task asks for a commit 40 us later,
+/// and the thread goes before the second, whose file the next transaction gets.
+#[test]
+fn the_journals_thread_comes_back_before_the_second_that_it_woke() {
+    let mut cpus = processors(1, 1000.0, 4);
+    wake(&mut cpus, 3, 14_000, 0);
+    cpus.worked(0, 0);
+    assert_eq!(cpus.worked(0, 14_000).0, Worked::Done(3));
+    for task in [2, 1, 0] {
+        cpus.wake(task, 40_000, 14_000, 3_300, Some(0));
+    }
+    let sleeps_ns = cpus.go_on_unbroken(0, 3_000, 14_000).at_ns;
+    assert_eq!(cpus.worked(0, sleeps_ns).0, Worked::Done(3));
+    let asks_ns = cpus.leave(0, sleeps_ns).unwrap().at_ns;
+    assert_eq!(cpus.worked(0, asks_ns).0, Worked::Done(2));
+    cpus.wake(3, 5_000, asks_ns, 1_750, Some(0));
+    let next_ns = cpus.go_on(0, 500, asks_ns).at_ns;
+    assert_eq!(cpus.worked(0, next_ns).0, Worked::Done(3));
+}
+
 /// Under CFS a task that slept for a moment comes behind all that have run less than it. One that
 /// slept for long takes the place of the one that runs.
 #[test]

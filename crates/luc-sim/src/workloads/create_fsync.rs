@@ -1,17 +1,28 @@
 //! `luc bench create-fsync`.
 
+use luc_disk::file_system::inodes;
 use luc_workload::{CreateFsync, CreateFsyncCalls, CreateFsyncResult, Outcome};
 
 use super::{Plan, figures, programs, seconds_ns};
 use crate::costs::Costs;
+use crate::disk::DiskKind;
 use crate::measured::{Measured, latency};
 use crate::program::{Op, Program, Went};
 
 /// A thread uses a directory for at least so many files.
 const SHARE_FILES_MIN: u32 = 2;
+/// The files of all threads are at most one in so many of the inodes; a thread removes those of one
+/// directory while those of another stay.
+const INODES_SHARE: u64 = 4;
+const DIRS_MIN: u32 = 2;
 
-pub fn plan(args: &CreateFsync, costs: &Costs) -> Plan {
+pub fn plan(args: &CreateFsync, costs: &Costs, disk: &DiskKind) -> Plan {
     let tasks = args.threads as usize;
+    let files_max = inodes(disk.size_mib) / INODES_SHARE / u64::from(args.threads);
+    let files_max = u32::try_from(files_max).unwrap_or(u32::MAX);
+    let sharers = if args.own_dirs { 1 } else { args.threads };
+    let files_in_dir = (args.files_per_dir / sharers).max(SHARE_FILES_MIN);
+    let files_in_dir = files_in_dir.min((files_max / DIRS_MIN).max(1));
     let from_ns = seconds_ns(args.warmup_s);
     let until_ns = match args.ops {
         Some(_) => u64::MAX,
@@ -22,6 +33,8 @@ pub fn plan(args: &CreateFsync, costs: &Costs) -> Plan {
         turn_instructions: costs.loop_turn,
         args: args.clone(),
         number,
+        files_in_dir,
+        dirs: (files_max / files_in_dir).max(DIRS_MIN),
         from_ns,
         left: args.ops.unwrap_or(u64::MAX),
         is_counted: false,
@@ -34,7 +47,7 @@ pub fn plan(args: &CreateFsync, costs: &Costs) -> Plan {
         programs,
         files: Vec::new(),
         measured,
-        begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
+        begin_spread_ns: 0,
         outcome: figures(move |measured| Outcome::CreateFsync(result(&args, measured))),
     }
 }
@@ -42,6 +55,10 @@ pub fn plan(args: &CreateFsync, costs: &Costs) -> Plan {
 #[derive(Clone, Copy)]
 enum Step {
     Dir,
+    MakeDir,
+    /// Looks for the n-th of its files in a directory that it comes to again, which it then removes.
+    Old(u32),
+    Remove(u32),
     Create,
     Write,
     Fsync,
@@ -53,6 +70,9 @@ struct Thread {
     turn_instructions: u64,
     args: CreateFsync,
     number: u32,
+    /// Files of its own before it goes on to another directory, and directories that it uses in turn.
+    files_in_dir: u32,
+    dirs: u32,
     /// Files that are begun from here on count, so many of them.
     from_ns: u64,
     left: u64,
@@ -64,19 +84,23 @@ struct Thread {
 impl Thread {
     /// Whether it goes on in another directory.
     fn is_first_in_dir(&self) -> bool {
-        self.made.is_multiple_of(self.files_in_dir())
+        self.made.is_multiple_of(self.files_in_dir)
     }
 
-    fn files_in_dir(&self) -> u32 {
-        if self.args.own_dirs {
-            return self.args.files_per_dir;
-        }
-        (self.args.files_per_dir / self.args.threads).max(SHARE_FILES_MIN)
+    /// Files of its own that are there at most.
+    fn kept(&self) -> u32 {
+        self.dirs.saturating_mul(self.files_in_dir)
+    }
+
+    /// The number of its file of this turn: that of one which is gone by then, or a new one.
+    fn file(&self, turn: u32) -> Op {
+        let of_thread = turn % self.kept() + 1;
+        Op::Use(of_thread * self.args.threads + self.number)
     }
 
     /// All threads share a directory and go on to the next together, or each has its own.
     fn dir(&self) -> u32 {
-        let turn = self.made / self.files_in_dir();
+        let turn = self.made / self.files_in_dir % self.dirs;
         if self.args.own_dirs {
             return turn.wrapping_mul(self.args.threads) + self.number;
         }
@@ -92,8 +116,14 @@ impl Program for Thread {
         }
         let (op, step) = match self.step {
             Step::Turn if self.left == 0 => (Op::End, Step::Turn),
-            Step::Dir if self.is_first_in_dir() => (Op::MakeDir { dir: self.dir() }, Step::Create),
-            Step::Dir => (Op::Compute(0), Step::Create),
+            // Files have the numbers behind those of the directories' own.
+            Step::Dir if self.is_first_in_dir() => (Op::Use(self.number), Step::MakeDir),
+            Step::MakeDir => (Op::MakeDir { dir: self.dir() }, Step::Old(0)),
+            Step::Old(n) if n < self.files_in_dir && self.made >= self.kept() => {
+                (self.file(self.made + n), Step::Remove(n))
+            }
+            Step::Remove(n) => (Op::Unlink, Step::Old(n + 1)),
+            Step::Dir | Step::Old(_) => (self.file(self.made), Step::Create),
             Step::Create if bytes > 0 => (Op::Create { dir: self.dir() }, Step::Write),
             Step::Create => (Op::Create { dir: self.dir() }, Step::Fsync),
             Step::Write => (Op::Write { bytes }, Step::Fsync),
@@ -117,7 +147,7 @@ fn result(args: &CreateFsync, measured: &Measured) -> CreateFsyncResult {
         create_mean_ns: latency(&measured.creates).mean_ns,
         write_mean_ns: latency(&measured.writes).mean_ns,
         close_mean_ns: latency(&measured.closes).mean_ns,
-        removed_early: 0,
+        removed_early: measured.removed,
     };
     CreateFsyncResult::new(args, measured.elapsed_ns(), &calls)
 }

@@ -18,6 +18,7 @@ pub use wml::FileLoad;
 
 use crate::SimError;
 use crate::costs::Costs;
+use crate::disk::DiskKind;
 use crate::files::Prepared;
 use crate::measured::Measured;
 use crate::program::Program;
@@ -74,13 +75,13 @@ impl Load {
 ///
 /// # Errors
 /// The simulator does not know it, or its arguments do not fit each other.
-pub fn plan(load: &Load, costs: &Costs) -> Result<Plan, SimError> {
+pub fn plan(load: &Load, costs: &Costs, disk: &DiskKind) -> Result<Plan, SimError> {
     let bench = match load {
         Load::Bench(bench) => bench,
         Load::File(file) => return wml::plan(file, costs),
     };
     match bench {
-        Bench::CreateFsync(args) => Ok(create_fsync::plan(args, costs)),
+        Bench::CreateFsync(args) => Ok(create_fsync::plan(args, costs, disk)),
         Bench::Burst(args) => Ok(burst::plan(args)),
         Bench::Metarates(args) => Ok(metarates::plan(args)),
         Bench::Iozone(args) => iozone::plan(args),
@@ -103,9 +104,6 @@ pub const KNOWN: [&str; 7] = [
 
 /// Processes leave a barrier: timers of several processors, and their wake-ups; assumed.
 const BARRIER_SPREAD_NS: u64 = 50_000;
-
-/// Of threads in loops: they never stay together for long.
-const LOOPS_BEGIN_SPREAD_NS: u64 = 1_000_000;
 
 /// A program for each of so many tasks.
 fn programs<P: Program + 'static>(tasks: u32, program: impl Fn(u32) -> P) -> Vec<Box<dyn Program>> {

@@ -30,7 +30,7 @@ pub fn plan(args: &WriteDelay) -> Plan {
         programs: all,
         files: Vec::new(),
         measured,
-        begin_spread_ns: super::LOOPS_BEGIN_SPREAD_NS,
+        begin_spread_ns: 0,
         outcome: figures(move |measured| Outcome::WriteDelay(result(&args, measured))),
     }
 }

@@ -26,6 +26,8 @@ pub(in crate::processors) struct Eevdf {
     running: Option<TaskId>,
     /// The deadline of the one that runs, when it was chosen.
     chosen_deadline_ns: i64,
+    /// Its virtual time when the kernel last brought that up to date (`update_curr()`).
+    known_ns: i64,
     /// The average when somebody was last here.
     last_ns: i64,
 }
@@ -45,17 +47,8 @@ impl Queue for Eevdf {
     }
 
     fn wake(&mut self, all: &mut [Entity], task: TaskId) -> bool {
-        let at = task as usize;
-        if all[at].is_leaving {
-            // It had not left yet.
-            all[at].is_leaving = false;
-            let lag_ns = self.lag_ns(all, all[at].vruntime_ns);
-            if lag_ns > 0 {
-                self.remove(all, task);
-                all[at].lag_ns = 0;
-                self.place(all, task);
-                self.insert(all, task);
-            }
+        if all[task as usize].is_leaving {
+            self.call_back(all, task);
         } else {
             self.place(all, task);
             self.insert(all, task);
@@ -73,6 +66,7 @@ impl Queue for Eevdf {
         if is_served {
             entity.deadline_ns = entity.vruntime_ns + self.slice_ns;
         }
+        self.known_ns = entity.vruntime_ns;
         is_served && !self.ready.tasks.is_empty()
     }
 
@@ -123,6 +117,7 @@ impl Queue for Eevdf {
             }
             self.running = Some(task);
             self.chosen_deadline_ns = entity.deadline_ns;
+            self.known_ns = entity.vruntime_ns;
             return Some(task);
         }
     }
@@ -142,6 +137,27 @@ impl Eevdf {
             slice_ns: slice_ns(cpus),
             tick_ns,
             ..Self::default()
+        }
+    }
+
+    /// A task wakes that has not left the queue yet (`requeue_delayed_entity()`). Unlike other wake-ups
+    /// this one does not count what the running task has done since it was last counted. So the task
+    /// seems to be ahead of its time yet, and keeps its old place and deadline: the journal's thread,
+    /// which has woken several tasks, comes back before the second of them when the first asks for a
+    /// commit.
+    fn call_back(&mut self, all: &mut [Entity], task: TaskId) {
+        let at = task as usize;
+        let running = self.running.map(|running| running as usize);
+        let now_ns = running.map(|it| std::mem::replace(&mut all[it].vruntime_ns, self.known_ns));
+        all[at].is_leaving = false;
+        if self.lag_ns(all, all[at].vruntime_ns) > 0 {
+            self.remove(all, task);
+            all[at].lag_ns = 0;
+            self.place(all, task);
+            self.insert(all, task);
+        }
+        if let Some((running, now_ns)) = running.zip(now_ns) {
+            all[running].vruntime_ns = now_ns;
         }
     }
 

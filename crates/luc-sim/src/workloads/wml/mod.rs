@@ -16,7 +16,7 @@ use luc_workload::wml::parts::{Compiler, Draws, THREADS_MAX, Timing, generator, 
 use luc_workload::wml::{FilesetResult, WmlOptions, WmlResult};
 use luc_workload::{Outcome, WorkloadError};
 
-use super::{Found, LOOPS_BEGIN_SPREAD_NS, Plan};
+use super::{Found, Plan};
 use crate::SimError;
 use crate::costs::Costs;
 use crate::files::Prepared;
@@ -113,7 +113,7 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
         programs,
         files,
         measured: Measured::new(tasks, from_ns, until_ns),
-        begin_spread_ns: LOOPS_BEGIN_SPREAD_NS,
+        begin_spread_ns: 0,
         outcome: Box::new(outcome),
     })
 }

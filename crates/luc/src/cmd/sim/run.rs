@@ -136,12 +136,13 @@ impl Args {
         let machine = self.calibrated.as_deref().map(calibrate::machine);
         let machine = machine.transpose()?;
         let disk: Result<DiskKind, _> = self.disk_text(machine.as_ref()).parse();
+        let disk = disk.map_err(|error| error.to_string())?;
         let kernel = kernel::named(&self.kernel).map_err(|error| error.to_string())?;
         let mount = Mount::new(kernel, &self.mount);
-        let journal = Choice::new(&self.journal, self.journal_mib);
+        let journal = Choice::on(&self.journal, self.journal_mib, disk.size_mib);
         Ok(Setup {
             machine: self.processors(machine.as_ref())?,
-            disk: disk.map_err(|error| error.to_string())?,
+            disk,
             journal: journal.map_err(|error| error.to_string())?,
             costs: Costs::default(),
             mount: mount.map_err(|error| error.to_string())?,
