@@ -19,9 +19,9 @@
  * The set point r of section 5.3.1 is what waits plus what is expected. A hold ends
  *
  *	setpoint	when no task is expected any more,
- *	idle		when none came for eight average arrival gaps, and an eighth of
- *			C at most, unless a task is inside a sync call: that task only
- *			writes its data,
+ *	idle		when none came for an eighth of C, or, behind an arrival, for
+ *			eight average gaps if that is less; unless a task is inside a
+ *			sync call: that task only writes its data,
  *	limit		at the bound of section 2, less an eighth of C: the journal's
  *			thread itself has to wake up and to find a processor,
  *	urgent		when something cannot wait.
@@ -155,14 +155,19 @@ static luc_s64 limit_of(const struct luc_params *p, const struct luc_state *s,
 	return luc_clamp(limit, 0, luc_us_to_ns(p->delay_limit_us));
 }
 
-static luc_s64 idle_of(const struct luc_state *s, luc_s64 commit)
+static luc_s64 first_idle_of(const struct luc_state *s, luc_s64 commit)
 {
-	luc_s64 gaps = luc_max(luc_mul(s->gap_ns, IDLE_GAPS), IDLE_MIN_NS);
-	luc_s64 most = commit >> IDLE_SHIFT;
-
 	if (s->probing)
 		return luc_min(commit >> PROBE_SHIFT, PROBE_MAX_NS);
-	return s->gap_ns > 0 ? luc_min(gaps, most) : most;
+	return commit >> IDLE_SHIFT;
+}
+
+/* Behind an arrival. Before the first one gaps tell nothing: tasks think. */
+static luc_s64 idle_of(const struct luc_state *s, luc_s64 idle_ns)
+{
+	luc_s64 gaps = luc_max(luc_mul(s->gap_ns, IDLE_GAPS), IDLE_MIN_NS);
+
+	return s->gap_ns > 0 ? luc_min(gaps, idle_ns) : idle_ns;
 }
 
 /* No debt and no bound has to be looked at. */
@@ -179,7 +184,7 @@ void luc_batching_returns_open(const struct luc_params *params, struct luc_state
 	if (is_never_held(in) || *debt_of(s) > 0 || !luc_trial_allows(s))
 		return;
 	s->limit_ns = limit_of(params, s, in);
-	s->idle_ns = idle_of(s, commit_of(in));
+	s->idle_ns = first_idle_of(s, commit_of(in));
 	if (s->idle_ns > 0 && luc_mul(luc_max(s->gap_ns, 0), expected_of(in)) <= s->limit_ns)
 		s->wait_ns = s->limit_ns;
 }
@@ -189,8 +194,10 @@ luc_s64 luc_batching_returns_poll(const struct luc_params *params, struct luc_st
 {
 	luc_s64 syncing = luc_max(in->syncing_events, 0);
 
-	if (luc_came(s, in))
+	if (luc_came(s, in)) {
 		s->seen_event_ns = in->last_event_ns;
+		s->idle_ns = idle_of(s, s->idle_ns);
+	}
 	s->setpoint_now_events = luc_add(in->events, expected_of(in));
 	/* Behind the last task inside a sync call the idle time begins. */
 	s->complete_events = syncing ? luc_add(in->events, syncing) : s->setpoint_now_events;
