@@ -379,7 +379,14 @@ fn where_luc_was_off_it_is_off_again() {
     machine.put("/proc/sys/kernel/random/boot_id", "one\n");
     let root = machine.dir.path().to_owned();
     let _load = Load::new(&root, 2000.0, 1000.0);
-    let said = machine.run(&["try", "/srv/data", "--minutes", "0.1", "--policy", "batching"]);
+    let said = machine.run(&[
+        "try",
+        "/srv/data",
+        "--minutes",
+        "0.1",
+        "--policy",
+        "batching",
+    ]);
     assert!(
         said.contains("LUC gives ") || said.contains("LUC helps here"),
         "{said}"
