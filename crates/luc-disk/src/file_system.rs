@@ -19,8 +19,8 @@ const INODES_IN_A_MIB: u64 = 64;
 pub fn journal_mib(disk_mib: u32) -> Option<u32> {
     match disk_mib {
         ..SMALL_DISK_MIB => None,
-        ..JOURNAL_32_DISK_MIB_MIN => Some(16),
-        ..JOURNAL_DISK_MIB_MIN => Some(32),
+        SMALL_DISK_MIB..JOURNAL_32_DISK_MIB_MIN => Some(16),
+        JOURNAL_32_DISK_MIB_MIN..JOURNAL_DISK_MIB_MIN => Some(32),
         _ => Some(JOURNAL_MIB),
     }
 }

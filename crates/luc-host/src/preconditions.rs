@@ -140,7 +140,7 @@ fn ftrace(system: &dyn System) -> Check {
             "sysctl kernel.ftrace_enabled=1",
         ),
         Ok(_) => Check::ok(need, "kernel.ftrace_enabled is 1"),
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::NODEV) => Check::missing(
+        Err(error) if Errno::from_io_error(error) == Some(Errno::NODEV) => Check::missing(
             need,
             "it has failed: hooks that were there stay, no other comes",
             "restart the machine; its log says more",
