@@ -74,6 +74,9 @@ fn data_is_throttled() {
         let options = "--threads 12 --bytes 4096 --seconds 1.5 --warmup-s 1";
         let found = create_fsync("1ms:4", policy, options);
         let rates: Vec<f64> = found.iter().map(|it| it.ops_per_s).collect();
-        assert!(agrees(lab_per_s, &found), "{policy}: {lab_per_s}, {rates:?}");
+        assert!(
+            agrees(lab_per_s, &found),
+            "{policy}: {lab_per_s}, {rates:?}"
+        );
     }
 }
