@@ -69,6 +69,14 @@ impl DiskKind {
     }
 }
 
+impl DiskKind {
+    /// Requests that its driver takes at once, of an array those of a member.
+    pub fn tags(&self) -> u32 {
+        let tags = self.member.get("queue_requests").unwrap_or(1);
+        u32::try_from(tags).unwrap_or(1).max(1)
+    }
+}
+
 impl Default for DiskKind {
     /// One that takes no time.
     fn default() -> Self {

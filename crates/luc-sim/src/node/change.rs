@@ -47,9 +47,9 @@ impl Change {
 
     /// The n-th buffer that it changes; `None` after the last.
     fn buffer(self, files: &mut Files, file: FileId, n: u8) -> Option<BufferId> {
-        let (dir, number) = {
+        let (dir, number, has_blocks) = {
             let inode = files.inode(file);
-            (inode.dir, inode.number)
+            (inode.dir, inode.number, inode.is_allocated())
         };
         let table = |number: u32| TABLE + number / INODES_IN_A_BLOCK;
         let (own, block, of_dir) = (table(number), DIRS + dir, table(files.dir(dir).number));
@@ -60,7 +60,8 @@ impl Change {
             Self::Inode | Self::Convert => &[own],
             Self::Allocate => &[BLOCKS, GROUP, own],
             Self::Unlink => &[block, of_dir, SUPER, own],
-            Self::Evict => &[SUPER, BLOCKS, GROUP, INODES, own],
+            Self::Evict if has_blocks => &[SUPER, BLOCKS, GROUP, INODES, own],
+            Self::Evict => &[SUPER, GROUP, INODES, own],
         };
         all.get(usize::from(n)).copied()
     }

@@ -15,6 +15,7 @@ mod home;
 mod journal_thread;
 mod sync;
 mod tasks;
+mod throttle;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -26,6 +27,7 @@ use luc_trace::Header;
 use change::Change;
 use flush::{Flushes, For};
 use home::HomeWriter;
+use throttle::Throttle;
 use workers::{WORKERS, Workers};
 
 use crate::calendar::Calendar;
@@ -186,7 +188,9 @@ impl Program for NoProgram {
 #[derive(Debug, Default)]
 struct Writeback {
     pages: Vec<u32>,
-    runs: Vec<Run>,
+    runs: VecDeque<Run>,
+    /// It may send the next of them.
+    is_admitted: bool,
     requests: u64,
     requests_left: u64,
     /// Some of it has new blocks.
@@ -249,6 +253,7 @@ pub struct Node {
     sleepers: BTreeSet<(u64, TaskId)>,
     files: Files,
     flushes: Flushes,
+    throttle: Throttle,
     mount: Mount,
     /// Requests under way for data that a transaction's commit waits for.
     data_of: BTreeMap<Tid, u64>,
@@ -338,6 +343,7 @@ impl Node {
             sleepers: BTreeSet::new(),
             files: Files::default(),
             flushes: Flushes::default(),
+            throttle: Throttle::new(&setup.disk),
             mount: setup.mount,
             data_of: BTreeMap::new(),
             for_data: Vec::new(),

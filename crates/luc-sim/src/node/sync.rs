@@ -38,7 +38,7 @@ impl Node {
                 let task = &mut self.tasks[at];
                 let pages = std::mem::take(&mut task.data.pages);
                 let bytes_max = self.disk.kind.request_bytes_max;
-                task.data.runs = self.files.runs(task.file, &pages, bytes_max);
+                task.data.runs = self.files.runs(task.file, &pages, bytes_max).into();
                 let requests = task.data.runs.len() as u64;
                 (task.data.requests, task.data.requests_left) = (requests, requests);
                 let inode = self.files.inode(task.file);
@@ -52,11 +52,17 @@ impl Node {
                 self.go(at, Stage::Sent, work)
             }
             Stage::Sent => {
-                self.tasks[at].stage = Stage::Written;
-                for run in std::mem::take(&mut self.tasks[at].data.runs) {
-                    let sector = self.layout.data_sector + run.sector;
-                    self.submit(Request::write(sector, run.bytes), Owner::Data(number));
+                while !self.tasks[at].data.runs.is_empty() {
+                    let is_admitted = std::mem::take(&mut self.tasks[at].data.is_admitted);
+                    if !is_admitted && !self.throttle.admits(number) {
+                        return Some(Next::Wait);
+                    }
+                    if let Some(run) = self.tasks[at].data.runs.pop_front() {
+                        let sector = self.layout.data_sector + run.sector;
+                        self.submit(Request::write(sector, run.bytes), Owner::Data(number));
+                    }
                 }
+                self.tasks[at].stage = Stage::Written;
                 Some(Next::Wait)
             }
             Stage::Written => {
@@ -158,6 +164,10 @@ impl Node {
 
     /// A request of a task's data is done.
     pub(super) fn data_arrived(&mut self, number: TaskId) {
+        for admitted in self.throttle.ended() {
+            self.tasks[admitted as usize].data.is_admitted = true;
+            self.wake(admitted, 0);
+        }
         let data = &mut self.tasks[number as usize].data;
         data.requests_left -= 1;
         let (is_last, is_new, tid) = (data.requests_left == 0, data.is_new, data.tid);
