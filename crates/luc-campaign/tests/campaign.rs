@@ -4,10 +4,56 @@ mod common;
 
 use std::fs;
 
-use common::{Formula, SMALL, setup, small};
+use common::{Formula, setup};
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{CampaignError, Part, Store, campaigns, places, run, sheets};
+use luc_campaign::{Campaign, CampaignError, Part, Store, campaigns, places, run, sheets};
 use luc_report::{Quiet, text};
+
+const SMALL: &str = r#"
+title = "Small"
+about = "Two disks."
+
+[stop]
+repeats_min = 2
+repeats_max = 6
+
+[[block]]
+name = "loops"
+bench = "create-fsync --threads {threads} --seconds {seconds} {dir}"
+arms = ["stock", "luc"]
+factors = { kernel = ["6.12"], disk = ["4ms:1", "1ms:64"], threads = [1, 4] }
+set = [{ where = { disk = "4ms:1" }, seconds = 4 }, { seconds = 1 }]
+
+[[table]]
+title = "Files per second"
+block = "loops"
+rows = ["disk", "threads"]
+columns = [
+    { heading = "stock", arm = "stock", measure = "rate" },
+    { heading = "ratio", arm = "luc", to = "stock", measure = "rate", at_least = 0.99 },
+]
+goal = [{ heading = "ratio", where = { threads = 4 }, at_least = 1.5 }]
+
+[[plot]]
+title = "LUC"
+block = "loops"
+x = "threads"
+lines = "disk"
+y_label = "times stock"
+figures = [{ arm = "luc", to = "stock", measure = "rate" }]
+
+[[sentence]]
+text = "Four threads were {more+} than one."
+values.more = { block = "loops", where = { threads = 4 }, figure = { arm = "stock", measure = "rate", relative_to = { threads = 1 } } }
+
+[[sentence]]
+text = "Up to {best} times ({best.threads} threads, disk {best.disk})."
+values.best = { block = "loops", take = "max", figure = { arm = "luc", to = "stock", measure = "rate" } }
+"#;
+
+fn small() -> Campaign {
+    campaigns::parse("small.toml", SMALL).expect("it is sound")
+}
 
 fn store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("temporary directory");

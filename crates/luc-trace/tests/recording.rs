@@ -22,7 +22,7 @@ fn recorded() -> Vec<Record> {
     let settings = [
         base,
         Params {
-            batching: Batching::Pid.value(),
+            batching: Batching::Returns.value(),
             setpoint_events: 5,
             ..base
         },

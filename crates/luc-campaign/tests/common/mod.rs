@@ -1,4 +1,4 @@
-//! A back-end that answers by a formula, and a small campaign.
+//! A back-end that answers by a formula.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,56 +9,10 @@ use luc_campaign::cell::Cell;
 use luc_campaign::measure::Board;
 use luc_campaign::places::{self, Setup};
 use luc_campaign::result::{ArmResult, Measured};
-use luc_campaign::{Campaign, Result, Store, campaigns};
+use luc_campaign::{Result, Store};
 
 /// The output of a benchmark, kept once; the formula replaces its figures.
 const PRINTED: &str = include_str!("../data/create-fsync.json");
-
-pub const SMALL: &str = r#"
-title = "Small"
-about = "Two disks."
-
-[stop]
-repeats_min = 2
-repeats_max = 6
-
-[[block]]
-name = "loops"
-bench = "create-fsync --threads {threads} --seconds {seconds} {dir}"
-arms = ["stock", "luc"]
-factors = { kernel = ["6.12"], disk = ["4ms:1", "1ms:64"], threads = [1, 4] }
-set = [{ where = { disk = "4ms:1" }, seconds = 4 }, { seconds = 1 }]
-
-[[table]]
-title = "Files per second"
-block = "loops"
-rows = ["disk", "threads"]
-columns = [
-    { heading = "stock", arm = "stock", measure = "rate" },
-    { heading = "ratio", arm = "luc", to = "stock", measure = "rate", at_least = 0.99 },
-]
-goal = [{ heading = "ratio", where = { threads = 4 }, at_least = 1.5 }]
-
-[[plot]]
-title = "LUC"
-block = "loops"
-x = "threads"
-lines = "disk"
-y_label = "times stock"
-figures = [{ arm = "luc", to = "stock", measure = "rate" }]
-
-[[sentence]]
-text = "Four threads were {more+} than one."
-values.more = { block = "loops", where = { threads = 4 }, figure = { arm = "stock", measure = "rate", relative_to = { threads = 1 } } }
-
-[[sentence]]
-text = "Up to {best} times ({best.threads} threads, disk {best.disk})."
-values.best = { block = "loops", take = "max", figure = { arm = "luc", to = "stock", measure = "rate" } }
-"#;
-
-pub fn small() -> Campaign {
-    campaigns::parse("small.toml", SMALL).expect("it is sound")
-}
 
 /// This machine, with the module's sources of the repository.
 pub fn setup() -> Setup {
