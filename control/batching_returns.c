@@ -143,8 +143,7 @@ static void look(struct luc_state *s, const struct luc_input *in)
 }
 
 /* The bound of section 2. */
-static luc_s64 limit_of(const struct luc_params *p, const struct luc_state *s,
-			const struct luc_input *in)
+static luc_s64 limit_of(const struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 commit = commit_of(in);
 	luc_s64 limit = commit - (commit >> MARGIN_SHIFT);
@@ -152,7 +151,7 @@ static luc_s64 limit_of(const struct luc_params *p, const struct luc_state *s,
 
 	if (s->closed_ns && unused > 0 && unused < commit)
 		limit -= unused;
-	return luc_clamp(limit, 0, luc_us_to_ns(p->delay_limit_us));
+	return luc_max(limit, 0);
 }
 
 static luc_s64 first_idle_of(const struct luc_state *s, luc_s64 commit)
@@ -179,13 +178,16 @@ static int is_never_held(const struct luc_input *in)
 void luc_batching_returns_open(const struct luc_params *params, struct luc_state *s,
 			       const struct luc_input *in)
 {
+	luc_s64 back_ns;
+
 	look(s, in);
 	s->setpoint_now_events = luc_add(in->events, expected_of(in));
 	if (is_never_held(in) || *debt_of(s) > 0 || !luc_trial_allows(s))
 		return;
-	s->limit_ns = limit_of(params, s, in);
+	s->limit_ns = limit_of(s, in);
 	s->idle_ns = first_idle_of(s, commit_of(in));
-	if (s->idle_ns > 0 && luc_mul(luc_max(s->gap_ns, 0), expected_of(in)) <= s->limit_ns)
+	back_ns = luc_mul(luc_max(s->gap_ns, 0), expected_of(in));
+	if (s->idle_ns > 0 && back_ns <= luc_min(s->limit_ns, luc_us_to_ns(params->delay_limit_us)))
 		s->wait_ns = s->limit_ns;
 }
 

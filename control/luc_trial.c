@@ -40,7 +40,7 @@
 #include "luc_math.h"
 
 /* Chosen, but for those that name a measurement. */
-#define PROOF 128LL		/* holds: one-shot runs of the arena make fewer */
+#define PROOF 512LL		/* holds: the first pair then costs a run 2 % at most */
 #define WARM 6LL		/* commits: each of two convoys has come round three times */
 #define WINDOW 12LL		/* commits: six turns of each of two convoys */
 #define REST_MAX 64LL		/* pair lengths: a gain of a third, and more, is looked at so often */

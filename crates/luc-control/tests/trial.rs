@@ -161,7 +161,7 @@ fn what_gains_or_does_nothing_is_seldom_called_a_loss() {
 #[test]
 fn a_loss_is_found_and_avoided() {
     let mut journal = Journal::new(0.9, 0.05, 1);
-    assert_eq!(journal.verdict(1_500), Some(STAY_FREE));
+    assert_eq!(journal.verdict(2_000), Some(STAY_FREE));
     let held = journal.held;
     for _ in 0..20_000 {
         journal.commit();
@@ -243,7 +243,7 @@ fn a_coin_says_which_window_comes_first() {
 #[test]
 fn a_short_run_has_no_trial() {
     let mut journal = Journal::new(1.0, 0.0, 1);
-    for _ in 0..127 {
+    for _ in 0..511 {
         assert!(journal.commit());
     }
     assert_eq!(journal.state.trial_phase, OFF);
@@ -266,5 +266,5 @@ fn it_rests_while_luc_observes() {
         assert_eq!(journal.state.rate_pairs, 0);
     }
     journal.params.mode = 1;
-    assert_eq!(journal.verdict(2_000), Some(STAY_FREE));
+    assert_eq!(journal.verdict(2_500), Some(STAY_FREE));
 }

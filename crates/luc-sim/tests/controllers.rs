@@ -349,7 +349,6 @@ proptest! {
             seed: u64::from(seed),
             ..Load::new(threads, 1 + commit_ns * think_percent / 100, disk_us)
         };
-        // LUC's first trial comes behind 128 holds.
         let found = load.run(Params::default(), 120 * commit_ns);
         let per_commit = found.later_syncs_per_commit();
         prop_assert!(per_commit > 0.97 * f64::from(threads), "{per_commit}");

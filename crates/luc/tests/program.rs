@@ -198,7 +198,7 @@ fn completions_know_policies_knobs_and_kernels() {
     for (words, expected) in [
         (
             &["luc", "on", "--policy", "p"][..],
-            &["batching", "published"][..],
+            &["published"][..],
         ),
         (
             &["luc", "lab", "run", "--kernel", "6.12-"],
@@ -258,7 +258,7 @@ fn other_shells_read_their_completions() {
         Some(words.map(str::to_owned).collect::<Vec<_>>())
     };
     for (line, expected) in [
-        ("luc on --policy p", &["batching", "published"][..]),
+        ("luc on --policy p", &["published"][..]),
         ("luc set /srv/data delay_limit_u", &["delay_limit_us"]),
         ("luc set --sysroot /x /srv/data mod", &["mode"]),
         (
