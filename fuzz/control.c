@@ -452,6 +452,9 @@ static luc_u64 madman_run(struct bytes in)
 		any_values(&in, (luc_s64 *)&input, sizeof(input) / sizeof(luc_s64));
 	if (start & 8)
 		returns.needless = (luc_u32)take_number(&in, 2);
+	/* Few wild numbers name a controller. */
+	if (start & 16)
+		params.batching = take(&in) % LUC_BATCHING_NR;
 	while (bytes_left(&in)) {
 		uint8_t op = take(&in), n;
 		struct luc_state before;

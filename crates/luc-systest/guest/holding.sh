@@ -94,13 +94,7 @@ yes "held again" test $(($(now_ms) - begin_ms)) -ge 900
 ends "off" luc off /mnt/0
 logged 1 "nullb0 .*: off, detached; [0-9]* commits"
 
-# A trial and its verdict.
 luc on /mnt/0 > /dev/null
-load() {
-	luc bench create-fsync --threads 8 --seconds 3 --warmup-s 0 /mnt/0 > /dev/null
-}
-yes "a load" load
-yes "a verdict in the kernel log" sh -c "dmesg | grep 'luc: nullb0: verdict '"
 umount /mnt/0
 eventually "off by the unmount" gone $fs
 logged 1 "nullb0 .*: off, unmounted"
