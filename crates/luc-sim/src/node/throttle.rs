@@ -30,7 +30,7 @@ impl Throttle {
         let (normal, background) = if limit <= 2 {
             (limit, 1)
         } else {
-            (limit.div_ceil(2), (limit + 3) / 4)
+            (limit.div_ceil(2), limit.div_ceil(4))
         };
         let wakes_at = if disk.is_volatile {
             0
