@@ -126,7 +126,6 @@ fn over_points(table: &Table) -> Result<(), String> {
         return Err("either all columns say what of the points they show (points), or none".into());
     }
     match table.worst {
-        None => Ok(()),
         Some(0) => Err("worst: at least 1 is needed".into()),
         Some(_) if table.is_over_points() || table.across.is_some() || table.arms.is_some() => Err(
             "worst: its rows are points, so it has no `across`, no `arms`, and no column of many points"
@@ -135,7 +134,7 @@ fn over_points(table: &Table) -> Result<(), String> {
         Some(_) if table.deciding().is_none() => {
             Err("worst: the bound of a column decides, and there is none".into())
         }
-        Some(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
