@@ -196,10 +196,7 @@ fn completions_know_policies_knobs_and_kernels() {
     let file = tempfile::NamedTempFile::new().expect("temporary file");
     fs::write(file.path(), script("bash")).expect("temporary file");
     for (words, expected) in [
-        (
-            &["luc", "on", "--policy", "p"][..],
-            &["published"][..],
-        ),
+        (&["luc", "on", "--policy", "p"][..], &["published"][..]),
         (
             &["luc", "lab", "run", "--kernel", "6.12-"],
             &["6.12-full", "6.12-debug"],
