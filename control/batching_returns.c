@@ -20,8 +20,9 @@
  *
  *	setpoint	when no task is expected any more,
  *	idle		when none came for an eighth of C, or, behind an arrival, for
- *			eight average gaps if that is less; unless a task is inside a
- *			sync call: that task only writes its data,
+ *			eight average gaps if that is less, but not within 100 us, in
+ *			which a timer may be late; unless a task is inside a sync call:
+ *			that task only writes its data,
  *	limit		at the bound of section 2, less an eighth of C: the journal's
  *			thread itself has to wake up and to find a processor,
  *	urgent		when something cannot wait.
@@ -158,7 +159,7 @@ static luc_s64 first_idle_of(const struct luc_state *s, luc_s64 commit)
 {
 	if (s->probing)
 		return luc_min(commit >> PROBE_SHIFT, PROBE_MAX_NS);
-	return commit >> IDLE_SHIFT;
+	return luc_max(commit >> IDLE_SHIFT, IDLE_MIN_NS);
 }
 
 /* Behind an arrival. Before the first one gaps tell nothing: tasks think. */
