@@ -19,8 +19,7 @@
  * The set point r of section 5.3.1 is what waits plus what is expected. A hold ends
  *
  *	setpoint	when no task is expected any more,
- *	idle		when none came for an eighth of C, or, behind an arrival, for
- *			eight average gaps if that is less, but not within 100 us, in
+ *	idle		when none came for an eighth of C, but not within 100 us, in
  *			which a timer may be late; unless a task is inside a sync call:
  *			that task only writes its data,
  *	limit		at the bound of section 2, less an eighth of C: the journal's
@@ -41,19 +40,15 @@
  * the hold lost by task. It is added to a debt, and no commit is held while there is
  * one. A debt is paid off by a 256th of the time that the journal is in use, so that
  * holds in vain cost a 256th at most, on any disk and at any number of commits a second.
- * A gain gives credit, up to one C, which pays for a hold in vain among good ones.
- * There are three accounts, and none learns from another: fresh batches, opened by the
- * event that asked for them; stale ones, whose events sat through the commit before
- * (after a burst no task will come any more); and holds for tasks that nothing announced,
- * which pay off at an eighth of that pace. A change of load or disk leaves no debt above
- * DEBT_COMMITS.
+ * A gain gives credit, up to one C, which pays for a hold in vain among good ones. A
+ * change of load or disk leaves no debt above DEBT_COMMITS.
  *
  * 6. Doubt. The account cannot see what holding does to processors and to work between
  * sync calls. luc_trial.c compares holding with stock, and forbids it where stock wins.
  *
  * 7. Worked example. Commits take 4 ms, four tasks return 0.1 ms apart. The hold of the
  * 1st commit waits for three tasks, and all come. In the 2nd one task stays away: 0.5 ms
- * behind the last arrival, an eighth of C, the batch looks idle, as eight gaps are more.
+ * behind the last arrival, an eighth of C, the batch looks idle.
  *
  *	commit	n	r	wake_ns - open_ns	closed	d	lost by task	debt_ns
  *	1	1	4	500000			setpoint	4	-2925000	-2925000
@@ -69,14 +64,11 @@
 /* Shifts are powers of two of a commit's time. The arena is flat within a factor of two. */
 #define MARGIN_SHIFT 3		/* of the bound: between 0.7 C and 1.2 C nothing changes */
 #define IDLE_SHIFT 3		/* a sixteenth loses bursts, a quarter loses p99 */
-#define IDLE_GAPS 8LL		/* four lose bursts, sixteen gain nothing */
 #define IDLE_MIN_NS 100000LL	/* twice the slack that the kernel gives timers */
 #define PROBE_SHIFT 5		/* the largest that loses no cell of single sync calls */
 #define PROBE_MAX_NS 1000000LL	/* the documents' fixed delay for Metarates (4.6) */
 #define PRICE_SHIFT 8		/* below the one per cent that may be lost */
-#define PROBE_PRICE_SHIFT 11
 #define DEBT_COMMITS 8LL	/* a journal's thread that found no processor: 4 commits */
-#define STALE_SHIFT 3		/* an eighth of a commit: between a wake-up and a commit */
 #define GAP_EVENTS_MIN 3LL	/* two tell nothing about a third */
 #define GAP_SHIFT 2
 
@@ -90,30 +82,16 @@ static luc_s64 expected_of(const struct luc_input *in)
 	return luc_max(in->expected_events, 0);
 }
 
-static luc_s64 *debt_of(struct luc_state *s)
-{
-	if (s->probing)
-		return &s->probe_debt_ns;
-	return s->stale ? &s->stale_debt_ns : &s->fresh_debt_ns;
-}
-
-static void pay(luc_s64 *debt, luc_s64 by, luc_s64 most)
-{
-	if (*debt > 0)
-		*debt = luc_clamp(luc_sub(*debt, by), 0, most);
-}
-
 /* By the time since the last request; of a pause only two commits count. */
 static void pay_off(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 commit = commit_of(in);
 	luc_s64 used = luc_clamp(luc_sub(in->now_ns, s->paid_ns), 0, luc_mul(commit, 2));
-	luc_s64 most = luc_mul(commit, DEBT_COMMITS);
 
 	s->paid_ns = in->now_ns;
-	pay(&s->fresh_debt_ns, used >> PRICE_SHIFT, most);
-	pay(&s->stale_debt_ns, used >> PRICE_SHIFT, most);
-	pay(&s->probe_debt_ns, used >> PROBE_PRICE_SHIFT, most);
+	if (s->debt_ns > 0)
+		s->debt_ns = luc_clamp(luc_sub(s->debt_ns, used >> PRICE_SHIFT), 0,
+				       luc_mul(commit, DEBT_COMMITS));
 }
 
 /*
@@ -135,11 +113,8 @@ static void learn_gathered(struct luc_state *s, const struct luc_input *in)
 
 static void look(struct luc_state *s, const struct luc_input *in)
 {
-	luc_s64 age_ns = luc_sub(in->now_ns, in->last_event_ns);
-
 	pay_off(s, in);
 	learn_gathered(s, in);
-	s->stale = age_ns > commit_of(in) >> STALE_SHIFT;
 	s->probing = expected_of(in) <= 0;
 }
 
@@ -155,19 +130,11 @@ static luc_s64 limit_of(const struct luc_state *s, const struct luc_input *in)
 	return luc_max(limit, 0);
 }
 
-static luc_s64 first_idle_of(const struct luc_state *s, luc_s64 commit)
+static luc_s64 idle_of(const struct luc_state *s, luc_s64 commit)
 {
 	if (s->probing)
 		return luc_min(commit >> PROBE_SHIFT, PROBE_MAX_NS);
 	return luc_max(commit >> IDLE_SHIFT, IDLE_MIN_NS);
-}
-
-/* Behind an arrival. Before the first one gaps tell nothing: tasks think. */
-static luc_s64 idle_of(const struct luc_state *s, luc_s64 idle_ns)
-{
-	luc_s64 gaps = luc_max(luc_mul(s->gap_ns, IDLE_GAPS), IDLE_MIN_NS);
-
-	return s->gap_ns > 0 ? luc_min(gaps, idle_ns) : idle_ns;
 }
 
 /* No debt and no bound has to be looked at. */
@@ -183,10 +150,10 @@ void luc_batching_returns_open(const struct luc_params *params, struct luc_state
 
 	look(s, in);
 	s->setpoint_now_events = luc_add(in->events, expected_of(in));
-	if (is_never_held(in) || *debt_of(s) > 0 || !luc_trial_allows(s))
+	if (is_never_held(in) || s->debt_ns > 0 || !luc_trial_allows(s))
 		return;
 	s->limit_ns = limit_of(s, in);
-	s->idle_ns = first_idle_of(s, commit_of(in));
+	s->idle_ns = idle_of(s, commit_of(in));
 	back_ns = luc_mul(luc_max(s->gap_ns, 0), expected_of(in));
 	if (s->idle_ns > 0 && back_ns <= luc_min(s->limit_ns, luc_us_to_ns(params->delay_limit_us)))
 		s->wait_ns = s->limit_ns;
@@ -197,10 +164,8 @@ luc_s64 luc_batching_returns_poll(const struct luc_params *params, struct luc_st
 {
 	luc_s64 syncing = luc_max(in->syncing_events, 0);
 
-	if (luc_came(s, in)) {
+	if (luc_came(s, in))
 		s->seen_event_ns = in->last_event_ns;
-		s->idle_ns = idle_of(s, s->idle_ns);
-	}
 	s->setpoint_now_events = luc_add(in->events, expected_of(in));
 	/* Behind the last task inside a sync call the idle time begins. */
 	s->complete_events = syncing ? luc_add(in->events, syncing) : s->setpoint_now_events;
@@ -228,7 +193,7 @@ static void settle(struct luc_state *s, const struct luc_input *in)
 	luc_s64 all = luc_max(luc_add(in->events, away), 1);
 
 	lost = luc_sub(lost, luc_mul(came, commit)) / all;
-	*debt_of(s) = luc_max(luc_add(*debt_of(s), lost), -commit);
+	s->debt_ns = luc_max(luc_add(s->debt_ns, lost), -commit);
 }
 
 void luc_batching_returns_close(const struct luc_params *params, struct luc_state *s,

@@ -121,7 +121,7 @@ static inline void check_state(const struct luc_state *s)
 	must(within(s->hold_ns, -1, 1000000 * LUC_NS_PER_US));
 	must(within(s->wait_ns, 0, 1000000 * LUC_NS_PER_US));
 	must(s->gap_ns >= 0);
-	must(within(s->stale, 0, 1) && within(s->probing, 0, 1));
+	must(within(s->probing, 0, 1));
 	must(within(s->trial_phase, LUC_TRIAL_OFF, LUC_TRIAL_STAY_HELD));
 	must(s->trial_left >= 0 && s->trial_pairs >= 0);
 	must((s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_HELD) ||

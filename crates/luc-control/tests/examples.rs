@@ -39,7 +39,7 @@ fn four_tasks_and_commits_of_4_ms() {
             " *\t{commit}\t1\t{setpoint}\t{}\t\t\t{}\t{came}\t{lost}\t{}",
             open.wake_ns - open_ns,
             Reason::from_value(poll.reason).unwrap(),
-            state.fresh_debt_ns,
+            state.debt_ns,
         ));
     }
     assert_written(include_str!("../../../control/batching_returns.c"), &rows);
