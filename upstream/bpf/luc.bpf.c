@@ -45,7 +45,6 @@ struct luc_journal {
 	luc_s64 spared_seen;
 	luc_s64 copied_seen;
 	/* Counts [atomic] */
-	luc_s64 calls;
 	luc_s64 syncing;		/* tasks inside a call that wait for no commit yet */
 	luc_s64 delayed;
 	luc_s64 delay_ns;
@@ -143,7 +142,6 @@ static __always_inline void sense(struct luc_journal *j, const struct journal_s 
 	luc_s64 syncing = j->syncing;
 
 	sense_batch(j, transaction->t_tid, events);
-	in->calls = j->calls;
 	in->syncing_events = syncing;
 	/* A released task may be inside its next call: count it once. */
 	in->expected_events = missing > syncing ? missing : syncing;
@@ -353,7 +351,6 @@ int BPF_PROG(luc_sync_begin, struct file *file)
 	if (!call)
 		return 0;
 	*call = dev;
-	__sync_fetch_and_add(&j->calls, 1);
 	__sync_fetch_and_add(&j->syncing, 1);
 	return 0;
 }
