@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Does a held commit start when a waiter is urgent? A program holds every commit for
-# ever, and the journal's max_batch_time is 5 s. A file is synced, so that its commit is
-# held, and half a second later comes an urgent operation. Prints, for each, after how
-# many hundredths of a second it was done; more than 100 is a failure, and so is a file
-# system that is not sound afterwards. Then, without that program, the same under load.
+# Does a held commit start when a waiter is urgent? A program behind the struct_ops of
+# upstream/later holds every commit for ever, and the journal's max_batch_time is 5 s. A
+# file is synced, so that its commit is held, and half a second later comes an urgent
+# operation. Prints, for each, after how many hundredths of a second it was done; more
+# than 100 is a failure, and so is a file system that is not sound afterwards. Then, by
+# the rules of patches 2 and 3 and without that program, the same under load.
 #
 #   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/check.sh
@@ -112,7 +113,8 @@ guest() {
 	dev=$(awk -v dir="$dir" '$2 == dir { sub(".*/", "", $1); print $1 }' /proc/mounts)
 	cd /
 	mount -t bpf bpf /sys/fs/bpf
-	bpftool prog loadall /stubborn.bpf.o /sys/fs/bpf/stubborn autoattach
+	mkdir /sys/fs/bpf/stubborn
+	bpftool struct_ops register /stubborn.bpf.o /sys/fs/bpf/stubborn
 	echo 1 >"/sys/fs/ext4/$dev/journal_hold"
 	bound
 	meanwhile sync sync

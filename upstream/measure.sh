@@ -3,10 +3,12 @@
 #
 # Measures the kernel of upstream/ in four ways, in one boot for each disk: as it is, with
 # the module, with the hold and the copies of patches 2 and 3, and with the controllers
-# as BPF on the hooks of patch 4. Each way has a fresh file system.
+# as BPF behind the struct_ops of upstream/later. Each way has a fresh file system.
 #
 #   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/measure.sh [SMP [SEED]]
+#
+# The ways without "bpf" need neither make nor bpftool.
 #
 # LUC names the program if it is not in PATH, RUNS what to measure (all of
 # "4ms 1ms 100us delay cost" otherwise), WAYS the ways (otherwise "stock module hold
@@ -42,7 +44,9 @@ begin() {
 	hold) switch 1 2048 ;;
 	bpf)
 		grep -q " /sys/fs/bpf bpf " /proc/mounts || mount -t bpf bpf /sys/fs/bpf
-		bpftool prog loadall /luc.bpf.o /sys/fs/bpf/luc autoattach
+		mkdir /sys/fs/bpf/luc
+		bpftool prog loadall /luc.bpf.o /sys/fs/bpf/luc-tracing autoattach
+		bpftool struct_ops register /luc.bpf.o /sys/fs/bpf/luc
 		switch 1 2048
 		;;
 	esac
@@ -55,7 +59,8 @@ end() {
 	bpf)
 		switch 0 0
 		[ -z "${VERBOSE:-}" ] || bpftool map dump name journals
-		rm -r /sys/fs/bpf/luc
+		rm -r /sys/fs/bpf/luc /sys/fs/bpf/luc-tracing
+		rm /sys/fs/bpf/journals /sys/fs/bpf/calls
 		;;
 	esac
 }
@@ -123,9 +128,11 @@ boot() {
 	for way in $ways; do
 		set -- "$@" --disk "$disk$mount"
 	done
+	case " $ways " in
+	*" bpf "*) set -- "$@" --file "$here/bpf/luc.bpf.o:/luc.bpf.o" $(bpftool_files) ;;
+	esac
 	"$luc" lab run --kernel 7.2-upstream --smp "$smp" --seed "$seed" --memory-mib 3072 \
 		--timeout 3600 "$@" --file "$here/measure.sh:/measure.sh" \
-		--file "$here/bpf/luc.bpf.o:/luc.bpf.o" $(bpftool_files) \
 		-- sh /measure.sh guest "$disk" "$load" $ways
 }
 

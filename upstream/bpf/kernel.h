@@ -43,14 +43,15 @@ typedef struct {
 struct transaction_s {
 	unsigned int t_tid;
 	long long t_start_time;
-	atomic_t t_handle_count, t_sync_waiters;
+	atomic_t t_handle_count;
 };
 
 struct journal_s {
 	struct block_device *j_fs_dev;
 	unsigned long long j_average_commit_time;
 	unsigned int j_hold, j_copyout_max;
-	atomic_t j_sync_missing[2];
+	atomic_t j_sync_arrived[2];
+	unsigned int j_sync_base[2], j_sync_missing[2], j_sync_seen;
 };
 
 struct jbd2_hold {
@@ -63,5 +64,13 @@ struct jbd2_hold {
 struct buffer_head;
 
 #pragma clang attribute pop
+
+/* All members, with the kernel's types: libbpf compares them. */
+struct jbd2_hold_ops {
+	long long (*hold_ns)(struct jbd2_hold *hold);
+	int (*arrived)(struct journal_s *journal, struct transaction_s *transaction,
+		       __u32 waiters);
+	int (*copyout_buffers)(struct journal_s *journal, struct transaction_s *transaction);
+};
 
 #endif

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * LUC's controllers behind the hooks that jbd2 has for BPF: no module.
+ * LUC's controllers as jbd2's struct_ops jbd2_hold_ops: no module.
  *
- * jbd2 asks jbd2_hold_ns() when a commit is requested, and again each time it has
- * slept: the steps OPEN and POLL of control/. When the commit begins, asked about or
- * not, the batch is closed: CLOSE. Before it writes metadata jbd2 asks
- * jbd2_copyout_buffers(): COPYOUT. jbd2 bounds all answers by the journal's
- * max_batch_time and by urgent waiters, and counts the tasks that the last two commits
- * released and that are missing: no table of tasks is needed here.
+ * jbd2 asks hold_ns() when a commit is requested, and again each time it has slept: the
+ * steps OPEN and POLL of control/. When the commit begins, asked about or not, the batch
+ * is closed: CLOSE. Before it writes metadata jbd2 asks copyout_buffers(): COPYOUT. jbd2
+ * bounds all answers by the journal's max_batch_time and by urgent waiters, and counts
+ * the tasks that the last two commits released and that are missing: no table of tasks
+ * is needed here.
+ *
+ * bpftool attaches tracing programs with one command and a struct_ops with another, and
+ * each loads the whole object. So the maps are pinned by their names: both loads use
+ * the same.
  *
  * One commit runs at a time, so the state of a journal has one writer at a time.
  * Arrivals meanwhile are noted under a lock.
@@ -21,7 +25,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Open to `bpftool map update`: the knobs, the same for all journals. */
+/* The knobs, the same for all journals. Each load of the object has its own. */
 #define KNOB(name, kind, min, max, dflt, help) .name = (dflt),
 struct luc_params params = { LUC_KNOBS(KNOB) };
 /* Assumed cost of a copy of a buffer, chosen: jbd2 does not time it. */
@@ -45,7 +49,6 @@ struct luc_journal {
 	luc_s64 spared_seen;
 	luc_s64 copied_seen;
 	/* Counts [atomic] */
-	luc_s64 calls;
 	luc_s64 syncing;		/* tasks inside a call that wait for no commit yet */
 	luc_s64 delayed;
 	luc_s64 delay_ns;
@@ -68,6 +71,7 @@ struct luc_journal {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
 	__type(key, luc_u32);		/* device number, as the kernel has it */
 	__type(value, struct luc_journal);
 } journals SEC(".maps");
@@ -76,6 +80,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
 	__type(key, int);
 	__type(value, luc_u64);
 } calls SEC(".maps");
@@ -143,7 +148,6 @@ static __always_inline void sense(struct luc_journal *j, const struct journal_s 
 	luc_s64 syncing = j->syncing;
 
 	sense_batch(j, transaction->t_tid, events);
-	in->calls = j->calls;
 	in->syncing_events = syncing;
 	/* A released task may be inside its next call: count it once. */
 	in->expected_events = missing > syncing ? missing : syncing;
@@ -176,7 +180,7 @@ __noinline int luc_passes(struct luc_batch *b)
 	return b ? luc_control_pass(&params, &b->state, &b->in) : 0;
 }
 
-SEC("fmod_ret/jbd2_hold_ns")
+SEC("struct_ops/hold_ns")
 long BPF_PROG(luc_hold_ns, struct jbd2_hold *hold)
 {
 	struct luc_journal *j = find_or_make(hold->journal);
@@ -228,8 +232,9 @@ static __always_inline void leave_call(struct luc_journal *j, struct task_struct
 	__sync_fetch_and_add(&j->syncing, -1);
 }
 
-SEC("fmod_ret/jbd2_hold_arrived")
-int BPF_PROG(luc_hold_arrived, struct journal_s *journal, struct transaction_s *transaction)
+SEC("struct_ops/arrived")
+int BPF_PROG(luc_arrived, struct journal_s *journal, struct transaction_s *transaction,
+	     luc_u32 waiters)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct luc_journal *j = find(journal);
@@ -241,8 +246,26 @@ int BPF_PROG(luc_hold_arrived, struct journal_s *journal, struct transaction_s *
 	enter(j, tid, task->pid, bpf_ktime_get_ns());
 	if (j->asked != key_of(tid))
 		return -1;
-	return transaction->t_sync_waiters.counter >=
-	       luc_complete_events(&params, &j->b.state) ? 1 : -1;
+	return waiters >= luc_complete_events(&params, &j->b.state) ? 1 : -1;
+}
+
+/* Sync calls that wait for the transaction, by the counts of jbd2. */
+static __always_inline luc_u32 waiters_of(const struct journal_s *journal, luc_u32 tid)
+{
+	luc_u32 even = journal->j_sync_arrived[0].counter - journal->j_sync_base[0];
+	luc_u32 odd = journal->j_sync_arrived[1].counter - journal->j_sync_base[1];
+
+	return tid & 1 ? odd : even;
+}
+
+/* Sync calls that the last two commits released and that have not come back. */
+static __always_inline luc_u32 missing_of(const struct journal_s *journal)
+{
+	luc_u32 released = journal->j_sync_missing[0] + journal->j_sync_missing[1];
+	luc_u32 came = journal->j_sync_arrived[0].counter +
+		       journal->j_sync_arrived[1].counter - journal->j_sync_seen;
+
+	return released > came ? released - came : 0;
 }
 
 /* A commit begins. Recheck how its batch stands: it may have been urged on. */
@@ -260,9 +283,8 @@ int BPF_PROG(luc_start_commit, struct journal_s *journal, struct transaction_s *
 	key = key_of(transaction->t_tid);
 	j->commits++;
 	if (j->passed != key) {
-		sense(j, journal, transaction, transaction->t_sync_waiters.counter,
-		      journal->j_sync_missing[0].counter +
-		      journal->j_sync_missing[1].counter);
+		sense(j, journal, transaction, waiters_of(journal, transaction->t_tid),
+		      missing_of(journal));
 		if (j->asked != key) {
 			/* jbd2 did not ask: an urgent waiter. */
 			j->b.in.urgent = 1;
@@ -288,7 +310,7 @@ static __always_inline luc_s64 news_of(luc_s64 count, luc_s64 *seen)
 	return news;
 }
 
-SEC("fmod_ret/jbd2_copyout_buffers")
+SEC("struct_ops/copyout_buffers")
 int BPF_PROG(luc_copyout_buffers, struct journal_s *journal, struct transaction_s *transaction)
 {
 	struct luc_journal *j = find_or_make(journal);
@@ -353,7 +375,6 @@ int BPF_PROG(luc_sync_begin, struct file *file)
 	if (!call)
 		return 0;
 	*call = dev;
-	__sync_fetch_and_add(&j->calls, 1);
 	__sync_fetch_and_add(&j->syncing, 1);
 	return 0;
 }
@@ -369,3 +390,10 @@ int BPF_PROG(luc_sync_end, struct file *file)
 		leave_call(j, bpf_get_current_task_btf());
 	return 0;
 }
+
+SEC(".struct_ops.link")
+struct jbd2_hold_ops luc = {
+	.hold_ns = (void *)luc_hold_ns,
+	.arrived = (void *)luc_arrived,
+	.copyout_buffers = (void *)luc_copyout_buffers,
+};

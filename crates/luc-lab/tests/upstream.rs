@@ -10,14 +10,21 @@ const CLANG_LEAST: u32 = 18;
 /// Unpacked sources of the kernel that `kernels.toml` names for 7.2-upstream.
 const SOURCES: &str = "LUC_LINUX_SOURCE";
 
-fn patches() -> Vec<PathBuf> {
-    let entries = fs::read_dir(Path::new(ROOT).join("upstream")).unwrap();
+/// Patches of a folder in their order; a cover letter comes first.
+fn patches(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(Path::new(ROOT).join(folder)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let mut patches: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|end| end == "patch"))
         .collect();
     patches.sort();
     patches
+}
+
+/// The first line of a patch's subject.
+fn subject(patch: &str) -> &str {
+    let found = patch.lines().find(|line| line.starts_with("Subject: "));
+    found.expect("a subject")
 }
 
 /// Files that a patch changes, relative to the sources, and whether it makes them.
@@ -51,15 +58,30 @@ fn bring(patch: &str, sources: &Path, to: &Path) {
 }
 
 #[test]
+fn the_series_is_numbered_and_says_what_it_is_made_against() {
+    let series = patches("upstream");
+    assert_eq!(series.len(), 4, "a cover letter and three patches");
+    for (number, path) in series.iter().enumerate() {
+        let text = fs::read_to_string(path).unwrap();
+        let wanted = format!("Subject: [PATCH {number}/3] ");
+        assert!(subject(&text).starts_with(&wanted), "{}", path.display());
+        assert_eq!(changed(&text).is_empty(), number == 0);
+    }
+    let cover = fs::read_to_string(&series[0]).unwrap();
+    assert!(cover.contains("base: tag v7.2.13"));
+}
+
+#[test]
 fn patches_apply_one_after_the_other() {
-    let patches = patches();
-    assert_eq!(patches.len(), 4);
+    let series = patches("upstream").into_iter().skip(1);
+    let all: Vec<_> = series.chain(patches("upstream/later")).collect();
+    assert_eq!(all.len(), 4);
     let Some(sources) = std::env::var_os(SOURCES).map(PathBuf::from) else {
         luc_test::skip_expected("patches_apply", &format!("{SOURCES} names no sources"));
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    for path in patches {
+    for path in all {
         let text = fs::read_to_string(&path).unwrap();
         assert!(!changed(&text).is_empty(), "{}", path.display());
         bring(&text, &sources, dir.path());

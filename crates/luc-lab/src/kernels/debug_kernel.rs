@@ -18,10 +18,13 @@ use crate::machine::log;
 use crate::progress::Progress;
 use crate::tools::{capture, digest, in_path, jobs, without_outer_make};
 
-/// A patch of upstream/: its name and its text.
+/// A patch of upstream/, or of a folder there: its name and its text.
 macro_rules! patch {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../../../../upstream/", $name)))
+    ($folder:literal, $name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../upstream/", $folder, $name)),
+        )
     };
 }
 
@@ -45,11 +48,24 @@ const CONFIGS: [(&str, &str); 5] = [
 ];
 /// Sets of patches by the folder they lie in, in the order they apply.
 const PATCHES: [(&str, &[(&str, &str)]); 1] = [("upstream", &UPSTREAM)];
+/// The series, and what is to follow it.
 const UPSTREAM: [(&str, &str); 4] = [
-    patch!("0001-jbd2-add-a-tracepoint-for-waits-on-shadowed-buffers.patch"),
-    patch!("0002-jbd2-ext4-journal-copies-of-contended-metadata.patch"),
-    patch!("0003-jbd2-ext4-let-commits-wait-for-returning-sync-calls.patch"),
-    patch!("0004-jbd2-let-BPF-decide-when-commits-start.patch"),
+    patch!(
+        "",
+        "0001-jbd2-add-a-tracepoint-for-waits-on-shadowed-buffers.patch"
+    ),
+    patch!(
+        "",
+        "0002-jbd2-ext4-journal-copies-of-contended-metadata.patch"
+    ),
+    patch!(
+        "",
+        "0003-jbd2-ext4-let-commits-wait-for-returning-sync-calls.patch"
+    ),
+    patch!(
+        "later/",
+        "0001-jbd2-let-BPF-decide-when-commits-start.patch"
+    ),
 ];
 /// Programs of a kernel build that are no part of build-essential, with their
 /// packages.
