@@ -121,3 +121,12 @@ fn halves_and_draws_go_on_from_each_other() {
         assert!(said.contains("[exit 2]"), "{said}");
     }
 }
+
+#[test]
+fn the_ablation_finds_each_part_that_it_takes_out() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/ablation.sh");
+    Command::new("bash")
+        .args([script, "--check"])
+        .assert()
+        .success();
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Takes LUC's controller apart: builds it without each of its parts in turn, and lets every
+# build fight the arena. Prints a line per part and half of the arena's points.
+#
+#   scripts/ablation.sh [PART...]   all of them, if none is named; the whole is always first
+#   scripts/ablation.sh --check     only: is each part where this script takes it out?
+#
+# DRAW    points of the arena, 100
+#
+# A build takes minutes, a half of the arena as long as `luc campaign run arena --half even`
+# says. Everything is kept below out/ablation/: started again, it goes on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly draw=${DRAW:-100} out=$PWD/out/ablation
+source=$out/source
+
+die() { printf 'ablation: %s\n' "$*" >&2; exit 1; }
+
+# Name, file, the one place that is replaced, and by what; a tab between them.
+parts() {
+	cat <<-'EOF'
+	table	control/batching_returns.c	return luc_max(in->expected_events, 0);	return 0;
+	probe	control/batching_returns.c	return luc_min(commit >> PROBE_SHIFT, PROBE_MAX_NS);	return 0;
+	debt	control/batching_returns.c	|| s->debt_ns > 0 	
+	bound	control/batching_returns.c	luc_s64 limit = commit - (commit >> MARGIN_SHIFT);	luc_s64 limit = 50 * 1000 * 1000;
+	idle-journal	control/batching_returns.c	limit -= unused;	limit -= 0;
+	in-time	control/batching_returns.c	back_ns = luc_mul(luc_max(s->gap_ns, 0), expected_of(in));	back_ns = 0;
+	lone-stream	control/batching_returns.c	|| (expected_of(in) <= 0 && in->same_task)	|| 0
+	trial	control/luc_trial.c	return s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_STAY_FREE;	return 1;
+	copy-weighing	abi/luc_knobs.h	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 1,	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 0,
+	copy-out	abi/luc_knobs.h	LUC_COPYOUT_NR - 1, LUC_COPYOUT_AUTO,	LUC_COPYOUT_NR - 1, LUC_COPYOUT_OFF,
+	EOF
+}
+
+# take_out FILE OLD NEW: exactly one place, or the sources have moved on.
+take_out() {
+	local text old=$2
+	text=$(<"$source/$1")
+	local rest=${text#*"$old"}
+	[[ $rest != "$text" && $rest != *"$old"* ]] ||
+		die "$1: not in exactly one place: $old; mend the table in this script"
+	printf '%s\n' "${text/"$old"/"$3"}" > "$source/$1"
+}
+
+copy_sources() {
+	rm -rf "$source"
+	mkdir -p "$source"
+	git ls-files -z | xargs -0 cp -P --parents -t "$source"
+}
+
+# fight PART: both halves of the arena; the means and the losses of each.
+fight() {
+	local half dir
+	for half in even odd; do
+		dir=$out/$1-$half
+		(cd "$source" && CARGO_TARGET_DIR="$out/target" cargo build --release --locked --quiet --bin luc)
+		"$out/target/x86_64-unknown-linux-gnu/release/luc" campaign run arena --only simulated \
+			--draw "$draw" --half "$half" --out "$dir" > "$dir.txt" 2>&1 || [[ -s $dir/report.txt ]] ||
+			die "$1: $(tail -n 1 "$dir.txt")"
+		tell "$1" "$half" "$dir"
+	done
+}
+
+# row_of TITLE REPORT: the figures under a table of one row.
+row_of() {
+	awk -v title="$1" '$0 == title { in_it = 1 } in_it && /^ *[0-9]+ / { print; exit }' "$2"
+}
+
+# tell PART HALF FOLDER
+tell() {
+	local stock best p99
+	stock=$(row_of "LUC to stock, over all points" "$3/report.txt")
+	best=$(row_of "LUC to the best, over all points" "$3/report.txt")
+	p99=$(row_of "The 99th percentile of a sync to that of stock, over all points" "$3/report.txt")
+	printf '%-14s %-5s%s\n%20s%s\n%20s%s\n' "$1" "$2" "  stock:$stock" "" "  best: $best" "" "  p99:  $p99"
+}
+
+# Each part is taken out of a copy; nothing is built.
+check() {
+	local name file old new parts=0
+	source=$(mktemp -d)
+	trap 'rm -rf "$source"' EXIT
+	while IFS=$'\t' read -r name file old new; do
+		cp -r control abi "$source"
+		take_out "$file" "$old" "$new"
+		parts=$((parts + 1))
+	done < <(parts)
+	echo "ablation: $parts parts are where they were"
+	exit
+}
+
+[[ ${1-} != --check ]] || check
+mkdir -p "$out"
+wanted=" $* "
+echo "without        half   points, min, p1, p10, p50 and mean of LUC to stock and to the best;"
+echo "                      points, p50, p95 and max of the 99th percentile of a sync to stock's"
+copy_sources
+fight whole
+while IFS=$'\t' read -r name file old new; do
+	[[ $# -eq 0 || $wanted == *" $name "* ]] || continue
+	copy_sources
+	take_out "$file" "$old" "$new"
+	fight "$name"
+done < <(parts)
