@@ -103,6 +103,7 @@ yes "an attach has fewer than $n allocations; without one of $refused it is refu
 	test $refused -gt 5 -a "$n" -lt 1000
 yes "the last one had them all" test -e /sys/fs/luc/nullb0
 load 0
+echo "$device" > /sys/fs/luc/detach || bad "detach of the last one"
 yes "rmmod" rmmod luc
 
 # The same while the module is loaded, at random.
