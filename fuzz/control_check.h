@@ -92,8 +92,10 @@ static inline void check_answer(enum luc_step step, const struct luc_params *p,
 	case LUC_STEP_POLL:
 		must(!held || in->now_ns < out->wake_ns);
 		must(!held || out->wake_ns <= hold_end_ns(before, before->wait_ns, p));
-		must(in->urgent || is_complete(p, before, in) ==
-				   (out->reason == LUC_REASON_SETPOINT));
+		must(in->urgent || !by_returns(p) ||
+		     is_complete(p, before, in) == (out->reason == LUC_REASON_SETPOINT));
+		must(out->reason != LUC_REASON_SETPOINT ||
+		     in->events >= luc_complete_events(p, after));
 		break;
 	case LUC_STEP_CLOSE:
 		must(out->reason == LUC_REASON_NOW);
