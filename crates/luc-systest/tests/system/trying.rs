@@ -88,6 +88,8 @@ fn guards(kernel: &str, script: &'static str, disks: &[&str]) -> Result<Answer, 
     let jobs = [Job::new(script, disks)?];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = CPU_MIPS;
+    // Hours of virtual time: the longest of all tests, also on a busy machine.
+    spec.timeout_host_s = 1800;
     spec.files.push(GuestFile {
         guest_path: "/t/guarding_lib.sh".into(),
         content: Content::Host(guest_source("guarding_lib.sh")),
