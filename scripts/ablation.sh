@@ -9,6 +9,8 @@
 #
 # A build takes minutes, a half of the arena as long as `luc campaign run arena --half even`
 # says. Everything is kept below out/ablation/: started again, it goes on.
+#
+# A file that is put back is newer than its build, so that cargo sees it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -52,9 +54,9 @@ copy_sources() {
 # fight PART: both halves of the arena; the means and the losses of each.
 fight() {
 	local half dir
+	(cd "$source" && CARGO_TARGET_DIR="$out/target" cargo build --release --locked --quiet --bin luc)
 	for half in even odd; do
 		dir=$out/$1-$half
-		(cd "$source" && CARGO_TARGET_DIR="$out/target" cargo build --release --locked --quiet --bin luc)
 		"$out/target/x86_64-unknown-linux-gnu/release/luc" campaign run arena --only simulated \
 			--draw "$draw" --half "$half" --out "$dir" > "$dir.txt" 2>&1 || [[ -s $dir/report.txt ]] ||
 			die "$1: $(tail -n 1 "$dir.txt")"
@@ -81,9 +83,10 @@ check() {
 	local name file old new parts=0
 	source=$(mktemp -d)
 	trap 'rm -rf "$source"' EXIT
+	cp -r control abi "$source"
 	while IFS=$'\t' read -r name file old new; do
-		cp -r control abi "$source"
 		take_out "$file" "$old" "$new"
+		cp "$file" "$source/$file"
 		parts=$((parts + 1))
 	done < <(parts)
 	echo "ablation: $parts parts are where they were"
@@ -91,6 +94,9 @@ check() {
 }
 
 [[ ${1-} != --check ]] || check
+for part in "$@"; do
+	parts | cut -f1 | grep -qx -e "$part" || die "no part is called '$part'; there are: $(parts | cut -f1 | xargs)"
+done
 mkdir -p "$out"
 wanted=" $* "
 echo "without        half   points, min, p1, p10, p50 and mean of LUC to stock and to the best;"
@@ -99,7 +105,7 @@ copy_sources
 fight whole
 while IFS=$'\t' read -r name file old new; do
 	[[ $# -eq 0 || $wanted == *" $name "* ]] || continue
-	copy_sources
 	take_out "$file" "$old" "$new"
 	fight "$name"
+	cp "$file" "$source/$file"
 done < <(parts)

@@ -20,8 +20,8 @@ const TWO_COMMITS: &str = "two_commits_share";
 pub const SEEDS: u32 = 8;
 /// A simulated figure is near the lab's within this share of it.
 pub const NEAR_SHARE: f64 = 0.05;
-/// The lab's figure is one that the simulator gives if so many of its seeds are near it. A load may
-/// have several states, of which the lab shows one; a share of seeds below this is not worth naming.
+/// The simulator agrees with the lab if this share of its seeds, or more, is near the lab's figure. A
+/// load may have several states, and the lab shows one; the simulator must reach that one often.
 pub const AGREES_SHARE: f64 = 0.25;
 
 /// A figure in the lab, and in the simulator with each seed.
@@ -60,7 +60,7 @@ impl Figure {
     }
 }
 
-/// Of sorted figures: the one in the middle, or the mean of both.
+/// The middle one of sorted figures, or the mean of the two in the middle.
 fn median(sorted: &[f64]) -> Option<f64> {
     let (low, high) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
     Some(sorted[low].midpoint(sorted[high]))
@@ -78,7 +78,8 @@ pub struct Compared {
     pub rate: Figure,
     /// To the cell's first arm; `None` of that.
     pub ratio: Option<Figure>,
-    /// Share of syncs that waited for two commits, where the lab knows it; of the simulator the median.
+    /// Share of syncs that waited for two commits, where the lab knows it. The simulator's is the
+    /// median over its seeds.
     pub lab_two_commits_share: Option<f64>,
     pub sim_two_commits_share: Option<f64>,
 }
@@ -105,7 +106,7 @@ pub fn within(errors: impl Iterator<Item = f64>, share: f64) -> (usize, usize) {
     })
 }
 
-/// Simulates every result of the lab that the simulator can, with so many seeds.
+/// Simulates every result of the lab that the simulator can, `seeds` times each.
 pub fn validate(results: &[CellResult], seeds: u32) -> Validation {
     let mut all = Validation::default();
     for result in results.iter().filter(|result| result.cell.place == "lab") {
@@ -141,25 +142,22 @@ fn compare(result: &CellResult, seeds: u32) -> Option<Vec<Compared>> {
             Figure::new(of(&result.arms)?, all?)
         };
         let two_commits = |arms: &[ArmResult]| figure(TWO_COMMITS, arms, name);
-        let lab_two = two_commits(&result.arms);
+        let lab_two_commits_share = two_commits(&result.arms);
         Some(Compared {
             cell: title.clone(),
             benchmark: benchmark(&cell.bench).to_owned(),
             arm: named.name.clone(),
             rate: of_all(&|arms| rate(arms, name))?,
             ratio: of_all(&|arms| ratio(arms, name)).filter(|_| name != first),
-            lab_two_commits_share: lab_two,
-            sim_two_commits_share: lab_two.and_then(|_| {
-                let mut all: Vec<f64> = measured.iter().filter_map(|it| two_commits(it)).collect();
-                all.sort_by(f64::total_cmp);
-                median(&all)
-            }),
+            lab_two_commits_share,
+            sim_two_commits_share: of_all(&two_commits).map(|it| it.sim_median),
         })
     });
     Some(compared.collect())
 }
 
-/// The cell with each of so many seeds of the machine, from its own on. What the benchmark draws stays.
+/// Simulates the cell `seeds` times, with its own seed and those that follow. They change the machine,
+/// not what the benchmark draws.
 fn simulate(cell: &Cell, seeds: u32) -> Option<Vec<Vec<ArmResult>>> {
     let with = |seed: u32| {
         let seeded = Cell {

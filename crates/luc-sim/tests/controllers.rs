@@ -351,7 +351,7 @@ proptest! {
         };
         let found = load.run(Params::default(), 120 * commit_ns);
         let per_commit = found.later_syncs_per_commit();
-        // Of 2000 drawn cases the worst had 0.973: a straggler behind an idle batch.
+        // The worst of 2000 cases had 0.973: a task came after its batch had looked idle.
         prop_assert!(per_commit > 0.95 * f64::from(threads), "{per_commit}");
     }
 }

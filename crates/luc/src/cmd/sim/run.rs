@@ -45,8 +45,8 @@ pub struct Args {
     /// raid10:4:hdd-15k:chunk_bytes=65536, nehalem-raid10
     ///
     /// Arrays are raid0, raid1 and raid10, with their number of members. `luc sim disks` tells what
-    /// they and a controller's cache can be told. A size may stand last, as in `sata-ssd:512M`: a small
-    /// disk has a small journal and few inodes.
+    /// they and a controller's cache can be told. A size may stand last, as in `sata-ssd:512M`: a
+    /// small disk has a small journal and few inodes.
     #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
     disk: String,
     /// Processors, each with a time of its own [default: as many as speeds, one]
@@ -76,8 +76,8 @@ pub struct Args {
     /// The journal: jbd2, or what could stand in its place
     #[arg(long, value_name = "NAME", default_value = KINDS[0].name, value_parser = journals())]
     journal: String,
-    /// The size of its log; jbd2 has as much as the lab gives it on a disk of that size, 256 from 2 GiB
-    /// on
+    /// The size of its log; jbd2 has as much as the lab gives it on a disk of that size, 256 from
+    /// 2 GiB on
     #[arg(long, value_name = "N")]
     journal_mib: Option<u32>,
     /// With LUC, as `luc on` leaves it

@@ -39,7 +39,7 @@ pub struct Args {
     /// Folders of results, of `luc campaign run`
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dirs: Vec<PathBuf>,
-    /// Simulate each cell with so many seeds
+    /// How many seeds to simulate each cell with
     #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
     /// Print JSON
