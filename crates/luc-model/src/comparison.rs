@@ -1,4 +1,5 @@
-//! The model beside a recording, and what other rules would give: the answer of `luc trace model`.
+//! The model compared with a recording, and the predicted effect of other rules: the answer of
+//! `luc trace model`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::foretold::{Foretold, Prediction, Rates, Rule};
 use crate::observed::{Observed, Table};
 use crate::stats::Times;
 
-/// The fixed delay of one of the rules, unless another is asked for, microseconds.
+/// The default for the fixed delay of one of the rules, microseconds.
 pub const DELAY_US: u32 = 1000;
 
 #[derive(Debug, Serialize)]
@@ -25,7 +26,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// `delay_us` is the fixed delay of one of the rules.
+    /// Compares each file system of the trace; `delay_us` is the fixed delay of one of the rules.
     pub fn of(trace: &Trace, delay_us: u32) -> Self {
         let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
         Self {
@@ -49,17 +50,17 @@ pub struct FileSystem {
     pub fsync: Fsync,
     /// Equations 3 and 8.
     pub creation: CreationRate,
-    /// Algorithm 4.2; None where writes or their waits were not seen.
+    /// Algorithm 4.2; `None` if writes or their waits were not seen.
     pub writes: Option<WriteModel>,
     pub write_delays: Option<WriteDelays>,
-    /// None: see `what_if_refused`.
+    /// Other rules on the same load; if `None`, see `what_if_refused`.
     pub what_if: Option<Rules>,
-    /// Why there is none.
+    /// The reason why `what_if` is `None`.
     pub what_if_refused: Option<String>,
 }
 
-/// The cost of commits for all writes, those as well that no sync follows and Algorithm 4.2 so knows
-/// nothing of.
+/// The cost of commits for all writes, including those that no sync follows, which Algorithm 4.2
+/// leaves out.
 #[derive(Debug, Serialize)]
 pub struct WriteDelays {
     pub writes: u64,
@@ -72,12 +73,12 @@ pub struct WriteDelays {
 pub struct Fsync {
     pub measured: Times,
     pub predicted: Times,
-    /// Syncs that waited, but to which the algorithm gives no commit.
+    /// Syncs that waited, but to which the algorithm assigns no commit.
     pub unpredicted: u64,
     pub error_median_share: f64,
     pub error_p90_share: f64,
-    /// The same of the amended algorithm: with flushes that outlast a commit, and with the line for a
-    /// processor where the recording tells how many there were.
+    /// Error of the amended algorithm: with flushes that outlast a commit, and with the run queue
+    /// if the recording tells the number of processors.
     pub amended_error_median_share: f64,
     pub amended_error_p90_share: f64,
     pub right_commit_share: f64,
@@ -104,17 +105,17 @@ impl Fsync {
 #[derive(Debug, Serialize)]
 pub struct Rules {
     pub measured: Rates,
-    /// As it was recorded, simulated: what the gains are relative to.
+    /// The recording simulated unchanged: gains are relative to this.
     pub stock: Prediction,
-    /// By how much that is off.
+    /// Error of `stock`, as a share of the measured rate.
     pub stock_error_share: f64,
-    /// LUC's batching alone.
+    /// LUC's batching only.
     pub best_batching: Option<Prediction>,
-    /// LUC's copies alone.
+    /// LUC's copy-out only.
     pub no_blocked_writes: Option<Prediction>,
     pub delay: Option<Prediction>,
     pub luc: Option<Prediction>,
-    /// The disk on which they are run, in the words of `luc sim run --disk`.
+    /// The simulated disk, in the syntax of `luc sim run --disk`.
     pub disk: String,
     /// Figures of the recording's machine.
     pub machine: Vec<Parameter>,

@@ -1,14 +1,14 @@
-//! What LUC would give: the threads of a trace, run again by the simulator.
+//! Predicts the gain from LUC: the simulator runs the threads of a trace again.
 //!
-//! The simulator has the kernel's paths, the scheduler, the journal and the very controllers that the
-//! module runs; [`luc_sim::replayed`] lists what it assumes of a trace, and which part of it is run
-//! again. What it makes of the threads is measured as the recorded part is.
+//! The simulator has the kernel's paths, the scheduler, the journal and the same controllers as the
+//! module; [`luc_sim::replayed`] lists what it assumes about a trace, and which part of it runs
+//! again. The result is measured in the same way as the recorded part.
 //!
-//! LUC finds out by trials what pays. So gains are those of the second half, when the first trials are
-//! over; or of the whole, where little of the load is left by then. That time is cut into slices, for
+//! LUC finds out by trials what pays. So gains come from the second half, when the first trials are
+//! over, or from the whole if little of the load is left by then. That time is cut into slices, for
 //! the spread of the gains.
 //!
-//! [`Foretold::stock_error_share`] is the error of all that: stock, simulated, against the measured
+//! [`Foretold::stock_error_share`] is the error of all that: simulated stock against the measured
 //! rates. No prediction is better.
 
 use luc_control::{Params, policy};
@@ -18,26 +18,26 @@ use serde::Serialize;
 
 use crate::stats::{Times, mean, per_s, share};
 
-/// The second half is compared if this share of stock's operations ended there.
+/// The second half is compared if at least this share of stock's operations ended there.
 const LATE_SHARE_MIN: f64 = 0.25;
 /// More slices cut more operations at their ends; fewer show less of the spread.
 const SLICES: usize = 8;
-/// With fewer operations in a slice on average there is no spread.
+/// With fewer operations per slice on average, no spread is given.
 const OPERATIONS_MIN: f64 = 10.0;
 
 /// A rule for the journal's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Nothing.
+    /// Commits as without LUC.
     Stock,
-    /// LUC, which holds commits and copies nothing out.
+    /// LUC holds commits and copies nothing out.
     BestBatching,
-    /// Each commit is held until no sync came for this long.
+    /// Each commit is held until no sync has arrived for this long.
     Delay { idle_ns: u64 },
-    /// LUC, which copies buffers out and holds no commit.
+    /// LUC copies buffers out and holds no commit.
     NoBlockedWrites,
-    /// LUC as `luc on` leaves it.
+    /// LUC as `luc on` sets it up.
     Luc,
 }
 
@@ -58,7 +58,7 @@ impl Rule {
     }
 }
 
-/// The knobs of a policy of `abi/luc_controllers.h`.
+/// Returns the knobs of a policy of `abi/luc_controllers.h`.
 fn under(name: &str) -> Params {
     let mut params = Params::default();
     let settings = policy(name).map(|policy| policy.settings.clone());
@@ -71,9 +71,9 @@ fn under(name: &str) -> Params {
 /// The throughput of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
-    /// Ended operations: open, write, fsync, close.
+    /// Operations that ended: open, write, fsync, close.
     pub operations_per_s: f64,
-    /// Without sync and syncfs.
+    /// Syncs of files, without sync and syncfs.
     pub syncs_per_s: f64,
     pub writes_per_s: f64,
     pub commits_per_s: f64,
@@ -81,7 +81,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Of what ended in a part of a trace.
+    /// Counts the spans that ended in a part of a trace.
     fn of(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
         let ended = |span: &&Span| (from_ns..=to_ns).contains(&span.end_ns);
         let count = |of: fn(&Span) -> bool| {
@@ -100,7 +100,7 @@ impl Rates {
     }
 }
 
-/// Operations that ended in each slice of a time.
+/// Counts the operations that ended in each slice of a time.
 fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES] {
     let mut counts = [0; SLICES];
     let length_ns = (to_ns - from_ns).div_ceil(SLICES as u64).max(1);
@@ -119,31 +119,32 @@ fn slices(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> [u64; SLICES] {
 pub struct Prediction {
     pub rule: Rule,
     pub rates: Rates,
-    /// Operations per second over those of simulated stock, when LUC has settled; 0 if that has none.
+    /// Ratio of the operations per second to those of simulated stock, once LUC has settled; 0 if
+    /// stock has none.
     pub gain: f64,
-    /// The same of syncs.
+    /// The same ratio for syncs.
     pub syncs_gain: f64,
-    /// The same of writes.
+    /// The same ratio for writes.
     pub writes_gain: f64,
-    /// The gain by each slice, for its spread; none with too few operations.
+    /// The gain in each slice, for its spread; empty with too few operations.
     #[serde(skip)]
     pub gains: Vec<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Foretold {
-    /// Of the part that was run again.
+    /// Rates of the part of the recording that was run again.
     pub measured: Rates,
-    /// Stock, simulated: what the gains are relative to.
+    /// Simulated stock: gains are relative to this.
     pub stock: Prediction,
-    /// Error of its operations per second, as a share of the measured.
+    /// Error of its operations per second, as a share of the measured ones.
     pub stock_error_share: f64,
-    /// In the order of the rules.
+    /// One per rule, in the order of the rules.
     pub predictions: Vec<Prediction>,
 }
 
 impl Foretold {
-    /// Of a trace's threads, on the machine of the trace.
+    /// Runs a trace's threads again under each rule, on the machine of the trace.
     pub fn of(machine: &Calibration, rules: &[Rule]) -> Self {
         let duration_ns = machine.length_ns();
         let whole = (0, duration_ns);
@@ -159,7 +160,7 @@ impl Foretold {
             let found = Rates::of(spans, part);
             let gain = share(found.operations_per_s, late.operations_per_s);
             let pairs = slices(spans, part).into_iter().zip(counts);
-            // A slice counts by its operations: a few of them say little of a gain.
+            // A slice counts by its operations: a few of them say little about a gain.
             let off = pairs.map(|(found, stock)| found as f64 - gain * stock as f64);
             Prediction {
                 rule,

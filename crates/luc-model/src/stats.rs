@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A summary of durations; all 0 without one. Quantiles are by nearest rank.
+/// A summary of durations; all 0 if there are none. Quantiles are by nearest rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
     pub count: u64,
@@ -30,14 +30,14 @@ impl Times {
     }
 }
 
-/// Place of a quantile in a sorted list of at least one value.
+/// Returns the index of a quantile in a sorted list of at least one value.
 fn nearest_rank(count: usize, percent: usize) -> usize {
-    // In 128 bits, as a list has less than 2^64 values.
+    // In 128 bits the product cannot overflow: a list has fewer than 2^64 values.
     let rank = (count as u128 * percent as u128).div_ceil(100).max(1) - 1;
     usize::try_from(rank).unwrap_or(count).min(count - 1)
 }
 
-/// A quantile; 0 of an empty list.
+/// Returns a quantile; 0 if the list is empty.
 pub(crate) fn quantile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     if values.is_empty() {
@@ -46,7 +46,7 @@ pub(crate) fn quantile(values: &mut [f64], percent: usize) -> f64 {
     values[nearest_rank(values.len(), percent)]
 }
 
-/// The mean; 0 of an empty list.
+/// Returns the mean; 0 if the list is empty.
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, count) = values
         .into_iter()
@@ -54,17 +54,17 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     sum / count.max(1) as f64
 }
 
-/// `part` of `whole`; 0 if there is no whole.
+/// Returns `part` as a share of `whole`; 0 if `whole` is not positive.
 pub(crate) fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// How often per second; 0 if no time passed.
+/// Returns the count per second; 0 if no time passed.
 pub(crate) fn per_s(count: f64, duration_ns: u64) -> f64 {
     share(count * 1e9, duration_ns as f64)
 }
 
-/// A time in whole ns; 0 if it is negative or no number.
+/// Rounds a time to whole ns; 0 if it is negative or not a number.
 pub(crate) fn whole_ns(value_ns: f64) -> u64 {
     // A cast of a float saturates at both ends, and NaN becomes 0.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -72,14 +72,14 @@ pub(crate) fn whole_ns(value_ns: f64) -> u64 {
     ns
 }
 
-/// Mean 0 and variance 1 over the values; None if they do not differ. Values
-/// that differ by rounding alone count as equal.
+/// Scales the values to mean 0 and variance 1; `None` if they do not differ. Values that differ
+/// only by rounding count as equal.
 pub(crate) fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     let scale = values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
     if scale == 0.0 || !scale.is_finite() {
         return None;
     }
-    // By the largest first: squares of huge values would be infinite.
+    // Divided by the largest first: squares of huge values would be infinite.
     let values: Vec<f64> = values.iter().map(|v| v / scale).collect();
     let middle = mean(values.iter().copied());
     let deviation = mean(values.iter().map(|v| (v - middle).powi(2))).sqrt();
@@ -89,12 +89,12 @@ pub(crate) fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     Some(values.iter().map(|v| (v - middle) / deviation).collect())
 }
 
-/// Pearson's correlation of two standardised lists of equal length, -1 to 1.
+/// Returns Pearson's correlation of two standardised lists of equal length, -1 to 1.
 pub(crate) fn correlation(a: &[f64], b: &[f64]) -> f64 {
     mean(a.iter().zip(b).map(|(a, b)| a * b)).clamp(-1.0, 1.0)
 }
 
-/// Ranks from 1; equal values share the mean of their ranks.
+/// Returns ranks from 1; equal values share the mean of their ranks.
 pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));

@@ -1,9 +1,9 @@
-//! Stretches of time, in lists that are in order and apart from each other.
+//! Stretches of time, in lists that are sorted and disjoint.
 
-/// Begin and end, ns.
+/// Start and end, ns.
 pub(crate) type Stretch = (u64, u64);
 
-/// The stretches in order, those made one that overlap or are no farther apart than this.
+/// Sorts the stretches, and joins those that overlap or lie at most `apart_ns` apart.
 pub(crate) fn joined(mut stretches: Vec<Stretch>, apart_ns: u64) -> Vec<Stretch> {
     stretches.sort_unstable();
     let mut all: Vec<Stretch> = Vec::with_capacity(stretches.len());
@@ -18,7 +18,7 @@ pub(crate) fn joined(mut stretches: Vec<Stretch>, apart_ns: u64) -> Vec<Stretch>
     all
 }
 
-/// Stretches with the time that those before each of them take.
+/// Stretches, each with the total length of those before it.
 pub(crate) struct Covered<'a> {
     stretches: &'a [Stretch],
     before_ns: Vec<u64>,
@@ -38,7 +38,7 @@ impl<'a> Covered<'a> {
         }
     }
 
-    /// How much of a stretch lies in these, ns. O(log n).
+    /// Returns how much of a stretch lies in these, ns. O(log n).
     pub(crate) fn within_ns(&self, (from_ns, to_ns): Stretch) -> u64 {
         self.until_ns(to_ns).saturating_sub(self.until_ns(from_ns))
     }
@@ -62,7 +62,7 @@ pub(crate) fn total_ns(stretches: &[Stretch]) -> u64 {
         .sum()
 }
 
-/// The stretches less some holes.
+/// Removes the holes from the stretches.
 pub(crate) fn without(stretches: Vec<Stretch>, holes: &[Stretch]) -> Vec<Stretch> {
     let mut left = Vec::with_capacity(stretches.len() + holes.len());
     for (mut begin_ns, end_ns) in stretches {
@@ -83,7 +83,7 @@ pub(crate) fn without(stretches: Vec<Stretch>, holes: &[Stretch]) -> Vec<Stretch
     left
 }
 
-/// The stretches in pieces, which end at the cuts. Cuts in order.
+/// Cuts the stretches into pieces that end at the cuts, which are sorted.
 pub(crate) fn cut(stretches: Vec<Stretch>, cuts_ns: &[u64]) -> Vec<Stretch> {
     let mut pieces = Vec::with_capacity(stretches.len() + cuts_ns.len());
     for (mut begin_ns, end_ns) in stretches {

@@ -19,8 +19,8 @@ fn row(throughput_per_s: f64, values: &[(&str, f64)]) -> Quantities {
 
 #[test]
 fn a_known_cause_comes_first() {
-    // commits rises as throughput falls; waits does, too, but for one odd run;
-    // noise goes up and down.
+    // commits rises as throughput falls; so does waits, except in one odd run; noise goes up and
+    // down.
     let rows = [
         (100.0, 1.0, 1.0, 5.0),
         (90.0, 2.0, 2.0, -5.0),
@@ -44,8 +44,7 @@ fn a_known_cause_comes_first() {
     assert_eq!(first.sign, Sign::Hurts);
     assert!((first.pearson + 1.0).abs() < 1e-9 && (first.spearman + 1.0).abs() < 1e-9);
     assert!((first.strength - 1.0).abs() < 1e-9 && first.loading.abs() > 0.5);
-    // Ranks 1 2 5 3 4 against 5 4 3 2 1: 1 - 6 * 34 / 120 = -0.7. Pearson's sees
-    // the odd run alone.
+    // Ranks 1 2 5 3 4 against 5 4 3 2 1: 1 - 6 * 34 / 120 = -0.7. Pearson's shows only the odd run.
     let second = &got.causes[1];
     assert!((second.spearman + 0.7).abs() < 1e-9, "{second:?}");
     assert!(second.strength < 0.2);
@@ -67,7 +66,7 @@ fn quantities_are_left_out_for_a_reason() {
     assert_eq!(got.left_out["b"], LeftOut::Missing);
     assert_eq!(got.left_out["c"], LeftOut::NotFinite);
     assert_eq!((got.causes.len(), got.causes[0].sign), (1, Sign::Helps));
-    // Nothing to rank is an answer.
+    // An empty ranking is a valid answer.
     let bare = [row(1.0, &[]), row(2.0, &[]), row(3.0, &[])];
     let bare = rank(&bare).unwrap();
     assert!(bare.causes.is_empty() && bare.component.is_none());
@@ -89,8 +88,8 @@ fn rows_that_cannot_be_ranked() {
     assert_eq!(rank(&odd), Err(CauseError::ThroughputNotFinite { row: 1 }));
 }
 
-/// Runs whose threads come back within more and more time: fewer of them share
-/// a commit, more of them wait for two, fewer files are created.
+/// In each run the threads come back over a longer time than in the one before: fewer of them share
+/// a commit, more wait for two, and fewer files are created.
 #[test]
 fn traces_name_the_sync_delay() {
     let rows: Vec<Quantities> = (0..6)

@@ -1,4 +1,4 @@
-//! Small traces with answers by hand.
+//! Small traces whose answers were worked out by hand.
 
 mod common;
 
@@ -19,7 +19,8 @@ fn observed(spans: Vec<Span>) -> Observed {
     Observed::of(&Trace::of(spans), DEV)
 }
 
-/// Commits 7 (100 to 200), 8 (200 to 310) and 9 (400 to 500), and this sync.
+/// Returns the service of this sync beside commits 7 (100 to 200), 8 (200 to 310) and 9 (400 to
+/// 500).
 fn served(span: Span) -> (Service, u32, u64) {
     let seen = observed(vec![
         commit(7, 100, 200),
@@ -33,10 +34,10 @@ fn served(span: Span) -> (Service, u32, u64) {
 
 #[test]
 fn services_of_syncs() {
-    // By number: one commit, or the rest of another as well.
+    // By number: one commit, or also the rest of another.
     assert_eq!(served(sync(5, 110, 320, 8, 6)), (Service::Commit(1), 2, 90));
     assert_eq!(served(sync(5, 330, 510, 9, 8)), (Service::Commit(2), 1, 70));
-    // One that ended in the moment of asking is over.
+    // A commit that ended at the moment of asking is over.
     assert_eq!(
         served(sync(5, 200, 520, 9, 7)),
         (Service::Commit(2), 2, 200)
@@ -46,24 +47,25 @@ fn services_of_syncs() {
     assert_eq!(served(sync(5, 150, 205, 7, 6)), (Service::Commit(0), 1, 0));
     // Its transaction was committed already.
     assert_eq!(served(sync(5, 150, 151, 6, 6)).0, Service::Unneeded);
-    // The same while it was writing its data.
+    // The same, but while the sync was writing its data.
     let flushing = Span {
         marks_ns: [150, 205, 0],
         ..sync(5, 150, 206, 7, 7)
     };
     assert_eq!(served(flushing), (Service::Overtaken(0), 0, 0));
-    // Its commit ended after it: by time, the last that ended while it waited.
+    // Its commit ended after the sync: by time, it is the last commit that ended while the sync
+    // waited.
     assert_eq!(served(sync(5, 150, 330, 9, 7)), (Service::Commit(1), 2, 50));
     // Number unknown: by time, too.
     assert_eq!(served(sync(5, 150, 250, 0, 0)), (Service::Commit(0), 1, 0));
     // No commit ended while it ran, so it cannot have waited for one.
     assert_eq!(served(sync(5, 320, 330, 0, 0)).0, Service::Unneeded);
-    // But this one must have: its commit is not in the trace.
+    // But this one must have waited: its commit is not in the trace.
     assert_eq!(served(sync(5, 320, 330, 30, 29)).0, Service::Unserved);
     // Before the first commit nothing is guessed, even if one ends in time.
     assert_eq!(served(sync(5, 90, 210, 6, 5)).0, Service::Unserved);
     assert_eq!(served(sync(5, 90, 210, 0, 0)).0, Service::Unserved);
-    // By number it is known all the same.
+    // By number it is known nevertheless.
     assert_eq!(served(sync(5, 90, 210, 7, 6)), (Service::Commit(0), 1, 10));
 }
 
@@ -74,12 +76,13 @@ fn a_commit_publishes_its_number_before_it_ends() {
             marks_ns: [100, 100, log_ns],
             ..commit(7, 100, 200)
         };
-        // Asked at 90, back at 195.
+        // The sync asked at 90 and returned at 195.
         let seen = observed(vec![commit, sync(5, 90, 195, 7, 6)]);
         seen.syncs[0].service
     };
     assert_eq!(seen(150), Service::Commit(0));
-    // Back before the log was written, or that moment is not known: it was not that commit.
+    // The sync returned before the log was written, or that moment is unknown: the commit did not
+    // serve it.
     assert_eq!(seen(196), Service::Unserved);
     assert_eq!(seen(0), Service::Unserved);
 }
@@ -102,8 +105,8 @@ fn transaction_numbers_wrap_around() {
     );
 }
 
-/// Writes of thread 5: 100 to 200, waits 110 to 130 (buffer), 140 to 145
-/// (locked), 150 to 151 (space), 160 to 190 (buffer); 300 to 310, no wait.
+/// Thread 5 writes from 100 to 200 and waits from 110 to 130 (buffer), 140 to 145 (locked), 150 to
+/// 151 (space) and 160 to 190 (buffer); it writes from 300 to 310 without a wait.
 #[test]
 fn waits_belong_to_the_write_around_them() {
     use SpanKind::{Open, WaitBuffer, WaitLocked, WaitSpace, Write};
@@ -120,8 +123,8 @@ fn waits_belong_to_the_write_around_them() {
         wait(WaitLocked, 5, 140, 145, Write),
         wait(WaitSpace, 5, 150, 151, Write),
         wait(WaitBuffer, 5, 160, 190, Write),
-        // In an open, in no operation, of a write that is not in the trace,
-        // and of a write that ended first.
+        // Waits in an open, in no operation, in a write that is not in the trace, and in a write
+        // that ended first.
         wait(WaitBuffer, 5, 220, 229, Open),
         wait(WaitLocked, 5, 230, 234, SpanKind::Task),
         wait(WaitBuffer, 7, 120, 121, Write),
@@ -159,7 +162,7 @@ fn waits_belong_to_the_write_around_them() {
     assert!((table.write_delay_mean_ns - 50.0).abs() < 1e-12);
 }
 
-/// Two groups, by hand. Commit 7 is 100 to 180, commit 8 is 180 to 270.
+/// Two groups, by hand. Commit 7 runs from 100 to 180, commit 8 from 180 to 270.
 ///
 /// Threads 11 and 12 ask at 90 and 95 and end at 182 and 184; 13 begins at
 /// 105, has its data written at 110, asks, and ends at 273.
@@ -226,8 +229,8 @@ fn predicted_beside_measured_by_hand() {
     assert!(near(table.flush_mean_ns, 5.0 / 3.0));
 }
 
-/// On the little jbd2 every rule of the algorithm holds but the way back to
-/// the thread, which it does not know.
+/// On the little jbd2 every rule of the algorithm holds, except that it does not know the way back
+/// to the thread.
 #[test]
 fn algorithm_4_1_on_a_loop() {
     let little = Little::default();
@@ -235,7 +238,7 @@ fn algorithm_4_1_on_a_loop() {
     let seen = Observed::of(&trace, DEV);
     assert_eq!(seen.table().syncs_unserved, 0);
     let model = fsync_model(&trace, &seen);
-    // Between begin and lock lie 2 us in which a sync can still join.
+    // A sync can still join in the 2 us between start and lock.
     assert!(
         model.right_commit_share > 0.98,
         "{}",
@@ -263,8 +266,8 @@ fn algorithm_4_1_on_a_loop() {
     );
 }
 
-/// A sync with data joins its transaction when it is called, before its flush, so the algorithm
-/// is right about the commit of one that asks while that commit runs.
+/// A sync with data joins its transaction when it is called, before its flush, so the algorithm is
+/// right about its commit even if the sync asks while that commit runs.
 #[test]
 fn algorithm_4_1_begins_with_the_call() {
     let little = Little {
@@ -281,8 +284,8 @@ fn algorithm_4_1_begins_with_the_call() {
     );
 }
 
-/// Three ask at 100, 110 and 120 for the commit from 200 to 1000. On one processor they go on one after
-/// the other: each works for 10 to the end of its sync, and for 10 to close the file.
+/// Three threads ask at 100, 110 and 120 for the commit from 200 to 1000. On one processor they go
+/// on one after the other: each works for 10 until its sync ends, and for 10 to close the file.
 #[test]
 fn threads_released_together_wait_for_a_processor() {
     let mut spans = vec![commit(7, 50, 60), commit(8, 200, 1000)];
@@ -305,14 +308,14 @@ fn threads_released_together_wait_for_a_processor() {
         .map(|sync| sync.amended_ns - sync.predicted_ns);
     assert_eq!(line.collect::<Vec<u64>>(), [10, 30, 50]);
     assert!(got.error_p90_share > 0.05 && got.amended_error_p90_share < 1e-9);
-    // Without their number there is no line.
+    // If the number of processors is unknown, no run queue is assumed.
     let unknown = model(Header::default());
     assert!((unknown.amended_error_p90_share - got.error_p90_share).abs() < 1e-9);
 }
 
-/// Two syncs with data join transaction 8 at 100 and 101. One asks at 150, while its commit runs from
-/// 120 to 200; the other at 230, when nothing is left to wait for. The published algorithm ignores
-/// flushes.
+/// Two syncs with data join transaction 8 at 100 and 101. One asks at 150, while their commit runs
+/// from 120 to 200; the other asks at 230, when nothing is left to wait for. The published
+/// algorithm ignores flushes.
 #[test]
 fn a_flush_may_outlast_the_commit() {
     let flushed = |pid, begin_ns, asked_ns, end_ns| Span {

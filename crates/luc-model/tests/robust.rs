@@ -19,7 +19,7 @@ const RULES: [Rule; 5] = [
     Rule::Luc,
 ];
 
-/// Everything that takes a trace; what must hold for any.
+/// Calls everything that takes a trace, and checks what must hold for any trace.
 fn everything(trace: &Trace) {
     for dev in [DEV, Dev::default()] {
         let seen = Observed::of(trace, dev);
@@ -61,7 +61,7 @@ fn everything(trace: &Trace) {
     }
 }
 
-/// Runs the threads again.
+/// Replays the threads.
 fn foretold(trace: &Trace) {
     if let Ok(machine) = Calibration::of(trace, DEV) {
         let answer = Foretold::of(&machine, &RULES);
@@ -78,13 +78,13 @@ proptest! {
     fn any_spans(spans in prop::collection::vec(any_span(1), 0..60)) {
         everything(&Trace::of(spans.clone()));
         foretold(&Trace::of(spans.clone()));
-        // Put together by hand, in no order.
+        // Built by hand, unsorted.
         let trace = Trace { spans, ..Trace::default() };
         everything(&trace);
         foretold(&trace);
     }
 
-    /// A recording of which any part was lost.
+    /// A recording that lost any part of its spans.
     #[test]
     fn losses(lost in prop::collection::vec(any::<bool>(), 600), seed in any::<u64>()) {
         let little = Little { rounds: 20, writes: 2, wait_ns: 300 * US, flush_ns: MS, seed, ..Little::default() };
@@ -110,8 +110,8 @@ fn small_and_odd_traces() {
     foretold(&thousand.trace());
 }
 
-/// A loop over all spans for each span would take hours. The bound is for a
-/// debug build on a machine that has other things to do.
+/// A loop over all spans for each span would take hours. The bound allows for a debug build on a
+/// busy machine.
 #[test]
 fn a_million_spans_do_not_take_minutes() {
     let little = Little {

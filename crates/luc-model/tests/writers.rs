@@ -18,7 +18,7 @@ fn writer(thread: u32, write_ns: (u64, u64), fsync_begin_ns: u64) -> Writer {
     }
 }
 
-/// Against the commit 100 to 180, with what begins in its very moment.
+/// The sets against a commit from 100 to 180, including calls that begin at the same moment.
 #[test]
 fn sets_by_hand() {
     let commit = CommitTimes {
@@ -31,7 +31,7 @@ fn sets_by_hand() {
         ((10, 95), 100, Set::Y),
         ((20, 190), 192, Set::Y),
         ((99, 190), 200, Set::Y),
-        // It was not writing at all.
+        // It was no longer writing.
         ((30, 60), 110, Set::Y),
         ((100, 190), 200, Set::Z),
         ((130, 200), 201, Set::Z),
@@ -41,7 +41,7 @@ fn sets_by_hand() {
     }
 }
 
-/// Its writes in two pieces, its wait inside of them, and its fsync.
+/// Returns a writer's spans: its write in two pieces, the wait inside them, and its fsync.
 fn spans_of(writer: &Writer, (wait_ns, waited_ns): (u64, u64)) -> Vec<Span> {
     let span = |kind, begin_ns, end_ns, amount| Span {
         object: 9,
@@ -63,7 +63,7 @@ fn spans_of(writer: &Writer, (wait_ns, waited_ns): (u64, u64)) -> Vec<Span> {
     spans
 }
 
-/// Each writer with its wait, against the commit 100 to 180.
+/// Models each writer with its wait against a commit from 100 to 180.
 fn modelled(writers: &[(Writer, (u64, u64))]) -> WriteModel {
     let spans = writers.iter().flat_map(|(it, wait)| spans_of(it, *wait));
     let trace = Trace::of(spans.chain([commit(5, 100, 180)]));
@@ -74,9 +74,9 @@ fn near(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-6 * b.max(1.0), "{a} {b}");
 }
 
-/// X writes 3000 bytes from 10 to 40, so a writer needs 30 for itself.
+/// X writes 3000 bytes from 10 to 40, so a writer on its own needs 30.
 ///
-///   Y, from 90 to 190: at 90 + 30 = 120 it would have ended, after the commit's begin:
+///   Y, from 90 to 190: at 90 + 30 = 120 it would have ended, after the commit's start:
 ///      30 + 80 = 110, measured 190 - 90 = 100
 ///   Z, from 130 to 200: 30 + (180 - 130) = 80, measured 70
 #[test]
@@ -102,8 +102,8 @@ fn predicted_beside_measured_by_hand() {
     near(model.unblocked_bytes_per_s, sum([30.0, 65.0, 60.0]));
 }
 
-/// In Y by the letter, but done with writing before the commit begins: it was
-/// on its way to its fsync, and nothing is added to its time.
+/// The writer is formally in Y, but it finished writing before the commit begins: it was about to
+/// call fsync, and nothing is added to its time.
 #[test]
 fn a_writer_that_was_done_is_not_blocked() {
     let model = modelled(&[
@@ -125,13 +125,13 @@ fn writers_of_a_loop_wait_as_long_as_they_did() {
     let model = write_model(&trace, &Observed::of(&trace, DEV));
     let writers = model.x.writers + model.y.writers + model.z.writers;
     assert!(writers > 1000, "{model:?}");
-    // Every round waits a millisecond, which is nearly all of its time.
+    // The writes of a round wait a millisecond, nearly all of their time.
     assert!(
         model.unblocked_bytes_per_s > 20.0 * model.measured_bytes_per_s,
         "{model:?}"
     );
     assert!((model.z.blocked_mean_ns - 1e6).abs() < 1.0);
-    // Without a sync after them there is no fsync time, and no writer.
+    // Without a sync after the writes there is no fsync time, and hence no writer.
     let mut spans = little.spans();
     spans.retain(|span| !span.kind.is_file_sync());
     let trace = Trace::of(spans);

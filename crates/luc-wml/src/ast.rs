@@ -1,13 +1,13 @@
-//! A workload file as it is written: statements, attributes and expressions with their places.
+//! A workload file as written: statements, attributes and expressions with their positions.
 //!
-//! Nothing is looked up here. Filebench binds an attribute to a variable and not to its value, so
-//! what an expression means is known only when the run begins.
+//! No name is looked up here. Filebench binds an attribute to a variable and not to its value, so
+//! the meaning of an expression is known only when the run begins.
 
 use std::collections::HashSet;
 
 use crate::plan::{Position, Quit};
 
-/// Something with the place where it begins.
+/// A value with the position where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spanned<T> {
     pub value: T,
@@ -40,7 +40,7 @@ impl Expr {
 /// `name=value`, or a name alone, which means true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
-    /// The name that all its spellings share (`filename` and `filesetname` are one).
+    /// The canonical name for all spellings (`filename` and `filesetname` are the same).
     pub name: &'static str,
     pub at: Position,
     pub value: Option<Spanned<Expr>>,
@@ -53,7 +53,7 @@ pub struct Row {
     pub cells: [Spanned<Expr>; 3],
 }
 
-/// A table with its place.
+/// A table with its position.
 pub type Table = Spanned<Vec<Row>>;
 
 /// `randvar(...)`.
@@ -71,7 +71,7 @@ pub enum Assigned {
     Cvar(Spanned<Vec<Attribute>>),
 }
 
-/// A variable of a composite flowop's own, with its value if it has one.
+/// A composite flowop's own variable, with its value if it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Local {
     pub name: Spanned<String>,
@@ -102,8 +102,8 @@ pub struct Process {
     pub threads: Vec<Thread>,
 }
 
-/// `define flowop ... { flowops }`. Its name is a plain word: other flowops are looked up by it
-/// while the file is read.
+/// `define flowop ... { flowops }`. Its name is a plain word, because the parser looks flowops up
+/// by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composite {
     pub name: Spanned<String>,
@@ -111,7 +111,8 @@ pub struct Composite {
     pub flowops: Vec<Flowop>,
 }
 
-/// The variables that statements set, in the order in which they are set first, with that value.
+/// Returns the variables that statements set, each with its first value, in the order of those
+/// first settings.
 pub fn variables(statements: &[Spanned<Statement>]) -> Vec<(&str, &Assigned)> {
     let mut known = HashSet::new();
     let sets = statements
@@ -153,6 +154,6 @@ pub enum Statement {
     LatencyHistograms,
     /// Ends the script.
     Leave,
-    /// Without effect here, for this reason.
+    /// It has no effect here, for this reason.
     Ignored(&'static str),
 }

@@ -1,6 +1,6 @@
 //! Workloads that come with the program.
 
-/// Name and text of each.
+/// The name and text of each built-in workload.
 pub const BUILTINS: [(&str, &str); 5] = [
     ("varmail", include_str!("../../../workloads/varmail.f")),
     ("oltp", include_str!("../../../workloads/oltp.f")),
@@ -22,9 +22,9 @@ type Settings = &'static [(&'static str, &'static str)];
 
 /// The preset `paper`: the settings of the published measurements.
 ///
-/// Of oltp they say 48 threads and 48 files. One thread writes the log, as in every oltp; the
-/// other 47 are shared out as 40 readers and 7 database writers, which keeps several readers to
-/// each writer while every writer has an own thread. The log is a file besides the 48.
+/// For oltp they give 48 threads and 48 files. One thread writes the log, as in every oltp; the
+/// other 47 are divided into 40 readers and 7 database writers, which leaves several readers per
+/// writer while every writer has its own thread. The log is a separate file besides the 48.
 const PAPER: [(&str, Settings); 2] = [
     (
         "varmail",
@@ -49,8 +49,8 @@ pub fn builtin(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// The settings of a preset in a workload, for [`crate::Script::plan`]; `None` if there is no such
-/// preset of that workload.
+/// Returns a preset's settings for a workload, for [`crate::Script::plan`]; `None` if the workload
+/// has no such preset.
 pub fn builtin_presets(name: &str, preset: &str) -> Option<Vec<(String, String)>> {
     if preset != PRESETS[0] {
         return None;

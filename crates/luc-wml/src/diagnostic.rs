@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use crate::plan::Position;
 
-/// Most messages that are kept for one file: more would not help the reader.
+/// Most messages kept for one file: more would not help the reader.
 const MESSAGES_MAX: usize = 50;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Where it begins; `None` for what is not in the file, as an override.
+    /// The position where it begins; `None` if it is not in the file, such as an override.
     pub at: Option<Position>,
-    /// The fault, the expectation and the remedy: one line.
+    /// The fault, the expectation and the remedy, in one line.
     pub message: String,
 }
 
@@ -21,7 +21,7 @@ pub struct Diagnostic {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{}", lines(.source_name, .list))]
 pub struct Diagnostics {
-    /// The file's name, as it was given.
+    /// The file's name as given.
     source_name: String,
     list: Vec<Diagnostic>,
 }
@@ -45,7 +45,7 @@ impl Diagnostics {
         Self::new(source_name, vec![Diagnostic { at, message }])
     }
 
-    /// The file they are about, as it was given.
+    /// Returns the name of the file that they are about, as given.
     pub fn source_name(&self) -> &str {
         &self.source_name
     }
@@ -87,7 +87,7 @@ impl Messages {
         self.list.len() >= MESSAGES_MAX
     }
 
-    /// The value, unless something was wrong.
+    /// Returns the value, or the messages if there are any.
     pub fn unless_any<T>(self, source_name: &str, value: T) -> Result<T, Diagnostics> {
         if self.list.is_empty() {
             Ok(value)
@@ -97,7 +97,7 @@ impl Messages {
     }
 }
 
-/// Text of the user's in a message: quoted, in one line, and not too long.
+/// Formats the user's text for a message: quoted, on one line, and not too long.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN_MAX: usize = 40;
     let mut shown: String = text.chars().take(SHOWN_MAX).collect();
@@ -107,7 +107,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", shown.escape_debug())
 }
 
-/// The names that can stand there, for an error: the closest one, or all.
+/// Suggests names for an error: the closest one, or all.
 pub(crate) fn instead_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     const SLIPS_MAX: usize = 2;
     let near = names
@@ -122,9 +122,10 @@ pub(crate) fn instead_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     }
 }
 
-/// How many characters must be put in, left out or exchanged to make one name of the other.
+/// Returns how many characters must be inserted, deleted or replaced to turn one name into the
+/// other.
 fn distance(a: &str, b: &str) -> usize {
-    // Names are short; a text that is not is like none of them.
+    // Names are short; a long text resembles none of them.
     const LENGTH_MAX: usize = 64;
     if a.len() > LENGTH_MAX || b.len() > LENGTH_MAX {
         return usize::MAX / 4;
@@ -144,7 +145,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Names in a message: `a`, `b` or `c`.
+/// Lists names for a message: `a`, `b` or `c`.
 pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN_MAX: usize = 40;
     let shown = names.iter().take(SHOWN_MAX);

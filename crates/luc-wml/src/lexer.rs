@@ -1,4 +1,4 @@
-//! From text to words, numbers and signs, each with its place.
+//! Turns text into words, numbers and signs, each with its position.
 
 use crate::ast::Part;
 use crate::diagnostic::{Messages, quoted};
@@ -14,12 +14,12 @@ pub(crate) enum Kind {
     Variable(String),
     Text(Vec<Part>),
     Sign(char),
-    /// Unreadable, and reported already.
+    /// Unreadable, and already reported.
     Bad,
     End,
 }
 
-/// A token, where it begins, and whether it is the first of its line.
+/// A token, its position, and whether it is the first on its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub kind: Kind,
@@ -28,7 +28,7 @@ pub(crate) struct Token {
 }
 
 impl Kind {
-    /// As it is shown after "found".
+    /// Describes the token for a message, after "found".
     pub fn describe(&self) -> String {
         match self {
             Kind::Word(word) => quoted(word),
@@ -55,7 +55,7 @@ pub(crate) fn tokens(text: &str, messages: &mut Messages) -> Vec<Token> {
         lexer.skip_blanks();
         let at = lexer.at;
         let first_in_line = tokens.last().is_none_or(|last| last.at.line < at.line);
-        // No tokens after too many messages.
+        // After too many messages, stop producing tokens.
         let full = lexer.messages.is_full();
         let kind = if full { Kind::End } else { lexer.token() };
         let last = kind == Kind::End;
@@ -105,7 +105,7 @@ impl<'a> Lexer<'a, '_> {
         Some(c)
     }
 
-    /// Takes characters as long as they fit.
+    /// Takes characters as long as `fits` accepts them.
     fn take_while(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let start = self.rest;
         while self.peek().is_some_and(&fits) {
@@ -152,7 +152,7 @@ impl<'a> Lexer<'a, '_> {
             }
             _ => {
                 self.next();
-                // One message for a run of them, as a file in another encoding has.
+                // A run of them, as in a file in another encoding, gets one message.
                 self.take_while(|c| !c.is_whitespace() && !in_word(c) && !"${}()=,\"#".contains(c));
                 let why = if matches!(c, '*' | '+' | '|') {
                     "there is no arithmetic"
@@ -204,7 +204,7 @@ impl<'a> Lexer<'a, '_> {
         value
     }
 
-    /// `$name`, `${name}` or `$(name)`.
+    /// Reads `$name`, `${name}` or `$(name)`.
     fn variable(&mut self) -> Option<String> {
         let at = self.at;
         self.next();
@@ -233,13 +233,13 @@ impl<'a> Lexer<'a, '_> {
         Some(name.into())
     }
 
-    /// Whether the dollar sign ahead is more than that.
+    /// Tells whether the dollar sign ahead begins a variable.
     fn names_a_variable(&self) -> bool {
         let next = self.rest.chars().nth(1);
         next.is_some_and(|c| c.is_ascii_alphabetic() || c == '{' || c == '(')
     }
 
-    /// A quoted text, which ends on its line.
+    /// Reads a quoted text, which must end on its line.
     fn text(&mut self) -> Kind {
         let at = self.at;
         self.next();
@@ -297,7 +297,7 @@ impl<'a> Lexer<'a, '_> {
     }
 }
 
-/// Whether a text needs no quotes.
+/// Tells whether a text needs no quotes.
 pub(crate) fn is_word(text: &str) -> bool {
     text.starts_with(starts_word)
         && text.chars().all(in_word)

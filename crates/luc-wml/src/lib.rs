@@ -6,14 +6,14 @@
 //! | tokens to statements | `parser` | unknown statements, flowops and attributes |
 //! | statements to a [`plan::Plan`] | `resolve` | wrong values, unknown filesets and targets |
 //!
-//! Each step reports all it finds, every message with its line and column, and a file with a
-//! message against it yields no plan: nothing is written to disk for a file that could not run.
+//! Each step reports all errors that it finds, each with its line and column. A file with an error
+//! yields no plan: nothing is written to disk for a file that could not run.
 //!
-//! The language is understood as Filebench 1.5 understands it, with these additions: `set $a=$b`
-//! copies a value, a quoted text may hold variables wherever a text may stand, `${name}` is
-//! `$name`, `define randvar name=$x,...` works again, and the variables of composite flowops are
-//! their own. A file without `run` is run all the same. Nothing runs commands (`system`) or
-//! several machines (`enable multi`); files that ask for it are refused.
+//! The language is that of Filebench 1.5, with these additions: `set $a=$b` copies a value, a
+//! quoted text may contain variables wherever a text may stand, `${name}` is `$name`,
+//! `define randvar name=$x,...` works again, and composite flowops have their own variables. A file
+//! without `run` runs nevertheless. Files that run commands (`system`) or use several machines
+//! (`enable multi`) are refused.
 
 mod ast;
 mod builtin;

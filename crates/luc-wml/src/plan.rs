@@ -1,7 +1,7 @@
-//! A workload file, checked and with every variable resolved.
+//! A workload file, checked, with every variable resolved.
 //!
-//! A [`Plan`] is all that an engine needs: it holds no text to be parsed and no name to be looked
-//! up. A random variable, which is drawn anew at each use, is an index into [`Plan::randoms`].
+//! A [`Plan`] is all that an engine needs: it holds no text to parse and no name to look up. A
+//! random variable, which is drawn anew at each use, is an index into [`Plan::randoms`].
 
 use serde::Serialize;
 
@@ -12,10 +12,10 @@ pub struct Plan {
     pub filesets: Vec<Fileset>,
     pub processes: Vec<Process>,
     pub randoms: Vec<Random>,
-    /// In the file's order.
+    /// Statements that do something, in the file's order.
     pub actions: Vec<Action>,
-    /// Events per second for flowops that wait for events; `None` where no `eventgen` was given.
-    /// Zero means as many as are asked for.
+    /// Events per second for flowops that wait for events; `None` without an `eventgen`. Zero means
+    /// no limit.
     pub event_rate_per_s: Option<Value>,
     pub quit: Quit,
     /// True after `enable lathist`.
@@ -39,13 +39,13 @@ pub enum Value {
 pub struct Random {
     /// Its name, without the dollar sign.
     pub name: String,
-    /// As the attribute `type`.
+    /// The kind, as in the attribute `type`.
     #[serde(skip)]
     pub kind: &'static str,
     pub distribution: Distribution,
 }
 
-/// Distributions, with the parameters they use after all conversions.
+/// Distributions, with their parameters after all conversions.
 ///
 /// `Cvar...` are those of `set $x = cvar(...)`, the others those of `define randvar`: the two
 /// families draw from different generators and scale differently.
@@ -66,7 +66,7 @@ pub enum Distribution {
         #[serde(flatten)]
         bounds: Bounds,
     },
-    /// The shape is the parameter `gamma` as it is.
+    /// The shape is the parameter `gamma` unchanged.
     CvarGamma {
         mean: f64,
         shape: f64,
@@ -112,10 +112,10 @@ pub enum Distribution {
     },
 }
 
-/// A cvar's value is first rounded, then held between `min` and `max`.
+/// A cvar's value is first rounded, then clamped to `min` and `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds {
-    /// Values are multiples of this; zero: any.
+    /// Values are multiples of this; zero allows any value.
     pub round: f64,
     pub min: f64,
     pub max: f64,
@@ -124,10 +124,10 @@ pub struct Bounds {
 /// Fields of every `randvar`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Randvar {
-    /// Mean of the values; zero: the table's own (tabular only).
+    /// Mean of the values; zero for the table's own mean (tabular only).
     pub mean: f64,
     pub min: f64,
-    /// Values are multiples of this; zero: any.
+    /// Values are multiples of this; zero allows any value.
     pub round: f64,
     pub source: RandomSource,
 }
@@ -137,8 +137,7 @@ pub struct Randvar {
 pub enum RandomSource {
     /// The run's own generator (`randsrc=urandom`).
     Run,
-    /// A 48-bit linear congruential generator of the variable's own, with this seed
-    /// (`randsrc=rand48`).
+    /// The variable's own 48-bit linear congruential generator, with this seed (`randsrc=rand48`).
     Rand48 { seed: u64 },
 }
 
@@ -160,16 +159,16 @@ pub struct TableRow {
 pub struct Fileset {
     /// Its name, unique among filesets.
     pub name: String,
-    /// Directory in which a directory (or the file) of that name is made.
+    /// Directory in which the fileset's directory (or the file) is made.
     pub path: String,
     /// True for `define file`: one file of that name, no directories.
     pub single_file: bool,
     pub entries: Value,
     /// Number of directories without entries of their own (`leafdirs`).
     pub leaf_dirs: Value,
-    /// Mean number of entries per directory; zero: one flat directory.
+    /// Mean number of entries per directory; zero for one flat directory.
     pub dir_width: Value,
-    /// Shape of the gamma distribution of width and depth, thousandths; zero: fixed width.
+    /// Shape of the gamma distribution of width and depth, thousandths; zero for a fixed width.
     pub dir_gamma: Value,
     /// Mean depth, drawn per directory, instead of the one that follows from the width.
     pub dir_depth: Option<Value>,
@@ -177,11 +176,11 @@ pub struct Fileset {
     pub size: Value,
     /// Share of the files that exist before the run, percent.
     pub prealloc_percent: Value,
-    /// Allocate by several threads.
+    /// Whether several threads write the files.
     pub parallel_alloc: bool,
-    /// Keep files that exist and are large enough.
+    /// Whether to keep files that exist and are large enough.
     pub reuse: bool,
-    /// Believe what exists without looking.
+    /// Whether to trust an existing tree without checking it.
     pub trust_tree: bool,
     pub read_only: bool,
     pub write_only: bool,
@@ -191,7 +190,7 @@ pub struct Fileset {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Process {
     pub name: String,
-    /// How many of it are started; at least 1.
+    /// Number of processes to start; at least 1.
     pub instances: u64,
     /// Scheduling priority added to that of the run.
     pub nice: i32,
@@ -203,19 +202,19 @@ pub struct Process {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Thread {
     pub name: String,
-    /// How many of it are started in each process; at least 1.
+    /// Number of threads to start in each process; at least 1.
     pub instances: u64,
-    /// Memory that its I/O is done from, bytes; zero: as much as the largest I/O.
+    /// Memory for its I/O, bytes; zero for as much as the largest I/O.
     pub memory_bytes: Value,
-    /// I/O priority as the kernel counts it, class in the bits from 13 up (best effort), level 0
-    /// to 7 in those below, where one was given.
+    /// I/O priority in the kernel's encoding, if one was given: the class (best effort) in the bits
+    /// from 13 up, the level 0 to 7 in those below.
     pub io_priority: Option<u64>,
     /// The flowops of the loop, at least one.
     pub flowops: Vec<Flowop>,
 }
 
 impl Thread {
-    /// All its flowops; those inside a composite one come after that.
+    /// Returns all flowops of the thread; those inside a composite flowop follow it.
     pub fn all_flowops(&self) -> Vec<&Flowop> {
         fn add<'f>(flowops: &'f [Flowop], all: &mut Vec<&'f Flowop>) {
             for flowop in flowops {
@@ -235,7 +234,7 @@ impl Thread {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flowop {
     /// Its name. Within a thread, flowops that share a name are of one kind and are counted
-    /// together. Those inside a [`Op::Composite`] bear its name and a dot before their own:
+    /// together. Flowops inside an [`Op::Composite`] have its name and a dot before their own:
     /// `outer.inner`, at every level.
     pub name: String,
     /// Its name in the language; `composite` for those made of others.
@@ -244,9 +243,9 @@ pub struct Flowop {
     #[serde(skip)]
     pub io: Io,
     pub op: Op,
-    /// How often it is done before the next one; zero is taken as written: never.
+    /// How often it is executed before the next flowop; zero means never.
     pub iters: Value,
-    /// Where it stands in the file.
+    /// Its position in the file.
     pub at: Position,
 }
 
@@ -273,11 +272,11 @@ pub struct Position {
 /// Slot of a thread's table of open files, 0 to [`FD_MAX`].
 pub type Slot = u32;
 
-/// The highest slot that a workload may name. [`Target::rotate`] goes through the slots below it,
-/// from 127 down to 0 and round again, and only where [`Target::fd`] is 0.
+/// The highest slot that a workload may name. [`Target::rotate`] uses the slots below it in turn,
+/// from 127 down to 0 and around again, and only if [`Target::fd`] is 0.
 pub const FD_MAX: Slot = 128;
 
-/// How files are opened, for operations that open one.
+/// The flags for operations that open a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OpenFlags {
     pub dsync: bool,
@@ -288,12 +287,12 @@ pub struct OpenFlags {
 /// A file that an operation works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
-    /// The fileset, where one was named; otherwise the slot must hold an open file.
+    /// The fileset, if one was named; otherwise the slot must hold an open file.
     pub fileset: Option<FilesetId>,
     /// The entry of the fileset (`indexed`), instead of the rotor's next.
     pub index: Option<Value>,
     pub fd: Slot,
-    /// Take another open slot at each use (`opennext`).
+    /// Take another slot at each use (`opennext`).
     pub rotate: bool,
     pub flags: OpenFlags,
 }
@@ -302,11 +301,11 @@ pub struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Transfer {
     pub target: Target,
-    /// Bytes of each call; zero: the whole file, or what the operation takes by default.
+    /// Bytes of each call; zero for the whole file, or for the operation's default.
     pub io_bytes: Value,
-    /// At a random offset instead of the next one.
+    /// Whether to use a random offset instead of the next one.
     pub random: bool,
-    /// Only the first so many bytes of the file are used; zero: all.
+    /// Only the first `working_set_bytes` of the file are used; zero for all.
     pub working_set_bytes: Value,
 }
 
@@ -318,7 +317,7 @@ pub enum Op {
     AioWrite(Transfer),
     AioWait,
     ReadWholeFile(Transfer),
-    /// `srcfd`, where given, is the slot of the file that sets the size.
+    /// `srcfd`, if given, is the slot of the file that sets the size.
     WriteWholeFile {
         transfer: Transfer,
         source_fd: Option<Slot>,
@@ -360,13 +359,13 @@ pub enum Op {
     Hog {
         value: Value,
     },
-    /// Sleeps, seconds.
+    /// Sleeps for this many seconds.
     Delay {
         seconds: Value,
     },
-    /// Wait for events of the generator: one per call (`EventLimit`), or per what `target`, a
-    /// flowop of this thread by its full name (or every I/O flowop of the run), did since the
-    /// last call.
+    /// Waits for events of the generator: one per call (`EventLimit`), or as many as `target` did
+    /// operations or MiB since the last call. `target` is a flowop of this thread by its full name;
+    /// without one, every I/O flowop of the run counts.
     EventLimit,
     BwLimit {
         target: Option<String>,
@@ -378,7 +377,7 @@ pub enum Op {
         target: Option<String>,
     },
     /// Ends the thread when `target`, a flowop of this thread by its full name (or all flowops of
-    /// the run), did this much.
+    /// the run), has done this much.
     FinishOnCount {
         count: Value,
         target: Option<String>,
@@ -392,7 +391,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The transfer, for flowops that move data.
+    /// Returns the transfer of a flowop that moves data.
     pub fn transfer(&self) -> Option<&Transfer> {
         match self {
             Op::Read(transfer)
@@ -406,7 +405,8 @@ impl Op {
         }
     }
 
-    /// Whose operations it looks at, for flowops that limit; `None` within: those of the run.
+    /// Returns the flowop that a limiting flowop watches; an inner `None` stands for all flowops of
+    /// the run.
     pub fn limit_target(&self) -> Option<&Option<String>> {
         match self {
             Op::BwLimit { target }
@@ -418,7 +418,7 @@ impl Op {
         }
     }
 
-    /// The file it works on, for flowops that work on one of a fileset.
+    /// Returns the file of a flowop that works on one of a fileset.
     pub fn target(&self) -> Option<&Target> {
         match self {
             Op::OpenFile(target)
@@ -434,35 +434,35 @@ impl Op {
 /// A statement that does something, in the file's order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Action {
-    /// Says this text, variables replaced.
+    /// Prints this text, with its variables replaced.
     Echo(String),
     /// Makes the filesets now (`create files`); a run without it makes them first.
     CreateFiles,
     /// Runs the processes.
     Run {
-        /// For so many seconds, at least 1; `None` where the file gives no time: then
-        /// [`RUN_DEFAULT_S`] with [`Quit::Timeout`], and as long as it takes otherwise.
+        /// Seconds to run, at least 1. `None` if the file gives no time: then [`RUN_DEFAULT_S`]
+        /// with [`Quit::Timeout`], otherwise as long as it takes.
         seconds: Option<u64>,
-        /// Reports what was done every so many seconds (`psrun`).
+        /// Seconds between reports (`psrun`).
         report_every_s: Option<u64>,
-        /// Each such report starts from zero (`psrun` with a negative period).
+        /// Whether each report starts from zero (`psrun` with a negative period).
         report_resets: bool,
     },
-    /// Waits, seconds.
+    /// Waits for this many seconds.
     Sleep(u64),
 }
 
 /// The condition that ends a run before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Quit {
-    /// Nothing but time (or the last thread's end).
+    /// Only time (or the end of the last thread).
     #[default]
     Timeout,
-    /// All threads came to an end (`set mode quit alldone`).
+    /// All threads have ended (`set mode quit alldone`).
     AllDone,
-    /// The first thread came to an end (`set mode quit firstdone`).
+    /// The first thread has ended (`set mode quit firstdone`).
     FirstDone,
 }
 
-/// Seconds of a `run` that gives no time.
+/// Length of a `run` that gives no time, seconds.
 pub const RUN_DEFAULT_S: u64 = 60;

@@ -1,15 +1,15 @@
-//! Which attributes there are, and what takes which.
+//! All attributes, and which statements and flowops take them.
 
 use crate::plan::Io;
 
-/// Attributes whose spellings differ from their name here.
+/// Other spellings of attributes, with the canonical name.
 const ALIASES: [(&str, &str); 3] = [
     ("filesetname", "filename"),
     ("filesize", "size"),
     ("rotatefd", "opennext"),
 ];
 
-/// Attributes of old Filebenches, and what to write instead.
+/// Attributes of older versions of Filebench, and their replacements.
 const REMOVED: [(&str, &str); 2] = [
     (
         "cached",
@@ -43,7 +43,7 @@ const PICK: &str = "filename indexed fd";
 #[derive(Debug)]
 pub(crate) struct Flowop {
     pub name: &'static str,
-    /// Its attributes besides `name` and `iters`.
+    /// The flowop's attributes besides `name` and `iters`.
     pub attributes: &'static str,
     pub io: Io,
 }
@@ -56,7 +56,7 @@ const fn flowop(name: &'static str, io: Io, attributes: &'static str) -> Flowop 
     }
 }
 
-/// Every flowop that can be run.
+/// Every supported flowop.
 pub(crate) const FLOWOPS: &[Flowop] = &[
     flowop("read", Io::Read, DATA),
     flowop("write", Io::Write, DATA),
@@ -90,7 +90,7 @@ pub(crate) const FLOWOPS: &[Flowop] = &[
     flowop("finishonbytes", Io::None, "value target"),
 ];
 
-/// Flowops of Filebench that are refused, and why.
+/// Flowops of Filebench that are refused, with the reason.
 const REFUSED: [(&str, &str); 2] = [
     ("print", "it only prints the thread's name; delete it"),
     ("testrandvar", "it only tests Filebench itself; delete it"),
@@ -100,12 +100,12 @@ pub(crate) fn find_flowop(name: &str) -> Option<&'static Flowop> {
     FLOWOPS.iter().find(|flowop| flowop.name == name)
 }
 
-/// Why a flowop that exists in Filebench is refused here.
+/// Returns why a flowop that exists in Filebench is refused here.
 pub(crate) fn why_refused(name: &str) -> Option<&'static str> {
     find(&REFUSED, name)
 }
 
-/// The one name of an attribute, if there is such an attribute anywhere.
+/// Returns the canonical name of an attribute, if anything has such an attribute.
 pub(crate) fn canonical(word: &str) -> Option<&'static str> {
     let word = find(&ALIASES, word).unwrap_or(word);
     [
@@ -123,7 +123,7 @@ pub(crate) fn canonical(word: &str) -> Option<&'static str> {
     .find(|name| *name == word)
 }
 
-/// The replacement of an attribute that is gone.
+/// Returns the replacement of a removed attribute.
 pub(crate) fn what_replaced(word: &str) -> Option<&'static str> {
     find(&REMOVED, word)
 }

@@ -13,14 +13,14 @@ use crate::{lexer, parser, resolve};
 /// Largest workload file, bytes.
 pub const SOURCE_BYTES_MAX: usize = 1 << 20;
 
-/// A workload file that was understood; its variables have no values yet.
+/// A parsed workload file; its variables have no values yet.
 #[derive(Clone, Debug)]
 pub struct Script {
     source_name: String,
     statements: Vec<Spanned<Statement>>,
 }
 
-/// Why a workload could not be loaded.
+/// The reason why a workload could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("cannot read {}: {source}", path.display())]
@@ -31,12 +31,12 @@ pub enum LoadError {
         builtin_names()
     )]
     Unknown { name: String },
-    /// The file was read, and refused.
+    /// The file was read and refused.
     #[error(transparent)]
     Refused(#[from] Diagnostics),
 }
 
-/// The names of [`BUILTINS`], as people list them.
+/// Returns the names of [`BUILTINS`] as a list for messages.
 pub fn builtin_names() -> String {
     let names: Vec<&str> = BUILTINS.iter().map(|(name, _)| *name).collect();
     one_of(&names)
@@ -45,12 +45,12 @@ pub fn builtin_names() -> String {
 /// Reads a workload: a file, or one of [`BUILTINS`] by its name if there is no such file.
 ///
 /// # Errors
-/// [`LoadError`]: nothing there, not readable, or refused.
+/// [`LoadError`] if there is no such workload, or if the file cannot be read or is refused.
 pub fn load(file_or_name: &str) -> Result<Script, LoadError> {
     let path = Path::new(file_or_name);
     let read = File::open(path).and_then(|file| {
         let mut bytes = Vec::new();
-        // One more than is allowed shows that there is too much.
+        // One byte more than allowed shows that the file is too large.
         file.take(SOURCE_BYTES_MAX as u64 + 1)
             .read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -58,7 +58,7 @@ pub fn load(file_or_name: &str) -> Result<Script, LoadError> {
     match read {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(parse(file_or_name, &text)?),
-            // Cut in the middle of a character, perhaps: size first.
+            // The cut may lie in the middle of a character, so check the size first.
             Err(error) if error.as_bytes().len() > SOURCE_BYTES_MAX => {
                 Err(too_large(file_or_name).into())
             }
@@ -96,10 +96,10 @@ fn not_utf8(source_name: &str, before: &[u8]) -> Diagnostics {
     Diagnostics::one(source_name, Some(at), message.into())
 }
 
-/// Reads a workload file's text. `source_name` is what messages call it.
+/// Reads a workload file's text. `source_name` is its name in messages.
 ///
 /// # Errors
-/// All errors in how it is written.
+/// All syntax errors.
 pub fn parse(source_name: &str, text: &str) -> Result<Script, Diagnostics> {
     if text.len() > SOURCE_BYTES_MAX {
         return Err(too_large(source_name));
@@ -117,13 +117,13 @@ pub fn parse(source_name: &str, text: &str) -> Result<Script, Diagnostics> {
 }
 
 impl Script {
-    /// The name of the file in messages.
+    /// Returns the file's name in messages.
     pub fn source_name(&self) -> &str {
         &self.source_name
     }
 
-    /// The variables that the file sets, in the order in which it sets them first: their names,
-    /// without the dollar sign, and these values as they could be written in a file.
+    /// Returns the variables that the file sets, in the order in which it first sets them: their
+    /// names, without the dollar sign, and their first values as they could be written in a file.
     pub fn variables(&self) -> Vec<(String, String)> {
         let variables = ast::variables(&self.statements).into_iter();
         variables
@@ -131,7 +131,7 @@ impl Script {
             .collect()
     }
 
-    /// Statements that have no effect, and a `run` that is missing.
+    /// Reports statements that have no effect, and a missing `run`.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let mut notes = Vec::new();
         let mut note = |at, message: String| notes.push(Diagnostic { at, message });
@@ -161,7 +161,7 @@ impl Script {
     /// and checks the plan. Values are written as after `set $name=`; anything else is a text.
     ///
     /// # Errors
-    /// All errors in it, unknown overrides included.
+    /// All errors in the plan, unknown overrides included.
     pub fn plan(&self, overrides: &[(String, String)]) -> Result<Plan, Diagnostics> {
         let mut messages = Messages::default();
         let plan = resolve::plan(&self.statements, overrides, &mut messages);
@@ -169,7 +169,7 @@ impl Script {
     }
 }
 
-/// As it could stand in a file.
+/// Writes a value as it could stand in a file.
 fn written(value: &Assigned) -> String {
     match value {
         Assigned::Plain(expr) => written_expr(&expr.value),
@@ -238,7 +238,7 @@ fn written_expr(expr: &Expr) -> String {
     }
 }
 
-/// With the largest suffix that leaves a whole number.
+/// Writes a number with the largest suffix that leaves it whole.
 fn written_number(value: u64) -> String {
     for (shift, suffix) in [(30, "g"), (20, "m"), (10, "k")] {
         if value > 0 && value.trailing_zeros() >= shift {

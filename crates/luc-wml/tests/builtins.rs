@@ -6,7 +6,7 @@ use common::{plan, script};
 use luc_wml::plan::{Bounds, Distribution, Thread, Value};
 use luc_wml::{builtin, builtin_presets};
 
-/// `-D` reads the language in which variables are listed.
+/// `-D` accepts the values as `variables` lists them.
 #[test]
 fn a_variable_set_to_its_own_value_changes_nothing() {
     for (name, text) in luc_wml::BUILTINS {
@@ -19,7 +19,7 @@ fn a_variable_set_to_its_own_value_changes_nothing() {
     }
 }
 
-/// The personalities do what those of Filebench do.
+/// The personalities do the same as those of Filebench.
 #[test]
 fn builtins_are_the_stock_personalities() {
     let kinds = |thread: &Thread| {

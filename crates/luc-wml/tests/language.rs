@@ -1,4 +1,4 @@
-//! Every statement of the language, and what it comes to in a plan.
+//! Every statement of the language, and its result in a plan.
 
 mod common;
 
@@ -9,7 +9,7 @@ use luc_wml::plan::{
 
 type Makes<T> = fn(T) -> Op;
 
-/// A file whose one thread has these flowops, with a fileset `set` and a file `one`.
+/// Returns a file whose only thread has these flowops, with a fileset `set` and a file `one`.
 fn thread_of(flowops: &str) -> String {
     format!(
         "define fileset name=set,path=/d,entries=10,size=64k\n\
@@ -19,7 +19,7 @@ fn thread_of(flowops: &str) -> String {
     )
 }
 
-/// The only flowop of such a thread.
+/// Returns the only flowop of such a thread.
 fn flowop(line: &str) -> Flowop {
     let mut plan = plan(&thread_of(&format!("flowop {line}")));
     plan.processes[0].threads[0].flowops.remove(0)
@@ -34,7 +34,7 @@ fn run(seconds: Option<u64>, report_every_s: Option<u64>) -> Action {
     }
 }
 
-/// The two of a list, which has no more.
+/// Returns the two elements of a list, which must have exactly two.
 fn two<T: std::fmt::Debug>(list: &[T]) -> &[T; 2] {
     list.try_into().expect("two")
 }
@@ -155,7 +155,7 @@ fn processes_and_threads() {
     assert_eq!((a.instances, b.instances), (4, 1));
     assert_eq!(a.memory_bytes, Value::Fixed(10 << 20));
     assert_eq!(b.memory_bytes, Value::Fixed(0));
-    // Best effort is class 2, above thirteen bits of level.
+    // Best effort is class 2, in the bits above the thirteen of the level.
     assert_eq!((a.io_priority, b.io_priority), (Some(0x4003), None));
     assert_eq!(a.flowops[0].iters, Value::Fixed(1));
     assert_eq!(b.flowops[0].iters, Value::Fixed(3));
@@ -404,7 +404,7 @@ fn runs_and_what_ends_them() {
         ("psrun", None, Some(10)),
         ("psrun 3", None, Some(3)),
         ("psrun 3 9", Some(9), Some(3)),
-        // Forgotten.
+        // The `run` is missing.
         ("", None, None),
     ] {
         assert_eq!(last(tail).0, Some(run(seconds, report_every_s)), "{tail}");

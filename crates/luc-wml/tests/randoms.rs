@@ -30,7 +30,7 @@ fn randvars() {
     let a = randvar(0);
     assert_eq!((a.min, a.mean, a.round), (1024.0, 3072.0, 512.0));
     assert_eq!(a.source, RandomSource::Run);
-    // Gamma is what a randvar is by itself, of shape 1.5.
+    // By default a randvar is a gamma distribution of shape 1.5.
     let Distribution::Gamma { shape, .. } = plan.randoms[1].distribution else {
         panic!("gamma: {:?}", plan.randoms[1]);
     };

@@ -1,11 +1,11 @@
-//! Errors of a file are reported at their place, with what was expected instead.
+//! Errors in a file are reported at their position, with the expectation.
 
 use std::fmt::Write as _;
 
 use insta::assert_snapshot;
 use luc_wml::{load, parse};
 
-/// All messages of a file.
+/// Returns all messages of a file.
 fn refused(text: &str) -> String {
     let result = parse("x.f", text).and_then(|script| script.plan(&[]));
     match result {
@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// Texts, each in the file that `file` makes of it, with the file's messages below.
+/// Returns texts, each followed by the messages of the file that `file` makes of it.
 fn all_in(file: impl Fn(&str) -> String, texts: &[&str]) -> String {
     let mut said = String::new();
     for text in texts {
@@ -24,12 +24,12 @@ fn all_in(file: impl Fn(&str) -> String, texts: &[&str]) -> String {
     said
 }
 
-/// Whole files.
+/// Returns whole files, each followed by its messages.
 fn all(files: &[&str]) -> String {
     all_in(str::to_owned, files)
 }
 
-/// A thread with these flowops beside a fileset and a file.
+/// Returns a file with these flowops in a thread, a fileset and a single file.
 fn thread(flowops: &str) -> String {
     format!(
         "define fileset name=set,path=/d,entries=10,size=64k\n\

@@ -1,4 +1,4 @@
-//! No text, however broken, makes the reader panic, hang or eat memory.
+//! No text, however broken, makes the parser panic, hang or exhaust memory.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use luc_wml::{BUILTINS, SOURCE_BYTES_MAX, parse};
 use proptest::prelude::*;
 
-/// More than any text of these tests needs, even where everything runs slowly.
+/// More than any text of these tests needs, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reads and plans a text; messages must name places that exist.
+/// Reads and plans a text; messages must name positions that exist.
 fn read(text: &str) {
     let started = Instant::now();
     let refused = match parse("fuzz.f", text) {
@@ -37,7 +37,7 @@ fn read(text: &str) {
     assert!(started.elapsed() < PATIENCE, "took {:?}", started.elapsed());
 }
 
-/// Words that the language is made of, and some that it is not.
+/// Words of the language, and some others.
 static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let words = "set define fileset file process thread flowop randvar cvar run psrun create files \
         echo enable lathist eventgen rate quit mode sleep system name path entries size iosize fd \
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// A generator that needs nothing and repeats itself.
+/// A generator that repeats for a seed and needs no crate.
 struct Lcg(u64);
 
 impl Lcg {
@@ -114,7 +114,7 @@ impl Lcg {
     }
 }
 
-/// One small change somewhere.
+/// Makes one small change somewhere.
 fn mutate(text: &str, other: &str, random: &mut Lcg) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let at = random.below(characters.len() + 1);
@@ -137,7 +137,7 @@ fn mutate(text: &str, other: &str, random: &mut Lcg) -> String {
         }
         4 => characters.truncate(at),
         _ => {
-            // A stretch of another file.
+            // Insert a stretch of another file.
             let from = random.below(other.len());
             let stretch = other.chars().skip(from).take(40);
             characters.splice(at..at, stretch);
@@ -146,8 +146,8 @@ fn mutate(text: &str, other: &str, random: &mut Lcg) -> String {
     characters.into_iter().collect()
 }
 
-/// The fuzzer: changes pile up on the workloads that come with the program.
-/// `LUC_FUZZ_ROUNDS` asks for more of them.
+/// The fuzzer: it makes several changes to the workloads that come with the program.
+/// `LUC_FUZZ_ROUNDS` asks for more rounds.
 #[test]
 fn mutated_workloads() {
     let rounds = std::env::var("LUC_FUZZ_ROUNDS")
@@ -166,7 +166,7 @@ fn mutated_workloads() {
         read(&text);
         accepted += usize::from(parse("m.f", &text).is_ok());
     }
-    // Both outcomes must be met, or the changes are too coarse to tell anything.
+    // Both outcomes must occur, or the changes are too coarse or too fine to test anything.
     assert!(
         accepted > rounds / 50 && accepted < rounds * 49 / 50,
         "{accepted} of {rounds} accepted"
@@ -181,7 +181,7 @@ fn files_beyond_the_limit_are_refused_at_once() {
     parse("long.f", &text[..SOURCE_BYTES_MAX]).expect("just fits");
 }
 
-/// Fills a file up to the limit.
+/// Returns a file filled up to the limit.
 fn filled(head: &str, piece: impl Fn(usize) -> String, tail: &str) -> String {
     let mut text = head.to_owned();
     for index in 0.. {
@@ -247,7 +247,7 @@ fn texts_cannot_double_beyond_memory() {
     assert!(refused.to_string().contains("4096 bytes"), "{refused}");
 }
 
-/// So must composites that each use the one before twice.
+/// Composites that each use the previous one several times must be stopped, too.
 #[test]
 fn composites_cannot_double_beyond_memory() {
     let mut text = String::from("define flowop name=f0 { flowop delay name=d }\n");

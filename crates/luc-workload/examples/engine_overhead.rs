@@ -1,10 +1,10 @@
-//! The cost of the engine for workload files: one thread that creates and closes files, by the
-//! engine and by a loop of the same system calls written by hand, side by side.
+//! Measures the overhead of the engine for workload files: one thread creates and closes files,
+//! first through the engine, then in a hand-written loop of the same system calls.
 //!
 //!     cargo run --release -p luc-workload --example engine_overhead -- /dev/shm
 //!
-//! Each call of the engine is timed and counted, which the loop does not do. On virtual time one
-//! instruction is one nanosecond, and a few rounds tell exactly how many more there are:
+//! The engine times and counts each call, which the loop does not. On virtual time one instruction
+//! is one nanosecond, so a few rounds tell exactly how many more the engine needs:
 //!
 //!     luc lab run --file target/x86_64-unknown-linux-gnu/release/examples/engine_overhead:/x -- \
 //!         /x --rounds 3 /tmp
@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Files of each round: enough for a tenth of a second.
+/// Files per round: enough for a tenth of a second.
 const FILES: u64 = 40_000;
 
 #[derive(Parser)]
@@ -44,7 +44,8 @@ fn main() -> Result<(), Failure> {
     println!("create + close, files per second: engine, by hand, ratio");
     for _ in 0..rounds {
         let engine = engine(&dir)?;
-        // In a thread as well: with more than one, the kernel counts users of each descriptor.
+        // In a thread as well: in a process with several threads, the kernel counts the users of
+        // each descriptor.
         let hand = std::thread::scope(|scope| scope.spawn(|| by_hand(&dir)).join());
         let hand = hand.map_err(|_| "the loop panicked")??;
         println!("{engine:12.0} {hand:12.0} {:8.3}", engine / hand);
@@ -55,7 +56,7 @@ fn main() -> Result<(), Failure> {
     hands.sort_by(f64::total_cmp);
     let half = engines.len() / 2;
     println!("ratio of the medians {:.3}", engines[half] / hands[half]);
-    // Other work of the machine can only slow a round down.
+    // Other work on the machine can only slow a round down.
     println!(
         "ratio of the fastest {:.3}",
         engines[engines.len() - 1] / hands[hands.len() - 1]
@@ -63,7 +64,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Files per second of the engine. The files lie in one directory, 00000001 in the fileset.
+/// Returns the engine's files per second. All files lie in the fileset's directory 00000001.
 fn engine(dir: &Path) -> Result<f64, Failure> {
     let text = format!(
         "define fileset name=set,path=/tmp,entries={},dirwidth=100000000,dirgamma=0,size=0,prealloc=0\n\
@@ -74,7 +75,7 @@ fn engine(dir: &Path) -> Result<f64, Failure> {
     );
     let script = luc_wml::parse("overhead", &text)?;
     let plan = script.plan(&[])?;
-    // Warm, so that the time a thread takes to start is no part of it, as it is none by hand.
+    // The warm-up leaves out the time a thread takes to start, as the loop by hand does.
     let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?;
     let words = format!("overhead --warmup-s 0.02 --seconds 0.1 --dir {dir}");
     let options = Options::try_parse_from(words.split(' '))?.options;
@@ -94,7 +95,7 @@ fn engine(dir: &Path) -> Result<f64, Failure> {
     Ok(creates.map_or(0.0, |create| create.ops_per_s))
 }
 
-/// The same calls: a look at the parent, an open that creates, a close.
+/// Makes the same calls by hand: a stat of the parent, an open that creates, a close.
 fn by_hand(dir: &Path) -> Result<f64, Failure> {
     let root = dir.join(format!("luc-bench.{}", std::process::id()));
     fs::create_dir_all(root.join("set/00000001"))?;

@@ -1,4 +1,4 @@
-//! Arguments that several workloads have, and how their values are read.
+//! Arguments that several workloads share, and the parsers of their values.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Common {
     pub json: bool,
 }
 
-/// A number of threads or processes.
+/// Parses a number of threads or processes.
 pub(crate) fn threads() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=65_536)
 }

@@ -1,4 +1,5 @@
-//! A benchmark: its arguments, which can run, and its figures. `benches/` has them all.
+//! The traits of a benchmark: its arguments, which can be run, and its figures. `benches/` holds
+//! the benchmarks.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use crate::text::Lines;
 use crate::worker::{Link, Part};
 use crate::{Latency, Result, Stop, WorkloadError};
 
-/// The name of a benchmark, from its row.
+/// The name of a benchmark, from its row in the table of `benches`.
 pub trait Named {
-    /// As on the command line.
+    /// The name on the command line.
     const NAME: &'static str;
 }
 
@@ -21,7 +22,7 @@ pub trait Named {
 pub trait Benchmark: Named {
     type Found: Found;
 
-    /// How long it takes; `None` if only the end of the run shows that.
+    /// Returns how long it takes; `None` if only the end of the run shows that.
     fn length(&self) -> Option<Duration> {
         None
     }
@@ -35,25 +36,25 @@ pub trait Benchmark: Named {
     /// Does the part of one worker, for a benchmark that runs in several processes.
     ///
     /// # Errors
-    /// As `run`; and if the benchmark has no workers.
+    /// As `run`, or if the benchmark has no workers.
     fn work(_job: Value, _link: &mut Link) -> Result<Vec<Part>> {
         Err(WorkloadError::Arguments("it has no workers".into()))
     }
 }
 
-/// The findings of a benchmark, and their time.
+/// The findings of a benchmark, and how they were measured.
 #[derive(Debug)]
 pub struct Measured<F> {
     pub found: F,
     /// Length of the measurement, nanoseconds.
     pub elapsed_ns: u64,
-    /// Whether it was ended early.
+    /// Whether the measurement was ended early.
     pub interrupted: bool,
     pub observed: Observed,
 }
 
 impl<F> Measured<F> {
-    /// The same with other figures.
+    /// Converts the figures.
     pub fn map<G>(self, figures: impl FnOnce(F) -> G) -> Measured<G> {
         Measured {
             found: figures(self.found),
@@ -63,7 +64,7 @@ impl<F> Measured<F> {
         }
     }
 
-    /// The figures of threads that were measured for so long.
+    /// Wraps the figures of threads that were measured for `elapsed_ns`.
     pub(crate) fn by<T>(ran: &Ran<T>, elapsed_ns: u64, found: F) -> Self {
         Self {
             found,
@@ -76,36 +77,36 @@ impl<F> Measured<F> {
 
 /// The figures of a benchmark: for people, and for tables that hold several benchmarks.
 pub trait Found {
-    /// The run, in a few words.
+    /// Describes the run in a few words.
     fn title(&self) -> String;
 
-    /// The figures for people, a line each.
+    /// Writes the figures for people, one per line.
     fn lines(&self, lines: &mut Lines<'_, '_>) -> fmt::Result;
 
-    /// The figures for tables.
+    /// Returns the figures for tables.
     fn figures(&self) -> Figures<'_>;
 
-    /// Fsyncs that were measured.
+    /// Returns the number of fsyncs that were measured.
     fn fsyncs(&self) -> u64 {
         self.figures().syncs.map_or(0, |syncs| syncs.count)
     }
 
-    /// False if it only prepared files.
+    /// Tells whether anything was measured; false if it only prepared files.
     fn is_measured(&self) -> bool {
         true
     }
 }
 
-/// The figures that tables show of any benchmark.
+/// The figures that tables show for any benchmark.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures<'a> {
-    /// `None` if nothing was done.
+    /// The main figure; `None` if nothing was done.
     pub main: Option<f64>,
     /// True if the main figure is a rate, so that more is better; false if it is a time.
     pub is_a_rate: bool,
     /// Share that the benchmark calls bad, 0 to 1: writes delayed, files that waited for two commits.
     pub bad_share: Option<f64>,
-    /// The calls that wait for a commit; `None` if their times are not those of a load.
+    /// Times of the calls that wait for a commit; `None` if they were not measured under a load.
     pub syncs: Option<&'a Latency>,
 }
 

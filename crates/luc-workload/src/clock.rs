@@ -10,17 +10,17 @@ pub const NS_PER_US: u64 = 1_000;
 pub const NS_PER_MS: u64 = 1_000_000;
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// Longest sleep without a look at the stop flag.
+/// Longest sleep before a look at the stop flag.
 const LOOK_NS: u64 = 250 * NS_PER_MS;
 
-/// Now, in nanoseconds since an arbitrary start.
+/// Returns the time now, in nanoseconds since an arbitrary start.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     // A monotonic clock is never negative, and its nanoseconds are below 10^9.
     now.tv_sec.unsigned_abs() * NS_PER_S + now.tv_nsec.unsigned_abs()
 }
 
-/// Seconds as nanoseconds. The arguments' parsers keep `seconds` within 0 and 10^7.
+/// Converts seconds to nanoseconds. The arguments' parsers keep `seconds` within 0 and 10^7.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn seconds_ns(seconds: f64) -> u64 {
     (seconds * NS_PER_S as f64) as u64

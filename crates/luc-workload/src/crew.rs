@@ -9,7 +9,7 @@ use crate::observer::{Observed, Observer};
 use crate::scratch::{Scratch, allow_open_files};
 use crate::{Common, Result, Stop, WorkloadError};
 
-/// Enough for a loop of system calls; the default of 2 MiB times 1,024 threads is not needed.
+/// Enough for a loop of system calls; 1,024 threads do not need the default of 2 MiB each.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// When to measure, relative to the common start.
@@ -17,12 +17,12 @@ const STACK_BYTES: usize = 128 * 1024;
 pub struct Window {
     /// From the start to the first measured moment, nanoseconds.
     pub warmup_ns: u64,
-    /// Length of the measurement; `None`: until the last thread ends.
+    /// Length of the measurement; `None` if it lasts until the last thread ends.
     pub length_ns: Option<u64>,
 }
 
 impl Window {
-    /// `None`: until the last thread ends.
+    /// Converts the times; without `length_s` the measurement lasts until the last thread ends.
     pub fn seconds(warmup_s: f64, length_s: Option<f64>) -> Self {
         Self {
             warmup_ns: seconds_ns(warmup_s),
@@ -31,25 +31,25 @@ impl Window {
     }
 }
 
-/// The moments as a thread sees them, nanoseconds of the clock.
+/// The moments of a run, nanoseconds of the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// All threads begin.
+    /// When all threads begin.
     pub start_ns: u64,
-    /// Measuring begins.
+    /// When measuring begins.
     pub from_ns: u64,
-    /// Measuring ends; the largest number when operations are counted instead.
+    /// When measuring ends; `u64::MAX` when operations are counted instead.
     pub until_ns: u64,
 }
 
 impl Schedule {
-    /// Whether an operation that ended at this moment is part of the measurement.
+    /// Tells whether an operation that ended at this moment is part of the measurement.
     pub fn measures(&self, end_ns: u64) -> bool {
         end_ns > self.from_ns && end_ns <= self.until_ns
     }
 }
 
-/// The schedule of a thread, and the flags that may end it before.
+/// The schedule of a thread, and the flags that may end it early.
 #[derive(Clone, Copy)]
 pub struct Shift<'a> {
     schedule: Schedule,
@@ -68,7 +68,7 @@ impl<'a> Shift<'a> {
         }
     }
 
-    /// Whether to end although there is time left.
+    /// Tells whether to end although there is time left.
     pub fn is_cut_short(&self) -> bool {
         self.stop.is_set() || self.ended.is_set()
     }
@@ -93,8 +93,9 @@ pub struct Ran<T> {
 }
 
 impl<T> Ran<T> {
-    /// Length of the measurement, nanoseconds: as asked for, wherever its last operation ended. One
-    /// that was cut short, or that counted operations, lasted until the last thread's end.
+    /// Length of the measurement, nanoseconds: as asked for, whenever its last operation ended. A
+    /// measurement that was cut short, or that counted operations, lasted until the last thread's
+    /// end.
     pub fn elapsed_ns(&self, ended_ns: impl Fn(&T) -> u64) -> u64 {
         let last_ns = || self.results.iter().map(ended_ns).max().unwrap_or(0);
         match self.window.length_ns {
@@ -106,7 +107,7 @@ impl<T> Ran<T> {
     }
 }
 
-/// As [`run`], in a new directory that holds what `places` makes and goes away at the end.
+/// Like [`run`], in a new directory that `places` fills and that is removed at the end.
 pub fn run_in<P: Send, T: Send>(
     common: &Common,
     threads: u32,
@@ -173,7 +174,8 @@ pub fn run<P: Send, T: Send>(
         scratch.settle().inspect_err(|_| {
             let _ = gate.set(None);
         })?;
-        // Time for every thread to reach its sleep, so that all of them wake at the same moment.
+        // Leave time for every thread to reach its sleep, so that all of them wake at the same
+        // moment.
         let start_ns = now_ns() + 10 * NS_PER_MS + wanted as u64 * 100 * NS_PER_US;
         let from_ns = start_ns + window.warmup_ns;
         let schedule = Schedule {

@@ -1,4 +1,4 @@
-//! A directory, the files in it by their names relative to it, and names without allocation.
+//! A directory, access to its files by relative names, and names that need no allocation.
 
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -27,7 +27,7 @@ impl Dir {
         })
     }
 
-    /// Makes (or opens again) a directory.
+    /// Opens a directory, and makes it first if it is missing.
     pub fn make(path: &Path) -> Result<Self> {
         match std::fs::create_dir(path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -37,7 +37,7 @@ impl Dir {
         }
     }
 
-    /// Makes (or opens again) a directory of this name in it.
+    /// Opens a directory of this name in it, and makes it first if it is missing.
     pub fn subdir(&self, name: &str) -> Result<Self> {
         Self::make(&self.path.join(name))
     }
@@ -48,7 +48,7 @@ impl Dir {
         self.open_as("create", name, flags, 0o644)
     }
 
-    /// creat(2) with mode 0666, less the umask.
+    /// Calls creat(2) with mode 0666, less the umask.
     pub fn creat(&self, name: &CStr) -> Result<OwnedFd> {
         self.open_file(name, OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC)
     }
@@ -58,7 +58,7 @@ impl Dir {
         self.open_as("open", name, flags, 0o666)
     }
 
-    /// As [`Self::open_file`], with a mode and the name of the call in an error.
+    /// Like [`Self::open_file`], with this mode, and this name for the call in an error.
     pub fn open_as(
         &self,
         call: &'static str,
@@ -126,7 +126,7 @@ impl Dir {
         self.stat_as("stat", name)
     }
 
-    /// As [`Self::stat`], with the name of the call in an error.
+    /// Like [`Self::stat`], with this name for the call in an error.
     pub fn stat_as(&self, call: &'static str, name: &CStr) -> Result<()> {
         statat(&self.fd, name, AtFlags::empty())
             .map(drop)
@@ -157,7 +157,7 @@ impl Dir {
             .map_err(|e| self.error("remove directory", name, e))
     }
 
-    /// The error of `call` on the file `name` of this directory.
+    /// Returns the error of `call` on the file `name` of this directory.
     pub fn error(&self, call: &'static str, name: &CStr, errno: Errno) -> WorkloadError {
         WorkloadError::call(call, self.join(name), errno)
     }
@@ -167,7 +167,7 @@ impl Dir {
     }
 }
 
-/// The descriptor of a directory that exists.
+/// Opens an existing directory.
 pub fn open_dir(path: &Path) -> Result<OwnedFd> {
     openat(
         CWD,
@@ -182,14 +182,14 @@ pub fn open_dir(path: &Path) -> Result<OwnedFd> {
 pub struct Name([u8; 9]);
 
 impl Name {
-    /// How many names there are.
+    /// The number of different names.
     pub const COUNT: u64 = 10_000_000;
 
     pub fn new() -> Self {
         Self(*b"f0000000\0")
     }
 
-    /// The name of file `number`; names repeat after ten million.
+    /// Returns the name of file `number`; names repeat after ten million.
     pub fn set(&mut self, number: u64) -> &CStr {
         set_digits(&mut self.0[1..8], number);
         CStr::from_bytes_with_nul(&self.0).expect("digits and one final NUL")
@@ -205,12 +205,12 @@ pub fn set_digits(text: &mut [u8], mut number: u64) {
     }
 }
 
-/// A name that is written anew into the same memory: no allocation once it has its length.
+/// A name that is rewritten in the same memory: no allocation once that is large enough.
 #[derive(Default)]
 pub struct NameBuffer(Vec<u8>);
 
 impl NameBuffer {
-    /// The formatted text as a name. A NUL inside it would end it.
+    /// Sets the name to the formatted text. A NUL inside it would end the name.
     pub fn set(&mut self, text: std::fmt::Arguments<'_>) -> &CStr {
         self.0.clear();
         // Writing to a Vec cannot fail.
@@ -219,7 +219,7 @@ impl NameBuffer {
         self.get()
     }
 
-    /// The name that was set last.
+    /// Returns the name that was set last.
     pub fn get(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
     }
@@ -255,7 +255,7 @@ mod tests {
         there.utime(c"d/f").expect("touched");
         let meta = std::fs::metadata(&path).expect("there");
         assert!(meta.len() == 3 && meta.modified().expect("has one") > old);
-        // creat truncates what exists.
+        // creat truncates an existing file.
         there.creat(c"d/f").expect("created again");
         assert_eq!(std::fs::metadata(&path).expect("there").len(), 0);
         there.unlink(c"d/f").expect("unlinked");

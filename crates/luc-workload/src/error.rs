@@ -7,18 +7,19 @@ use rustix::io::Errno;
 
 pub type Result<T> = std::result::Result<T, WorkloadError>;
 
-/// Why a workload could not run or could not go on.
+/// The reason why a workload could not run or could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// A system call failed.
     #[error("cannot {call} {}: {source}{}", path.display(), hint(source))]
     Call {
-        /// As a verb.
+        /// The call, as a verb.
         call: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// A write stored fewer bytes than asked, which a regular file does only when space is short.
+    /// A write stored fewer bytes than it was given, which a regular file does only when space is
+    /// short.
     #[error("cannot write {}: only {done} of {wanted} bytes were stored; free some space", path.display())]
     ShortWrite {
         path: PathBuf,
@@ -33,7 +34,7 @@ pub enum WorkloadError {
     Start {
         /// `thread` or `process`.
         what: &'static str,
-        /// Which of them, counted from 1.
+        /// Its number, from 1.
         number: usize,
         wanted: usize,
         source: io::Error,
@@ -56,7 +57,7 @@ pub enum WorkloadError {
     #[error("cannot lay out fileset {fileset}: {why}")]
     Tree {
         fileset: String,
-        /// Why, and what to do about it.
+        /// The reason, and the remedy.
         why: String,
     },
     /// A workload file as a whole asks for something that cannot be done.
@@ -72,12 +73,12 @@ pub enum WorkloadError {
         /// The error number of its system call, if one failed.
         errno: Option<i32>,
     },
-    /// A worker ended before its work.
+    /// A worker ended before its work was done.
     #[error(
         "worker {number} ended early ({how}); the run is void, see the kernel log if nobody killed it"
     )]
     WorkerEnded {
-        /// Which worker, counted from 1.
+        /// Number of the worker, from 1.
         number: usize,
         /// Its exit status, or how its connection ended.
         how: String,
@@ -97,7 +98,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// The error number of the system call behind this error, if one failed.
+    /// Returns the error number of the system call behind this error, if one failed.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Self::Call { source, .. } | Self::Start { source, .. } => source.raw_os_error(),

@@ -1,4 +1,4 @@
-//! Phases in which a process does the same to each of its files.
+//! Phases in which a process does the same operation on each of its files.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Step {
 /// The figures of all phases.
 pub struct Steps {
     pub phases: Vec<PhaseResult>,
-    /// The calls of the create phase; no times without one.
+    /// Times of the calls of the create phase; empty without one.
     pub open: Latency,
     pub write: Latency,
     pub fsync: Latency,
@@ -62,13 +62,13 @@ impl Steps {
     }
 }
 
-/// One process's files and what is done to them.
+/// One process's files, and the steps for each of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileJob {
     pub dir: PathBuf,
     pub rank: u32,
     pub files: u32,
-    /// Written to each file.
+    /// Bytes written to each file.
     pub bytes: u32,
     pub fsync: bool,
     pub steps: Vec<Step>,
@@ -85,7 +85,7 @@ impl FileJob {
             name,
         };
         if self.steps.first() != Some(&Step::Create) {
-            // The other phases need files; making them is not what they measure.
+            // The other phases need files but do not measure their making.
             files.create(&[], false, link)?;
         }
         let mut parts = Vec::with_capacity(self.steps.len());

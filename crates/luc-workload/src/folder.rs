@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Folder(PathBuf);
 
-// No doc comment: it would become help.
+// No doc comment: it would become help text.
 #[derive(clap::Args)]
 #[group(id = "folder", required = true, multiple = false)]
 struct Given {

@@ -1,7 +1,8 @@
-//! Counters of the processors themselves: what chapter 3 of the dissertation looked at first.
+//! The processors' own counters, which chapter 3 of the dissertation looked at first.
 //!
-//! All processors, all tasks, kernel and programs: the journal's thread works for the workload, too.
-//! Virtual machines mostly have no such counters, and only root may read them of all tasks.
+//! They count on all processors, for all tasks, in the kernel and in programs, because the
+//! journal's thread works for the workload, too. Most virtual machines have no such counters, and
+//! only root may read them for all tasks.
 
 use std::fs;
 
@@ -9,33 +10,33 @@ use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter, ReadFormat};
 use serde::{Deserialize, Serialize};
 
-/// Counts of all processors within a measurement; `None` for one that the machine does not count.
+/// Counts of all processors within a measurement; `None` for an event that the machine does not
+/// count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HardwareCounts {
     pub cycles: Option<u64>,
     pub instructions: Option<u64>,
-    /// Mostly of the last level of cache.
+    /// References, mostly to the last level of cache.
     pub cache_references: Option<u64>,
     pub cache_misses: Option<u64>,
 }
 
 impl HardwareCounts {
-    /// Both together.
+    /// Adds the counts of two measurements.
     pub(crate) fn and(self, other: Self) -> Self {
         self.with(other, |a, b| a + b)
     }
 
-    /// The counts since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         self.with(earlier, u64::saturating_sub)
     }
 
-    /// The same where none is known: a machine without counters.
+    /// Returns the counts, or `None` if none is known: the machine has no counters.
     pub(crate) fn known(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 
-    /// Each count under its name for people.
+    /// Returns each count with its name for people.
     pub fn rows(self) -> [(&'static str, Option<u64>); 4] {
         [
             ("cycles", self.cycles),
@@ -65,7 +66,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Opens what this machine has and this user may read.
+    /// Opens the counters that this machine has and this user may read.
     pub fn open() -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let processors: Vec<usize> = online(&stat).collect();
@@ -77,7 +78,6 @@ impl Counters {
         }
     }
 
-    /// The counts now.
     pub fn read(&mut self) -> HardwareCounts {
         HardwareCounts {
             cycles: self.cycles.read(),
@@ -92,7 +92,8 @@ impl Counters {
 struct Sum(Vec<Counter>);
 
 impl Sum {
-    /// Empty unless all processors count it: a part of the sum would look like the whole.
+    /// Opens one counter per processor; the sum stays empty unless all processors count the event,
+    /// as a part of it would look like the whole.
     fn open(event: &(impl Event + Clone), processors: &[usize]) -> Self {
         let open = |processor: &usize| {
             let mut builder = Builder::new(event.clone());
@@ -126,14 +127,14 @@ impl Sum {
     }
 }
 
-/// The count of the whole time, from one that shared its processor's counter with other events;
-/// `None` if it never had it.
+/// Extrapolates a count to the whole time if the event shared its processor's counter with others;
+/// `None` if it never had the counter.
 fn scaled(count: u64, enabled_ns: u128, running_ns: u128) -> Option<u64> {
     let whole = (u128::from(count) * enabled_ns).checked_div(running_ns)?;
     u64::try_from(whole).ok()
 }
 
-/// The processors that have a line in `/proc/stat`: those that are online.
+/// Returns the processors that have a line in `/proc/stat`: those that are online.
 fn online(stat: &str) -> impl Iterator<Item = usize> {
     stat.lines().filter_map(|line| {
         let number = line.strip_prefix("cpu")?.split(' ').next()?;
@@ -181,8 +182,8 @@ mod tests {
         assert_eq!(nowhere, None);
     }
 
-    // The same calls with events that the kernel counts itself: machines without counters of their
-    // own have these.
+    // Makes the same calls with events that the kernel itself counts, which exist on machines
+    // without hardware counters, too.
     #[test]
     fn the_sum_over_processors_grows() {
         let stat = std::fs::read_to_string("/proc/stat").unwrap();

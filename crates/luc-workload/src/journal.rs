@@ -1,4 +1,4 @@
-//! Counting journal commits the way every stock kernel can: `/proc/fs/jbd2/<journal>/info`.
+//! Counts journal commits from `/proc/fs/jbd2/<journal>/info`, which every stock kernel has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct JournalCounts {
     pub requested: u64,
 }
 
-/// The journal below a directory, if its file system has one and the kernel shows it.
+/// The journal of a file system.
 pub struct Journal {
     info: PathBuf,
 }
@@ -28,12 +28,13 @@ impl Journal {
         let device = stat(dir).ok()?.st_dev;
         let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
         let target = fs::read_link(link).ok()?;
-        // The kernel writes '/' as '!' in names; the link already does.
+        // The kernel writes '/' as '!' in names, and so does the link.
         let name = target.file_name()?.to_str()?.to_owned();
         Self::named(Path::new("/proc/fs/jbd2"), &name)
     }
 
-    /// A journal inside the file system is called DEVICE-INODE, one on its own device DEVICE.
+    /// Finds the journal of a device. A journal inside the file system is called DEVICE-INODE, one
+    /// on its own device DEVICE.
     fn named(root: &Path, device: &str) -> Option<Self> {
         let entry = fs::read_dir(root).ok()?.flatten().find(|entry| {
             entry.file_name().to_str().is_some_and(|name| {
@@ -50,7 +51,7 @@ impl Journal {
         })
     }
 
-    /// Blocks that it holds: four times what a transaction may have at most.
+    /// Returns the blocks that the journal holds: four times the most that a transaction may have.
     pub fn blocks(&self) -> Option<u64> {
         let info = fs::read_to_string(&self.info).ok()?;
         let (_, rest) = info.lines().next()?.split_once("each up to ")?;
@@ -61,13 +62,13 @@ impl Journal {
             .map(|most: u64| 4 * most)
     }
 
-    /// Counts since the mount; `None` when the file cannot be read (it needs root).
+    /// Reads the counts since the mount; `None` when the file cannot be read (it needs root).
     pub fn counts(&self) -> Option<JournalCounts> {
         parse(&fs::read_to_string(&self.info).ok()?)
     }
 }
 
-/// Longest name of a task that the kernel keeps.
+/// Length at which the kernel cuts the name of a task.
 const COMM_BYTES: usize = 15;
 
 /// The kernel thread that commits a journal.
@@ -76,7 +77,8 @@ pub struct Thread {
 }
 
 impl Journal {
-    /// Its thread: the one task of its name. `None` if two names are equal once the kernel cut them.
+    /// Finds the journal's thread: the only task of its name. `None` if two names are equal once
+    /// the kernel has cut them.
     pub fn thread(&self) -> Option<Thread> {
         let journal = self.info.parent()?.file_name()?.to_str()?;
         let mut name = format!("jbd2/{journal}");
@@ -94,17 +96,16 @@ impl Journal {
 }
 
 impl Thread {
-    /// How long it has run, nanoseconds.
     pub fn run_ns(&self) -> Result<u64> {
         let text = fs::read_to_string(&self.schedstat);
         let text = text.map_err(|e| WorkloadError::call("read", &self.schedstat, e))?;
-        // Time on a processor, time waiting for one, turns.
+        // The fields are: time on a processor, time waiting for one, turns.
         let first = text.split(' ').next().and_then(|ns| ns.parse().ok());
         Ok(first.unwrap_or(0))
     }
 }
 
-/// The first line: `N transactions (M requested), each up to B blocks`.
+/// Parses the first line: `N transactions (M requested), each up to B blocks`.
 fn parse(info: &str) -> Option<JournalCounts> {
     let (commits, rest) = info.lines().next()?.split_once(" transactions (")?;
     let (requested, _) = rest.split_once(" requested)")?;
@@ -115,7 +116,7 @@ fn parse(info: &str) -> Option<JournalCounts> {
 }
 
 impl JournalCounts {
-    /// The difference to `earlier`; 0 where a counter went back (a remount in between).
+    /// Returns the difference from `earlier`; 0 if a counter went back (a remount in between).
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

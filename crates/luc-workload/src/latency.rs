@@ -20,8 +20,8 @@ pub struct Latency {
     pub max_ns: u64,
 }
 
-/// A collection of times. One is about 100 KiB of address space, of which only the pages of
-/// latencies that occur are ever touched.
+/// A collection of times. It takes about 100 KiB of address space, but touches only the pages of
+/// latencies that occur.
 pub struct Recorder {
     histogram: Histogram<u32>,
     sum_ns: u64,
@@ -56,7 +56,7 @@ impl Recorder {
         self.histogram.len()
     }
 
-    /// One summary over several threads' collections.
+    /// Summarises the collections of several threads.
     ///
     /// # Panics
     /// Never: the bounds are constant.
@@ -99,7 +99,7 @@ impl Mean {
         self.count += 1;
     }
 
-    /// The mean over all parts, nanoseconds; 0 without operations.
+    /// Returns the mean over all parts, nanoseconds; 0 without operations.
     pub fn merged(parts: impl IntoIterator<Item = Mean>) -> f64 {
         let all = parts.into_iter().fold(Mean::default(), |a, b| Mean {
             sum_ns: a.sum_ns + b.sum_ns,
@@ -109,7 +109,7 @@ impl Mean {
     }
 }
 
-/// Summary of a list of exact times; sorts it.
+/// Summarises a list of exact times; sorts it.
 pub fn summary(times_ns: &mut [u64]) -> Latency {
     times_ns.sort_unstable();
     let Some(&max_ns) = times_ns.last() else {

@@ -6,12 +6,12 @@
 //!
 //! Rules that all workloads keep:
 //!
-//! - Real threads or processes, started together at one moment; no lock and no allocation that
-//!   grows in the measured loops.
-//! - Every system call that fails ends the run with its name and the file it failed on.
+//! - Real threads or processes start together at one moment; the measured loops take no lock and
+//!   make no allocation that grows.
+//! - Every system call that fails ends the run, and the error names the call and the file.
 //! - All files live in one new directory, `luc-bench.<pid>`, inside the directory that was given,
-//!   and go away with it, unless the caller wants to keep them. Unlinking happens after the
-//!   measurement, or, where a loop must bound its files, outside the timed operations.
+//!   and are removed with it unless the caller wants to keep them. Unlinking happens after the
+//!   measurement, or, if a loop must bound its files, outside the timed operations.
 //! - The same arguments and seed ask for the same operations in the same order per thread.
 
 // Names end with their unit, so many of them look alike.

@@ -1,4 +1,4 @@
-//! Marks that an emulator can see and a processor does not.
+//! Marks that an emulator can see and a processor ignores.
 //!
 //! Around its measured calls a workload executes long no-ops. Their displacement, which a no-op does
 //! not use, is the mark. `lab/lines/lines.c` counts the memory lines between two marks; without it a
@@ -8,9 +8,9 @@
 pub enum Mark {
     /// A measured call begins.
     Begin,
-    /// It has ended.
+    /// A measured call has ended.
     End,
-    /// All calls since the last such mark were one load under one condition.
+    /// The calls since the last such mark were one load under one condition.
     Group,
 }
 
@@ -21,8 +21,8 @@ pub fn mark(mark: Mark) {
     macro_rules! nop {
         ($displacement:literal) => {{
             // SAFETY: seven bytes that every x86-64 processor decodes as one instruction, which
-            // changes neither registers, flags nor memory. Without `nomem`, so that the compiler
-            // moves no access across it.
+            // changes neither registers, flags nor memory. `nomem` is left out, so that the
+            // compiler moves no access across it.
             unsafe {
                 std::arch::asm!(
                     concat!(".byte 0x0f, 0x1f, 0x80\n.long ", $displacement),
@@ -38,7 +38,7 @@ pub fn mark(mark: Mark) {
     }
 }
 
-/// The emulated processors are x86-64.
+/// Does nothing: the emulated processors are x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn mark(_: Mark) {}
 

@@ -11,9 +11,9 @@ use crate::usage::{Ticks, Usage};
 /// The difference of two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed {
-    /// Commits, where the kernel shows them to this user.
+    /// Commits, if the kernel shows them to this user.
     pub journal: Option<JournalCounts>,
-    /// Busy time of all processors, nanoseconds, where it can be read.
+    /// Busy time of all processors, nanoseconds, if it can be read.
     pub cpu_busy_ns: Option<u64>,
     /// Time of all processors in programs and in the kernel, nanoseconds, by ticks.
     pub cpu_user_kernel_ns: Option<(u64, u64)>,
@@ -21,7 +21,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Both together.
+    /// Adds two measurements.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let journal = self.journal.zip(other.journal);

@@ -13,26 +13,26 @@ use crate::text::{Lines, latency};
 /// The operations of all processes between two barriers.
 ///
 /// All processes begin together. The phase has two ends: when the slowest process has ended, and a
-/// little later, when all have passed the barrier behind the phase.
+/// little later, when all have passed the barrier after the phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
     /// `create`, `stat`, `utime` or `unlink`.
     pub phase: String,
     pub ops: u64,
-    /// Operations of all processes by the time of the slowest, per second.
+    /// Operations of all processes divided by the time of the slowest, per second.
     pub total_per_s: f64,
-    /// Operations of all processes by the time until the barrier was passed, per second.
+    /// Operations of all processes divided by the time until all passed the barrier, per second.
     pub total_with_barrier_per_s: f64,
-    /// Rate of the slowest process by its own time, operations per second.
+    /// Rate of the slowest process over its own time, operations per second.
     pub process_min_per_s: f64,
     /// Mean of the processes' own rates, operations per second.
     pub process_avg_per_s: f64,
-    /// Rate of the fastest process by its own time, operations per second.
+    /// Rate of the fastest process over its own time, operations per second.
     pub process_max_per_s: f64,
     pub time_min_ns: u64,
     pub time_avg_ns: f64,
     pub time_max_ns: u64,
-    /// The time of one operation; of a create, from its open to its close.
+    /// The time of one operation; for a create, from its open to its close.
     pub latency: Latency,
 }
 
@@ -62,7 +62,7 @@ impl PhaseResult {
     }
 }
 
-/// Whole operations: each is one call of each kind that was made at all.
+/// Sums up the times of whole operations: each is one call of every kind that was made.
 fn whole(phase: &Phase) -> Latency {
     let mut sums = Vec::new();
     for part in &phase.parts {
@@ -77,7 +77,7 @@ fn whole(phase: &Phase) -> Latency {
     summary(&mut sums)
 }
 
-/// Equation 3 of the files that the processes of a phase made.
+/// Computes equation 3 for the files that the processes of a phase made.
 pub fn creation_rate_per_s(phase: &Phase) -> f64 {
     let made = phase.parts.iter().filter(|part| part.ops > 0);
     file_creation_rate_per_s(made.map(|part| {

@@ -1,8 +1,8 @@
-//! Real processes (or threads) that begin every phase together, as programs of MPI do.
+//! Real processes (or threads) that begin every phase together, as MPI programs do.
 //!
-//! A worker process runs this program again, with a hidden subcommand: a program that may have
-//! threads does not fork. [`crate::worker`] has the protocol. Workers never outlive the parent: the
-//! kernel kills them when it ends, and the parent ends and reaps them on every path.
+//! A worker process runs this program again with a hidden subcommand, because a program that may
+//! have threads must not fork. [`crate::worker`] has the protocol. Workers never outlive the
+//! parent: the kernel kills them when it ends, and the parent ends and reaps them on every path.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
@@ -29,42 +29,41 @@ use crate::scratch::{Scratch, allow_descriptors};
 use crate::worker::{Assignment, Flags, Link, Order, Part, Reply, SHARED_BYTES};
 use crate::{Common, Result, Stop, WorkloadError, worker};
 
-/// Most operations of one run: each call of each is kept, 8 bytes, until the end.
+/// Most operations of one run: the time of every call, 8 bytes, is kept until the end.
 pub const OPS_MAX: u64 = 1 << 24;
 
-/// The hidden subcommand that makes a worker of this program.
+/// The hidden subcommand that runs this program as a worker.
 pub const WORKER: &str = "worker";
 
 /// Stack of a worker that is a thread.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Longest wait of the parent without a look at the stop flag.
+/// Longest wait of the parent before a look at the stop flag.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// The kind of the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Processes of this program, which was told to run the benchmark.
+    /// Processes that run this program.
     Processes,
     Threads,
 }
 
-/// What all workers did between two barriers.
+/// The work of all workers between two barriers.
 #[derive(Debug)]
 pub struct Phase {
     /// When all workers began, ns.
     pub start_ns: u64,
-    /// When all had passed the barrier behind the phase, ns.
+    /// When all had passed the barrier after the phase, ns.
     pub passed_ns: u64,
     /// Each worker's part, in the order of the jobs.
     pub parts: Vec<Part>,
 }
 
 impl Phase {
-    /// A phase from the begin of the first part to the end of the last.
+    /// A phase from the start of the first part to the end of the last.
     pub fn of(parts: Vec<Part>) -> Self {
         let begins = parts.iter().map(|part| part.begin_ns);
         let ends = parts.iter().map(|part| part.end_ns);
@@ -79,23 +78,23 @@ impl Phase {
         self.parts.iter().map(|part| part.ops).sum()
     }
 
-    /// Length through the barrier behind the phase, nanoseconds.
+    /// Length including the barrier after the phase, nanoseconds.
     pub fn length_ns(&self) -> u64 {
         self.passed_ns.saturating_sub(self.start_ns)
     }
 
-    /// Every worker's times of the calls of this kind, in one list.
+    /// Returns every worker's times of the calls of this kind, in one list.
     pub fn calls(&self, kind: usize) -> Vec<u64> {
         let lists = self.parts.iter().filter_map(|part| part.calls.get(kind));
         lists.flatten().copied().collect()
     }
 }
 
-/// Runs the jobs, each by a worker of its own, through `phases` phases, in a new directory that goes
-/// away at the end.
+/// Runs the jobs, each by a worker of its own, through `phases` phases, in a new directory that is
+/// removed at the end.
 ///
-/// Fewer phases come back when `stop` was raised, and the last of them may then be cut short. What
-/// was observed is the sum over the phases. The first error of any worker ends all of them.
+/// If `stop` is raised, fewer phases come back, and the last of them may be cut short. The counters
+/// observed are summed over the phases. The first error of any worker ends all workers.
 pub fn run_in<B: Benchmark, J: Serialize>(
     common: &Common,
     kind: Kind,
@@ -132,7 +131,8 @@ fn run<B: Benchmark>(
     let mut observed: Option<Observed> = None;
     while done.len() < phases && !stop.is_set() {
         let workers = company.members.len() as u64;
-        // Time for every worker to reach its sleep, so that all of them wake at the same moment.
+        // Leave time for every worker to reach its sleep, so that all of them wake at the same
+        // moment.
         let start_ns = now_ns() + 10 * NS_PER_MS + workers * 100 * NS_PER_US;
         company.order(&Order::Go(start_ns))?;
         sleep_until(start_ns, stop);
@@ -233,7 +233,6 @@ impl Company {
         Ok(company)
     }
 
-    /// Sends the order to all workers.
     fn order(&mut self, order: &Order) -> Result<()> {
         for index in 0..self.members.len() {
             if let Err(error) = worker::send(self.members[index].socket.get_mut(), order) {
@@ -292,7 +291,7 @@ impl Company {
         Ok(())
     }
 
-    /// The error of a worker that ended without a reply.
+    /// Returns the error of a worker that ended without a reply.
     fn ended(&mut self, index: usize, error: &io::Error) -> WorkloadError {
         let how = match self.members[index].child.as_mut().map(Child::wait) {
             Some(Ok(status)) => status.to_string(),
@@ -310,10 +309,10 @@ impl Drop for Company {
     fn drop(&mut self) {
         self.flags.stop();
         for member in &mut self.members {
-            // Tells a worker that waits for an order that there will be none.
+            // Tells a worker that waits for an order that none will come.
             let _ = member.socket.get_ref().shutdown(std::net::Shutdown::Both);
             if let Some(child) = &mut member.child {
-                // It fails only for a process that was reaped already.
+                // It fails only if the process has already been reaped.
                 let _ = child.kill();
             }
         }
@@ -322,7 +321,7 @@ impl Drop for Company {
                 let _ = child.wait();
             }
             if let Some(thread) = member.thread.take() {
-                // A panic was printed where it happened, and was reported as an end.
+                // A panic was printed where it happened and reported as the worker's end.
                 let _ = thread.join();
             }
         }
@@ -349,8 +348,8 @@ fn shared_memory() -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// The words of this process's command line in front of the workload's name: with them, a worker
-/// comes to the same subcommand of the same program.
+/// Returns the words of this process's command line before the workload's name: they lead a worker
+/// to the same subcommand of the same program.
 fn words_before(workload: &str) -> Vec<OsString> {
     std::env::args_os()
         .take_while(|word| word != workload)
@@ -359,7 +358,7 @@ fn words_before(workload: &str) -> Vec<OsString> {
 
 fn process(words: &[OsString], shared: &OwnedFd) -> io::Result<Member> {
     let (ours, theirs) = UnixStream::pair()?;
-    // Not by its name, which may meanwhile mean a newer program.
+    // Not by its name, which may by now mean a newer program.
     let mut command = Command::new("/proc/self/exe");
     if let Some(name) = words.first() {
         command.arg0(name);

@@ -1,4 +1,4 @@
-//! Random moments that never change for a seed.
+//! Random moments that depend on the seed alone.
 //!
 //! A library's generator may change its sequence from version to version; a published figure
 //! should not. `SplitMix64` is a counter put through a mixing function, so the moment of burst b
@@ -13,12 +13,11 @@ pub fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The moment, in nanoseconds within `spread_ns`, at which a thread wakes in a burst.
+/// Returns the moment at which a thread wakes in a burst, nanoseconds within `spread_ns`.
 pub fn moment_ns(seed: u64, thread: u32, burst: u32, spread_ns: u64) -> u64 {
     let draw = u64::from(thread) << 32 | u64::from(burst);
     let bits = mix(mix(seed.wrapping_add(GOLDEN)).wrapping_add(draw.wrapping_mul(GOLDEN)));
-    // The high half of a 128-bit product maps 64 random bits to the range without bias that
-    // could be seen.
+    // The high half of a 128-bit product maps 64 random bits to the range without visible bias.
     u64::try_from((u128::from(bits) * u128::from(spread_ns)) >> 64).unwrap_or(0)
 }
 

@@ -26,32 +26,30 @@ pub struct BenchReport {
     pub interrupted: bool,
     /// Length of the measurement, nanoseconds.
     pub elapsed_ns: u64,
-    /// Journal commits within the measurement, where the kernel shows them to this user.
+    /// Journal commits within the measurement, if the kernel shows them to this user.
     pub journal: Option<JournalCounts>,
     /// Measured fsyncs per journal commit; `None` without commits or without their count.
     pub fsyncs_per_commit: Option<f64>,
-    /// Measured syncs by the commits that they waited for: none, one, two, more; `None` where a
-    /// kernel ran them, which tells that to tracers alone.
+    /// Measured syncs by the commits that they waited for: none, one, two, more; `None` for a run
+    /// on a real kernel, which shows that only to tracers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syncs_by_commits: Option<[u64; 4]>,
-    /// Busy time of all processors within the measurement, nanoseconds: every instruction that
-    /// the machine ran, in and outside the kernel; `None` where it cannot be read (needs root).
+    /// Busy time of all processors within the measurement, nanoseconds: every instruction that the
+    /// machine ran, in and outside the kernel; `None` if it cannot be read (needs root).
     pub cpu_busy_ns: Option<u64>,
-    /// Time of all processors in programs within the measurement, nanoseconds, as the kernel's
-    /// ticks found it; `None` in reports of earlier versions.
+    /// Time of all processors in programs within the measurement, nanoseconds, sampled by the
+    /// kernel's ticks; `None` in reports of earlier versions.
     #[serde(default)]
     pub cpu_user_ns: Option<u64>,
-    /// The same in the kernel, interrupts included.
+    /// Time of all processors in the kernel, interrupts included, sampled in the same way.
     #[serde(default)]
     pub cpu_kernel_ns: Option<u64>,
-    /// Counters of the processors; `None` where the machine has none or this user may not read
-    /// them.
+    /// Counters of the processors; `None` if the machine has none or this user may not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareCounts>,
 }
 
 impl BenchReport {
-    /// The report of what was measured.
     pub fn new(measured: Measured<Outcome>) -> Self {
         let observed = measured.observed;
         let fsyncs = measured.found.found().fsyncs();

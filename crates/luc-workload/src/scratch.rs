@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::dir::{Dir, open_dir};
 use crate::{Result, WorkloadError};
 
-/// Descriptors that are not one of a thread's: standard streams, the root directory, `/proc`.
+/// Descriptors that belong to no thread: standard streams, the root directory, `/proc`.
 const SPARE_FILES: u64 = 32;
 
 /// A new directory that is removed with all files in it, unless it is to be kept.
@@ -45,12 +45,13 @@ impl Scratch {
         &self.path
     }
 
-    /// Makes (or opens again) a directory of this name in it.
+    /// Opens a directory of this name in it, and makes it first if it is missing.
     pub fn subdir(&self, name: &str) -> Result<Dir> {
         Dir::make(&self.path.join(name))
     }
 
-    /// Files that the file system has room for; `u64::MAX` if it has no such limit.
+    /// Returns how many more files the file system has inodes for; `u64::MAX` if it has no such
+    /// limit.
     pub fn free_inodes(&self) -> Result<u64> {
         let error = |e| WorkloadError::call("look at the file system of", &self.path, e);
         let there = fstatvfs(&self.root).map_err(error)?;
@@ -66,7 +67,7 @@ impl Scratch {
         self.settles = false;
     }
 
-    /// Writes all of the file system out, so that nothing from before is left to commit.
+    /// Syncs the whole file system, so that nothing from before is left to commit.
     pub fn settle(&self) -> Result<()> {
         if !self.settles {
             return Ok(());
@@ -75,7 +76,7 @@ impl Scratch {
             .map_err(|e| WorkloadError::call("sync the file system of", &self.path, e))
     }
 
-    /// Removes it now, reporting what cannot be removed.
+    /// Removes the directory now; returns an error if that fails.
     pub fn remove(mut self) -> Result<()> {
         if self.keep {
             return Ok(());

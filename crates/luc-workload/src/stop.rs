@@ -13,9 +13,9 @@ use signal_hook::iterator::{Signals, SignalsInfo};
 
 /// Status of a process that a second signal ended.
 const INTERRUPTED: i32 = 130;
-/// They ask for the end: the first is a request, the second ends the process.
+/// Signals that ask for the end: the first is a request, the second ends the process.
 const POLITE: [i32; 2] = [SIGINT, SIGTERM];
-/// They end a process that does not handle them.
+/// Signals that end a process unless it handles them.
 const RUDE: [i32; 9] = [
     SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
@@ -60,7 +60,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// The same for a process that runs a command: see [`Stop::command_runs`].
+    /// Like [`Stop::on_interrupt`], for a process that runs a command: see [`Stop::command_runs`].
     ///
     /// # Errors
     /// When the system refuses the signal handlers or the thread.
@@ -68,7 +68,8 @@ impl Stop {
         let stop = Self::new();
         let mut signals = SignalsInfo::<WithOrigin>::new(POLITE)?;
         for signal in POLITE {
-            // Raised by the handler itself, so that a wait that the signal ends finds it raised.
+            // Raised by the handler itself, so that a wait ended by the signal finds the flag
+            // raised.
             signal_hook::flag::register(signal, Arc::clone(&stop.raised))?;
         }
         let command = Arc::clone(&stop.command);
@@ -87,23 +88,23 @@ impl Stop {
         stop.with_thread(watch)
     }
 
-    /// Tells whether a command runs. While it does, no signal ends this process: the command handles
-    /// the second signal as it would without `luc`.
+    /// Records whether a command runs. While it does, no signal ends this process: the command
+    /// handles the second signal as it would without `luc`.
     pub fn command_runs(&self, runs: bool) {
         self.command.runs.store(runs, Ordering::Relaxed);
     }
 
-    /// Takes the latest signal that another process sent. A terminal sends its signals to the command,
-    /// too; a process may have sent one only to this process.
+    /// Takes the latest signal that another process sent. A terminal also sends its signals to the
+    /// command; another process may have signalled this process only.
     #[must_use]
     pub fn take_sent(&self) -> Option<i32> {
         let signal = self.command.sent.swap(0, Ordering::Relaxed);
         (signal != 0).then_some(signal)
     }
 
-    /// The same for a process that has changed something that outlives it, such as a terminal: `last`
-    /// is called before any signal that can be caught ends the process. It runs on a thread of its
-    /// own, and must not wait for another thread.
+    /// Like [`Stop::on_interrupt`], for a process that has changed something that outlives it, such
+    /// as a terminal: `last` is called before any signal that can be caught ends the process. It
+    /// runs on a thread of its own, and must not wait for another thread.
     ///
     /// # Errors
     /// When the system refuses the signal handlers or the thread.
@@ -119,7 +120,7 @@ impl Stop {
                 }
                 last();
                 if !polite {
-                    // Ends the process as the signal would have; where it fails, the exit does.
+                    // Ends the process as the signal would have; if that fails, the exit does.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 signal_hook::low_level::exit(INTERRUPTED);

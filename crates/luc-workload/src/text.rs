@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Latency;
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
@@ -27,15 +27,15 @@ pub fn latency(latency: &Latency) -> String {
     )
 }
 
-/// A share of a whole, 0 to 1.
+/// Formats a share of a whole, 0 to 1, as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// Printed wherever files are not made durable.
+/// The warning printed wherever files are not made durable.
 pub const UNSAFE: &str = "no fsync: an upper bound; a crash would have lost every file";
 
-/// The calls that were made, a line each.
+/// Writes one line per kind of call that was made.
 pub fn calls(lines: &mut Lines<'_, '_>, calls: &[(&str, &Latency)]) -> fmt::Result {
     for (name, times) in calls.iter().filter(|(_, times)| times.count > 0) {
         lines.line(name, latency(times))?;
@@ -58,7 +58,8 @@ impl Lines<'_, '_> {
         )
     }
 
-    /// The rate while a burst is under way: over all time it would be the rate that was asked for.
+    /// Writes the rate while a burst is under way: over the whole time it would only be the rate
+    /// asked for.
     pub(crate) fn busy(
         &mut self,
         files: u64,
@@ -74,7 +75,8 @@ impl Lines<'_, '_> {
         self.line("throughput", throughput)
     }
 
-    /// Equation 3. It is no throughput: it leaves out the time between two files.
+    /// Writes the rate of equation 3. It is not a throughput: it leaves out the time between two
+    /// files.
     pub fn file_creation_rate(&mut self, files_per_s: f64) -> fmt::Result {
         let rate = format!("{files_per_s:.1} files/s, a file of each thread by their mean time");
         self.line("file creation rate", rate)

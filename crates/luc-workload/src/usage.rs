@@ -1,12 +1,13 @@
-//! How long the machine's processors were busy.
+//! Busy time of the machine's processors.
 //!
-//! Process accounting of a stock kernel counts in ticks, and charges an interrupt to the task that it
-//! hit. The idle loop, however, measures its own sleep in nanoseconds, interrupts excluded, and
-//! `/proc/timer_list` (root only) shows the sum per processor. Elapsed time less that sleep is
-//! every instruction the machine ran: the workload, the journal thread, interrupts, all of it.
+//! The process accounting of a stock kernel counts in ticks, and charges an interrupt to the task
+//! it interrupted. The idle loop, however, measures its own sleep in nanoseconds, interrupts
+//! excluded, and `/proc/timer_list` (root only) shows the sum per processor. Elapsed time less that
+//! sleep is every instruction the machine ran: the workload, the journal thread, interrupts, all of
+//! it.
 //!
-//! Which part of it was inside the kernel, only the ticks tell (`/proc/stat`): right in the mean of
-//! a long run, coarse in a short one.
+//! Only the ticks (`/proc/stat`) tell how much of it was inside the kernel: right on average over a
+//! long run, coarse in a short one.
 
 use std::fs;
 
@@ -21,7 +22,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Reads the idle time now; `None` without permission or on a kernel without it.
+    /// Reads the idle time now; `None` without permission or on a kernel that does not show it.
     pub fn read() -> Option<Self> {
         let text = fs::read_to_string("/proc/timer_list").ok()?;
         let (idle_ns, cpus) = parse(&text)?;
@@ -32,8 +33,8 @@ impl Usage {
         })
     }
 
-    /// Busy time of all processors together since `earlier`, nanoseconds. A processor that sleeps
-    /// right now has not yet added its present sleep; with one processor that cannot happen, as
+    /// Busy time of all processors together since `earlier`, nanoseconds. A processor that is
+    /// asleep has not yet added its present sleep; with one processor that cannot happen, because
     /// the reader runs on it.
     pub fn busy_ns_since(self, earlier: Self) -> u64 {
         let elapsed = self.at_ns.saturating_sub(earlier.at_ns) * self.cpus;
@@ -41,7 +42,7 @@ impl Usage {
     }
 }
 
-/// Processor time by the ticks that found it, of all processors together.
+/// Processor time of all processors together, counted in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
     user_ns: u64,
@@ -55,7 +56,7 @@ impl Ticks {
         parse_ticks(&fs::read_to_string("/proc/stat").ok()?, per_s)
     }
 
-    /// Time in programs and time in the kernel since `earlier`, nanoseconds.
+    /// Returns the time in programs and the time in the kernel since `earlier`, nanoseconds.
     pub fn since(self, earlier: Self) -> (u64, u64) {
         (
             self.user_ns.saturating_sub(earlier.user_ns),
@@ -64,7 +65,8 @@ impl Ticks {
     }
 }
 
-/// The line of all processors: user, nice, system, idle, iowait, irq, softirq, then time stolen.
+/// Parses the line of all processors: user, nice, system, idle, iowait, irq, softirq, then time
+/// stolen.
 fn parse_ticks(text: &str, per_s: u64) -> Option<Ticks> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let counts: Vec<u64> = line
@@ -81,14 +83,14 @@ fn parse_ticks(text: &str, per_s: u64) -> Option<Ticks> {
     })
 }
 
-/// Sum of the idle times, and the number of processors.
+/// Returns the sum of the idle times, ns, and the number of processors.
 fn parse(text: &str) -> Option<(u64, u64)> {
     let (mut idle_ns, mut cpus) = (0, 0);
     for line in text.lines() {
         let Some((name, value)) = line.split_once(':') else {
             continue;
         };
-        // A processor that waits for I/O sleeps as well, but is counted apart.
+        // A processor that waits for I/O sleeps as well, but is counted separately.
         let name = name.trim();
         if name == ".idle_sleeptime" || name == ".iowait_sleeptime" {
             let value = value.trim().strip_suffix("nsecs")?;

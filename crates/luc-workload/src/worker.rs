@@ -1,8 +1,9 @@
-//! A worker's side of a run of several processes, and the messages of both sides.
+//! The worker's side of a run of several processes, and the messages of both sides.
 //!
 //! Each worker talks to the parent through one socket, a line of JSON at a time, and only at a
-//! barrier or when it is done: no message is sent while a worker measures. Two flags cannot wait, and
-//! are bits of a word in shared memory: the run is to end, and the first worker has finished.
+//! barrier or when it is done: no message is sent while a worker measures. Two flags cannot wait
+//! for a barrier, and are bits of a word in shared memory: the run is to end, and a worker has
+//! finished.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,10 +19,10 @@ use serde_json::Value;
 use crate::clock::sleep_until;
 use crate::{Result, Stop, WorkloadError};
 
-/// Bytes of the shared memory: one page, of which one word is used.
+/// Bytes of the shared memory: one page, only one word of which is used.
 pub const SHARED_BYTES: usize = 4096;
 
-/// The user, or an error, wants the end.
+/// The user or an error ends the run.
 const STOP: u32 = 1;
 /// A worker has done all of its work.
 const FINISHED: u32 = 2;
@@ -32,7 +33,7 @@ pub struct Flags(&'static AtomicU32);
 
 impl Flags {
     /// Maps the shared memory behind `file`, which is [`SHARED_BYTES`] long. The mapping stays for
-    /// the life of the process, as one page of each run.
+    /// the life of the process, at one page per run.
     pub fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice, so it replaces none.
@@ -64,13 +65,13 @@ impl Flags {
         self.0.fetch_or(FINISHED, Ordering::Relaxed);
     }
 
-    /// Whether a worker has finished, or all are to stop.
+    /// Tells whether a worker has finished, or all are to stop.
     pub fn is_over(self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 }
 
-/// A message of the parent.
+/// A message from the parent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Begin the next phase at this moment of the clock.
@@ -79,12 +80,12 @@ pub enum Order {
     Collect,
 }
 
-/// A message of a worker.
+/// A message from a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     /// The worker waits at the barrier.
     Here,
-    /// The times, a part for each phase.
+    /// The times, one part per phase.
     Result(Vec<Part>),
     Failed {
         text: String,
@@ -95,11 +96,11 @@ pub enum Reply {
 /// One worker's part of one phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// When it began and ended, by its own clock readings.
+    /// Start and end, by the worker's own clock readings.
     pub begin_ns: u64,
     pub end_ns: u64,
     pub ops: u64,
-    /// How long each call took, nanoseconds; one list for each kind of call.
+    /// How long each call took, nanoseconds; one list per kind of call.
     pub calls: Vec<Vec<u64>>,
 }
 
@@ -120,7 +121,7 @@ pub struct Assignment {
 /// Does a job of the benchmark of this name.
 pub type Work = fn(&str, Value, &mut Link) -> Result<Vec<Part>>;
 
-/// A job in the benchmark's own form.
+/// Converts a job to the benchmark's own form.
 pub fn job<J: for<'de> Deserialize<'de>>(job: Value) -> Result<J> {
     serde_json::from_value(job).map_err(|error| WorkloadError::Arguments(error.to_string()))
 }
@@ -143,7 +144,7 @@ impl Link {
         self.flags
     }
 
-    /// Waits for all other workers. True when the next phase begins now; false when there is none.
+    /// Waits for all other workers. True if the next phase begins now; false if there is none.
     pub fn barrier(&mut self) -> Result<bool> {
         let told = send(self.socket.get_mut(), &Reply::Here);
         let order = told.and_then(|()| receive(&mut self.socket));
@@ -162,7 +163,7 @@ impl Link {
         let reply = match work(&mut self) {
             Ok(parts) => Reply::Result(parts),
             Err(error) => {
-                // The others need not do work whose result is void.
+                // The other workers need not go on, as the result is void.
                 self.flags.stop();
                 Reply::Failed {
                     text: error.to_string(),
@@ -192,7 +193,7 @@ pub fn receive<T: for<'de> Deserialize<'de>>(socket: &mut BufReader<UnixStream>)
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// A worker process, from its start to its end: standard input is the socket, standard output the
+/// Runs a worker process from start to end: standard input is the socket, standard output the
 /// shared memory.
 pub fn process(work: Work) -> ! {
     let code = match connect() {
@@ -208,7 +209,7 @@ pub fn process(work: Work) -> ! {
             2
         }
     };
-    // The command line asked for nothing else.
+    // A worker's command line asks for nothing else.
     std::process::exit(code)
 }
 

@@ -1,4 +1,4 @@
-//! Workload files through the engine: counts, waiting, ends, errors, cleaning up.
+//! Workload files run by the engine: counts, waits, ends, errors, clean-up.
 
 use std::fs;
 use std::path::Path;
@@ -110,7 +110,7 @@ fn a_timed_run_lasts_as_long_and_the_file_gives_the_time() {
     let text = create_delete(2) + "run 1\n";
     let report = run(&text, "");
     assert_eq!(report.elapsed_ns, 1_000_000_000);
-    // Point 14: Filebench settles nothing.
+    // Point 14: Filebench does not settle the file system.
     assert!(!result(&report).settled);
     let report = run(&text, "--seconds 0.2 --warmup-s 0.1");
     assert_eq!(report.elapsed_ns, 200_000_000);
@@ -122,7 +122,7 @@ fn all_stock_personalities_run() {
     for (name, overrides) in [
         ("varmail", "nthreads=4"),
         ("webserver", "nthreads=8"),
-        // A removal that meets an open file is passed over, so their number grows a little.
+        // A delete skips open files, so the number of files grows a little.
         ("fileserver", "nthreads=4 nfiles=400"),
         ("shared-files", "nthreads=4"),
         ("oltp", "nshadows=6 ndbwriters=2 filesize=1m logfilesize=1m"),
@@ -211,7 +211,7 @@ fn directories_and_composites_and_everything_else() {
     for name in ["list", "remove", "stat", "hog", "wake"] {
         assert_eq!(ops(result, name), loops, "{name}");
     }
-    // A flowop without I/O does not count.
+    // A flowop without I/O does not count in the total.
     assert!(ops(result, "end") > 0 && result.ops >= 200);
     assert_eq!(result.ops, loops * 14);
 }
@@ -243,13 +243,13 @@ fn limits_end_runs_and_events_pace_them() {
 
     for (limit, per_loop) in [
         ("flowop eventlimit name=e", 1),
-        // Both threads pay for what both have done, as in Filebench.
+        // Both threads pay for the operations of both, as in Filebench.
         ("flowop opslimit name=e", 4),
         ("flowop opslimit name=e,target=o", 1),
     ] {
         let report = run(&with("eventgen rate=400", limit), "--seconds 1");
         let opens = ops(result(&report), "o");
-        // 400 events in a second, and a few that need none at first.
+        // 400 events in a second, and a few first operations that need none.
         let expected = 400 / per_loop;
         let range = expected * 7 / 10..=expected * 12 / 10;
         assert!(range.contains(&opens), "{limit}: {opens}");
@@ -340,7 +340,7 @@ fn a_file_system_that_goes_away_is_one_line() {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(300));
             let made = dir.path().join(format!("luc-bench.{}", std::process::id()));
-            // Threads go on making files while it is removed.
+            // Threads go on making files while the directory is removed.
             while fs::remove_dir_all(&made).is_err() && made.exists() {}
         });
         run_in(dir.path(), &create_delete(4), "--seconds 20", &Stop::new()).expect_err("gone")

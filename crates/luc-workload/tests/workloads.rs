@@ -32,7 +32,7 @@ fn run_in(words: &str, dir: &Path) -> Result<BenchReport, WorkloadError> {
     bench(words, dir).run(&Stop::new())
 }
 
-/// Runs it in a directory of its own; the report, and its JSON.
+/// Runs a benchmark in a directory of its own; returns the report, and its JSON.
 fn run(words: &str) -> (BenchReport, Value) {
     let dir = tempfile::tempdir().expect("temporary directory");
     let report = run_in(words, dir.path()).expect("workload runs");
@@ -51,7 +51,7 @@ fn counted_operations_are_exact() {
         ("create-fsync -t 3 --ops 7 --warmup-s 0", 21),
         ("create-fsync -t 3 --ops 7 --warmup-s 0.05 --bytes 5000", 21),
         ("create-fsync -t 4 --ops 50 --own-dirs", 200),
-        // Several directories per thread: new ones are begun, counts stay.
+        // Several directories per thread: starting a new one changes no count.
         ("create-fsync -t 2 --ops 40 --files-per-dir 4", 80),
         ("create-fsync -t 2 --ops 40 --own-dirs", 80),
     ] {
@@ -67,7 +67,7 @@ fn counted_operations_are_exact() {
     }
 }
 
-/// Files go before the inodes do, and the program says how many.
+/// Files are removed before the inodes run out, and the report says how many.
 #[test]
 fn few_inodes_are_enough() {
     with_tmpfs("size=16m,nr_inodes=600", |dir| {
@@ -87,7 +87,7 @@ fn few_inodes_are_enough() {
     assert_eq!(found["removed_early"], 0);
 }
 
-/// A single line is the throughput; each other rate says of what it is one.
+/// Only one line is the throughput; every other rate says what it is a rate of.
 #[test]
 fn one_throughput_is_printed() {
     for words in [
@@ -140,7 +140,7 @@ fn lengths_are_known_beforehand_where_time_ends_the_run() {
     ] {
         assert_eq!(length(words), Some(Duration::from_secs_f64(expected)));
     }
-    // The time that counted operations take shows when it is over.
+    // The time that counted operations take is known only when they are done.
     assert_eq!(length("create-fsync --ops 10"), None);
     assert_eq!(length("metarates"), None);
 }
@@ -185,7 +185,8 @@ fn bursts_are_exact() {
 fn writers_and_streams_are_told_apart() {
     let (_, found) =
         run("write-delay -w 4 --fsync-streams 2 --think-us 200 --seconds 0.3 --warmup-s 0.05");
-    // 4 writers, at most one write per 200 us each; 64 writes end a file, so truncation happened.
+    // 4 writers make at most one write per 200 us each. A file is truncated after 64 writes, so
+    // that has happened.
     let writes = found["writes"].as_u64().expect("a number");
     assert!(writes > 4 * 64 && writes <= 4 * 1500, "{writes}");
     assert!(found["fsyncs"].as_u64() > Some(0) && found["fsync"]["count"] == found["fsyncs"]);

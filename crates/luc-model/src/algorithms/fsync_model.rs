@@ -1,16 +1,16 @@
-//! Predicted beside measured: fsync times by Algorithm 4.1, and the file
-//! creation rate of equations 3 and 8 from either.
+//! Fsync times predicted by Algorithm 4.1 beside the measured ones, and the file creation rate of
+//! equations 3 and 8 from both.
 //!
-//! The algorithm gets when each sync was called and when each commit began and ended: a sync
+//! The algorithm's input is when each sync was called, and when each commit began and ended: a sync
 //! waits for the first commit that begins after its call.
 //!
-//! Beside it stands an amended one ([`SyncPrediction::amended_ns`]), with two things more:
+//! An amended algorithm ([`SyncPrediction::amended_ns`]) adds two things:
 //!
-//! - A sync that flushes data asks for its transaction when that is done. By then the commit may
-//!   be over, and nothing is left to wait for but the flush.
-//! - Threads that share a commit are released together. Of those that asked before it, as many as
-//!   there are processors go first, each until it waits again. Only where the recording says how
-//!   many processors there were.
+//! - A sync that flushes data asks for its transaction when the flush is done. By then the commit
+//!   may be over; the sync has then waited for the flush alone.
+//! - Threads that share a commit are released together. In the order in which they asked, as many
+//!   run at once as there are processors, each until it waits again. This applies only if the
+//!   recording tells the number of processors.
 
 use super::grouping::{CommitTimes, Served, group};
 use super::line::released;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// One sync, predicted and measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SyncPrediction {
-    /// Place in [`Observed::syncs`].
+    /// Index in [`Observed::syncs`].
     pub sync: usize,
     pub pid: u32,
     /// Equation 4 or 5, ns.
@@ -32,17 +32,17 @@ pub struct SyncPrediction {
     pub amended_ns: u64,
     /// `T_fsync`, ns.
     pub measured_ns: u64,
-    /// Commits waited for: 1 by equation 4, 2 by equation 5.
+    /// Predicted number of commits waited for: 1 by equation 4, 2 by equation 5.
     pub commits_predicted: u32,
-    /// Commits waited through.
+    /// Measured number of commits waited for.
     pub commits_measured: u32,
-    /// Whether Algorithm 4.1 chose the commit that served it.
+    /// Whether Algorithm 4.1 chose the commit that served the sync.
     pub right_commit: bool,
-    /// Whether the amended one did.
+    /// Whether the amended algorithm chose it.
     pub amended_right_commit: bool,
 }
 
-/// Creations of files per second, all threads together.
+/// File creations per second, all threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CreationRate {
     /// Threads that created and synced files.
@@ -51,37 +51,36 @@ pub struct CreationRate {
     pub measured_per_s: f64,
     /// Equation 3 with the predicted fsync times, per second.
     pub predicted_per_s: f64,
-    /// Equation 8, which knows nothing but fsync, with measured times, per second.
+    /// Equation 8, which counts only fsync, with measured times, per second.
     pub fsync_only_measured_per_s: f64,
     /// Equation 8 with the predicted fsync times, per second.
     pub fsync_only_predicted_per_s: f64,
 }
 
-/// The answer of [`fsync_model`].
+/// The result of [`fsync_model`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FsyncModel {
-    /// Syncs that waited for a commit and were given one, by begin.
+    /// Syncs that waited for a commit and that Algorithm 4.1 gives one, sorted by start.
     pub syncs: Vec<SyncPrediction>,
-    /// Syncs that waited, but that Algorithm 4.1 gives no commit: none begins
-    /// after they asked.
+    /// Syncs that waited but have no prediction, because no commit begins after they asked.
     pub unpredicted: u64,
-    /// Half of the syncs are off by at most this share of the measured time.
+    /// Median error, as a share of the measured time.
     pub error_median_share: f64,
-    /// 9 of 10 are off by at most this share.
+    /// 90th percentile of the error, as a share of the measured time.
     pub error_p90_share: f64,
-    /// The same of the amended algorithm: half of the syncs.
+    /// Median error of the amended algorithm.
     pub amended_error_median_share: f64,
-    /// The same: 9 of 10.
+    /// 90th percentile of the error of the amended algorithm.
     pub amended_error_p90_share: f64,
     /// Share of syncs for which the algorithm chose the commit that served them.
     pub right_commit_share: f64,
-    /// The same of the amended one.
+    /// Share of syncs for which the amended algorithm chose that commit.
     pub amended_right_commit_share: f64,
     /// Equations 3 and 8.
     pub creation: CreationRate,
 }
 
-/// Algorithm 4.1 against a trace. O(n log n).
+/// Compares Algorithm 4.1 with a trace. O(n log n).
 pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
     let waited: Vec<usize> = (0..observed.syncs.len())
         .filter(|place| matches!(observed.syncs[*place].service, Service::Commit(_)))
@@ -141,7 +140,7 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
     }
 }
 
-/// Errors as shares of the measured times. A sync that took no time has none.
+/// Returns the errors as shares of the measured times. A sync that took no time has none.
 fn errors(syncs: &[SyncPrediction], predicted_ns: impl Fn(&SyncPrediction) -> u64) -> Vec<f64> {
     let lasted = syncs.iter().filter(|sync| sync.measured_ns > 0);
     let error = |sync: &SyncPrediction| predicted_ns(sync).abs_diff(sync.measured_ns) as f64;
@@ -150,7 +149,7 @@ fn errors(syncs: &[SyncPrediction], predicted_ns: impl Fn(&SyncPrediction) -> u6
         .collect()
 }
 
-/// For each sync the predicted time from the end of its commit to the end of its sync, ns.
+/// Returns, per sync, the predicted time from the end of its commit to the end of the sync, ns.
 fn in_line_ns(
     trace: &Trace,
     observed: &Observed,
@@ -185,10 +184,9 @@ struct ThreadTimes {
     predicted: Vec<f64>,
 }
 
-/// Equation 3: N threads make N files in the mean of their times, so FCR = N * N / sum over
-/// threads of (`T_open` + `T_fsync` + `T_close`), each the mean of its thread. Equation 8 is the
-/// same with `T_fsync` alone. Threads that create nothing, or sync nothing that could be
-/// predicted, have no part in it.
+/// Equation 3: N threads make N files in the mean of their times, so FCR = N * N / sum over threads
+/// of (`T_open` + `T_fsync` + `T_close`), each the mean of its thread. Equation 8 is the same with
+/// `T_fsync` alone. Threads that create no file, or whose syncs have no prediction, do not count.
 fn creation_rate(trace: &Trace, observed: &Observed, syncs: &[SyncPrediction]) -> CreationRate {
     let mut threads: BTreeMap<u32, ThreadTimes> = BTreeMap::new();
     for span in trace.on(observed.dev) {

@@ -1,29 +1,29 @@
 //! Algorithm 4.1: which journal commit serves which fsync, and for how long the fsync waits.
 //!
-//! The algorithm has a pool of threads K and a pool of commits L. It takes the thread with the
-//! smallest begin of fsync and the commit with the smallest begin, puts every other thread whose
-//! fsync began before the commit into the same group, takes all of them out of the pools, and
-//! starts again. For each thread of a group
+//! The algorithm has a pool of threads K and a pool of commits L. It takes the thread whose fsync
+//! begins first and the commit that begins first, puts every other thread whose fsync began before
+//! the commit into the same group, removes all of them from the pools, and starts again. For each
+//! thread of a group
 //!
 //! ```text
 //! T_fsync(K) = t(q_JC) - t(q_fsync) + T_JC
 //! ```
 //!
-//! which is equation 4 for a thread that found the journal idle, and equation 5 for one that came
+//! This is equation 4 for a thread that found the journal idle, and equation 5 for one that arrived
 //! while another commit ran: the rest of that commit is part of the time until its own begins.
 //!
-//! The published text takes every commit to be triggered by a thread of K. A trace also has
-//! commits of the periodic timer or of a full journal. A commit that begins before any fsync of
+//! The published text assumes that a thread of K triggers every commit. A trace also has commits
+//! that the periodic timer or a full journal triggered. A commit that begins before any fsync of
 //! the pool serves no thread here, because an fsync that begins after it belongs to the next. The
-//! comparison is strict, as published: an fsync that begins in the very nanosecond of a commit
-//! goes into the next one.
+//! comparison is strict, as published: an fsync that begins in the same nanosecond as a commit goes
+//! into the next one.
 
 use crate::observed::ObservedCommit;
 
-/// When a journal commit ran.
+/// The times of a journal commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitTimes {
-    /// Begin, ns: `t(q_JC)`.
+    /// Start, ns: `t(q_JC)`.
     pub begin_ns: u64,
     /// End, ns: `t(r_JC)`.
     pub end_ns: u64,
@@ -45,10 +45,10 @@ impl From<&ObservedCommit> for CommitTimes {
     }
 }
 
-/// How an fsync is served.
+/// The commit and the time that an fsync waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Place of the commit in the list given.
+    /// Index of the commit in the list given.
     pub commit: usize,
     /// `T_fsync`, ns: equation 4 or 5.
     pub predicted_ns: u64,
@@ -57,8 +57,9 @@ pub struct Served {
     pub commits: u32,
 }
 
-/// Algorithm 4.1 on the begins of fsyncs (`t(q_fsync)`, ns). The answer is in their order; None:
-/// no commit begins after it. Neither list needs to be sorted; O(n log n).
+/// Applies Algorithm 4.1 to fsyncs with these starts (`t(q_fsync)`, ns). The result is in their
+/// order, with `None` for an fsync after which no commit begins. Neither list needs to be sorted;
+/// O(n log n).
 pub fn group(begins_ns: &[u64], commits: &[CommitTimes]) -> Vec<Option<Served>> {
     let mut waiting: Vec<usize> = (0..begins_ns.len()).collect();
     waiting.sort_by_key(|place| begins_ns[*place]);
@@ -67,7 +68,7 @@ pub fn group(begins_ns: &[u64], commits: &[CommitTimes]) -> Vec<Option<Served>> 
     serving.sort_by_key(|place| commits[*place].begin_ns);
 
     let mut served = vec![None; begins_ns.len()];
-    // The end of the commits so far: an fsync that begins before it found one running.
+    // The latest end of the commits so far: an fsync that begins before it found one running.
     let mut busy_until_ns = 0;
     for place in serving {
         let commit = commits[place];
@@ -98,7 +99,7 @@ mod tests {
         times.iter().map(commit).collect()
     }
 
-    /// Commit, predicted time, commits waited for.
+    /// Returns, per fsync: commit, predicted time, commits waited for.
     fn grouped(begins_ns: &[u64], times: &[(u64, u64)]) -> Vec<Option<(usize, u64, u32)>> {
         let served = group(begins_ns, &commits(times)).into_iter();
         served
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(got, want.map(Some));
     }
 
-    /// At 100 a commit begins, and ends at 180.
+    /// A commit runs from 100 to 180.
     #[test]
     fn moments_at_the_edge() {
         for (at, want) in [
@@ -152,7 +153,7 @@ mod tests {
             let times: Vec<_> = times.iter().map(|(begin, ns)| (*begin, begin + ns)).collect();
             let commits = commits(&times);
             for (begin_ns, served) in begins_ns.iter().zip(group(&begins_ns, &commits)) {
-                // The definition, without pools: the earliest begin that is later.
+                // The definition without pools: the earliest commit that begins later.
                 let want = commits.iter().map(|c| c.begin_ns).filter(|b| b > begin_ns).min();
                 prop_assert_eq!(served.map(|s| commits[s.commit].begin_ns), want);
                 if let Some(served) = served {

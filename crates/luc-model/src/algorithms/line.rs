@@ -1,8 +1,8 @@
-//! The line for a processor: how long threads work once a commit has released them.
+//! The run queue: how long threads work once a commit has released them.
 //!
-//! A thread that is ready while all processors are taken waits in the run queue, so the same operation
-//! takes longer the more threads are ready. [`work_ns`] tells the work in a trace from that wait, by
-//! the order in which threads got on.
+//! A thread that is ready while all processors are busy waits in the run queue, so the same
+//! operation takes longer the more threads are ready. [`work_ns`] separates the work in a trace
+//! from that wait, by the order in which threads finished.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,10 +13,10 @@ use luc_trace::{SpanKind, Trace};
 use crate::observed::{Observed, ObservedSync, Service, end_of};
 use crate::stretches::{Stretch, cut, joined, without};
 
-/// The work of threads between their release by a commit and their next wait: means over all releases.
+/// The work of threads from their release by a commit to their next wait: means over all releases.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Released {
-    /// Processors.
+    /// Number of processors.
     pub cpus: u32,
     /// Work until the end of the sync, ns.
     pub sync_ns: f64,
@@ -24,10 +24,11 @@ pub(super) struct Released {
     pub turn_ns: f64,
 }
 
-/// A stretch in which a thread was ready to work, and its time on a processor in it, ns.
+/// A stretch in which a thread was ready to work, and its time on a processor within it, ns.
 type Ready = (Stretch, u64);
 
-/// None if the number of processors is not known, or no thread was released.
+/// Returns the mean work after a release; `None` if the number of processors is not known, or no
+/// thread was released.
 pub(super) fn released(trace: &Trace, observed: &Observed) -> Option<Released> {
     let cpus = trace.header.pairs.get("cpus")?;
     let cpus = cpus.parse().ok().filter(|cpus| *cpus > 0)?;
@@ -59,7 +60,7 @@ pub(super) fn released(trace: &Trace, observed: &Observed) -> Option<Released> {
     })
 }
 
-/// The stretches that follow each other without a wait from this moment on.
+/// Returns the stretches from `from_ns` on that follow each other without a wait.
 fn turn(ready: &[Ready], from_ns: u64, until_ns: u64) -> &[Ready] {
     let first = ready.partition_point(|((_, end_ns), _)| *end_ns <= from_ns);
     let mut free_ns = from_ns;
@@ -72,7 +73,7 @@ fn turn(ready: &[Ready], from_ns: u64, until_ns: u64) -> &[Ready] {
     &ready[first..first + count]
 }
 
-/// When a sync had nothing more to wait for, ns.
+/// Returns when a sync had nothing more to wait for, ns.
 fn released_ns(sync: &ObservedSync, observed: &Observed) -> u64 {
     match sync.service {
         Service::Commit(place) => {
@@ -85,8 +86,8 @@ fn released_ns(sync: &ObservedSync, observed: &Observed) -> u64 {
     }
 }
 
-/// When each thread was ready: inside of operations less their waits, and between operations that
-/// follow each other at once. In order and apart.
+/// Returns when each thread was ready: within operations except their waits, and between operations
+/// in immediate succession. The stretches are sorted and disjoint.
 fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> BTreeMap<u32, Vec<Ready>> {
     let mut inside: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
     let mut waiting: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
@@ -120,9 +121,9 @@ fn ready(trace: &Trace, observed: &Observed, cpus: u32) -> BTreeMap<u32, Vec<Rea
     ready
 }
 
-/// Of each stretch in which a thread was ready, its time on a processor, ns. Threads are taken to be
-/// served in the order in which they ended: each gets the processor that is free the longest. No
-/// processor is idle while a thread is ready.
+/// Returns, per stretch in which a thread was ready, its time on a processor, ns. It assumes that
+/// threads are served in the order in which they ended, each by the processor that has been free
+/// the longest, and that no processor is idle while a thread is ready.
 fn work_ns(ready: &[Stretch], cpus: u32) -> Vec<u64> {
     let mut order: Vec<usize> = (0..ready.len()).collect();
     order.sort_by_key(|place| {
@@ -153,7 +154,7 @@ mod tests {
     fn waiting_for_a_processor_is_no_work() {
         let ready = [(0, 60), (0, 20), (0, 50), (100, 130), (110, 140)];
         assert_eq!(work_ns(&ready, 1), [10, 20, 30, 30, 10]);
-        // 20; 50 beside it; from 20 on the third has the first one's.
+        // 20, with 50 beside it; from 20 on the third thread has the first one's processor.
         assert_eq!(work_ns(&ready, 2), [40, 20, 50, 30, 30]);
         assert_eq!(work_ns(&ready, 5), [60, 20, 50, 30, 30]);
         assert!(work_ns(&[], 1).is_empty());

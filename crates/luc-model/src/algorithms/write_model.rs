@@ -1,7 +1,7 @@
 //! Algorithm 4.2: which writers a commit blocks, and at what cost.
 //!
-//! A writer is a thread between the begin of its writes to a file and the fsync
-//! that follows them. Against a commit L it is in one of three sets:
+//! A writer is a thread from the start of its writes to a file to the fsync that follows them.
+//! Against a commit L it is in one of three sets:
 //!
 //! | set | condition | `T_write` |
 //! |---|---|---|
@@ -9,10 +9,10 @@
 //! | Y, fully blocked | its writes began before `t(q_JC)`, its fsync after | (`t(q_JC)` - `t(q_write)`) + `T_JC` + (`t(r_write)` - `t(r_JC)`), eq. 11 |
 //! | Z, partially blocked | its writes began after `t(q_JC)` | (`t(r_JC)` - `t(q_write)`) + (`t(r_write)` - `t(r_JC)`), eq. 12 |
 //!
-//! Written out, equations 11 and 12 are `t(r_write)` - `t(q_write)` again: with the measured end put
-//! in they always hold, and predict nothing. The comparison with a trace puts in the time that a
-//! writer would have needed for itself, at the mean speed of X. That prediction can be wrong, and
-//! is shown beside the measured time.
+//! Written out, equations 11 and 12 are `t(r_write)` - `t(q_write)` again: with the measured end
+//! they always hold, and predict nothing. The comparison with a trace uses the time that a writer
+//! would have needed on its own, at the mean speed of X. That prediction can be wrong, and is shown
+//! beside the measured time.
 
 use super::grouping::CommitTimes;
 use crate::observed::{Observed, ObservedWrite};
@@ -25,13 +25,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writer {
     pub thread: u32,
-    /// Begin of its first write, ns: `t(q_write)`.
+    /// Start of its first write, ns: `t(q_write)`.
     pub write_begin_ns: u64,
     /// End of its last write, ns: `t(r_write)`.
     pub write_end_ns: u64,
-    /// Begin of its fsync, ns: `t(q_fsync)`.
+    /// Start of its fsync, ns: `t(q_fsync)`.
     pub fsync_begin_ns: u64,
-    /// Bytes written: S.
+    /// Bytes written, S.
     pub bytes: u64,
     /// Measured waits for buffers that a commit was writing, ns.
     pub waited_ns: u64,
@@ -61,9 +61,9 @@ pub enum Set {
     Z,
 }
 
-/// A writer's set against a commit: lines 5 to 15. The thread that triggers the commit is in X, as
-/// its fsync begins first. The text leaves equality open; an fsync or a write that begins together
-/// with the commit counts as after it, as in Algorithm 4.1.
+/// Returns a writer's set against a commit: lines 5 to 15. The thread that triggers the commit is
+/// in X, because its fsync begins first. The text leaves equality open; an fsync or a write that
+/// begins together with the commit counts as after it, as in Algorithm 4.1.
 pub fn classify(writer: &Writer, commit: &CommitTimes) -> Set {
     if writer.fsync_begin_ns < commit.begin_ns {
         Set::X
@@ -77,17 +77,17 @@ pub fn classify(writer: &Writer, commit: &CommitTimes) -> Set {
 /// The writers of one set of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SetSummary {
-    /// How many.
+    /// Number of writers in the set.
     pub writers: u64,
     /// Mean `T_write`, ns.
     pub measured_mean_ns: f64,
     /// Mean predicted `T_write`, ns.
     pub predicted_mean_ns: f64,
-    /// Mean measured time waited for buffers that a commit was writing, ns.
+    /// Mean measured wait for buffers that a commit was writing, ns.
     pub blocked_mean_ns: f64,
 }
 
-/// The answer of [`write_model`].
+/// The result of [`write_model`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WriteModel {
     /// Not affected.
@@ -96,7 +96,7 @@ pub struct WriteModel {
     pub y: SetSummary,
     /// Partially blocked.
     pub z: SetSummary,
-    /// Equation 9 and with it 13: sum of S / `T_write`, bytes per second.
+    /// Equation 9, and hence 13: sum of S / `T_write`, bytes per second.
     pub measured_bytes_per_s: f64,
     /// Equation 14 with the predicted times, bytes per second.
     pub predicted_bytes_per_s: f64,
@@ -106,10 +106,9 @@ pub struct WriteModel {
     pub unblocked_bytes_per_s: f64,
 }
 
-/// Algorithm 4.2 against a trace: each writer against the first commit it meets,
-/// which is the one that runs when its writes begin, or else the next to begin. Rates are those of
-/// a thread while it writes, averaged over its files and summed over threads as in equation 9.
-/// O(n log n).
+/// Compares Algorithm 4.2 with a trace. Each writer is set against the first commit it meets: the
+/// one running when its writes begin, or else the next to begin. Rates are those of a thread while
+/// it writes, averaged over its files and summed over threads as in equation 9. O(n log n).
 pub fn write_model(trace: &Trace, observed: &Observed) -> WriteModel {
     let writers = writers(trace, observed);
     let classified: Vec<(Writer, Set, Option<CommitTimes>)> = writers
@@ -131,7 +130,7 @@ pub fn write_model(trace: &Trace, observed: &Observed) -> WriteModel {
         let bytes = writer.bytes as f64;
         let measured_ns = writer.duration_ns() as f64;
         let waited_ns = writer.waited_ns.min(writer.duration_ns()) as f64;
-        // Without one free writer: the measured time less the waits.
+        // If no writer is free: the measured time less the waits.
         let own_ns = match set {
             Set::X => measured_ns,
             Set::Y | Set::Z if free_bytes > 0.0 => bytes * free_ns / free_bytes,
@@ -167,9 +166,9 @@ pub fn write_model(trace: &Trace, observed: &Observed) -> WriteModel {
     model
 }
 
-/// By how much the commit lengthens a writer's time, ns. Y: all of the commit,
-/// provided the writer would not have ended before it begins; else it was not
-/// writing, only on its way to its fsync. Z: the rest of the commit.
+/// Returns by how much the commit lengthens a writer's time, ns. Y: by the whole commit, unless the
+/// writer would have ended before it begins; such a writer was no longer writing, only about to
+/// call fsync. Z: by the rest of the commit.
 fn blocked_ns(writer: &Writer, commit: &CommitTimes, set: Set, own_ns: f64) -> f64 {
     let until_ns = |at_ns: u64| at_ns.saturating_sub(writer.write_begin_ns) as f64;
     match set {
@@ -179,12 +178,12 @@ fn blocked_ns(writer: &Writer, commit: &CommitTimes, set: Set, own_ns: f64) -> f
     }
 }
 
-/// Writes of a thread to a file up to its next sync of that file. Writes that
-/// no sync follows are left out: the algorithm needs `t(q_fsync)`.
+/// Collects the writes of a thread to a file up to its next sync of that file. Writes without a
+/// later sync are left out: the algorithm needs `t(q_fsync)`.
 fn writers(trace: &Trace, observed: &Observed) -> Vec<Writer> {
     let syncs = trace.on(observed.dev);
     let mut syncs = syncs.filter(|span| span.kind.is_file_sync()).peekable();
-    // By thread and file.
+    // Writers by thread and file.
     let mut open: BTreeMap<(u32, u64), Writer> = BTreeMap::new();
     let mut writers = Vec::new();
     let mut close = |open: &mut BTreeMap<(u32, u64), Writer>, sync: &Span| {
@@ -213,7 +212,7 @@ fn writers(trace: &Trace, observed: &Observed) -> Vec<Writer> {
     writers
 }
 
-/// The commit that runs when the writes begin, or else the next to begin.
+/// Returns the commit that runs when the writes begin, or else the next to begin.
 fn first_met(writer: &Writer, observed: &Observed) -> Option<CommitTimes> {
     let commits = &observed.commits;
     let begun = commits.partition_point(|c| c.begin_ns <= writer.write_begin_ns);

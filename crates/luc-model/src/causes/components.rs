@@ -1,15 +1,15 @@
-//! Principal components, by Jacobi's rotations of a correlation matrix.
+//! Principal components of a correlation matrix, by Jacobi rotations.
 
 use crate::stats::correlation;
 use serde::Serialize;
 
-/// Never reached: convergence is quadratic.
+/// Most sweeps; never reached, because convergence is quadratic.
 const SWEEPS_MAX: usize = 64;
 
 /// A principal component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Component {
-    /// Its part of the variance of all quantities, 0 to 1.
+    /// Its share of the variance of all quantities, 0 to 1.
     pub variance_share: f64,
     /// Correlation of each quantity with it, -1 to 1, in the order of the
     /// quantities: the eigenvector times the root of the eigenvalue.
@@ -18,8 +18,9 @@ pub struct Component {
     pub scores: Vec<f64>,
 }
 
-/// Principal components of standardised columns of equal length, the largest variance first; as many
-/// as columns. An eigenvector has no sign of its own: the largest loading of each is positive.
+/// Returns the principal components of standardised columns of equal length, one per column, the
+/// largest variance first. An eigenvector has no sign of its own: the largest loading of each is
+/// positive.
 pub(crate) fn components(columns: &[Vec<f64>]) -> Vec<Component> {
     let count = columns.len();
     let matrix = columns
@@ -38,7 +39,7 @@ pub(crate) fn components(columns: &[Vec<f64>]) -> Vec<Component> {
                     |most, v| if v.abs() > most.abs() { *v } else { most },
                 )
                 .signum();
-            // Below 0 by rounding alone.
+            // Only rounding can make it negative.
             let value = values[at].max(0.0);
             let score = |row: usize| -> f64 {
                 columns
@@ -61,7 +62,7 @@ pub(crate) fn components(columns: &[Vec<f64>]) -> Vec<Component> {
     components
 }
 
-/// Eigenvalues of a symmetric matrix, and its eigenvectors as columns.
+/// Returns the eigenvalues of a symmetric matrix, and its eigenvectors as columns.
 fn eigen(mut matrix: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
     let count = matrix.len();
     let unit = |row: usize| {
@@ -87,7 +88,7 @@ fn eigen(mut matrix: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
     ((0..count).map(|at| matrix[at][at]).collect(), vectors)
 }
 
-/// One rotation, by the angle that makes the element at (p, q) vanish.
+/// Rotates by the angle that makes the element at (p, q) vanish.
 fn rotate(matrix: &mut [Vec<f64>], vectors: &mut [Vec<f64>], p: usize, q: usize) {
     let off = matrix[p][q];
     if off.abs() < 1e-300 {
@@ -119,8 +120,8 @@ mod tests {
 
     #[test]
     fn two_quantities_by_hand() {
-        // Correlation c of two: eigenvalues 1 + c and 1 - c along the diagonals.
-        // Here c = mean of products: columns (1,1,-1,-1) and (1,1,1,-3)/sqrt(3).
+        // Two quantities with correlation c: eigenvalues 1 + c and 1 - c along the diagonals. Here
+        // c = mean of products: columns (1,1,-1,-1) and (1,1,1,-3)/sqrt(3).
         let a = standardised(&[1.0, 1.0, -1.0, -1.0]).unwrap();
         let b = standardised(&[1.0, 1.0, 1.0, -3.0]).unwrap();
         // (1 + 1 - 1 + 3) / (4 sqrt(3)) = 1 / sqrt(3)

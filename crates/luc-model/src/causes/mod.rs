@@ -1,20 +1,20 @@
-//! Which measured quantities go with throughput: the root-cause analysis of the dissertation's
-//! chapter 3, from many runs of one workload.
+//! Ranks measured quantities by how they move with throughput: the root-cause analysis of the
+//! dissertation's chapter 3, from many runs of one workload.
 //!
-//! Each trace gives a row of quantities and its throughput. Columns are standardised, as a count and a
-//! time have no common unit.
+//! Each trace gives a row of quantities and its throughput. Columns are standardised, because a
+//! count and a time have no common unit.
 //!
-//! - Does the quantity move with throughput? Pearson's correlation tells for straight lines,
-//!   Spearman's for any rise or fall. A single odd run pulls one of them; [`Cause::strength`] is the
+//! - Does the quantity move with throughput? Pearson's correlation shows a straight line,
+//!   Spearman's any rise or fall. A single outlier pulls one of them; [`Cause::strength`] is the
 //!   weaker one.
 //! - Which quantities move together? Principal components: five quantities with large loadings on the
 //!   same component are one cause, not five.
 //! - Which component moves with throughput? [`Causes::component`]; the loading of a quantity on it is
 //!   the third column of the ranking.
 //!
-//! Correlation is no cause. Where something else changes both, such as the speed of the processor,
-//! only a run without the suspect shows it ([`crate::foretold`], or `luc off`). With few rows strong
-//! correlations come about by chance; [`Causes::chance_strength`] says how strong.
+//! Correlation is not causation. If something else changes both, such as the speed of the
+//! processor, only a run without the suspect shows it ([`crate::foretold`], or `luc off`). With few
+//! rows strong correlations occur by chance; [`Causes::chance_strength`] says how strong.
 
 use crate::observed::{Observed, Table};
 use crate::stats::{correlation, ranks, standardised};
@@ -27,13 +27,13 @@ mod components;
 
 pub use components::Component;
 
-/// Two rows always lie on a line.
+/// Fewest rows to compare: two always lie on a line.
 pub const ROWS_MIN: usize = 3;
 
-/// A quantity of a smaller spread, as a share of the largest value, has no part in the ranking.
+/// Smallest spread of a ranked quantity, as a share of its largest absolute value.
 pub const SPREAD_SHARE_MIN: f64 = 0.01;
 
-/// The throughput that is to be explained.
+/// The throughput to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throughput {
     Syncs,
@@ -45,7 +45,8 @@ pub enum Throughput {
 }
 
 impl Throughput {
-    /// Of a trace; None if the trace has no length, or could not see it.
+    /// Returns the throughput of a trace; `None` if the trace has no length, or its tracer could
+    /// not see the events.
     pub fn per_s(self, trace: &Trace, observed: &Observed) -> Option<f64> {
         let of = match self {
             Self::Syncs => None,
@@ -76,12 +77,12 @@ impl Throughput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Quantities {
     pub throughput_per_s: f64,
-    /// By names that end in their unit.
+    /// Values by name; a name ends in its unit.
     pub values: BTreeMap<String, f64>,
 }
 
 impl Quantities {
-    /// The quantities of [`Table`], beside a throughput that the workload measured.
+    /// Takes the quantities of [`Table`], with a throughput that the workload measured.
     pub fn of(observed: &Observed, throughput_per_s: f64) -> Self {
         let table = observed.table();
         // The empty sum of floats is -0.
@@ -122,17 +123,17 @@ impl Quantities {
     }
 }
 
-/// Why a quantity has no part in the ranking.
+/// The reason why a quantity is not ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOut {
-    /// The same in all rows.
+    /// It is the same in all rows.
     Constant,
     /// It varies by less than [`SPREAD_SHARE_MIN`], which explains nothing.
     Steady,
-    /// Not in all rows.
+    /// Some rows lack it.
     Missing,
-    /// Infinite or no number somewhere.
+    /// It is infinite or not a number in some row.
     NotFinite,
 }
 
@@ -140,9 +141,9 @@ pub enum LeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {
-    /// Up.
+    /// Throughput rises.
     Helps,
-    /// Down.
+    /// Throughput falls.
     Hurts,
     /// The two correlations disagree, or one of them is 0.
     Unclear,
@@ -153,7 +154,7 @@ pub struct Cause {
     /// The quantity.
     pub name: String,
     pub sign: Sign,
-    /// The smaller of both correlations' absolute values, 0 to 1; 0 if unclear.
+    /// The smaller absolute value of the two correlations, 0 to 1; 0 if unclear.
     pub strength: f64,
     /// Pearson's correlation with throughput, -1 to 1.
     pub pearson: f64,
@@ -165,36 +166,36 @@ pub struct Cause {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Causes {
-    /// The strongest first; of equal strength the larger loading, then by name.
+    /// The strongest first; among equals the larger loading, then by name.
     pub causes: Vec<Cause>,
     /// Quantities in the order of the components' loadings.
     pub names: Vec<String>,
-    /// The largest variance first.
+    /// The components, the largest variance first.
     pub components: Vec<Component>,
-    /// Place of the component whose scores go most with throughput.
+    /// Index of the component whose scores correlate most with throughput.
     pub component: Option<usize>,
-    /// The components' Pearson correlations with throughput, in their order.
+    /// Pearson correlation of each component with throughput, in their order.
     pub component_pearsons: Vec<f64>,
-    /// The strongest of as many random quantities reaches this in one of 20 sets of as many rows. A
-    /// weaker cause may be chance.
+    /// With as many rows and as many random quantities, the strongest quantity reaches this in one
+    /// set of 20. A weaker cause may be chance.
     pub chance_strength: f64,
-    /// Quantities without a part in it, by name.
+    /// Quantities that are not ranked, by name.
     pub left_out: BTreeMap<String, LeftOut>,
 }
 
-/// Why rows cannot be ranked.
+/// The reason why rows cannot be ranked.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CauseError {
     #[error("{rows} traces are too few to compare; give at least {ROWS_MIN}")]
     TooFewRows { rows: usize },
     #[error("the throughput is the same in all traces; vary something, as the number of threads")]
     ThroughputConstant,
-    /// Rows count from 0.
+    /// Rows are numbered from 0.
     #[error("the throughput of trace {row} is no finite number")]
     ThroughputNotFinite { row: usize },
 }
 
-/// Ranks the quantities by how they go with throughput.
+/// Ranks the quantities by how they move with throughput.
 pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
     if rows.len() < ROWS_MIN {
         return Err(CauseError::TooFewRows { rows: rows.len() });
@@ -229,11 +230,11 @@ pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
 
     answer.components = components::components(&columns);
     let score = |component: &Component| {
-        // None: a component without variance.
+        // `None` if the component has no variance.
         standardised(&component.scores).map_or(0.0, |scores| correlation(&scores, &target))
     };
     let scores: Vec<f64> = answer.components.iter().map(score).collect();
-    // Of equals the first, which has the larger variance.
+    // Among equals the first, which has the larger variance.
     answer.component = (0..scores.len())
         .rev()
         .max_by(|a, b| scores[*a].abs().total_cmp(&scores[*b].abs()));
@@ -259,15 +260,16 @@ pub fn rank(rows: &[Quantities]) -> Result<Causes, CauseError> {
     Ok(answer)
 }
 
-/// With r the sine of an angle, r of `rows` unrelated pairs is distributed as the cosine of that angle
-/// to the power of `rows` - 3 (Student's t for pairs from normal distributions). The strongest of
-/// `quantities` stays below where each does. They are taken for independent, and strength for
-/// Pearson's alone: both err towards doubt.
+/// Returns [`Causes::chance_strength`]. With r as the sine of an angle, the angle of `rows`
+/// unrelated pairs has a density that is its cosine to the power of `rows` - 3 (Student's t for
+/// pairs from normal distributions). The strongest of `quantities` stays below a limit if each of
+/// them does. Quantities count as independent, and Pearson's correlation as the strength: both err
+/// towards doubt.
 fn chance_strength(rows: usize, quantities: usize) -> f64 {
     const STEPS: usize = 10_000;
     let step = std::f64::consts::FRAC_PI_2 / STEPS as f64;
     let power = i32::try_from(rows.saturating_sub(ROWS_MIN)).unwrap_or(i32::MAX);
-    // Middles of the steps.
+    // Taken at the middle of each step.
     let density = |at: usize| ((at as f64 + 0.5) * step).cos().powi(power);
     let all: f64 = (0..STEPS).map(density).sum();
     let wanted = 0.95_f64.powf(1.0 / quantities.max(1) as f64) * all;
@@ -289,7 +291,7 @@ fn column(raw: &[f64], rows: usize) -> Result<Vec<f64>, LeftOut> {
         let smallest = raw.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = raw.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let scale = smallest.abs().max(largest.abs());
-        // Divided first, as the difference of two finite numbers may be infinite.
+        // Divided first, because the difference of two finite numbers may be infinite.
         if largest / scale - smallest / scale < SPREAD_SHARE_MIN {
             return Err(LeftOut::Steady);
         }
@@ -340,14 +342,15 @@ mod tests {
         assert_eq!(of(&[7.0, 7.0, 7.0]), Some(LeftOut::Constant));
     }
 
-    /// Against tables of critical values of Pearson's correlation, two-sided.
+    /// Compares with tables of critical values of Pearson's correlation, two-sided.
     #[test]
     fn chance_agrees_with_tables() {
         for (rows, wanted) in [(3, 0.997), (4, 0.950), (5, 0.878), (10, 0.632), (30, 0.361)] {
             let found = chance_strength(rows, 1);
             assert!((found - wanted).abs() < 0.001, "{rows}: {found}");
         }
-        // Of ten the strongest, 5%: of one 0.512%; a table has 0.765 for 1% and 0.872 for 0.1%.
+        // 5% for the strongest of ten is 0.512% for each; a table has 0.765 for 1% and 0.872 for
+        // 0.1%.
         let found = chance_strength(10, 10);
         assert!((0.765..0.872).contains(&found), "{found}");
         assert!(chance_strength(3, 12) <= 1.0);

@@ -1,10 +1,10 @@
-//! Where the time of syncs and writes went.
+//! Divides the time of syncs and writes among its causes.
 //!
-//! A sync that a commit served is, in the order of time: the data flush, the wait while other commits
-//! run, the wait while none runs (the journal's thread wakes up, or LUC holds the commit), its own
-//! commit, and the way back. A sync that needed no commit is its data flush and the flush of the
-//! disk's cache, which is booked with commits: the same wait for the same disk. A write is its waits
-//! and the rest.
+//! A sync that a commit served consists, in order of time, of the data flush, the wait while other
+//! commits run, the wait while none runs (the journal's thread wakes up, or LUC holds the commit),
+//! its own commit, and the way back. A sync that needed no commit consists of its data flush and
+//! the flush of the disk's cache, which is booked with commits: it is the same wait for the same
+//! disk. A write consists of its waits and the rest.
 
 use crate::observed::{Observed, ObservedSync, Service, Table, end_of, is_sync};
 use crate::stats::share;
@@ -13,47 +13,49 @@ use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Time of all threads together, ns, and shares of it.
+/// The time of all threads together, ns, and shares of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
-    /// How long the file system was watched, ns.
+    /// Length of the watched time, ns.
     pub duration_ns: f64,
-    /// In syncs and writes, and in waits for the journal in other operations, ns.
+    /// Time in syncs and writes, and in waits for the journal in other operations, ns.
     pub operations_ns: f64,
-    /// In syncs, ns.
+    /// Time in syncs, ns.
     pub sync_ns: f64,
-    /// Of that: writing data, ns.
+    /// Part of `sync_ns` in which data was written, ns.
     pub flush_ns: f64,
-    /// Of that: other commits ran between its asking and the begin of its own, ns.
+    /// Part of `sync_ns` in which other commits ran, after the sync asked and before its own began,
+    /// ns.
     pub behind_ns: f64,
-    /// Of that: the serving commit, or the flush of the disk's cache, ns.
+    /// Part of `sync_ns` in the serving commit, or in the flush of the disk's cache, ns.
     pub own_ns: f64,
-    /// In writes, without the syncs inside them, ns.
+    /// Time in writes, without the syncs inside them, ns.
     pub write_ns: f64,
-    /// In other operations, waiting for the journal, ns.
+    /// Time in waits for the journal in other operations, ns.
     pub elsewhere_ns: f64,
-    /// Waiting for buffers that a commit was writing, in any operation, ns.
+    /// Waits for buffers that a commit was writing, in any operation, ns.
     pub buffer_ns: f64,
-    /// Waiting for a locked transaction, in any operation, ns.
+    /// Waits for a locked transaction, in any operation, ns.
     pub locked_ns: f64,
-    /// Waiting for space in the journal, in any operation, ns.
+    /// Waits for space in the journal, in any operation, ns.
     pub space_ns: f64,
     /// Share of the trace's time in which a thread was in a sync or waited for the journal.
     pub busy_share: f64,
-    /// The same of the thread with the largest such share.
+    /// Largest such share of a single thread.
     pub busiest_thread_share: f64,
     /// Share of the trace's time in which a commit ran.
     pub commit_busy_share: f64,
     /// Share of the commits' time in which they wrote the data of files (data=ordered).
     pub commit_data_share: f64,
-    /// Share of the served syncs that waited for their own commit alone: after they asked, at most a
-    /// tenth of their time passed behind others. A thread that asks again shortly before the end of a
-    /// commit meets its tail; that is no delay.
+    /// Share of the served syncs that waited only for their own commit: after they asked, at most a
+    /// tenth of their time passed behind other commits. A thread that asks again shortly before a
+    /// commit ends meets its tail; that does not count as a delay.
     pub own_only_share: f64,
 }
 
 impl Account {
-    /// A sync that a fast commit served has no commit among the spans: it waited for its own.
+    /// Books the time of a trace. A sync that a fast commit served has no commit among the spans:
+    /// it counts as waiting for its own.
     pub(super) fn of(
         trace: &Trace,
         observed: &Observed,
@@ -122,7 +124,7 @@ impl Account {
         for (within, waits) in &observed.other_waits {
             let time_ns = waits.buffer_ns as f64 + waits.locked_ns as f64 + waits.space_ns as f64;
             if is_sync(*within) {
-                // They lie in the data flush, nearly always, and are booked as waits.
+                // These waits nearly always lie in the data flush, and are booked as waits.
                 self.flush_ns = (self.flush_ns - time_ns).max(0.0);
             } else {
                 self.elsewhere_ns += time_ns;
@@ -135,7 +137,7 @@ impl Account {
         self.busy_share = share(busy_ns(all), self.duration_ns);
     }
 
-    /// A write to a file that was opened with `O_SYNC` contains a sync, which counts once.
+    /// Adds the writes. A write to a file opened with `O_SYNC` contains a sync, which counts once.
     fn add_writes(&mut self, observed: &Observed) {
         let mut syncs: BTreeMap<u32, Vec<&ObservedSync>> = BTreeMap::new();
         for sync in &observed.syncs {
@@ -144,7 +146,7 @@ impl Account {
         for write in &observed.writes {
             let of_thread = syncs.get(&write.pid).map_or(&[][..], Vec::as_slice);
             let from = of_thread.partition_point(|sync| sync.begin_ns < write.begin_ns);
-            // It syncs once, at its end.
+            // The write syncs once, at its end.
             let inside = of_thread
                 .get(from)
                 .filter(|sync| sync.end_ns <= write.end_ns);
@@ -169,29 +171,30 @@ impl Account {
         self.commit_data_share = share(data_ns, all_ns);
     }
 
-    /// A part of the time of operations.
+    /// Returns a part as a share of the time of operations.
     pub(super) fn of_operations(&self, part_ns: f64) -> f64 {
         share(part_ns, self.operations_ns).min(1.0)
     }
 
-    /// A part of the time of syncs.
+    /// Returns a part as a share of the time of syncs.
     pub(super) fn of_syncs(&self, part_ns: f64) -> f64 {
         share(part_ns, self.sync_ns).min(1.0)
     }
 
-    /// Time of all threads per second of the trace, ns.
+    /// Returns a part, summed over all threads, per second of the trace, ns.
     pub(super) fn per_s(&self, part_ns: f64) -> f64 {
         share(part_ns * 1e9, self.duration_ns)
     }
 }
 
-/// Syncs per second of the time that was watched.
+/// Returns the syncs per second of the watched time.
 pub(super) fn syncs_per_s(account: &Account, table: &Table) -> f64 {
     share(table.sync.count as f64 * 1e9, account.duration_ns)
 }
 
-/// Time that commits cost writers, ns. Writers wait for a locked transaction at every commit. In a
-/// full journal it is locked until there is space, and the wait is booked there.
+/// Returns the time that commits cost writers, ns. Writers wait for a locked transaction at every
+/// commit. In a full journal the transaction stays locked until there is space, so the wait counts
+/// as one for space.
 pub(super) fn blocked_ns(account: &Account, journal_small: bool) -> f64 {
     account.buffer_ns
         + if journal_small {
@@ -207,11 +210,10 @@ mod tests {
     use luc_control::Dev;
     use luc_trace::Span;
 
-    /// Commits 7, 100 to 180, and 8, 190 to 270. A sync begins at 90, writes data
-    /// from 95 to 120, asks, and is served by 8 until 275:
-    /// 25 of data, 60 behind commit 7, 10 while none runs, 80 of its own, 5 back.
-    /// A write from 300 to 400 waits 30 for a buffer and syncs from 350 to 390
-    /// without need of a commit; an open waits 7 for space.
+    /// Commit 7 runs from 100 to 180, commit 8 from 190 to 270. A sync begins at 90, writes data
+    /// from 95 to 120, asks, and is served by commit 8 until 275: 25 of data, 60 behind commit 7,
+    /// 10 while none runs, 80 in its own, 5 back. A write from 300 to 400 waits 30 for a buffer and
+    /// syncs from 350 to 390 without need of a commit; an open waits 7 for space.
     #[test]
     fn booked_by_hand() {
         let span = |kind, begin_ns, end_ns| Span {

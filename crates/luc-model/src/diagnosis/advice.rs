@@ -6,24 +6,24 @@ use super::kinds::KINDS;
 use super::{Diagnosis, VerdictKind, unseen, words};
 use serde::Serialize;
 
-/// Less disappears in the variation from day to day.
+/// A smaller gain is lost in the variation from day to day.
 const GAIN_MIN: f64 = 1.05;
-/// The default of ext4, s.
+/// The commit interval that ext4 uses by default, s.
 const COMMIT_INTERVAL_S: u64 = 5;
-/// Fewer syncs per commit than this: no sync asked for most commits.
+/// Below this many syncs per commit, no sync asked for most commits.
 const SYNCS_PER_COMMIT_OF_TIMER: f64 = 0.5;
 
-/// Whether LUC would help, by both ends of the gain's interval.
+/// Whether LUC would help, judged by both ends of the gain's interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Help {
-    /// The gain would be noticed, and even the lower end is a gain.
+    /// The gain is noticeable, and even the lower end is a gain.
     Would,
-    /// The lower end is no gain, the upper end would be noticed.
+    /// The upper end is noticeable, but the lower end is no gain or the gain itself is too small.
     May,
-    /// Not even the upper end would be noticed.
+    /// Not even the upper end is noticeable.
     WouldNot,
-    /// No gain can be given, or it is not to be trusted.
+    /// There is no estimate of the gain, or it cannot be trusted.
     Unknown,
 }
 
@@ -45,15 +45,15 @@ impl Help {
     }
 }
 
-/// Whether LUC would help and can run there.
+/// Tells whether LUC would help and can run there.
 pub(super) fn luc_serves(diagnosis: &Diagnosis) -> bool {
     diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
 }
 
-/// Remedies besides LUC, in sentences.
+/// Returns the remedies besides LUC, in sentences.
 pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
-    // Beside any verdict: it is about data, not about time.
+    // Given whatever the verdict: it is about data, not about time.
     if facts.fast_commit == Some(true) {
         let device = facts.device.as_deref().unwrap_or("DEVICE");
         advice.push(
@@ -116,7 +116,7 @@ fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     }
 }
 
-/// The command to type next.
+/// Returns the command to type next.
 pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<String> {
     let path = path(facts);
     let delays = diagnosis.any(|kind| kind.of_luc);
@@ -131,16 +131,16 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
         });
     }
     if diagnosis.has(VerdictKind::JournalTooSmall) {
-        // The journal first. The advice has the commands, which need an unmount.
+        // The journal comes first; the advice lists the commands, which need an unmount.
         return None;
     }
     let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
     if may && diagnosis.found_cost() {
-        // The interval narrows with the time watched.
+        // The interval narrows as the watched time grows.
         let seconds = longer_s(diagnosis.account.duration_ns);
         return Some(format!("luc doctor --seconds {seconds} {path}"));
     }
-    // Another recording of that host would lack the same events.
+    // Another recording on that host would lack the same events.
     let seen = unseen::doubts(&diagnosis.unseen).is_empty();
     let doubtful = diagnosis.luc_help == Help::Unknown && diagnosis.luc_obstacle.is_none();
     if delays && doubtful && seen {
@@ -151,7 +151,8 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
     None
 }
 
-/// Four times as long, for half the interval; a minute at least, an hour at most.
+/// Returns four times the watched time, which halves the interval; at least a minute, at most an
+/// hour.
 fn longer_s(duration_ns: f64) -> u64 {
     // A cast of a float saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -159,12 +160,12 @@ fn longer_s(duration_ns: f64) -> u64 {
     watched_s.saturating_mul(4).clamp(60, 3600)
 }
 
-/// The path as the user types it.
+/// Returns the path as the user types it.
 pub(super) fn path(facts: &Facts) -> String {
     facts.path.as_deref().map_or_else(|| "PATH".into(), quoted)
 }
 
-/// One word for a shell.
+/// Quotes a path as one word for a shell.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !path.is_empty() && path.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! How far to believe a diagnosis, with the reasons in words.
+//! How far to trust a diagnosis, with the reasons in words.
 
 use super::evidence::{Verdict, VerdictKind};
 use super::facts::{Facts, Luc};
@@ -11,19 +11,19 @@ use serde::Serialize;
 
 /// ext4 commits every 5 s by itself, which a shorter trace may not show.
 const SHORT_NS: f64 = 5e9;
-/// A second without an event says nothing.
+/// Less than a second says nothing.
 const TOO_SHORT_NS: f64 = 1e9;
-/// Below this many syncs and writes a share of them can be off by 10 points.
+/// With fewer syncs and writes than this, a share of them can be off by 10 percentage points.
 const EVENTS_MIN: u64 = 100;
-/// Shares of spans lost, or of syncs without their commit, that matter,
+/// A larger share of lost spans, or of syncs without their commit, matters.
 const LOST_SHARE: f64 = 0.01;
-/// and that make sums meaningless.
+/// A larger share of them makes sums meaningless.
 const LOST_SHARE_BAD: f64 = 0.10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Look again before acting on it.
+    /// Look again before acting on the diagnosis.
     Low,
     /// Probably right.
     Medium,
@@ -42,12 +42,11 @@ impl Level {
     }
 }
 
-/// How far to trust a diagnosis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Confidence {
-    /// The lowest that a reason brings it to.
+    /// The lowest level that any reason leads to.
     pub level: Level,
-    /// The doubts, a sentence each.
+    /// The doubts, one sentence each.
     pub reasons: Vec<String>,
 }
 
@@ -79,7 +78,7 @@ impl Confidence {
             confidence.lower(level, why);
         }
         let events = table.sync.count + table.writes;
-        // A few events are enough to know that little happens.
+        // A few events are enough to tell that little happens.
         let shares_matter = verdicts
             .iter()
             .any(|verdict| verdict.kind != VerdictKind::NoPressure);
@@ -120,7 +119,7 @@ impl Confidence {
         self.reasons.push(why);
     }
 
-    /// Once for all unseen kinds. Opens and closes are no part of any verdict.
+    /// Lowers the level once for all unseen kinds. No verdict depends on opens and closes.
     fn lower_by_unseen(&mut self, unseen: &Unseen, verdicts: &[Verdict], facts: &Facts) {
         if unseen.is_empty() {
             return;
@@ -153,8 +152,8 @@ impl Confidence {
     }
 }
 
-/// Commits are numbered without gaps, so a gap is an unseen commit. A large gap is another mount, or no
-/// number at all.
+/// Counts the commits that the trace lacks. Commits are numbered without gaps, so a gap means
+/// unseen commits. A large gap means another mount, or a bad number.
 fn commits_missing(observed: &Observed) -> f64 {
     const GAP_MAX: u32 = 1000;
     let gap = |pair: &[ObservedCommit]| pair[1].tid.wrapping_sub(pair[0].tid).wrapping_sub(1);

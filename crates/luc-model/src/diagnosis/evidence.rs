@@ -1,4 +1,4 @@
-//! A verdict, and the sentences that it stands on, with the numbers in them.
+//! A verdict, and the sentences and numbers that support it.
 
 use super::account::Account;
 use super::facts::Facts;
@@ -11,13 +11,13 @@ use luc_trace::Unseen;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A cause is named if it takes a tenth of the time of the operations that it hits, as they vary by
-/// that much themselves,
+/// A cause is named only if it takes at least this share of the time of the operations that it
+/// hits, because that time varies by as much anyway.
 pub(super) const PART_MIN: f64 = 0.10;
-/// and 20 ms of all threads' time per second: less is not noticed.
+/// It must also take this much of all threads' time per second: users do not notice less.
 pub(super) const LOST_PER_S_MIN_NS: f64 = 20e6;
 
-/// Fewer syncs than this, as of an editor or a logger, hardly ever meet.
+/// Syncs rarer than this, such as those of an editor or a logger, hardly ever coincide.
 pub(super) const RARE_SYNCS_PER_S: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -44,7 +44,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub kind: VerdictKind,
-    /// Its share of the time of syncs, writes and waits for the journal.
+    /// The cause's share of the time of syncs, writes and waits for the journal.
     pub cost_share: Estimate,
     pub evidence: Vec<Evidence>,
 }
@@ -62,18 +62,19 @@ impl Case<'_> {
         &self.slices.whole.account
     }
 
-    /// Whether a part of some time is large enough to be named.
+    /// Tells whether a part of some time is large enough to be named.
     pub fn lost(&self, part_ns: f64, whole_ns: f64) -> bool {
         let per_s = self.account().per_s(part_ns);
         share(part_ns, whole_ns) >= PART_MIN && per_s >= LOST_PER_S_MIN_NS
     }
 
-    /// Time of writes, and of waits for the journal elsewhere.
+    /// Returns the time of writes, and of waits for the journal elsewhere.
     pub fn writing_ns(&self) -> f64 {
         self.account().write_ns + self.account().elsewhere_ns
     }
 
-    /// Tasks may wait for space in syncs as well, in the data flush.
+    /// Tells whether tasks lose much time waiting for space. They may wait in syncs, too, in the
+    /// data flush.
     pub fn journal_small(&self) -> bool {
         let space_ns = self.account().space_ns;
         self.lost(space_ns, self.account().operations_ns) || self.lost(space_ns, self.writing_ns())
@@ -91,7 +92,7 @@ impl Case<'_> {
         }
     }
 
-    /// Over the slices in which syncs were served.
+    /// Estimates a value over the slices in which syncs were served.
     pub(super) fn of_served(&self, of: impl Fn(&Table) -> f64) -> Estimate {
         let served = |slice: &Slice| (slice.table.sync_events > 0).then(|| of(&slice.table));
         self.slices.estimate(served)
@@ -118,14 +119,14 @@ impl Case<'_> {
         self.slices.estimate(mean)
     }
 
-    /// A part of the gain; None where unseen events leave it in doubt.
+    /// Returns a part of the gain; `None` if unseen events make it doubtful.
     pub(super) fn believed(&self, gain: Option<Estimate>) -> Option<Estimate> {
         gain.filter(|_| unseen::doubts(self.unseen).is_empty())
     }
 }
 
 impl Verdict {
-    /// Adds a sentence. Each `{}` in it stands for the next of the numbers.
+    /// Adds a sentence. Each `{}` in it stands for the next number.
     pub(super) fn with<const N: usize>(
         mut self,
         text: &str,

@@ -1,21 +1,21 @@
-//! Facts beside the trace.
+//! Facts that are not in the trace.
 
 use serde::Serialize;
 
-/// LUC's modes on a file system. Later ones count more.
+/// LUC's modes on a file system. Later ones take precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Luc {
-    /// Nothing: it is not attached.
+    /// LUC is not attached.
     #[default]
     Off,
-    /// It decided and recorded, and changed nothing.
+    /// LUC decided and recorded, and changed nothing.
     Observing,
-    /// It held commits and copied buffers out.
+    /// LUC held commits and copied buffers out.
     Steering,
 }
 
-/// Facts of a file system beside its trace; None: not known.
+/// Facts about a file system that are not in its trace; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// The path by which the user names it.
@@ -26,25 +26,25 @@ pub struct Facts {
     pub block_bytes: Option<u64>,
     /// Mount options, separated by commas.
     pub mount_options: Option<String>,
-    /// Begin and end of the watching, ns of the trace's clock. Without it quiet time before the first
-    /// event and after the last is unknown.
+    /// Start and end of the watched time, ns of the trace's clock. Without it the quiet time before
+    /// the first event and after the last is unknown.
     pub watched_ns: Option<(u64, u64)>,
     pub luc: Option<Luc>,
     pub fast_commit: Option<bool>,
     pub rotational: Option<bool>,
-    /// Why the tracer could not see some events, a sentence each.
+    /// The reasons why the tracer could not see some events, one sentence each.
     pub unseen_why: Vec<String>,
-    /// Why LUC cannot run on that machine, if that is known.
+    /// The reason why LUC cannot run on that machine, if known.
     pub luc_obstacle: Option<String>,
 }
 
 impl Facts {
-    /// Whether a mount option is set, without its value.
+    /// Tells whether a mount option without a value is set.
     pub(super) fn option(&self, name: &str) -> bool {
         self.options().any(|option| option == name)
     }
 
-    /// The value of a mount option.
+    /// Returns the value of a mount option.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.options()
             .filter_map(|option| option.split_once('='))

@@ -1,4 +1,4 @@
-//! The gain of LUC, by the replay.
+//! The gain from LUC, by the replay.
 
 use super::facts::{Facts, Luc};
 use super::slices::{Estimate, Slices};
@@ -10,28 +10,29 @@ use luc_sim::replayed::Calibration;
 use luc_trace::Trace;
 use serde::Serialize;
 
-/// A simulation of stock that is off by more than this is not trusted for other rules.
+/// If the simulation of stock is off by more than this, it is not trusted for other rules.
 const STOCK_ERROR_SHARE_MAX: f64 = 0.15;
-/// Syncs whose commit is unknown pass unchanged in the replay, which says little with more of them.
+/// Syncs whose commit is unknown pass unchanged in the replay, so with more of them it says little.
 const UNSERVED_SHARE_MAX: f64 = 0.10;
-/// A chain of operations that lacks more of them is another chain.
+/// If a trace lacks more operations than this, its threads' chains of operations are different
+/// ones.
 const LOST_SHARE_MAX: f64 = 0.10;
 
 const RULES: [Rule; 3] = [Rule::BestBatching, Rule::NoBlockedWrites, Rule::Luc];
 
-/// Operations per second with LUC over those without.
+/// Ratio of the operations per second with LUC to those without.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// The rate that is compared.
     pub of: &'static str,
-    /// Of the part that was run again.
+    /// The ratio, for the part of the trace that was replayed.
     pub ratio: f64,
     /// Lower end of the 95 % interval; the error of the simulation is part of it.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
     pub trusted: bool,
-    /// Why not, a sentence each.
+    /// The reasons not to trust it, one sentence each.
     pub doubts: Vec<String>,
     /// Error of the simulated stock rule, as a share of the measured rate.
     pub stock_error_share: f64,
@@ -39,17 +40,17 @@ pub struct Gain {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gains {
-    /// Of all that LUC would do.
+    /// The gain from all that LUC would do.
     pub luc: Option<Gain>,
-    /// Of batching commits alone; None also where LUC does not.
+    /// The gain from batching commits alone; `None`, too, if LUC would not batch.
     pub(super) batching: Option<Estimate>,
-    /// Of copying buffers out alone.
+    /// The gain from copying buffers out alone.
     pub(super) copy_out: Option<Estimate>,
 }
 
 impl Gains {
     pub(super) fn of(trace: &Trace, dev: Dev, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
-        // With LUC at work its holds are in the trace.
+        // If LUC steered, its holds are in the trace.
         let machine = (luc != Luc::Steering).then(|| Calibration::of(trace, dev).ok());
         let Some(machine) = machine.flatten() else {
             return Self::default();
@@ -63,7 +64,7 @@ impl Gains {
         };
         let copy_out = estimate(Rule::NoBlockedWrites);
         // LUC does not hold commits of a journal with fast commits. Elsewhere it tries holding, and
-        // stops where it does not pay.
+        // stops if that does not pay.
         let fast = facts.fast_commit == Some(true);
         let batching = estimate(Rule::BestBatching).filter(|_| !fast);
         let luc = if fast { copy_out } else { estimate(Rule::Luc) };
@@ -112,7 +113,7 @@ fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Ve
         doubts.push(unseen::lost(trace));
     }
     let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
-    // Syncs that a fast commit serves pass unchanged under LUC, too.
+    // Syncs that a fast commit serves pass unchanged under LUC as well.
     if unserved_share > UNSERVED_SHARE_MAX && facts.fast_commit != Some(true) {
         doubts.push(unseen::unserved(unserved_share));
     }

@@ -1,10 +1,10 @@
-//! A diagnosis from LUC's module alone, where nothing can be traced.
+//! A diagnosis from LUC's module alone, for hosts where nothing can be traced.
 //!
-//! Its counters tell how many syncs waited for commits, how long commits take and how long writers
+//! Its counters tell how many syncs waited for commits, how long commits take, and how long writers
 //! slept for metadata that a commit was writing. Its records of decisions bound the time that syncs
-//! spend behind others' commits: syncs that wait for a commit when it opens asked no later than the
-//! latest of them, and no earlier than the close of the commit before, which they would have joined.
-//! A verdict is given only where both bounds agree.
+//! spend behind others' commits: the syncs that wait when a commit opens asked no later than the
+//! latest of them, and no earlier than the close of the previous commit, which they would have
+//! joined. A verdict is given only if both bounds agree.
 
 use super::evidence::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
 use super::facts::{Facts, Luc};
@@ -15,20 +15,20 @@ use luc_control::{Dev, Step};
 use luc_trace::{Event, Record};
 use serde::Serialize;
 
-/// Fewer commits with waiting syncs show no share.
+/// Fewer commits with waiting syncs are too few for a share.
 const COMMITS_MIN: u64 = 20;
-/// Waits of all syncs for commits below this share of the time do not matter; the same threshold as
-/// with traced operations.
+/// If the waits of all syncs for commits take less than this share of the time, they do not matter;
+/// the same threshold as for traced operations.
 const BUSY_SHARE_MIN: f64 = 0.05;
 
-/// The module never tells these.
+/// Facts that the module never tells.
 const UNKNOWN: [&str; 3] = [
     "how long syncs write their data before they wait for a commit",
     "waits for space in the journal, or for a locked transaction",
     "whose syncs and writes these are, and what LUC would give",
 ];
 
-/// Counts of the module while it was watched. An older module and a recording lack some.
+/// The module's counts over the watched time. An older module or a recording lacks some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ModuleCounts {
     pub duration_ns: u64,
@@ -38,7 +38,7 @@ pub struct ModuleCounts {
     /// Operations that changed metadata.
     #[serde(rename = "writes")]
     pub handles: Option<u64>,
-    /// Those that slept because a commit was writing their metadata.
+    /// Operations that slept because a commit was writing their metadata.
     pub writes_delayed: Option<u64>,
     pub write_delay_ns: Option<u64>,
     /// Average duration of a commit, ns, as jbd2 measures it.
@@ -46,7 +46,7 @@ pub struct ModuleCounts {
 }
 
 impl ModuleCounts {
-    /// From a recording, which holds no counters.
+    /// Counts the events of a recording, which holds no counters.
     pub fn of(lines: &[Record], dev: Dev) -> Self {
         let mut counts = Self {
             commits: Some(0),
@@ -92,22 +92,22 @@ impl ModuleCounts {
     }
 }
 
-/// Bounds of the time that syncs waited before their own commit was opened.
+/// Bounds of the time that syncs waited before their own commit opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Behind {
-    /// Commits with waiting syncs, behind a known commit.
+    /// Commits with waiting syncs, after a known commit.
     pub commits: u64,
-    /// Syncs that waited for these when they opened.
+    /// Syncs that waited for these commits when they opened.
     pub events: u64,
-    /// Lower bound, the sum over all syncs.
+    /// Lower bound, ns, summed over all syncs.
     pub low_ns: f64,
     pub high_ns: f64,
-    /// Duration of their own commits by jbd2's average, the sum over all syncs.
+    /// Duration of the syncs' own commits by jbd2's average, ns, summed over all syncs.
     pub own_ns: f64,
 }
 
 impl Behind {
-    /// From the records of decisions about one file system, in the order of time.
+    /// Computes the bounds from the records of decisions about one file system, in order of time.
     fn of(lines: &[Record], dev: Dev) -> Self {
         let mut behind = Self::default();
         let mut closed_ns = None;
@@ -141,15 +141,16 @@ impl Behind {
         let positive = |ns: i64| ns.max(0) as f64;
         let events = input.events as f64;
         let commit_ns = positive(input.commit_avg_ns);
-        // No sync waits behind the commit before until that begins.
+        // No sync waits behind the previous commit before that begins.
         let since_ns = positive(input.now_ns.saturating_sub(closed_ns));
         let latest_ns = positive(input.now_ns.saturating_sub(input.last_event_ns));
         let low_ns = latest_ns.min(since_ns);
-        // A sync that asks while no commit runs starts one at once, so it waits for at most a commit.
+        // A sync that asks while no commit runs starts one at once, so it waits for at most one
+        // commit.
         let high_ns = since_ns.min(commit_ns).max(low_ns);
         self.commits += 1;
         self.events += u64::try_from(input.events).unwrap_or(0);
-        // Only the latest sync's moment is known; the others asked before.
+        // Only the latest sync's moment is known; the others asked earlier.
         self.low_ns += low_ns * events;
         self.high_ns += low_ns + high_ns * (events - 1.0);
         self.own_ns += commit_ns * events;
@@ -167,23 +168,23 @@ impl Behind {
 /// A diagnosis without a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Glimpse {
-    /// The file system, as the user named it; its device number otherwise.
+    /// The file system as the user named it, or else its device number.
     pub file_system: String,
-    /// The most costly first; never empty.
+    /// The kinds of verdicts, the most costly first; never empty.
     pub kinds: Vec<VerdictKind>,
     pub evidence: Vec<Evidence>,
     pub unknown: Vec<String>,
     /// The command to type next.
     pub next_command: Option<String>,
-    /// LUC's actions meanwhile.
+    /// LUC's mode over the watched time.
     pub luc: Luc,
     pub counts: ModuleCounts,
-    /// Bounds of sync delays; None without records of decisions.
+    /// Bounds of sync delays; `None` without records of decisions.
     pub behind: Option<Behind>,
 }
 
 impl Glimpse {
-    /// Whether there is something to do.
+    /// Tells whether there is something to do.
     pub fn advises(&self) -> bool {
         self.next_command.is_some()
     }
@@ -210,7 +211,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
         Some(_) => {}
         None => unknown.push("whether writes wait for commits".into()),
     }
-    // No sync waits for more than the rest of one commit and its own.
+    // No sync waits longer than for the rest of one commit and its own.
     let waits_ns = counts.sync_events.zip(counts.commit_avg_ns);
     let waits_ns = waits_ns.map(|(events, ns)| events as f64 * 2.0 * ns as f64);
     let idle = waits_ns.is_some_and(|ns| share(ns, counts.duration_ns as f64) < BUSY_SHARE_MIN);
@@ -224,7 +225,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
             evidence.push(delays(&behind));
             let low = behind.low_share() >= PART_MIN && per_s(behind.low_ns) >= LOST_PER_S_MIN_NS;
             if low {
-                // The surely larger cost comes first.
+                // The cost that is certainly larger comes first.
                 let first = behind.low_ns > counts.write_delay_ns.unwrap_or(0) as f64;
                 kinds.insert(if first { 0 } else { kinds.len() }, VerdictKind::SyncDelays);
             } else if behind.high_share() < PART_MIN {
@@ -301,14 +302,14 @@ fn syncs(counts: &ModuleCounts) -> Option<Evidence> {
     Some(evidence(text, numbers.into_iter().chain(commit)))
 }
 
-/// None where no write was delayed, or the number is not known.
+/// Returns `None` if no write was delayed, or the number is not known.
 fn writes(counts: &ModuleCounts) -> Option<Evidence> {
     let (delayed @ 1.., delay_ns) = (counts.writes_delayed?, counts.write_delay_ns?) else {
         return None;
     };
     let each_ns = share(delay_ns as f64, delayed as f64);
     let lost_ns = share(delay_ns as f64 * 1e9, counts.duration_ns as f64);
-    // A recording without copy-outs lacks the number of all writes.
+    // A recording without copy-out decisions lacks the number of all writes.
     let of_all = counts
         .handles
         .map(|all| share(delayed as f64, all as f64).min(1.0));
@@ -348,7 +349,7 @@ fn delays(behind: &Behind) -> Evidence {
     )
 }
 
-/// Plain text: the answer in the first line, a newline at the end.
+/// Renders plain text: the answer in the first line, a newline at the end.
 pub fn render_glimpse(glimpse: &Glimpse) -> String {
     let untold = match glimpse.counts.sync_events {
         None => "the cause of syncs' waits cannot be told",

@@ -1,14 +1,14 @@
-//! The diagnosis: which delay a file system has, what it costs, which processes cause it and which
-//! suffer, and what would help.
+//! The diagnosis of a file system: which delay it has, what that costs, which processes cause it,
+//! which suffer from it, and what would help.
 //!
-//! The time of threads in syncs, in writes and in other waits for the journal is booked to its causes
-//! (`account.rs`). Causes that take enough of it become verdicts, ranked by their share (`kinds/`, a
-//! file each, with its thresholds and their reasons). The gain of LUC comes from the replay of the
-//! trace ([`crate::foretold`]).
+//! The time of threads in syncs, in writes and in other waits for the journal is booked to its
+//! causes (`account.rs`). Causes that take enough of it become verdicts, ranked by their share
+//! (`kinds/`, one file each, with its thresholds and their reasons). The gain from LUC comes from
+//! the replay of the trace ([`crate::foretold`]).
 //!
-//! Every mean and every share has a 95 % interval. Events depend on each other, so it is that of
-//! batch means: the trace is cut into slices of equal length, each is judged like a trace of its own,
-//! and the spread of the slices is the error of the whole (`slices.rs`).
+//! Every mean and every share has a 95 % confidence interval. Events depend on each other, so it
+//! comes from batch means: the trace is cut into slices of equal length, each is judged like a
+//! trace of its own, and the spread of the slices gives the error of the whole (`slices.rs`).
 //!
 //! Unknown quantities lower the confidence, with the reason in words, and are never guessed.
 
@@ -47,20 +47,20 @@ use slices::Slices;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// The file system, as the user named it; its device number otherwise.
+    /// The file system as the user named it, or else its device number.
     pub file_system: String,
-    /// The first is the answer; never empty.
+    /// The verdicts, of which the first is the answer; never empty.
     pub verdicts: Vec<Verdict>,
-    /// The gain of LUC; None if it acts already, or nothing can be said.
+    /// The gain from LUC; `None` if LUC already steers, or nothing can be said.
     pub gain: Option<Gain>,
     pub processes: Processes,
-    /// Remedies besides LUC, a sentence each.
+    /// Remedies besides LUC, one sentence each.
     pub advice: Vec<String>,
     /// The command to type next.
     pub next_command: Option<String>,
     pub confidence: Confidence,
     pub luc_help: Help,
-    /// Why LUC cannot run on that machine, if that is known.
+    /// The reason why LUC cannot run on that machine, if known.
     pub luc_obstacle: Option<String>,
     /// LUC's mode while the tracer ran.
     pub luc: Luc,
@@ -71,28 +71,28 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Whether there is something to do: a command to type or advice to follow.
+    /// Tells whether there is something to do: a command to type or advice to follow.
     pub fn advises(&self) -> bool {
         self.next_command.is_some() || !self.advice.is_empty()
     }
 
-    /// Whether a verdict names something that costs.
+    /// Tells whether a verdict names something that costs time.
     pub fn found_cost(&self) -> bool {
         self.verdicts.iter().any(|verdict| verdict.kind.costs())
     }
 
-    /// Whether a verdict is of such a kind.
+    /// Tells whether any verdict's kind satisfies `of`.
     fn any(&self, of: impl Fn(&kinds::Kind) -> bool) -> bool {
         self.verdicts.iter().any(|verdict| of(verdict.kind.row()))
     }
 
-    /// Whether a verdict holds.
+    /// Tells whether a verdict of this kind was given.
     pub fn has(&self, kind: VerdictKind) -> bool {
         self.verdicts.iter().any(|verdict| verdict.kind == kind)
     }
 }
 
-/// The diagnosis of the file system on `dev`. O(n log n) in the spans.
+/// Diagnoses the file system on `dev`. O(n log n) in the spans.
 pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let observed = Observed::of(trace, dev);
     let luc = luc_state(trace, dev, facts);
@@ -131,12 +131,13 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     diagnosis
 }
 
-/// The recording counts more than the machine that reads it.
+/// Returns LUC's mode during the recording. The higher mode counts, whether from the recording or
+/// from the facts.
 fn luc_state(trace: &Trace, dev: Dev, facts: &Facts) -> Luc {
     luc_in(&trace.lines, dev).max(facts.luc).unwrap_or_default()
 }
 
-/// By the module's lines; None without any.
+/// Reads the mode from the module's lines; `None` without any.
 fn luc_in(lines: &[Record], dev: Dev) -> Option<Luc> {
     let states = lines.iter().filter_map(|line| match line.event {
         Event::Commit { dev: of, steer, .. } if of == dev => {

@@ -1,4 +1,4 @@
-//! Processes that cause the delays, and processes that lose time to them.
+//! The processes that cause the delays, and those that lose time to them.
 
 use super::unseen;
 use crate::observed::{Observed, Service, is_sync};
@@ -7,45 +7,46 @@ use luc_trace::{Process, Sight, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Longest lists.
+/// Length of the longest list.
 const SHOWN_MAX: usize = 5;
-/// More than half: all others together are less.
+/// More than this share is more than all others together.
 const MOST_SHARE: f64 = 0.5;
 
-/// Processes of one name and control group that sync.
+/// Processes of the same name and control group that sync.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Syncer {
     pub name: String,
-    /// None where it is not known.
+    /// `None` if unknown.
     pub cgroup: Option<String>,
     /// Syncs that waited for a commit.
     pub syncs: u64,
-    /// Share of all of those.
+    /// Their share of all such syncs.
     pub syncs_share: f64,
-    /// Commits whose first sync was theirs. None where it cannot be seen when syncs ask.
+    /// Commits whose first sync was theirs; `None` if it cannot be seen when syncs ask.
     pub commits_asked: Option<u64>,
 }
 
-/// Processes of one name and control group that lose time to others' commits or the journal.
+/// Processes of the same name and control group that lose time to others' commits or to the
+/// journal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sufferer {
     pub name: String,
-    /// None where it is not known.
+    /// `None` if unknown.
     pub cgroup: Option<String>,
-    /// Time lost, ns: from asking to the begin of the serving commit, and in
+    /// Time lost, ns: from asking to the start of the serving commit, and in
     /// waits for buffers, locked transactions and space.
     pub lost_ns: f64,
-    /// Share of all that was lost.
+    /// Their share of all time lost.
     pub lost_share: f64,
-    /// Of it in syncs, ns.
+    /// Part of `lost_ns` in syncs, ns.
     pub sync_delay_ns: f64,
 }
 
-/// Both, the largest first, at most 5 each.
+/// Causes and sufferers, the largest first, at most 5 each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Processes {
     pub causes: Vec<Syncer>,
-    /// None where some of the time lost cannot be seen.
+    /// `None` if some of the time lost cannot be seen.
     pub sufferers: Option<Vec<Sufferer>>,
 }
 
@@ -60,7 +61,7 @@ struct Tally {
 impl Processes {
     pub(super) fn of(trace: &Trace, observed: &Observed) -> Self {
         let names = names(trace, observed);
-        // By name and control group, which decide between equals below.
+        // Sorted by name and control group, which breaks ties below.
         let mut tallies: BTreeMap<&Process, Tally> = BTreeMap::new();
         // By commit: when the first sync asked for it, and its process.
         let mut first: BTreeMap<usize, (u64, &Process)> = BTreeMap::new();
@@ -110,7 +111,7 @@ impl Processes {
         };
         let mut sufferers: Vec<Sufferer> = losing.map(sufferer).collect();
         sufferers.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns));
-        // In that order: a sum of floats depends on it.
+        // Summed in that order, on which a sum of floats depends.
         let all_ns: f64 = sufferers.iter().map(|sufferer| sufferer.lost_ns).sum();
         for sufferer in &mut sufferers {
             sufferer.lost_share = share(sufferer.lost_ns, all_ns);
@@ -123,7 +124,8 @@ impl Processes {
         }
     }
 
-    /// A process that issues most of the syncs, and another that loses most of the time.
+    /// Returns a process that issues most of the syncs and another that loses most of the time, if
+    /// there are such.
     pub(super) fn neighbour(&self) -> Option<(&Syncer, &Sufferer)> {
         let cause = self.causes.first()?;
         let sufferer = self.sufferers.as_ref()?.first()?;
@@ -134,7 +136,7 @@ impl Processes {
     }
 }
 
-/// The processes of the threads that sync or wait, by thread.
+/// Returns the processes of the threads that sync or wait, by thread.
 fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
     let mut of_process: HashMap<u32, Process> = HashMap::new();
     let mut names = HashMap::new();

@@ -1,4 +1,4 @@
-//! Confidence intervals: a trace is cut into slices, each judged like a trace of its own.
+//! Confidence intervals: a trace is cut into slices, and each is judged like a trace of its own.
 
 use super::account::Account;
 use super::facts::Facts;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// More slices cut more operations at their ends; fewer show less of the spread.
 pub(super) const SLICES: u64 = 8;
-/// Fewer values have no interval: with 4 it would be wider than with 8 by half.
+/// Fewest values for an interval: with 4 it would be nearly twice as wide as with 8.
 const VALUES_MIN: usize = 5;
 /// Student's t for 95 % on both sides and 4 to 7 degrees of freedom.
 const T_95: [f64; 4] = [2.776, 2.571, 2.447, 2.365];
@@ -17,16 +17,16 @@ const T_95: [f64; 4] = [2.776, 2.571, 2.447, 2.365];
 /// A value and its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Of the whole trace.
+    /// The value for the whole trace.
     pub value: f64,
-    /// Lower end; None if too few slices have the value.
+    /// Lower end; `None` if too few slices have the value.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
 }
 
 impl Estimate {
-    /// A counted value, not a sampled one.
+    /// Makes a value that was counted, not sampled.
     pub(super) fn exact(value: f64) -> Self {
         Self {
             value,
@@ -34,7 +34,8 @@ impl Estimate {
         }
     }
 
-    /// A value, the same of slices, and a share of it by which it may be off besides.
+    /// Estimates a value and its interval from its values in slices, and from a share by which it
+    /// may be off in addition.
     pub(super) fn of(value: f64, of_slices: &[f64], error_share: f64) -> Self {
         let count = of_slices.len();
         let Some(t) = count.checked_sub(VALUES_MIN).and_then(|at| T_95.get(at)) else {
@@ -84,11 +85,11 @@ impl Slices {
         };
         let mut parts: Vec<Trace> = (0..SLICES).map(part).collect();
         for span in trace.on(dev) {
-            // A span across an edge is in no slice, as a span across the ends is not in a trace.
+            // A span across an edge is in no slice, just as one across the ends is not in a trace.
             let slice = |ns: u64| (ns.saturating_sub(first_ns) / length_ns.max(1)).min(SLICES - 1);
             let at = slice(span.begin_ns);
             if at == slice(span.end_ns.max(span.begin_ns)) {
-                // Below SLICES.
+                // It is below SLICES.
                 #[expect(clippy::cast_possible_truncation)]
                 parts[at as usize].spans.push(*span);
             }
@@ -100,13 +101,13 @@ impl Slices {
         }
     }
 
-    /// A value with its interval; `of` is None for a slice that does not have it.
+    /// Estimates a value with its interval; `of` returns `None` for a slice without the value.
     pub fn estimate(&self, of: impl Fn(&Slice) -> Option<f64>) -> Estimate {
         let values: Vec<f64> = self.parts.iter().filter_map(&of).collect();
         Estimate::of(of(&self.whole).unwrap_or(0.0), &values, 0.0)
     }
 
-    /// A share, with ends from 0 to 1.
+    /// Estimates a share, with ends from 0 to 1.
     pub fn share(&self, of: impl Fn(&Slice) -> Option<f64>) -> Estimate {
         let mut share = self.estimate(of);
         share.high = share.high.map(|high| high.min(1.0));
@@ -114,7 +115,7 @@ impl Slices {
     }
 }
 
-/// Begin and end of the watched time, ns; no event lies outside.
+/// Returns start and end of the watched time, ns; no event lies outside.
 fn window(trace: &Trace, observed: &Observed, facts: &Facts) -> (u64, u64) {
     let watched = facts.watched_ns.or_else(|| trace.bounds_ns());
     let known = watched.into_iter().chain(observed.bounds_ns);

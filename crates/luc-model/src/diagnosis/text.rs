@@ -1,4 +1,4 @@
-//! A diagnosis for a terminal of 80 to 100 columns.
+//! The text of a diagnosis, for a terminal of 80 to 100 columns.
 
 use super::advice::Help;
 use super::facts::Luc;
@@ -9,7 +9,7 @@ use luc_trace::{Sight, Unseen};
 /// Columns of text; commands and paths are never broken.
 const COLUMNS: usize = 98;
 
-/// The diagnosis as plain text: the answer in the first line, a newline at the end.
+/// Renders the diagnosis as plain text: the answer in the first line, a newline at the end.
 pub fn render(diagnosis: &Diagnosis) -> String {
     let mut page = Page::default();
     if let Some(first) = diagnosis.verdicts.first() {
@@ -59,7 +59,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         "  ",
         &format!("confidence: {level}, from {shown} with {commits}; ranges are 95% intervals"),
     );
-    // Each doubt once: those of the gain stand there already.
+    // Each doubt appears once: those about the gain are already in its line.
     let doubts = diagnosis.gain.as_ref().map(|gain| &gain.doubts);
     let told = |reason: &&String| doubts.is_some_and(|doubts| doubts.contains(*reason));
     for reason in confidence.reasons.iter().filter(|reason| !told(reason)) {
@@ -68,7 +68,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
     page.into_text()
 }
 
-/// Why LUC cannot run there, where it might help.
+/// Returns why LUC cannot run there, if it might help.
 fn obstacle(diagnosis: &Diagnosis) -> Option<&str> {
     let needless = diagnosis.luc_help == Help::WouldNot || !diagnosis.found_cost();
     let why = diagnosis.luc_obstacle.as_deref();
@@ -149,7 +149,7 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
         );
         process(page, &text, cause.cgroup.as_deref());
     }
-    // Every process loses some microseconds; only as a verdict it is worth a list.
+    // Every process loses some microseconds; only a verdict makes them worth a list.
     let lost = diagnosis.any(|kind| kind.has_sufferers);
     let sufferers = sufferers.as_deref().filter(|_| lost).unwrap_or_default();
     if !sufferers.is_empty() {
@@ -167,7 +167,8 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
     }
 }
 
-/// A process with its control group, which has a line of its own where one is too short for both.
+/// Writes a process with its control group, which gets a line of its own if one line is too short
+/// for both.
 fn process(page: &mut Page, text: &str, cgroup: Option<&str>) {
     let Some(cgroup) = cgroup else {
         return page.row("    ", text);
@@ -180,8 +181,8 @@ fn process(page: &mut Page, text: &str, cgroup: Option<&str>) {
     page.row("      ", &format!("in {cgroup}"));
 }
 
-/// Which part was lost in syncs. Without other losses both sums are of the same numbers in the same
-/// order, and equal.
+/// Says which part was lost in syncs. Without other losses both sums add the same numbers in the
+/// same order, and are equal.
 fn in_syncs(sufferer: &Sufferer) -> String {
     let Sufferer {
         lost_ns,
@@ -203,7 +204,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Text, broken between words; lines behind a break are indented by two columns more.
+    /// Writes text, broken between words; lines after a break are indented by two more columns.
     pub(super) fn line(&mut self, indent: &str, text: &str) {
         let mut width = 0;
         for word in text.split_whitespace() {
@@ -226,7 +227,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A line that is never broken.
+    /// Writes a line that is never broken.
     pub(super) fn row(&mut self, indent: &str, text: &str) {
         self.text.push_str(indent);
         self.text.push_str(text.trim_end());

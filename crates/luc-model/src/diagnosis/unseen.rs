@@ -1,4 +1,4 @@
-//! Unseen and lost events: which numbers are unknown, which are bounds, and the doubts about the
+//! Unseen and lost events: the numbers that are unknown without them, and the doubts about the
 //! replay.
 
 use super::account::Account;
@@ -8,7 +8,7 @@ use crate::stats::share;
 use luc_trace::{Sight, Trace, Unseen};
 use serde::Serializer;
 
-/// Fields of [`Table`] that need a sight, apart by spaces.
+/// Fields of [`Table`] that need a sight, separated by spaces.
 const OF_TABLE: [(Sight, &str); 3] = [
     (
         Sight::Flushes,
@@ -45,14 +45,14 @@ fn needing(rows: &[(Sight, &'static str)], unseen: &Unseen) -> Vec<&'static str>
 }
 
 impl Table {
-    /// Names of the fields that are unknown without these events.
+    /// Returns the names of the fields that are unknown without these events.
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
         needing(&OF_TABLE, unseen)
     }
 }
 
 impl Account {
-    /// Names of the fields that are unknown without these events.
+    /// Returns the names of the fields that are unknown without these events.
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
         needing(&OF_ACCOUNT, unseen)
     }
@@ -62,7 +62,7 @@ pub(super) fn any_wait(unseen: &Unseen) -> bool {
     unseen.iter().any(|sight| sight.is_wait())
 }
 
-/// Words for the time that shares of operations are of.
+/// Names the whole of which the shares of operations are parts.
 pub(super) fn operations(unseen: &Unseen) -> &'static str {
     let waits = Sight::ALL.into_iter().filter(|sight| sight.is_wait());
     let no_wait = waits.clone().all(|sight| unseen.contains(&sight));
@@ -73,7 +73,7 @@ pub(super) fn operations(unseen: &Unseen) -> &'static str {
     }
 }
 
-/// Why the replay cannot be trusted, a sentence each.
+/// Returns why the replay cannot be trusted, one sentence each.
 pub fn doubts(unseen: &Unseen) -> Vec<String> {
     let mut doubts = Vec::new();
     if unseen.contains(&Sight::Flushes) {

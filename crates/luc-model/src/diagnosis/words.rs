@@ -5,7 +5,7 @@ use luc_words::time_unit;
 
 pub(super) use luc_words::{bytes, counted, three};
 
-/// `3.81 ms`, or `no time`.
+/// Formats `3.81 ms`, or `no time`.
 pub(super) fn time(ns: f64) -> String {
     let shown = luc_words::time(ns);
     if shown == "0.00 ns" {
@@ -15,7 +15,7 @@ pub(super) fn time(ns: f64) -> String {
     }
 }
 
-/// `67%`; small shares keep a digit more.
+/// Formats `67%`; small shares keep one digit more.
 pub(super) fn share(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 || percent >= 9.95 {
@@ -27,7 +27,7 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
-/// A number with its interval, shown by the unit that its name ends in.
+/// Formats a number with its interval, in the unit that its name ends in.
 pub(super) fn range_of(name: &str, estimate: Estimate) -> String {
     match name.rsplit('_').next() {
         Some("share") => share_range(estimate),
@@ -37,18 +37,19 @@ pub(super) fn range_of(name: &str, estimate: Estimate) -> String {
     }
 }
 
-/// `3.81 ms (3.70 to 3.92)`.
+/// Formats `3.81 ms (3.70 to 3.92)`.
 fn time_range(estimate: Estimate) -> String {
     let (_, scale) = time_unit(estimate.value);
     time(estimate.value) + &range(estimate, |end| three(end / scale))
 }
 
-/// `1.95 (1.93 to 1.97)`.
+/// Formats `1.95 (1.93 to 1.97)`.
 fn number_range(estimate: Estimate) -> String {
     three(estimate.value) + &range(estimate, three)
 }
 
-/// `44.1% (41.0% to 47.2%)`: a digit more, or the ends of a good interval are the same.
+/// Formats `44.1% (41.0% to 47.2%)`: with one digit more, or the ends of a narrow interval look the
+/// same.
 pub(super) fn share_range(estimate: Estimate) -> String {
     let show = |share: f64| format!("{:.1}%", share * 100.0);
     let range = range(estimate, show);
@@ -59,12 +60,12 @@ pub(super) fn share_range(estimate: Estimate) -> String {
     }
 }
 
-/// `1.95 times (1.90 to 2.00)`.
+/// Formats `1.95 times (1.90 to 2.00)`.
 pub(super) fn times_range(estimate: Estimate) -> String {
     format!("{} times{}", three(estimate.value), range(estimate, three))
 }
 
-/// Empty where both ends look like the value.
+/// Formats an interval; empty if both ends look like the value.
 fn range(estimate: Estimate, show: impl Fn(f64) -> String) -> String {
     let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
         return String::new();

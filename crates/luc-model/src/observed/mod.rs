@@ -12,40 +12,40 @@ use luc_trace::{Span, SpanKind, Trace, Unseen};
 use serving::Commits;
 use std::collections::BTreeMap;
 
-/// How a sync came to its end.
+/// The way in which a sync ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// By this commit, its place in [`Observed::commits`].
+    /// This commit served it; its index in [`Observed::commits`].
     Commit(usize),
-    /// Its transaction had been committed before it began.
+    /// Its transaction had been committed before the sync began.
     Unneeded,
-    /// This commit took in its change and ended while the sync was still writing its data. Under
-    /// another rule it might have had to wait.
+    /// This commit contained its change and ended while the sync was still writing its data. Under
+    /// another rule the sync might have had to wait.
     Overtaken(usize),
     /// It must have waited for a commit that the trace lacks: it began before the first, the commit's
     /// span was lost, or a fast commit served it. Never guessed.
     Unserved,
 }
 
-/// fsync, fdatasync, or one file system's part of sync.
+/// An fsync, an fdatasync, or one file system's part of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedSync {
     pub kind: SpanKind,
     pub pid: u32,
-    /// Begin, ns: `t(q_fsync)`.
+    /// Start, ns: `t(q_fsync)`.
     pub begin_ns: u64,
-    /// Begin of the data flush, ns: `t(q_DFLUSH)`; `asked_ns` if there was none.
+    /// Start of the data flush, ns: `t(q_DFLUSH)`; `asked_ns` if there was none.
     pub flush_begin_ns: u64,
     /// When it asked for its transaction, ns: after the data flush.
     pub asked_ns: u64,
-    /// End, ns: `t(r_fsync)`. Not before its begin.
+    /// End, ns: `t(r_fsync)`. Not before its start.
     pub end_ns: u64,
-    /// Transaction wanted; 0: unknown.
+    /// The transaction that it waits for; 0 if unknown.
     pub tid: u32,
     pub service: Service,
-    /// Commits it waited through, its own included; 0 without one.
+    /// Commits that it waited through, its own included; 0 if none served it.
     pub commits_waited: u32,
-    /// From asking to the begin of its commit, ns; 0 if that ran already.
+    /// From asking to the start of its commit, ns; 0 if that was already running.
     pub delay_ns: u64,
 }
 
@@ -61,17 +61,16 @@ impl ObservedSync {
     }
 }
 
-/// A journal commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedCommit {
     pub tid: u32,
-    /// Begin, ns: `t(q_JC)`.
+    /// Start, ns: `t(q_JC)`.
     pub begin_ns: u64,
-    /// When its transaction was locked, ns: no sync can join later. The begin if that is not known.
+    /// When its transaction was locked, ns: no sync can join later. The begin if unknown.
     pub locked_ns: u64,
-    /// When it began to write its log, ns; 0 if that is not known.
+    /// When it began to write its log, ns; 0 if unknown.
     pub log_ns: u64,
-    /// End, ns: `t(r_JC)`. Not before its begin.
+    /// End, ns: `t(r_JC)`. Not before its start.
     pub end_ns: u64,
     /// Syncs that it served.
     pub sync_events: u32,
@@ -83,8 +82,8 @@ impl ObservedCommit {
         self.end_ns - self.begin_ns
     }
 
-    /// The earliest end of a sync that it served, ns. A commit publishes its number once its log is
-    /// written, shortly before its own end.
+    /// Returns the earliest possible end of a sync that it served, ns. A commit publishes its
+    /// number once its log is written, shortly before its own end.
     fn released_by_ns(&self) -> u64 {
         let log_known = (self.begin_ns..=self.end_ns).contains(&self.log_ns);
         if log_known { self.log_ns } else { self.end_ns }
@@ -121,9 +120,9 @@ impl Waits {
 pub struct ObservedWrite {
     pub pid: u32,
     pub inode: u64,
-    /// Begin, ns: `t(q_write)`.
+    /// Start, ns: `t(q_write)`.
     pub begin_ns: u64,
-    /// End, ns: `t(r_write)`. Not before its begin.
+    /// End, ns: `t(r_write)`. Not before its start.
     pub end_ns: u64,
     /// Bytes written; 0 if it failed.
     pub bytes: u64,
@@ -140,15 +139,16 @@ impl ObservedWrite {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     pub dev: Dev,
-    /// First begin and last end, ns; None without a span.
+    /// First start and last end, ns; `None` without a span.
     pub bounds_ns: Option<(u64, u64)>,
-    /// By begin.
+    /// Sorted by start.
     pub syncs: Vec<ObservedSync>,
-    /// By begin.
+    /// Sorted by start.
     pub commits: Vec<ObservedCommit>,
-    /// By begin.
+    /// Sorted by start.
     pub writes: Vec<ObservedWrite>,
-    /// Waits outside of writes, by the operation that waited; [`SpanKind::Task`]: none that is traced.
+    /// Waits outside of writes, by the operation that waited; [`SpanKind::Task`] for an operation
+    /// that is not traced.
     pub other_waits: BTreeMap<SpanKind, Waits>,
     /// Spans of any file system that the tracer lost.
     pub spans_lost: u64,
@@ -156,7 +156,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The file system on `dev`. O(n log n).
+    /// Extracts the file system on `dev`. O(n log n).
     pub fn of(trace: &Trace, dev: Dev) -> Self {
         let mut observed = Self {
             dev,
@@ -175,7 +175,7 @@ impl Observed {
                 observed.writes.push(write(span));
             }
         }
-        // A trace that was built by hand may be in no order.
+        // A trace that was built by hand may be unsorted.
         observed.commits.sort_by_key(|commit| commit.begin_ns);
         observed.writes.sort_by_key(|write| write.begin_ns);
         observed.match_syncs(spans().filter(|span| is_sync(span.kind)));
@@ -203,7 +203,7 @@ impl Observed {
         self.syncs.sort_by_key(|sync| sync.begin_ns);
     }
 
-    /// A wait belongs to the write of its thread that contains it in time.
+    /// Assigns each wait to the write of its thread that contains it in time.
     fn match_waits<'a>(&mut self, waits: impl Iterator<Item = &'a Span>) {
         let mut of_thread: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (place, write) in self.writes.iter().enumerate() {
@@ -224,18 +224,18 @@ impl Observed {
         }
     }
 
-    /// From first begin to last end, ns.
+    /// Returns the time from the first start to the last end, ns.
     pub fn duration_ns(&self) -> u64 {
         self.bounds_ns.map_or(0, |(begin, end)| end - begin)
     }
 }
 
-/// Syncs of files and of whole file systems.
+/// Tells whether this is a sync of a file or of a whole file system.
 pub(crate) fn is_sync(kind: SpanKind) -> bool {
     kind.is_file_sync() || kind == SpanKind::Sync
 }
 
-/// The end; the begin if the clock went back.
+/// Returns the end; the start if the clock went back.
 pub(crate) fn end_of(span: &Span) -> u64 {
     span.end_ns.max(span.begin_ns)
 }

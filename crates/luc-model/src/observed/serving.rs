@@ -1,16 +1,16 @@
-//! Which commit served a sync, by number where that is known.
+//! Finds the commit that served a sync, by number if that is known.
 
 use super::{ObservedCommit, ObservedSync, Service};
 
-/// The commits of a trace with indices into `all`.
+/// The commits of a trace, with indices into `all`.
 pub(super) struct Commits<'a> {
-    /// By begin.
+    /// Sorted by start.
     all: &'a [ObservedCommit],
-    /// (transaction, begin, place), sorted.
+    /// (transaction, start, place), sorted.
     by_tid: Vec<(u32, u64, usize)>,
     /// (end, place), sorted.
     by_end: Vec<(u64, usize)>,
-    /// The latest end up to each place: non-decreasing even if the clock is not.
+    /// The latest end up to each index: non-decreasing even if the clock is not.
     latest_end_ns: Vec<u64>,
 }
 
@@ -38,9 +38,9 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// The service of a sync that had `ahead` commits to wait for by its numbers: the commit of its
-    /// transaction, if that can have served it, or else, by time, the last commit that ended between
-    /// the asking of the sync and its end.
+    /// Returns the service of a sync that by its numbers had `ahead` commits to wait for: the
+    /// commit of its transaction, if that can have served it, or else, by time, the last commit
+    /// that ended after the sync asked and before it ended.
     pub(super) fn serve(&self, sync: &ObservedSync, ahead: u32) -> Service {
         let (asked_ns, end_ns) = (sync.asked_ns, sync.end_ns);
         let known = sync.tid != 0;
@@ -63,15 +63,15 @@ impl<'a> Commits<'a> {
         let last = ended.checked_sub(1).map(|at| self.by_end[at]);
         match last {
             Some((end, place)) if end > asked_ns => Service::Commit(place),
-            // It waited for no commit, unless its number says otherwise.
+            // The sync waited for no commit, unless its number says otherwise.
             _ if !known => Service::Unneeded,
             _ => Service::Unserved,
         }
     }
 
-    /// The commit of this transaction, if it can have released a sync at `end_ns`.
+    /// Returns the commit of this transaction, if it can have released a sync at `end_ns`.
     fn of_tid(&self, tid: u32, end_ns: u64) -> Option<usize> {
-        // Numbers repeat after 2^32 commits, or after another mount: the latest counts.
+        // Numbers repeat after 2^32 commits or after another mount; the latest counts.
         let after = self
             .by_tid
             .partition_point(|(number, begin, _)| (*number, *begin) <= (tid, end_ns));
@@ -80,8 +80,8 @@ impl<'a> Commits<'a> {
         (number == tid && commit.released_by_ns() <= end_ns).then_some(place)
     }
 
-    /// Commits from `asked_ns` to the end of the commit at `place`, that one included. Commits follow
-    /// each other, so places are counted, not numbers, which wrap around.
+    /// Counts the commits from `asked_ns` to the end of the commit at `place`, that one included.
+    /// It counts indices, not numbers, because numbers wrap around.
     pub(super) fn waited(&self, asked_ns: u64, place: usize) -> u32 {
         let over = self.latest_end_ns.partition_point(|end| *end <= asked_ns);
         u32::try_from((place + 1).saturating_sub(over).max(1)).unwrap_or(u32::MAX)

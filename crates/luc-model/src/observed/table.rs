@@ -5,7 +5,7 @@ use crate::stats::{Times, mean, share};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Means over nothing are 0.
+/// The derived quantities; means over nothing are 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
     pub duration_ns: u64,
@@ -14,7 +14,7 @@ pub struct Table {
     pub commit: Times,
     /// Syncs that a commit of the trace served.
     pub sync_events: u64,
-    /// Of those per commit, over all commits.
+    /// Such syncs per commit, over all commits.
     pub sync_events_per_commit: f64,
     /// Syncs that found their transaction committed when they asked.
     pub syncs_unneeded: u64,
@@ -22,9 +22,9 @@ pub struct Table {
     pub syncs_unserved: u64,
     /// `T_fsync` of all syncs.
     pub sync: Times,
-    /// From asking to the begin of the serving commit, over served syncs, ns.
+    /// From asking to the start of the serving commit, over served syncs, ns.
     pub sync_delay_mean_ns: f64,
-    /// Commits that a served sync waited through.
+    /// Mean number of commits that a served sync waited through.
     pub commits_waited_mean: f64,
     /// Share of served syncs that waited through two commits or more.
     pub two_commits_share: f64,
@@ -35,7 +35,7 @@ pub struct Table {
     pub write: Times,
     /// Writes that waited for a buffer that a commit was writing.
     pub writes_delayed: u64,
-    /// Of all writes, 0 to 1.
+    /// Delayed writes as a share of all writes, 0 to 1.
     pub writes_delayed_share: f64,
     /// Mean wait of a delayed write for such buffers, ns.
     pub write_delay_mean_ns: f64,

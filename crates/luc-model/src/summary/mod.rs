@@ -1,4 +1,4 @@
-//! What a recording shows: the answer of `luc trace summary`.
+//! The contents of a recording: the answer of `luc trace summary`.
 
 mod slow;
 
@@ -45,20 +45,20 @@ impl Summary {
 #[derive(Debug, Serialize)]
 pub struct FileSystem {
     pub device: String,
-    /// Spans by kind; None of a kind that could not be seen.
+    /// Spans by kind; `None` for a kind that could not be seen.
     pub counts: BTreeMap<&'static str, Option<u64>>,
     pub time_ns: BTreeMap<&'static str, Option<u64>>,
     pub bytes_written: Option<i64>,
-    /// See [`Table::unknown`].
+    /// The derived quantities; see [`Table::unknown`].
     pub table: Table,
     #[serde(flatten)]
     pub slow: Slowness,
     pub fsync_model: Model,
-    /// Processes that synced, by name and control group; those with most syncs first.
+    /// Processes that synced, by name and control group; those with the most syncs first.
     pub processes: Vec<Syncing>,
 }
 
-/// Processes of one name and control group.
+/// Processes of the same name and control group that synced.
 #[derive(Debug, Serialize)]
 pub struct Syncing {
     pub name: String,
@@ -86,7 +86,7 @@ impl Syncing {
     }
 }
 
-/// How far the published algorithm is from what was measured.
+/// The error of the published algorithm against the measured times.
 #[derive(Debug, Serialize)]
 pub struct Model {
     pub syncs_predicted: usize,

@@ -1,4 +1,4 @@
-//! How long syncs took: a histogram, and the slowest of them with their files.
+//! The times of syncs: a histogram, and the slowest of them with their files.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::observed::Table;
 
-/// Syncs that are listed: as many as a screen has room for beside the rest.
+/// Number of syncs listed: as many as fit on a screen beside the rest.
 pub const SLOWEST: usize = 10;
 
 /// Syncs that took at least `from_ns` and less than twice as long.
@@ -20,21 +20,21 @@ pub struct Bucket {
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Slow {
-    /// Begin, from that of the recording.
+    /// Start, relative to the start of the recording.
     pub at_ns: u64,
     pub duration_ns: u64,
     pub kind: &'static str,
     pub process: String,
     pub pid: u32,
-    /// The file; None of a sync of the whole file system.
+    /// The file; `None` for a sync of the whole file system.
     pub inode: Option<u64>,
-    /// How the file was called; None where that is not known.
+    /// The file's name; `None` if unknown.
     pub file: Option<String>,
-    /// None where that could not be seen.
+    /// `None` if that could not be seen.
     pub commits_waited: Option<u32>,
 }
 
-/// How long the syncs of a file system took.
+/// The times of the syncs of a file system.
 #[derive(Debug, Serialize)]
 pub struct Slowness {
     pub sync_histogram: Vec<Bucket>,
@@ -42,13 +42,13 @@ pub struct Slowness {
 }
 
 impl Slowness {
-    /// The syncs of one file system in a recording.
+    /// Summarises the syncs of one file system in a recording.
     pub fn of(trace: &Trace, dev: Dev) -> Self {
         let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
         let is_sync = |span: &&Span| span.kind.is_file_sync() || span.kind == SpanKind::Sync;
         let mut syncs: Vec<&Span> = trace.on(dev).filter(is_sync).collect();
         let histogram = histogram(syncs.iter().map(|span| span.duration_ns()));
-        // Of two equally long syncs, the earlier one first.
+        // Among equally long syncs, the earlier one comes first.
         syncs.sort_by_key(|span| (std::cmp::Reverse(span.duration_ns()), span.begin_ns));
         let waits_known = !Table::unknown(&trace.unseen).contains(&"commits_waited_mean");
         let slow = |span: &&Span| Slow {
@@ -71,7 +71,7 @@ impl Slowness {
     }
 }
 
-/// A bucket for each power of two from the shortest to the longest.
+/// Makes a bucket for each power of two from the shortest to the longest.
 fn histogram(durations_ns: impl Iterator<Item = u64>) -> Vec<Bucket> {
     let mut by_log2 = BTreeMap::new();
     for ns in durations_ns {

@@ -1,7 +1,6 @@
-//! A little jbd2: threads that open, write, sync and close in a loop, written
-//! commit by commit. It shares no code and no structure with the model's
-//! engine: it knows when each thread will ask next and works out which threads make it into the next
-//! commit, with no queue of events.
+//! A little jbd2: threads open, write, sync and close in a loop, simulated commit by commit. It
+//! shares no code and no structure with the model's engine: it knows when each thread will ask next
+//! and works out which threads make the next commit, with no queue of events.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -35,8 +34,8 @@ pub fn commit(tid: u32, begin_ns: u64, end_ns: u64) -> Span {
 }
 
 prop_compose! {
-    /// Few threads, transactions and files, so that they meet; times within 400 of `scale` ns or
-    /// anywhere, and ends before begins.
+    /// Few threads, transactions and files, so that they collide; times within 400 steps of `scale`
+    /// ns or anywhere, with ends before begins, too.
     pub fn any_span(scale: u64)(
         kind in prop::sample::select(SpanKind::ALL.to_vec()),
         within in prop::sample::select(SpanKind::ALL.to_vec()),
@@ -63,11 +62,11 @@ prop_compose! {
     }
 }
 
-/// Repeats with its seed; Knuth's constants.
+/// A generator that repeats for a seed; Knuth's constants.
 pub struct Rng(pub u64);
 
 impl Rng {
-    /// Below `bound`; 0 if that is 0.
+    /// Draws a number below `bound`; 0 if that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
@@ -75,14 +74,14 @@ impl Rng {
     }
 }
 
-/// When a commit starts.
+/// The rule for when a commit starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// As soon as a thread asks.
     AtOnce,
-    /// Once the threads of the last two commits asked; after this many ns at most.
+    /// Once the threads of the last two commits have asked, but after this many ns at most.
     WhenBack(u64),
-    /// Once no thread asked for this many ns.
+    /// Once no thread has asked for this many ns.
     WhenQuiet(u64),
 }
 
@@ -93,7 +92,7 @@ pub struct Little {
     /// From the end of a close to the next open, ns, and how much it varies.
     pub think_ns: u64,
     pub jitter_ns: u64,
-    /// The first so many threads think for this long besides, ns.
+    /// The first `slow_threads` threads think for `slow_think_ns` longer.
     pub slow_threads: u32,
     pub slow_think_ns: u64,
     pub open_ns: u64,
@@ -101,13 +100,13 @@ pub struct Little {
     /// Writes between open and sync, and their time, ns.
     pub writes: u32,
     pub write_ns: u64,
-    /// How long one write of a round waits for a buffer, ns; 0: none does.
+    /// How long one write per round waits for a buffer, ns; 0 for no wait.
     pub wait_ns: u64,
     /// The kind of the wait.
     pub wait_kind: SpanKind,
-    /// Data flush at the begin of a sync, ns; the sync joins when it begins.
+    /// Data flush at the start of a sync, ns; the sync joins its transaction when it begins.
     pub flush_ns: u64,
-    /// A commit: fixed part, part per sync event, variation.
+    /// Duration of a commit: fixed part, part per sync event, variation.
     pub commit_ns: u64,
     pub commit_per_sync_ns: u64,
     pub commit_jitter_ns: u64,
@@ -159,7 +158,7 @@ struct Asking {
 }
 
 impl Little {
-    /// The spans that the tracer would have recorded.
+    /// Returns the spans that the tracer would have recorded.
     pub fn spans(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut rng = Rng(self.seed);
@@ -171,7 +170,7 @@ impl Little {
             .collect();
         // Members of the last two commits.
         let mut groups: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
-        // Ends of the commit before and of the one before that.
+        // Ends of the last commit and of the one before it.
         let mut done_ns = [0, 0];
         let mut tid = self.first_tid;
         for _ in 0..self.rounds {
@@ -194,7 +193,7 @@ impl Little {
                     asked_ns,
                     ..
                 } = asking[member];
-                // Data may take longer than the commit that it is part of.
+                // Writing data may take longer than the commit that the sync waits for.
                 let sync_end_ns = end_ns.max(asked_ns) + self.wake_ns;
                 let committed = [end_ns, done_ns[0], done_ns[1]];
                 let behind = committed.iter().filter(|end| **end > asked_ns).count();
@@ -226,7 +225,7 @@ impl Little {
         Trace::of(self.spans())
     }
 
-    /// When the next transaction is locked.
+    /// Returns when the next transaction is locked.
     fn locked_ns(&self, asking: &[Asking], groups: &[Vec<usize>; 2], free_ns: u64) -> u64 {
         let mut asked_ns: Vec<u64> = asking.iter().map(|asking| asking.asked_ns).collect();
         asked_ns.sort_unstable();
@@ -250,7 +249,7 @@ impl Little {
         start_ns + self.lag_ns
     }
 
-    /// Think, open, write, begin to sync, flush.
+    /// Lets a thread think, open, write, begin to sync, and flush.
     fn until_asked(
         &self,
         thread: u32,
@@ -299,7 +298,7 @@ fn of_thread(thread: u32, kind: SpanKind, begin_ns: u64, end_ns: u64) -> Span {
     }
 }
 
-/// Operations per second of a trace, counted by hand.
+/// Counts the operations per second of a trace independently of the model.
 pub fn operations_per_s(trace: &Trace) -> f64 {
     let (begin_ns, end_ns) = trace.bounds_ns().unwrap();
     let is_operation = |span: &&Span| !span.kind.is_wait() && span.kind != SpanKind::Commit;

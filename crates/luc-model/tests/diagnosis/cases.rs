@@ -1,4 +1,4 @@
-//! Loads of the simulator with a known verdict.
+//! Simulated loads with a known verdict.
 
 use crate::common::{DEV, Little, MS, Start, US, span};
 use crate::{SECOND, facts, judge};
@@ -6,7 +6,7 @@ use luc_model::diagnosis::{Diagnosis, Level, VerdictKind, diagnose, render};
 use luc_trace::{Span, SpanKind, Trace};
 use std::sync::LazyLock;
 
-/// A load of the simulator, and the verdict that it must get.
+/// Returns simulated loads, each with the verdict that it must get.
 pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
     use SpanKind::{WaitBuffer, WaitLocked, WaitSpace};
     use VerdictKind::{DataFlush, Device, JournalTooSmall, NoPressure, SyncDelays, WriteDelays};
@@ -78,7 +78,7 @@ pub fn cases() -> Vec<(&'static str, Little, VerdictKind)> {
     cases
 }
 
-/// Each is judged once, as its threads are run again for that.
+/// The cases with their diagnoses. Each is judged only once, because that runs its threads again.
 static JUDGED: LazyLock<Vec<(&str, VerdictKind, Diagnosis)>> = LazyLock::new(|| {
     let judged = |(name, little, want)| (name, want, judge(&little));
     cases().into_iter().map(judged).collect()
@@ -116,7 +116,7 @@ fn luc_is_not_advised_where_it_does_not_pay() {
     }
 }
 
-/// Both at once: the larger comes first, and both are named.
+/// With both delays at once, both are named, and the larger comes first.
 #[test]
 fn mixed_causes_are_ranked() {
     let mixed = |wait_ns| Little {
@@ -143,8 +143,8 @@ fn mixed_causes_are_ranked() {
     assert_eq!(kinds(data)[0], VerdictKind::DataFlush);
 }
 
-/// A thread syncs all the time; three of another process write, and wait for
-/// what its commits are writing.
+/// A thread syncs all the time; three threads of another process write, and wait for metadata that
+/// its commits are writing.
 #[test]
 fn a_neighbour_is_named() {
     let little = Little {

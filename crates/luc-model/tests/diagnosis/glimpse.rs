@@ -1,4 +1,4 @@
-//! Diagnoses from the module alone.
+//! Diagnoses from the module's data alone.
 
 use crate::common::{DEV, MS};
 use crate::{SECOND, facts};
@@ -8,8 +8,8 @@ use luc_model::diagnosis::{
 };
 use luc_trace::{Event, Record};
 
-/// Commits of 4 ms, one after the other, for which so many syncs wait; the latest asked that
-/// long before it was opened.
+/// Returns the records of `number` successive commits of 4 ms. `events` syncs wait for each; the
+/// latest asked `asked_before_ns` before the commit opened.
 fn commits(number: i64, events: i64, asked_before_ns: i64) -> Vec<Record> {
     let commit_ns = 4 * i64::try_from(MS).expect("small");
     let mut lines = Vec::new();
@@ -79,7 +79,8 @@ fn writers_delayed_beside_convoys() {
     assert_eq!(of(100 * SECOND), [both[1], both[0]]);
 }
 
-/// A sync that asked 4 ms before its commit of 4 ms was opened has waited for half of the time.
+/// A sync that asked 4 ms before its commit of 4 ms opened spends half of its time waiting for
+/// others.
 #[test]
 fn convoys_are_bounded_from_both_sides() {
     let got = judged(&commits(500, 2, 4_000_000 - 10_000));
@@ -104,7 +105,7 @@ fn convoys_are_bounded_from_both_sides() {
     }
 }
 
-/// One sync at a time, which starts its commit at once: the moment is known exactly.
+/// One sync at a time starts its commit at once: the moment is known exactly.
 #[test]
 fn a_lone_thread_waits_for_its_own_commit() {
     let got = judged(&commits(500, 1, 20_000));
@@ -113,7 +114,7 @@ fn a_lone_thread_waits_for_its_own_commit() {
     assert_eq!(got.next_command, None, "{text}");
 }
 
-/// Of several syncs only the latest one's moment is known: the verdict may be either.
+/// Among several syncs only the latest one's moment is known, so either verdict may be right.
 #[test]
 fn unknown_delays_are_not_guessed() {
     let lines = commits(500, 4, 20_000);
@@ -124,7 +125,7 @@ fn unknown_delays_are_not_guessed() {
     let bounds = "between 0.5% and 43% pass before";
     assert!(text.contains(bounds), "{text}");
     assert!(!got.advises());
-    // Without the records not even that.
+    // Without the records not even that is known.
     let got = glimpse(ModuleCounts::of(&lines, DEV), None, DEV, &facts());
     assert_eq!(got.kinds, [VerdictKind::Unclear]);
     assert_eq!(got.behind, None);
@@ -167,7 +168,7 @@ fn writes_that_are_delayed_and_quiet_journals() {
     assert!(render_glimpse(&got).ends_with("from 5.00 s with 3 commits\n"));
 }
 
-/// An event that did not happen has no number, and one thing is in the singular.
+/// The text gives no number for an event that did not happen, and the singular for one thing.
 #[test]
 fn small_counts_have_words() {
     let of = |counts: ModuleCounts| {
@@ -190,7 +191,7 @@ fn small_counts_have_words() {
     let said = "No sync waits for a commit; a commit takes 1.00 ms on average.";
     assert!(text.contains(said), "{text}");
     assert!(text.ends_with("from 1.00 s with 1 commit\n"), "{text}");
-    // As a recording tells it in which nothing was copied out.
+    // A recording in which nothing was copied out has these counts.
     let delayed = ModuleCounts {
         writes_delayed: Some(1),
         write_delay_ns: Some(30 * MS),
@@ -231,7 +232,7 @@ fn missing_counters_are_unknown() {
     assert!(text.ends_with("from 1.00 s\n"), "{text}");
 }
 
-/// Lines of another file system, lost ones, and clocks that run backwards.
+/// Lines of another file system, lost lines, and clocks that run backwards.
 #[test]
 fn nonsense_is_taken() {
     let other = Dev { major: 1, minor: 2 };

@@ -6,7 +6,8 @@ use luc_control::{Dev, Reason};
 use luc_model::diagnosis::{Facts, Level, Luc, VerdictKind, diagnose, render};
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
 
-/// Two convoys of the default simulator become one commit: almost twice as fast.
+/// With batching, the two convoys of the default load share one commit, which is almost twice as
+/// fast.
 #[test]
 fn batching_is_advised_where_it_pays() {
     let got = judge(&Little::default());
@@ -28,7 +29,7 @@ fn batching_is_advised_where_it_pays() {
     assert!((0.4..0.55).contains(&cost.value), "{text}");
     assert!(cost.low.unwrap() < cost.value && cost.value < cost.high.unwrap());
 
-    // Observing already: one word more.
+    // If LUC already observes, the command is `luc set`.
     let observing = Facts {
         luc: Some(Luc::Observing),
         ..facts()
@@ -53,7 +54,7 @@ fn fast_commits_are_not_held() {
     assert_eq!(got.next_command, None);
     assert!(got.advice.iter().any(|line| line.contains("fast commits")));
 
-    // One thread, whose syncs need a whole commit once in a hundred times.
+    // One thread, whose syncs need a full commit once in a hundred times.
     let mut spans = Little {
         threads: 1,
         rounds: 1500,
@@ -62,7 +63,7 @@ fn fast_commits_are_not_held() {
     .spans();
     let mut last_tid = 0;
     for span in &mut spans {
-        // The transaction that is open stays so; numbers have no gaps.
+        // The open transaction stays open; numbers have no gaps.
         let tid = span.tid / 100;
         match span.kind {
             SpanKind::Commit if tid == last_tid => span.dev = Dev::default(),
@@ -114,7 +115,8 @@ fn a_small_journal_is_made_larger() {
     assert!(!text.contains("tune2fs"), "{text}");
 }
 
-/// Holds are in the trace then: no gain, and the recording itself tells.
+/// When LUC steers, its holds are in the trace: there is no gain, and the recording itself shows
+/// it.
 #[test]
 fn luc_at_work_is_seen() {
     let line = |steer| Record {
@@ -144,7 +146,7 @@ fn luc_at_work_is_seen() {
     }
 }
 
-/// Half of the syncs have no commit, and pass unchanged in the replay.
+/// Returns spans in which half of the syncs have no commit, and pass unchanged in the replay.
 pub(crate) fn half_committed() -> Vec<Span> {
     let mut spans = Little {
         threads: 1,

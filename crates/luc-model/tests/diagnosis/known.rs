@@ -1,4 +1,4 @@
-//! How far to believe it.
+//! The confidence of a diagnosis.
 
 use crate::common::{DEV, Little, MS, commit};
 use crate::text::check_text;
@@ -7,7 +7,7 @@ use luc_control::Dev;
 use luc_model::diagnosis::{Facts, Level, VerdictKind, diagnose, render};
 use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
 
-/// 15 s in which one file is synced, or none, are no pressure, and known as such.
+/// 15 s in which one file or none is synced are no pressure, with high confidence.
 #[test]
 fn quiet_time_counts() {
     let watched = Facts {
@@ -31,7 +31,7 @@ fn quiet_time_counts() {
         assert!(!got.advises(), "{text}");
         check_text(&got);
     }
-    // Another file system was busy all the time: that one is quiet all the same.
+    // Another file system was busy all the time, but this one is still quiet.
     let mut spans = Little {
         rounds: 2000,
         ..Little::default()
@@ -79,8 +79,8 @@ fn missing_events_lower_the_confidence() {
         ..little.clone()
     };
     assert_eq!(level(&short.trace(), &facts()), Level::Low);
-    // Half of the commits are not in the trace. With several threads a sync is
-    // given the one before, but the gaps in the numbers show.
+    // Half of the commits are not in the trace. With several threads a sync is assigned the commit
+    // before, but the gaps in the numbers show.
     for threads in [1, 8] {
         let mut spans = Little {
             threads,

@@ -1,4 +1,4 @@
-//! Traces with a known answer: each must get it, and get it first.
+//! Traces with a known answer: each must get it as the first verdict.
 
 #[path = "../common/mod.rs"]
 mod common;

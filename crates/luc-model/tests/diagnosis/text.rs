@@ -7,7 +7,7 @@ use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, VerdictKind, diagnose, r
 use luc_trace::{Sight, SpanKind, Trace, Unseen};
 use proptest::prelude::*;
 
-/// A unit, or a word for the counted things.
+/// Tells whether a line has a unit, or a word for the counted things.
 fn has_unit(line: &str) -> bool {
     let units = [
         "%",
@@ -34,7 +34,8 @@ fn has_unit(line: &str) -> bool {
     units.iter().any(|unit| line.contains(unit))
 }
 
-/// One thing is in the singular, and a time of 0 has a word. `21 syncs` and `1.00 syncs` are plural.
+/// Checks that one thing is in the singular, and that a time of 0 has a word. `21 syncs` and
+/// `1.00 syncs` are plural.
 pub fn check_words(text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
     for pair in words.windows(2) {
@@ -46,7 +47,7 @@ pub fn check_words(text: &str) {
     assert!(!text.contains("for 0 commits"), "{text}");
 }
 
-/// The line about LUC, the next command and the exit code agree.
+/// Checks that the line about LUC, the next command and the exit code agree.
 fn check_agreement(diagnosis: &Diagnosis, text: &str) {
     let next = diagnosis.next_command.as_deref().unwrap_or("");
     let switches_on = next.starts_with("luc on ") || next.starts_with("luc set ");
@@ -114,7 +115,7 @@ fn every_text_has_units_and_fits() {
             seen.extend(got.verdicts.iter().map(|verdict| verdict.kind));
         }
     }
-    // Writing is all that happens.
+    // Writes are almost all that happens.
     let writes = (0..100).map(|n| span(SpanKind::Write, 7, n * 100 * MS, n * 100 * MS + 90 * MS));
     let busy = span(SpanKind::Fsync, 8, 0, 3 * SECOND);
     let got = diagnose(&Trace::of(writes.chain([busy])), DEV, &facts());
@@ -148,7 +149,7 @@ proptest! {
         for trace in [
             Trace { spans_lost, ..Trace::of(spans.clone()) },
             Trace { unseen, ..Trace::of(spans.clone()) },
-            // Put together by hand, in no order.
+            // Built by hand, unsorted.
             Trace { spans, ..Trace::default() },
         ] {
             let got = diagnose(&trace, DEV, &facts);

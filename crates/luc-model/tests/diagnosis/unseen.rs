@@ -8,7 +8,7 @@ use luc_model::diagnosis::{Diagnosis, Facts, Help, Level, VerdictKind, diagnose,
 use luc_model::{Observed, Quantities};
 use luc_trace::{Sight, Span, Trace, Unseen};
 
-/// The same as a tracer records it that cannot see some things.
+/// Returns the trace as recorded by a tracer that cannot see these events.
 fn blind(trace: &Trace, unseen: &[Sight]) -> Trace {
     let unseen: Unseen = unseen.iter().copied().collect();
     let mut blind = trace.clone();
@@ -32,7 +32,6 @@ fn convoys() -> Trace {
     little.trace()
 }
 
-/// The diagnosis and its text.
 fn judged(trace: &Trace, facts: &Facts) -> (Diagnosis, String) {
     let got = diagnose(trace, DEV, facts);
     check_text(&got);
@@ -47,7 +46,7 @@ fn with_tracepoints_alone_sync_delays_are_a_bound() {
     assert_eq!(got.verdicts[0].kind, VerdictKind::SyncDelays, "{text}");
     assert_eq!(got.confidence.level, Level::Low, "{text}");
     assert_eq!(got.luc_help, Help::Unknown, "{text}");
-    // No less than where all events are seen.
+    // No less than if all events are seen.
     let all = diagnose(&convoys(), DEV, &facts());
     assert!(got.account.behind_ns >= all.account.behind_ns, "{text}");
     assert!(
@@ -90,7 +89,7 @@ fn unseen_opens_cost_no_confidence() {
     assert_eq!(got.confidence.level, Level::Medium, "{text}");
 }
 
-/// The same reasons as when it was watched.
+/// The reasons are the same as when the load was recorded.
 #[test]
 fn reasons_are_those_of_the_tracer() {
     let why = "Not seen here: opens: there are no kprobes.";
@@ -118,7 +117,7 @@ fn luc_is_not_advised_where_it_cannot_run() {
     assert!(got.advises(), "a disk would still help: {text}");
 }
 
-/// A caveat that speaks against the gain is not told again under the confidence.
+/// A caveat about the gain is not repeated under the confidence.
 #[test]
 fn caveats_stand_once() {
     let spans = half_committed();
@@ -154,7 +153,7 @@ fn quantities_of_a_ranking_are_missing() {
     assert!(blind.contains_key("commit_mean_ns"));
 }
 
-/// A process is called as its main thread is, and with its control group.
+/// A process gets the name of its main thread, and its control group.
 #[test]
 fn processes_have_one_name() {
     let task = |pid, name: &str, cgroup| Span {

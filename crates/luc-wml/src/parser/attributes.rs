@@ -14,7 +14,7 @@ const LOCALS_MAX: usize = 64;
 const ROWS_MAX: usize = 100;
 
 impl Parser<'_, '_> {
-    /// At least one attribute, out of those that the owner may have.
+    /// Reads one or more attributes, out of those that the owner may have.
     pub(super) fn attributes(&mut self, owner: &str, known: &str) -> Parsed<Vec<Attribute>> {
         let mut attributes = Vec::new();
         loop {
@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Attributes and variables of a flowop; there may be none.
+    /// Reads the attributes and variables of a flowop.
     pub(super) fn attributes_and_locals(
         &mut self,
         owner: &str,
@@ -64,7 +64,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The attributes of a random variable; the table may stand anywhere among them.
+    /// Reads the attributes of a random variable; the table may stand anywhere among them.
     pub(super) fn randvar(&mut self, at: Position) -> Parsed<Randvar> {
         let mut attributes = Vec::new();
         let mut table = None;
@@ -100,7 +100,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// True if the list goes on. What follows an attribute on its line can be nothing else.
+    /// Tells whether the list goes on. Anything else that follows an attribute on its line lacks a
+    /// comma.
     fn takes_comma(&mut self) -> Parsed<bool> {
         if self.takes_sign(',') {
             return Ok(true);
@@ -109,7 +110,7 @@ impl Parser<'_, '_> {
             self.peek(),
             Kind::Word(_) | Kind::Variable(_) | Kind::Number(_) | Kind::Text(_) | Kind::Bad
         );
-        // `define process name=p { thread ...` may stand in one line.
+        // `define process name=p { thread ...` may stand on one line.
         let keyword = matches!(self.word(), Some("thread" | "flowop"));
         if begins_another && !keyword && !self.token().first_in_line {
             return self.expected("a comma between attributes");
@@ -123,7 +124,7 @@ impl Parser<'_, '_> {
             return self.expected(&format!("an attribute of {owner}"));
         };
         if self.token().first_in_line && STATEMENTS.contains(&word) {
-            // A comma too many.
+            // There is a comma too many.
             return self.expected(&format!("an attribute of {owner}"));
         }
         let known: Vec<&str> = known.split_whitespace().collect();
@@ -147,7 +148,7 @@ impl Parser<'_, '_> {
         self.value(expected).map(Some)
     }
 
-    /// A number, a truth value, a text or a variable.
+    /// Reads a number, a truth value, a text or a variable.
     pub(super) fn value(&mut self, expected: &str) -> Parsed<Spanned<Expr>> {
         let at = self.at();
         let value = match self.peek() {
@@ -199,7 +200,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The name among attributes that must be a plain word.
+    /// Returns the attribute `name`, which must be a plain word.
     pub(super) fn plain_name(
         &mut self,
         owner: &str,

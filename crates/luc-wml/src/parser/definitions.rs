@@ -9,7 +9,7 @@ use crate::plan::Position;
 use crate::schema;
 
 impl Parser<'_, '_> {
-    /// As [`Self::composite_inner`]; remembers that a name may be missing.
+    /// Like [`Self::composite_inner`], but remembers that a name may be missing.
     fn composite(&mut self, at: Position) -> Parsed<Statement> {
         let known = self.composites.len();
         let result = self.composite_inner(at);
@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `define randvar name=$x, ...`, the older way to write `set $x = randvar(...)`.
+    /// Reads `define randvar name=$x, ...`, the older form of `set $x = randvar(...)`.
     fn named_randvar(&mut self, at: Position) -> Parsed<Statement> {
         let Randvar {
             mut attributes,
@@ -97,7 +97,7 @@ impl Parser<'_, '_> {
         }))
     }
 
-    /// `None`: with errors in it, but read to its end.
+    /// Reads a thread; `None` if it has errors but was read to its end.
     fn thread(&mut self, at: Position) -> Parsed<Option<Thread>> {
         let attributes = self.attributes("thread", schema::THREAD)?;
         let Some(flowops) = self.block("thread")? else {
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
         }))
     }
 
-    /// `{ flowop ... }`. `None`: with errors in it, but read to its end.
+    /// Reads `{ flowop ... }`; `None` if it has errors but was read to its end.
     fn block(&mut self, owner: &str) -> Parsed<Option<Vec<Flowop>>> {
         self.sign('{', &format!("before the flowops of the {owner}"))?;
         self.items("flowop", &["flowop", "thread"], |this, _| {
@@ -121,8 +121,8 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The items behind each `keyword`, up to the closing brace; an error skips to one of the words of
-    /// `next`. `None`: with errors in it, but read to its end.
+    /// Reads the items after each `keyword`, up to the closing brace; an error skips to one of the
+    /// words in `next`. `None` if it has errors but was read to its end.
     fn items<T>(
         &mut self,
         keyword: &str,
@@ -190,7 +190,7 @@ impl Parser<'_, '_> {
             return self.complain(at, message);
         }
         if self.broken_definition {
-            // It may be the definition that could not be read.
+            // Its definition may be the one that could not be read.
             return Err(Reported);
         }
         if self.defining.as_deref() == Some(kind) {
@@ -229,7 +229,7 @@ impl Parser<'_, '_> {
         self.defining = Some(name.value.clone());
         let flowops = self.block("flowop");
         self.defining = None;
-        // Known from here on even if it is broken: its uses need no message.
+        // It is known from here on even if broken: its uses need no message.
         self.composites.insert(name.value.clone());
         let flowops = flowops?.ok_or(Reported)?;
         if flowops.is_empty() {

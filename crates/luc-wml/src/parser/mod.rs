@@ -1,7 +1,7 @@
-//! From tokens to statements.
+//! Turns tokens into statements.
 //!
-//! A statement with an error in it is skipped up to the next one, so that one reading reports all
-//! errors. Line ends mean nothing to the language, except here: the statement after a broken one is
+//! After an error the parser skips to the next statement, so that one pass reports all errors. Line
+//! ends have no meaning in the language, except here: the statement after a broken one is
 //! recognised by a keyword at the beginning of a line.
 
 mod attributes;
@@ -35,13 +35,13 @@ const STATEMENTS: [&str; 16] = [
     "version",
 ];
 
-/// There is a message about the error.
+/// The error has a message.
 #[derive(Debug)]
 struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
 
-/// The statements of a file, each with its place.
+/// Returns the statements of a file, each with its position.
 pub(crate) fn statements(tokens: &[Token], messages: &mut Messages) -> Vec<Spanned<Statement>> {
     let mut parser = Parser::new(tokens, messages);
     let mut statements = Vec::new();
@@ -62,7 +62,7 @@ struct Parser<'a, 'm> {
     messages: &'m mut Messages,
     composites: BTreeSet<String>,
     defining: Option<String>,
-    /// A composite flowop could not even be named.
+    /// Whether the name of a composite flowop could not be read.
     broken_definition: bool,
 }
 
@@ -90,7 +90,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         self.token().at
     }
 
-    /// Takes the token; the end stays where it is.
+    /// Takes the next token; the end is never passed.
     fn advance(&mut self) -> &'a Token {
         let token = self.token();
         if token.kind != Kind::End {
@@ -125,7 +125,7 @@ impl<'a, 'm> Parser<'a, 'm> {
     /// Reports that something else was expected here.
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let token = self.token();
-        // The lexer has reported a bad one.
+        // The lexer has already reported a bad token.
         if token.kind != Kind::Bad {
             self.messages.at(
                 token.at,
@@ -147,7 +147,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         self.expected(&format!("`{sign}` {whereabouts}"))
     }
 
-    /// Goes on to the next statement, or to a line that begins with one of the words.
+    /// Skips to the next statement, or to a line that begins with one of the words.
     fn skip_to(&mut self, words: &[&str]) {
         loop {
             match self.peek() {
@@ -159,7 +159,7 @@ impl<'a, 'm> Parser<'a, 'm> {
                 {
                     return;
                 }
-                // Of a block whose caller wants to see its end.
+                // This ends a block, and the caller wants to see that.
                 Kind::Sign('}') if !words.is_empty() => return,
                 _ => self.advance(),
             };
@@ -239,7 +239,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         }
     }
 
-    /// A statement of one more token that has no effect here.
+    /// Reads one more token of a statement that has no effect here.
     fn ignored(&mut self, sound: bool, expected: &str, why: &'static str) -> Parsed<Statement> {
         if !sound {
             return self.expected(expected);
@@ -268,7 +268,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         })
     }
 
-    /// The right side of a `set`.
+    /// Reads the right side of a `set`.
     fn assigned(&mut self) -> Parsed<Assigned> {
         let at = self.at();
         let is_call = matches!(
@@ -353,7 +353,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         }
     }
 
-    /// A number or a variable on the same line.
+    /// Reads a number or a variable on the same line.
     fn seconds(&mut self) -> Option<Spanned<Expr>> {
         let at = self.at();
         if self.token().first_in_line {
@@ -369,7 +369,7 @@ impl<'a, 'm> Parser<'a, 'm> {
     }
 
     fn periodic_run(&mut self) -> Statement {
-        /// Seconds between reports where the file says nothing, or zero.
+        /// Seconds between reports if the file gives no period, or zero.
         const PERIOD_DEFAULT_S: u64 = 10;
         let mut report = (PERIOD_DEFAULT_S, false);
         let mut seconds = None;
@@ -394,7 +394,7 @@ impl<'a, 'm> Parser<'a, 'm> {
     }
 }
 
-/// The value of a variable from outside: read as the right side of a `set` if it is one.
+/// Reads the value of a variable that is set outside the file, like the right side of a `set`.
 pub(crate) fn assignment(tokens: &[Token], messages: &mut Messages) -> Option<Assigned> {
     let mut parser = Parser::new(tokens, messages);
     let assigned = parser.assigned().ok()?;

@@ -1,4 +1,4 @@
-//! Errors that can be known before anything runs.
+//! Finds errors before anything runs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -6,11 +6,11 @@ use super::Resolver;
 use crate::diagnostic::{one_of, quoted};
 use crate::plan::{Flowop, Io, Op, Slot, Target, Thread, Transfer, Value};
 
-/// Alignment that direct I/O costs a buffer, bytes.
+/// Bytes of a buffer that the alignment of direct I/O may cost.
 const ALIGNMENT_BYTES: u64 = 512;
 
 impl Resolver<'_, '_> {
-    /// Checks a thread whose flowops are sound one by one, and gives targets their full names.
+    /// Checks a thread whose flowops are individually sound, and gives targets their full names.
     pub(super) fn check_thread(&mut self, thread: &mut Thread) {
         let all = thread.all_flowops();
         self.check_names(&all);
@@ -34,7 +34,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Every slot that is used must be one that something in the thread opens.
+    /// Checks that a flowop of the thread opens every slot that is used.
     fn check_slots(&mut self, flowops: &[&Flowop]) {
         let mut opened: HashSet<Slot> = HashSet::new();
         for flowop in flowops {
@@ -119,7 +119,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Bytes that offsets are drawn from, where that is known.
+    /// Returns the number of bytes from which offsets are drawn, if known.
     fn room(&self, transfer: &Transfer) -> Option<u64> {
         match transfer.working_set_bytes {
             Value::Fixed(0) => {}
@@ -170,7 +170,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Semaphores and wake-ups reach across processes.
+    /// Checks the targets of posts and wake-ups, which reach across processes.
     pub(super) fn check_wakers(&mut self) {
         let threads = self.plan.processes.iter().flat_map(|p| &p.threads);
         let all: Vec<&Flowop> = threads.flat_map(Thread::all_flowops).collect();
@@ -200,12 +200,12 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// Where a thread's flowops are found by name: by their full names at the top, and inside
-/// composites by the last part alone.
+/// A thread's flowops by name: by their full names, and inside composites also by the last part
+/// alone.
 struct Found {
-    /// Full name, kind and what it counts as, in the order in which they are looked at.
+    /// Full name, kind and I/O class, in the order of the thread's flowops.
     rows: Vec<(String, &'static str, Io)>,
-    /// First row of each name, own or full.
+    /// First row of each name, last part or full.
     first: HashMap<String, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Filesets and files.
+//! Resolves filesets and files.
 
 use super::Resolver;
 use super::values::Given;
@@ -6,17 +6,17 @@ use crate::ast::Files;
 use crate::diagnostic::quoted;
 use crate::plan::{Fileset, FilesetId, Value};
 
-/// Most files or leaf directories of a fileset: each is remembered.
+/// Most files or leaf directories of a fileset: each takes memory.
 const ENTRIES_MAX: u64 = 10_000_000;
 
-/// Largest file, bytes: what an offset can say.
+/// Largest file, bytes: the largest offset.
 const FILE_BYTES_MAX: u64 = i64::MAX.unsigned_abs();
 
 /// Most filesets of a workload.
 const FILESETS_MAX: usize = 4096;
 
 impl<'a> Resolver<'a, '_> {
-    /// Resolves the filesets that were defined since the last time.
+    /// Resolves the filesets defined since the last call.
     pub(super) fn make_filesets(&mut self) {
         for files in std::mem::take(&mut self.files) {
             self.make_fileset(files);
@@ -70,7 +70,7 @@ impl<'a> Resolver<'a, '_> {
             leaf_dirs,
             dir_width,
             dir_gamma,
-            // No file may have it.
+            // `define file` cannot have this attribute.
             dir_depth: given
                 .has("dirdepthrv")
                 .then(|| self.value(&given, "dirdepthrv", 1)),

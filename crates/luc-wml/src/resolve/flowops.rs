@@ -1,4 +1,4 @@
-//! Processes, threads and flowops; composite flowops are spelled out.
+//! Resolves processes, threads and flowops; composite flowops are expanded.
 
 use std::collections::HashSet;
 
@@ -14,16 +14,16 @@ use crate::schema;
 /// Most threads of a workload, all processes together.
 pub(super) const THREADS_MAX: u64 = 32_768;
 
-/// Most flowops of a workload once composites are spelled out.
+/// Most flowops of a workload once composites are expanded.
 const FLOWOPS_MAX: usize = 16_384;
 
-/// How deep composites may lie in each other.
+/// Deepest nesting of composites.
 const DEPTH_MAX: usize = 16;
 
-/// Most events, posts or iterations that one value can ask for.
+/// Most events, posts or iterations that one value may ask for.
 const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
 
-/// I/O priorities: best effort in the class bits, as the kernel counts.
+/// The class best effort in the kernel's encoding of I/O priorities.
 const BEST_EFFORT: u64 = 2 << 13;
 
 impl<'a> Resolver<'a, '_> {
@@ -82,7 +82,7 @@ impl<'a> Resolver<'a, '_> {
                 flowops: self.make_flowops(&thread.flowops, "", &NO_LOCALS, 0),
             };
             if self.messages.len() == complaints {
-                // Errors that follow from broken flowops would only confuse.
+                // Errors that result from broken flowops would only confuse.
                 self.check_thread(&mut thread);
             }
             made.push(thread);
@@ -118,7 +118,7 @@ impl<'a> Resolver<'a, '_> {
         let kind = flowop.kind.value.as_str();
         self.flowops += 1;
         if self.flowops > FLOWOPS_MAX {
-            // One message; no more flowops are made.
+            // One message is enough; no more flowops are made.
             if self.flowops == FLOWOPS_MAX + 1 {
                 let message =
                     format!("composite flowops spell out to more than {FLOWOPS_MAX} flowops");
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a, '_> {
             let op = self.composite(flowop, composite, &name, locals, depth)?;
             ("composite", Io::None, op)
         } else {
-            // A broken composite one has been reported.
+            // A broken composite flowop has already been reported.
             let known = schema::find_flowop(kind)?;
             (known.name, known.io, self.op(known.name, &given)?)
         };
@@ -274,13 +274,13 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
-    /// For flowops that take an entry of a fileset always.
+    /// Returns the target of a flowop that always takes an entry of a fileset.
     fn new_target(&mut self, given: &Given<'_>) -> Option<Target> {
         self.fileset_needed(given)?;
         Some(self.target(given))
     }
 
-    /// For flowops that take an entry of a fileset where they name no slot.
+    /// Returns the target of a flowop that takes an entry of a fileset if it names no slot.
     fn named_target(&mut self, given: &Given<'_>) -> Option<Target> {
         let target = self.target(given);
         if target.fd == 0 {

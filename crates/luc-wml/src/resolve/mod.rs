@@ -1,9 +1,9 @@
-//! From statements to a plan: what every variable is when the run begins.
+//! Turns statements into a plan, with the value that every variable has when the run begins.
 //!
-//! Statements are resolved in their order up to the one that runs. Random variables, texts of `echo`
-//! and numbers of seconds take the values that variables have there. Attributes of
-//! filesets and processes refer to variables; they are resolved when the files are made
-//! (`create files`, or else the run) and when the processes start.
+//! Statements are resolved in order, up to the one that runs. Random variables, texts of `echo` and
+//! numbers of seconds take the values that variables have at that point. Attributes of filesets and
+//! processes refer to variables; they are resolved when the files are made (`create files`, or else
+//! the run) and when the processes start.
 
 mod checks;
 mod files;
@@ -26,7 +26,6 @@ const SECONDS_MAX: u64 = 1_000_000_000;
 /// Most statements that do something (`echo`, `sleep`, `create`, `run`).
 const ACTIONS_MAX: usize = 1024;
 
-/// Goes through the statements.
 pub(crate) fn plan(
     statements: &[Spanned<Statement>],
     overrides: &[(String, String)],
@@ -55,18 +54,18 @@ struct Resolver<'a, 'm> {
     globals: HashMap<&'a str, Val>,
     overrides: HashMap<&'a str, Assigned>,
     composites: HashMap<&'a str, &'a Composite>,
-    /// Filesets that are not resolved yet.
+    /// Filesets that are not yet resolved.
     files: Vec<&'a Files>,
     fileset_ids: HashMap<String, FilesetId>,
     processes: Vec<&'a Process>,
-    /// Variables without a value; one message each is enough.
+    /// Variables without a value: each gets one message.
     missed: HashSet<String>,
-    /// Flowops made so far, all levels of composites counted.
+    /// Flowops made so far, at all levels of composites.
     flowops: usize,
 }
 
 impl<'a> Resolver<'a, '_> {
-    /// Reads the values that replace those of the file.
+    /// Reads the values that replace those in the file.
     fn overrides(&mut self, statements: &'a [Spanned<Statement>], overrides: &[(String, String)]) {
         let known = ast::variables(statements).into_iter();
         let known: Vec<&'a str> = known.map(|(name, _)| name).collect();
@@ -128,7 +127,7 @@ impl<'a> Resolver<'a, '_> {
         let processes = std::mem::take(&mut self.processes);
         self.make_processes(&processes);
         if leaves.is_none() && !processes.is_empty() {
-            // A file that forgets to run what it defines.
+            // The file defines processes but forgets to run them.
             self.plan.actions.push(Action::Run {
                 seconds: None,
                 report_every_s: None,
@@ -182,7 +181,7 @@ impl<'a> Resolver<'a, '_> {
     fn set(&mut self, variable: &'a Spanned<String>, value: &'a Assigned) {
         let name = variable.value.as_str();
         let value = if let Some(instead) = self.overrides.get(name).cloned() {
-            // Places in an override are none in the file.
+            // Positions in an override are not positions in the file.
             let mut inner = Messages::default();
             std::mem::swap(self.messages, &mut inner);
             let value = self.assigned(name, &instead);
@@ -229,7 +228,7 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-/// The variables that can stand there, for an error.
+/// Suggests variables for an error.
 fn instead_of_variable(found: &str, names: &[&str], none: &str) -> String {
     if names.is_empty() {
         return none.into();
@@ -238,7 +237,7 @@ fn instead_of_variable(found: &str, names: &[&str], none: &str) -> String {
     instead_of(&format!("${found}"), &names)
 }
 
-/// Reads the value of an override. What is not written as in a file is a plain text, so that
+/// Reads the value of an override. A value that is not written as in a file is plain text, so that
 /// paths need no quotes.
 fn assigned(text: &str) -> Result<Assigned, Vec<Diagnostic>> {
     let mut messages = Messages::default();

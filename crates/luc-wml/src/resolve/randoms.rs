@@ -1,4 +1,4 @@
-//! Random variables.
+//! Resolves random variables.
 
 use super::Resolver;
 use super::values::{Given, NO_LOCALS, Val};
@@ -12,7 +12,7 @@ const RANDOMS_MAX: usize = 4096;
 /// Largest parameter of a random variable: a number of bytes or files, exact as a float.
 const PARAMETER_MAX: u64 = 1 << 53;
 
-/// Shape of a gamma distribution where the file gives none, thousandths.
+/// Shape of a gamma distribution if the file gives none, thousandths.
 const GAMMA_DEFAULT_MILLI: u64 = 1500;
 
 impl Resolver<'_, '_> {
@@ -35,7 +35,7 @@ impl Resolver<'_, '_> {
         Some(Val::Random(id))
     }
 
-    /// A parameter that is the same at every use, if it is given.
+    /// Returns a parameter that is the same at every use, if it is given.
     fn parameter(&mut self, given: &Given<'_>, name: &str) -> Option<f64> {
         let range = 0..=PARAMETER_MAX;
         given
@@ -43,7 +43,6 @@ impl Resolver<'_, '_> {
             .then(|| self.fixed(given, name, &range, 0) as f64)
     }
 
-    /// `randvar(...)`.
     pub(super) fn randvar(&mut self, name: &str, randvar: &Spanned<Randvar>) -> Option<Val> {
         let at = randvar.at;
         let given = Given::of("a randvar", at, &randvar.value.attributes);
@@ -158,7 +157,6 @@ impl Resolver<'_, '_> {
         Some(rows)
     }
 
-    /// `cvar(...)`.
     pub(super) fn cvar(&mut self, name: &str, cvar: &Spanned<Vec<Attribute>>) -> Option<Val> {
         let at = cvar.at;
         let given = Given::of("a cvar", at, &cvar.value);
@@ -207,10 +205,10 @@ const KINDS: [&str; 8] = [
     "cvar-weibull",
 ];
 
-/// `name:number;name:number`, taken out one by one. Errors say what is wrong with them.
+/// The parameters `name:number;name:number`, taken one by one. Errors say what is wrong with them.
 struct Parameters {
     left: Vec<(String, f64)>,
-    /// Names that were asked for.
+    /// Names that the distribution takes.
     known: Vec<&'static str>,
 }
 
@@ -242,7 +240,7 @@ impl Parameters {
         index.map_or(default, |index| self.left.swap_remove(index).1)
     }
 
-    /// As [`Self::take`], for numbers that must be above zero.
+    /// Like [`Self::take`], for numbers that must be above zero.
     fn positive(&mut self, name: &'static str, default: f64) -> Result<f64, String> {
         let value = self.take(name, default);
         if value > 0.0 {
@@ -251,12 +249,12 @@ impl Parameters {
         Err(format!("{} must be above 0, found {value}", quoted(name)))
     }
 
-    /// As [`Self::take`], for the lower and upper end of a range.
+    /// Like [`Self::take`], for the lower and upper end of a range.
     fn ends(&mut self) -> (f64, f64) {
         (self.take("lower", 0.0), self.take("upper", 1.0))
     }
 
-    /// The distribution of one of [`KINDS`], with what is left out at its default.
+    /// Returns the distribution of one of [`KINDS`], with defaults for omitted parameters.
     fn distribution(mut self, kind: &str, bounds: Bounds) -> Result<Distribution, String> {
         let distribution = match kind {
             "cvar-uniform" => {
@@ -319,7 +317,7 @@ impl Parameters {
     }
 }
 
-/// Each must not be below the one before.
+/// Checks that no parameter is below the one before.
 fn ordered(parameters: &[(&str, f64)]) -> Result<(), String> {
     for pair in parameters.windows(2) {
         let [(low_name, low), (high_name, high)] = pair else {
@@ -333,7 +331,7 @@ fn ordered(parameters: &[(&str, f64)]) -> Result<(), String> {
     Ok(())
 }
 
-/// The shape of an Erlang distribution: how many exponential stages it has.
+/// Returns the shape of an Erlang distribution: its number of exponential stages.
 fn stages(shape: f64) -> Result<u32, String> {
     const STAGES_MAX: u32 = 1000;
     let stages = (1..=STAGES_MAX).find(|stages| f64::from(*stages) >= shape);

@@ -8,10 +8,10 @@ use crate::ast::{Attribute, Expr, Part, Spanned};
 use crate::diagnostic::quoted;
 use crate::plan::{Position, RandomId, Value};
 
-/// Longest text that a value can be, bytes: that of a path.
+/// Longest text value, bytes: as long as a path.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
-/// Longest name of anything, bytes: that of a file.
+/// Longest name, bytes: as long as a file name.
 const NAME_BYTES_MAX: usize = 255;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -22,20 +22,20 @@ pub(super) enum Val {
     Random(RandomId),
 }
 
-/// Variables of a composite flowop's own.
+/// A composite flowop's own variables.
 pub(super) type Locals = BTreeMap<String, Val>;
 
 pub(super) static NO_LOCALS: Locals = BTreeMap::new();
 
-/// Attributes where they are used.
+/// Attributes, with the context in which they are used.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub attributes: &'a [Attribute],
-    /// Those of the flowop around them.
+    /// Variables of the flowop around them.
     pub locals: &'a Locals,
-    /// Their owner, as messages call it.
+    /// Their owner's name in messages.
     pub owner: &'a str,
-    /// Where the owner stands.
+    /// The owner's position.
     pub at: Position,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Given<'a> {
             .find(|attribute| attribute.name == name)
     }
 
-    /// Where its value stands, or what should have it.
+    /// Returns the position of the attribute's value, or else of the owner that lacks it.
     pub fn place(&self, name: &str) -> Position {
         self.find(name).map_or(self.at, |attribute| {
             let value = attribute.value.as_ref();
@@ -74,7 +74,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// `None` after a message.
+    /// Evaluates an expression; `None` after a message.
     pub(super) fn evaluate(&mut self, expr: &Spanned<Expr>, locals: &Locals) -> Option<Val> {
         match &expr.value {
             Expr::Int(value) => Some(Val::Int(*value)),
@@ -89,7 +89,8 @@ impl Resolver<'_, '_> {
                             text += &self.as_text(&value);
                         }
                     }
-                    // At once, or a few lines could double a text beyond all memory.
+                    // Checked at each part, or a few lines could double a text until memory runs
+                    // out.
                     if text.len() > TEXT_BYTES_MAX {
                         let most = format!("expected a text of at most {TEXT_BYTES_MAX} bytes");
                         return self.complain(expr.at, most);
@@ -126,7 +127,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// As it is shown after "found".
+    /// Describes a value for a message, after "found".
     pub(super) fn describe(value: &Val) -> String {
         match value {
             Val::Int(value) => format!("the number {value}"),
@@ -136,7 +137,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// A text to be shown: what is no variable is left as it stands.
+    /// Formats a text to print; unknown variables stay as written.
     pub(super) fn shown(&self, parts: &[Part]) -> String {
         let mut shown = String::new();
         for part in parts {
@@ -154,7 +155,7 @@ impl Resolver<'_, '_> {
         shown
     }
 
-    /// The attribute's value; a name alone is true. `None` if it is not given or wrong.
+    /// Returns the attribute's value; a name alone is true. `None` if it is not given or wrong.
     fn attribute(&mut self, given: &Given<'_>, name: &str) -> Option<Val> {
         let attribute = given.find(name)?;
         match &attribute.value {
@@ -177,7 +178,7 @@ impl Resolver<'_, '_> {
         self.messages.at(given.place(name), message);
     }
 
-    /// A number, fixed or random.
+    /// Returns a number, fixed or random.
     pub(super) fn value(&mut self, given: &Given<'_>, name: &str, default: u64) -> Value {
         match self.attribute(given, name) {
             None => Value::Fixed(default),
@@ -190,7 +191,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// A number, fixed or random, that is within bounds if it is fixed.
+    /// Returns a number, fixed or random, that is within bounds if it is fixed.
     pub(super) fn value_in(
         &mut self,
         given: &Given<'_>,
@@ -210,7 +211,7 @@ impl Resolver<'_, '_> {
         value
     }
 
-    /// A number that is the same at every use.
+    /// Returns a number that is the same at every use.
     pub(super) fn fixed(
         &mut self,
         given: &Given<'_>,
@@ -233,7 +234,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// True or false; numbers count as true unless they are zero.
+    /// Returns true or false; numbers other than zero count as true.
     pub(super) fn flag(&mut self, given: &Given<'_>, name: &str) -> bool {
         match self.attribute(given, name) {
             None => false,
@@ -246,7 +247,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// A text that is not empty. `None` if it is not given or wrong.
+    /// Returns a text that is not empty; `None` if it is not given or wrong.
     pub(super) fn text(&mut self, given: &Given<'_>, name: &str) -> Option<String> {
         match self.attribute(given, name)? {
             Val::Text(text) if !text.is_empty() => Some(text),
@@ -257,7 +258,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// A text that must be given. Empty after a message.
+    /// Returns a text that must be given; empty after a message.
     pub(super) fn needed(&mut self, given: &Given<'_>, name: &str) -> String {
         if !given.has(name) {
             let message = format!("{} needs `{name}=`", given.owner);
@@ -267,7 +268,7 @@ impl Resolver<'_, '_> {
         self.text(given, name).unwrap_or_default()
     }
 
-    /// The owner's name, which must be given. Empty after a message.
+    /// Returns the owner's name, which must be given; empty after a message.
     pub(super) fn name(&mut self, given: &Given<'_>) -> String {
         let name = self.needed(given, "name");
         if name.len() > NAME_BYTES_MAX {
@@ -278,7 +279,7 @@ impl Resolver<'_, '_> {
         name
     }
 
-    /// A share, percent: a truth value stands for all or nothing.
+    /// Returns a share, percent: a truth value stands for all or nothing.
     pub(super) fn percent(&mut self, given: &Given<'_>, name: &str) -> Value {
         if let Some(Val::Bool(all)) = self.attribute(given, name) {
             return Value::Fixed(if all { 100 } else { 0 });

@@ -1,4 +1,4 @@
-//! Texts that are sound, to plans.
+//! Makes plans from sound texts.
 
 // Not every test file needs all of it.
 #![allow(dead_code)]
@@ -11,12 +11,12 @@ pub fn script(text: &str) -> Script {
     parse("test.f", text).unwrap_or_else(|error| panic!("{error}\n---\n{text}"))
 }
 
-/// Its plan.
+/// Returns the plan of a sound text.
 pub fn plan(text: &str) -> Plan {
     plan_with(text, &[])
 }
 
-/// Its plan with other values for variables.
+/// Returns the plan of a sound text with other values for variables.
 pub fn plan_with(text: &str, overrides: &[(&str, &str)]) -> Plan {
     let overrides: Vec<(String, String)> = overrides
         .iter()

@@ -1,16 +1,16 @@
 //! Workload `burst`: fsyncs that arrive within a fixed time of each other.
 //!
-//! Requests that come from outside do not come closer together because the processor got faster.
-//! Each burst has a fixed moment; each thread wakes at its own random moment within the spread
-//! after it, creates a file, fsyncs and closes it, and sleeps until the next burst. A thread that
-//! is still busy when its next moment passes begins at once.
+//! Requests from outside do not come closer together on a faster processor. Each burst has a fixed
+//! moment; each thread wakes at its own random moment within the spread after it, creates a file,
+//! fsyncs and closes it, and sleeps until the next burst. A thread that is still busy when its next
+//! moment passes begins at once.
 //!
-//! A file waited for two commits if the time between its create and its close is longer than 1.5
-//! commits. The whole time counts because a thread that comes while a commit runs meets it either in
-//! create, whose metadata that commit is writing, or in fsync. The user gives the duration of one
-//! commit; otherwise it is the median over the bursts of each burst's fastest fsync: the first thread
-//! of a burst finds no commit running and waits for exactly one. With a spread of more than half a
-//! commit the two cases overlap, and the share says less.
+//! A file counts as having waited for two commits if the time between its create and its close is
+//! longer than 1.5 commits. The whole time counts because a thread that arrives during a commit
+//! waits for it either in create, whose metadata the commit is writing, or in fsync. The user gives
+//! the duration of one commit; by default it is the median, over the bursts, of each burst's
+//! fastest fsync: the first thread of a burst finds no commit running and waits for exactly one.
+//! With a spread of more than half a commit the two cases overlap, and the share says less.
 
 use std::fmt;
 use std::time::Duration;
@@ -64,20 +64,20 @@ pub struct Burst {
 pub struct BurstResult {
     pub args: Burst,
     pub bursts: u64,
-    /// Time while a burst was under way, from its first create to its last close, ns.
+    /// Total time with a burst under way, from its first create to its last close, ns.
     #[serde(default)]
     pub busy_ns: u64,
-    /// Files per second of that time.
+    /// Files per second of busy time.
     #[serde(default)]
     pub files_per_busy_s: f64,
     /// Equation 3 with the times from create to close, mean over the bursts, files per second.
     pub file_creation_rate_per_s: f64,
-    /// Standard deviation over the bursts of that rate, files per second.
+    /// Standard deviation of that rate over the bursts, files per second.
     pub file_creation_rate_sd_per_s: f64,
     /// Time from create to close.
     pub file: Latency,
     pub fsync: Latency,
-    /// Duration of one commit, which the next field is relative to, nanoseconds.
+    /// Duration of one commit, nanoseconds; the next field is relative to it.
     pub commit_ns: f64,
     /// Share of the files that took longer than 1.5 commits from create to close, 0 to 1.
     pub two_commits_share: f64,
@@ -86,15 +86,14 @@ pub struct BurstResult {
 /// One thread's part of one burst.
 #[derive(Clone, Copy, Debug)]
 pub struct BurstTurn {
-    /// Before the create.
+    /// The moment before the create.
     pub begin_ns: u64,
-    /// From there to the end of the close.
+    /// Time from there to the end of the close.
     pub file_ns: u64,
     pub fsync_ns: u64,
 }
 
 impl Burst {
-    /// When its bursts come.
     pub fn bursts(&self) -> Bursts {
         Bursts {
             threads: self.threads,
@@ -146,7 +145,7 @@ impl Found for BurstResult {
         let files = self.file.count;
         lines.busy(files, self.busy_ns, self.files_per_busy_s, "create")?;
         lines.line("bursts", self.bursts)?;
-        // The pauses between the bursts are no part of it.
+        // This rate leaves out the pauses between the bursts.
         lines.file_creation_rate(self.file_creation_rate_per_s)?;
         lines.line("time per file", latency(&self.file))?;
         lines.line("sync delay", latency(&self.fsync))?;
@@ -164,7 +163,7 @@ impl Found for BurstResult {
 }
 
 impl BurstResult {
-    /// The figures of bursts, of each the turns of all threads.
+    /// Computes the figures; `bursts` holds the turns of all threads, burst by burst.
     pub fn new(args: &Burst, bursts: &[Vec<BurstTurn>]) -> Self {
         let rates: Vec<f64> = bursts
             .iter()
@@ -202,7 +201,7 @@ impl BurstResult {
     }
 }
 
-/// Mean and sample standard deviation; 0 where they mean nothing.
+/// Mean and sample standard deviation; 0 if undefined.
 fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     if values.is_empty() {
         return (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Shared by `burst` and `write-burst`: bursts at fixed moments, and random moments within them.
+//! Bursts at fixed moments, and random moments within them: shared by `burst` and `write-burst`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::dir::Dir;
 use crate::random::moment_ns;
 use crate::{Common, Result, Stop};
 
-/// When bursts come, and how many.
+/// The schedule of the bursts.
 #[derive(Clone, Copy, Debug)]
 pub struct Bursts {
     pub threads: u32,
@@ -25,18 +25,18 @@ impl Bursts {
         Duration::from_nanos(self.ns(u64::from(self.warmup) + u64::from(self.measured)))
     }
 
-    /// How long so many bursts last: they lie one period apart.
+    /// Returns how long `bursts` bursts last: they come one period apart.
     fn ns(self, bursts: u64) -> u64 {
         bursts * u64::from(self.period_ms) * NS_PER_MS
     }
 
-    /// When the measurement begins and ends, ns from the start.
+    /// Returns when the measurement begins and ends, ns from the start.
     pub fn window_ns(self) -> (u64, u64) {
         let from_ns = self.ns(u64::from(self.warmup));
         (from_ns, from_ns + self.ns(u64::from(self.measured)))
     }
 
-    /// When a thread begins its part of a burst, ns from the start.
+    /// Returns when a thread begins its part of a burst, ns from the start.
     pub fn moment_ns(self, thread: u32, burst: u32) -> u64 {
         let spread_ns = u64::from(self.spread_us) * NS_PER_US;
         self.ns(u64::from(burst)) + moment_ns(self.seed, thread, burst, spread_ns)
@@ -90,8 +90,8 @@ impl Bursts {
     }
 }
 
-/// How long at least one burst was under way, from the begin and the end of each thread's part of
-/// it, ns. Bursts that overlap, because threads are late, do not count twice.
+/// Returns how long at least one burst was under way, ns, from the start and end of each thread's
+/// part. Time in which bursts overlap, because threads are late, counts once.
 pub fn busy_ns<I: Iterator<Item = (u64, u64)>>(bursts: impl Iterator<Item = I>) -> u64 {
     let mut until_ns = 0;
     let mut busy_ns = 0;

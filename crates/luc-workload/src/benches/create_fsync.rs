@@ -97,8 +97,9 @@ struct Place {
 }
 
 impl Place {
-    /// The directory for the file of this turn if it differs from that of the turn before, and how
-    /// many files were removed to make room: the thread's own, if it has used the directory before.
+    /// Returns the directory for this turn's file if it differs from that of the turn before, and
+    /// the number of files removed to make room: the thread's own, from its last use of the
+    /// directory.
     fn next_dir(&self, turn: u64) -> Result<Option<(Dir, u64)>> {
         if !turn.is_multiple_of(self.files_per_dir) {
             return Ok(None);
@@ -162,7 +163,7 @@ impl Benchmark for CreateFsync {
 /// The measured calls of all threads.
 #[derive(Clone, Debug, Default)]
 pub struct CreateFsyncCalls {
-    /// Of each thread: its files, and the time from create to close of all of them, ns.
+    /// Per thread: the number of files, and the sum of their times from create to close, ns.
     pub files: Vec<(u64, u64)>,
     pub fsync: Latency,
     pub create_mean_ns: f64,
@@ -172,7 +173,7 @@ pub struct CreateFsyncCalls {
 }
 
 impl CreateFsyncResult {
-    /// The figures of calls that took `elapsed_ns` in all.
+    /// Computes the figures of a measurement of `elapsed_ns`.
     pub fn new(args: &CreateFsync, elapsed_ns: u64, calls: &CreateFsyncCalls) -> Self {
         let counts = || calls.files.iter().map(|(count, _)| *count);
         let made = calls.files.iter().filter(|(count, _)| *count > 0);
@@ -282,8 +283,9 @@ fn one(place: &Place, shift: Shift<'_>, ops: Option<u64>, data: &[u8]) -> Result
         let synced_ns = now_ns();
         drop(file);
         let closed_ns = now_ns();
-        // Counting what ends in the window, whenever it began, counts each operation once and
-        // favours neither edge. Counted operations must begin in it instead.
+        // An operation counts if it ends in the window, whenever it began: each then counts once,
+        // and neither edge is favoured. With a fixed number of operations, each must begin in the
+        // window instead.
         let counts = match ops {
             Some(_) => begin_ns >= shift.from_ns,
             None => shift.measures(closed_ns),

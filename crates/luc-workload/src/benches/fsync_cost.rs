@@ -1,8 +1,8 @@
 //! Workload `fsync-cost`: the processor time of a lone fsync and of the commit that it asks for.
 //!
-//! The result is the usual time of many equal operations, without interrupts and without the times
-//! when the kernel fills its caches. On a disk that completes at once, and with one processor,
-//! nothing idles: times are processor times, and on the lab's virtual clock instructions.
+//! The result is the usual time of many equal operations: it leaves out interrupts and the moments
+//! when the kernel fills its caches. On one processor and a disk that completes at once nothing
+//! idles, so these are processor times; on the lab's virtual clock they count instructions.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -51,8 +51,8 @@ pub struct FsyncCostResult {
     /// An fchmod and its fsync, from the end of one turn to the end of the next: everything that the
     /// machine did meanwhile.
     pub committed: Times,
-    /// Processor time of the journal's thread for one commit of one metadata buffer; `None` where
-    /// the kernel does not show it to this user.
+    /// Processor time of the journal's thread for one commit of one metadata buffer; `None` if the
+    /// kernel does not show it to this user.
     pub commit: Option<Times>,
     /// The same for a commit of `buffers` metadata buffers.
     pub commit_buffers: Option<Times>,
@@ -62,10 +62,10 @@ pub struct FsyncCostResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub count: u64,
-    /// Mean of the quarter of all times that lie closest together, nanoseconds. On a clock that
-    /// counts instructions these are mostly equal.
+    /// Mean of the quarter of the times that lie closest together, nanoseconds. On a clock that
+    /// counts instructions most of these are equal.
     pub usual_ns: f64,
-    /// Half of them took at most this, nanoseconds.
+    /// Half of the operations took at most this, nanoseconds.
     pub median_ns: u64,
 }
 
@@ -87,7 +87,7 @@ impl Times {
 /// Inodes that one block of the inode table holds at most: 4096 bytes of 128 each.
 const INODES_PER_BLOCK: u64 = 32;
 
-/// How often to look whether a commit has ended.
+/// Time between two checks whether a commit has ended.
 const LOOK_NS: u64 = 250 * NS_PER_MS;
 
 struct Watched<'a> {
@@ -102,7 +102,7 @@ impl<'a> Watched<'a> {
         Some(Self { journal, thread })
     }
 
-    /// Commits so far, and how long the thread has run.
+    /// Reads the number of commits so far, and how long the thread has run, ns.
     fn read(&self) -> Result<(u64, u64)> {
         let counts = self.journal.counts().unwrap_or_default();
         Ok((counts.commits, self.thread.run_ns()?))
@@ -114,7 +114,7 @@ struct File {
     number: u64,
 }
 
-/// The files, no two of which have their inodes in one block.
+/// The measured loops and their files, no two of which have their inodes in the same block.
 struct Loops<'a> {
     dir: Dir,
     files: Vec<File>,
@@ -196,13 +196,14 @@ impl Found for FsyncCostResult {
     }
 }
 
-/// Makes files until as many as asked for begin a block of the inode table each.
+/// Makes files until `wanted` of them have the first inode of a block of the inode table, and
+/// returns those.
 fn files(scratch: &Scratch, wanted: u32) -> Result<Vec<File>> {
     let dir = scratch.subdir("files")?;
     let mut files = Vec::with_capacity(wanted as usize);
     let mut name = Name::new();
-    // Inode numbers are consecutive within a group of thousands. Twice as many files cover a change
-    // of groups.
+    // Inode numbers are consecutive within a block group of thousands. Twice as many files allow
+    // for a change of group.
     for number in 0..2 * INODES_PER_BLOCK * u64::from(wanted) {
         let name = name.set(number);
         let fd = dir.create(name)?;
@@ -222,7 +223,7 @@ fn files(scratch: &Scratch, wanted: u32) -> Result<Vec<File>> {
 }
 
 impl Loops<'_> {
-    /// Times of `one` in every turn but those of the warm-up.
+    /// Collects the times that `one` returns in every turn after the warm-up.
     fn times(&self, mut one: impl FnMut(u32) -> Result<u64>) -> Result<Times> {
         let mut times_ns = Vec::with_capacity(self.args.ops as usize);
         for turn in 0..self.args.warmup_ops + self.args.ops {
@@ -237,8 +238,8 @@ impl Loops<'_> {
         Ok(Times::of(times_ns))
     }
 
-    /// Commits until every block of the journal was written: a disk in memory allocates a block at
-    /// its first write.
+    /// Commits until every block of the journal has been written: a disk in memory allocates a
+    /// block at its first write.
     fn go_through(&self, journal_blocks: u64) -> Result<()> {
         let buffers = self.files.len();
         for turn in (0..=journal_blocks / buffers as u64).zip(0..) {
@@ -272,8 +273,9 @@ impl Loops<'_> {
         })
     }
 
-    /// Processor time of the journal's thread for a commit by its own timer. If a task waited for the
-    /// commit, the scheduler would decide which part of it is counted here.
+    /// Measures the processor time of the journal's thread for a commit that its own timer starts.
+    /// If a task waited for the commit, the scheduler would decide which part of it is counted
+    /// here.
     fn commit(&self, buffers: usize, watched: &Watched<'_>) -> Result<Times> {
         self.times(|turn| {
             let (commits, begin_ns) = watched.read()?;
@@ -288,7 +290,8 @@ impl Loops<'_> {
         })
     }
 
-    /// Changes the inodes of so many files: their mode alternates, so the clock does not matter.
+    /// Changes the inodes of `buffers` files. Their mode alternates, so that each call is a change
+    /// whatever the clock says.
     fn change(&self, turn: u32, buffers: usize) -> Result<()> {
         let mode = Mode::from_raw_mode(if turn.is_multiple_of(2) { 0o600 } else { 0o640 });
         for file in &self.files[..buffers] {

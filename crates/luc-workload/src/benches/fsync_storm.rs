@@ -1,12 +1,12 @@
 //! Workload `fsync-storm`, an open loop: fsyncs arrive whether or not earlier ones are done.
 //!
 //! In a closed loop a slow commit delays the next request, so the slowest waits are sampled least
-//! often. Here the moment of every arrival is fixed before the run: with fixed or exponential
-//! inter-arrival times for a rate, or in bursts. A thread that is free takes the next arrival, waits
-//! for its moment, creates a file or appends to its own, fsyncs, and is free again. When all threads
-//! are busy, arrivals wait: the response time of an arrival counts from the moment it was meant for,
-//! its service time from the moment a thread began. Threads go on serving arrivals of the
-//! measurement after its end, up to a limit. Arrivals that still wait then are reported as unserved,
+//! often. Here the moment of every arrival is fixed before the run: at a rate with fixed or
+//! exponential inter-arrival times, or in bursts. A thread that is free takes the next arrival,
+//! waits for its moment, creates a file or appends to its own, fsyncs, and is free again. When all
+//! threads are busy, arrivals wait: the response time of an arrival counts from the moment it was
+//! meant for, its service time from the moment a thread began. After the measurement, threads go on
+//! serving its arrivals up to a time limit. Arrivals that still wait then are reported as unserved,
 //! and are in no percentile.
 
 use std::fmt;
@@ -109,23 +109,23 @@ pub enum StormOp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FsyncStormResult {
     pub args: FsyncStorm,
-    /// Operations that were meant for the measurement.
+    /// Operations that were due within the measurement.
     pub arrivals: u64,
-    /// Arrivals that were served; the next four times are theirs.
+    /// Arrivals that were served; the four times below are theirs.
     pub served: u64,
     /// Arrivals that no thread had begun when the time to catch up was over.
     pub unserved: u64,
-    /// From the moment an operation was meant for to its end.
+    /// Time from the moment an operation was due to its end.
     pub response: Latency,
-    /// From the moment an operation was begun to its end.
+    /// Time from the start of an operation to its end.
     pub service: Latency,
-    /// From the moment an operation was meant for to the moment it was begun.
+    /// Time from the moment an operation was due to its start.
     pub lateness: Latency,
     /// Sync delay: the time an fsync took.
     pub fsync: Latency,
-    /// fsyncs that ended within the measurement, whenever they were meant for.
+    /// fsyncs that ended within the measurement, whenever they were due.
     pub fsyncs: u64,
-    /// The same per second.
+    /// fsyncs that ended within the measurement, per second.
     pub fsyncs_per_s: f64,
     /// The time a reader's open, read and close took together.
     pub read: Latency,
@@ -136,7 +136,7 @@ pub struct FsyncStormResult {
 const READ_FILE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 4096;
 
-/// Longest wait for an arrival without a look whether another thread failed.
+/// Longest wait for an arrival before a check whether another thread failed.
 const LOOK_NS: u64 = 250 * NS_PER_MS;
 
 enum Place {
@@ -285,7 +285,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// The number and the moment of the next arrival.
+    /// Takes the next arrival; returns its number and its moment.
     fn take(&self) -> Option<(u64, u64)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let index = usize::try_from(number).ok()?;
@@ -293,7 +293,7 @@ impl Queue {
     }
 }
 
-/// The moments of all arrivals before `length_ns`, nanoseconds after the start, ascending.
+/// Returns the moments of all arrivals before `length_ns`, nanoseconds after the start, ascending.
 fn arrivals(args: &FsyncStorm, length_ns: u64) -> Result<Vec<u64>> {
     let length_s = length_ns as f64 / NS_PER_S as f64;
     let expected = match args.burst {
@@ -330,8 +330,9 @@ fn step(ns: u64) -> usize {
     usize::try_from(ns).unwrap_or(usize::MAX)
 }
 
-/// `SplitMix64` gives the same moments on every machine; the logarithm of an exponential gap may
-/// differ in its last bit between mathematical libraries, which is far below a nanosecond.
+/// Returns arrivals at a rate. `SplitMix64` gives the same moments on every machine; the logarithm
+/// of an exponential gap may differ in its last bit between mathematical libraries, which is far
+/// below a nanosecond.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn at_rate(args: &FsyncStorm, length_ns: u64) -> Vec<u64> {
     let gap_ns = NS_PER_S as f64 / args.rate_per_s;
@@ -440,7 +441,7 @@ fn read(dir: &Dir, index: u32, args: &FsyncStorm, shift: Shift<'_>) -> Result<Th
             break;
         }
         let records = (READ_FILE_BYTES / READ_BYTES) as u64;
-        // Counted from the other end, so that readers and bursts draw different numbers.
+        // Counted down from the maximum, so that readers and bursts draw different numbers.
         let record = moment_ns(args.seed, u32::MAX - 1 - index, turn, records);
         let file = dir.open_file(c"read", OFlags::RDONLY)?;
         dir.read_at(&file, c"read", &mut buffer, record * READ_BYTES as u64)?;

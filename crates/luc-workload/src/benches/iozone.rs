@@ -1,11 +1,11 @@
 //! Workload `iozone`: children that each write a new file, as the throughput mode of `IOzone` does
 //! in its initial write.
 //!
-//! Each child opens its file before the barrier and runs its own clock from there through its
+//! Each child opens its file before the barrier. Its own clock runs from the barrier through its
 //! writes and, on request, its fsync and its close. The first child that has written its whole file
-//! stops the clocks of all others, before it syncs: their rates cover the bytes that they wrote until
-//! then, an fsync and a close as asked for, and they write the rest of their files on no clock.
-//! Unless the close is asked for, each child syncs and closes its file behind its clock.
+//! stops the clocks of all others before it syncs. Their rates cover the bytes written until then,
+//! with an fsync and a close as asked for; they write the rest of their files off the clock. Unless
+//! the close is asked for, each child syncs and closes its file after its clock has stopped.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -71,7 +71,7 @@ pub struct IozoneResult {
     pub args: Iozone,
     /// "Children see throughput": sum of the children's own rates, bytes per second.
     pub children_bytes_per_s: f64,
-    /// "Parent sees throughput": bytes of all children by the time until the last was done.
+    /// "Parent sees throughput": bytes of all children per second until the last was done.
     pub parent_bytes_per_s: f64,
     /// "Min throughput per process": the slowest child's rate, bytes per second.
     pub child_min_bytes_per_s: f64,
@@ -94,11 +94,10 @@ pub struct IozoneResult {
     pub blocked_writes: u64,
     /// Children with at least one such write.
     pub blocked: u64,
-    /// The same as a share of all children, 0 to 1.
+    /// Blocked children as a share of all, 0 to 1.
     pub blocked_share: f64,
 }
 
-/// One child's work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
     dir: PathBuf,
@@ -107,7 +106,7 @@ struct Job {
     record_bytes: u32,
     fsync: bool,
     close: bool,
-    /// The first to finish stops the clocks of all.
+    /// Whether the first child to finish stops the clocks of all.
     first_stops: bool,
 }
 
@@ -151,10 +150,10 @@ impl Benchmark for Iozone {
 }
 
 impl Iozone {
-    /// How many records a child writes, and the bytes of each.
+    /// Returns how many records a child writes, and the bytes of each.
     ///
     /// # Errors
-    /// They do not make up a file, or all of them are too many.
+    /// If the records do not make up a file, or all of them are too many.
     pub fn records(&self) -> Result<(u64, u32)> {
         let (size, record) = (self.size_bytes, self.record_bytes);
         let refused = |why| Err(WorkloadError::Arguments(why));
@@ -177,7 +176,7 @@ impl Iozone {
     }
 }
 
-/// KiB per second, the familiar unit of this benchmark.
+/// Formats a rate in KiB per second, the familiar unit of this benchmark.
 fn kib_per_s(bytes_per_s: f64) -> String {
     format!("{:.2} KiB/s", bytes_per_s / 1024.0)
 }
@@ -234,7 +233,8 @@ impl Found for IozoneResult {
 }
 
 impl IozoneResult {
-    /// The figures of all children: the calls of each are its writes, its fsync and its close.
+    /// Computes the figures of all children: the calls of each are its writes, its fsync and its
+    /// close.
     pub fn new(args: &Iozone, phase: &Phase) -> Self {
         let bytes_of = |part: &Part| part.ops * args.record_bytes;
         let rates = || {
@@ -321,16 +321,15 @@ impl Job {
     }
 }
 
-/// A child and its file.
 struct Child<'a> {
     job: &'a Job,
     dir: &'a Dir,
     name: &'a CStr,
-    /// `None` from the close that its clock has until it writes on.
+    /// `None` after a timed close, until the child goes on writing.
     file: Option<OwnedFd>,
     /// Times of its writes, its fsyncs and its closes, ns.
     calls: [Vec<u64>; 3],
-    /// The end of the last of them, ns.
+    /// The end of the last of those calls, ns.
     end_ns: u64,
 }
 
@@ -346,7 +345,7 @@ impl Child<'_> {
         Ok(())
     }
 
-    /// Does what its clock has behind the writes; tells when that stops, ns.
+    /// Makes the fsync and the close that the clock includes; returns when the clock stops, ns.
     fn stop(&mut self) -> Result<u64> {
         let (dir, name) = (self.dir, self.name);
         let Some(file) = self.file.take() else {
@@ -366,7 +365,7 @@ impl Child<'_> {
         Ok(self.end_ns)
     }
 
-    /// Syncs and closes the file on no clock, unless the clock has the close.
+    /// Syncs and closes the file off the clock, unless the close was timed.
     fn leave(&mut self) -> Result<()> {
         match self.file.take() {
             Some(file) if !self.job.close => self.dir.fsync(&file, self.name),
@@ -385,7 +384,7 @@ impl Child<'_> {
 
 /// Largest file of one child: 1 TiB.
 const SIZE_BYTES_MAX: u64 = 1 << 40;
-/// Largest write: 1 GiB, below what one write(2) may store.
+/// Largest write: 1 GiB, below the limit of one write(2).
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 fn size_bytes(text: &str) -> std::result::Result<u64, String> {
@@ -396,7 +395,7 @@ fn record_bytes(text: &str) -> std::result::Result<u64, String> {
     binary(text, RECORD_BYTES_MAX, "1g")
 }
 
-/// A size in KiB, or with a suffix of its own.
+/// Parses a size in KiB, or with a suffix for another unit.
 fn binary(text: &str, max: u64, max_text: &str) -> std::result::Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_lowercase) {
         Some(b'k') => (&text[..text.len() - 1], 10),

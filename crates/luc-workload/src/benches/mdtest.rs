@@ -67,9 +67,9 @@ pub struct MdtestResult {
     pub phases: Vec<PhaseResult>,
     /// The time an open (the creat call) took.
     pub open: Latency,
-    /// The time a write took; no times without `-w`.
+    /// The time a write took; empty without `-w`.
     pub write: Latency,
-    /// Sync delay: the time an fsync took; no times without `-y`.
+    /// Sync delay: the time an fsync took; empty without `-y`.
     pub fsync: Latency,
     pub close: Latency,
 }
@@ -140,7 +140,7 @@ impl Benchmark for Mdtest {
         } = worker::job(job)?;
         let dirs = tree_dirs(depth, branches);
         let name = |name: &mut NameBuffer, item| {
-            // Neighbours share a directory.
+            // Consecutive files share a directory.
             let index = u64::from(item) * dirs.len() as u64 / u64::from(files.files);
             let inner = usize::try_from(index)
                 .ok()
@@ -186,15 +186,15 @@ impl Found for MdtestResult {
     }
 }
 
-/// Directories of a tree, its root included.
+/// Returns the number of directories of a tree, its root included.
 fn tree_size(depth: u32, branches: u32) -> u64 {
     (0..=depth).fold(0, |sum: u64, level| {
         sum.saturating_add(u64::from(branches).saturating_pow(level))
     })
 }
 
-/// Paths of the directories relative to the root, parents before their children, the root first
-/// and empty. All end in a slash, so that a file's name can follow.
+/// Returns the paths of the directories relative to the root, parents before their children, the
+/// root first and empty. All end in a slash, so that a file's name can follow.
 fn tree_dirs(depth: u32, branches: u32) -> Vec<String> {
     let mut dirs = vec![String::new()];
     let mut level = 0..1;

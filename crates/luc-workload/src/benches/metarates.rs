@@ -1,5 +1,5 @@
-//! Workload `metarates`: processes that create, stat and touch files of one directory, or of one
-//! each, phase by phase.
+//! Workload `metarates`: processes that create, stat and touch files phase by phase, in one
+//! directory or in one each.
 //!
 //! The behaviour is that of Metarates: all processes pass a barrier, each creates its files with
 //! creat(2), fsyncs and closes every one of them, and the time of each process runs from the
@@ -64,9 +64,9 @@ pub struct MetaratesResult {
     pub unsafe_no_fsync: bool,
     /// The phases asked for, in the order create, stat, utime; fewer when interrupted.
     pub phases: Vec<PhaseResult>,
-    /// Equation 3, files per second, with the mean over its files of each process's `T_open` +
-    /// `T_fsync` + `T_close`; 0 without a create phase. The other
-    /// definition, all files by the time of the slowest process, is `total_per_s` of the phase.
+    /// Equation 3, files per second, from each process's mean `T_open` + `T_fsync` + `T_close` of a
+    /// file; 0 without a create phase. The other definition, all files divided by the time of the
+    /// slowest process, is `total_per_s` of the phase.
     pub file_creation_rate_per_s: f64,
     /// The time an open (the creat call) took.
     pub open: Latency,
@@ -88,7 +88,7 @@ impl Benchmark for Metarates {
                 } else {
                     "shared".to_owned()
                 };
-                // Made here, so that no process waits for the making of a directory in a phase.
+                // Made here, so that no process makes a directory within a phase.
                 drop(scratch.subdir(&name)?);
                 Ok(FileJob {
                     dir: scratch.path().join(name),
@@ -116,7 +116,7 @@ impl Benchmark for Metarates {
 }
 
 impl Metarates {
-    /// The phases asked for; create when none is.
+    /// Returns the phases asked for; create if none is.
     pub fn steps(&self) -> Vec<Step> {
         let asked = [
             (Step::Create, self.create),
@@ -134,8 +134,8 @@ impl Metarates {
 }
 
 impl MetaratesResult {
-    /// The figures of the phases that were gone through. The calls of a create are open, write,
-    /// fsync and close.
+    /// Computes the figures of the phases that ran. The calls of a create are open, write, fsync
+    /// and close.
     pub fn new(args: &Metarates, phases: &[Phase]) -> Self {
         let steps = args.steps();
         let created = phases.first().filter(|_| steps[0] == Step::Create);

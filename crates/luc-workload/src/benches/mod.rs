@@ -53,13 +53,13 @@ macro_rules! benches {
         #[serde(tag = "workload")]
         pub enum Outcome {
             $(#[doc = concat!("Of `", $name, "`.")] #[serde(rename = $name)] $args($found),)+
-            /// Of a workload file (`run`).
+            /// The figures of a workload file (`run`).
             #[serde(rename = "wml")]
             Wml(WmlResult),
         }
 
         impl Bench {
-            /// Its name on the command line.
+            /// Returns its name on the command line.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$args(_) => $name,)+
@@ -67,7 +67,7 @@ macro_rules! benches {
                 }
             }
 
-            /// Whether the user asked for JSON instead of text.
+            /// Tells whether the user asked for JSON instead of text.
             pub fn json(&self) -> bool {
                 match self {
                     $(Self::$args(args) => args.common.json,)+
@@ -75,7 +75,7 @@ macro_rules! benches {
                 }
             }
 
-            /// How long it takes; `None` where that shows only when it is over.
+            /// Returns how long it takes; `None` if that is known only when it is over.
             pub fn length(&self) -> Option<Duration> {
                 match self {
                     $(Self::$args(args) => args.length(),)+
@@ -83,7 +83,7 @@ macro_rules! benches {
                 }
             }
 
-            /// Runs it; a worker process never comes back.
+            /// Runs it; a worker process never returns.
             pub(crate) fn measure(&self, stop: &Stop) -> Result<Measured<Outcome>> {
                 match self {
                     $(Self::$args(args) => args.run(stop).map(|it| it.map(Outcome::$args)),)+
@@ -93,7 +93,7 @@ macro_rules! benches {
         }
 
         impl Outcome {
-            /// Where it ran.
+            /// Returns the directory it ran in.
             pub fn dir(&self) -> &Path {
                 match self {
                     $(Self::$args(found) => &found.args.common.dir,)+

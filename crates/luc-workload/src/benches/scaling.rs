@@ -1,4 +1,4 @@
-//! Workload `scaling`: how many fsyncs that need no commit can N processors make.
+//! Workload `scaling`: how many fsyncs that need no commit N processors can make.
 //!
 //! Such an fsync touches nothing but memory. If N processors make less than N times the calls of one,
 //! their calls contend for memory. Each thread has a processor and a file of its own.
@@ -52,27 +52,27 @@ pub struct Scaling {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingResult {
     pub args: Scaling,
-    /// In the order in which they ran.
+    /// One per number of threads, in the order in which they ran.
     pub steps: Vec<ScalingStep>,
 }
 
-/// The figures of one number of threads.
+/// The figures for one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingStep {
     /// Threads, each on a processor of its own.
     pub threads: u32,
-    /// Calls that ended within the measurement, of all threads.
+    /// Calls of all threads that ended within the measurement.
     pub calls: u64,
     /// Calls per second of all threads together.
     pub calls_per_s: f64,
     /// Calls per second of one thread, on average.
     pub thread_calls_per_s: f64,
-    /// Of the slowest thread.
+    /// Calls per second of the slowest thread.
     pub thread_calls_per_s_min: f64,
-    /// Of the fastest thread.
+    /// Calls per second of the fastest thread.
     pub thread_calls_per_s_max: f64,
-    /// The average as a share of the calls of one thread alone; `None` if one thread alone did not
-    /// run before.
+    /// `thread_calls_per_s` relative to one thread alone; `None` if no step with one thread had
+    /// run.
     pub to_one_thread: Option<f64>,
 }
 
@@ -160,7 +160,7 @@ impl Found for ScalingResult {
     }
 }
 
-/// The processors that this process may run on.
+/// Returns the processors that this process may run on.
 fn cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(None)
         .map_err(|e| WorkloadError::call("read the processors of", "this process", e))?;
@@ -169,7 +169,8 @@ fn cpus() -> Result<Vec<usize>> {
         .collect())
 }
 
-/// The numbers that the user gave; by default 1, 2, 4 and so on, and all processors.
+/// Returns the numbers of threads that the user gave; by default 1, 2, 4 and so on, and all
+/// processors.
 fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
     let all = u32::try_from(cpus).unwrap_or(u32::MAX);
     if let Some(&most) = asked.iter().find(|&&threads| threads > all) {
@@ -186,7 +187,7 @@ fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
     Ok(counts)
 }
 
-/// Runs a thread on each of these processors. Returns the length of the measurement, ns, too.
+/// Runs a thread on each of these processors. Also returns the length of the measurement, ns.
 fn step(
     args: &Scaling,
     cpus: &[usize],
@@ -259,7 +260,7 @@ impl ScalingStep {
         let rates = || threads.iter().map(|t| per_second(t.calls, t.measured_ns));
         let calls_per_s = per_second(calls, elapsed_ns);
         Self {
-            // No more than there are processors.
+            // There are no more threads than processors.
             threads: u32::try_from(threads.len()).unwrap_or(u32::MAX),
             calls,
             calls_per_s,
@@ -271,7 +272,7 @@ impl ScalingStep {
     }
 }
 
-/// Compares each step with the last step of one thread so far, itself included.
+/// Compares each step with the latest step of one thread up to and including itself.
 fn compare(steps: &mut [ScalingStep]) {
     let mut alone = None;
     for step in steps {

@@ -2,9 +2,10 @@
 //!
 //! Each burst has a fixed moment; each thread wakes at its own random moment within the spread
 //! after it, writes a new file in pieces, fsyncs and closes it, and then creates and opens its file
-//! for the next burst, as a program does that opens its output before it computes. The first
-//! fsync starts a commit, which carries the inodes of all the new files. A thread that writes during
-//! that commit moves the size and takes blocks, so it needs the buffers that the commit is writing.
+//! for the next burst, like a program that opens its output before it computes. The first fsync
+//! starts a commit, which carries the inodes of all the new files. A thread that writes during that
+//! commit changes its file's size and takes blocks, so it needs the buffers that the commit is
+//! writing.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -64,18 +65,18 @@ pub struct WriteBurst {
 pub struct WriteBurstResult {
     pub args: WriteBurst,
     pub bursts: u64,
-    /// Time while a burst was under way, from its first write to its last close, ns; without the
+    /// Total time with a burst under way, from its first write to its last close, ns; without the
     /// creates for the next burst.
     #[serde(default)]
     pub busy_ns: u64,
-    /// Files per second of that time.
+    /// Files per second of busy time.
     #[serde(default)]
     pub files_per_busy_s: f64,
     /// Time of all pieces of one file together, without create and fsync.
     pub write: Latency,
     /// Threads that wrote for longer than `args.blocked_over_us`, over all bursts.
     pub blocked: u64,
-    /// The same as a share of all threads in all bursts, 0 to 1.
+    /// Blocked threads as a share of all threads in all bursts, 0 to 1.
     pub blocked_share: f64,
     pub create: Latency,
     pub fsync: Latency,
@@ -84,19 +85,18 @@ pub struct WriteBurstResult {
 /// One thread's part of one burst.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteBurstTurn {
-    /// Before the first write.
+    /// The moment before the first write.
     pub begin_ns: u64,
-    /// Behind the close.
+    /// The moment after the close.
     pub end_ns: u64,
-    /// The create of this file, which came before the burst.
+    /// Time of the create of this file, which came before the burst.
     pub create_ns: u64,
-    /// All pieces together.
+    /// Time of all pieces together.
     pub write_ns: u64,
     pub fsync_ns: u64,
 }
 
 impl WriteBurst {
-    /// When its bursts come.
     pub fn bursts(&self) -> Bursts {
         Bursts {
             threads: self.threads,
@@ -200,7 +200,7 @@ impl Found for WriteBurstResult {
 }
 
 impl WriteBurstResult {
-    /// The figures of bursts, of each the turns of all threads.
+    /// Computes the figures; `bursts` holds the turns of all threads, burst by burst.
     pub fn new(args: &WriteBurst, bursts: &[Vec<WriteBurstTurn>]) -> Self {
         let bounds = |turn: &WriteBurstTurn| (turn.begin_ns, turn.end_ns);
         let busy_ns = busy_ns(bursts.iter().map(|burst| burst.iter().map(bounds)));

@@ -71,7 +71,8 @@ pub struct WriteDelayResult {
     pub fsync: Latency,
 }
 
-/// Writes until a file is truncated: bounds the dirty memory, and is rare beside the writes.
+/// Writes after which a file is truncated: few enough to bound the dirty memory, many enough to
+/// make truncates rare.
 const WRITES_PER_FILE: u32 = 64;
 
 /// Files of one fsync stream that exist at the same time.
@@ -116,7 +117,8 @@ impl Benchmark for WriteDelay {
 }
 
 impl WriteDelayResult {
-    /// The figures of all writes, so many of them delayed, and of the fsyncs beside them.
+    /// Computes the figures of all writes, `delayed` of which took too long, and of the fsyncs
+    /// beside them.
     pub fn new(
         args: &WriteDelay,
         elapsed_ns: u64,
@@ -183,7 +185,8 @@ fn writer(dir: &Dir, number: u64, args: &WriteDelay, shift: Shift<'_>) -> Result
     while !shift.is_cut_short() {
         if in_file == WRITES_PER_FILE {
             ftruncate(&file, 0).map_err(|e| dir.error("truncate", name, e))?;
-            // The file is open without O_APPEND, to save its check, so the offset stays.
+            // The file is open without O_APPEND, to save its check, so truncating leaves the
+            // offset.
             rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))
                 .map_err(|e: Errno| dir.error("seek in", name, e))?;
             in_file = 0;

@@ -1,11 +1,11 @@
 //! Asynchronous writes, as the C library does them for Filebench.
 //!
-//! Filebench's `aiowrite` is `aio_write` of POSIX, which the GNU C library does with threads of
-//! the process: at most twenty, a new one while none is idle, and the requests of one file
-//! descriptor one after the other. The same is done here, one pool per process of the workload:
-//! the number of writes in flight is part of what the workload asks of the file system. (The
-//! kernel's own interfaces would hand a synchronous buffered write to worker threads as well, but
-//! to others in number, and are not open to everybody everywhere.)
+//! Filebench's `aiowrite` is POSIX `aio_write`, which the GNU C library runs on threads of the
+//! process: at most twenty, with a new one started if none is idle, and the requests of one file
+//! descriptor in sequence. The engine does the same, with one pool per process of the workload,
+//! because the number of writes in flight is part of the load. (The kernel's own interfaces would
+//! also hand a synchronous buffered write to worker threads, but to a different number of them, and
+//! not every user may use them.)
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -24,7 +24,7 @@ use crate::latency::Recorder;
 pub const THREADS_MAX: usize = 20;
 const STACK_BYTES: usize = 128 * 1024;
 
-/// Whether a write has ended; used again for the next write after that.
+/// The state of a write; reused for another write once this one has ended.
 pub type Ticket = Arc<AtomicU32>;
 
 const RUNNING: u32 = 1;
@@ -62,7 +62,7 @@ struct PerFile {
 
 struct State {
     files: Vec<PerFile>,
-    /// Indices of files with requests that no thread works on.
+    /// Indices of files that have requests and no thread working on them.
     ready: VecDeque<usize>,
     threads: usize,
     idle: usize,
@@ -75,9 +75,9 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
-    /// Where threads wait for their writes to end.
+    /// Threads wait here for their writes to end.
     ended: Park,
-    /// Only writes that end in its measurement are recorded.
+    /// The schedule: only writes that end within its measurement are recorded.
     schedule: OnceLock<Schedule>,
     /// The data to write: zeros, as a thread's memory is in Filebench.
     zeros: Vec<u8>,
@@ -107,12 +107,12 @@ impl Pool {
         }))
     }
 
-    /// Tells when writes are measured; the first call counts.
+    /// Sets when writes are measured; the first call counts.
     pub fn begin(&self, schedule: Schedule) {
         let _ = self.0.schedule.set(schedule);
     }
 
-    /// Whether writes of this size are possible.
+    /// Tells whether writes of this size are possible.
     pub fn holds(&self, bytes: u64) -> bool {
         bytes <= self.0.zeros.len() as u64
     }
@@ -161,7 +161,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits until `enough` of the caller's writes have ended; false if given up.
+    /// Waits until `enough` of the caller's writes have ended; false if it gave up.
     pub fn wait(&self, mut enough: impl FnMut() -> bool, give_up: impl FnMut() -> bool) -> bool {
         let met = || enough().then_some(());
         self.0.ended.until(met, give_up).is_some()
@@ -171,8 +171,8 @@ impl Pool {
         self.0.lock().failed
     }
 
-    /// Drops writes that have not begun, waits for the others, and gives how long synchronous ones
-    /// took.
+    /// Drops writes that have not begun, waits for the others, and returns the times of the
+    /// synchronous ones.
     pub fn end(&self) -> Recorder {
         let mut state = self.0.lock();
         state.quit = true;
@@ -181,14 +181,15 @@ impl Pool {
         drop(state);
         self.0.work.notify_all();
         for handle in handles {
-            // A helper has nothing that could panic; if it did, its writes are lost with it.
+            // A helper thread has no code that could panic; if it did, its writes would be lost
+            // with it.
             let _ = handle.join();
         }
         std::mem::take(&mut self.0.lock().synced)
     }
 }
 
-/// Whether the write of this ticket has ended.
+/// Tells whether the write of this ticket has ended.
 pub fn ended(ticket: &Ticket) -> bool {
     ticket.load(Ordering::Acquire) == DONE
 }
@@ -239,7 +240,7 @@ impl Shared {
             self.ended.wake();
             let file = &mut state.files[at];
             file.running = false;
-            // After all that was ready before, as the library queues them.
+            // Behind the files that were ready before, as the library queues them.
             if !file.waiting.is_empty() && !state.quit {
                 state.ready.push_back(at);
             }

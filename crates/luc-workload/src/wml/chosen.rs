@@ -1,4 +1,4 @@
-//! Which workload file is meant, and what is to be different in it.
+//! The choice of a workload file and of its variables.
 
 use luc_wml::{LoadError, PRESETS, Script, builtin_names, builtin_presets, load};
 use thiserror::Error;
@@ -39,16 +39,15 @@ fn definition(text: &str) -> Result<(String, String), String> {
 
 impl Chosen {
     /// # Errors
-    /// There is no such file, or it is no workload.
+    /// If there is no such file, or it is not a workload.
     pub fn script(&self) -> Result<Script, LoadError> {
         load(&self.file)
     }
 
-    /// Values of variables: those of the preset, then those of -D, so that -D has
-    /// the last word.
+    /// Returns the values of variables: those of the preset, then those of -D, which override them.
     ///
     /// # Errors
-    /// The file has no such preset.
+    /// If the file has no such preset.
     pub fn overrides(&self) -> Result<Vec<(String, String)>, NoPreset> {
         let mut overrides = match &self.preset {
             None => Vec::new(),

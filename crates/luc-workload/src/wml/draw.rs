@@ -1,4 +1,4 @@
-//! Drawing values: numbers that are fixed, and random variables.
+//! Draws values: fixed numbers and random variables.
 
 use luc_wml::plan::{Bounds, Distribution, Random, RandomSource, Randvar, TableRow, Value};
 
@@ -13,8 +13,8 @@ pub struct Draws<'p> {
 }
 
 impl<'p> Draws<'p> {
-    /// `thread` tells apart the streams of variables with a seed of their own: the first thread
-    /// (0, which prepares) has the seed as it was given.
+    /// `thread` separates the streams of variables that have their own seed: thread 0, which
+    /// prepares, uses the seed as given.
     pub fn new(generator: Generator, randoms: &'p [Random], thread: u64) -> Self {
         let own = randoms
             .iter()
@@ -26,7 +26,7 @@ impl<'p> Draws<'p> {
         }
     }
 
-    /// A whole number; fractions are cut off.
+    /// Draws a whole number; fractions are cut off.
     pub fn whole(&mut self, value: Value) -> u64 {
         match value {
             Value::Fixed(value) => value,
@@ -34,7 +34,7 @@ impl<'p> Draws<'p> {
         }
     }
 
-    /// A number with its fraction.
+    /// Draws a number with its fraction.
     pub fn real(&mut self, value: Value) -> f64 {
         match value {
             Value::Fixed(value) => value as f64,
@@ -45,7 +45,7 @@ impl<'p> Draws<'p> {
         }
     }
 
-    /// The mean that a random variable was defined with; a fixed number is its own mean.
+    /// Returns the mean that a random variable was defined with; a fixed number is its own mean.
     pub fn mean(&self, value: Value) -> f64 {
         match value {
             Value::Fixed(value) => value as f64,
@@ -56,7 +56,7 @@ impl<'p> Draws<'p> {
         }
     }
 
-    /// Draws a random variable of `define randvar` with another mean than its own.
+    /// Draws a random variable of `define randvar` with `mean` instead of its own mean.
     pub fn real_with_mean(&mut self, value: Value, mean: f64) -> f64 {
         let Value::Random(id) = value else {
             return mean;
@@ -164,7 +164,7 @@ fn draw(distribution: &Distribution, generator: &mut Generator, own: &mut Lcg48)
     clamped(value, *bounds)
 }
 
-/// A unit random number of a `randvar`.
+/// Draws a random number in [0, 1) for a `randvar`.
 fn source(randvar: &Randvar, generator: &mut Generator, own: &mut Lcg48) -> f64 {
     match randvar.source {
         RandomSource::Rand48 { .. } => own.unit(),
@@ -181,7 +181,7 @@ fn above_zero(generator: &mut Generator) -> f64 {
     }
 }
 
-/// `randvar`: the nearest multiple.
+/// Rounds to the nearest multiple, as `randvar` does.
 fn rounded(value: f64, round: f64) -> f64 {
     if round == 0.0 {
         value
@@ -190,8 +190,8 @@ fn rounded(value: f64, round: f64) -> f64 {
     }
 }
 
-/// `cvar`: the nearest multiple of the whole part (the lower one of two equally near), then the
-/// bounds.
+/// Rounds as `cvar` does: the whole part to the nearest multiple, the lower of two equally near;
+/// then applies the bounds.
 fn clamped(value: f64, Bounds { round, min, max }: Bounds) -> f64 {
     let step = floor(round);
     let value = if step == 0 {
@@ -209,7 +209,8 @@ fn clamped(value: f64, Bounds { round, min, max }: Bounds) -> f64 {
     value.max(min).min(max)
 }
 
-/// The inverse of the table's distribution at `unit`, scaled to the variable's mean and minimum.
+/// Returns the inverse of the table's distribution at `unit`, scaled to the variable's mean and
+/// minimum.
 fn table(randvar: &Randvar, rows: &[TableRow], unit: f64) -> f64 {
     let share = unit * 100.0;
     let mean: f64 = rows
@@ -251,8 +252,8 @@ fn normal(generator: &mut Generator, mean: f64, sigma: f64) -> f64 {
     }
 }
 
-/// Gamma-distributed with this shape, times `scale`: Knuth's algorithm A (The Art of Computer
-/// Programming 2, 3.4.1) above a shape of one, his algorithm G (exercise 16) up to it.
+/// Draws from the gamma distribution of this shape, times `scale`: by Knuth's algorithm A (The Art
+/// of Computer Programming 2, 3.4.1) for a shape above one, else by his algorithm G (exercise 16).
 pub fn gamma(shape: f64, scale: f64, mut unit: impl FnMut() -> f64) -> f64 {
     use std::f64::consts::{E, PI};
     if shape <= 1.0 {

@@ -23,18 +23,18 @@ pub struct Engine<'p> {
     pub semaphores: Vec<Semaphore>,
     pub gates: Vec<Gate>,
     pub events: Events,
-    /// Counts of each thread, if a flowop asks for the sum.
+    /// Counts per thread, if a flowop asks for the sum.
     pub totals: Option<Vec<Totals>>,
-    /// I/O operations measured so far, and how many are asked for.
+    /// I/O operations measured so far, and the number asked for.
     pub budget: Option<(AtomicU64, u64)>,
-    /// fsync and synchronous writes are left out.
+    /// Whether fsync and synchronous writes are left out.
     pub no_fsync: bool,
     pub aio_wait: AioWait,
-    /// Whether the run ended before its time, without an error.
+    /// Whether the run ended early without an error.
     pub finished: AtomicBool,
 }
 
-/// The operations of one thread since it began; on a cache line of their own.
+/// The operations of one thread since it began, on a cache line of their own.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Totals {
@@ -45,20 +45,20 @@ pub struct Totals {
 }
 
 impl Engine<'_> {
-    /// The sum over all threads; 0 if no flowop asks for it.
+    /// Returns the sum over all threads; 0 if no flowop asks for it.
     pub fn total(&self, part: impl Fn(&Totals) -> &AtomicU64) -> u64 {
         let all = self.totals.iter().flatten();
         all.map(|totals| part(totals).load(Ordering::Relaxed)).sum()
     }
 
-    /// Ends the run for every thread, and makes waiting ones see it.
+    /// Ends the run for every thread, and wakes those that wait.
     pub fn finish(&self, ended: &Stop) {
         self.finished.store(true, Ordering::Relaxed);
         ended.set();
         self.wake();
     }
 
-    /// Lets waiting threads look whether the run has ended.
+    /// Wakes waiting threads, so that they check whether the run has ended.
     pub fn wake(&self) {
         self.semaphores.iter().for_each(Semaphore::wake);
         self.gates.iter().for_each(Gate::wake);
@@ -76,15 +76,15 @@ pub struct Step<'p> {
     /// Index of its counts in the thread's list.
     pub stats: usize,
     pub bound: Bound,
-    /// Of a limit: the counts that it looks at, as they were at the last look.
+    /// For a limit: the count that it watches, as read the last time.
     pub last: u64,
-    /// Events, or bytes of one, that the limit has left.
+    /// For a limit: events, or bytes of one, that it has left.
     pub bucket: i64,
     pub children: Vec<Step<'p>>,
 }
 
 impl Step<'_> {
-    /// The error of a flowop that cannot be done.
+    /// Returns the error of a flowop that cannot be done.
     pub fn refused<T>(&self, why: impl Into<String>) -> Flow<T> {
         Err(WorkloadError::flowop(self.flowop, why).into())
     }
@@ -93,16 +93,16 @@ impl Step<'_> {
 /// One thread of the run before it starts.
 #[derive(Clone)]
 pub struct Place<'p> {
-    /// Which thread, counted over all processes from 0.
+    /// Number of the thread over all processes, from 0.
     pub number: usize,
-    /// Which thread of its process.
+    /// Number of the thread within its process, from 0.
     pub within: usize,
     pub nice: i32,
     pub thread: &'p Thread,
     pub pool: Option<Arc<Pool>>,
 }
 
-/// A semaphore's value; more than 2^31 would be a mistake, and could overflow.
+/// Returns a semaphore's value as signed; more than 2^31 would be a mistake and could overflow.
 pub fn signed(flowop: &Flowop, value: u64) -> Result<i64> {
     i32::try_from(value).map(i64::from).map_err(|_| {
         let why = format!("a semaphore cannot count to {value}; give less");
@@ -110,25 +110,24 @@ pub fn signed(flowop: &Flowop, value: u64) -> Result<i64> {
     })
 }
 
-/// What a flowop of a thread was given before the run: what it shares with others, and what was
-/// drawn once.
+/// The values that a thread's flowop gets before the run: references it shares with others, and
+/// values drawn once.
 #[derive(Clone, Debug, Default)]
 pub struct Bound {
-    /// `value` of a limit, or the working set of a transfer.
+    /// The `value` of a limit, or the working set of a transfer.
     pub constant: u64,
     /// The semaphore of this `semblock`, or the gate of this `block`.
     pub own: usize,
     /// The semaphores or gates that this flowop posts to or wakes.
     pub targets: Arc<[usize]>,
-    /// Index, among the thread's flowops, of the one whose counts a limit looks at; `None`: all
-    /// flowops of the run.
+    /// Index, among the thread's flowops, of the one whose counts a limit watches; `None` if it
+    /// watches all flowops of the run.
     pub counted: Option<usize>,
 }
 
-/// Gives the flowops of threads what they share, one thread after the other in the order of the
-/// threads.
+/// Gives flowops the semaphores and gates that they share, thread by thread in order.
 pub struct Compiler {
-    /// Semaphores and gates, by the name of their flowop.
+    /// Semaphores, by the name of their flowop.
     semaphore_ids: HashMap<String, Arc<[usize]>>,
     gate_ids: HashMap<String, Arc<[usize]>>,
     semaphores: usize,
@@ -136,12 +135,12 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Gives each `semblock` and `block` of each thread its semaphore or gate; tells the high water
-    /// of each semaphore, and the number of gates. The order is that of the threads, and within a
-    /// thread that of its flowops.
+    /// Gives each `semblock` and `block` of each thread its semaphore or gate; returns the high
+    /// water of each semaphore, and the number of gates. The order is that of the threads, and
+    /// within a thread that of its flowops.
     ///
     /// # Errors
-    /// A high water is too much for a semaphore.
+    /// If a high water is too large for a semaphore.
     pub fn new<'p>(
         threads: impl Iterator<Item = &'p Thread>,
         draws: &mut Draws<'_>,
@@ -176,10 +175,10 @@ impl Compiler {
         Ok((compiler, high_waters, gates))
     }
 
-    /// What each flowop of a thread is given, in the order of [`Thread::all_flowops`].
+    /// Returns the values for each flowop of a thread, in the order of [`Thread::all_flowops`].
     ///
     /// # Errors
-    /// A flowop's target is not there.
+    /// If a flowop's target does not exist.
     pub fn bind(&mut self, thread: &Thread, draws: &mut Draws<'_>) -> Result<Vec<Bound>> {
         let flowops = thread.all_flowops();
         let names: Vec<&str> = flowops.iter().map(|flowop| flowop.name.as_str()).collect();
@@ -207,7 +206,6 @@ impl Compiler {
         Ok(bound)
     }
 
-    /// The steps of one thread.
     pub fn steps<'p>(
         &mut self,
         thread: &'p Thread,
@@ -218,7 +216,7 @@ impl Compiler {
     }
 }
 
-/// The steps of flowops, each with what it was given.
+/// Returns the steps of flowops, each with its values.
 pub fn steps<'p>(
     flowops: &'p [Flowop],
     bound: &mut std::vec::IntoIter<Bound>,
@@ -267,7 +265,7 @@ fn within(flowop: &Flowop, target: &str, names: &[&str]) -> Result<usize> {
     })
 }
 
-/// Values that Filebench draws once, before the run.
+/// Returns the value that Filebench draws once, before the run, if the operation has one.
 fn constant(op: &Op) -> Option<Value> {
     match op {
         Op::FinishOnCount { count, .. } => Some(*count),

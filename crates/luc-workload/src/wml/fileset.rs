@@ -8,7 +8,6 @@ use super::rotor::{Entries, Want};
 use super::tree::{DirId, Leaf, Tree};
 use crate::dir::set_digits;
 
-/// A fileset of the run.
 pub struct LiveFileset<'p> {
     pub plan: &'p Fileset,
     pub tree: Tree,
@@ -16,13 +15,13 @@ pub struct LiveFileset<'p> {
     pub leaf_dirs: Entries,
     /// The state of its directories, which always exist.
     pub dirs: Entries,
-    /// Files that existed before the run.
+    /// Number of files that existed before the run.
     pub preallocated: u64,
-    /// Path of each directory below the run's directory.
+    /// Path of each directory, relative to the run's directory.
     paths: Vec<CString>,
 }
 
-/// Which of a fileset's entries.
+/// A kind of entry of a fileset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     File,
@@ -30,7 +29,7 @@ pub enum Kind {
 }
 
 impl<'p> LiveFileset<'p> {
-    /// A fileset of which nothing but the directories counts as existing.
+    /// Makes a fileset in which only the directories count as existing.
     pub fn new(plan: &'p Fileset, tree: Tree) -> Self {
         let dirs = Entries::new(tree.dirs.len());
         let mut paths: Vec<CString> = Vec::with_capacity(tree.dirs.len());
@@ -46,7 +45,7 @@ impl<'p> LiveFileset<'p> {
                     path
                 }
             };
-            // Names with a zero byte are refused before anything is made.
+            // Names with a NUL are refused before anything is made.
             paths.push(CString::new(path).unwrap_or_default());
         }
         Self {
@@ -74,17 +73,17 @@ impl<'p> LiveFileset<'p> {
         }
     }
 
-    /// Sets `buffer` to the path of a leaf below the run's directory.
+    /// Sets `buffer` to the path of a leaf, relative to the run's directory.
     pub fn leaf_path(&self, leaf: Leaf, buffer: &mut PathBuffer) {
         buffer.set(self.dir(leaf.parent).to_bytes(), leaf.serial);
     }
 
-    /// The path of a directory below the run's directory.
+    /// Returns the path of a directory, relative to the run's directory.
     pub fn dir(&self, dir: DirId) -> &CStr {
         &self.paths[dir as usize]
     }
 
-    /// Why a pick found nothing, in words.
+    /// Says why a pick found nothing.
     pub fn lacking(&self, kind: Kind, want: Want) -> String {
         let (count, what) = match kind {
             Kind::File => (self.files.count(), "files"),
@@ -111,13 +110,13 @@ impl PathBuffer {
         self.0.push(0);
     }
 
-    /// The path that was set last; an empty one before the first.
+    /// Returns the path that was set last; an empty one before the first.
     pub fn get(&self) -> &CStr {
         CStr::from_bytes_with_nul(&self.0).unwrap_or(c"")
     }
 }
 
-/// A serial number as Filebench writes it: eight digits (a tree has fewer than 10^8 entries).
+/// Formats a serial number as Filebench does: eight digits (a tree has fewer than 10^8 entries).
 fn digits(serial: u32) -> [u8; 8] {
     let mut text = [0; 8];
     set_digits(&mut text, serial.into());

@@ -1,15 +1,15 @@
-//! Why a thread of a run stops before the end of its loop.
+//! Reasons for which a thread of a run stops within its loop.
 
 use crate::WorkloadError;
 
-/// Why a thread does not go on to its next step.
+/// The reason why a thread does not go on to its next step.
 #[derive(Debug)]
 pub enum Halt {
     /// The run is over.
     Over,
     /// This flowop's limit is reached.
     Limit,
-    /// There is no entry as this flowop needs one.
+    /// No entry is in the state that this flowop needs.
     Lacking(String),
     Failed(WorkloadError),
 }

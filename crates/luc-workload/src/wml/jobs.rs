@@ -1,4 +1,4 @@
-//! The threads of a run, and what each needs of its own.
+//! The threads of a run, each with its own state.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{Result, WorkloadError};
 
 /// Slots that `opennext` goes through.
 const ROTATED: u64 = 128;
-/// Bytes of one asynchronous write at most, where their number is drawn.
+/// Most bytes of one asynchronous write whose size is drawn.
 const AIO_DRAWN_MAX: u64 = 64 << 20;
 
 /// One thread, ready to run.
@@ -24,7 +24,7 @@ pub struct Job<'p> {
     pub own: Own<'p>,
 }
 
-/// The threads of all processes. A process with asynchronous writes has a pool for them.
+/// Lists the threads of all processes. A process with asynchronous writes gets a pool for them.
 pub fn places(plan: &Plan) -> Result<Vec<Place<'_>>> {
     let mut places = Vec::new();
     for process in &plan.processes {
@@ -53,7 +53,7 @@ pub fn places(plan: &Plan) -> Result<Vec<Place<'_>>> {
     Ok(places)
 }
 
-/// The largest asynchronous write of a process, if it has any.
+/// Returns the size of the largest asynchronous write of a process, if it has any.
 fn aio_bytes(process: &Process) -> Result<Option<usize>> {
     let mut most = None;
     for flowop in process.threads.iter().flat_map(Thread::all_flowops) {
@@ -86,7 +86,7 @@ pub fn jobs<'p>(
         let generator = generator(options, number, place.within as u64);
         let mut draws = Draws::new(generator, &plan.randoms, number);
         let bytes = draws.whole(place.thread.memory_bytes);
-        // Address space only: what is not used costs nothing.
+        // This is address space only: unused memory costs nothing.
         if bytes > 1 << 40 {
             let name = &place.thread.name;
             return Err(WorkloadError::Plan {
@@ -103,7 +103,7 @@ pub fn jobs<'p>(
     Ok(jobs)
 }
 
-/// Thread 0 is the preparation.
+/// Returns a thread's generator; thread 0 is the preparation.
 pub fn generator(options: &WmlOptions, thread: u64, within_process: u64) -> Generator {
     if options.filebench_generator {
         Generator::filebench(within_process)
@@ -112,7 +112,7 @@ pub fn generator(options: &WmlOptions, thread: u64, within_process: u64) -> Gene
     }
 }
 
-/// Open files of a thread at most.
+/// Returns the most files that a thread has open.
 pub fn descriptors(thread: &Thread) -> u64 {
     let mut fds = HashSet::new();
     let mut rotates = false;
@@ -125,11 +125,11 @@ pub fn descriptors(thread: &Thread) -> u64 {
             fds.insert(target.fd);
         }
     }
-    // One more for the directory that is listed.
+    // One more for a directory being listed.
     fds.len() as u64 + if rotates { ROTATED } else { 0 } + 1
 }
 
-/// Counts of each thread, where a flowop asks for the sum over all threads.
+/// Makes the counts of each thread if a flowop asks for the sum over all threads.
 pub fn totals(plan: &Plan, threads: usize) -> Option<Vec<Totals>> {
     let of_all = plan.processes.iter().flat_map(|process| &process.threads);
     let mut flowops = of_all.flat_map(Thread::all_flowops);

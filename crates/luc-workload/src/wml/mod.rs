@@ -1,18 +1,18 @@
 //! An engine for workload files in Filebench's language: `luc bench run`.
 //!
-//! It runs a [`Plan`] as Filebench 1.5 does, down to which entry an operation takes, when sizes are
-//! drawn, and what counts as an operation. Differences, and why:
+//! It runs a [`Plan`](luc_wml::plan::Plan) as Filebench 1.5 does, down to which entry an operation
+//! takes, when sizes are drawn, and what counts as an operation. It differs in these points:
 //!
 //! - Processes of the workload are groups of threads of one process. Each thread has its own table
 //!   of open files, as in Filebench, so nothing but the address space is shared.
 //! - No lock is shared by all threads on the path of an operation: entries of a fileset are picked
-//!   with atomic operations (`rotor`), counts are kept per thread, events are taken from a
-//!   clock (`sync`). A thread sleeps where Filebench's would spin.
-//! - Where every entry of the wanted kind is busy, a thread waits for one; Filebench does so only
-//!   while none at all is idle, and otherwise ends the run.
-//! - The filesets are made in one new directory inside the one that was given, whatever path the
-//!   file names, and go away with it; so there is nothing to reuse.
-//! - Memory of threads is not touched before it is used, and what is written is zeros.
+//!   with atomic operations (`rotor`), counts are kept per thread, events are taken from a clock
+//!   (`sync`). A thread sleeps where Filebench spins.
+//! - If every entry in the wanted state is busy, a thread waits for one; Filebench waits only while
+//!   no entry at all is idle, and otherwise ends the run.
+//! - The filesets are made in one new directory inside the given one, whatever path the file names,
+//!   and are removed with it, so there is nothing to reuse.
+//! - The threads' memory is not touched before it is used, and the data written are zeros.
 
 mod aio;
 mod chosen;
@@ -44,7 +44,7 @@ pub use prepare::Say;
 pub use report::{FilesetResult, FlowopResult, WmlResult};
 pub use run::run;
 
-/// The parts of the engine that call no operating system: the simulator runs plans with them.
+/// The parts of the engine that make no system calls: the simulator runs plans with them.
 pub mod parts {
     pub use super::aio::THREADS_MAX;
     pub use super::draw::Draws;

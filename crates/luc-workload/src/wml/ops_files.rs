@@ -17,7 +17,8 @@ use super::random::floor;
 use super::rotor::{Becomes, Pick, Want};
 use super::worker::{Open, Worker};
 
-/// Bytes that `listdir` counts for an entry besides its name: the C library's record less its last byte.
+/// Bytes that `listdir` counts for an entry besides its name: the C library's record less its last
+/// byte.
 const DIRENT_BYTES: u64 = 279;
 
 impl<'e, 'p> Worker<'e, 'p> {
@@ -26,7 +27,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         self.open_at(step, target, slot)
     }
 
-    /// Opens the next existing file in `slot`, as a transfer does whose slot is empty.
+    /// Opens the next existing file in `slot`, as a transfer with an empty slot does.
     pub fn open_at(&mut self, step: &Step<'p>, target: &Target, slot: usize) -> Flow {
         let (id, live) = self.fileset(step, target)?;
         self.must_be_free(step, slot)?;
@@ -53,7 +54,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         let flags = access(live.plan) | OFlags::CREATE | self.open_flags(target.flags);
         let root = &self.engine.root;
         let begin_ns = self.begin();
-        // The parent is looked at before each create, within the time of the operation.
+        // Each create first makes a stat of the parent, within the time of the operation.
         root.stat_as("find the directory of a new file,", live.dir(leaf.parent))?;
         live.leaf_path(leaf, &mut self.path);
         let fd = root.open_as("create", self.path.get(), flags, 0o666)?;
@@ -106,7 +107,7 @@ impl<'e, 'p> Worker<'e, 'p> {
 
     pub fn delete(&mut self, step: &Step<'p>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
-        // The file that this slot had last, open or not.
+        // The last file of this slot, open or not.
         let named = self.slots[slot].file.take_if(|_| slot > 0);
         let (id, index) = if let Some(file) = named {
             self.own(named)?;
@@ -120,7 +121,8 @@ impl<'e, 'p> Worker<'e, 'p> {
         let entries = &live.files;
         let mine = u32::from(named.is_some());
         if entries.opens(index) > mine || !entries.exists(index) {
-            // Another thread has it open, or it is gone already: left alone, and not counted.
+            // Another thread has the file open, or it is already gone: leave it alone and do not
+            // count it.
             entries.release(index, Becomes::Same, 0);
             self.look();
             return Ok(());
@@ -231,7 +233,6 @@ impl<'e, 'p> Worker<'e, 'p> {
         Ok(())
     }
 
-    /// The fileset that a target names.
     fn fileset(&self, step: &Step<'p>, target: &Target) -> Flow<(usize, &'e LiveFileset<'p>)> {
         match target.fileset {
             Some(id) => Ok((id.0, &self.engine.filesets[id.0])),
@@ -241,8 +242,9 @@ impl<'e, 'p> Worker<'e, 'p> {
         }
     }
 
-    /// Takes an entry of a fileset. If all are busy, waits for one: Filebench does so only while
-    /// every entry is, and otherwise ends the run, by chance.
+    /// Takes an entry of a fileset. If all in the wanted state are busy, it waits for one;
+    /// Filebench waits only while every entry is busy, and otherwise ends the run, depending on
+    /// chance.
     fn pick(
         &mut self,
         step: &Step<'p>,
@@ -285,7 +287,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         })
     }
 
-    /// Takes a leaf directory, and sets the path to its.
+    /// Takes a leaf directory, and sets `self.path` to its path.
     fn pick_leaf_dir(
         &mut self,
         step: &Step<'p>,
@@ -299,7 +301,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         Ok((live, index))
     }
 
-    /// Makes the entry of an open or remembered file busy.
+    /// Takes the entry of an open or remembered file, so that it is busy.
     fn own(&self, file: Option<FileId>) -> Flow {
         let Some(file) = file else {
             return Ok(());
@@ -340,7 +342,7 @@ impl<'e, 'p> Worker<'e, 'p> {
     }
 }
 
-/// How a fileset's files are opened.
+/// Returns the access mode in which a fileset's files are opened.
 fn access(fileset: &Fileset) -> OFlags {
     if fileset.read_only {
         OFlags::RDONLY
@@ -351,7 +353,7 @@ fn access(fileset: &Fileset) -> OFlags {
     }
 }
 
-/// The entry that an `indexed` operation means.
+/// Returns the entry that an `indexed` operation means.
 pub fn place(draws: &mut Draws<'_>, index: Value, count: usize, kind: Kind) -> u32 {
     let drawn = draws.real(index);
     let drawn = match kind {

@@ -1,4 +1,4 @@
-//! Flowops that wait, compute, and hold back.
+//! Flowops that wait, compute, and limit rates.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -51,7 +51,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Writes one byte so many times, and takes its address anew each time, as Filebench's loop does.
+    /// Writes one byte `value` times, loading its address anew each time, as Filebench's loop does.
     pub fn hog(&mut self, step: &Step<'p>, value: Value) {
         let times = self.draws.whole(value);
         let byte = AtomicU8::new(0);
@@ -71,7 +71,7 @@ impl<'p> Worker<'_, 'p> {
         Ok(())
     }
 
-    /// Waits for one event for each operation, or for each MiB, since the last time.
+    /// Waits for one event per operation, or per MiB, since the last call.
     pub fn rate_limit(&mut self, step: &mut Step<'p>) -> Flow {
         if self.rate() == 0 {
             return Ok(());
@@ -113,7 +113,7 @@ impl<'p> Worker<'_, 'p> {
         self.events(step, events)
     }
 
-    /// Ends the run once enough was done: more than so many bytes, or as many operations.
+    /// Halts once the limit is reached: more bytes than its value, or as many operations.
     pub fn finish_on(&mut self, step: &Step<'p>) -> Flow {
         let begin_ns = self.begin();
         let own = step.bound.counted.map(|target| &self.counted.stats[target]);
@@ -128,13 +128,12 @@ impl<'p> Worker<'_, 'p> {
         if reached { Err(Halt::Limit) } else { Ok(()) }
     }
 
-    /// Events per second now; zero: no wait.
+    /// Draws the events per second; 0 means no wait.
     fn rate(&mut self) -> u64 {
         let rate = self.engine.plan.event_rate_per_s;
         rate.map_or(0, |rate| self.draws.whole(rate))
     }
 
-    /// Waits for so many events.
     pub fn events(&mut self, step: &Step<'p>, count: u64) -> Flow {
         let rate = self.rate();
         if rate == 0 {

@@ -14,7 +14,7 @@ use super::options::AioWait;
 use super::worker::{Open, Worker};
 use crate::{Result, WorkloadError};
 
-/// Where a transfer goes.
+/// The place of a transfer.
 struct Place {
     slot: usize,
     /// Bytes of the file that are used.
@@ -63,8 +63,8 @@ impl<'p> Worker<'_, 'p> {
         Ok(())
     }
 
-    /// Filebench looks at how much is left before it moves on, not after: the last write of a
-    /// file whose size is no multiple of the I/O size goes beyond it.
+    /// Writes a whole file. Filebench computes the rest before it moves on, not after, so the last
+    /// write of a file whose size is not a multiple of the I/O size goes past the file's end.
     pub fn write_whole(
         &mut self,
         step: &Step<'p>,
@@ -101,8 +101,8 @@ impl<'p> Worker<'_, 'p> {
         Ok(())
     }
 
-    /// Goes to the end and writes; with `random_size`, anything from nothing to a byte less than
-    /// the I/O size. Nothing is an operation, too.
+    /// Writes at the end of the file; with `random_size`, from 0 bytes to one less than the I/O
+    /// size. A write of 0 bytes counts as an operation, too.
     pub fn append(&mut self, step: &Step<'p>, transfer: &Transfer, random_size: bool) -> Flow {
         let mut bytes = self.draws.whole(transfer.io_bytes);
         if random_size {
@@ -132,7 +132,7 @@ impl<'p> Worker<'_, 'p> {
             let why = "aiowrite works at random offsets only; give it the attribute random";
             return step.refused(why);
         }
-        // The pool has its own data. The draw of a place in memory keeps the sequence of draws.
+        // The pool has its own data, but drawing a place in memory keeps the sequence of draws.
         self.buffer(step, bytes, transfer.target.flags.direct_io)?;
         let offset = self.offset(step, transfer, &place, bytes)?.unwrap_or(0);
         self.aio_failure()?;
@@ -168,8 +168,8 @@ impl<'p> Worker<'_, 'p> {
         Ok(())
     }
 
-    /// Forgets writes that have ended, up to half of all pending ones. It looks once, as Filebench does
-    /// on Linux, unless the user asked it to wait for them.
+    /// Forgets writes that have ended, up to half of all pending ones. It looks once, as Filebench
+    /// does on Linux, unless the user asked for a wait.
     pub fn aio_wait(&mut self, step: &Step<'p>) -> Flow {
         let begin_ns = self.begin();
         let todo = (self.pending.len() / 2).max(1);
@@ -181,7 +181,7 @@ impl<'p> Worker<'_, 'p> {
             }
         }
         let mut done = 0;
-        // The newest first.
+        // Newest first.
         let mut at = self.pending.len();
         while done < todo && at > 0 {
             at -= 1;
@@ -195,7 +195,7 @@ impl<'p> Worker<'_, 'p> {
         Ok(())
     }
 
-    /// The slot of a transfer, with a file open in it.
+    /// Returns the slot of a transfer, with a file open in it.
     fn set_up(&mut self, step: &Step<'p>, transfer: &Transfer) -> Flow<Place> {
         let target = &transfer.target;
         let slot = self.slot_of(target);
@@ -219,7 +219,8 @@ impl<'p> Worker<'_, 'p> {
         Ok(Place { slot, working_set })
     }
 
-    /// The buffer of a transfer of a whole file: its I/O size, or all of it.
+    /// Returns the buffer for a transfer of a whole file: of the I/O size, or else of the file's
+    /// size.
     fn whole_buffer(
         &mut self,
         step: &Step<'p>,
@@ -236,7 +237,7 @@ impl<'p> Worker<'_, 'p> {
         self.buffer(step, bytes, transfer.target.flags.direct_io)
     }
 
-    /// The offset of a transfer at random, a multiple of its size.
+    /// Draws the offset of a random transfer, a multiple of its size.
     fn offset(
         &mut self,
         step: &Step<'p>,

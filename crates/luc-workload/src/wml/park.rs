@@ -1,11 +1,11 @@
-//! Waiting for a state that other threads change by atomic operations. They need no lock: a thread
-//! that makes a change reads one counter, and takes the lock only if another thread waits.
+//! Waits for a state that other threads change by atomic operations. Those threads need no lock:
+//! after a change a thread reads one counter, and takes the lock only if another thread waits.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest sleep without a look whether the run has ended.
+/// Longest sleep before a check whether the run has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -16,8 +16,8 @@ pub struct Park {
 }
 
 impl Park {
-    /// Waits until `attempt` gives something, or `give_up` says so (looked at ten times a second,
-    /// and at each wake-up).
+    /// Waits until `attempt` returns a value or `give_up` returns true (both are called ten times a
+    /// second, and at each wake-up).
     pub fn until<T>(
         &self,
         mut attempt: impl FnMut() -> Option<T>,
@@ -44,7 +44,7 @@ impl Park {
         found
     }
 
-    /// Wakes all waiters. To be called after a change by a sequentially consistent atomic exchange,
+    /// Wakes all waiters. Call it after a change by a sequentially consistent atomic exchange,
     /// which replaces a fence.
     pub fn wake(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {

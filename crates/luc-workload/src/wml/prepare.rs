@@ -1,4 +1,4 @@
-//! Making the files that exist before the run.
+//! Makes the files that exist before the run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -13,20 +13,20 @@ use super::tree::Tree;
 use crate::dir::Dir;
 use crate::{Result, Stop};
 
-/// Bytes of each write, as Filebench allocates.
+/// Bytes of each write, as in Filebench.
 const CHUNK: usize = 1 << 20;
-/// Threads that allocate where a fileset asks for several.
+/// Threads that write the files if a fileset asks for several.
 const THREADS: usize = 32;
-/// The largest number that the generator of the preallocation gives.
+/// The largest number of the generator that decides which files exist.
 const RAND_MAX: u64 = 0x7fff_ffff;
 
-/// Is called with the step that begins, and its length if that is known.
+/// A callback for each step that begins, with the step's length if it is known.
 pub type Say<'a> = dyn FnMut(&str, Option<Duration>) + 'a;
 
-/// Draws all filesets and makes their directories and files. When `stop` is raised, it returns with
+/// Draws all filesets and makes their directories and files. If `stop` is raised, it returns with
 /// the filesets incomplete.
 ///
-/// Filebench works through its list of filesets from the one defined last: so do the draws here.
+/// Filebench goes through its filesets from the one defined last, so the draws here do, too.
 pub fn prepare<'p>(
     plan: &'p Plan,
     draws: &mut Draws<'_>,
@@ -47,7 +47,7 @@ pub fn prepare<'p>(
     Ok(all)
 }
 
-/// Draws a fileset: its tree, and the files and leaf directories to be made, in their order.
+/// Draws a fileset: its tree, and the files and leaf directories to make, in order.
 pub fn lay_out<'p>(
     fileset: &'p Fileset,
     draws: &mut Draws<'_>,
@@ -58,8 +58,8 @@ pub fn lay_out<'p>(
     Ok((live, files, leaf_dirs))
 }
 
-/// Decides which entries exist, and in which order they are made: Filebench picks from all of
-/// them at random, to scatter them, and draws for each whether it exists.
+/// Decides which entries exist and in which order they are made. Filebench picks entries at random,
+/// to scatter them, and draws for each whether it exists.
 fn choose(live: &mut LiveFileset<'_>, draws: &mut Draws<'_>) -> (Vec<u32>, Vec<u32>) {
     let percent = draws.whole(live.plan.prealloc_percent).min(100);
     let missing = RAND_MAX * (100 - percent) / 100;
@@ -89,7 +89,7 @@ fn order(count: usize, draws: &mut Draws<'_>, exists: impl Fn(u64) -> bool) -> V
     chosen
 }
 
-/// The entries that were not picked yet. Each points to the next such one at or after it.
+/// The entries that were not yet picked: each entry points to the next of these at or after itself.
 struct Free {
     next: Vec<u32>,
     left: usize,
@@ -97,7 +97,7 @@ struct Free {
 
 impl Free {
     fn new(count: usize) -> Self {
-        // A tree has fewer than 2^32 entries; the one past the end stands for none.
+        // A tree has fewer than 2^32 entries; the index past the end stands for none.
         let last = u32::try_from(count).unwrap_or(u32::MAX);
         Self {
             next: (0..=last).collect(),
@@ -121,7 +121,7 @@ impl Free {
     fn find(&mut self, from: usize) -> usize {
         let mut at = from;
         while self.next[at] as usize != at {
-            // Each step shortens the way for the next search.
+            // Each step shortens the path for the next search.
             let further = self.next[self.next[at] as usize];
             self.next[at] = further;
             at = further as usize;
@@ -130,7 +130,7 @@ impl Free {
     }
 }
 
-/// The directories, from the one drawn last, each after those it is in: Filebench's order.
+/// Makes the directories from the one drawn last, each after its parents: Filebench's order.
 fn make_dirs(live: &LiveFileset<'_>, root: &Dir) -> Result<()> {
     let mut made = vec![false; live.tree.dirs.len()];
     let mut way = Vec::new();
@@ -145,7 +145,7 @@ fn make_dirs(live: &LiveFileset<'_>, root: &Dir) -> Result<()> {
             }
         }
         while let Some(dir) = way.pop() {
-            // Fewer than 2^32 of them.
+            // There are fewer than 2^32 directories.
             let dir = u32::try_from(dir).unwrap_or(u32::MAX);
             root.mkdir(live.dir(dir), 0o755)?;
         }

@@ -1,4 +1,4 @@
-//! Random numbers: our own generator, and the ones that Filebench leaves unseeded.
+//! Random numbers: the engine's own generator, and those that Filebench leaves unseeded.
 //!
 //! Filebench draws from three sources and seeds none of them, so every run of it is the same run:
 //!
@@ -10,20 +10,20 @@
 //!
 //! [`Generator::Filebench`] reproduces all three bit by bit, from their published definitions, so
 //! that the files it prepares are the files that Filebench prepares. [`Generator::Own`] draws all
-//! of it from one seed.
+//! numbers from one seed.
 
 use crate::random::{GOLDEN, mix};
 
-/// Where random bits come from.
+/// The source of random bits.
 pub enum Generator {
     /// One stream from one seed.
     Own(SplitMix),
-    /// Filebench's three, as they start.
+    /// Filebench's three generators in their initial states.
     Filebench(Box<Filebench>),
 }
 
 impl Generator {
-    /// The stream of thread `thread` (preparation is thread 0) of a run with this seed.
+    /// Returns the stream of a thread (preparation is thread 0) in a run with this seed.
     pub fn own(seed: u64, thread: u64) -> Self {
         let mut mixer = SplitMix(seed);
         let base = mixer.next();
@@ -31,9 +31,9 @@ impl Generator {
         Self::Own(SplitMix(split.next()))
     }
 
-    /// The unseeded state; `thread` counts the threads of one process, which share a generator in
-    /// Filebench and thus draw in an order of chance: here each has its own, and only that of the
-    /// first is Filebench's.
+    /// Returns the unseeded state. `thread` counts the threads of one process. In Filebench they
+    /// share a generator, so the order of their draws is left to chance; here each has its own, and
+    /// only that of the first is Filebench's.
     pub fn filebench(thread: u64) -> Self {
         let twister_seed =
             TWISTER_SEED.wrapping_add(u32::try_from(thread % (1 << 31)).unwrap_or(0));
@@ -44,7 +44,7 @@ impl Generator {
         }))
     }
 
-    /// 64 random bits.
+    /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         match self {
             Self::Own(split) => split.next(),
@@ -52,7 +52,7 @@ impl Generator {
         }
     }
 
-    /// Uniform in [0, 1) with 32 bits.
+    /// Draws a number uniform in [0, 1), with 32 random bits.
     pub fn unit32(&mut self) -> f64 {
         let bits = match self {
             Self::Own(split) => (split.next() >> 32) as u32,
@@ -61,7 +61,7 @@ impl Generator {
         f64::from(bits) / TWO_POW_32
     }
 
-    /// Uniform in [0, 1) with 48 bits.
+    /// Draws a number uniform in [0, 1), with 48 random bits.
     pub fn unit48(&mut self) -> f64 {
         match self {
             Self::Own(split) => (split.next() >> 16) as f64 / TWO_POW_48,
@@ -69,7 +69,7 @@ impl Generator {
         }
     }
 
-    /// 0 to 2^31 - 1.
+    /// Draws a number from 0 to 2^31 - 1.
     pub fn bits31(&mut self) -> u64 {
         match self {
             Self::Own(split) => split.next() >> 33,
@@ -77,9 +77,10 @@ impl Generator {
         }
     }
 
-    /// A multiple of `step` from 0 to `max - step`; any number from 0 to `max` where it is zero.
+    /// Draws a multiple of `step` from 0 to `max - step`; if `step` is 0, any number from 0 to
+    /// `max`.
     ///
-    /// As Filebench scales it: the top value appears only when 64 random bits round up to 2^64.
+    /// This is Filebench's scaling: the top value appears only if 64 random bits round up to 2^64.
     pub fn scaled(&mut self, max: u64, step: u64) -> u64 {
         let unit = self.bits() as f64 / TWO_POW_64;
         let limit = max.saturating_sub(step);
@@ -88,7 +89,7 @@ impl Generator {
     }
 }
 
-/// The whole part of a value that is not negative; values beyond 64 bits saturate.
+/// Returns the whole part of a value that is not negative; values beyond 64 bits saturate.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn floor(value: f64) -> u64 {
     value as u64
@@ -166,7 +167,7 @@ impl Twister {
 pub struct Lcg48(pub u64);
 
 impl Lcg48 {
-    /// Uniform in [0, 1).
+    /// Draws a number uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         let next = (self.0 & MASK_48)
             .wrapping_mul(0x5_deec_e66d)
@@ -191,7 +192,7 @@ impl Rand {
         words[0] = seed.cast_unsigned();
         for word in &mut words[1..] {
             value = value * 16_807 % 2_147_483_647;
-            // The modulus keeps it within 31 bits.
+            // The modulus keeps the value within 31 bits.
             *word = u32::try_from(value).unwrap_or(0);
         }
         // The library starts three words in.
@@ -203,7 +204,7 @@ impl Rand {
     }
 
     fn next(&mut self) -> u32 {
-        // words[at] is the one of 31 draws ago, words[at + 28] that of 3 draws ago.
+        // words[at] was drawn 31 draws ago, words[at + 28] 3 draws ago.
         let sum = self.words[self.at].wrapping_add(self.words[(self.at + 28) % 31]);
         self.words[self.at] = sum;
         self.at = (self.at + 1) % 31;

@@ -24,9 +24,9 @@ pub struct WmlResult {
     pub dir: PathBuf,
     /// Variables that were set from outside the file.
     pub overrides: Vec<(String, String)>,
-    /// Seed of the generator; `None` with Filebench's.
+    /// Seed of the engine's generator; `None` with Filebench's generators.
     pub seed: Option<u64>,
-    /// Operations that the user asked for, if any.
+    /// Number of operations that the user asked for, if any.
     pub ops_wanted: Option<u64>,
     pub warmup_s: f64,
     /// True if fsync and synchronous writes were left out: the figures are only an upper bound.
@@ -35,7 +35,7 @@ pub struct WmlResult {
     pub settled: bool,
     pub filesets: Vec<FilesetResult>,
     pub threads: u64,
-    /// Times that the threads went through their loops, measured or not, in all.
+    /// Total number of loops of all threads, measured or not.
     pub loops: u64,
     pub ops: u64,
     pub ops_per_s: f64,
@@ -66,17 +66,18 @@ pub struct FilesetResult {
     /// Directories, the root included.
     pub dirs: u64,
     pub leaf_dirs: u64,
-    /// Mean depth of the directories that was asked for.
+    /// Mean depth from which the tree was drawn.
     pub mean_depth: f64,
     /// Bytes of all files, existing or not.
     pub bytes: u64,
 }
 
-/// One flowop over all threads. Flowops of one name are counted together. Quantiles are within 1%.
+/// One flowop over all threads. Flowops with the same name are counted together. Quantiles are
+/// within 1%.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowopResult {
     pub name: String,
-    /// True if it counts in the summary.
+    /// True if its operations count in the summary.
     pub io: bool,
     pub ops: u64,
     pub ops_per_s: f64,
@@ -91,7 +92,6 @@ pub struct FlowopResult {
 }
 
 impl FilesetResult {
-    /// The fileset as it is laid out.
     pub fn of(live: &LiveFileset<'_>) -> Self {
         Self {
             name: live.plan.name.clone(),
@@ -106,7 +106,7 @@ impl FilesetResult {
 }
 
 impl WmlResult {
-    /// The result of a run that has measured nothing yet.
+    /// Makes the result of a run that has measured nothing yet.
     pub fn new(source: &str, overrides: &[(String, String)], options: &WmlOptions) -> Self {
         Self {
             source: source.to_owned(),
@@ -121,8 +121,8 @@ impl WmlResult {
         }
     }
 
-    /// Fills in the figures of threads, each with the counts of its flowops in the order of
-    /// [`Thread::all_flowops`], of a run that took `elapsed_ns`.
+    /// Fills in the figures of a run that took `elapsed_ns`. Each thread comes with the counts of
+    /// its flowops, in the order of [`Thread::all_flowops`].
     pub fn sum_up<'p, 's>(
         &mut self,
         threads: impl Iterator<Item = (&'p Thread, &'s [Stats])>,
@@ -141,14 +141,14 @@ impl WmlResult {
     }
 }
 
-/// Counts of all threads, by name of the flowop.
+/// Counts of all threads, by flowop name.
 #[derive(Default)]
 struct Sums<'p> {
     all: Vec<(&'p str, Io, Stats)>,
 }
 
 impl<'p> Sums<'p> {
-    /// Adds what a thread counted for one flowop.
+    /// Adds a thread's counts of one flowop.
     fn add(&mut self, flowop: &'p Flowop, stats: &Stats) {
         let name = flowop.name.as_str();
         let at = self.all.iter().position(|(other, ..)| *other == name);
@@ -212,7 +212,7 @@ impl Found for WmlResult {
         format!("{}, {} threads", self.source, self.threads)
     }
 
-    /// Its syncs are the fsyncs, or the synchronous writes where they are more.
+    /// The syncs are the fsyncs, or the synchronous writes if there are more of those.
     fn figures(&self) -> Figures<'_> {
         let more = self.dsync.count > self.fsync.count;
         let syncs = if more { &self.dsync } else { &self.fsync };

@@ -1,9 +1,10 @@
-//! Entries that exist or not and are busy or not, picked in turn by many threads without a lock.
+//! The entries of a fileset, existing or missing, busy or idle, which many threads pick in turn
+//! without a lock.
 //!
-//! Each entry is one atomic word; which entries exist is a bitmap beside it, for the search of
-//! the next one. A rotor is the index after the entry that was found last. An entry is taken by
-//! making it busy, which only one thread can; the rotor moves past the entry that the search
-//! found, even if that one was busy and a later one was taken, as in Filebench.
+//! Each entry is one atomic word; a separate bitmap tells which entries exist, so that the next one
+//! is found fast. A rotor is the index after the entry that was found last. A thread takes an entry
+//! by making it busy, which only one thread can do. As in Filebench, the rotor moves past the entry
+//! that the search found, even if that one was busy and a later one was taken.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,10 +12,10 @@ use super::park::Park;
 
 const EXISTS: u32 = 1;
 const BUSY: u32 = 2;
-/// Open files are counted above the flags.
+/// One open of the entry: the count of opens lies above the flags.
 const OPEN_ONE: u32 = 4;
 
-/// Which entries a pick looks for.
+/// The kind of entries that a pick looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     Existing,
@@ -24,17 +25,17 @@ pub enum Want {
 /// The state of an entry that is no longer busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Becomes {
-    /// The state before.
+    /// The state it had before.
     Same,
     Existing,
-    /// Not existing, and not open.
+    /// Missing, and not open.
     Missing,
 }
 
 /// The result of a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// This entry, which is busy now.
+    /// This entry, which is now busy.
     Taken(u32),
     /// All entries of that kind are busy.
     Busy,
@@ -45,16 +46,16 @@ pub enum Pick {
 /// The entries of one kind (files, leaf directories) of a fileset.
 pub struct Entries {
     states: Vec<AtomicU32>,
-    /// One bit per entry, set where it exists.
+    /// One bit per entry, set if it exists.
     exist: Vec<AtomicU64>,
     next_existing: AtomicU32,
     next_missing: AtomicU32,
-    /// Where threads wait for an entry that is busy.
+    /// Threads wait here for a busy entry.
     pub idle: Park,
 }
 
 impl Entries {
-    /// As many entries, none of which exists.
+    /// Makes `count` entries, none of which exists.
     pub fn new(count: usize) -> Self {
         Self {
             states: (0..count).map(|_| AtomicU32::new(0)).collect(),
@@ -69,7 +70,7 @@ impl Entries {
         self.states.len()
     }
 
-    /// The rotor that all threads share.
+    /// Returns the rotor that all threads share.
     pub fn rotor(&self, want: Want) -> &AtomicU32 {
         match want {
             Want::Existing => &self.next_existing,
@@ -77,7 +78,7 @@ impl Entries {
         }
     }
 
-    /// The next entry in index order from `rotor`.
+    /// Takes the next entry from `rotor` on, in index order.
     pub fn pick_next(&self, want: Want, rotor: &AtomicU32) -> Pick {
         let mut from = rotor.load(Ordering::Relaxed);
         loop {
@@ -92,7 +93,7 @@ impl Entries {
         }
     }
 
-    /// The entry at `index`, or the next one of that kind.
+    /// Takes the entry at `index`, or the next one of that kind.
     pub fn pick_at(&self, want: Want, index: u32) -> Pick {
         match self.search(want, index) {
             Some(found) => self.take_from(want, found),
@@ -100,14 +101,14 @@ impl Entries {
         }
     }
 
-    /// Makes this entry busy if it is not.
+    /// Makes this entry busy; false if it already is.
     pub fn take(&self, index: u32) -> bool {
         let state = &self.states[index as usize];
         state.fetch_or(BUSY, Ordering::AcqRel) & BUSY == 0
     }
 
-    /// Ends the busy state that the caller owns; `opened` is added to the number of times the
-    /// entry is open.
+    /// Ends the busy state, which the caller owns; adds `opened` to the number of times the entry
+    /// is open.
     pub fn release(&self, index: u32, becomes: Becomes, opened: i32) {
         let state = &self.states[index as usize];
         // No other thread changes a busy entry.
@@ -146,7 +147,7 @@ impl Entries {
         self.exist[index as usize / 64].fetch_or(1 << (index % 64), Ordering::Release);
     }
 
-    /// The first entry from `first` on, round the end, that is not busy.
+    /// Takes the first entry that is not busy, from `first` on and around the end.
     fn take_from(&self, want: Want, first: u32) -> Pick {
         let (first, count) = (first as usize, self.states.len());
         let mut found = false;
@@ -174,7 +175,7 @@ impl Entries {
                 .is_ok()
     }
 
-    /// The first entry of that kind at or after `from`, else the first of all.
+    /// Finds the first entry of that kind at or after `from`, else the first of all.
     fn search(&self, want: Want, from: u32) -> Option<u32> {
         let count = self.states.len();
         let from = from as usize;
@@ -194,7 +195,7 @@ impl Entries {
             let bits = mask & if want == Want::Existing { bits } else { !bits };
             if bits != 0 {
                 let found = word * 64 + bits.trailing_zeros() as usize;
-                // Counts fit: a tree has fewer than 2^32 entries.
+                // The number fits: a tree has fewer than 2^32 entries.
                 return (found < to).then(|| u32::try_from(found).unwrap_or(u32::MAX));
             }
             mask = u64::MAX;

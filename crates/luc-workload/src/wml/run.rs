@@ -45,8 +45,8 @@ pub fn run<'p>(
     let places = places(plan)?;
     let open: u64 = places.iter().map(|place| descriptors(place.thread)).sum();
     allow_descriptors(places.len(), open)?;
-    // Mistakes that only the whole program shows are found before anything is written. These draws
-    // are no part of those for the files.
+    // Mistakes that show only in the whole program are found before anything is written. These
+    // draws are separate from those for the files.
     let mut once = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
     let threads = places.iter().map(|place| place.thread);
     let (mut compiler, high_waters, gates) = Compiler::new(threads, &mut once)?;
@@ -109,7 +109,7 @@ pub fn run<'p>(
         counted.map(|counted| (thread, counted))
     };
     let ran = crew::run(jobs, window, &scratch, stop, body);
-    // Also after an error: nothing may write any more when the files are removed.
+    // After an error, too: nothing may still be writing when the files are removed.
     let written: Vec<Recorder> = pools.iter().map(|pool| pool.end()).collect();
     let mut ran = ran?;
     scratch.remove()?;
@@ -125,7 +125,8 @@ pub fn run<'p>(
     })
 }
 
-/// Fills in the figures; `written` are synchronous writes of the processes' asynchronous writers.
+/// Fills in the figures; `written` holds the synchronous writes of the processes' asynchronous
+/// writers.
 fn sum_up(
     result: &mut WmlResult,
     threads: &[(&Thread, Counted)],
@@ -161,7 +162,7 @@ fn one(engine: &Engine<'_>, job: Job<'_>, shift: Shift<'_>) -> Result<Counted> {
     Worker::new(engine, own, shift).run(&mut steps)
 }
 
-/// Sets the I/O priority of the calling thread, given as the kernel counts it.
+/// Sets the I/O priority of the calling thread, in the kernel's encoding.
 fn set_io_priority(priority: u64) -> std::io::Result<()> {
     const WHO_PROCESS: libc::c_long = 1;
     const MYSELF: libc::c_long = 0;
@@ -175,7 +176,7 @@ fn set_io_priority(priority: u64) -> std::io::Result<()> {
     }
 }
 
-/// Each fileset's name is that of a directory in the run's directory, and must not lead out of it.
+/// Checks that no fileset's name leads out of the run's directory, in which it names a directory.
 fn names(plan: &Plan) -> Result<()> {
     for fileset in &plan.filesets {
         let name = &fileset.name;
@@ -189,15 +190,16 @@ fn names(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// When the run begins and ends, from the file's statements.
+/// The pause before the run and the run's length, from the file's statements.
 pub struct Timing {
     pause_s: u64,
-    /// `None`: until threads end by themselves.
+    /// `None` if the run lasts until the threads end by themselves.
     run_s: Option<u64>,
 }
 
 impl Timing {
-    /// When it is measured: for the file's time, if the user gave none and no number of operations.
+    /// Returns the time to measure: the file's, if the user gave neither a time nor a number of
+    /// operations.
     pub fn window(&self, options: &WmlOptions) -> Window {
         let mut window = Window::seconds(options.warmup_s, options.seconds);
         if options.ops.is_none() && options.seconds.is_none() {
@@ -209,7 +211,7 @@ impl Timing {
 }
 
 /// # Errors
-/// The file runs more than once.
+/// If the file runs more than once.
 pub fn timing(plan: &Plan) -> Result<Timing> {
     let mut pause_s = 0;
     let mut run_s = None;

@@ -1,13 +1,13 @@
-//! A thread's counts of each of its flowops.
+//! A thread's counts for each of its flowops.
 
 use hdrhistogram::Histogram;
 
 use crate::latency::HIGHEST_NS;
 
-/// Two digits keep a collection at some 15 KiB: a thousand threads have a dozen each.
+/// Two digits keep a histogram at some 15 KiB; a thousand threads have a dozen each.
 const DIGITS: u8 = 2;
 
-/// One flowop of one thread.
+/// The counts of one flowop in one thread.
 pub struct Stats {
     pub count: u64,
     pub bytes: u64,
@@ -63,12 +63,12 @@ impl Stats {
         let _ = self.histogram.add(&other.histogram);
     }
 
-    /// The fastest, nanoseconds; 0 without operations.
+    /// Returns the shortest time, nanoseconds; 0 without operations.
     pub fn min_ns(&self) -> u64 {
         if self.count > 0 { self.min_ns } else { 0 }
     }
 
-    /// The time that this share of the operations did not exceed, nanoseconds; within 1%.
+    /// Returns the time that this share of the operations did not exceed, nanoseconds; within 1%.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         if self.count == 0 {
             return 0;

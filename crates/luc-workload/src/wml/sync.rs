@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use super::park::Park;
 use crate::clock::{NS_PER_S, now_ns};
 
-/// The two semaphores of one `semblock`: posts wait while the high-water one is used up, the
+/// The two semaphores of one `semblock`: posts wait while the high-water one is used up; the
 /// blocker waits for enough posts on the low-water one.
 pub struct Semaphore {
     low: AtomicI64,
     high: AtomicI64,
-    /// Posts that the blocker waits for; the largest number while it does not wait.
+    /// Posts that the blocker waits for; `i64::MAX` while it does not wait.
     wanted: AtomicI64,
     posted: Park,
     drained: Park,
 }
 
 impl Semaphore {
-    /// `high_water`: posts that may come before the first block.
+    /// Makes a semaphore that allows `high_water` posts before the first block.
     pub fn new(high_water: i64) -> Self {
         Self {
             low: AtomicI64::new(0),
@@ -28,7 +28,7 @@ impl Semaphore {
         }
     }
 
-    /// Allows `value` more posts, then waits for as many. False if given up.
+    /// Allows `value` more posts, then waits for as many. False if it gave up.
     pub fn block(&self, value: i64, give_up: impl FnMut() -> bool) -> bool {
         self.high.fetch_add(value, Ordering::SeqCst);
         self.drained.wake();
@@ -43,8 +43,8 @@ impl Semaphore {
         got.is_some()
     }
 
-    /// Posts `value`; with `blocking` only once the high-water semaphore allows it. False if given
-    /// up before.
+    /// Posts `value`, with `blocking` only once the high-water semaphore allows it. False if it
+    /// gave up before.
     pub fn post(&self, value: i64, blocking: bool, give_up: impl FnMut() -> bool) -> bool {
         if blocking && !take(&self.high, value) {
             let allowed = self
@@ -61,7 +61,7 @@ impl Semaphore {
         true
     }
 
-    /// Lets waiters look whether the run has ended.
+    /// Wakes waiters, so that they check whether the run has ended.
     pub fn wake(&self) {
         self.posted.wake();
         self.drained.wake();
@@ -85,7 +85,7 @@ fn take(level: &AtomicI64, value: i64) -> bool {
         .is_ok()
 }
 
-/// A `block` flowop waits here for the next `wakeup` after it began.
+/// A gate at which a `block` flowop waits for the next `wakeup`.
 #[derive(Default)]
 pub struct Gate {
     wakeups: AtomicU64,
@@ -93,7 +93,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits for a wake-up; false if given up.
+    /// Waits for a wake-up; false if it gave up.
     pub fn block(&self, give_up: impl FnMut() -> bool) -> bool {
         let before = self.wakeups.load(Ordering::SeqCst);
         let woken = || (self.wakeups.load(Ordering::SeqCst) != before).then_some(());
@@ -105,7 +105,7 @@ impl Gate {
         self.park.wake();
     }
 
-    /// Lets waiters look whether the run has ended.
+    /// Wakes waiters, so that they check whether the run has ended.
     pub fn wake(&self) {
         self.park.wake();
     }
@@ -114,29 +114,30 @@ impl Gate {
 /// Unused events are kept for this long.
 const EVENTS_KEPT_NS: u64 = 5 * NS_PER_S;
 
-/// The event generator. No thread posts events: a thread that takes some learns when they are due.
+/// The event generator. No thread posts events: a thread that takes events learns when they are
+/// due.
 ///
 /// Filebench has a thread that posts events ten periods at a time, and spins if the rate is zero.
-/// Here the moment of the last event that was taken is one number; it moves on by a period for
-/// each event, and lags behind by no more than five seconds.
+/// Here one number holds the moment of the last event that was taken. It moves on by one period per
+/// event, and lags behind the clock by at most five seconds.
 pub struct Events {
     last_ns: AtomicU64,
 }
 
 impl Events {
-    /// Events come from `start_ns` on.
+    /// Makes a generator; [`Events::start`] sets when its events begin.
     pub fn new() -> Self {
         Self {
             last_ns: AtomicU64::new(0),
         }
     }
 
-    /// No event came before this moment.
+    /// Starts the events: none comes before this moment.
     pub fn start(&self, start_ns: u64) {
         self.last_ns.fetch_max(start_ns, Ordering::Relaxed);
     }
 
-    /// Takes `count` events of `rate_per_s`, and tells when the last of them comes.
+    /// Takes `count` events at `rate_per_s`, and returns when the last of them is due.
     pub fn take_ns(&self, count: u64, rate_per_s: u64) -> u64 {
         if rate_per_s == 0 {
             return 0;

@@ -1,21 +1,20 @@
-//! The shape of a fileset: which directories and files it has, and how large each file is.
+//! The shape of a fileset: its directories and files, and the size of each file.
 //!
-//! The tree grows from the root by recursion. Every directory draws a depth and a width; below its
-//! depth it holds directories, from its depth on it holds files, as many as its width. The root
-//! holds only directories, and goes on making them until all files have a place.
+//! The tree grows from the root by recursion. Every directory draws a depth and a width. It holds
+//! as many entries as its width: files if it lies at its drawn depth or deeper, else directories.
+//! The root holds only directories, and goes on making them until all files have a place.
 
 use luc_wml::plan::{Fileset, Value};
 
 use super::draw::{Draws, gamma};
 use crate::{Result, WorkloadError};
 
-/// Deeper than the paths of any file system: with a width of one a tree never reaches its files.
+/// Deeper than the paths of any file system: a tree that goes beyond this would not end.
 const DEPTH_MAX: u32 = 256;
 
 /// Index of a directory in [`Tree::dirs`].
 pub type DirId = u32;
 
-/// A directory of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dir {
     /// The directory that holds it; `None` for the root.
@@ -30,18 +29,17 @@ pub struct Leaf {
     pub parent: DirId,
     /// Its name is this number with eight digits.
     pub serial: u32,
-    /// Size before anything is written to it by the run, bytes; 0 for directories.
+    /// Size before the run writes to it, bytes; 0 for directories.
     pub bytes: u64,
 }
 
-/// A fileset's tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     /// Directories; the first is the root.
     pub dirs: Vec<Dir>,
     pub files: Vec<Leaf>,
     pub leaf_dirs: Vec<Leaf>,
-    /// Mean depth that the shape was drawn from.
+    /// Mean depth from which the shape was drawn.
     pub mean_depth: f64,
 }
 
@@ -68,7 +66,7 @@ impl Tree {
         Ok(growth.tree)
     }
 
-    /// Bytes of all files together, whether they exist before the run or not.
+    /// Returns the bytes of all files together, whether they exist before the run or not.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -106,8 +104,8 @@ impl Growth<'_, '_> {
             Value::Fixed(_) => self.around(shape, self.mean_width),
         };
         let at_least_one = |drawn: f64| if drawn == 0.0 { 1.0 } else { drawn };
-        // A mean width of one asks for an endless depth; Filebench's conversion to an integer
-        // makes that no depth at all.
+        // A mean width of one gives an infinite depth, which Filebench's conversion to an integer
+        // turns into none at all.
         let holds_leaves =
             !drawn_depth.is_finite() || f64::from(depth) >= at_least_one(drawn_depth);
         let width = at_least_one(width);
@@ -128,7 +126,7 @@ impl Growth<'_, '_> {
             }
             number += 1;
         }
-        // Filebench begins with 1 again, and meets its own files and directories where a fileset
+        // Filebench begins at 1 again, and collides with its own files and directories if a fileset
         // has both kinds of entries.
         let taken = number - 1;
         number = 1;
@@ -158,7 +156,8 @@ impl Growth<'_, '_> {
     }
 }
 
-/// Names have eight digits and indices 32 bits; more entries than that fit no memory either.
+/// Checks an index: names have eight digits and indices 32 bits, and more entries would not fit in
+/// memory either.
 fn index(count: usize, fileset: &str) -> Result<u32> {
     const MOST: usize = 50_000_000;
     match u32::try_from(count) {

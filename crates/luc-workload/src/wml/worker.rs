@@ -18,13 +18,13 @@ use crate::crew::Shift;
 use crate::latency::Recorder;
 use crate::{Result, WorkloadError};
 
-/// Slots of a thread's table of open files: those that `opennext` goes through, and one more.
+/// Slots of a thread's table of open files: those that `opennext` uses in turn, and one more.
 pub const SLOTS: usize = 129;
-/// `opennext` goes from this slot down to 0.
+/// `opennext` goes from the slot below this one down to 0.
 pub const ROTATE_FROM: usize = 128;
 
-/// A slot of the table of open files. A closed one remembers its file: `deletefile` and the like
-/// may name it afterwards.
+/// A slot of the table of open files. A closed slot remembers its file, because `deletefile` and
+/// the like may name it later.
 #[derive(Default)]
 pub struct Slot {
     pub fd: Option<Open>,
@@ -32,8 +32,7 @@ pub struct Slot {
     pub dsync: bool,
 }
 
-/// An open file. It is shared only where asynchronous writes may still be under way when it is
-/// closed.
+/// An open file. It is shared only if asynchronous writes may still be under way when it is closed.
 pub enum Open {
     Own(OwnedFd),
     Shared(Arc<OwnedFd>),
@@ -48,7 +47,6 @@ impl AsFd for Open {
     }
 }
 
-/// The counts of a thread.
 pub struct Counted {
     pub stats: Vec<Stats>,
     pub fsync: Recorder,
@@ -64,7 +62,7 @@ pub struct Worker<'e, 'p> {
     pub slots: Vec<Slot>,
     pub path: PathBuffer,
     pub pool: Option<Arc<Pool>>,
-    /// Writes of this thread that were begun, in their order, and tickets to use again.
+    /// Writes that this thread has begun, in order, and tickets to reuse.
     pub pending: Vec<Ticket>,
     pub tickets: Vec<Ticket>,
     /// The thread's rotors of existing entries, one per fileset, for `opennext`.
@@ -74,14 +72,14 @@ pub struct Worker<'e, 'p> {
     pub shift: Shift<'e>,
     number: usize,
     next_slot: usize,
-    /// The clock as it was read last.
+    /// The last reading of the clock.
     seen_ns: u64,
 }
 
-/// Where a thread's data comes from and goes to.
+/// The memory that a thread's transfers read and write.
 pub struct Memory {
     pub bytes: Vec<u8>,
-    /// False where the workload gives no size: it grows to the largest transfer.
+    /// False if the workload gives no size: the memory then grows to the largest transfer.
     pub fixed: bool,
 }
 
@@ -160,7 +158,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         Ok(self.counted)
     }
 
-    /// Does each step as often as it says.
+    /// Executes the steps, each as often as its `iters` says.
     pub fn list(&mut self, steps: &mut [Step<'p>]) -> Flow {
         for step in steps {
             let times = self.draws.whole(step.flowop.iters);
@@ -218,7 +216,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         }
     }
 
-    /// Whether there is nothing more to do, as of the last look at the clock.
+    /// Tells whether the run was over at the last reading of the clock.
     pub fn over(&self) -> bool {
         self.seen_ns >= self.shift.until_ns || self.shift.is_cut_short()
     }
@@ -227,18 +225,18 @@ impl<'e, 'p> Worker<'e, 'p> {
         if self.over() { Err(Halt::Over) } else { Ok(()) }
     }
 
-    /// Reads the clock, for steps that measured nothing.
+    /// Reads the clock, for steps that measure nothing.
     pub fn look(&mut self) {
         self.seen_ns = now_ns();
     }
 
-    /// The moment before an operation.
+    /// Returns the moment before an operation.
     #[expect(clippy::unused_self, reason = "reads as the counterpart of `end`")]
     pub fn begin(&self) -> u64 {
         now_ns()
     }
 
-    /// Counts an operation that began at `begin_ns` and ends now. Tells its time, nanoseconds, if
+    /// Counts an operation that began at `begin_ns` and ends now. Returns its time, nanoseconds, if
     /// it is part of the measurement.
     pub fn end(&mut self, step: &Step<'p>, begin_ns: u64, bytes: u64) -> Option<u64> {
         let end_ns = now_ns();
@@ -293,13 +291,13 @@ impl<'e, 'p> Worker<'e, 'p> {
         }
     }
 
-    /// For waiting: whether the run ended in the meantime.
+    /// Returns a test for waits: whether the run has ended meanwhile.
     pub fn give_up(&self) -> impl FnMut() -> bool + use<'e, 'p> {
         let shift = self.shift;
         move || shift.is_cut_short() || now_ns() >= shift.until_ns
     }
 
-    /// The slot that an operation means.
+    /// Returns the slot that an operation means.
     pub fn slot(&mut self, fd: u32, rotate: bool) -> usize {
         if fd > 0 || !rotate {
             return (fd as usize).min(SLOTS - 1);
@@ -315,7 +313,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         self.slot(target.fd, target.rotate)
     }
 
-    /// Where a transfer of `bytes` takes its data from: the place in the thread's memory.
+    /// Returns the place in the thread's memory for a transfer of `bytes`.
     pub fn buffer(
         &mut self,
         step: &Step<'p>,
@@ -333,7 +331,7 @@ impl<'e, 'p> Worker<'e, 'p> {
                 "it moves {bytes} bytes at once; at most {MOST} are possible"
             ));
         }
-        // Direct transfers need room to begin at a page.
+        // Direct transfers need room to begin at a page boundary.
         let room = bytes + if direct { PAGE as u64 } else { 0 };
         let have = self.memory.bytes.len() as u64;
         let mut offset = 0;
@@ -348,7 +346,7 @@ impl<'e, 'p> Worker<'e, 'p> {
             let room = usize::try_from(room).unwrap_or(usize::MAX);
             self.memory.bytes.resize(room, 0);
         }
-        // All of it lies within the memory, whose length is a usize.
+        // The range lies within the memory, whose length is a usize.
         let mut start = usize::try_from(offset).unwrap_or(0);
         if direct {
             start += self.memory.bytes[start..].as_ptr().align_offset(PAGE);
@@ -356,7 +354,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         Ok(start..start + usize::try_from(bytes).unwrap_or(0))
     }
 
-    /// The path of a file in the run's directory, for a message.
+    /// Returns the path of a file in the run's directory, for a message.
     pub fn path_of(&self, file: Option<FileId>) -> PathBuffer {
         let mut path = PathBuffer::default();
         if let Some(id) = file {
@@ -366,13 +364,13 @@ impl<'e, 'p> Worker<'e, 'p> {
         path
     }
 
-    /// The error of `call` on the file of a slot.
+    /// Returns the error of `call` on the file of a slot.
     pub fn file_error(&self, call: &'static str, slot: usize, errno: Errno) -> WorkloadError {
         let path = self.path_of(self.slots[slot].file);
         self.engine.root.error(call, path.get(), errno)
     }
 
-    /// An error if an asynchronous write of this process failed.
+    /// Returns an error if an asynchronous write of this process failed.
     pub fn aio_failure(&self) -> Result<()> {
         let Some(failed) = self.pool.as_ref().and_then(|pool| pool.failed()) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Syncs wait for their own commit, and that for the disk.
+//! Syncs wait for their own commit, which waits for the disk.
 
 use super::{BOUND_SHARE_MIN, Kind, Standing};
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
@@ -6,9 +6,9 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::{Diagnosis, words};
 use luc_trace::Sight;
 
-/// At most one in five syncs waits behind others.
+/// At most one sync in five waits behind other commits.
 const OWN_ONLY_SHARE_MIN: f64 = 0.80;
-/// A share of the commits' time that is worth a sentence.
+/// Smallest share of the commits' time that is worth a sentence.
 const DATA_SHARE_MIN: f64 = 0.30;
 
 pub(super) const KIND: Kind = Kind {
@@ -60,7 +60,7 @@ fn holds(case: &Case<'_>) -> bool {
     own_only && account.of_operations(account.own_ns) >= BOUND_SHARE_MIN
 }
 
-/// Advice that shortens every commit. Two kinds give it.
+/// Adds advice that shortens every commit. Two kinds give it.
 pub(super) fn shorter_commits(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     advice.push(match facts.rotational {
         Some(true) => "The disk turns; an SSD, or a journal on one, shortens every commit.".into(),

@@ -7,10 +7,10 @@ use crate::diagnosis::slices::Estimate;
 use crate::diagnosis::words;
 use luc_trace::Sight;
 
-/// Largest journal that is advised: a larger one takes long to replay after a crash, and keeps more
+/// Largest journal to advise: a larger one takes long to replay after a crash, and keeps more
 /// buffers in the page cache.
 const JOURNAL_BYTES_MAX: u64 = 1 << 30;
-/// Smallest that is advised.
+/// Smallest journal to advise.
 const JOURNAL_BYTES_MIN: u64 = 256 << 20;
 
 pub(super) const KIND: Kind = Kind {

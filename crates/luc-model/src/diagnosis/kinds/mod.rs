@@ -1,4 +1,4 @@
-//! The kinds of verdicts: a file each, and a row of [`KINDS`]. A file has the rule with its
+//! The kinds of verdicts: each has a file, and a row in [`KINDS`]. The file holds the rule with its
 //! thresholds, the evidence, the sentences, and the advice.
 
 mod data_flush;
@@ -15,49 +15,47 @@ use super::facts::Facts;
 use super::{Diagnosis, unseen, words};
 use luc_trace::Unseen;
 
-/// Syncs that spend this share of their time on data, or for the disk, are bound by it.
+/// Syncs that spend this share of their time on data, or on the disk, are bound by it.
 const BOUND_SHARE_MIN: f64 = 0.50;
-/// Where no cause reaches its threshold, the largest is named from half of that share on.
+/// If no cause reaches its threshold, the largest is named if it takes at least this share.
 const LARGEST_SHARE_MIN: f64 = 0.25;
 
-/// A kind of verdict.
 pub(super) struct Kind {
     pub of: VerdictKind,
-    /// Heads its evidence.
+    /// The heading of its evidence.
     pub name: &'static str,
-    /// Says it in a line.
+    /// One line that says what it is.
     pub what: &'static str,
-    /// The first line; None: `what` and its cost.
+    /// The first line; `None` for `what` and its cost.
     pub answer: Option<fn(&Verdict, &Unseen) -> String>,
-    /// Whether the module alone can tell it.
+    /// Whether the module alone can tell that it holds.
     pub by_module: bool,
-    /// Whether it holds.
     pub holds: fn(&Case<'_>) -> bool,
-    /// The verdict with its evidence.
+    /// Returns the verdict with its evidence.
     pub verdict: fn(&Case<'_>) -> Verdict,
-    /// Adds what would help, besides LUC.
+    /// Adds the remedies besides LUC.
     pub advise: fn(&Diagnosis, &Facts, &mut Vec<String>),
-    /// Whether it might be another verdict if these could be seen.
+    /// Tells whether the verdict might be another one if these events could be seen.
     pub undermined: fn(&Unseen) -> bool,
     /// Whether LUC acts on it.
     pub of_luc: bool,
     /// Whether the tasks that lose time by it are worth naming.
     pub has_sufferers: bool,
     pub standing: Standing,
-    /// Its time, ns. Where no cause holds, the largest of these is named.
+    /// Its time, ns. If no cause holds, the one with the largest time is named.
     pub largest: Option<fn(&Account) -> f64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Where it holds, no other does.
+    /// If it holds, no other does.
     Alone,
     Cause,
-    /// It holds where no other does.
+    /// It holds if no other does.
     Last,
 }
 
-/// In the order of their advice.
+/// All kinds, in the order of their advice.
 pub(super) const KINDS: &[Kind] = &[
     no_pressure::KIND,
     journal::KIND,
@@ -74,13 +72,13 @@ impl VerdictKind {
         row.expect("every kind has a row")
     }
 
-    /// Whether it names something that costs time.
+    /// Tells whether it names something that costs time.
     pub fn costs(self) -> bool {
         self.row().standing == Standing::Cause
     }
 }
 
-/// The verdicts that hold, the most costly first; at least one.
+/// Returns the verdicts that hold, the most costly first; at least one.
 pub(super) fn verdicts(case: &Case<'_>) -> Vec<Verdict> {
     let of = |standing| KINDS.iter().filter(move |row| row.standing == standing);
     if let Some(row) = of(Standing::Alone).find(|row| (row.holds)(case)) {
@@ -105,7 +103,7 @@ pub(super) fn verdicts(case: &Case<'_>) -> Vec<Verdict> {
 }
 
 impl Verdict {
-    /// The answer in a line: what it is and what it costs.
+    /// Returns the answer in one line: what it is and what it costs.
     pub(super) fn answer(&self, unseen: &Unseen) -> String {
         let row = self.kind.row();
         if let Some(answer) = row.answer {

@@ -1,4 +1,4 @@
-//! No task waits enough to notice.
+//! No task waits long enough to notice.
 
 use super::{Kind, Standing};
 use crate::diagnosis::account::syncs_per_s;
@@ -7,13 +7,13 @@ use crate::diagnosis::slices::Estimate;
 use crate::diagnosis::{unseen, words};
 use luc_trace::Unseen;
 
-/// If threads are in syncs or wait for the journal for less than this share of the time, no thread can
-/// become faster by more than 1 / (1 - 0.05) = 1.053: its waits lie within that share.
+/// If threads are in syncs or wait for the journal for less than this share of the time, no thread
+/// can gain more than a factor of 1 / (1 - 0.05) = 1.053: its waits lie within that share.
 const BUSY_SHARE_MIN: f64 = 0.05;
-/// Rare syncs take a smaller share of the time.
+/// Rare syncs count as no pressure if they take less than this share of the time.
 const RARE_BUSY_SHARE_MAX: f64 = 0.20;
-/// Syncs of less than a millisecond are not noticed in threads that spend less than a tenth of their
-/// time in them.
+/// Users do not notice syncs shorter than this in threads that spend less than a tenth of their
+/// time in syncs.
 const CHEAP_SYNC_NS: f64 = 1e6;
 const CHEAP_THREAD_SHARE_MAX: f64 = 0.10;
 

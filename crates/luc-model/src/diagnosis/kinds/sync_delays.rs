@@ -1,4 +1,4 @@
-//! Syncs wait while commits of others run.
+//! Syncs wait while others' commits run.
 
 use super::device::shorter_commits;
 use super::{Kind, Standing};
@@ -36,7 +36,7 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
 }
 
 fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
-    // Shorter commits shorten the waits for those of others, too.
+    // Shorter commits also shorten the waits for others' commits.
     if !diagnosis.has(VerdictKind::Device) && !luc_serves(diagnosis) {
         shorter_commits(diagnosis, facts, advice);
     }
@@ -51,7 +51,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     let behind = case.of_sync_time(|account| account.behind_ns);
     let events = case.of_served(|table| table.sync_events_per_commit);
     let commit = case.commit_time();
-    // The wait counts from a sync's begin where its data flush is not seen.
+    // The wait counts from a sync's start if its data flush is not seen.
     let bounds = case.unseen.contains(&Sight::Flushes);
     let most = if bounds { "at most " } else { "" };
     let name = |exact, bound| if bounds { bound } else { exact };

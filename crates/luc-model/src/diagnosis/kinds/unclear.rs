@@ -45,7 +45,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     verdict
 }
 
-/// Where writes cannot be seen, only the time of syncs is known.
+/// Returns the verdict without writes: if they cannot be seen, only the time of syncs is known.
 fn unclear_syncs(case: &Case<'_>) -> Verdict {
     let own = case.of_sync_time(|account| account.own_ns);
     case.verdict(VerdictKind::Unclear, |_| 0.0).with(

@@ -1,4 +1,4 @@
-//! The engine from within: one test for each point that is easily got wrong, and the trees of the
+//! The engine from within: a test for each point that is easily got wrong, and the trees of the
 //! stock personalities.
 
 mod points;
@@ -25,13 +25,13 @@ use crate::Stop;
 use crate::crew::{Schedule, Shift};
 use crate::dir::Dir;
 
-/// The plan of a workload file.
+/// Returns the plan of a workload file.
 fn plan(text: &str) -> Plan {
     let script = luc_wml::parse("test", text).expect("well formed");
     script.plan(&[]).expect("resolves")
 }
 
-/// A plan prepared in a directory of its own, of which single loops can be run.
+/// A plan prepared in a directory of its own; a test can run single loops of it.
 struct Rig<'p> {
     dir: TempDir,
     engine: Engine<'p>,
@@ -80,7 +80,7 @@ impl<'p> Rig<'p> {
         }
     }
 
-    /// The program of the only thread.
+    /// Returns the program of the only thread.
     fn steps(&self) -> Vec<Step<'p>> {
         let mut draws = Draws::new(Generator::own(1, 0), &self.engine.plan.randoms, 0);
         let threads = self.places.iter().map(|place| place.thread);
@@ -89,7 +89,7 @@ impl<'p> Rig<'p> {
         steps.expect("compiles")
     }
 
-    /// A worker for the only thread, which the test leads by itself.
+    /// Makes a worker for the only thread; the test runs its steps itself.
     fn worker(&self) -> Worker<'_, 'p> {
         let schedule = Schedule {
             start_ns: 0,
@@ -114,14 +114,15 @@ impl<'p> Rig<'p> {
         worker
     }
 
-    /// Path of the entry with this name in the first directory of the fileset.
+    /// Returns the path of the entry with this name in the fileset's first directory.
     fn path(&self, name: u32) -> PathBuf {
         let path = format!("set/00000001/{name:08}");
         self.dir.path().join(path)
     }
 }
 
-/// Runs the loop of the only thread once; what came of it, and each flowop's operations and bytes.
+/// Runs the loop of the only thread once; returns its outcome, and each flowop's operations and
+/// bytes.
 fn once(plan: &Plan) -> (Flow, Vec<(u64, u64)>) {
     let rig = Rig::new(plan);
     let mut steps = rig.steps();
@@ -134,7 +135,7 @@ fn once(plan: &Plan) -> (Flow, Vec<(u64, u64)>) {
     )
 }
 
-/// The error of a step that could not be done.
+/// Returns the error of a step that could not be done.
 fn failed(flow: Flow) -> String {
     match flow {
         Err(Halt::Failed(error)) => error.to_string(),
@@ -142,7 +143,8 @@ fn failed(flow: Flow) -> String {
     }
 }
 
-/// The plan of a file with one fileset `set` in one directory, and one thread with these flowops.
+/// Returns the plan of a file with one fileset `set` in one directory, and one thread with these
+/// flowops.
 fn file(attributes: &str, flowops: &str) -> Plan {
     plan(&file_text(attributes, flowops))
 }

@@ -10,12 +10,12 @@ use super::super::options::AioWait;
 use super::super::rotor::{Becomes, Entries, Pick, Want};
 use super::{Rig, failed, file, file_text, once, plan};
 
-/// Bytes of the first file.
+/// Returns the size of the first file, bytes.
 fn length(rig: &Rig<'_>) -> u64 {
     fs::metadata(rig.path(1)).expect("there").len()
 }
 
-/// Where the rotor of the existing files is.
+/// Returns the position of the rotor of existing files.
 fn rotor(rig: &Rig<'_>) -> u32 {
     let files = &rig.engine.filesets[0].files;
     files.rotor(Want::Existing).load(Ordering::Relaxed)
@@ -99,7 +99,7 @@ fn point_1_only_opennext_rotates_per_thread() {
         for _ in 0..124 {
             worker.list(&mut steps).expect("runs");
         }
-        // 128 opens count as operations of the read; then the slots are used again.
+        // 128 opens count as operations of the read; then the slots are reused.
         assert_eq!(worker.counted.stats[0].count, 256);
         worker.list(&mut steps).expect("runs");
         assert_eq!(worker.counted.stats[0].count, 257);
@@ -118,7 +118,7 @@ fn point_2_a_created_file_holds_only_what_was_written_to_it() {
     assert_eq!(length(&rig), 100 << 10);
     rig.run_once();
     assert_eq!(length(&rig), 3 << 10);
-    // Its size for a flowop that asks the fileset is still the one that was drawn.
+    // For a flowop that asks the fileset, its size is still the one that was drawn.
     assert_eq!(rig.engine.filesets[0].tree.files[0].bytes, 100 << 10);
 }
 
@@ -134,7 +134,7 @@ fn point_3_a_random_append_of_nothing_is_an_operation_and_appends_go_to_the_end(
     let rig = Rig::new(&plan);
     let worker = rig.run_once();
     let stats = &worker.counted.stats;
-    // Nothing is done to the file, which is not even opened.
+    // The file is not touched, not even opened.
     assert_eq!((stats[0].count, stats[0].bytes, stats[1].count), (5, 0, 1));
     assert_eq!(stats[2].count, 50);
     assert!(
@@ -232,7 +232,7 @@ fn point_7_a_delete_by_fd_takes_the_file_that_was_there() {
     );
     let rig = Rig::new(&plan);
     let worker = rig.run_once();
-    // Both are gone: a thread may delete what only it has open.
+    // All are gone: a thread may delete a file that only it has open.
     assert!(worker.counted.stats.iter().all(|stats| stats.count == 1));
     assert!((1..=3).all(|name| !rig.path(name).exists()));
 }
@@ -255,7 +255,7 @@ fn point_11_dsync_is_o_sync_and_aiowait_does_not_wait() {
         (11, 1)
     );
     assert_eq!(worker.counted.stats[0].bytes, 40 << 10);
-    // At most half are forgotten at a time, and all of them in the end.
+    // Each wait forgets at most half of them; in the end all are forgotten.
     assert!(worker.pending.len() >= 5);
     let pool = rig.places[0].pool.as_ref().expect("a pool");
     let started = Instant::now();
@@ -283,7 +283,7 @@ fn aiowait_waits_for_half_of_the_writes_where_that_is_asked_for() {
     rig.engine.aio_wait = AioWait::Half;
     let mut steps = rig.steps();
     let mut worker = rig.worker();
-    // However slow the writes are, what is left halves with every wait.
+    // However slow the writes are, every wait halves the rest.
     worker.list(&mut steps).expect("runs");
     for left in [5, 3, 2, 1, 0, 0] {
         assert_eq!(worker.pending.len(), left);
@@ -312,7 +312,7 @@ fn errors_name_the_flowop_and_what_to_do() {
         assert!(line.contains(words) && line.contains("(line 3)"), "{line}");
     }
 
-    // A size that is drawn can be too small for what the file does.
+    // A drawn size can be too small for the file's operations.
     let text = file_text(
         "entries=2,size=$size,prealloc=100",
         "flowop read name=r,filesetname=set,iosize=8k,random",

@@ -14,7 +14,7 @@ fn stock(name: &str) -> Plan {
     plan(luc_wml::builtin(name).expect("comes with luc"))
 }
 
-/// All filesets, in the order of the file.
+/// Draws all filesets; returns them in the order of the file.
 fn all(plan: &Plan, generator: Generator) -> Vec<LiveFileset<'_>> {
     let mut draws = Draws::new(generator, &plan.randoms, 0);
     let drawn = plan.filesets.iter().rev();
@@ -30,7 +30,7 @@ fn points_8_and_10_prepared_totals_are_those_of_filebench() {
     for (name, files, total_mib, preallocated) in [
         ("webserver", 1000, "14.760", 1000),
         ("fileserver", 10_000, "1240.757", 7979),
-        // Each file draws whether it exists: not 800.
+        // Each file draws whether it exists, so these are not 800.
         ("varmail", 1000, "14.959", 805),
     ] {
         let plan = stock(name);
@@ -55,7 +55,7 @@ fn point_9_depths_and_widths_are_drawn_per_directory() {
         !files_of.contains_key(&0),
         "the root holds only directories"
     );
-    // Depth of each directory: the root has 1.
+    // Depth of each directory; the root has depth 1.
     let mut depths: Vec<u32> = Vec::new();
     for dir in &tree.dirs {
         depths.push(dir.parent.map_or(1, |parent| depths[parent as usize] + 1));
@@ -73,7 +73,7 @@ fn point_9_depths_and_widths_are_drawn_per_directory() {
     assert_eq!([tenth(1), tenth(5), tenth(9)], GOLDEN_WIDTHS);
 }
 
-/// Directories of each depth, the root having 1.
+/// Number of directories at each depth; the root has depth 1.
 const GOLDEN_DEPTHS: [(u32, u32); 10] = [
     (1, 1),
     (2, 5),
@@ -86,7 +86,7 @@ const GOLDEN_DEPTHS: [(u32, u32); 10] = [
     (9, 31),
     (10, 17),
 ];
-/// Files per directory at the first, fifth and ninth tenth.
+/// Files per directory at the first, fifth and ninth decile.
 const GOLDEN_WIDTHS: [u32; 3] = [4, 16, 41];
 
 #[test]

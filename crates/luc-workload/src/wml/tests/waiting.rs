@@ -26,7 +26,7 @@ fn point_12_a_block_allows_posts_first_and_then_waits_for_them() {
             assert!(semaphore.block(10, never));
             done.store(true, Ordering::SeqCst);
         });
-        // The block makes room for ten posts; seven let it go.
+        // The block makes room for ten posts; seven release it.
         for _ in 0..7 {
             assert!(!done.load(Ordering::SeqCst));
             assert!(semaphore.post(1, true, never));
@@ -75,7 +75,7 @@ fn a_wakeup_wakes_all_waiters() {
         let waiters: Vec<_> = (0..3)
             .map(|_| scope.spawn(|| gate.block(|| false)))
             .collect();
-        // One that comes too early wakes nobody: go on until all are gone.
+        // A wake-up that comes too early wakes no waiter: repeat until all have gone.
         while waiters.iter().any(|waiter| !waiter.is_finished()) {
             gate.wakeup();
             thread::yield_now();
@@ -89,11 +89,11 @@ fn point_13_no_rate_is_no_wait_and_a_rate_is_kept() {
     assert_eq!(events.take_ns(1_000_000, 0), 0);
     let start_ns = now_ns();
     events.start(start_ns);
-    // A period after the start, then one after the other; several cost as much as they are.
+    // The first is due one period after the start; each further event takes one more period.
     assert_eq!(events.take_ns(1, 100), start_ns + 10 * NS_PER_MS);
     assert_eq!(events.take_ns(1, 100), start_ns + 20 * NS_PER_MS);
     assert_eq!(events.take_ns(8, 100), start_ns + 100 * NS_PER_MS);
-    // Unused events are kept for five seconds, not for longer.
+    // Unused events are kept for five seconds, no longer.
     let late = Events::new();
     late.start(now_ns().saturating_sub(100 * NS_PER_S));
     let due_ns = late.take_ns(1, 1000);
