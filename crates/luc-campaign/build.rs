@@ -1,5 +1,6 @@
-//! Tells the program which sources decide what it measures: the benchmarks, their language, and the
-//! lab with its disks; or the simulator. The results of other versions do not count as done.
+//! Passes digests of the sources behind results to the program: of the benchmarks, their language
+//! and the lab with its disks, and of the simulator. A result with another digest does not count as
+//! done.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Relative to this crate.
+/// Sources behind results of the lab and the host, relative to this crate.
 const SOURCES: [&str; 7] = [
     "../luc-workload/src",
     "../luc-wml/src",
@@ -18,7 +19,7 @@ const SOURCES: [&str; 7] = [
     "src/steps.rs",
 ];
 
-/// Of the simulator.
+/// Sources behind the simulator's results.
 const SIM_SOURCES: [&str; 8] = [
     "../luc-sim/src",
     "../luc-trace/src",
@@ -56,7 +57,7 @@ fn digest(sources: &[&str]) -> String {
     })
 }
 
-/// Sources only: a build of the disk's driver may leave other files beside them.
+/// Collects source files only: a build of the disk's driver may leave other files beside them.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(path) else {
         files.push(path.to_owned());

@@ -1,7 +1,7 @@
-//! The arms of a comparison: how far LUC, or something in its place, is active.
+//! The arms of a comparison: how far LUC, or an alternative to it, is active.
 //!
-//! `campaigns/arms.toml` has those that every campaign knows; a campaign may add its own. An arm is
-//! data: what comes before and behind the benchmark, and what the file system is mounted with.
+//! `campaigns/arms.toml` holds the arms that every campaign knows; a campaign may add its own. An
+//! arm is data: the commands around and after the benchmark, and the file system's mount options.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,49 +13,50 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 #[allow(clippy::struct_excessive_bools)] // a row of a table
 pub struct Arm {
-    /// For people; decides nothing.
+    /// Description for the user; it does not affect the result.
     #[serde(skip_serializing)]
     pub help: String,
-    /// Options of `luc on`, knobs among them; absent: LUC is not attached. As in every text of an
-    /// arm that runs, `{NAME}` stands for a factor's value.
+    /// Options of `luc on`, including knobs; if absent, LUC is not attached. As in every text of an
+    /// arm that is run, `{NAME}` stands for a factor's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// Whether LUC is attached to another file system instead.
     #[serde(skip_serializing_if = "is_false")]
     pub elsewhere: bool,
-    /// Whether the module is loaded and attached to nothing.
+    /// Whether the module is loaded but attached to no file system.
     #[serde(skip_serializing_if = "is_false")]
     pub loaded: bool,
-    /// A command that runs the benchmark: `luc trace record -o {out} --on {dir} --`.
+    /// Command that wraps the benchmark: `luc trace record -o {out} --on {dir} --`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub around: String,
-    /// A command behind the benchmark, whose JSON is kept with the results.
+    /// Command run after the benchmark; its JSON output is kept with the results.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub after: String,
-    /// Added to the benchmark's arguments.
+    /// Extra arguments for the benchmark.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bench: String,
-    /// File system in place of the cell's.
+    /// File system instead of the cell's.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fs: String,
-    /// Mount options in place of the cell's.
+    /// Mount options instead of the cell's.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mount: String,
-    /// Whether it is a bound that some workloads cannot run under: its failure fails no cell.
+    /// Whether the arm is a bound under which some workloads cannot run: its failure does not fail
+    /// the cell.
     #[serde(skip_serializing_if = "is_false")]
     pub bound: bool,
-    /// Whether nothing is durable under it, or a crash damages the file system: tables warn.
+    /// Whether the arm loses durability, or a crash under it damages the file system: tables warn.
     #[serde(skip_serializing)]
     pub loses_data: bool,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that serde wants
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
 fn is_false(value: &bool) -> bool {
     !value
 }
 
 impl Arm {
-    /// The part that decides a result: the arm without words for people.
+    /// The part that affects a result: the arm without its description.
     #[must_use]
     pub fn deciding(&self) -> Self {
         Self {
@@ -87,7 +88,7 @@ pub fn builtin() -> &'static BTreeMap<String, Arm> {
     &ARMS
 }
 
-/// The name, with a warning where the arm is unsafe.
+/// The name, with a warning if the arm is unsafe.
 pub fn shown(name: &str, arm: &Arm) -> String {
     if arm.loses_data {
         format!("{name} (UNSAFE)")

@@ -1,4 +1,4 @@
-//! Reading campaigns: those that come with the program, and files. One that comes with it is a file and a row.
+//! Reads campaigns: built-in ones and files. A built-in campaign is a file and a row of `ALL`.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::check;
 use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::Campaign;
 
-/// Names and texts.
+/// Names and texts of the built-in campaigns.
 const ALL: &[(&str, &str)] = &[
     ("demo", include_str!("../../../campaigns/demo.toml")),
     ("bench", include_str!("../../../campaigns/bench.toml")),
@@ -22,16 +22,16 @@ const ALL: &[(&str, &str)] = &[
     ("arena", include_str!("../../../campaigns/arena.toml")),
 ];
 
-/// The names, for people.
+/// Lists the names for messages.
 pub fn names() -> String {
     let names: Vec<String> = ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
     names.join(", ")
 }
 
-/// Reads a campaign's text; `source_name` is its file in messages.
+/// Parses a campaign's text; messages call its file `source_name`.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line and column.
+/// The first mistake, with its line and column.
 pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
     let parsed: std::result::Result<Campaign, toml::de::Error> = toml::from_str(text);
     let mut campaign = parsed.map_err(|error| CampaignError::BadFile {
@@ -61,7 +61,7 @@ pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
     Ok(campaign)
 }
 
-/// `FILE:LINE:COLUMN` of a place in the text.
+/// `FILE:LINE:COLUMN` of an offset in the text.
 fn positioned(source_name: &str, text: &str, at: usize) -> String {
     let before = &text[..at.min(text.len())];
     let line = before.matches('\n').count() + 1;
@@ -73,7 +73,7 @@ fn positioned(source_name: &str, text: &str, at: usize) -> String {
     format!("{source_name}:{line}:{column}")
 }
 
-/// Names the key that was meant, of those that the parser lists.
+/// Appends the nearest of the known keys that the parser's message lists.
 fn with_suggestion(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let near = match (message.starts_with("unknown field"), quoted.next()) {
@@ -87,10 +87,10 @@ fn one_line(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-/// A campaign that comes with the program, or else a file.
+/// Loads a built-in campaign, or else a file.
 ///
 /// # Errors
-/// It cannot be read, or is wrong.
+/// It cannot be read, or has a mistake.
 pub fn load(name: &str) -> Result<Campaign> {
     if let Some((name, text)) = ALL.iter().find(|(own, _)| *own == name) {
         return parse(&format!("campaigns/{name}.toml"), text);

@@ -1,4 +1,4 @@
-//! A cell: what is measured once, on machines and file systems of its own.
+//! A cell: one measurement, on a machine and file systems of its own.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use sha2::{Digest, Sha256};
 
 use crate::arms::Arm;
 
-/// A cell's name, and all that decides its result but the versions of programs. As one line of JSON
-/// it is the cell's key: `luc campaign cell KEY` needs nothing else.
+/// Everything that determines a cell's result, except the versions of programs. Written as one line
+/// of JSON, it is the cell's key: `luc campaign cell KEY` needs nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// A row of [`crate::places::ALL`].
+    /// Name of a row of [`crate::places::ALL`].
     pub place: String,
-    /// The place's factors, all of them.
+    /// Values of all the place's factors.
     pub machine: BTreeMap<String, String>,
     /// Arguments of `luc bench`; `{dir}` stands for the folder.
     pub bench: String,
-    /// Measured in one boot, each on a new file system.
+    /// Arms that are measured in one boot, each on a new file system.
     pub arms: Vec<NamedArm>,
     /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// Seed of the machine, of the order of the arms and of when each begins: no two repeats are
+    /// Seed of the machine, of the arms' order and of when each starts, so that no two repeats are
     /// the same run.
     pub seed: u64,
 }
 
-/// An arm under its name.
+/// An arm with its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NamedArm {
     pub name: String,
@@ -35,7 +35,7 @@ pub struct NamedArm {
     pub arm: Arm,
 }
 
-/// Versions of all that decides a result: name and version, or digest of the sources.
+/// Versions of everything that affects a result: name and version, or digest of the sources.
 pub type Versions = BTreeMap<String, String>;
 
 impl Cell {
@@ -45,7 +45,7 @@ impl Cell {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Name of its result's file: a digest of the key and of the versions.
+    /// Name of the result's file: a digest of the key and of the versions.
     pub fn hash(&self, versions: &Versions) -> String {
         let mut hash = Sha256::new();
         hash.update(self.key());
@@ -58,13 +58,13 @@ impl Cell {
         hex(&hash.finalize())
     }
 
-    /// A number below `bound` that is drawn from the seed, one for each purpose.
+    /// Draws a number below `bound` from the seed, one for each purpose.
     pub fn drawn(&self, purpose: &str, bound: u64) -> u64 {
         draw(self.seed, &[purpose, &self.key()]) % bound.max(1)
     }
 }
 
-/// A number that is fixed by a seed and by what it is for.
+/// Draws a number that a seed and the texts determine.
 pub(crate) fn draw(seed: u64, texts: &[&str]) -> u64 {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Rules for a campaign and for a key, beyond their form.
+//! Checks of campaigns and of keys, beyond their syntax.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::measures;
 use crate::places::{self, Place};
 use crate::points;
 
-/// A complaint, and where in the text it belongs, if known.
+/// A complaint, with its offset in the text if known.
 type Complaint = (Option<usize>, String);
 
-/// Names in braces that no factor gives.
+/// Names in braces that stand for something other than a factor.
 const GIVEN: [&str; 3] = ["dir", "seed", "out"];
 /// More points than this are a mistake in the factors.
 const POINTS_MAX: usize = 100_000;
@@ -119,7 +119,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Whether each row of a table is one point, many points, or one of the worst.
+/// Checks that all rows of a table are of one kind: one point, many points, or one of the worst.
 fn over_points(table: &Table) -> Result<(), String> {
     let many = table.columns.iter().filter(|column| column.over.is_some());
     if ![0, table.columns.len()].contains(&many.count()) {
@@ -253,13 +253,13 @@ fn names_of_arms<'a>(campaign: &'a Campaign, block: &'a Block) -> BTreeSet<&'a s
     points::names_asked(block, arms.flat_map(Arm::texts).map(String::as_str))
 }
 
-/// What must hold in a campaign as it is written, and need not in a part of it: every value that is
-/// named is used, and every condition can be met.
+/// Checks rules that need not hold for a part of a campaign: every named value is used, and every
+/// condition can be met.
 pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
     for block in &campaign.blocks {
         let at = Some(block.name.span().start);
         let named = |why: String| (at, format!("block {}: {why}", block.name.get_ref()));
-        // Another block's may be for factors' values that this one lacks.
+        // A borrowed setting may be for values of factors that this block lacks.
         let own = block.set.iter().filter(|setting| !setting.is_borrowed);
         let conditions = own.map(|setting| &setting.fits);
         for condition in conditions.chain(&block.skip) {
@@ -293,7 +293,7 @@ pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Each value of `set` is a factor of the place, or something asks for it by its name.
+/// Checks that each value of `set` is a factor of the place or is used somewhere by its name.
 fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
     let place = place(&block.place)?;
     let own: BTreeSet<&str> = place.factors().iter().map(|factor| factor.name).collect();
@@ -338,7 +338,7 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
     Ok(())
 }
 
-/// Each value of a condition is one that its factor has somewhere in the block.
+/// Checks that each value of a condition occurs for its factor somewhere in the block.
 fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
     for (name, values) in condition {
         let possible: BTreeSet<&str> = points::values_of(block, name).collect();
@@ -356,7 +356,7 @@ fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
     Ok(())
 }
 
-/// The benchmark names its folder, and every arm and measure is known.
+/// Checks that the benchmark names its folder, and that every arm and measure is known.
 fn bench_and_arms(
     campaign: &Campaign,
     block: &Block,
@@ -398,7 +398,7 @@ fn bench_and_arms(
 /// Reads a key.
 ///
 /// # Errors
-/// It is no cell.
+/// It does not describe a valid cell.
 pub fn cell_of_key(key: &str) -> Result<Cell, CampaignError> {
     let bad = |why| CampaignError::BadKey { why };
     let read: Cell = serde_json::from_str(key).map_err(|error| {
@@ -444,7 +444,7 @@ fn place(name: &str) -> Result<&'static dyn Place, String> {
     })
 }
 
-/// Factors that a table or a plot is made of.
+/// Checks that the factors of a table or a plot are known.
 fn known_factors<'a>(block: &Block, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
     let known = || {
         let factors = block.factors.keys().map(|name| name.get_ref().as_str());

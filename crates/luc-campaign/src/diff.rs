@@ -1,8 +1,8 @@
-//! Changes between two sets of results, figure by figure of the tables.
+//! Compares two sets of results, figure by figure of the tables.
 //!
-//! Two intervals may overlap although their means differ for sure, so the means are compared by
-//! Welch's test, those of ratios as logarithms. A campaign has many figures, and of a hundred that
-//! are the same, five would look changed at 95%: Holm's rule keeps the confidence for all at once.
+//! Two intervals may overlap although their means differ significantly, so Welch's test compares
+//! the means, those of ratios as logarithms. Of a hundred figures that did not change, five would
+//! look changed at 95%: Holm's method keeps the confidence for all figures together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use crate::show::{Shown, shown};
 use crate::stats::{Interval, believed, chance};
 use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
 
-/// Results with the campaign that they are of.
+/// Results with the campaign that they belong to.
 pub struct Side {
     campaign: Campaign,
     results: Results,
 }
 
 impl Side {
-    /// All that lies in a folder; of each cell the result that was measured last counts.
+    /// Reads all results in a folder; for each cell, the result measured last counts.
     ///
     /// # Errors
-    /// It holds no results, or not the campaign that they are of.
+    /// It holds no results, or not their campaign.
     pub fn of(store: &Store) -> Result<Self> {
         let path = store.dir().join(CAMPAIGN_FILE);
         let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
@@ -41,7 +41,7 @@ impl Side {
         })
     }
 
-    /// The same folder before its last versions were measured: of each cell the result before the
+    /// The folder before its last versions were measured: for each cell, the result before the
     /// last.
     #[must_use]
     pub fn before(&self) -> Self {
@@ -65,7 +65,7 @@ impl Side {
         }
     }
 
-    /// Every figure that is known, by its place in the tables, and all places in their order.
+    /// All places of the tables in their order, and each known figure by its place.
     fn figures(&self) -> (Vec<At>, BTreeMap<At, (Figure, Interval)>) {
         let shown = Shown::new(&self.campaign, &self.results, None);
         let (mut order, mut known) = (Vec::new(), BTreeMap::new());
@@ -90,7 +90,7 @@ impl Side {
                             arm: figure.arm.clone(),
                             measure: figure.measure.clone(),
                         };
-                        // Points that a table does not tell apart: the first is shown there, too.
+                        // The table does not tell these points apart; it, too, shows the first.
                         if !seen.insert(at.clone()) {
                             continue;
                         }
@@ -117,14 +117,14 @@ pub struct At {
     pub measure: String,
 }
 
-/// How a figure of one side stands to that of the other.
+/// How a figure of one side compares with that of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Changed,
-    /// Not beyond what the spread of the repeats explains.
+    /// The spread of the repeats explains the difference.
     Same,
-    /// A single repeat has no spread.
+    /// A side has a single repeat, which has no spread.
     Unsure,
     OnlyInA,
     OnlyInB,
@@ -137,7 +137,7 @@ pub struct Value {
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub repeats: usize,
-    /// For people.
+    /// The value as the user sees it.
     pub text: String,
 }
 
@@ -149,16 +149,16 @@ pub struct Compared {
     pub verdict: Verdict,
     pub a: Option<Value>,
     pub b: Option<Value>,
-    /// Mean of B over that of A.
+    /// Mean of B divided by that of A.
     pub ratio: Option<f64>,
-    /// Chance that figures of one truth lie so far apart.
+    /// Probability of a difference this large if nothing changed (p-value).
     pub chance: Option<f64>,
 }
 
-/// Two sides beside each other.
+/// The comparison of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// Of all verdicts together.
+    /// Confidence in all verdicts together.
     pub confidence: f64,
     pub figures: Vec<Compared>,
 }
@@ -169,7 +169,7 @@ impl Diff {
         self.figures.iter().filter(is).count()
     }
 
-    /// Compares all figures of the tables, in the order of those of B.
+    /// Compares all figures of the tables, in the order of B's tables.
     pub fn of(a: &Side, b: &Side) -> Self {
         let (order_a, known_a) = a.figures();
         let (mut order, known_b) = b.figures();
@@ -223,7 +223,7 @@ fn compared(
                 } else {
                     interval.mean
                 };
-                // A figure of two points has a standard error in place of a deviation.
+                // A figure that relates two points has a standard error instead of a deviation.
                 let n = interval.repeats as f64;
                 let repeats = if figure.relative_to.is_empty() {
                     1.0

@@ -1,4 +1,4 @@
-//! Errors, in one line each.
+//! Errors, each shown as one line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ pub enum CampaignError {
     /// The key of a cell is wrong.
     #[error("cell: {why}")]
     BadKey { why: String },
-    /// A file or folder of the results.
+    /// A file or folder of the results cannot be used.
     #[error("cannot {action} {}: {}", path.display(), luc_host::plain(source))]
     File {
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// Results of another campaign lie in the folder, or none.
+    /// The folder holds results of another campaign, or none.
     #[error("{}: {why}", path.display())]
     BadFolder { path: PathBuf, why: String },
-    /// Another run has the folder.
+    /// Another run uses the folder.
     #[error("{}: another run of a campaign is under way there; wait for its end, or choose another --out", path.display())]
     Busy { path: PathBuf },
     /// The place cannot measure at all: what it lacks, and how to get that.
     #[error("{place}: {why}")]
     Unavailable { place: String, why: String },
-    /// A cell was measured, or nearly, but has no result.
+    /// The measurement of a cell gave no result.
     #[error("{why}")]
     Failed { why: String, log: Option<String> },
     /// A back-end refused.
@@ -39,7 +39,7 @@ pub enum CampaignError {
     /// A signal came.
     #[error("interrupted; what was measured is kept, and the same command goes on from there")]
     Interrupted,
-    /// This machine refuses.
+    /// The host refused an operation.
     #[error(transparent)]
     Host(#[from] luc_host::HostError),
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub enum CampaignError {
 }
 
 impl CampaignError {
-    /// A maker of [`CampaignError::File`] for `map_err`.
+    /// A function that makes a [`CampaignError::File`], for `map_err`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File {
@@ -58,7 +58,7 @@ impl CampaignError {
     }
 }
 
-/// The name that was meant, if one is near enough: `; did you mean NAME?`, else nothing.
+/// `; did you mean NAME?` for the nearest known name; empty if none is near.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = |other: &&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 4;
     let known = known.into_iter().filter(near);

@@ -1,8 +1,7 @@
-//! The file of a campaign.
+//! Types of a campaign's file.
 //!
-//! What is measured is a product of factors, block by block; what is shown are tables and plots
-//! over the results. Both are data: this module gives them types and checks them, and
-//! [`crate::points`] multiplies them out.
+//! Each block measures a product of factors; tables and plots show the results. Both are data: this
+//! module defines their types, and [`crate::points`] multiplies the factors out.
 //!
 //! ```toml
 //! title = "fsync-heavy threads"
@@ -75,26 +74,26 @@ impl Values {
     }
 }
 
-/// Values that factors must have: each named factor has one of its values.
+/// A condition: each named factor must have one of the given values.
 pub type Where = BTreeMap<String, Values>;
 
 /// A whole campaign.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Campaign {
-    /// The text that all of this was read from.
+    /// The text that the campaign was read from.
     #[serde(skip)]
     pub text: String,
     pub title: String,
     /// Its purpose: the introduction of its report.
     #[serde(default)]
     pub about: String,
-    /// Seed of the order of cells, and of what is random in them.
+    /// Seed of the order of the cells, and of everything random in them.
     #[serde(default = "one")]
     pub seed: u64,
     #[serde(default)]
     pub stop: StopRule,
-    /// Arms beside those that are built in.
+    /// Arms in addition to the built-in ones.
     #[serde(default)]
     pub arms: BTreeMap<String, Arm>,
     #[serde(rename = "block")]
@@ -105,13 +104,13 @@ pub struct Campaign {
     pub plots: Vec<Plot>,
     #[serde(default, rename = "sentence")]
     pub sentences: Vec<Sentence>,
-    /// Which of the points that are drawn belong to it; all of them without.
+    /// Which half of the drawn points to use; `None`: all of them.
     #[serde(skip)]
     pub half: Option<Half>,
 }
 
-/// Half of the points that are drawn, with half of all seeds. What is tuned on one half has to hold
-/// on the other.
+/// Half of the drawn points, with half of all seeds. A value tuned on one half must hold on the
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     Even,
@@ -122,11 +121,11 @@ fn one() -> u64 {
     1
 }
 
-/// When a point has been measured often enough.
+/// The rule that tells when a point has enough repeats.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StopRule {
-    /// Of every interval, 0.5 to 0.999.
+    /// Confidence of every interval, 0.5 to 0.999.
     pub confidence: f64,
     /// Half width of the interval as a share of the mean, at which repeating ends.
     pub half_width_share: f64,
@@ -151,31 +150,31 @@ impl Default for StopRule {
 #[serde(deny_unknown_fields)]
 pub struct Block {
     pub name: Spanned<String>,
-    /// A row of [`crate::places::ALL`].
+    /// Name of a row of [`crate::places::ALL`].
     #[serde(default = "lab")]
     pub place: String,
-    /// Arguments of `luc bench`; `{NAME}` stands for a factor's value, `{seed}` for the number of
-    /// the repeat's seed, `{dir}` for the folder.
+    /// Arguments of `luc bench`; `{NAME}` stands for a factor's value, `{seed}` for the repeat's
+    /// seed, `{dir}` for the folder.
     pub bench: Spanned<String>,
-    /// Measured one after the other in one boot; ratios are to the first unless a table says else.
+    /// Arms, measured one after the other in one boot; the stop rule looks at ratios to the first.
     pub arms: Vec<Spanned<String>>,
     /// Measures whose intervals decide when repeating ends; the main figure if none is named.
     #[serde(default)]
     pub stop_at: Vec<String>,
     /// Factors of the place, and those that `bench` names.
     pub factors: BTreeMap<Spanned<String>, Values>,
-    /// Values that follow from others. Of each name the first that fits holds.
+    /// Values that follow from others. For each name, the first setting that matches applies.
     #[serde(default)]
     pub set: Vec<Setting>,
-    /// A block whose `set` goes on behind this one's.
+    /// Block whose `set` is appended to this one's.
     pub set_as: Option<Spanned<String>>,
     /// Combinations to leave out.
     #[serde(default)]
     pub skip: Vec<Where>,
-    /// So many of the points, drawn by the campaign's seed, with seeds that are drawn, too; all of
-    /// them without.
+    /// Number of points to draw by the campaign's seed; their own seeds are drawn, too. `None`: all
+    /// points.
     pub draw: Option<u32>,
-    /// Measured only if it is asked for by its name.
+    /// Whether the block is measured only if the user names it.
     #[serde(default)]
     pub by_name: bool,
     /// Overrides of the campaign's rule.
@@ -187,12 +186,12 @@ fn lab() -> String {
     "lab".to_owned()
 }
 
-/// Values for those points that fit `where`; without one, for all.
+/// Values for the points that match `where`; for all points if there is none.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Setting {
     #[serde(default, rename = "where")]
     pub fits: Where,
-    /// Whether it is another block's, by `set_as`.
+    /// Whether it comes from another block, by `set_as`.
     #[serde(skip)]
     pub is_borrowed: bool,
     #[serde(flatten)]
@@ -205,18 +204,18 @@ pub struct Setting {
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     pub arm: String,
-    /// A row of [`crate::measures::ALL`].
+    /// A measure, as [`crate::measures`] names it.
     pub measure: String,
-    /// As a ratio to this arm.
+    /// Arm to divide by.
     pub to: Option<String>,
-    /// As a ratio to the one of these arms whose measure is highest at the point.
+    /// Arms to divide by: at each point, the one with the highest measure.
     #[serde(default)]
     pub to_best_of: Vec<String>,
-    /// Less that of this arm.
+    /// Arm to subtract.
     pub minus: Option<String>,
-    /// Divided by another figure.
+    /// Figure to divide by.
     pub over: Option<Box<Figure>>,
-    /// As a ratio to the same figure of the point that differs in these factors alone.
+    /// Factor values of the point whose figure to divide by; its other factors are the same.
     #[serde(default)]
     pub relative_to: BTreeMap<String, Value>,
 }
@@ -245,20 +244,20 @@ pub struct Table {
     pub rows: Vec<String>,
     /// A factor: every column appears once for each of its values.
     pub across: Option<String>,
-    /// Heading of a last left column that names an arm: a row for each, and columns that name none
-    /// are of the row's.
+    /// Heading of a further left column, for the arm: each arm has a row, and a column that names
+    /// no arm shows the row's.
     pub arms: Option<String>,
-    /// Only so many points, the worst by the first column with a bound, each in a row of its own, with
-    /// the commands that measure it again. All of them are judged.
+    /// Number of points to show, the worst by the first column with a bound: each in its own row,
+    /// with the commands that measure it again. All points are judged.
     pub worst: Option<usize>,
     pub columns: Vec<Column>,
-    /// Bounds that hold for some rows; they go before those of the column.
+    /// Bounds for some rows; they override those of the column.
     #[serde(default, rename = "goal")]
     pub goals: Vec<Goal>,
 }
 
 impl Table {
-    /// Whether its rows sum up many points each.
+    /// Whether each row summarizes many points.
     pub fn is_over_points(&self) -> bool {
         self.columns.iter().any(|column| column.over.is_some())
     }
@@ -268,15 +267,15 @@ impl Table {
         self.columns.iter().find(|column| self.judges(column))
     }
 
-    /// Whether a column has a bound somewhere.
+    /// Whether a column has a bound in some row.
     pub fn judges(&self, column: &Column) -> bool {
         let mut goals = self.goals.iter();
         column.bound() != Bound::default() || goals.any(|goal| goal.heading == column.heading)
     }
 }
 
-/// A figure under its heading, with the bounds that its mean is to keep. A figure without a bound is
-/// shown and not judged.
+/// A figure under its heading, with bounds for its mean. A figure without a bound is shown but not
+/// judged.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
@@ -291,25 +290,25 @@ pub struct Column {
     divisor: Option<Box<Figure>>,
     #[serde(default)]
     relative_to: BTreeMap<String, Value>,
-    /// Numbers for all points of the row, each a column; without, a row is one point.
+    /// Summaries of all points of the row, each a column; if empty, a row is one point.
     #[serde(default)]
     points: Vec<Over>,
-    /// One of `points`, once each has a column of its own.
+    /// One of `points`, after each was given a column of its own.
     #[serde(skip)]
     pub over: Option<Over>,
     at_least: Option<f64>,
     at_most: Option<f64>,
 }
 
-/// A number for many points.
+/// A number that summarizes many points.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Over {
-    /// How many have the figure.
+    /// Number of points that have the figure.
     Count,
-    /// Of ratios the geometric mean.
+    /// Mean; for ratios, the geometric mean.
     Mean,
-    /// So many per cent of the points are at or below it: 0 is the lowest, 100 the highest.
+    /// Percentile of the points: 0 is the lowest, 100 the highest.
     Percentile(f64),
 }
 
@@ -346,7 +345,7 @@ impl TryFrom<String> for Over {
 }
 
 impl Column {
-    /// A column for each number of its points; their headings are the numbers' names behind its own.
+    /// Splits the column into one for each of `points`, whose name is appended to the heading.
     fn spread(self) -> Vec<Self> {
         if self.points.is_empty() {
             return vec![self];
@@ -359,7 +358,7 @@ impl Column {
         self.points.iter().map(of).collect()
     }
 
-    /// The figure, in the row of an arm.
+    /// The figure in the row of an arm.
     pub fn figure(&self, arm: &str) -> Figure {
         Figure {
             arm: self.arm.clone().unwrap_or_else(|| arm.to_owned()),
@@ -380,15 +379,15 @@ impl Column {
     }
 }
 
-/// Where a figure's mean is to lie.
+/// Bounds for a figure's mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bound {
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
 }
 
-/// A bound for the figures under one heading, where `where` fits; the first that fits holds. With
-/// none of its own, such figures are not judged.
+/// A bound for the figures under one heading in rows that match `where`; the first match applies.
+/// If it has neither limit, those figures are not judged.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -418,7 +417,7 @@ pub struct Sentence {
     pub values: BTreeMap<String, Picked>,
 }
 
-/// A figure of one point among those that fit.
+/// A figure of one of the points that match.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Picked {
@@ -430,7 +429,7 @@ pub struct Picked {
     pub figure: Figure,
 }
 
-/// Which point counts.
+/// Which of the matching points is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Take {
@@ -455,14 +454,14 @@ pub struct Plot {
     pub each: Vec<String>,
     /// A factor.
     pub x: String,
-    /// The factor's name if absent.
+    /// Label of the x axis; the factor's name if absent.
     pub x_label: Option<String>,
     /// A factor, or `arm`: then each of `figures` is a line.
     #[serde(default = "arm")]
     pub lines: String,
     pub y_label: String,
     pub figures: Vec<Figure>,
-    /// Whether a terminal shows it, too.
+    /// Whether it is also shown on a terminal.
     #[serde(default)]
     pub on_terminal: bool,
 }
@@ -472,7 +471,7 @@ fn arm() -> String {
 }
 
 impl Campaign {
-    /// A campaign without blocks: there is nothing to measure, and nothing to show.
+    /// A campaign with nothing to measure and nothing to show.
     pub(crate) fn nothing() -> Self {
         Self {
             title: String::new(),
@@ -489,8 +488,8 @@ impl Campaign {
         }
     }
 
-    /// Writes out what the text abbreviates: columns of many points, and each block the values of the
-    /// block that its `set_as` names. Fails with the name where there is none.
+    /// Expands what the text abbreviates: columns over many points, and in each block the settings
+    /// of the block that its `set_as` names. Fails with that name if there is no such block.
     pub(crate) fn written_out(&mut self) -> Result<(), Spanned<String>> {
         for table in &mut self.tables {
             let columns = std::mem::take(&mut table.columns).into_iter();
@@ -522,7 +521,7 @@ impl Campaign {
             .find(|block| block.name.get_ref() == name)
     }
 
-    /// The rule that holds for a block.
+    /// The stop rule of a block.
     pub fn stop_of(&self, block: &Block) -> StopRule {
         let mut rule = self.stop.clone();
         rule.repeats_min = block.repeats_min.unwrap_or(rule.repeats_min);

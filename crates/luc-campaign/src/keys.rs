@@ -1,4 +1,4 @@
-//! A file of keys, one a line: the cells that a back-end or an engine has measured elsewhere.
+//! Files of keys, one per line: cells that a back-end or an engine measures elsewhere.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ pub fn text<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> String {
     lines.collect()
 }
 
-/// The cell of a line, counted from 1.
+/// Reads the cell on a line, counted from 1.
 ///
 /// # Errors
-/// The file cannot be read, has no such line, or the line is no key.
+/// The file cannot be read, has no such line, or the line is not a key.
 pub fn nth(path: &Path, number: u32) -> Result<Cell> {
     let text = fs::read_to_string(path).map_err(CampaignError::file("read", path))?;
     let line = usize::try_from(number).unwrap_or(usize::MAX);

@@ -1,10 +1,10 @@
 //! Campaigns: experiments as data.
 //!
 //! A campaign's [`file`] names factors; [`points`] multiplies them out; each point is measured in
-//! [`cell`]s, which differ in their seed. A [`places`] row measures a cell, a [`backends`] row
-//! runs many. [`store`] keeps each result in a file of its own, [`wave`] finds out what is missing
-//! until the intervals of [`stats`] are narrow, and [`show`] renders tables from results alone.
-//! Nothing but the results keeps state: whatever ends a run, the next one goes on from there.
+//! [`cell`]s, which differ in their seed. A [`places`] row measures a cell, a [`backends`] row runs
+//! many. [`store`] keeps each result in a file of its own, [`wave`] finds the missing cells until
+//! the intervals of [`stats`] are narrow, and [`show`] renders tables from results alone. The
+//! results are the only state: whatever ends a run, the next one continues from there.
 
 pub mod arms;
 pub mod backends;

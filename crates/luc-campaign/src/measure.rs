@@ -1,4 +1,4 @@
-//! Measuring one cell, with whatever runs it.
+//! Measures one cell; every back-end uses this.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::error::{CampaignError, Result};
 use crate::places::{self, Place, Setup};
 use crate::store::Store;
 
-/// The versions that a cell has on this machine now; asked once for each kind of machine.
+/// The versions that cells have on this machine now, determined once for each kind of machine.
 pub struct VersionsOf<'a> {
     setup: &'a Setup,
     known: Vec<(String, BTreeMap<String, String>, Versions)>,
@@ -24,21 +24,21 @@ impl<'a> VersionsOf<'a> {
         }
     }
 
-    /// Whether a result of these versions counts: if the cell would be measured with them, or if
-    /// any version does. False where the place is none that this version knows.
+    /// Whether a result of these versions counts: the cell would be measured with them, or any
+    /// version counts. False if this program does not know the place.
     ///
     /// # Errors
-    /// The place cannot tell them.
+    /// The place cannot determine them.
     pub fn count(&mut self, cell: &Cell, versions: &Versions) -> Result<bool> {
         let any = self.setup.any_version;
         Ok(self.of(cell)?.is_some_and(|now| any || now == versions))
     }
 
-    /// The versions that the cell would be measured with; `None` where the place is none that this
-    /// version knows.
+    /// The versions that the cell would be measured with; `None` if this program does not know the
+    /// place.
     ///
     /// # Errors
-    /// The place cannot tell them.
+    /// The place cannot determine them.
     pub fn of(&mut self, cell: &Cell) -> Result<Option<&Versions>> {
         let Some(place) = places::find(&cell.place) else {
             return Ok(None);
@@ -94,14 +94,14 @@ pub fn measure_cell(
 /// The place of a cell.
 ///
 /// # Errors
-/// There is none of that name.
+/// No place has that name.
 pub fn place_of(cell: &Cell) -> Result<&'static dyn Place> {
     places::find(&cell.place).ok_or_else(|| CampaignError::BadKey {
         why: format!("no place {}", cell.place),
     })
 }
 
-/// Counts cells for the progress.
+/// Counts cells for the progress display.
 pub struct Board<'a> {
     progress: &'a dyn Progress,
     done: usize,

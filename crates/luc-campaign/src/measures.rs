@@ -1,4 +1,4 @@
-//! Measures: numbers of an arm for tables and plots. A measure is a row.
+//! Measures: numbers of an arm for tables and plots. Each measure is a row of [`ALL`].
 
 use luc_report::show::number;
 use luc_workload::{FsyncCostResult, Outcome};
@@ -8,17 +8,17 @@ use crate::cell::Cell;
 use crate::error::did_you_mean;
 use crate::result::ArmResult;
 
-/// Something measured.
+/// A number from an arm's result.
 #[derive(Clone, Copy)]
 pub struct Measure {
     pub name: &'static str,
-    /// For people.
+    /// Description for the user.
     pub help: &'static str,
     pub of: fn(&ArmResult, &Cell) -> Option<f64>,
     pub form: fn(f64) -> String,
 }
 
-/// Every measure but those of [`found`].
+/// Every named measure; [`check`] also accepts paths.
 pub const ALL: &[Measure] = &[
     Measure {
         name: "rate",
@@ -193,7 +193,7 @@ pub const ALL: &[Measure] = &[
         help: "fsync-cost: instructions of the journal's thread for one more metadata buffer",
         of: |arm, cell| {
             let cost = fsync_cost(arm)?;
-            // The times of large commits differ: the median counts.
+            // The times of large commits vary, so take the median.
             let large_ns = cost.commit_buffers.as_ref()?.median_ns as f64;
             let more = f64::from(cost.args.buffers.saturating_sub(1).max(1));
             instructions((large_ns - cost.commit.as_ref()?.usual_ns) / more, cell)
@@ -202,13 +202,13 @@ pub const ALL: &[Measure] = &[
     },
 ];
 
-/// A number of the table of `luc trace summary`, of the only file system.
+/// A number from the table of `luc trace summary`, for the only file system.
 fn recorded(arm: &ArmResult, field: &str) -> Option<f64> {
     let pointer = format!("/file_systems/0/table/{field}");
     arm.after.as_ref()?.pointer(&pointer)?.as_f64()
 }
 
-/// By the benchmark itself, which judges by times, or by the simulator, which sees it.
+/// The share by the benchmark, which judges by times, or by the simulator, which sees the commits.
 fn reported_two_commits_share(arm: &ArmResult) -> Option<f64> {
     if let Outcome::Burst(found) = &arm.report.outcome {
         return Some(found.two_commits_share);
@@ -217,7 +217,7 @@ fn reported_two_commits_share(arm: &ArmResult) -> Option<f64> {
     share(Some(two + more), Some(one + two + more))
 }
 
-/// So much time over that of the measurement.
+/// Divides a time by that of the measurement.
 fn of_elapsed(arm: &ArmResult, ns: u64) -> Option<f64> {
     share(Some(ns), Some(arm.report.elapsed_ns))
 }
@@ -234,14 +234,14 @@ fn fsync_cost(arm: &ArmResult) -> Option<&FsyncCostResult> {
     }
 }
 
-/// Instructions of so much busy time; `None` where the place does not count them.
+/// Converts busy time to instructions; `None` unless the place runs in virtual time.
 fn instructions(busy_ns: f64, cell: &Cell) -> Option<f64> {
     let counted = cell.machine.get("time")? == "virtual";
     let mips: f64 = cell.machine.get("mips")?.parse().ok()?;
     counted.then_some(busy_ns * mips / 1000.0)
 }
 
-/// Of fewer syncs the 99th percentile is the second longest or so.
+/// Fewest sync calls for a 99th percentile: of fewer, a few outliers decide it.
 const P99_SYNCS_MIN: u64 = 1000;
 
 fn enough_for_p99(arm: &ArmResult) -> bool {
@@ -266,14 +266,14 @@ fn per_second(arm: &ArmResult, count: f64) -> Option<f64> {
     (seconds > 0.0).then(|| count / seconds)
 }
 
-/// Measures that are paths: a number of the benchmark's report or of the answer of the command
-/// behind it, by JSON pointer, or one of LUC's counters.
+/// Prefixes of measures that are paths: JSON pointers into the benchmark's report or the output of
+/// the command after it, and names of LUC's counters.
 const PATHS: [&str; 3] = ["report:/", "after:/", "counter:"];
 
-/// Whether there is such a measure.
+/// Checks that there is such a measure.
 ///
 /// # Errors
-/// There is none; says which was meant.
+/// There is none; suggests a similar name.
 pub fn check(name: &str) -> Result<(), String> {
     if find(name).is_some()
         || PATHS
@@ -290,7 +290,7 @@ fn find(name: &str) -> Option<&'static Measure> {
     ALL.iter().find(|measure| measure.name == name)
 }
 
-/// The value of a measure; `None` where it is not known.
+/// The value of a measure; `None` if it is not known.
 pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
     if let Some(measure) = find(name) {
         return (measure.of)(arm, cell);
@@ -306,7 +306,7 @@ pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
     arm.counters.get(counter).map(|count| *count as f64)
 }
 
-/// How a measure's values are written.
+/// Returns the function that formats a measure's values.
 pub fn form(name: &str) -> fn(f64) -> String {
     find(name).map_or(number::figure as fn(f64) -> String, |measure| measure.form)
 }

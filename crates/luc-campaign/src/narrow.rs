@@ -1,30 +1,30 @@
-//! A part of a campaign: some blocks, other values of factors, a number of repeats.
+//! A part of a campaign: some blocks, other values of factors, another number of repeats.
 
 use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::{Block, Campaign, Half, Value, Values};
 
-/// The choice of a part. Nothing chosen: everything.
+/// Selects a part. The default is everything but blocks that are run only by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Names of blocks.
     pub blocks: Vec<String>,
-    /// `FACTOR=VALUE,VALUE`: blocks that have the factor get these values instead of theirs.
+    /// `FACTOR=VALUE,VALUE`: blocks that have the factor get these values instead of their own.
     pub values: Vec<String>,
-    /// As many repeats of each point, however wide its intervals.
+    /// Number of repeats of each point, however wide its intervals.
     pub repeats: Option<u32>,
-    /// As many points of each block that draws.
+    /// Number of points in each block that draws.
     pub draw: Option<u32>,
-    /// Of the points that are drawn.
+    /// Half of the drawn points.
     pub half: Option<Half>,
-    /// In place of the campaign's: other points and other seeds.
+    /// Seed instead of the campaign's: gives other points and other seeds.
     pub seed: Option<u64>,
 }
 
 impl Part {
-    /// Leaves of a campaign what belongs to the part, tables and plots included.
+    /// Reduces a campaign to the part, including its tables and plots.
     ///
     /// # Errors
-    /// A name that the campaign does not have, or a value that is none.
+    /// A name that the campaign does not have, or an invalid value.
     pub fn of(&self, mut campaign: Campaign) -> Result<Campaign> {
         let bad = |why: String| CampaignError::BadFile {
             source_name: campaign.title.clone(),

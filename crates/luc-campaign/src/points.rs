@@ -13,7 +13,7 @@ pub struct Point<'a> {
     pub block: &'a str,
     /// Every factor and every value that follows from them.
     pub values: BTreeMap<String, String>,
-    /// The cell of its first repeat, without what the repeat decides.
+    /// The cell of its first repeat, with `{seed}` not yet replaced.
     template: Cell,
     seeds: Seeds,
 }
@@ -21,9 +21,9 @@ pub struct Point<'a> {
 /// Where the seeds of a point's repeats come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seeds {
-    /// Counted from the campaign's.
+    /// Counted up from the campaign's seed.
     From(u64),
-    /// Drawn by the point's lot, and as even or odd as it is.
+    /// Drawn from the point's lot, with the lot's parity.
     Drawn(u64),
 }
 
@@ -48,7 +48,7 @@ impl Point<'_> {
         &self.template.place
     }
 
-    /// The cell of a repeat, from 1.
+    /// The cell of a repeat, counted from 1.
     pub fn cell(&self, repeat: u32) -> Cell {
         let seed = self.seeds.of(repeat);
         let bench = self.template.bench.replace("{seed}", &seed.to_string());
@@ -117,9 +117,9 @@ pub fn of_block<'a>(campaign: &Campaign, block: &'a Block) -> Vec<Point<'a>> {
     }
 }
 
-/// The points with the lowest lots. A lot follows from the campaign's seed and the point alone, so
-/// neither the order of the factors nor the other points change it, and a larger draw holds every
-/// smaller one. Halves are told apart by the lot's last bit, which decides nothing else.
+/// The points with the lowest lots. A lot depends on the campaign's seed and the point alone, so
+/// neither the order of the factors nor the other points change it, and a larger draw contains
+/// every smaller one. The lot's last bit tells the half and is used for nothing else.
 fn drawn(
     campaign: &Campaign,
     products: Vec<BTreeMap<String, String>>,
@@ -205,7 +205,7 @@ fn point<'a>(
     }
 }
 
-/// An arm of the campaign, or one that is built in.
+/// Finds an arm of the campaign, or else a built-in one.
 pub fn arm<'a>(campaign: &'a Campaign, name: &str) -> Option<&'a Arm> {
     campaign
         .arms
@@ -213,7 +213,7 @@ pub fn arm<'a>(campaign: &'a Campaign, name: &str) -> Option<&'a Arm> {
         .or_else(|| arms::builtin().get(name))
 }
 
-/// Names in braces that a text asks for, with where they begin.
+/// Names in braces in a text, with their offsets.
 pub(crate) fn names_in(text: &str) -> Vec<(usize, &str)> {
     let mut names = Vec::new();
     let mut from = 0;
@@ -227,10 +227,10 @@ pub(crate) fn names_in(text: &str) -> Vec<(usize, &str)> {
     names
 }
 
-/// So deep may values name others that name others.
+/// How deep values may name other values.
 const NESTED_MAX: usize = 8;
 
-/// The text with values in place of their names; a value may name others in turn.
+/// Replaces names in a text by their values; a value may name others in turn.
 fn expanded(text: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = text.to_owned();
     for _ in 0..NESTED_MAX {
@@ -247,7 +247,7 @@ fn expanded(text: &str, values: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// Names that these texts ask for: their own, and those in the values that they get.
+/// Names that the texts refer to, directly or through the values of those names.
 pub(crate) fn names_asked<'a>(
     block: &'a Block,
     texts: impl Iterator<Item = &'a str>,

@@ -13,7 +13,7 @@ pub struct ArmResult {
     /// LUC's counters from its attach to the end of the benchmark; empty if it was not attached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, i64>,
-    /// The output of the command behind the benchmark.
+    /// The output of the command after the benchmark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<serde_json::Value>,
 }

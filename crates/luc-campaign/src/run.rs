@@ -21,12 +21,12 @@ pub struct Ended {
     pub measured: usize,
 }
 
-/// Runs what is missing. A cell that fails is kept with its log and stops no other; it is tried
-/// again only if `again`.
+/// Measures the missing cells. A failure is kept with its log and does not stop the other cells;
+/// failures of earlier runs are tried again only if `again`.
 ///
 /// # Errors
-/// The folder is taken or cannot be written, the place or the back-end cannot work at all, or a
-/// signal came. What was measured is kept.
+/// The folder is in use or cannot be written, the place or the back-end cannot work at all, or a
+/// signal came. Results so far are kept.
 pub fn run(
     campaign: &Campaign,
     store: &Store,
@@ -38,7 +38,7 @@ pub fn run(
     let _lock = store.lock()?;
     store.write(CAMPAIGN_FILE, campaign.text.as_bytes())?;
     let mut done_before = None;
-    // Failures of former runs count if they are not to be tried again, those of this run always.
+    // Failures of this run always count; those of earlier runs do unless they are tried again.
     let mut tried: BTreeSet<Cell> = BTreeSet::new();
     let mut results = read(store, progress)?;
     loop {
@@ -83,10 +83,10 @@ fn read(store: &Store, progress: &dyn Progress) -> Result<Results> {
     Ok(results)
 }
 
-/// How far the campaign is; `gave_up` says of a cell that failed whether it is left at that.
+/// How far the campaign is; `gave_up` tells whether to leave a failed cell.
 ///
 /// # Errors
-/// The versions of a place cannot be told.
+/// A place cannot determine its versions.
 pub fn state(
     campaign: &Campaign,
     results: &Results,
@@ -107,7 +107,7 @@ pub fn state(
     let mut failed = BTreeSet::new();
     for failure in &results.failed {
         let cell = &failure.cell;
-        // An older failure may lie beside a result that was measured since.
+        // An older failure may remain beside a newer result.
         if !by_cell.contains_key(cell) && versions.count(cell, &failure.versions)? && gave_up(cell)
         {
             failed.insert(cell);

@@ -3,7 +3,7 @@
 use crate::file::Table;
 use crate::show::Shown;
 
-/// A table's cells as text: for CSV, with every number whole.
+/// A table's cells as text: for CSV, with numbers that are not rounded.
 pub struct Sheet {
     pub title: String,
     pub headings: Vec<String>,
@@ -68,7 +68,7 @@ fn sheet(shown: &Shown<'_>, table: &Table) -> Sheet {
 }
 
 impl Sheet {
-    /// As CSV, RFC 4180.
+    /// The sheet as CSV, RFC 4180.
     pub fn csv(&self) -> String {
         let cell = |text: &String| {
             if text.contains(['"', ',', '\n', '\r']) {

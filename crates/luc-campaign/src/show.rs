@@ -1,4 +1,4 @@
-//! A report made of results alone: tables and plots as the campaign's file describes them.
+//! A report made from results alone: tables and plots as the campaign's file describes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +30,8 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// The results of the campaign's own cells, one a cell: of the versions on this machine if it
-    /// is given and has them, or else the last that was measured.
+    /// Picks one result for each of the campaign's own cells: one of `machine`'s current versions
+    /// if there is one, or else the last that was measured.
     pub fn new(campaign: &'a Campaign, results: &'a Results, machine: Option<&Setup>) -> Self {
         let own: BTreeSet<Cell> = points::all(campaign)
             .iter()
@@ -103,7 +103,7 @@ impl<'a> Shown<'a> {
         wave::repeats_of(point, &self.by_cell, most)
     }
 
-    /// The points of a block that fit, in the order of the campaign's text.
+    /// The points of a block that match, in the order of the campaign's text.
     pub fn points(&self, block: &str, conditions: &file::Where) -> Vec<Point<'a>> {
         let block = self.campaign.block(block);
         let points = block
@@ -181,7 +181,7 @@ impl<'a> Shown<'a> {
         (document, tally)
     }
 
-    /// A sentence with its values; `None` where one is not known.
+    /// A sentence with its values; `None` if one is not known.
     fn sentence(&self, sentence: &file::Sentence) -> Option<String> {
         let mut text = sentence.text.clone();
         for (name, picked) in &sentence.values {
@@ -228,7 +228,7 @@ impl<'a> Shown<'a> {
         (at < known.len()).then(|| known.swap_remove(at))
     }
 
-    /// Where the figures come from.
+    /// Where the figures come from, in lines.
     pub(crate) fn foot(&self) -> Vec<String> {
         let results = self.by_cell.values();
         let releases: BTreeSet<&str> = results
@@ -283,7 +283,7 @@ fn unique<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-/// A figure for people: mean, and the ends of its interval.
+/// Formats a figure: its mean, and the ends of its interval.
 pub(crate) fn shown(figure: &Figure, interval: &Interval) -> String {
     with_ends(interval.mean, interval.ends, form(figure))
 }
@@ -296,11 +296,10 @@ fn form(figure: &Figure) -> fn(f64) -> String {
     }
 }
 
-/// An end that is so many times the mean says nothing but that nothing is known.
+/// An end more than this many times the mean means that nothing is known.
 const ENDS_SHOWN: f64 = 1000.0;
 
-/// A mean with the ends of its interval, where it has a width; those of a hopelessly wide one in a
-/// word.
+/// Formats a mean with the ends of its interval, if that has a width and is not hopelessly wide.
 pub(crate) fn with_ends(
     mean: f64,
     ends: Option<(f64, f64)>,

@@ -1,8 +1,8 @@
-//! Intervals of Student's t.
+//! Confidence intervals by Student's t.
 //!
-//! A ratio is that of two arms of one boot, pair by pair: its interval is that of the mean of the
-//! logarithms, so that a ratio and its inverse say the same. Three repeats tell little of their own
-//! spread; how far repeats of other points spread helps: [`Prior`].
+//! A ratio compares two arms of one boot, pair by pair. Its interval is that of the mean of the
+//! logarithms, so that a ratio and its inverse agree. Three repeats tell little about their own
+//! spread; how far repeats of other points spread helps: see [`Prior`].
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 
@@ -10,25 +10,26 @@ pub use prior::Prior;
 
 mod prior;
 
-/// A mean over repeats, and where the true one lies.
+/// A mean over repeats, with the interval in which the true mean lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     pub mean: f64,
-    /// Ends of the interval; `None` of a single repeat, unless other points tell how far it may be off.
+    /// Ends of the interval; `None` for a single repeat, unless other points tell how far it may be
+    /// off.
     pub ends: Option<(f64, f64)>,
-    /// Standard deviation of the repeats, as a share of the mean where they are ratios; `None` of a
-    /// single repeat.
+    /// Standard deviation of the repeats, as a share of the mean if they are ratios; the standard
+    /// error if two separate means are compared. `None` for a single repeat.
     pub sd: Option<f64>,
     pub repeats: usize,
 }
 
 impl Interval {
-    /// Of the mean of these values; `None` without any.
+    /// The interval of the mean of these values; `None` if there are none.
     pub fn of(values: &[f64], confidence: f64) -> Option<Self> {
         Self::of_known(values, confidence, &Prior::NONE)
     }
 
-    /// The same, where the spread of other points is known.
+    /// The interval of the mean if the spread of other points is known.
     pub fn of_known(values: &[f64], confidence: f64, prior: &Prior) -> Option<Self> {
         let repeats = values.len();
         if repeats == 0 {
@@ -49,7 +50,8 @@ impl Interval {
         })
     }
 
-    /// Of the mean of ratios, by their logarithms; `None` without any, or where one is not above 0.
+    /// The interval of the mean of ratios, by their logarithms; `None` if there are none, or if one
+    /// is not above 0.
     pub fn of_ratios(ratios: &[f64], confidence: f64, prior: &Prior) -> Option<Self> {
         let logs = Self::of_known(&logs(ratios)?, confidence, prior)?;
         Some(Self {
@@ -59,8 +61,8 @@ impl Interval {
         })
     }
 
-    /// Of the difference of two means that are not of pairs, first less second, by Welch's rule;
-    /// `None` where one has no value.
+    /// The interval of the difference of two unpaired means, first minus second, by Welch's method;
+    /// `None` if one has no value.
     pub fn of_separate_difference(
         first: &[f64],
         second: &[f64],
@@ -91,7 +93,8 @@ impl Interval {
         })
     }
 
-    /// Of their ratio, first to second, by their logarithms; `None` too where a value is not above 0.
+    /// The interval of the ratio of two unpaired means, first to second, by their logarithms; also
+    /// `None` if a value is not above 0.
     pub fn of_separate_ratio(
         first: &[f64],
         second: &[f64],
@@ -107,8 +110,8 @@ impl Interval {
         })
     }
 
-    /// Of the standard deviation of these values as a share of their mean, by the distribution of
-    /// chi squared; `None` of fewer than two.
+    /// The interval of the standard deviation of these values as a share of their mean, by the
+    /// chi-squared distribution; `None` for fewer than two values, or a mean that is not above 0.
     pub fn of_spread(values: &[f64], confidence: f64) -> Option<Self> {
         let plain = Self::of(values, confidence)?;
         let share = plain.sd.filter(|_| plain.mean > 0.0)? / plain.mean;
@@ -124,7 +127,7 @@ impl Interval {
         })
     }
 
-    /// Half the width as a share of the mean; `None` of a single repeat, or where the mean is 0 and
+    /// Half the width as a share of the mean; `None` for a single repeat, or if the mean is 0 and
     /// the width is not.
     pub fn half_width_share(&self) -> Option<f64> {
         let (low, high) = self.ends?;
@@ -135,7 +138,8 @@ impl Interval {
         (self.mean != 0.0).then(|| half / self.mean.abs())
     }
 
-    /// Whether the interval lies above (1) or below (-1) a value; 0 if it holds it, or is unknown.
+    /// Whether the interval lies above (1) or below (-1) a value; 0 if it contains the value, or is
+    /// unknown.
     pub fn beyond(&self, value: f64) -> i8 {
         match self.ends {
             Some((low, _)) if low > value => 1,
@@ -145,7 +149,7 @@ impl Interval {
     }
 }
 
-/// How far the values of a point lie from their mean: an estimate, and how much it knows.
+/// An estimate of the variance of a point's values, with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variance {
     pub value: f64,
@@ -154,7 +158,7 @@ pub struct Variance {
 }
 
 impl Variance {
-    /// Of values around their mean; a single one knows nothing.
+    /// Estimates the variance around a given mean; a single value has no degree of freedom.
     fn of(values: &[f64], mean: f64) -> Self {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let freedom = values.len() as f64 - 1.0;
@@ -164,21 +168,22 @@ impl Variance {
         }
     }
 
-    /// The same of any values; `None` of fewer than two.
+    /// Estimates the variance of values; `None` for fewer than two.
     pub fn of_values(values: &[f64]) -> Option<Self> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         (values.len() > 1).then(|| Self::of(values, mean))
     }
 }
 
-/// The logarithms; `None` where one has none.
+/// The logarithms; `None` if a value is not above 0.
 pub fn logs(values: &[f64]) -> Option<Vec<f64>> {
     let is_sound = values.iter().all(|value| *value > 0.0);
     is_sound.then(|| values.iter().map(|value| value.ln()).collect())
 }
 
-/// Chance that two means of one truth lie so far apart as these, by Welch's test, which lets the
-/// two spreads differ; `None` where one has a single repeat. Of ratios give the logarithms.
+/// The p-value of the difference of two means by Welch's test, which allows unequal variances;
+/// `None` if one has a single repeat. Each argument is mean, standard deviation and number of
+/// repeats; for ratios, those of the logarithms.
 pub fn chance(a: (f64, f64, usize), b: (f64, f64, usize)) -> Option<f64> {
     if a.2 < 2 || b.2 < 2 {
         return None;
@@ -197,8 +202,8 @@ pub fn chance(a: (f64, f64, usize), b: (f64, f64, usize)) -> Option<f64> {
     Some((2.0 * (1.0 - below)).clamp(0.0, 1.0))
 }
 
-/// Which of several findings may be believed together, by Holm's rule: the chance that any of them
-/// is none stays below `alpha`, however many there are.
+/// Tells which of several findings are significant together, by Holm's method: the probability that
+/// any of them is false stays below `alpha`, however many there are.
 pub fn believed(chances: &[f64], alpha: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
@@ -212,9 +217,9 @@ pub fn believed(chances: &[f64], alpha: f64) -> Vec<bool> {
     believed
 }
 
-/// The factor between standard error and half width, for so many degrees of freedom.
+/// The factor between standard error and half width, for a number of degrees of freedom.
 fn quantile(confidence: f64, freedom: f64) -> f64 {
-    // Bounds that the caller keeps; without a distribution nothing may look certain.
+    // The caller passes valid arguments; without a distribution nothing may look certain.
     StudentsT::new(0.0, 1.0, freedom)
         .map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
 }
@@ -245,13 +250,13 @@ mod tests {
     #[test]
     fn a_worked_welch_test() {
         // Means 10 and 12, variances 1 and 4, four repeats each: t = 2 / sqrt(1.25), 4.41 degrees
-        // of freedom; without a spread only sameness is no change.
+        // of freedom; without any spread, every difference is a change.
         let p = chance((10.0, 1.0, 4), (12.0, 2.0, 4)).unwrap();
         assert!((p - 0.142).abs() < 0.003, "{p}");
         assert_eq!(chance((1.0, 0.0, 3), (1.0, 0.0, 3)), Some(1.0));
         assert_eq!(chance((1.0, 0.0, 3), (1.1, 0.0, 3)), Some(0.0));
         assert_eq!(chance((1.0, 0.0, 1), (2.0, 0.1, 9)), None);
-        // 0.04 alone would do; beside three others it does not, and what follows does not either.
+        // 0.04 alone is significant; among four findings it is not, nor is any larger one.
         assert_eq!(believed(&[0.04], 0.05), [true]);
         let many = [0.04, 0.001, 0.016, 0.5];
         assert_eq!(believed(&many, 0.05), [false, true, true, false]);
@@ -260,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_worked_interval() {
-        // Mean 10, sd 1, n 4: half width 3.1824 / 2.
+        // Mean 10, n 4: half width 3.1824 * sd / 2.
         let interval = Interval::of(&[9.0, 9.0, 11.0, 11.0], 0.95).unwrap();
         let sd = (4.0_f64 / 3.0).sqrt();
         let (low, high) = interval.ends.unwrap();
@@ -301,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_worked_interval_of_a_spread() {
-        // The tables' chi squared of 9 degrees of freedom: 2.700 and 19.023.
+        // Chi squared with 9 degrees of freedom, from tables: 2.700 and 19.023.
         let values: Vec<f64> = (0..10).map(|n| 100.0 + f64::from(n)).collect();
         let spread = Interval::of_spread(&values, 0.95).unwrap();
         let (low, high) = spread.ends.unwrap();

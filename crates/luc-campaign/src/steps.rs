@@ -1,4 +1,4 @@
-//! The commands that measure an arm, and what their outputs say.
+//! The commands that measure an arm, and the parsing of their outputs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const PHASE_US: u64 = 20_000;
 /// Prints every counter of the one attached file system as `name value`.
 const COUNTERS: &str = "cd /sys/fs/luc/*/counters && for f in *; do echo $f $(cat $f); done";
 
-/// Where an arm is measured.
+/// Paths that an arm's commands use.
 pub struct Paths {
     /// The folder on the measured file system.
     pub dir: PathBuf,
@@ -26,7 +26,7 @@ pub struct Paths {
     pub elsewhere: Option<PathBuf>,
 }
 
-/// Commands in order, and which of them print what is kept.
+/// Commands in order, and which of them print results to keep.
 pub struct Steps {
     pub commands: Vec<Vec<String>>,
     bench: usize,
@@ -42,7 +42,7 @@ pub fn order(cell: &Cell) -> impl Iterator<Item = &NamedArm> {
 }
 
 fn words(text: &str) -> Vec<String> {
-    // A quote that is not closed was refused before.
+    // An unclosed quote was refused before.
     shlex::split(text).unwrap_or_default()
 }
 

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! DIR/campaign.toml       what is measured
-//! DIR/cells/HASH.json     a cell's result, whole or not there
-//! DIR/failed/HASH.json    why a cell has none; the log beside it
+//! DIR/cells/HASH.json     a cell's result, complete or absent
+//! DIR/failed/HASH.json    why a cell has no result; the log is beside it
 //! DIR/lock                held while a campaign runs
-//! DIR/report.html ...     made of the others
+//! DIR/report.html ...     made from the others
 //! ```
 
 use std::collections::BTreeMap;
@@ -54,26 +54,26 @@ pub struct Failed {
     pub host: String,
 }
 
-/// The time that what a run leaves behind has to end.
+/// Time that processes left behind by a run have to end.
 const LEFT_BEHIND: Duration = Duration::from_secs(2);
 
-/// The folder.
+/// The folder of the results.
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: PathBuf,
 }
 
-/// All that lies in a folder.
+/// Everything in a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     pub results: Vec<CellResult>,
     pub failed: Vec<Failed>,
-    /// Files that are no result; their cells count as not measured.
+    /// Files that are not valid results; their cells count as not measured.
     pub damaged: Vec<PathBuf>,
 }
 
 impl Store {
-    /// The results below `dir`, which is made if absent.
+    /// Opens the results below `dir`, which is made if absent.
     ///
     /// # Errors
     /// It cannot be made.
@@ -87,7 +87,7 @@ impl Store {
         })
     }
 
-    /// The results that lie below `dir`.
+    /// Opens existing results below `dir`.
     ///
     /// # Errors
     /// There are none.
@@ -108,11 +108,11 @@ impl Store {
         &self.dir
     }
 
-    /// Takes the folder for one run; the lock ends with the returned file. A process that a run leaves
-    /// may hold it for a moment longer, so it is waited for.
+    /// Locks the folder for one run, until the returned file is dropped. A process left behind by a
+    /// run may hold the lock a moment longer, so this waits for it.
     ///
     /// # Errors
-    /// [`CampaignError::Busy`] while another run has it.
+    /// [`CampaignError::Busy`] while another run holds it.
     pub fn lock(&self) -> Result<File> {
         let path = self.dir.join("lock");
         let file = File::create(&path).map_err(CampaignError::file("make", &path))?;
@@ -152,10 +152,10 @@ impl Store {
         read(&self.failed_path(&cell.hash(versions)))
     }
 
-    /// Keeps a result; what was kept of a former failure goes.
+    /// Keeps a result, and removes the record of an earlier failure.
     ///
     /// # Errors
-    /// The file cannot be written; then there is none.
+    /// The result cannot be written, or the failure's record cannot be removed.
     pub fn keep(
         &self,
         cell: &Cell,
@@ -189,7 +189,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps why a cell has no result, with a log if there is one.
+    /// Records why a cell has no result, with a log if there is one.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -215,7 +215,7 @@ impl Store {
         write(&path, &json(&failed))
     }
 
-    /// Reads everything that lies there.
+    /// Reads everything in the folder.
     ///
     /// # Errors
     /// The folder cannot be listed.
@@ -236,7 +236,7 @@ impl Store {
         Ok(all)
     }
 
-    /// Writes a file of the folder, whole or not at all.
+    /// Writes a file in the folder, completely or not at all.
     ///
     /// # Errors
     /// It cannot be written.
@@ -251,7 +251,7 @@ impl Store {
 }
 
 impl Results {
-    /// The result of each cell that was measured last.
+    /// Each cell's last measured result.
     pub fn last(&self) -> BTreeMap<&Cell, &CellResult> {
         let mut last: BTreeMap<&Cell, &CellResult> = BTreeMap::new();
         for result in &self.results {
@@ -275,7 +275,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// None of a folder that is absent: cells that were carried here may have no failures beside them.
+/// Lists the JSON files in a folder. It may be absent: copied results may lack the folder of
+/// failures.
 fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let entries = match fs::read_dir(dir) {
@@ -292,13 +293,14 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes beside, then renames: a reader never sees half a file, and a full disk leaves none.
+/// Writes a temporary file and renames it: a reader never sees half a file, and a full disk leaves
+/// none.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
         io::Write::write_all(&mut file, bytes)?;
         file.as_file().sync_all()?;
-        // Readable for others, as files usually are.
+        // Readable by others, as files usually are.
         rustix::fs::fchmod(file.as_file(), rustix::fs::Mode::from_raw_mode(0o644))?;
         file.persist(path).map_err(|error| error.error)
     });

@@ -1,4 +1,4 @@
-//! The simulator beside the lab: every cell of results that both can measure.
+//! Compares the simulator with the lab on all results that both can produce.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,15 +16,16 @@ use crate::store::CellResult;
 const RATE: &str = "rate";
 const TWO_COMMITS: &str = "two_commits_share";
 
-/// Seeds that each cell is simulated with, unless other numbers are asked for.
+/// Default number of seeds for each cell.
 pub const SEEDS: u32 = 8;
-/// A simulated figure is near the lab's within this share of it.
+/// A simulated figure is near the lab's if it is off by at most this share.
 pub const NEAR_SHARE: f64 = 0.05;
-/// The simulator agrees with the lab if this share of its seeds, or more, is near the lab's figure. A
-/// load may have several states, and the lab shows one; the simulator must reach that one often.
+/// The simulator agrees with the lab if at least this share of its seeds is near the lab's figure.
+/// A load may have several states, of which the lab shows one; the simulator must reach that one
+/// often.
 pub const AGREES_SHARE: f64 = 0.25;
 
-/// A figure in the lab, and in the simulator with each seed.
+/// A figure in the lab, and in the simulator over all seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     pub lab: f64,
@@ -69,16 +70,16 @@ fn median(sorted: &[f64]) -> Option<f64> {
 /// One arm of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// The cell, for people.
+    /// The cell as the user sees it.
     pub cell: String,
     /// Name of its benchmark, or of its workload file.
     pub benchmark: String,
     pub arm: String,
-    /// The benchmark's main figure: a rate per second, or of `write-burst` a time in ms.
+    /// The benchmark's main figure: a rate per second, or for `write-burst` a time in ms.
     pub rate: Figure,
-    /// To the cell's first arm; `None` of that.
+    /// Ratio to the cell's first arm; `None` for that arm itself.
     pub ratio: Option<Figure>,
-    /// Share of syncs that waited for two commits, where the lab knows it. The simulator's is the
+    /// Share of syncs that waited for two commits, if the lab knows it. The simulator's is the
     /// median over its seeds.
     pub lab_two_commits_share: Option<f64>,
     pub sim_two_commits_share: Option<f64>,
@@ -91,15 +92,15 @@ impl Compared {
     }
 }
 
-/// All that can be compared.
+/// Everything that can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Validation {
     pub compared: Vec<Compared>,
-    /// Cells that the simulator does not have: their benchmark, file system, number of processors.
+    /// Cells whose benchmark, file system or number of processors the simulator does not have.
     pub left_out: usize,
 }
 
-/// How many of some errors lie within a share, up to and with it.
+/// Counts errors of at most `share`, and all errors.
 pub fn within(errors: impl Iterator<Item = f64>, share: f64) -> (usize, usize) {
     errors.fold((0, 0), |(within, all), error| {
         (within + usize::from(error.abs() <= share), all + 1)
@@ -169,7 +170,7 @@ fn simulate(cell: &Cell, seeds: u32) -> Option<Vec<Vec<ArmResult>>> {
     (0..seeds).map(with).collect()
 }
 
-/// `run` names a workload file.
+/// Name of a command's benchmark, or of `run`'s workload file.
 fn benchmark(command: &str) -> &str {
     let mut words = command.split(' ').skip_while(|word| *word == "run");
     words.next().unwrap_or_default()
@@ -179,11 +180,11 @@ fn is_in_host_time(cell: &Cell) -> bool {
     cell.machine.get("time").is_some_and(|time| time == "host")
 }
 
-/// Nobody sets the speed of processors in host time; but an operation of the first arm takes so many
-/// instructions in the simulator, and kept the guest's processors busy for so long. Million
-/// instructions per second of a processor.
+/// The speed of a processor in host time, in million instructions per second. It is not set: it
+/// follows from the instructions of an operation in the simulator, and from how long one kept the
+/// guest's processors busy, both in the first arm.
 fn speed(cell: &Cell, result: &CellResult) -> Option<f64> {
-    // How busy a processor is hangs little on the speed, as it does the same work.
+    // The guess matters little: an operation is about the same work at any speed.
     const GUESS: f64 = 500.0;
     let first = cell.arms.first()?;
     let mut guessed = Cell {
@@ -201,9 +202,9 @@ fn speed(cell: &Cell, result: &CellResult) -> Option<f64> {
     Some(GUESS * busy_ns(&simulated)? / busy_ns(&result.arms)?)
 }
 
-/// The cell in the simulator, with those of its arms that the simulator has; `None` where it is
-/// another machine. On virtual time several processors of the lab share the time of one, which no
-/// real machine does.
+/// The cell for the simulator, with those of its arms that the simulator has; `None` if the machine
+/// is a different one. In virtual time several processors of the lab share the time of one, which
+/// no real machine does.
 fn simulated(cell: &Cell) -> Option<Cell> {
     let is = |factor: &str, value: &str| cell.machine.get(factor).is_none_or(|own| own == value);
     let has_own_time = is("vcpus", "1") || is_in_host_time(cell);
@@ -215,7 +216,7 @@ fn simulated(cell: &Cell) -> Option<Cell> {
         .iter()
         .filter_map(|factor| {
             let value = cell.machine.get(factor.name)?;
-            // A kernel that the simulator lacks has the rules of its default.
+            // A kernel that the simulator lacks gets the rules of the default kernel.
             let is_known = factor.name != "kernel" || (factor.check)(value).is_ok();
             is_known.then(|| (factor.name.to_owned(), value.clone()))
         })
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!((validation.compared.len(), validation.left_out), (0, 2));
     }
 
-    /// The simulator's own result stands for a machine in host time, whose speed is not told.
+    /// The simulator's own result stands in for a machine in host time whose speed is unknown.
     #[test]
     fn the_speed_in_host_time_follows_from_the_busy_time() {
         let mut result = demo().swap_remove(0);
@@ -284,7 +285,7 @@ mod tests {
         }
         let cell = simulated(&result.cell).unwrap();
         result.arms = Sim.simulate(&cell).unwrap();
-        // The factor's default, which says nothing there.
+        // The factor's default, which means nothing in host time.
         result.cell.machine.insert("mips".into(), "1000".into());
         let mips = speed(&simulated(&result.cell).unwrap(), &result).unwrap();
         assert!((mips / 230.0 - 1.0).abs() < 0.1, "{mips}");

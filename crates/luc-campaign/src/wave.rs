@@ -1,8 +1,9 @@
-//! Which cells are still to be measured: a function of the campaign and of what is there.
+//! Finds the cells that are still to be measured, from the campaign and its results so far.
 //!
-//! A campaign is done in waves. The first holds the fewest repeats of every point; each later one
-//! holds, for points whose intervals are too wide, as many more as the width calls for, at most
-//! twice what is there. Whatever ended a campaign, the same function tells how it goes on.
+//! A campaign runs in waves. The first holds the minimum number of repeats of every point. Each
+//! later wave holds, for points whose intervals are too wide, as many more repeats as the width
+//! calls for, at most doubling their number. Whatever ended a campaign, the same function tells how
+//! it continues.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,15 +19,15 @@ use crate::store::CellResult;
 /// How far a campaign is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wave {
-    /// In the order in which they are to be measured.
+    /// Cells to measure, in this order.
     pub cells: Vec<Cell>,
-    /// Cells that are measured, of all that are known to be needed.
+    /// Cells with a result, of all that are known to be needed.
     pub done: usize,
     /// Cells that failed and are not tried again.
     pub failed: usize,
     /// Points whose intervals are narrow enough.
     pub narrow: usize,
-    /// Points that were measured as often as allowed and are not.
+    /// Points that are not, although they were measured as often as allowed.
     pub wide: usize,
     pub points: usize,
 }
@@ -73,7 +74,7 @@ pub fn next(
                 Wanted::Repeats(wanted) => wanted.max(last).min(rule.repeats_max),
             };
             let missing: Vec<u32> = (1..=wanted).filter(|repeat| !tried(repeat)).collect();
-            // Those between that are missing, such as damaged ones, may narrow it yet.
+            // Missing repeats in between, such as damaged ones, may still narrow it.
             wave.wide += usize::from(last >= rule.repeats_max && missing.is_empty());
             wave.cells
                 .extend(missing.into_iter().map(|repeat| point.cell(repeat)));
@@ -81,7 +82,7 @@ pub fn next(
     }
     wave.cells.sort();
     wave.cells.dedup();
-    // Drawn, so that nothing that changes on the machine follows a factor.
+    // In a drawn order, so that no drift of the machine follows a factor.
     wave.cells
         .sort_by_cached_key(|cell| draw(campaign.seed, &["order", &cell.key()]));
     wave
@@ -117,8 +118,8 @@ fn wanted(repeats: &Repeats<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted 
     Wanted::Repeats((needed as u32).max(there + 1))
 }
 
-/// The figures whose intervals end the repeating: ratios of each arm to the first, or the first's
-/// own figure where it is alone. Mere bounds do not count.
+/// The figures whose intervals decide when repeating ends: the ratio of each arm to the first, or
+/// the first's own figure if it is alone. Arms that are mere bounds do not count.
 fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> {
     let rate = ["rate".to_owned()];
     let measures = if block.stop_at.is_empty() {
@@ -153,7 +154,7 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
     measures.iter().flat_map(of).collect()
 }
 
-/// A figure over the repeats of a point; `None` where it is not known.
+/// A figure over the repeats of a point; `None` if it is not known.
 pub fn interval(
     repeats: &Repeats<'_>,
     figure: &Figure,
@@ -177,8 +178,8 @@ pub fn values(repeats: &Repeats<'_>, figure: &Figure) -> Vec<f64> {
         .collect()
 }
 
-/// The figure as a ratio to one arm. The best of several is chosen once for all repeats, by the
-/// geometric mean: the best of each repeat would be chosen by its noise.
+/// Turns the figure into a ratio to one arm. The best of several arms is chosen once for all
+/// repeats, by the geometric mean, because noise would choose the best of each repeat.
 pub fn against_best<'f>(repeats: &Repeats<'_>, figure: &'f Figure) -> Cow<'f, Figure> {
     let mean = |arm: &String| {
         let own = Figure {
@@ -205,7 +206,8 @@ pub fn against_best<'f>(repeats: &Repeats<'_>, figure: &'f Figure) -> Cow<'f, Fi
     }
 }
 
-/// A figure of one repeat: both arms of a ratio are of one boot. `None` while the best arm is open.
+/// A figure of one repeat: both arms of a ratio are from one boot. `None` until the best arm is
+/// chosen.
 pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
     let of = |name: &str| -> Option<f64> {
         let named = |arm: &&ArmResult| arm.arm == name;

@@ -165,7 +165,7 @@ fn a_failed_cell_stops_no_other_and_is_tried_again_if_asked_for() {
     );
     assert_eq!(again.expect("measured").measured, 4);
     assert!(store.read().expect("readable").failed.is_empty());
-    // A failure that came back beside its result says nothing.
+    // A failure beside a result does not count.
     let (result, setup) = (&store.read().expect("readable").results[0], setup());
     let kept = store.keep_failure(&result.cell, &result.versions, "late", None);
     kept.expect("writable");
@@ -192,7 +192,7 @@ fn results_of_other_versions_do_not_count() {
         run::state(&small(), &results, &setup, |_| true).expect("a state")
     };
     assert_eq!((state(false).done, state(false).cells.len()), (0, 8));
-    // Unless any version does.
+    // Unless any version counts.
     assert_eq!((state(true).done, state(true).cells.len()), (8, 0));
     assert_eq!(run(&Formula::default(), &store).measured, 8);
 }
@@ -330,7 +330,7 @@ fn a_part_has_other_values() {
     }
 }
 
-/// The text with a part replaced, and the complaint about it.
+/// Replaces a part of the text and returns the complaint about it.
 fn complaint(from: &str, to: &str) -> String {
     let text = SMALL.replacen(from, to, 1);
     assert_ne!(text, SMALL, "{from} is in the text");

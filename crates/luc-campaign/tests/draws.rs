@@ -1,4 +1,5 @@
-//! Campaigns too large to be measured whole: draws of points, halves, and the judgement of many points.
+//! Campaigns too large to measure in full: draws of points, halves, and the judgement of many
+//! points.
 
 mod common;
 
@@ -71,7 +72,6 @@ fn cells(campaign: &Campaign) -> BTreeSet<Cell> {
     points::all(campaign).iter().flat_map(of).collect()
 }
 
-/// `Part` with so many points.
 fn draw(draw: u32) -> Part {
     Part {
         draw: Some(draw),
@@ -87,12 +87,12 @@ fn a_draw_is_of_the_seed_and_the_points_alone() {
     assert!(fewer.len() == 2 * 10 && fewer.is_subset(&some));
     let all = cells(&large(&draw(u32::MAX)));
     assert!(all.len() == 2 * 120 && some.is_subset(&all));
-    // Neither the order of values nor further ones change a point's lot.
+    // Neither the order of values nor additional values change a point's lot.
     let turned = LARGE.replace("[1, 2, 4, 8]", "[16, 8, 4, 2, 1]");
     let turned = campaigns::parse("large.toml", &turned).expect("it is sound");
     let turned = cells(&draw(u32::MAX).of(turned).expect("a part"));
     assert!(turned.len() == 2 * 150 && all.is_subset(&turned));
-    // A point is drawn where the factor that is asked for has one value only, too.
+    // A point keeps its lot if a factor is narrowed to one value.
     let part = Part {
         values: vec!["vcpus=4".to_owned()],
         ..draw(u32::MAX)
@@ -112,7 +112,7 @@ fn seeds_are_wide_and_their_own() {
     assert_eq!(seeds.len(), all.len());
     let wide = seeds.iter().filter(|seed| **seed > 1 << 40).count();
     assert!(wide > 230 && seeds.last() < Some(&(1 << 48)), "{wide}");
-    // Of a block that does not draw they are counted, as results that are kept have it.
+    // In a block that does not draw, seeds are counted up, as in existing results.
     let lab = Part {
         blocks: vec!["machine".to_owned()],
         ..Part::default()
@@ -168,11 +168,11 @@ fn a_block_by_name_is_left_out_and_has_the_values_of_another() {
     assert!(why.contains("no block draws"), "{why}");
 }
 
-/// The rate of an arm: each loses somewhere else.
+/// The rate of an arm; each arm loses somewhere else.
 fn rate(cell: &Cell, arm: &str) -> f64 {
     let threads: f64 = cell.bench.split(' ').nth(2).unwrap().parse().unwrap();
     let vcpus: f64 = cell.machine["vcpus"].parse().unwrap();
-    // On one disk stock is the best in one of the repeats, and age in their mean.
+    // On one disk stock is best in one repeat, but age is best on average.
     let noise = if cell.repeat == 1 { 1.02 } else { 0.98 };
     match arm {
         "luc" => 1000.0 + vcpus - threads * 10.0,
@@ -200,8 +200,8 @@ fn many_points_are_judged_and_the_worst_are_shown() {
     let results = store.read().expect("readable");
     let shown = Shown::new(&campaign, &results, None);
     let (document, tally) = shown.document();
-    // Where age is the best, nothing varies: threads 4 to 10 miss their bound for sure. Elsewhere
-    // stock is the best, and its noise leaves the same open.
+    // Where age is best, nothing varies: threads 4 to 10 certainly miss their bound. Elsewhere
+    // stock is best, and its noise leaves the same points open.
     assert_eq!(tally.reached + tally.missed + tally.open, 120 + 4);
     assert_eq!((tally.reached, tally.missed), (36, 28), "{tally:?}");
     let text = text::render(&document, false);
@@ -227,7 +227,7 @@ fn a_percentile_counts_points() {
     let results = store.read().expect("readable");
     let shown = Shown::new(&campaign, &results, None);
     let sheet = &sheets::of(&shown)[1];
-    // Three disks, one to ten threads: a quarter of 30 points is at or below 3.
+    // Three disks, one to ten threads: a quarter of the 30 points is at or below 3.
     let row = sheet.rows.iter().find(|row| row[0] == "8").expect("a row");
     let at = |heading: &str| {
         let at = sheet.headings.iter().position(|it| it == heading);

@@ -1,5 +1,5 @@
-//! README shows output of `make demo`: lines of the report that is rendered again from the kept
-//! results. README leaves lines out and adds none.
+//! README shows output of `make demo`: lines of the report, rendered again here from the kept
+//! results. README may leave lines out, but adds none.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,9 @@ use luc_campaign::show::Shown;
 use luc_campaign::{Store, campaigns};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// The cells of `out/demo/cells` of the run that README shows, a line each.
+/// The cells in `out/demo/cells` of the run that README shows, one per line.
 const RESULTS: &str = "docs/demo-results.jsonl";
-/// How the paragraph above the block begins.
+/// Start of the paragraph above the block.
 const ABOVE: &str = "This is what it prints";
 
 /// The indented lines below the paragraph, without their indent.
@@ -22,7 +22,7 @@ fn block(readme: &str) -> Vec<&str> {
     shown.filter(|line| !line.is_empty()).collect()
 }
 
-/// The first line that is not in the text behind those before it.
+/// The first line that does not follow the lines before it in the text.
 fn first_other<'a>(shown: &[&'a str], text: &str) -> Option<&'a str> {
     let mut rest = text.lines().map(str::trim_end);
     let mut shown = shown.iter();

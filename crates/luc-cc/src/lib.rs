@@ -4,8 +4,8 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Flags of the C code: no libc, no compiler warnings. Each controller has all
-/// functions of its table, with parameters that some of them do not need.
+/// Flags for the C code: no libc, and warnings are errors. Each controller has all functions of its
+/// table, and some do not need all parameters.
 const FLAGS: [&str; 6] = [
     "-std=gnu11",
     "-ffreestanding",
@@ -15,11 +15,11 @@ const FLAGS: [&str; 6] = [
     "-Werror",
 ];
 
-/// Debug builds trap on undefined behaviour in C as they do on overflow in
-/// Rust, so every test of a debug build is also a test for it.
+/// Debug builds trap on undefined behaviour in C as they do on overflow in Rust, so every test of a
+/// debug build also tests for that.
 const TRAPS: [&str; 2] = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"];
 
-/// A build without sources yet, whose headers lie in these folders.
+/// Returns a build without sources, with these folders for headers.
 pub fn freestanding(includes: &[&Path]) -> cc::Build {
     let mut build = cc::Build::new();
     build.includes(includes);
@@ -49,8 +49,8 @@ pub fn trap_in_debug(build: &mut cc::Build) -> Result<(), cc::Error> {
     Ok(())
 }
 
-/// Ends the command line of the linker, for programs that hold libbpf: newer versions of its libelf,
-/// linked statically, need libzstd behind them.
+/// Adds libzstd to the end of the linker's command line, for programs that contain libbpf: newer
+/// versions of libelf need it when they are linked statically.
 pub fn link_what_libelf_needs() {
     let output = Command::new("pkg-config")
         .args(["--print-requires-private", "libelf"])

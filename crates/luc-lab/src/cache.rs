@@ -118,7 +118,7 @@ pub fn write_atomic(path: &Path, data: &[u8]) -> Result<()> {
 /// Removes a folder with all it holds, if it is there.
 ///
 /// # Errors
-/// Those of the file system, absence excepted.
+/// Those of the file system, except for absence.
 pub fn remove_tree(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,6 +1,6 @@
-//! Virtual disks, on guest memory and guest timers alone: null block devices
-//! with a fixed latency per request and a number of requests served at the same
-//! time, and models of real devices with all that makes them slow.
+//! Virtual disks, which use only guest memory and guest timers: null block devices with a fixed
+//! latency per request and a number of requests served at the same time, and models of real devices
+//! with everything that makes them slow.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ pub enum FsType {
     /// ext4 with a journal.
     #[default]
     Ext4,
-    /// ext4 without a journal: nothing to wait for, and nothing that survives a crash for sure.
+    /// ext4 without a journal: nothing to wait for, and nothing that is sure to survive a crash.
     #[serde(rename = "ext4-nojournal")]
     Ext4NoJournal,
     /// ext3 layout (the ext4 driver serves it).
@@ -40,7 +40,7 @@ pub enum FsType {
 }
 
 impl FsType {
-    /// All of them.
+    /// All types.
     const ALL: [Self; 5] = [
         Self::Ext4,
         Self::Ext4NoJournal,
@@ -80,7 +80,7 @@ impl FsType {
 /// `PRESET[:KNOB=VALUE...][:SIZE][:FS][:mount=OPTIONS]`: `hdd-7200`, `nvme:flush_ns=500000:1G`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskSpec {
-    /// Model of a real device; latency and depth mean nothing then.
+    /// Model of a real device; latency and depth are then ignored.
     #[serde(default, with = "device_text", skip_serializing_if = "Option::is_none")]
     pub device: Option<Spec>,
     /// Time each request takes, in nanoseconds of virtual time; 0 completes at once.
@@ -141,12 +141,12 @@ impl DiskSpec {
     }
 }
 
-/// `device` as text, the way it is given.
+/// Reads and writes `device` as the text that users write.
 mod device_text {
     use luc_disk::Spec;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    #[allow(clippy::ref_option)] // the shape that serde wants
+    #[allow(clippy::ref_option)] // the signature that serde requires
     pub fn serialize<S: Serializer>(device: &Option<Spec>, out: S) -> Result<S::Ok, S::Error> {
         match device {
             Some(device) => out.collect_str(device),
@@ -161,7 +161,7 @@ mod device_text {
     }
 }
 
-/// The fault in the text of a disk.
+/// An error about the text of a disk.
 fn bad(text: &str, why: &str) -> LabError {
     LabError::bad_input(
         format!("disk {text:?}"),
@@ -176,7 +176,7 @@ impl FromStr for DiskSpec {
 
     fn from_str(whole: &str) -> Result<Self, LabError> {
         let bad = |why: &str| bad(whole, why);
-        // Options come last, so that they may hold a colon.
+        // Options come last, so that they may contain a colon.
         let (text, mount_opts) = whole.split_once(":mount=").unwrap_or((whole, ""));
         let mut parts = text.split(':').peekable();
         let head = parts.next().unwrap_or_default();

@@ -10,7 +10,7 @@ pub enum LabError {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// A verb.
+        /// The failed operation, a verb.
         action: &'static str,
         /// File or program.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum LabError {
     /// The list of kernels does not parse or is inconsistent.
     #[error("kernel list: {0}")]
     KernelList(String),
-    /// No kernel of that name.
+    /// No kernel has that name.
     #[error("no kernel named {name:?}; known kernels: {known}")]
     UnknownKernel {
         name: String,
@@ -134,7 +134,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// An [`LabError::Io`] maker for `map_err`.
+    /// A function that makes a [`LabError::Io`], for `map_err`.
     pub fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

@@ -41,15 +41,15 @@ pub struct Plan {
 /// One experiment: fresh disks, then steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Cell {
-    /// Unique in the run; letters, digits and `._=+-@,`, at most 100.
+    /// Name, unique in the run; letters, digits and `._=+-@,`, at most 100.
     pub name: String,
-    /// Made, formatted and mounted at /mnt/0, /mnt/1 ... in this order.
+    /// Disks, made, formatted and mounted at /mnt/0, /mnt/1 ... in this order.
     #[serde(default)]
     pub disks: Vec<DiskSpec>,
     /// Added to the environment of every step.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Run one after the other; the first that fails ends the cell.
+    /// Steps, run one after the other; the first that fails ends the cell, unless it may fail.
     pub steps: Vec<Step>,
 }
 
@@ -58,10 +58,10 @@ pub struct Cell {
 pub struct Step {
     /// Program and arguments; the program is looked up in the guest's PATH.
     pub argv: Vec<String>,
-    /// Limit in seconds of virtual time; `None`: only the host's own limit holds.
+    /// Limit in seconds of virtual time; `None`: only the host's own limit applies.
     #[serde(default)]
     pub timeout_s: Option<u64>,
-    /// Whether the cell goes on when this step fails.
+    /// Whether the cell continues if this step fails.
     #[serde(default)]
     pub allow_failure: bool,
 }
@@ -126,7 +126,7 @@ impl StepResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellResult {
     pub name: String,
-    /// An operation of the lab itself that failed: to make, mount or remove a disk.
+    /// Failure of the lab itself in making, mounting or removing a disk.
     pub error: Option<String>,
     /// Steps that were reached.
     pub steps: Vec<StepResult>,

@@ -4,8 +4,8 @@
 pub trait Progress {
     /// A new piece of work begins; one short line.
     fn stage(&mut self, _text: &str) {}
-    /// The guest has finished `done` of `total` cells and works at `text`.
-    /// Called a few times per second at most while the guest runs.
+    /// The guest has finished `done` of `total` cells and is working on `text`. Called a few times
+    /// per second at most while the guest runs.
     fn guest(&mut self, _done: u32, _total: u32, _text: &str) {}
     /// Something that the user should know but that stops nothing; one line.
     fn note(&mut self, _text: &str) {}

@@ -22,8 +22,8 @@ use crate::plan::{
 };
 use crate::progress::Progress;
 
-/// Modules of every guest: the disks, and the file system where it is not
-/// built in. crc32c comes first because ext4 asks for it by algorithm name.
+/// Modules of every guest: the disks, and the file system if it is not built in. crc32c comes first
+/// because ext4 asks for it by algorithm name.
 const MODULES: [&str; 6] = [
     "configfs",
     "null_blk",
@@ -32,10 +32,10 @@ const MODULES: [&str; 6] = [
     "jbd2",
     "ext4",
 ];
-/// Of these, the ones a kernel may lack altogether.
+/// Modules among these that a kernel may lack altogether.
 const MODULES_OPTIONAL: [&str; 2] = ["crc32c_intel", "crc32c_generic"];
-/// The kernel's last start-up work (the choice of the clock) ends a second
-/// after its first process begins.
+/// Virtual time to wait before the first cell: the kernel's last start-up work (the choice of the
+/// clock) ends a second after its first process starts.
 const SETTLE_NS: u64 = 2_000_000_000;
 /// Kernel, guest image and a small disk fit into this.
 const MEMORY_MIB_MIN: u32 = 256;
@@ -53,23 +53,23 @@ pub struct RunSpec {
     pub cpu_mips: f64,
     /// Virtual processors. With virtual time they share one processor's time.
     pub vcpus: u32,
-    /// Count instructions (repeatable) or run as fast as the host can, with
-    /// virtual processors in parallel (for stress; never repeatable).
+    /// Whether to count instructions (repeatable), or to run as fast as the host can, with virtual
+    /// processors in parallel (for stress; never repeatable).
     pub virtual_time: bool,
     /// Guest memory in MiB, at least 256; it holds the data on the disks.
     pub memory_mib: u32,
     /// Experiments, in order.
     pub cells: Vec<Cell>,
-    /// Added to the guest.
+    /// Files to add to the guest.
     pub files: Vec<GuestFile>,
-    /// Loaded before the first cell beside those every guest has.
+    /// Modules to load before the first cell, in addition to those of every guest.
     pub modules: Vec<String>,
     /// Built module to put into the guest at [`LUC_MODULE_PATH`].
     pub luc_module: Option<PathBuf>,
-    /// Load it before the first cell, with these parameters.
+    /// Parameters to load it with before the first cell; `None`: it is not loaded.
     pub luc_module_load: Option<String>,
-    /// Built driver of the lab's own disk; where a cell has such a disk and
-    /// none is given, the one of this program is built.
+    /// Built driver of the lab's own disk; if a cell needs one and none is given, this program's is
+    /// built.
     pub disk_module: Option<PathBuf>,
     /// Added to the kernel command line.
     pub kernel_cmdline_extra: String,
@@ -77,11 +77,11 @@ pub struct RunSpec {
     pub seed: u64,
     /// Limit in seconds of host time.
     pub timeout_host_s: u64,
-    /// Where results go; made if absent. None keeps them in memory only.
+    /// Where results go; made if absent. `None` keeps them in memory only.
     pub out_dir: Option<PathBuf>,
     /// Binary that is process 1 in the guest; this program itself by default.
     pub binary: Option<PathBuf>,
-    /// Count the memory lines that move between processors; not in virtual time.
+    /// Whether to count the cache lines that move between processors; not possible in virtual time.
     pub count_lines: bool,
     /// Kernel log lines that are expected.
     pub allow: AllowList,
@@ -154,7 +154,7 @@ pub struct RunResult {
     pub kernel_log: String,
     /// All output on the console.
     pub console: String,
-    /// Memory lines, where they were counted: the groups in order.
+    /// Cache lines, if they were counted: the groups in order.
     pub lines: Vec<LineGroup>,
     /// Lines of the kernel log that should not be there.
     pub log_problems: Vec<LogProblem>,
@@ -355,8 +355,8 @@ fn disk_module(spec: &RunSpec, progress: &mut dyn Progress) -> Result<Option<Pat
     build_disk_module(&spec.kernels, &spec.kernel, progress).map(Some)
 }
 
-/// The kernel as an ELF file where it can be unpacked here: then the guest
-/// does not decompress it at every boot.
+/// The kernel as an ELF file if it can be unpacked here, so that the guest does not decompress it
+/// at every boot.
 fn boot_file(cache: &Cache, kernel: &KernelTree) -> Result<PathBuf> {
     let mut packed = kernel
         .image_root
@@ -403,11 +403,11 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 }
 
 /// Most starts of a machine. With several processors at the same time QEMU's own threads race: now
-/// and then QEMU ends, at boot, with "`iotlb_to_section`: Assertion
+/// and then QEMU aborts at boot, with "`iotlb_to_section`: Assertion
 /// ``section_index < d->map.sections_nb' failed``" (10.0.2).
 const STARTS: u32 = 3;
 
-/// Waits for the guest's end; gives its last head and the host time of its boot.
+/// Waits until the guest ends; returns its last head and the host time of its boot.
 fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(Head, Duration)> {
     let begin = Instant::now();
     let limit = Duration::from_secs(spec.timeout_host_s);

@@ -1,7 +1,7 @@
 //! A Debian server on a virtual disk: systemd, apt, dkms and the headers of its kernel. It boots
-//! as often as asked, its own kernel with its own initrd, and keeps what was done. Each boot runs a
-//! script that was brought on a second disk, then ends. QEMU loads the kernel, or a firmware with
-//! Secure Boot does by way of shim and GRUB.
+//! its own kernel and initrd as often as asked, and keeps its state. Each boot runs a script from a
+//! second disk, then powers off. QEMU loads the kernel, or a firmware with Secure Boot does through
+//! shim and GRUB.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::machine::qemu::{Firmware, Loader, Machine, Qemu, Vm, command_line};
 use crate::progress::Progress;
 use crate::tools::{capture, digest};
 
-/// Packages beside the kernel: what an administrator's server has before LUC comes.
+/// Packages besides the kernel that a server has before LUC is installed.
 const PACKAGES: [&str; 7] = [
     "systemd-sysv",
     "udev",
@@ -30,8 +30,8 @@ const PACKAGES: [&str; 7] = [
     "mokutil",
 ];
 
-/// Unpacks what Secure Boot needs, where the host reads it. None of it is installed: the scripts of
-/// these packages look at the firmware of the machine that makes the server.
+/// Unpacks the packages for Secure Boot, for the host to read. They are not installed: their
+/// scripts look at the firmware of the machine that makes the server.
 const UNPACK_FIRMWARE: &str = r#"
 chroot "$1" sh -ec '
 mkdir /opt/firmware
@@ -44,7 +44,7 @@ done'
 "#;
 
 /// Files below /opt/firmware, and where the host keeps them: the firmware, its variables with
-/// Microsoft's keys and Secure Boot on, and what it finds on its system partition.
+/// Microsoft's keys and Secure Boot on, and the files on its system partition.
 const FIRMWARE: [(&str, &str); 5] = [
     ("usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "code"),
     ("usr/share/OVMF/OVMF_VARS_4M.ms.fd", "variables"),
@@ -68,15 +68,15 @@ const STEP: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\n\
     ExecStart=/bin/sh -c 'mount -o ro /dev/vdb /mnt && exec sh /mnt/step.sh >/dev/ttyS0 2>&1'\n\
     ExecStopPost=/bin/systemctl --no-block poweroff\n";
 
-/// Makes initrds of the modules that find the disk: with all of them an emulated processor is busy
-/// for minutes.
+/// Makes initrds contain only the modules that find the disk: with all modules an emulated
+/// processor is busy for minutes.
 const SMALL_INITRD: &str = r#"
 sed -i 's/^MODULES=.*/MODULES=list/' "$1/etc/initramfs-tools/initramfs.conf" &&
 printf 'virtio_pci\nvirtio_blk\next4\n' >> "$1/etc/initramfs-tools/modules" &&
 chroot "$1" update-initramfs -u
 "#;
 
-/// Root's archive, disk: of the archive it makes the disk.
+/// Makes a disk from an archive of the root. Arguments: archive, disk.
 const TO_DISK: &str = r#"
 mkdir "$1.d" &&
 tar -xpf "$1" --numeric-owner -C "$1.d" &&
@@ -85,8 +85,9 @@ mke2fs -q -t ext4 -d "$1.d" "$2" 4G &&
 rm -r "$1.d"
 "#;
 
-/// A login on the console would take it from the script. Messages of the kernel would tear its
-/// lines: the script prints them at its end. Without virtual time the TSC runs as the host's.
+/// Command line of a server. A login would take the console from the script. Kernel messages would
+/// break up its lines, so the script prints them at its end. Without virtual time the TSC runs at
+/// the host's rate.
 const COMMAND_LINE: &str = "root=/dev/vda rw tsc_early_khz=0 systemd.mask=serial-getty@ttyS0.service systemd.show_status=0 loglevel=1";
 
 const POLL: Duration = Duration::from_millis(100);
@@ -96,8 +97,8 @@ const POLL: Duration = Duration::from_millis(100);
 pub enum Boot<'a> {
     /// QEMU loads the kernel, with these words on its command line.
     Plain(&'a str),
-    /// A firmware with Secure Boot on starts shim, GRUB and the kernel. Once a text is on the
-    /// console, the keys beside it are pressed.
+    /// A firmware with Secure Boot on starts shim, GRUB and the kernel. When a text appears on the
+    /// console, the keys paired with it are pressed.
     Secure(&'a [(&'a str, &'a str)]),
 }
 
@@ -109,8 +110,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A new one that runs `kernel` and has the packages of `later`, with headers, at hand: no network
-    /// is needed to install them.
+    /// Makes a server that runs `kernel` and holds the packages of `later`, with headers: no
+    /// network is needed to install them.
     ///
     /// # Errors
     /// This machine lacks a program, a mirror or disk space.
@@ -126,18 +127,18 @@ impl Server {
             .prefix("luc-server-")
             .tempdir()
             .map_err(LabError::io("create", "temporary folder"))?;
-        // Holes stay holes, and where the file system can, nothing is copied at all.
+        // Holes stay holes; if the file system can share blocks, nothing is copied at all.
         let mut copy = Command::new("cp");
         copy.args(["--sparse=always", "--reflink=auto"]);
         capture(copy.arg(fresh).arg(dir.path().join("disk")), "coreutils")?;
         Ok(Self { qemu, dir })
     }
 
-    /// Boots the newest kernel, runs `step.sh` of the `files`, which lie in /mnt, and gives what the
-    /// console showed until the machine was off, or would have begun anew.
+    /// Boots the newest kernel, runs `step.sh` of the `files`, which are in /mnt, and returns the
+    /// console's output until the machine powered off or would have rebooted.
     ///
     /// # Errors
-    /// The kernel panicked, a text did not come, QEMU failed, or the time is over.
+    /// The kernel panicked, an expected text did not appear, QEMU failed, or the time limit passed.
     pub fn boot(&self, files: &[(&str, &Path)], boot: Boot<'_>, limit: Duration) -> Result<String> {
         let (kernel, firmware);
         let mut initrd = Vec::new();
@@ -180,7 +181,7 @@ impl Server {
                 });
             }
             if let Some(((text, pressed), rest)) = keys.split_first() {
-                // A text from before these keys does not ask for the next ones.
+                // Text from before the last keys does not ask for the next ones.
                 let console = vm.console();
                 let new = console.get(seen..).unwrap_or_default();
                 if let Some(at) = new.find(text) {
@@ -208,7 +209,7 @@ impl Server {
                 tail: log::tail(&console, 20),
             });
         }
-        // The kernel has the last word, below the script's.
+        // The kernel's last message follows the script's output.
         let said = match console.rsplit_once("reboot: Power down") {
             Some((before, _)) => before.rsplit_once('\n').map_or(before, |(said, _)| said),
             None => &console,
@@ -220,7 +221,7 @@ impl Server {
         self.dir.path().join(name)
     }
 
-    /// A copy of the file of the server that a link in its root leads to.
+    /// Copies the server's file that a link in its root points to.
     fn linked(&self, link: &str, name: &str) -> Result<PathBuf> {
         let stat = debugfs(&self.at("disk"), &format!("stat {link}"))?;
         let target = stat
@@ -232,7 +233,7 @@ impl Server {
         self.copy(&format!("/{target}"), name)
     }
 
-    /// A copy of a file of the server.
+    /// Copies a file of the server.
     fn copy(&self, file: &str, name: &str) -> Result<PathBuf> {
         let to = self.at(name);
         debugfs(&self.at("disk"), &format!("dump {file} {}", to.display()))?;
@@ -267,7 +268,7 @@ impl Server {
         })
     }
 
-    /// The second disk.
+    /// Makes the second disk, with `files`.
     fn side(&self, files: &[(&str, &Path)]) -> Result<PathBuf> {
         let dir = tempfile::tempdir_in(self.dir.path())
             .map_err(LabError::io("create a folder in", self.dir.path()))?;

@@ -21,7 +21,7 @@ pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     value.map(PathBuf::from)
 }
 
-/// Runs a program and gives its standard output.
+/// Runs a program and returns its standard output.
 ///
 /// # Errors
 /// [`LabError::MissingTool`] or [`LabError::Tool`] with its last error lines.
@@ -53,7 +53,7 @@ pub(crate) fn without_outer_make(command: &mut Command) -> &mut Command {
     command
 }
 
-/// How many jobs a build runs at the same time.
+/// Make's option for the number of jobs at the same time.
 pub(crate) fn jobs() -> String {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     format!("-j{jobs}")
@@ -80,7 +80,7 @@ pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// 16 hexadecimal digits that tell lists of texts apart.
+/// Digest of a list of texts, 16 hexadecimal digits.
 pub(crate) fn digest<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> String {
     let mut hash = Sha256::new();
     for text in texts {

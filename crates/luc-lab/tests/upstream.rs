@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Version of clang that knows signed division in BPF.
+/// Oldest version of clang that supports signed division in BPF.
 const CLANG_LEAST: u32 = 18;
 /// Unpacked sources of the kernel that `kernels.toml` names for 7.2-upstream.
 const SOURCES: &str = "LUC_LINUX_SOURCE";
@@ -27,7 +27,7 @@ fn subject(patch: &str) -> &str {
     found.expect("a subject")
 }
 
-/// Files that a patch changes, relative to the sources, and whether it makes them.
+/// Files that a patch changes, relative to the sources, and whether it creates them.
 fn changed(patch: &str) -> Vec<(&str, bool)> {
     let lines: Vec<_> = patch.lines().collect();
     lines
@@ -86,7 +86,7 @@ fn patches_apply_one_after_the_other() {
         assert!(!changed(&text).is_empty(), "{}", path.display());
         bring(&text, &sources, dir.path());
         let mut command = Command::new("patch");
-        // No context that has moved or changed: these are of this very version.
+        // No fuzz, and no offset: the patches are made for this very version.
         command.args(["--strip=1", "--force", "--fuzz=0", "--directory"]);
         let output = command.arg(dir.path()).arg("--input").arg(&path).output();
         let output = output.unwrap();
@@ -96,7 +96,7 @@ fn patches_apply_one_after_the_other() {
     }
 }
 
-/// The first clang of those that distributions install under their version.
+/// The first clang found under a name with its version, as distributions install it.
 fn clang() -> Option<String> {
     let names = (CLANG_LEAST..CLANG_LEAST + 10).map(|version| format!("clang-{version}"));
     names

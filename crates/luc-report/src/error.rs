@@ -1,4 +1,4 @@
-//! Errors, in one line each.
+//! Errors, each shown as one line.
 
 use std::path::{Path, PathBuf};
 

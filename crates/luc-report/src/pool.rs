@@ -1,4 +1,4 @@
-//! Several virtual machines at a time.
+//! Runs several virtual machines at a time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::error::Result;
 
-/// Does all jobs, `workers` at a time: each worker takes the next job that waits. `work` gets a job
+/// Does all jobs, `workers` at a time: each worker takes the next waiting job. `work` gets a job
 /// and its index. After a failure no worker takes another job: the report would be incomplete.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ fn take<'a, Job>(next: &AtomicUsize, jobs: &'a [Job]) -> Option<(usize, &'a Job)
     jobs.get(index).map(|job| (index, job))
 }
 
-/// Locks, although another thread may have panicked: none panics while it changes the value.
+/// Locks a mutex even if a thread has panicked: no thread panics while it changes the value.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

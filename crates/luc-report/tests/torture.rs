@@ -55,7 +55,8 @@ fn losses_are_told_apart_and_named() {
     insta::assert_snapshot!(text::render(&document(&torture), false));
 }
 
-/// Where the kernel is known to lose, and does in the same run, LUC is not to blame; anywhere else it is.
+/// If the kernel is known to lose data, and does so in the same run, LUC is not to blame; otherwise
+/// it is.
 #[test]
 fn a_known_fault_of_the_kernel_is_not_lucs_but_only_where_it_shows() {
     let known = |policy: &str, losses| Torment {

@@ -1,10 +1,10 @@
-//! Shared by the tests of several crates.
+//! Helpers that the tests of several crates share.
 //!
 //! A test that cannot run here calls [`skip`]. That prints the reason past the test harness, which
 //! would swallow it, and notes it in the file that `LUC_SKIPS` names: `make check` and `make test` end
 //! with a count. With `CI` set only tests of optional things may be skipped ([`skip_expected`]).
 //!
-//! Everything here panics where it fails, as tests do.
+//! Everything here panics if it fails, as tests do.
 
 #![allow(clippy::missing_panics_doc)]
 
@@ -30,13 +30,14 @@ pub fn skip(test: &str, why: &str) {
     tell(&format!("SKIP {test}: {why}\n"));
 }
 
-/// Skips a test of something optional, such as a kernel that takes long to build, with `CI` set too.
-/// It is counted, and its line says that it is expected.
+/// Skips a test of something optional, such as a kernel that takes long to build, even with `CI`
+/// set. It is counted, and its line says that it is expected.
 pub fn skip_expected(test: &str, why: &str) {
     tell(&format!("SKIP {test} (optional, also for CI): {why}\n"));
 }
 
-/// Notes how long a test took in the file that `LUC_TIMES` names; the slowest are printed at the end.
+/// Records how long a test took, in the file that `LUC_TIMES` names; the slowest are printed at the
+/// end.
 pub fn took(test: &str, seconds: f64) {
     note("LUC_TIMES", &format!("{seconds:.0} s {test}\n"));
 }
@@ -59,7 +60,7 @@ fn note(variable: &str, line: &str) {
     }
 }
 
-/// A new terminal: the end of the keyboard, and the end for programs. It controls no process yet.
+/// Opens a pseudo-terminal: the keyboard's end and the programs' end. It controls no process yet.
 pub fn terminal() -> (File, File) {
     let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&keyboard).expect("granted");
@@ -70,10 +71,10 @@ pub fn terminal() -> (File, File) {
     (File::from(keyboard), File::from(program))
 }
 
-/// Runs `body` with a small file system of memory, mounted with `options`, at a path; skips
-/// where nothing can be mounted. It must not be in use afterwards.
+/// Runs `body` with the path of a tmpfs that is mounted with `options`; skips the test if nothing
+/// can be mounted. `body` must leave nothing in use.
 pub fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
-    // The harness names the thread of a test after it.
+    // The harness names a test's thread after the test.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let dir = tempfile::tempdir().expect("temporary directory");

@@ -1,10 +1,10 @@
-//! Toys: additions to LUC, each one file and its row in a table of a copy of the sources.
+//! Toys: example additions to a copy of LUC's sources, each one file and its rows in tables.
 //! `CONTRIBUTING.md` says where.
 
 use std::fs;
 use std::path::Path;
 
-/// A file, a text that stands in it once, and the row that is put behind it.
+/// A file, a text that occurs in it once, and the row to insert after that text.
 type Row = (&'static str, &'static str, &'static str);
 
 /// A toy: its file, the source, and its rows.
@@ -72,14 +72,14 @@ const VERDICT: Toy = Toy {
     ],
 };
 
-/// Adds all to the sources below `root`.
+/// Adds all toys to the sources below `root`.
 pub fn add_all(root: &Path) {
     for toy in [CONTROLLER, BENCHMARK, FORMAT, VERDICT] {
         toy.add(root, |source| source);
     }
 }
 
-/// Adds the controller, with `change` made to its code.
+/// Adds the controller, with `change` applied to its code.
 pub fn add_controller(root: &Path, change: impl FnOnce(String) -> String) {
     CONTROLLER.add(root, change);
 }

@@ -1,12 +1,12 @@
-//! How many spans there are.
+//! The number of spans.
 
 use crate::trace::Trace;
 use std::io::{self, Write};
 
-/// Writes that number.
+/// Writes the number of spans.
 ///
 /// # Errors
-/// The sink's.
+/// Those of the sink.
 pub fn toy(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     writeln!(sink, "{} spans", trace.spans.len())
 }

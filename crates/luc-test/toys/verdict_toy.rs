@@ -1,4 +1,4 @@
-//! Writes take their time without waiting for a commit.
+//! Writes take long without waiting for a commit.
 
 use super::{BOUND_SHARE_MIN, Kind, Standing};
 use crate::diagnosis::account::Account;

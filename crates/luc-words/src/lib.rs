@@ -1,6 +1,6 @@
-//! Numbers for people: three digits that matter, and always a unit.
+//! Formats numbers for people: three significant digits, with units.
 
-/// `12,345`.
+/// A count: `12,345`.
 pub fn count(number: impl Into<i128>) -> String {
     let number: i128 = number.into();
     let digits = number.unsigned_abs().to_string();
@@ -17,7 +17,7 @@ pub fn count(number: impl Into<i128>) -> String {
     text
 }
 
-/// `1 commit`, `12,345 commits`.
+/// A count with its noun: `1 commit`, `12,345 commits`.
 pub fn counted(number: impl Into<i128>, one: &str, many: &str) -> String {
     let number: i128 = number.into();
     format!("{} {}", count(number), if number == 1 { one } else { many })
@@ -33,7 +33,7 @@ pub fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Nanoseconds, counted: `0 s`, `7 ns`, and from there on as [`time`].
+/// A counted time: `0 s`, `7 ns`, and from 1000 ns on as [`time`].
 pub fn duration(ns: impl Into<i128>) -> String {
     let ns: i128 = ns.into();
     match ns.unsigned_abs() {
@@ -43,13 +43,13 @@ pub fn duration(ns: impl Into<i128>) -> String {
     }
 }
 
-/// Nanoseconds, computed: `812 ns`, `41.5 us`, `8.10 ms` or `2.00 s`.
+/// A computed time: `812 ns`, `41.5 us`, `8.10 ms` or `2.00 s`.
 pub fn time(ns: f64) -> String {
     let (unit, scale_ns) = time_unit(ns);
     format!("{} {unit}", three(ns / scale_ns))
 }
 
-/// The unit in which [`time`] shows this many ns, and how many ns it is.
+/// The unit in which [`time`] shows this many ns, and how many ns the unit is.
 pub fn time_unit(ns: f64) -> (&'static str, f64) {
     match ns.abs() {
         size if size < 999.5 => ("ns", 1.0),
@@ -104,7 +104,7 @@ mod tests {
         for (ns, text) in shown {
             assert_eq!(duration(ns), text, "{ns}");
         }
-        // A mean is no count: it shows that it was computed.
+        // A mean is not a count: its digits show that it was computed.
         assert_eq!(time(0.0), "0.00 ns");
         assert_eq!(time(7.25), "7.25 ns");
         assert_eq!(time(999_499.0), "999 us");

@@ -1,4 +1,4 @@
-//! This machine: as many cells at a time as its memory and its processors allow.
+//! Runs cells on this machine, as many at a time as its memory and processors allow.
 
 use std::fs;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,11 @@ use crate::measure::{Board, measure_cell, place_of};
 use crate::places::{self, Needs, Setup};
 use crate::store::Store;
 
-/// As on the command line.
+/// Name on the command line.
 pub const NAME: &str = "local";
 
 /// # Errors
-/// A wish is for jobs of an engine.
+/// An option applies only to an engine's jobs.
 pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
     if wishes.engine.is_some() {
         return Err(CampaignError::Backend {
@@ -27,14 +27,14 @@ pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
     Ok(Box::new(Local { jobs: wishes.jobs }))
 }
 
-/// Cells at a time on this machine.
+/// Runs cells on this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local {
-    /// At most so many; `None`: as many as there are processors.
+    /// Most cells at a time; `None`: as many as there are processors.
     pub jobs: Option<u32>,
 }
 
-/// Free processors and memory, and whether a cell runs that wants to be alone.
+/// Free processors and memory, and whether a running cell needs the machine to itself.
 struct Free {
     processors: u32,
     memory_mib: u64,
@@ -43,7 +43,8 @@ struct Free {
 }
 
 impl Free {
-    /// Takes what a cell needs, if it is there. What needs more than there is runs alone.
+    /// Reserves what a cell needs, if it is free. A cell that needs more than the machine has runs
+    /// alone.
     fn take(&mut self, needs: Needs) -> bool {
         let idle = self.running == 0;
         let fits = self.processors >= needs.processors && self.memory_mib >= needs.memory_mib;
@@ -130,7 +131,7 @@ impl Backend for Local {
     }
 }
 
-/// Memory that can be had without swapping, MiB; `None` where the kernel does not say.
+/// Memory available without swapping, in MiB; `None` if the kernel does not report it.
 fn free_memory_mib() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
@@ -140,7 +141,7 @@ fn free_memory_mib() -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// Passes the progress of one cell on.
+/// Passes on the progress of one cell.
 struct Reporter<'a, 'b> {
     board: &'a Mutex<&'a mut Board<'b>>,
     cell: &'a Cell,

@@ -1,8 +1,8 @@
-//! The runner of a wave's cells: this process, or an engine. A back-end is a file and a row of
+//! Back-ends, which run a wave's cells: this process, or an engine. Each is a file and a row of
 //! [`ALL`].
 //!
-//! A back-end only starts `luc campaign cell` or does the same itself, and waits. What is missing
-//! is found out from the results, so none of them keeps a state of its own.
+//! A back-end starts `luc campaign cell`, or does the same work itself, and waits. The results tell
+//! which cells are missing, so a back-end keeps no state.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,14 @@ pub mod slurm;
 
 /// Something that runs cells.
 pub trait Backend {
-    /// As on the command line.
+    /// Name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Measures these cells, in about this order, and returns when all have a result or failed.
+    /// Measures these cells, in about this order, and returns when all have a result or have
+    /// failed.
     ///
     /// # Errors
-    /// It can run nothing, or a result cannot be kept.
+    /// It cannot run anything, or cannot keep a result.
     fn measure(
         &self,
         cells: &[Cell],
@@ -33,36 +34,36 @@ pub trait Backend {
     ) -> Result<()>;
 }
 
-/// The command line's wishes about where and how cells run.
+/// The command line's options on where and how cells run.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// Cells at the same time, at most.
+    /// Most cells at the same time.
     pub jobs: Option<u32>,
-    /// For engines that run jobs.
+    /// Options for engines that run jobs.
     pub engine: Option<Engine>,
 }
 
-/// The command line's wishes for jobs of an engine.
+/// The command line's options for an engine's jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
-    /// Where the jobs go; `None`: where the engine puts them.
+    /// Partition for the jobs; `None`: the engine chooses.
     pub partition: Option<String>,
-    /// Further arguments of the command that submits.
+    /// Extra arguments for the submit command.
     pub submit_args: Vec<String>,
     /// The program that a job runs; `None`: this one.
     pub program: Option<PathBuf>,
-    /// Seconds between two looks at the queue; `None`: as the back-end has it.
+    /// Seconds between two queries of the queue; `None`: the back-end's default.
     pub poll_s: Option<u32>,
 }
 
 /// A back-end on the command line.
 pub struct Row {
-    /// One word.
+    /// Name, one word.
     pub name: &'static str,
-    /// One line.
+    /// Description, one line.
     pub help: &'static str,
     /// # Errors
-    /// A wish that this back-end cannot fulfil.
+    /// This back-end does not support an option.
     pub make: fn(&Wishes) -> Result<Box<dyn Backend>>,
 }
 

@@ -1,15 +1,15 @@
-//! Jobs of Slurm: each task of an array measures one cell.
+//! Runs cells as Slurm jobs: each task of a job array measures one cell.
 //!
 //! ```text
-//! DIR/slurm/NAME/keys        the cells of the array NAME, a key a line; a task's number is its line
+//! DIR/slurm/NAME/keys        the array's cells, one key per line; a task's number is its line
 //! DIR/slurm/NAME/NUMBER.log  output of a task
 //! ```
 //!
-//! Slurm decides what runs where and when, and runs a task again whose node was lost. The queue
-//! tells which tasks ended, the store what came of them. A task that ended and left neither a result
-//! nor a failure is submitted once more; after that the cell has failed. A folder NAME is removed
-//! when its tasks are done with. One that is there at the begin is of a run that was killed: tasks
-//! of it that still live are waited for.
+//! Slurm decides where and when each task runs, and reruns a task whose node was lost. The queue
+//! tells which tasks have ended; the store holds their results and failures. A task that ended
+//! without either is submitted once more; after that the cell has failed. A folder NAME is removed
+//! once all its tasks are settled. A folder that exists at the start belongs to a run that was
+//! killed: its live tasks are waited for.
 
 mod queue;
 
@@ -29,21 +29,21 @@ use crate::measure::{Board, VersionsOf, place_of};
 use crate::places::{self, Needs, Setup};
 use crate::store::{Failed, Store};
 
-/// As on the command line.
+/// Name on the command line.
 pub const NAME: &str = "slurm";
 
-/// Seconds between two looks at the queue. A look is one query for all tasks; cells take longer.
+/// Seconds between two queries of the queue. One query covers all tasks; a cell takes longer.
 const POLL_S: u32 = 10;
-/// A result is waited for so many looks after its task has ended. NFS shows a new file after up to
-/// 60 s (acdirmax).
+/// Polls to wait for a result after its task has ended. NFS may take up to 60 s (acdirmax) to show
+/// a new file.
 const LATE_POLLS: u32 = 6;
-/// A cell is submitted so often if its task leaves nothing.
+/// Most submissions of a cell whose task leaves nothing.
 const TRIES_MAX: u8 = 2;
-/// Of a task's output, so much is kept with a failure.
+/// Last bytes of a task's output that are kept with a failure.
 const LOG_BYTES: usize = 65_536;
-/// Names of arrays begin with it.
+/// Prefix of the arrays' names.
 const PREFIX: &str = "luc-";
-/// Reasons to wait that pass by themselves. Any other is told, once.
+/// Reasons for waiting that resolve by themselves. Any other reason is reported, once.
 const USUAL_REASONS: [&str; 7] = [
     "None",
     "Resources",
@@ -54,16 +54,16 @@ const USUAL_REASONS: [&str; 7] = [
     "NodeDown",
 ];
 
-/// Arrays of tasks.
+/// Runs cells as tasks of Slurm's job arrays.
 pub struct Slurm {
     wishes: Wishes,
-    /// Tasks that an array can have; asked once, before anything is submitted.
+    /// Most tasks in an array; queried once, before anything is submitted.
     tasks_max: OnceCell<u32>,
 }
 
 /// # Errors
-/// None: every wish can be tried.
-#[allow(clippy::unnecessary_wraps)] // as a row has it
+/// Never: Slurm itself checks the options.
+#[allow(clippy::unnecessary_wraps)] // the type of a row
 pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
     Ok(Box::new(Slurm {
         wishes: wishes.clone(),
@@ -105,24 +105,24 @@ impl Backend for Slurm {
     }
 }
 
-/// A cell, and what is known of it.
+/// A cell to measure, and its attempts so far.
 struct Wanted<'a> {
     cell: &'a Cell,
     versions: Versions,
     needs: Needs,
-    /// Of a former run.
+    /// Failure that an earlier run kept.
     failed_before: Option<Failed>,
     tries: u8,
 }
 
-/// A task that was submitted and is not done with.
+/// A submitted task that is not settled yet.
 struct Task {
     /// Index of its cell.
     cell: usize,
-    /// The array's.
+    /// Name of its array.
     name: String,
     number: u32,
-    /// When it was first seen ended, and how.
+    /// When the task was first seen to have ended, and how.
     ended: Option<(Instant, String)>,
 }
 
@@ -133,14 +133,13 @@ struct Wave<'a> {
     wanted: Vec<Wanted<'a>>,
     store: &'a Store,
     setup: &'a Setup,
-    /// The results, by a path that every node knows.
+    /// Folder of the results, as a path that is valid on every node.
     dir: PathBuf,
     source: PathBuf,
     program: PathBuf,
-    /// Cells to submit.
     todo: VecDeque<usize>,
     tasks: Vec<Task>,
-    /// Nothing more is submitted until a task ends.
+    /// Whether nothing more is submitted until a task ends.
     is_full: bool,
     is_away: bool,
     told: BTreeSet<String>,
@@ -205,7 +204,7 @@ impl<'a> Wave<'a> {
         Duration::from_secs(self.engine.poll_s.unwrap_or(POLL_S).max(1).into())
     }
 
-    /// Waits, and returns early with an error if a signal comes.
+    /// Waits one poll interval; fails early on a signal.
     fn pause(&self) -> Result<()> {
         let end = Instant::now() + self.poll();
         while Instant::now() < end {
@@ -233,13 +232,13 @@ impl<'a> Wave<'a> {
         }
     }
 
-    /// The arrays that tasks are out of.
+    /// Names of the arrays with outstanding tasks.
     fn names(&self) -> Vec<String> {
         let names: BTreeSet<&String> = self.tasks.iter().map(|task| &task.name).collect();
         names.into_iter().cloned().collect()
     }
 
-    /// Asks until the queue answers.
+    /// Queries the queue until it answers.
     fn look(&mut self, names: &[String], board: &mut Board<'_>) -> Result<Vec<Seen>> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         loop {
@@ -271,7 +270,7 @@ impl<'a> Wave<'a> {
         self.pause()
     }
 
-    /// Takes over the tasks of a run that was killed, and removes what no task needs any more.
+    /// Adopts the live tasks of a killed run, and removes folders without any.
     fn adopt(&mut self, board: &mut Board<'_>) -> Result<()> {
         let dir = self.dir.join(NAME);
         let Ok(entries) = fs::read_dir(&dir) else {
@@ -317,7 +316,7 @@ impl<'a> Wave<'a> {
                 tasks(self.tasks.len())
             ));
         }
-        // With a limit, they count.
+        // Adopted tasks count towards the limit.
         self.is_full = self.jobs.is_some() && !self.tasks.is_empty();
         Ok(())
     }
@@ -356,7 +355,7 @@ impl<'a> Wave<'a> {
             match queue::submit(&arguments, &script) {
                 Ok(()) => break,
                 Err(trouble @ Trouble::Away(_)) => {
-                    // It may have been submitted, and only the answer lost.
+                    // Slurm may have accepted the array, with only its answer lost.
                     let asked = self.away(&trouble, board);
                     match asked.and_then(|()| self.look(&[name.to_owned()], board)) {
                         Ok(seen) if seen.is_empty() => {}
@@ -370,7 +369,7 @@ impl<'a> Wave<'a> {
                 }
                 Err(trouble) if self.tasks.is_empty() => return Err(refused(&trouble)),
                 Err(trouble) => {
-                    // A limit, most likely: the rest is tried when a task has ended.
+                    // Most likely a limit: try the rest when a task has ended.
                     self.tell(trouble.why(), board);
                     self.is_full = true;
                     return Ok(());
@@ -378,7 +377,7 @@ impl<'a> Wave<'a> {
             }
         }
         self.answers(board);
-        // The tasks need it; it is removed when they are done with.
+        // The tasks need the folder; it is removed once they are settled.
         let _ = own.keep();
         self.todo.retain(|cell| !cells.contains(cell));
         for (cell, number) in cells.into_iter().zip(1..) {
@@ -390,7 +389,7 @@ impl<'a> Wave<'a> {
                 ended: None,
             });
         }
-        // The limit is one of each array, so there is one array at a time.
+        // Slurm applies the limit to each array, so there is one array at a time.
         self.is_full = self.jobs.is_some();
         Ok(())
     }
@@ -405,7 +404,7 @@ impl<'a> Wave<'a> {
             format!("--array=1-{tasks}{limit}"),
             "--requeue".to_owned(),
             "--open-mode=append".to_owned(),
-            // A percent sign in the path would be one of Slurm's own.
+            // Slurm would expand a percent sign in the path.
             format!(
                 "--output={}/%a.log",
                 own.display().to_string().replace('%', "%%")
@@ -419,7 +418,7 @@ impl<'a> Wave<'a> {
         }
         let partition = self.engine.partition.as_ref();
         arguments.extend(partition.map(|partition| format!("--partition={partition}")));
-        // Last, so that they go before ours.
+        // Last, so that they override ours.
         arguments.extend(self.engine.submit_args.iter().cloned());
         arguments
     }
@@ -440,14 +439,14 @@ impl<'a> Wave<'a> {
         ))
     }
 
-    /// Says something once.
+    /// Reports a text once.
     fn tell(&mut self, text: &str, board: &Board<'_>) {
         if self.told.insert(text.to_owned()) {
             board.note(&format!("slurm: {text}"));
         }
     }
 
-    /// Notes of each task whether it has ended.
+    /// Records for each task whether it has ended.
     fn mark(&mut self, seen: &[Seen], board: &Board<'_>) {
         let states: BTreeMap<(&str, u32), &State> = seen
             .iter()
@@ -471,7 +470,7 @@ impl<'a> Wave<'a> {
                 Some(State::Ended(how)) => Some(how.clone()),
                 None => Some("no longer in the queue".to_owned()),
             };
-            // A task that is run again lives again.
+            // A task that Slurm reruns is alive again.
             task.ended = how.map(|how| match task.ended.take() {
                 Some(before) => before,
                 None => (Instant::now(), how),
@@ -483,7 +482,7 @@ impl<'a> Wave<'a> {
         board.say(&format!("slurm: {running} running, {waiting} waiting"));
     }
 
-    /// Takes leave of tasks that have ended.
+    /// Settles ended tasks: done, submitted again, or given up.
     fn settle(&mut self, board: &mut Board<'_>) -> Result<()> {
         let late = self.poll() * LATE_POLLS;
         let mut touched = BTreeSet::new();
@@ -527,7 +526,7 @@ impl<'a> Wave<'a> {
         Ok(())
     }
 
-    /// Keeps why a cell has no result.
+    /// Records why a cell has no result.
     fn give_up(&self, task: &Task, how: &str) -> Result<()> {
         let wanted = &self.wanted[task.cell];
         let path = self.dir.join(NAME).join(&task.name);
@@ -546,15 +545,15 @@ impl<'a> Wave<'a> {
             .keep_failure(wanted.cell, &wanted.versions, &why, Some(&log))
     }
 
-    /// Removes an array's folder. Where that fails the next run does it.
+    /// Removes an array's folder. If that fails, the next run does it.
     fn remove(&self, name: &str) {
         let dir = self.dir.join(NAME);
         let _ = fs::remove_dir_all(dir.join(name));
-        // Fails while other arrays have theirs.
+        // Fails while other arrays have folders.
         let _ = fs::remove_dir(dir);
     }
 
-    /// Ends the jobs that are out. Their folders stay until the queue has forgotten them.
+    /// Cancels outstanding jobs. Their folders stay until a later run finds the tasks ended.
     fn cancel(&self, board: &Board<'_>) {
         for name in self.names() {
             if let Err(trouble) = queue::cancel(&name) {

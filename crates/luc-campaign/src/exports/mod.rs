@@ -1,7 +1,7 @@
-//! The next wave in other programs' formats: a file each, and a row of [`FORMATS`].
+//! Exports the next wave in other programs' formats. Each is a file and a row of [`FORMATS`].
 //!
 //! Such a program runs `luc campaign cell` for each cell. The results are the same files as those
-//! of `luc campaign run`, so either goes on where the other ended.
+//! of `luc campaign run`, so either continues where the other stopped.
 
 mod parallel;
 mod snakemake;
@@ -15,7 +15,7 @@ use crate::file::Campaign;
 use crate::measure::{VersionsOf, place_of};
 use crate::places::{Needs, Setup};
 
-/// A cell that is missing.
+/// A cell without a result.
 #[derive(Clone, Debug)]
 pub struct Missing<'a> {
     pub cell: &'a Cell,
@@ -38,7 +38,7 @@ pub struct Export<'a> {
 
 impl<'a> Export<'a> {
     /// # Errors
-    /// The versions of a place cannot be told.
+    /// A place cannot determine its versions.
     pub fn new(
         campaign: &'a Campaign,
         cells: &'a [Cell],
@@ -65,24 +65,24 @@ impl<'a> Export<'a> {
     }
 }
 
-/// A form of a wave.
+/// A format for waves.
 pub trait Format: Sync {
-    /// One word.
+    /// Name, one word.
     fn name(&self) -> &'static str;
 
-    /// One line.
+    /// Description, one line.
     fn help(&self) -> &'static str;
 
-    /// The text.
+    /// The wave in this format.
     ///
     /// # Errors
-    /// A path that the form cannot hold.
+    /// The format cannot hold a path.
     fn text(&self, export: &Export<'_>) -> Result<String>;
 }
 
 pub const FORMATS: &[&dyn Format] = &[&parallel::Parallel, &snakemake::Snakemake];
 
-/// The argument that names the sources of the module, if there are any.
+/// The argument that names the module's sources; empty if there are none.
 pub(crate) fn source_words(source: &Path) -> Result<String> {
     if source.as_os_str().is_empty() {
         return Ok(String::new());
@@ -90,7 +90,7 @@ pub(crate) fn source_words(source: &Path) -> Result<String> {
     Ok(format!(" --source {}", quoted(source)?))
 }
 
-/// A path as a word of the shell.
+/// Quotes a path as a word of the shell.
 pub(crate) fn quoted(path: &Path) -> Result<String> {
     let bad = |why: &dyn Display| CampaignError::BadFolder {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! A line of the shell for each cell, for GNU parallel and for xargs.
+//! One shell command per line and cell, for GNU parallel and xargs.
 
 use std::fmt::Write as _;
 

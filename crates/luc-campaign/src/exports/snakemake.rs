@@ -1,5 +1,5 @@
-//! A Snakefile: one rule, and the results that it is asked for. A result's name is known before
-//! it is there, so Snakemake sees what is missing as LUC does.
+//! A Snakefile: one rule, and the results to make with it. A result's file name is known before the
+//! file exists, so Snakemake and LUC agree on what is missing.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::error::{CampaignError, Result};
 
 pub struct Snakemake;
 
-/// The rule; `{name:q}` is Snakemake's own form of a quoted word.
+/// The rules; `{name:q}` is Snakemake's syntax for a quoted word.
 const RULES: &str = r#"
 rule all:
     input:
@@ -65,13 +65,13 @@ impl Format for Snakemake {
     }
 }
 
-/// A literal of Python: those of JSON are some.
+/// A Python literal: a JSON string is one.
 fn literal(text: &str) -> String {
     // A text always has a JSON form.
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// A path without what Snakemake reads as the name of a wildcard.
+/// A path as text; fails on braces, which Snakemake reads as wildcards.
 fn word(path: &Path) -> Result<&str> {
     let text = path.to_str().filter(|text| !text.contains(['{', '}']));
     text.ok_or_else(|| CampaignError::BadFolder {

@@ -1,4 +1,4 @@
-//! The file system of a cell: factors that places share, and the arm's words that go before them.
+//! The file system of a cell: factors that places share, which an arm may override.
 
 use luc_lab::FsType;
 
@@ -42,17 +42,17 @@ pub fn text<'a>(cell: &'a Cell, factor: &str) -> &'a str {
     cell.machine.get(factor).map_or("", String::as_str)
 }
 
-/// Each arm's file system is there, and has a journal where LUC is attached.
+/// Checks that each arm's file system exists, and has a journal if LUC is attached.
 ///
 /// # Errors
-/// Names the arm.
+/// The message names the arm.
 pub fn check(cell: &Cell) -> Result<(), String> {
     for named in &cell.arms {
         let (arm, name) = (&named.arm, kind_name(cell, named));
         let Some(kind) = kind_of(name).filter(|kind| *kind != FsType::None) else {
             return Err(format!("arm {}: no file system {name}", named.name));
         };
-        // The counters of an attached LUC are read, and it needs a journal.
+        // LUC needs a journal to attach to, and its counters are read.
         if arm.attached() && !kind.has_journal() {
             let name = &named.name;
             return Err(format!(

@@ -1,9 +1,9 @@
-//! Bare metal: this machine itself, set as the cell asks and put back afterwards.
+//! Bare metal: this machine itself, configured as the cell asks and restored afterwards.
 //!
-//! A cell takes the machine for itself. It switches turbo, SMT and periodic writeback off, sets
+//! A cell has the machine to itself. It switches off turbo, SMT and periodic writeback, sets
 //! frequency and processors ([`plan`]), makes each arm's file system on a scratch device that the
-//! user gave for it ([`scratch`]), and runs the arm's commands ([`commands`]). [`guard`] puts
-//! everything back, whatever ends it.
+//! user named ([`scratch`]), and runs the arm's commands ([`commands`]). [`guard`] restores
+//! everything, whatever ends the cell.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,13 +37,13 @@ pub use guard::{PutBack, put_back_at_once};
 
 pub struct Host;
 
-/// Value of a factor that is left alone.
+/// Value that leaves a factor as it is on the machine.
 const AS_IS: &str = "as-is";
-/// In the folder of the results: the device that they were measured on.
+/// File in the results folder that names the device they were measured on.
 const DEVICE_FILE: &str = "host-device";
-/// Size of the file system that LUC is attached to where an arm attaches it elsewhere.
+/// Size of the file system that LUC is attached to if an arm attaches it elsewhere.
 const ELSEWHERE_BYTES: u64 = 64 << 20;
-/// Version of how this place measures: part of the versions of its results.
+/// Version of this place's method, part of the versions of its results.
 const RULES: &str = "1";
 
 fn off_or_as_is(text: &str) -> std::result::Result<(), String> {
@@ -104,7 +104,7 @@ const FACTORS: &[Factor] = &[
     file_system::MOUNT,
 ];
 
-/// A number that the factor's check has accepted; `None` of a word.
+/// A number that the factor's check has accepted; `None` if the value is a word.
 fn number<T: std::str::FromStr>(cell: &Cell, factor: &str) -> Option<T> {
     text(cell, factor).parse().ok()
 }
@@ -120,7 +120,7 @@ fn wanted(cell: &Cell) -> Wanted {
     }
 }
 
-/// The arm's file system and mount options, which go before the cell's.
+/// File system and mount options: the arm's, or else the cell's.
 fn file_system(cell: &Cell, named: &NamedArm) -> (FsType, String) {
     let (kind, mount) = file_system::of(cell, named);
     let options = scratch::options(kind, mount, number(cell, "commit_s"));
@@ -138,11 +138,11 @@ fn failed(why: String) -> CampaignError {
     CampaignError::Failed { why, log: None }
 }
 
-/// Puts back what a run that was killed could not: see [`PutBack`]. `out` is a folder of results
-/// that may know of one.
+/// Restores what a killed run could not: see [`PutBack`]. `out` is a folder of results that may
+/// hold its record.
 ///
 /// # Errors
-/// It is not permitted, a run is under way, or a value cannot be put back.
+/// It is not permitted, a run is under way, or a value cannot be restored.
 pub fn restore(sysroot: &Path, out: &Path) -> Result<Option<PutBack>> {
     permitted(&Machine::new(sysroot), "put this machine back")?;
     Locked::take(sysroot)?.recover(out)
@@ -159,7 +159,7 @@ fn permitted(system: &dyn System, what: &str) -> Result<()> {
 }
 
 impl PutBack {
-    /// One line for people.
+    /// Describes it in one line.
     pub fn told(&self) -> String {
         if self.booted {
             return "a run was killed before the machine was booted; nothing is left to put back"
@@ -269,7 +269,7 @@ impl Place for Host {
     }
 }
 
-/// All that must hold before anything is changed.
+/// Checks all that must hold before anything is changed.
 fn checked(machine: &Machine, cell: &Cell, setup: &Setup) -> Result<Device> {
     let Some(scratch) = &setup.scratch else {
         return Err(unavailable(
@@ -309,7 +309,7 @@ fn digest(bytes: &[u8]) -> String {
     })
 }
 
-/// Model of the processors, as the kernel calls it, and their number.
+/// Model of the processors, as the kernel calls it, and which are present.
 fn processor(system: &dyn System) -> String {
     let text = system.read("/proc/cpuinfo").unwrap_or_default();
     let model = text
@@ -320,7 +320,7 @@ fn processor(system: &dyn System) -> String {
     format!("{model}, processors {present}")
 }
 
-/// The scratch device that is given, or else the one that the results were measured on.
+/// Identity of the given scratch device, or else of the one that the results were measured on.
 fn device(machine: &Machine, setup: &Setup) -> String {
     let given = setup.scratch.as_ref();
     let given = given.and_then(|scratch| scratch::identity_of(machine, &scratch.device));
@@ -332,7 +332,7 @@ fn device(machine: &Machine, setup: &Setup) -> String {
         .unwrap_or_else(|| "none".into())
 }
 
-/// A cell on a machine that is set for it.
+/// A cell on a machine that is configured for it.
 struct Bench<'a> {
     cell: &'a Cell,
     setup: &'a Setup,
@@ -343,7 +343,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Every arm, in the order of the cell.
+    /// Measures every arm; returns the results in the order of the cell.
     fn all(&self, guard: &Guard, progress: &mut dyn luc_lab::Progress) -> Result<Vec<ArmResult>> {
         self.make_folders()?;
         let mut arms: Vec<(usize, ArmResult)> = Vec::new();
@@ -425,7 +425,7 @@ impl Bench<'_> {
         steps.read(&named.name, &outputs)
     }
 
-    /// A small file system that nothing uses.
+    /// Makes and mounts a small file system that nothing else uses.
     fn elsewhere(&self) -> std::result::Result<PathBuf, String> {
         let (image, at) = (self.folder.join("image"), self.folder.join("elsewhere"));
         std::fs::File::create(&image)

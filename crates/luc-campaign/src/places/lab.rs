@@ -65,10 +65,10 @@ const FACTORS: &[Factor] = &[
     },
 ];
 
-/// Reads a disk of the lab; tells apart what only the simulator has.
+/// Parses a disk of the lab; recognizes disks that only the simulator has.
 ///
 /// # Errors
-/// It is none, in a line.
+/// It is not a disk of the lab.
 pub fn disk(text: &str) -> std::result::Result<DiskSpec, String> {
     if luc_sim::disk::is_only_simulated(text) {
         return Err(format!(
@@ -133,7 +133,7 @@ impl Place for Lab {
             } else {
                 1
             },
-            // QEMU's own, on top.
+            // QEMU itself needs some more.
             memory_mib: number::<u64>(cell, "memory_mib") + 128,
             alone: in_host_time,
         }
@@ -196,7 +196,7 @@ impl Place for Lab {
                 .collect();
             arms.push((at.unwrap_or(0), steps.read(&named.name, &outputs)?));
         }
-        // As the campaign names them, whatever came first.
+        // In the campaign's order.
         arms.sort_by_key(|(at, _)| *at);
         Ok(Measured {
             kernel_release: result.report.kernel_release,

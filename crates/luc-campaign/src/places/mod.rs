@@ -1,4 +1,4 @@
-//! Where cells are measured. A place is a file and a row of [`ALL`].
+//! Places, where cells are measured. Each is a file and a row of [`ALL`].
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub use lab::disk as lab_disk;
 /// Every place.
 pub const ALL: [&dyn Place; 3] = [&lab::Lab, &host::Host, &sim::Sim];
 
-/// A place by its name.
+/// Finds a place by its name.
 pub fn find(name: &str) -> Option<&'static dyn Place> {
     ALL.into_iter().find(|place| place.name() == name)
 }
@@ -27,15 +27,15 @@ pub fn find(name: &str) -> Option<&'static dyn Place> {
 #[derive(Clone, Copy)]
 pub struct Factor {
     pub name: &'static str,
-    /// For people.
+    /// Description for the user.
     pub help: &'static str,
-    /// Without one, every block must name it.
+    /// Default value; without one, every block must name the factor.
     pub default: Option<&'static str>,
-    /// Why a value is none; bounds that need other factors are [`Place::check`]'s.
+    /// Checks a value; [`Place::check`] checks bounds that depend on other factors.
     pub check: fn(&str) -> std::result::Result<(), String>,
 }
 
-/// This machine, by the command line. It decides no result, or is in the versions.
+/// Command-line options for this machine. Those that affect results are also in the versions.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// A folder with the sources of the module (`kmod`, `control`, `abi`).
@@ -45,13 +45,13 @@ pub struct Setup {
     /// Limit of host time for one cell, seconds.
     pub limit_s: u64,
     pub stop: Stop,
-    /// Where the tree of the machine's files starts; empty stands for `/`.
+    /// Root of the machine's files; empty stands for `/`.
     pub sysroot: PathBuf,
     /// Folder of the results, where a place keeps what the next run must know.
     pub out: PathBuf,
     /// The device that the place `host` may overwrite.
     pub scratch: Option<Scratch>,
-    /// Results of other versions count as well: only what has none is measured.
+    /// Whether results of other versions count: only cells without any are measured.
     pub any_version: bool,
 }
 
@@ -71,14 +71,14 @@ pub struct Scratch {
     pub erase: Erase,
 }
 
-/// How far the user allowed a device to be overwritten.
+/// When the user allows a device to be overwritten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Erase {
     #[default]
     No,
     /// If it is blank, or holds what an earlier cell left.
     Blank,
-    /// If it holds this, too.
+    /// Also if it holds this kind of content.
     Known(String),
 }
 
@@ -87,7 +87,7 @@ pub enum Erase {
 pub struct Needs {
     pub processors: u32,
     pub memory_mib: u64,
-    /// Nothing else may be measured meanwhile.
+    /// Whether nothing else may be measured meanwhile.
     pub alone: bool,
 }
 
@@ -98,26 +98,26 @@ pub trait Place: Sync {
     /// Everything that can be varied there.
     fn factors(&self) -> &'static [Factor];
 
-    /// Faults that a single factor's check cannot see.
+    /// Checks what a single factor's check cannot see.
     ///
     /// # Errors
-    /// Says what is wrong with the cell.
+    /// What is wrong with the cell.
     fn check(&self, cell: &Cell) -> std::result::Result<(), String>;
 
     fn needs(&self, cell: &Cell) -> Needs;
 
-    /// Versions of all that decides the cell's result.
+    /// Versions of everything that affects the cell's result.
     ///
     /// # Errors
-    /// Something of it is not there.
+    /// A version cannot be determined.
     fn versions(&self, cell: &Cell, setup: &Setup) -> Result<Versions>;
 
-    /// The command that measures one arm of a cell again, where the command line has one.
+    /// The command that measures one arm of a cell again, if the command line has one.
     fn command(&self, _cell: &Cell, _arm: &NamedArm) -> Option<String> {
         None
     }
 
-    /// Measures a cell, all arms of it or, but for mere bounds, none.
+    /// Measures all arms of a cell; fails if any arm other than a bound fails.
     ///
     /// # Errors
     /// [`crate::CampaignError::Unavailable`] if nothing can be measured here, else
@@ -130,7 +130,7 @@ pub trait Place: Sync {
     ) -> Result<Measured>;
 }
 
-/// A whole number within bounds.
+/// Checks that a text is a whole number within bounds.
 pub(crate) fn whole(text: &str, min: u64, max: u64) -> std::result::Result<(), String> {
     match text.parse::<u64>() {
         Ok(number) if (min..=max).contains(&number) => Ok(()),
@@ -138,7 +138,7 @@ pub(crate) fn whole(text: &str, min: u64, max: u64) -> std::result::Result<(), S
     }
 }
 
-/// A cell for people: its benchmark, and all that differs from its place's defaults.
+/// Describes a cell: its benchmark, and the factors that differ from the place's defaults.
 pub fn shown(cell: &Cell) -> String {
     let factors = find(&cell.place).map_or(&[] as &[Factor], Place::factors);
     let is_default = |name: &str, value: &str| {
@@ -155,7 +155,7 @@ pub fn shown(cell: &Cell) -> String {
     words.join(", ")
 }
 
-/// A benchmark's command, without where and how long it runs.
+/// Shortens a benchmark's command: leaves out its folder, seed and times.
 fn short_command(command: &str) -> String {
     let mut words = command.split_whitespace();
     let mut kept = Vec::new();

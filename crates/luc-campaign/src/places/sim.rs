@@ -1,4 +1,4 @@
-//! The simulator: no kernel and no disk, but models of them, with the controllers themselves inside.
+//! The simulator: models of the kernel and the disk, with the real controllers inside.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
 use crate::result::{ArmResult, Measured};
 
-/// Digest of the simulator's sources: results of others do not count.
+/// Digest of the simulator's sources; results of other sources do not count.
 pub const SOURCES: &str = env!("LUC_SIM_SOURCES");
 
 pub struct Sim;
@@ -89,10 +89,10 @@ const FACTORS: &[Factor] = &[
     },
 ];
 
-/// The value that a kind of journal, or a scheduler, has by itself.
+/// Stands for the default of a kind of journal or of the scheduler.
 const OWN: &str = "own";
 
-/// Cells of the lab do not name it.
+/// Parses `past_us`, which cells of the lab do not have.
 fn past_ns(text: &str) -> std::result::Result<Option<u64>, String> {
     if text.is_empty() || text == OWN {
         return Ok(None);
@@ -101,7 +101,7 @@ fn past_ns(text: &str) -> std::result::Result<Option<u64>, String> {
     Ok(text.parse().ok().map(|us: u64| us * 1000))
 }
 
-/// Cells of the lab, which `luc sim validate` simulates, name neither.
+/// Chooses the journal. Cells of the lab, which `luc sim validate` simulates, have neither factor.
 fn journal(name: &str, mib: &str, disk_mib: u32) -> std::result::Result<Choice, String> {
     let name = if name.is_empty() { "jbd2" } else { name };
     let mib = match mib {
@@ -164,10 +164,10 @@ impl Place for Sim {
 }
 
 impl Sim {
-    /// Measures all arms of a cell.
+    /// Simulates all arms of a cell.
     ///
     /// # Errors
-    /// The simulator lacks something of it.
+    /// The simulator does not support something in it.
     pub fn simulate(&self, cell: &Cell) -> std::result::Result<Vec<ArmResult>, String> {
         let load = load(cell)?;
         let arms = cell.arms.iter().map(|named| {
@@ -213,7 +213,7 @@ const OPTIONS: [(&str, &str); 8] = [
     ("journal_mib", "--journal-mib"),
 ];
 
-/// The words of the `luc sim run` that measures an arm; what is a factor's default is left out.
+/// The words of the `luc sim run` that measures an arm, without factors at their default.
 fn words(cell: &Cell, named: &NamedArm) -> Vec<String> {
     let split = |text: &str| shlex::split(text).unwrap_or_default();
     let mut words = split("luc sim run");
@@ -229,23 +229,23 @@ fn words(cell: &Cell, named: &NamedArm) -> Vec<String> {
     let options = on.map(split);
     match options {
         Some(options) if options.is_empty() => words.push("--luc".to_owned()),
-        // LUC that observes changes nothing.
+        // LUC changes nothing while it observes.
         Some(options) if options.iter().all(|word| word != "--observe") => words.extend(options),
         _ => {}
     }
     words.extend(["--seed".to_owned(), cell.seed.to_string(), "--".to_owned()]);
-    // No folder is needed.
+    // The simulator needs no folder.
     let bench = cell.bench.replace("--dir {dir}", "");
     words.extend(split(&bench.replace("{dir}", "")));
     words
 }
 
-/// The command around a benchmark that the simulator stands in for.
+/// The command around a benchmark that the simulator can stand in for.
 const RECORD: &str = "luc trace record -o {out} --on {dir} --";
-/// How a verb looks at a recording.
+/// How a verb analyzes a recording.
 type Look = fn(&Trace) -> serde_json::Result<Value>;
 
-/// Verbs behind the benchmark.
+/// Verbs of `luc trace` that may follow the benchmark.
 const LOOKS: [(&str, Look); 2] = [
     ("summary", |trace| serde_json::to_value(Summary::of(trace))),
     ("model", |trace| {
@@ -253,14 +253,14 @@ const LOOKS: [(&str, Look); 2] = [
     }),
 ];
 
-/// An arm that is recorded, and looked at.
+/// How an arm's recording is analyzed.
 struct Watch {
     look: Look,
     last_s: Option<f64>,
 }
 
 impl Watch {
-    /// `None` of an arm that is not recorded.
+    /// `None` if the arm is not recorded.
     fn of(arm: &Arm) -> std::result::Result<Option<Self>, String> {
         if arm.around.is_empty() && arm.after.is_empty() {
             return Ok(None);
@@ -304,7 +304,6 @@ fn load(cell: &Cell) -> std::result::Result<luc_sim::Load, String> {
     luc_sim::load(&words).map_err(|error| error.to_string())
 }
 
-/// The machine of an arm.
 fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, String> {
     let arm = &named.arm;
     let is_plain = [&arm.bench, &arm.fs, &arm.mount]
@@ -409,7 +408,7 @@ mod tests {
         assert_eq!(of("write_calls_delayed_share", 1), Some(0.0));
     }
 
-    /// What is foretold of stock is near what is simulated.
+    /// The gain predicted from stock is near the simulated gain.
     #[test]
     fn gains_are_foretold() {
         let luc = Arm {

@@ -1,4 +1,4 @@
-//! Which measured quantities go with the rate: section 3.3 of the dissertation.
+//! Which measured quantities correlate with the rate: section 3.3 of the dissertation.
 //!
 //! Every repeat of every point is a row. [`luc_model::causes`] ranks the quantities and finds their
 //! principal components, as `luc trace rank` does for recordings.
@@ -13,8 +13,8 @@ use crate::show::Shown;
 use crate::stats::Interval;
 use luc_model::causes::{Causes, Quantities, Sign, rank};
 
-/// The strongest correlation among the quantities and the rate of an arm. Its interval is as wide as
-/// chance makes it: it holds 0 where chance may be all of it.
+/// The strongest correlation of a quantity with the rate of an arm. Its interval is as wide as
+/// chance makes it: it contains 0 if chance alone may explain the correlation.
 pub fn answer(
     shown: &Shown<'_>,
     points: &[Point<'_>],
@@ -47,7 +47,7 @@ pub fn answer(
         measured,
         ..Found::default()
     };
-    // Too few rows, or all of one rate: nothing to rank yet.
+    // Too few rows, or all with the same rate: nothing to rank yet.
     let Ok(causes) = rank(&rows) else {
         return found;
     };

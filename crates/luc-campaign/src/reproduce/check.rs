@@ -1,4 +1,4 @@
-//! Rules between `published.toml` and the campaign that answers it.
+//! Checks `published.toml` against the campaign that answers it.
 
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     Ok(())
 }
 
-/// Every value is one of the block's.
+/// Checks that every value is one of the block's.
 fn values(block: &Block, conditions: &Where) -> Result<(), String> {
     for (name, wanted) in conditions {
         let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);

@@ -6,8 +6,8 @@ use super::published::{Claim, Published, Reported};
 use crate::file::{Block, Campaign, Value, Values, Where};
 use crate::points;
 
-/// The campaign cut down to the points of these figures' claims; `None` where they need none. Cells
-/// keep their keys, so that runs of other figures, quick or not, share results.
+/// The campaign cut down to the points of these figures' claims; `None` if they need none. Cells
+/// keep their keys, so that runs for other figures, quick or not, share results.
 pub fn campaign(
     published: &Published,
     whole: &Campaign,
@@ -70,7 +70,7 @@ pub fn campaign(
     (!cut.blocks.is_empty()).then_some(cut)
 }
 
-/// Leaves those values; a factor that has none of them keeps all.
+/// Keeps the wanted values; a factor that has none of them keeps all.
 fn keep(values: &mut Values, wanted: impl Fn(&Value) -> bool) {
     let kept: Vec<Value> = values
         .all()
@@ -102,7 +102,7 @@ mod tests {
         let quick = of(&["D5.8"], true).unwrap();
         let [all, one, quick] = [&all, &one, &quick].map(points::all);
         assert!(all.len() > one.len() && one.len() > quick.len() && !quick.is_empty());
-        // The cells of a quick run are cells of the whole.
+        // The cells of a quick run are cells of the whole campaign.
         let keys: BTreeSet<String> = all.iter().map(|point| point.cell(1).key()).collect();
         for point in quick.iter().chain(&one) {
             assert!(keys.contains(&point.cell(1).key()));

@@ -1,4 +1,4 @@
-//! The answer to all chosen figures: as a report and as JSON.
+//! The answers to all chosen figures: as a report and as JSON.
 
 use std::fmt::Write as _;
 
@@ -47,12 +47,12 @@ pub struct AnsweredClaim<'a> {
     pub judged: Judged,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
-    /// The reason found for a difference; only where there is one.
+    /// The reason found for a difference; empty if there is no difference.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub because: &'a str,
 }
 
-/// LUC of today at the same points.
+/// Today's LUC at the same points.
 #[derive(Clone, Debug, Serialize)]
 pub struct Beside<'a> {
     pub arm: &'a str,
@@ -80,7 +80,7 @@ impl From<Interval> for Number {
     }
 }
 
-/// A block's points with all figures that a document's figure looks at.
+/// A block's points with all figures that the claims of a document's figure use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweep {
     pub block: String,
@@ -89,7 +89,7 @@ pub(super) struct Sweep {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Answers figures from results; `shown` is `None` where none of them needs any.
+/// Answers figures from results; `shown` is `None` if they need no results.
 pub fn answer<'a>(
     published: &'a Published,
     figures: &[&'a Reported],
@@ -238,7 +238,7 @@ fn sweep_of(reported: &Reported, name: &str, shown: &Shown<'_>) -> Option<Sweep>
     })
 }
 
-/// A number in the claim's unit.
+/// Formats a number in the claim's unit.
 pub fn form(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Times => format!("{value:.2}x"),
@@ -265,7 +265,7 @@ fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// How many figures have each verdict.
+/// Counts the figures with each verdict.
 pub fn tally(all: &[Answered<'_>]) -> Vec<(Verdict, usize)> {
     let count = |verdict: Verdict| {
         let of = all.iter().filter(|figure| figure.verdict == verdict);
@@ -284,7 +284,7 @@ pub(super) fn tally_text(all: &[Answered<'_>]) -> String {
     format!("{} {noun}: {}.", all.len(), parts.join(", "))
 }
 
-/// The rules, for people.
+/// The rules, as text for the reader.
 pub(super) fn rules(published: &Published) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(
@@ -322,7 +322,7 @@ pub(super) fn source(figure: &Answered<'_>) -> String {
     text
 }
 
-/// Why the verdict is what it is, with the reason found.
+/// Why the verdict was given, with the reason found for a difference.
 pub(super) fn why(claim: &AnsweredClaim<'_>) -> String {
     if claim.because.is_empty() {
         return claim.judged.why.clone();

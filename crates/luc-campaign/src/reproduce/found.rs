@@ -8,23 +8,23 @@ use crate::stats::Interval;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub interval: Option<Interval>,
-    /// The point, or the two, that it is of.
+    /// The point, or the two points, that the interval belongs to.
     pub at: String,
-    /// Points that the claim is about, and those of them that were measured.
+    /// Points that the claim covers, and how many were measured.
     pub points: usize,
     pub measured: usize,
-    /// Of a claim about causes.
+    /// The ranking, for a claim about causes.
     pub ranking: Option<Ranking>,
 }
 
-/// A quantity beside the rate.
+/// A quantity and its relation to the rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranked {
     pub quantity: String,
-    /// With the rate, by Pearson and by Spearman, -1 to 1.
+    /// Correlation with the rate, Pearson's and Spearman's, -1 to 1.
     pub pearson: f64,
     pub spearman: f64,
-    /// On the principal component that goes most with the rate, -1 to 1.
+    /// Loading on the principal component that correlates most with the rate, -1 to 1.
     pub loading: f64,
 }
 
@@ -32,9 +32,10 @@ pub struct Ranked {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ranking {
     pub runs: usize,
-    /// The strongest of as many random quantities is as strong in one of 20 such sets of runs.
+    /// Strength that the strongest of as many random quantities reaches in one of 20 such sets of
+    /// runs.
     pub chance_strength: f64,
-    /// The share of the quantities' variance that this component holds, 0 to 1.
+    /// The share of the quantities' variance that this component explains, 0 to 1.
     pub component_variance_share: Option<f64>,
     /// Its correlation with the rate, -1 to 1.
     pub component_pearson: Option<f64>,

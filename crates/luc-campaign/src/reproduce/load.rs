@@ -1,4 +1,4 @@
-//! Reads what comes with the program: what the documents report, and the campaign that answers it.
+//! Reads the built-in data: what the documents report, and the campaign that answers it.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::file::Campaign;
 const BUILTIN: &str = include_str!("../../../../campaigns/published.toml");
 
 impl Published {
-    /// The figures that come with the program.
+    /// The built-in figures.
     pub fn builtin() -> &'static Self {
         static ALL: LazyLock<Published> = LazyLock::new(|| {
             Published::parse("campaigns/published.toml", BUILTIN, campaign())
@@ -20,10 +20,10 @@ impl Published {
         &ALL
     }
 
-    /// Reads the text; every name in it must be one of the campaign.
+    /// Reads the text; every name in it must exist in the campaign.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first mistake.
     pub fn parse(source_name: &str, text: &str, campaign: &Campaign) -> Result<Self> {
         let bad = |why: String| CampaignError::BadFile {
             source_name: source_name.to_owned(),
@@ -60,7 +60,7 @@ mod tests {
         }
     }
 
-    /// The names in a claim are the campaign's.
+    /// Names in a claim must exist in the campaign.
     #[test]
     fn claims_about_nothing_are_refused() {
         let base = "[[figure]]\nid = \"D9.9\"\ntitle = \"t\"\nconditions = \"c\"\n[[figure.claim]]\nsays = \"s\"\nblock = \"bursts\"\nunit = \"times\"\npublished = 2\n";

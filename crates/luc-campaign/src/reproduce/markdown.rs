@@ -1,4 +1,5 @@
-//! The answer as a page of Markdown: what of the documents holds, where, and every number behind it.
+//! The answer as a page of Markdown: which claims of the documents hold where, and every number
+//! behind that.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use crate::file::{Value, Values, Where};
 use crate::points::{self, Point};
 use crate::show::Shown;
 
-/// The page, with the sweeps, and with what is missing.
+/// The page, with the sweeps and a note on missing points.
 pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
     let mut out = String::from("# The documents' figures beside ours\n\n");
     let made = "`luc reproduce --markdown` made this page of results; no number in it was typed. The \
@@ -47,7 +48,7 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
     out
 }
 
-/// Empty where every point is measured.
+/// A note on missing points; empty if there are none.
 fn missing(shown: &Shown<'_>) -> String {
     let points = points::all(shown.campaign);
     let has_results = |point: &&Point<'_>| !shown.repeats(point).is_empty();
@@ -84,10 +85,10 @@ fn overview(out: &mut String, all: &[Answered<'_>]) {
     );
 }
 
-/// The factors that make a machine here; a block of the simulator may name no kernel.
+/// The factors that identify a machine here; a block of the simulator may name no kernel.
 const MACHINE: [&str; 2] = ["kernel", "vcpus"];
 
-/// Every claim, judged on each kernel and number of processors alone.
+/// Writes each claim's verdict for each kernel and number of processors alone.
 fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], shown: &Shown<'_>) {
     let of = |point: &Point<'_>| {
         let factors = MACHINE.map(|factor| point.value(factor).to_owned());
@@ -256,7 +257,7 @@ fn ranking_rows(ranking: &Ranking) -> Vec<Vec<String>> {
     ranking.quantities.iter().map(row).collect()
 }
 
-/// A paragraph and the line behind it; nothing of an empty text.
+/// Writes a paragraph and an empty line; nothing if the text is empty.
 fn block(out: &mut String, text: &str) {
     if !text.is_empty() {
         fill(out, text, 0);

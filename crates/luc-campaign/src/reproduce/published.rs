@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::did_you_mean;
 use crate::file::{Figure, Where};
 
-/// Everything that the documents report and that is to be set beside ours.
+/// Everything that the documents report and that ours is compared with.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// How far a number may be off and agree, as a share of its effect.
+    /// How far a number may be off and still agree, as a share of its effect.
     pub tolerance_share: f64,
-    /// How far from no effect counts as none, where a document says "the same".
+    /// How far from no effect still counts as none, if a document says "the same".
     pub same_share: f64,
     /// The part of the campaign that a quick run measures.
     pub quick: Quick,
-    /// Letter of a figure's name and the document's.
+    /// Names of the documents by the first letter of their figures' names.
     pub documents: BTreeMap<String, String>,
     #[serde(rename = "figure")]
     pub figures: Vec<Reported>,
@@ -31,7 +31,7 @@ pub struct Quick {
     /// Blocks that it does not measure.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Values that factors keep, where a block has them.
+    /// Values that factors keep, if a block has them.
     #[serde(rename = "where")]
     pub fits: Where,
 }
@@ -40,13 +40,13 @@ pub struct Quick {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reported {
-    /// As it is typed: `D5.8`.
+    /// Name as the user types it: `D5.8`.
     pub id: String,
     /// Other figures that show the same.
     #[serde(default)]
     pub also: Vec<String>,
     pub title: String,
-    /// Pages, where the document's text has any.
+    /// Page, if the document has page numbers.
     #[serde(default)]
     pub page: Option<u32>,
     /// Machine and workload that the document names.
@@ -58,23 +58,23 @@ pub struct Reported {
     pub claims: Vec<Claim>,
 }
 
-/// One thing that a figure says.
+/// One statement of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The document's statement, restated.
     pub says: String,
-    /// The number; absent where the document gives a direction only.
+    /// The number; absent if the document gives only a direction.
     pub published: Option<f64>,
     pub unit: Unit,
-    /// The direction; that of the number if it has one.
+    /// The direction; if absent, the number implies it.
     pub side: Option<Side>,
     /// Whether the number is a level that has no direction: a share, a time.
     #[serde(default)]
     pub level: bool,
-    /// In place of the tolerance of all.
+    /// Tolerance instead of the general one.
     pub tolerance_share: Option<f64>,
-    /// How one number is made of many points.
+    /// How the figures at many points become one number.
     #[serde(default)]
     pub take: Take,
     /// The figure at each point.
@@ -86,14 +86,14 @@ pub struct Claim {
     pub fits: Where,
     /// The factor along which `take` looks, from its first value to its last.
     pub over: Option<String>,
-    /// The arm that is shown beside: what LUC does today where `of` is a published controller.
+    /// Arm shown for comparison: today's LUC, where `of` is a published controller.
     pub beside: Option<String>,
-    /// The measures of which that is sought which goes most with `of`, a rate.
+    /// Measures to rank by their correlation with `of`, a rate.
     #[serde(default)]
     pub causes: Vec<String>,
-    /// In place of `of`: the closed loop's poles.
+    /// Gains whose closed-loop poles are computed, instead of `of`.
     pub poles: Option<Gains>,
-    /// Why ours differs, where that was found.
+    /// Why ours differs, if the reason was found.
     #[serde(default)]
     pub because: String,
 }
@@ -118,11 +118,11 @@ pub enum Unit {
     Share,
     Ms,
     Count,
-    /// 0 to 1, by how well two quantities go together.
+    /// Strength of a correlation, 0 to 1.
     Correlation,
 }
 
-/// A direction, beside no effect.
+/// A direction, relative to no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -136,7 +136,7 @@ pub enum Side {
     NotAbove,
 }
 
-/// How a claim's number is made of the figures at its points.
+/// How the figures at a claim's points become one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Take {
@@ -145,7 +145,7 @@ pub enum Take {
     Max,
     /// The smallest.
     Min,
-    /// Every point: that which is farthest from the claimed side.
+    /// The point that is farthest from the claimed side, so that every point counts.
     Every,
     /// The largest share lost from one value of `over` to a later one.
     Lost,
@@ -153,9 +153,9 @@ pub enum Take {
     LostEnds,
     /// The share lost from the best value of `over` to the last; the largest.
     LostLast,
-    /// The last value of `over` to the first, a ratio; the largest.
+    /// The ratio of the last value of `over` to the first; the largest.
     RiseEnds,
-    /// The last value of `over` less the first, of a count; the largest.
+    /// The last value of `over` minus the first, for a count; the largest.
     MoreEnds,
     /// The largest standard deviation between repeats, as a share of the mean.
     Spread,
@@ -170,7 +170,7 @@ impl Take {
         )
     }
 
-    /// Whether it is of one arm's own values.
+    /// Whether it uses one arm's own values.
     pub fn is_plain(self) -> bool {
         self.is_along() || self == Self::Spread
     }
@@ -182,7 +182,7 @@ impl Claim {
         if self.unit == Unit::Times { 1.0 } else { 0.0 }
     }
 
-    /// The claimed direction; `None` of a level.
+    /// The claimed direction; `None` for a level.
     pub fn side(&self) -> Option<Side> {
         if self.level {
             return None;
@@ -199,10 +199,10 @@ impl Claim {
 }
 
 impl Published {
-    /// The figures of these names, in the order of the file; all if none is named.
+    /// The figures with these names, in the order of the file; all if none is named.
     ///
     /// # Errors
-    /// A name is none.
+    /// A name is unknown.
     pub fn chosen(&self, names: &[String]) -> Result<Vec<&Reported>, String> {
         let ids = || {
             let all = self.figures.iter();

@@ -1,4 +1,4 @@
-//! A claim's figure over our sweep.
+//! Computes a claim's figure over our sweep.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::show::Shown;
 use crate::stats::{self, Interval, Prior, Variance};
 use crate::wave::{self, Repeats};
 
-/// The factor that decides how far repeats spread.
+/// The factor that determines how far repeats spread.
 const VCPUS: &str = "vcpus";
 
-/// Reads the answer off the results.
+/// Answers a claim from the results.
 pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {
     if let Some(gains) = &claim.poles {
         return of_poles(gains);
@@ -31,7 +31,7 @@ pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {
     figure_of(shown, claim, block, figure)
 }
 
-/// The same for the arm beside.
+/// Answers the claim for the arm shown for comparison.
 pub fn beside(shown: &Shown<'_>, claim: &Claim) -> Option<Found> {
     let (arm, figure) = (claim.beside.as_ref()?, claim.of.as_ref()?);
     let figure = Figure {
@@ -42,7 +42,8 @@ pub fn beside(shown: &Shown<'_>, claim: &Claim) -> Option<Found> {
     Some(figure_of(shown, claim, block, &figure))
 }
 
-/// The largest modulus of the poles of all sets: computed, so its interval is itself.
+/// The largest modulus of the poles over all gain sets. It is computed, so its interval has no
+/// width.
 fn of_poles(gains: &Gains) -> Found {
     let mut largest: Option<(f64, String)> = None;
     let mut sets = 0;
@@ -51,7 +52,7 @@ fn of_poles(gains: &Gains) -> Found {
             for &kd in &gains.kd {
                 for &c in &gains.c {
                     sets += 1;
-                    // Gains that are none leave the claim without an answer.
+                    // Invalid gains leave the claim without an answer.
                     let Ok(found) = poles(kp, ki, kd, c) else {
                         return Found::default();
                     };
@@ -80,7 +81,7 @@ fn of_poles(gains: &Gains) -> Found {
     }
 }
 
-/// Something of which the claim's number may be.
+/// A point, or a pair of points, that may give the claim's number.
 struct Candidate<'a> {
     at: String,
     /// Its number of processors, as its block writes it.
@@ -92,9 +93,9 @@ enum Sample<'a> {
     Figure(Repeats<'a>, &'a Figure),
     /// The share lost from the first to the second.
     Lost(Vec<f64>, Vec<f64>),
-    /// The second to the first.
+    /// The ratio of the second to the first.
     Rise(Vec<f64>, Vec<f64>),
-    /// The second less the first.
+    /// The second minus the first.
     More(Vec<f64>, Vec<f64>),
     Spread(Vec<f64>),
 }
@@ -161,9 +162,8 @@ fn figure_of<'a>(
     }
 }
 
-/// How far the figure's repeats spread, by the number of processors: over all of the block's points
-/// with as many, whichever points the claim is about. One processor does the same again; several
-/// race.
+/// How far the figure's repeats spread, by the number of processors, over all of the block's
+/// points, not only the claim's. One processor repeats itself; several race.
 fn priors(
     shown: &Shown<'_>,
     claim: &Claim,
@@ -190,10 +190,9 @@ fn priors(
     variances.into_iter().map(of).collect()
 }
 
-/// The candidate that the claim is about. One that is chosen among n because it is the largest gets
-/// an interval at 1 - (1 - confidence)/n (Bonferroni). Where every point must hold, the one does whose
-/// interval reaches farthest from the claim, at the plain confidence: that all hold is said only if
-/// all do.
+/// The candidate that decides the claim. One chosen as the largest of n gets an interval with a
+/// confidence of 1 - (1 - confidence)/n (Bonferroni). If every point must hold, the one whose
+/// interval reaches farthest from the claim decides, at the plain confidence.
 fn extreme<'a>(
     claim: &Claim,
     candidates: &'a [Candidate<'a>],
@@ -205,7 +204,7 @@ fn extreme<'a>(
         candidate.sample.interval(confidence, prior)
     };
     let chosen_by = |interval: &Interval| match (claim.take, claim.side(), interval.ends) {
-        // A point without an interval leaves every point in doubt.
+        // A point without an interval leaves a claim about every point open.
         (Take::Every, _, None) => f64::INFINITY,
         (Take::Every, Some(Side::Above | Side::NotBelow), Some((low, _))) => -low,
         (Take::Every, Some(Side::Same), Some((low, high))) => {
@@ -292,7 +291,7 @@ fn along<'a>(
     candidates
 }
 
-/// One arm's own values, a repeat each.
+/// One arm's own values, one for each repeat.
 fn values(shown: &Shown<'_>, point: &Point<'_>, figure: &Figure) -> Vec<f64> {
     let own = Figure {
         to: None,
@@ -304,7 +303,7 @@ fn values(shown: &Shown<'_>, point: &Point<'_>, figure: &Figure) -> Vec<f64> {
     wave::values(&shown.repeats(point), &own)
 }
 
-/// A point by those factors that vary, but for one.
+/// Describes a point by the factors that vary, except `but`.
 pub fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
     let varying = block
         .factors
@@ -349,7 +348,7 @@ repeats_max = 3
         ArmResult {
             arm: name.to_owned(),
             report: serde_json::from_str(&report).unwrap(),
-            // Of a rate of 60 to 150 a positive number.
+            // A positive number, since the rate is 60 to 150.
             #[allow(clippy::cast_possible_truncation)]
             counters: [
                 ("waited".to_owned(), (1e6 / rate) as i64),
@@ -360,8 +359,8 @@ repeats_max = 3
         }
     }
 
-    /// Stock's rate by processors and speed; LUC's is half as much again at 500 MIPS. A repeat is
-    /// off by a hundredth.
+    /// Stock's rate depends on processors and speed; LUC's is 1.5 times stock's at 500 MIPS. Each
+    /// repeat adds 1%.
     fn results(campaign: &Campaign, repeats: u32, but: Option<&str>) -> Results {
         let mut all = Results::default();
         for point in points::all(campaign) {
@@ -434,14 +433,14 @@ repeats_max = 3
             let (low, high) = interval.ends.unwrap();
             assert!(low < interval.mean && interval.mean < high);
         }
-        // The ends are those of the speeds that the claim is about.
+        // The ends are the first and the last speed that the claim covers.
         let part = answer_to(
             &format!("{LOST}take = \"lost-ends\"\nwhere = {{ mips = [250, 500] }}"),
             3,
             None,
         );
         assert_eq!(part.at, "vcpus 4, mips 250 to 500");
-        // Without the last speed there is no end to look at.
+        // Without results at the last speed there is no answer.
         let open = answer_to(&format!("{LOST}take = \"lost-ends\""), 3, Some("500"));
         assert_eq!(open.interval, None);
         let rise = LOST.replace("share", "times") + "take = \"rise-ends\"";
@@ -486,13 +485,13 @@ repeats_max = 3
         assert_eq!(found.at, "counter:waited hurts, 18 runs");
         assert_eq!((found.points, found.measured), (6, 6));
         let ranking = found.ranking.unwrap();
-        // A constant has no part in it.
+        // A constant quantity is not ranked.
         let [only] = &ranking.quantities[..] else {
             panic!("{ranking:?}");
         };
         assert!(only.pearson < -0.9 && only.spearman < -0.9);
         assert!((ranking.component_variance_share.unwrap() - 1.0).abs() < 1e-9);
-        // Nothing that is counted there, and nothing measured yet, are not the same.
+        // A measure that is not counted there differs from one that is not measured yet.
         for (repeats, verdict) in [(3, Verdict::NotApplicable), (0, Verdict::Unknown)] {
             let text = claim("\"cache_miss_share\"");
             let found = answer_to(&text, repeats, None);

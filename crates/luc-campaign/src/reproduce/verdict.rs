@@ -1,34 +1,35 @@
 //! The verdict on a claim: a function of the published number and of our interval.
 //!
-//! No effect is 1 for a ratio, 0 for anything else; a published number's effect is its distance from
-//! that. Our interval *agrees* with a number if its mean lies within the tolerated share of the
-//! effect, or if it reaches there and is no wider than that.
+//! The null, or no effect, is 1 for a ratio, 0 for anything else; a published number's effect is
+//! its distance from the null. Our interval *agrees* with a number if its mean lies within the
+//! tolerated share of the effect, or if it overlaps that range and is no wider.
 //!
 //! | claim | reproduced | same direction | not reproduced | unknown |
 //! |---|---|---|---|---|
-//! | a number | agrees, and excludes no effect | excludes no effect on that side | else | holds no effect and the number |
-//! | a level | agrees | never | else | holds the number, but is wider than tolerated |
-//! | a direction | excludes no effect on that side | never | else | holds no effect and an effect on that side |
-//! | the same | all of it is as good as no effect | never | none of it is | else |
-//! | never below | none of it is below that | never | all of it is | else |
+//! | number | agrees, excludes null | excludes null on its side | else | contains null and number |
+//! | level | agrees | never | else | contains the number, but is wider than tolerated |
+//! | direction | excludes null on that side | never | else | contains null and such an effect |
+//! | the same | all of it is within `same_share` of null | never | none of it is | else |
+//! | never below | none of it is below that range | never | all of it is | else |
 //!
-//! Without an interval all are unknown; what was measured and yet has no value does not apply there. While points are not measured, so is what those that are
-//! measured cannot settle: that something holds at every point, or at none. Unknown is no success: a
-//! figure is reproduced only if all of its claims are.
+//! A claim without an interval is unknown; if all its points were measured and have no value, it is
+//! not applicable. While points are missing, a claim is also unknown if the measured points cannot
+//! settle it: that something holds at every point, or at none. Unknown is no success: a figure is
+//! reproduced only if all of its applicable claims are.
 
 use serde::Serialize;
 
 use super::found::Found;
 use super::published::{Claim, Published, Side, Take};
 
-/// From best to worst; the worst of a figure's claims is the figure's.
+/// A verdict, in order from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Reproduced,
     SameDirection,
     NotReproduced,
-    /// Not measured, or too little to tell.
+    /// Not measured, or not enough to tell.
     Unknown,
     NotApplicable,
 }
@@ -42,7 +43,7 @@ impl Verdict {
         Self::NotApplicable,
     ];
 
-    /// For people.
+    /// The verdict as the user sees it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -53,8 +54,8 @@ impl Verdict {
         }
     }
 
-    /// A figure's, of those of its claims. What is missing does not hide what was refuted, and what
-    /// does not apply hides nothing.
+    /// A figure's verdict: the worst of its applicable claims. A refuted claim counts as worse than
+    /// an unknown one.
     pub fn of_all(claims: impl IntoIterator<Item = Self>) -> Self {
         let claims: Vec<Self> = claims.into_iter().collect();
         if claims.contains(&Self::NotReproduced) {
@@ -84,7 +85,7 @@ fn judged(verdict: Verdict, why: &str) -> Judged {
     }
 }
 
-/// Sets our answer beside the claim.
+/// Judges our answer to a claim.
 pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     let judged = of_measured(claim, found, rules);
     let is_of_every_point = claim.take == Take::Every
@@ -92,7 +93,7 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
             claim.side(),
             Some(Side::Same | Side::NotBelow | Side::NotAbove)
         );
-    // Points that are not measured may hold what refutes the one kind, and what shows the other.
+    // A missing point may refute a claim about every point, and may prove any other claim.
     let is_open = match judged.verdict {
         Verdict::Reproduced => is_of_every_point || claim.level,
         Verdict::NotReproduced => !is_of_every_point,
@@ -110,7 +111,7 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     }
 }
 
-/// As if the points that are measured were all.
+/// Judges as if no point were missing.
 fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     let Some(interval) = found.interval else {
         if found.measured > 0 && found.measured == found.points {
@@ -168,7 +169,7 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
                 return judged(Verdict::NotReproduced, "the effect is the opposite");
             }
             if beyond == 0 {
-                // Of a direction alone, an effect is one that is not as good as none.
+                // For a direction alone, an effect counts only if it exceeds `same_share`.
                 let effect = claim.published.unwrap_or(if wanted == 1 {
                     none + margin
                 } else {
@@ -213,7 +214,7 @@ fn bounded(holds: bool, fails: bool, held: &str, failed: &str) -> Judged {
     }
 }
 
-/// Whether an interval agrees with a number that may be this far off.
+/// Whether an interval agrees with a number to within `band`.
 fn agrees((low, mean, high): (f64, f64, f64), published: f64, band: f64) -> bool {
     let (from, to) = (published - band, published + band);
     let reaches = low <= to && high >= from;
@@ -264,10 +265,10 @@ mod tests {
             ((1.75, 1.90, 2.06), Verdict::Reproduced),
             ((1.3, 1.4, 1.5), Verdict::SameDirection),
             ((3.0, 3.1, 3.2), Verdict::SameDirection),
-            // It reaches there only because it is wide.
+            // It overlaps that range only because it is wide.
             ((1.1, 1.8, 2.9), Verdict::SameDirection),
             ((0.98, 1.04, 1.10), Verdict::NotReproduced),
-            // The mean agrees, but so would no effect: nothing is decided.
+            // The mean agrees, but the interval also contains the null: undecided.
             ((0.5, 2.2, 9.0), Verdict::Unknown),
             ((0.6, 0.7, 0.8), Verdict::NotReproduced),
         ] {
@@ -303,7 +304,7 @@ mod tests {
             judged.why,
             "3 of 4 points are measured, of which: the direction is the same"
         );
-        // One point refutes what is said of every one; what is said of one, all points must.
+        // One point refutes a claim about every point; only all points refute a claim about one.
         let opposite = Found {
             measured: 3,
             ..found(0.7, 0.8, 0.9)

@@ -1,4 +1,4 @@
-//! The tables of a report: a row for a point, for many points, or for each of the worst.
+//! The tables of a report: each row is a point, many points, or one of the worst points.
 
 use luc_report::show::document::{Entry, Row, Section, Table, Tone};
 use luc_report::show::number;
@@ -31,8 +31,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The points of a table, those together that share a figure: each alone, unless its columns sum
-    /// many points up.
+    /// The points of a table, grouped by the figure that they share: each is alone, unless the
+    /// columns summarize many points.
     pub(crate) fn together(&self, table: &file::Table) -> Vec<Together<'a>> {
         let points = self.points(table.block.get_ref(), &table.fits);
         if !table.is_over_points() {
@@ -50,7 +50,7 @@ impl<'a> Shown<'a> {
                 None => all.push(vec![point]),
             }
         }
-        // A draw meets the values in any order.
+        // Drawn points come with their values in any order.
         if let Some(block) = self.campaign.block(table.block.get_ref()) {
             all.sort_by_cached_key(|points| {
                 let place = |factor: &String| {
@@ -145,7 +145,7 @@ impl<'a> Shown<'a> {
             .map_or_else(|| name.to_owned(), |arm| arms::shown(name, arm))
     }
 
-    /// The arms that have rows of their own; `None` once where none has.
+    /// The arms that have rows of their own; a single `None` if none has.
     pub(crate) fn row_arms(&self, table: &file::Table) -> Vec<Option<String>> {
         let block = self
             .campaign
@@ -161,7 +161,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// A figure, and the judgement of it if its column has one.
+    /// A figure, and its judgement if its column has a bound.
     fn entries(
         &self,
         table: &file::Table,
@@ -202,7 +202,7 @@ impl<'a> Shown<'a> {
         summed_up(over, &known, figure.is_ratio())
     }
 
-    /// The rows of the worst points, and the commands that measure those again that miss the bound.
+    /// The rows of the worst points, and the commands that measure again those that miss the bound.
     fn worst(
         &self,
         table: &file::Table,
@@ -244,7 +244,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The commands that measure a figure's arms again, in the repeat that is furthest beyond the
-    /// bound, below a line that names the point. None where the place has no such commands.
+    /// bound, after a line that names the point. Empty if the place has no such commands.
     fn again(
         &self,
         table: &file::Table,
@@ -287,8 +287,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// One number for many points. Its interval is the number for their lower ends and for their upper
-/// ones.
+/// Summarizes many points by one number. Its interval is that number of their lower and of their
+/// upper ends.
 fn summed_up(over: Over, known: &[Interval], is_ratio: bool) -> Option<Interval> {
     if known.is_empty() {
         return None;
@@ -321,7 +321,7 @@ fn summed_up(over: Over, known: &[Interval], is_ratio: bool) -> Option<Interval>
     })
 }
 
-/// How many times a figure is beyond its bound; at most 1 within it.
+/// The factor by which a figure exceeds its bound; at most 1 within it.
 fn excess(bound: Bound, figure: f64) -> f64 {
     let below = bound.at_least.map_or(0.0, |least| least / figure);
     let above = bound.at_most.map_or(0.0, |most| figure / most);
@@ -336,12 +336,12 @@ fn bound(table: &file::Table, column: &Column, point: &Point<'_>) -> Bound {
     goal.map_or(column.bound(), file::Goal::bound)
 }
 
-/// How many reasons why cells failed are told apart.
+/// Most reasons for failed cells that are listed.
 const REASONS_MAX: usize = 10;
 /// Longest reason, characters.
 const REASON_CHARS: usize = 80;
 
-/// Cells that have no result, by the reason.
+/// A section that counts failed cells by reason.
 pub(super) fn failures<'r>(reasons: impl Iterator<Item = &'r str>) -> Option<Section> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for reason in reasons {

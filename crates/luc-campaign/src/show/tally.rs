@@ -1,4 +1,4 @@
-//! How figures stand to their bounds.
+//! Counts figures that keep their bounds.
 
 use luc_report::show::document::{Entry, Tone};
 
@@ -10,12 +10,12 @@ use crate::stats::Interval;
 pub struct Tally {
     pub reached: usize,
     pub missed: usize,
-    /// The mean misses the bound, and the interval holds it.
+    /// Figures whose mean misses the bound, but whose interval contains it.
     pub open: usize,
 }
 
 impl Tally {
-    /// In a sentence; empty where nothing was judged.
+    /// The counts as a sentence; empty if nothing was judged.
     pub fn sentence(self) -> String {
         let Self {
             reached,
@@ -35,8 +35,8 @@ impl Tally {
     }
 }
 
-/// Whether the mean keeps its bound. Where it does not, and its interval holds the bound, that is
-/// open: more repeats would tell.
+/// Judges whether the mean keeps its bound. If it does not but its interval contains the bound, the
+/// figure is open: more repeats would tell.
 pub(super) fn judged(bound: Bound, figure: Option<Interval>, tally: &mut Tally) -> Entry {
     let (Some(figure), true) = (figure, bound != Bound::default()) else {
         return Entry::none();

@@ -1,9 +1,9 @@
-//! What the spread of many points tells of the spread of one.
+//! What the spread of many points tells about the spread of one.
 //!
-//! The points' true variances are taken as draws from one distribution, a scaled inverse chi
-//! squared. How much their estimates differ, beyond what so few repeats explain, tells how wide that
-//! is; then each point's own estimate and the common one are weighed by their degrees of freedom.
-//! Points that spread alike are pooled, as in Tukey's test; points that do not keep their own.
+//! The points' true variances are modelled as draws from one distribution, a scaled inverse
+//! chi-squared. How much their estimates differ, beyond what so few repeats explain, tells how wide
+//! it is. Then each point's own estimate and the common one are weighted by their degrees of
+//! freedom. Points with similar spreads are pooled, as in Tukey's test; others keep their own.
 //! Source: G. K. Smyth, "Linear models and empirical Bayes methods for assessing differential
 //! expression in microarray experiments", 2004, sections 4 and 6.2.
 
@@ -11,11 +11,11 @@ use statrs::function::gamma::digamma;
 
 use super::Variance;
 
-/// An estimate below this share of the median is lifted to it: a logarithm of 0 is none.
+/// An estimate below this share of the median is raised to it, because 0 has no logarithm.
 const FLOOR_SHARE: f64 = 1e-5;
-/// As many degrees of freedom as make no difference to knowing the variance.
+/// Degrees of freedom at which the variance is as good as known.
 const FREEDOM_MAX: f64 = 1e6;
-/// So few that the other points do not count.
+/// Degrees of freedom at which the other points do not count.
 const FREEDOM_MIN: f64 = 1e-3;
 
 /// The distribution of the points' variances.
@@ -23,14 +23,14 @@ const FREEDOM_MIN: f64 = 1e-3;
 pub struct Prior(Variance);
 
 impl Prior {
-    /// Nothing is known of other points.
+    /// Nothing is known about other points.
     pub const NONE: Self = Self(Variance {
         value: 0.0,
         freedom: 0.0,
     });
 
-    /// Of points of one kind. Fewer than three tell nothing, nor do points half of which have no
-    /// spread.
+    /// Estimates the distribution from points of one kind. Fewer than three points tell nothing,
+    /// nor do points half of which have no spread.
     pub fn of(points: &[Variance]) -> Self {
         let mut sorted: Vec<f64> = points.iter().map(|point| point.value).collect();
         sorted.sort_by(f64::total_cmp);
@@ -39,7 +39,7 @@ impl Prior {
             return Self::NONE;
         }
         let n = points.len() as f64;
-        // The logarithm of an estimate without its own bias.
+        // The logarithm of an estimate, corrected for its bias.
         let centred = |point: &Variance| {
             let value = point.value.max(FLOOR_SHARE * median);
             value.ln() - digamma(point.freedom / 2.0) + (point.freedom / 2.0).ln()
@@ -52,13 +52,14 @@ impl Prior {
             let value = (mean + digamma(freedom / 2.0) - (freedom / 2.0).ln()).exp();
             return Self(Variance { value, freedom });
         }
-        // No more different than chance makes them.
+        // They differ no more than chance explains.
         let weights: f64 = points.iter().map(|it| it.freedom).sum();
         let value = points.iter().map(|it| it.value * it.freedom).sum::<f64>() / weights;
         Self(Variance { value, freedom })
     }
 
-    /// A point's variance, with what the others tell; `None` where neither knows anything.
+    /// Combines a point's variance with that of the others; `None` if neither has a degree of
+    /// freedom.
     pub fn moderated(&self, own: Variance) -> Option<Variance> {
         let freedom = self.0.freedom + own.freedom;
         (freedom > 0.0).then(|| Variance {
@@ -71,7 +72,7 @@ impl Prior {
 /// Twice the argument at which the trigamma function has this value, within the bounds.
 fn freedom_of(trigamma_value: f64) -> f64 {
     let (mut low, mut high) = (FREEDOM_MIN.ln(), FREEDOM_MAX.ln());
-    // The function falls.
+    // The function decreases.
     for _ in 0..80 {
         let middle = f64::midpoint(low, high);
         if trigamma(middle.exp() / 2.0) > trigamma_value {
@@ -91,7 +92,7 @@ fn freedom_of(trigamma_value: f64) -> f64 {
 
 /// The second derivative of the logarithm of the gamma function, for arguments above 0.
 fn trigamma(of: f64) -> f64 {
-    // The series is good from here on; 1/x^2 leads there.
+    // The series is accurate from 12 on; the recurrence leads there.
     let (mut x, mut sum) = (of, 0.0);
     while x < 12.0 {
         sum += 1.0 / (x * x);
@@ -110,7 +111,7 @@ mod tests {
     use crate::cell::draw;
     use crate::stats::Interval;
 
-    /// Numbers drawn evenly from 0 to 1.
+    /// Uniform random numbers from 0 to 1.
     struct Drawn(u64);
 
     impl Drawn {
@@ -139,7 +140,7 @@ mod tests {
 
     /// Three values around 0 with this standard deviation.
     fn three(drawn: &mut Drawn, sd: f64) -> [f64; 3] {
-        // Box and Muller's normal deviates.
+        // Normal deviates by Box and Muller.
         [(); 3].map(|()| {
             let (u, v) = (1.0 - drawn.next(), drawn.next());
             sd * (-2.0 * u.ln()).sqrt() * (2.0 * PI * v).cos()
@@ -186,7 +187,7 @@ mod tests {
         );
     }
 
-    /// Of intervals at 95% some 95% hold the truth, where points spread alike and where they do not;
+    /// About 95% of intervals at 95% contain the true value, whether points spread alike or not,
     /// and they are narrower than with three repeats alone.
     #[test]
     fn intervals_hold_the_truth_as_often_as_they_say() {

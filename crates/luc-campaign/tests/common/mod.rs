@@ -27,13 +27,13 @@ pub fn setup() -> Setup {
 pub struct Formula {
     pub gain: f64,
     pub noise: f64,
-    /// The rate of an arm, in place of all of this.
+    /// Gives the rate of an arm instead of the formula.
     pub rate: Option<fn(&Cell, &str) -> f64>,
     /// Keys of the cells that were asked for, in order.
     pub asked: RefCell<Vec<String>>,
-    /// Cells whose key holds this fail.
+    /// Cells whose key contains this text fail.
     pub fails: Option<&'static str>,
-    /// The run is interrupted after so many cells.
+    /// Number of cells after which the run is interrupted.
     pub stop_after: Option<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! Disks of a cell: null block devices and the lab's own, whose times run on
-//! guest timers and whose content is guest memory, so host time never shows.
+//! Disks of a cell: null block devices and the lab's own, whose times run on guest timers and whose
+//! content is guest memory, so host time never affects them.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -54,12 +54,12 @@ impl Disks {
         })
     }
 
-    /// Where steps start: the first mounted disk, else /tmp.
+    /// Folder in which steps start: the first disk if it has a file system, else /tmp.
     pub fn work_dir(&self) -> &Path {
         &self.work_dir
     }
 
-    /// `LUC_DISK0`, `LUC_MNT0` and so on.
+    /// The environment variables `LUC_DISK0`, `LUC_MNT0` and so on.
     pub fn env(&self) -> BTreeMap<String, String> {
         let mut env = BTreeMap::new();
         for (index, spec) in self.specs.iter().enumerate() {
@@ -88,7 +88,7 @@ fn make_device(index: usize, spec: &DiskSpec) -> Result<(), String> {
     }
 }
 
-/// Makes the folder of a device and gives a function that sets its attributes.
+/// Makes the folder of a device and returns a function that sets its attributes.
 fn configure(
     index: usize,
     dir: String,
@@ -215,7 +215,7 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
 /// Unmounts everything below /mnt and destroys all disks, whatever state the steps left them in.
 ///
 /// # Errors
-/// Names the first mount or disk that could not be removed; the rest is removed all the same.
+/// Names the first mount or disk that could not be removed; the others are removed anyway.
 pub fn remove_all() -> Result<(), String> {
     let mut problem = None;
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();

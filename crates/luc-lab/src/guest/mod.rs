@@ -1,7 +1,7 @@
 //! The guest's process 1: mounts, loads modules, runs the plan, answers, powers off.
 //!
-//! It writes nothing to the console in the good case and looks at nothing that
-//! depends on host time, so runs repeat exactly.
+//! If all goes well it writes nothing to the console, and it looks at nothing that depends on host
+//! time, so runs repeat exactly.
 
 mod disk;
 mod report;
@@ -33,7 +33,7 @@ pub fn is_guest_init() -> bool {
 /// Runs the guest and powers it off. Call only when [`is_guest_init`] says so.
 pub fn init_main() -> ! {
     if let Err(error) = guest_main() {
-        // Process 1 has no other way to speak: the console ends in a host file.
+        // Process 1 has no other way to report: the console goes to a host file.
         eprintln!("luc-lab guest: {error}");
     }
     rustix::fs::sync();

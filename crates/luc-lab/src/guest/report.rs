@@ -14,7 +14,7 @@ use crate::machine::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT, PCI_ID, State};
 use crate::plan::{GuestReport, KERNEL_LOG_NAME, OUT_PREFIX, REPORT_NAME};
 use crate::tools::files_below;
 
-/// Kept free for report and kernel log when result files are many.
+/// Space kept free for report and kernel log, however many result files there are.
 const RESERVE_BYTES: usize = 64 << 20;
 
 /// The shared memory as the guest sees it.
@@ -70,7 +70,7 @@ impl Channel {
         })
     }
 
-    /// Tells the host the current work.
+    /// Tells the host what the guest is doing.
     pub fn show(&mut self, state: State, done: usize, total: usize, text: &str) {
         let mut text = text.replace(['\n', '\0'], " ");
         text.truncate(
@@ -170,7 +170,7 @@ fn kernel_log() -> String {
         match file.read(&mut record) {
             Ok(0) => return text,
             Ok(len) => push_record(&mut text, &String::from_utf8_lossy(&record[..len])),
-            // Records were overwritten while reading: go on with the oldest left.
+            // Records were overwritten while reading: continue with the oldest one left.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
             Err(_) => return text,
         }

@@ -1,5 +1,5 @@
-//! Running one command with its outputs in files, so that no reader thread takes processor time from
-//! a measurement.
+//! Runs one command with its outputs in files, so that no reader thread takes processor time from a
+//! measurement.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -66,7 +66,7 @@ fn find_program(name: &str, path: &str, dir: &Path) -> Result<std::path::PathBuf
         .ok_or_else(|| format!("no program {name} in the guest: give it as a file of the run"))
 }
 
-/// Waits for the end of a child; true when the limit came first.
+/// Waits for the end of a child; true if the limit came first.
 fn wait_until(child: &Child, limit_s: u64) -> Result<bool, String> {
     let pidfd = pid_of(child)
         .ok_or_else(|| "child without a process id".to_owned())
@@ -110,8 +110,8 @@ pub fn kill_leftovers() {
                 .to_str()
                 .and_then(|name| name.parse().ok())
                 .and_then(Pid::from_raw);
-            // Kernel threads have an empty command line and cannot be killed. So has a process
-            // whose first thread is dead, while the others may still be in an fsync.
+            // Kernel threads have an empty command line and cannot be killed. A process whose first
+            // thread is dead also has an empty one, but its other threads may still be in an fsync.
             let has_words = fs::read(entry.path().join("cmdline")).is_ok_and(|c| !c.is_empty());
             let is_user = has_words || has_threads(&entry.path());
             if let Some(pid) = pid

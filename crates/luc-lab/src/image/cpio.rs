@@ -35,10 +35,10 @@ impl Archive {
         member.finish().map(drop)
     }
 
-    /// Ends the archive and gives its bytes.
+    /// Ends the archive and returns its bytes.
     ///
     /// # Errors
-    /// None: the bytes are in memory.
+    /// Never: the bytes are in memory.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         newc::trailer(self.bytes)
     }
@@ -50,7 +50,7 @@ pub type Member = (String, Vec<u8>);
 /// Reads a whole archive.
 ///
 /// # Errors
-/// Says where the bytes stop being an archive.
+/// The bytes are not an archive; the message says from where on.
 pub fn read(bytes: &[u8]) -> Result<Vec<Member>, String> {
     let mut members = Vec::new();
     let mut rest = bytes;
@@ -86,7 +86,7 @@ fn next(bytes: &[u8]) -> io::Result<Option<(Member, &[u8])>> {
 mod tests {
     use super::*;
 
-    /// The bytes of this archive as they have always been: equal images must stay equal.
+    /// The bytes of this archive must never change: equal images must stay equal.
     #[test]
     fn equal_content_gives_equal_bytes() {
         let mut archive = Archive::default();

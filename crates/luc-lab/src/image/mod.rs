@@ -18,7 +18,7 @@ use cpio::{Archive, MODE_DIR, MODE_FILE, MODE_LINK};
 /// Programs taken from this machine with the libraries they need.
 const HOST_TOOLS: &str = "mke2fs e2fsck tune2fs debugfs dumpe2fs resize2fs";
 const HOST_TOOL_DIRS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
-/// Path of the module that does not depend on the kernel release.
+/// Path of LUC's module in the guest, the same for every kernel release.
 pub const LUC_MODULE_PATH: &str = "/lib/luc/luc.ko";
 
 /// A file that a run adds to the guest.
@@ -85,7 +85,7 @@ impl Image {
         }
     }
 
-    /// Paths below links made by [`Image::new`] go where the link points.
+    /// Resolves a path that lies below a link made by [`Image::new`].
     fn place(path: &str) -> String {
         let path = path.trim_start_matches('/');
         for link in LINKS {
@@ -253,7 +253,7 @@ impl Image {
         self.file(PLAN_PATH, 0o644, json);
     }
 
-    /// The archive.
+    /// Packs the archive.
     ///
     /// # Errors
     /// A member is 4 GiB or longer.
@@ -285,7 +285,7 @@ const MKE2FS_CONF: &str = "[defaults]
 \t}
 ";
 
-/// Shared libraries a program needs, with the loader; none when it is static.
+/// Shared libraries a program needs, with the loader; none if it is static.
 fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
     let output = Command::new("ldd")
         .arg(program)
@@ -296,7 +296,7 @@ fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(parse_ldd(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// `name => /path (0x...)` or `/loader (0x...)`; the kernel's vdso has no path.
+/// Parses lines `name => /path (0x...)` or `/loader (0x...)`; the kernel's vdso has no path.
 fn parse_ldd(text: &str) -> BTreeSet<PathBuf> {
     text.lines()
         .filter_map(|line| {
@@ -307,8 +307,8 @@ fn parse_ldd(text: &str) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Debug information is most of a binary, and the guest does not run it. The whole file does as
-/// well where `objcopy` is missing.
+/// Strips debug information, which is most of a binary and which the guest does not need. Returns
+/// the whole file if `objcopy` is missing.
 fn without_debug_info(path: &Path, whole: Vec<u8>) -> Vec<u8> {
     let stripped = || -> Option<Vec<u8>> {
         let out = tempfile::NamedTempFile::new().ok()?;

@@ -26,7 +26,7 @@ pub(crate) struct Resolution {
     pub(crate) headers: Vec<Package>,
 }
 
-/// One package, exactly.
+/// One package in an exact version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -47,7 +47,7 @@ struct Dependency {
     exact: Option<String>,
 }
 
-/// Suites seen through apt with a state of its own.
+/// Suites seen through apt, with a private state.
 pub(crate) struct Archive {
     dir: PathBuf,
     suites: String,
@@ -120,7 +120,7 @@ impl Archive {
         if age.is_some_and(|age| age < LISTS_AGE_MAX) {
             return Ok(());
         }
-        // Without this option apt calls a mirror that does not answer a success.
+        // Without this option apt reports success although a mirror does not answer.
         let mut command = self.apt("apt-get");
         command.args(["-o", "APT::Update::Error-Mode=any", "-q", "update"]);
         capture(&mut command, "apt")?;
@@ -139,7 +139,7 @@ impl Archive {
     }
 
     fn newest(&self, package: &str) -> Result<Stanza> {
-        // apt-cache prints the versions of a package in falling order.
+        // apt-cache prints the newest version of a package first.
         self.show(package)
             .into_iter()
             .next()
@@ -160,14 +160,14 @@ impl Archive {
         }
     }
 
-    /// A package, of this version while the archive has it, else the newest.
+    /// A package, in this version if the archive has it, else in the newest.
     pub(crate) fn package(&self, name: &str, version: Option<&str>) -> Result<Package> {
         let wanted = version.and_then(|version| self.exactly(name, version).ok());
         let stanza = wanted.map_or_else(|| self.newest(name), Ok)?;
         Ok(stanza.package)
     }
 
-    /// One kernel release with image and headers of one version.
+    /// Resolves a kernel to one release, with image and headers of the same version.
     pub(crate) fn resolve(&self, spec: &KernelSpec) -> Result<Resolution> {
         if let (Some(version), Some(release)) = (&spec.verified, &spec.release)
             && let Ok(resolution) = self.pin(release, version)
@@ -200,7 +200,7 @@ impl Archive {
         })
     }
 
-    /// A package and those of its dependencies that hold parts of the kernel.
+    /// A package and those of its dependencies that contain parts of the kernel.
     fn closure(&self, root: &str, version: &str) -> Result<Vec<Package>> {
         let mut found: Vec<Package> = Vec::new();
         let mut queue = vec![self.exactly(root, version)?];

@@ -1,8 +1,7 @@
-//! Kernels built from a source package of the distribution, in the cache, once
-//! for each version, configuration and set of patches. Most have the kernel's own
-//! checks switched on and find faults that a stock kernel does not show: memory used
-//! after it was freed, locks taken in a wrong order, data races, leaks. One has
-//! the patches of upstream/ and is made for measuring them.
+//! Kernels built from a source package of the distribution, in the cache, once for each version,
+//! configuration and set of patches. Most have the kernel's own checks switched on and find faults
+//! that a stock kernel does not show: memory used after it was freed, locks taken in a wrong order,
+//! data races, leaks. One has the patches of upstream/ and serves to measure them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -48,7 +47,7 @@ const CONFIGS: [(&str, &str); 5] = [
 ];
 /// Sets of patches by the folder they lie in, in the order they apply.
 const PATCHES: [(&str, &[(&str, &str)]); 1] = [("upstream", &UPSTREAM)];
-/// The series, and what is to follow it.
+/// The patch series, and the patch that is to follow it.
 const UPSTREAM: [(&str, &str); 4] = [
     patch!(
         "",
@@ -67,8 +66,7 @@ const UPSTREAM: [(&str, &str); 4] = [
         "0001-jbd2-let-BPF-decide-when-commits-start.patch"
     ),
 ];
-/// Programs of a kernel build that are no part of build-essential, with their
-/// packages.
+/// Programs of a kernel build that build-essential does not contain, with their packages.
 const TOOLS: [(&str, &str); 6] = [
     ("make", "make"),
     ("flex", "flex"),
@@ -87,7 +85,7 @@ struct Built {
     version: String,
 }
 
-/// The built kernel.
+/// Finds the built kernel.
 ///
 /// # Errors
 /// [`LabError::NotBuilt`] with the command that builds it.
@@ -111,8 +109,7 @@ pub fn find(cache: &Cache, spec: &KernelSpec) -> Result<KernelTree> {
     })
 }
 
-/// Builds the kernel if it is not there, which takes a quarter of an hour on
-/// two processors.
+/// Builds the kernel if it is missing, which takes a quarter of an hour on two processors.
 ///
 /// # Errors
 /// A stock kernel, missing tools or packages, no disk space, or an error of the compiler.
@@ -211,7 +208,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The parts of a configuration, one after the other.
+/// Joins the parts of a configuration.
 fn config(names: &[String]) -> Result<String> {
     let text = |name: &String| {
         CONFIGS
@@ -223,7 +220,7 @@ fn config(names: &[String]) -> Result<String> {
     names.iter().map(text).collect()
 }
 
-/// The set of patches of that name; none has no name.
+/// The set of patches with that name; an empty name means no patches.
 fn patches(name: &str) -> Result<&'static [(&'static str, &'static str)]> {
     if name.is_empty() {
         return Ok(&[]);
@@ -235,8 +232,8 @@ fn patches(name: &str) -> Result<&'static [(&'static str, &'static str)]> {
         .ok_or_else(|| LabError::KernelList(format!("there are no patches named {name}")))
 }
 
-/// Applies patches to sources, with offsets if need be. A patch that does not fit, or fits in part,
-/// is an error.
+/// Applies patches to sources, with offsets if need be. A patch that does not apply, or only in
+/// part, is an error.
 fn apply(patches: &[(&str, &str)], sources: &Path) -> Result<()> {
     for (name, text) in patches {
         let file = sources.join(name);
@@ -314,7 +311,7 @@ impl Make<'_> {
         })
     }
 
-    /// Configures and builds; gives the kernel's release.
+    /// Configures and builds; returns the kernel's release.
     fn kernel(&mut self, config: &str) -> Result<String> {
         write_atomic(self.log, b"")?;
         let wish = self.sources.join("luc.config");
@@ -334,12 +331,12 @@ impl Make<'_> {
         Ok(release.trim().to_owned())
     }
 
-    /// Puts the results where packages have theirs, and drops the rest.
+    /// Puts the results where packages put theirs, and removes the rest.
     fn install(&mut self, release: &str, root: &Path) -> Result<()> {
         let to = format!("INSTALL_MOD_PATH={}", root.display());
         self.run(&[&to, "DEPMOD=true", "modules_install"])?;
         let modules = root.join("lib/modules").join(release);
-        // The link leads to where the sources lie now: they are moved below.
+        // The link points to the sources' current place, but they are moved below.
         let _ = fs::remove_file(modules.join("build"));
         let boot = root.join("boot");
         fs::create_dir_all(&boot).map_err(LabError::io("create", &boot))?;
@@ -360,8 +357,8 @@ impl Make<'_> {
     }
 }
 
-/// Lines of a wish that a configuration does not hold. The configuration has `X is not set` for
-/// `X=n`, or leaves X out where the kernel cannot have it.
+/// Requested lines that a configuration does not have. For `X=n` it has `X is not set`, or leaves X
+/// out if the kernel cannot have it.
 fn missing<'a>(wish: &'a str, got: &'a str) -> impl Iterator<Item = &'a str> {
     let got: std::collections::HashSet<&str> = got.lines().collect();
     wish.lines()
@@ -374,8 +371,7 @@ fn missing<'a>(wish: &'a str, got: &'a str) -> impl Iterator<Item = &'a str> {
         })
 }
 
-/// Objects are most of a built tree, and modules need none of them but those in
-/// scripts/ and tools/.
+/// Removes objects, which are most of a built tree. Modules need only those in scripts/ and tools/.
 fn remove_objects(sources: &Path) -> Result<()> {
     let mut command = Command::new("find");
     command.arg(sources);

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// Makes sure a stock kernel is in the cache.
 ///
 /// # Errors
-/// No mirror, no such package, no network, no disk space: each says so.
+/// No mirror, no such package, no network, no disk space: the message tells which.
 pub fn kernel(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<KernelTree> {
     let resolution = resolve(cache, spec, progress)?;
     if let Some(verified) = &spec.verified
@@ -38,7 +38,7 @@ pub fn kernel(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> 
     })
 }
 
-/// Makes sure the guest's busybox is in the cache; gives the program's path.
+/// Makes sure the guest's busybox is in the cache; returns the program's path.
 ///
 /// # Errors
 /// As [`kernel`].

@@ -27,16 +27,16 @@ pub const TAGS: [&str; 3] = ["quick", "every", "look"];
 pub struct KernelSpec {
     /// Name on the command line.
     pub name: String,
-    /// Tests and measurements choose kernels by these; see [`TAGS`].
+    /// Tags by which tests and measurements choose kernels; see [`TAGS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Debian suites to look in. A suite ending in `-security` comes from the
-    /// security archive and is left out on machines that name none.
+    /// Debian suites to look in. A suite ending in `-security` comes from the security archive and
+    /// is left out if this machine's apt sources name none.
     pub suites: Vec<String>,
-    /// Package that depends on the newest image; none where there is a source.
+    /// Package that depends on the newest image; empty if there is a source.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
-    /// Package that depends on the newest headers; none where there is a source.
+    /// Package that depends on the newest headers; empty if there is a source.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headers: String,
     /// Package with the sources of a kernel that is built here.
@@ -53,9 +53,9 @@ pub struct KernelSpec {
     pub cmdline: String,
     /// Compiler the headers ask for.
     pub compiler: String,
-    /// Suite of the build tree to compile in where this machine lacks the compiler.
+    /// Suite of the build tree to compile in if this machine lacks the compiler.
     pub tree_suite: String,
-    /// Packages of that tree beside the compiler.
+    /// Packages of that tree in addition to the compiler.
     #[serde(default)]
     pub tree_packages: Vec<String>,
     /// Debian version last proven, preferred while the archive has it.
@@ -64,7 +64,7 @@ pub struct KernelSpec {
     /// Kernel release (`uname -r`) of the proven version.
     #[serde(default)]
     pub release: Option<String>,
-    /// How far proven.
+    /// How far the kernel has been proven.
     pub status: KernelStatus,
     /// Anything that a user should know.
     #[serde(default)]
@@ -117,7 +117,7 @@ impl KernelList {
     /// Reads a list from a file.
     ///
     /// # Errors
-    /// The file cannot be read or is no list.
+    /// The file cannot be read or is not a list.
     pub fn load(path: &Path) -> Result<Self> {
         Self::parse(&std::fs::read_to_string(path).map_err(LabError::io("read", path))?)
     }
@@ -163,10 +163,10 @@ impl KernelList {
         Ok(list)
     }
 
-    /// The kernel of that name.
+    /// The kernel with that name.
     ///
     /// # Errors
-    /// [`LabError::UnknownKernel`] lists the names there are.
+    /// [`LabError::UnknownKernel`] lists the known names.
     pub fn get(&self, name: &str) -> Result<&KernelSpec> {
         self.kernels
             .iter()

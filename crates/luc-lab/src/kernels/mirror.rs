@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::error::{LabError, Result};
 
-/// Environment variable that gives a Debian mirror where the machine has none.
+/// Environment variable that names a Debian mirror; it overrides the machine's own.
 pub const MIRROR_VARIABLE: &str = "LUC_DEBIAN_MIRROR";
-/// The same for Debian's security archive.
+/// Environment variable that names a mirror of Debian's security archive.
 pub const SECURITY_VARIABLE: &str = "LUC_DEBIAN_SECURITY_MIRROR";
 
 const KEYRINGS: [&str; 2] = [
@@ -21,7 +21,7 @@ const KEYRINGS: [&str; 2] = [
 pub struct Mirror {
     /// URI of the main archive.
     pub main: String,
-    /// URI of the security archive, where known.
+    /// URI of the security archive, if known.
     pub security: Option<String>,
     /// Keyring file that signs both.
     pub keyring: String,
@@ -34,7 +34,7 @@ pub struct Source {
     pub uri: String,
     /// Suites, for instance `bookworm` and `bookworm-updates`.
     pub suites: Vec<String>,
-    /// Key file, where one is named.
+    /// Key file, if one is named.
     pub signed_by: Option<String>,
 }
 
@@ -93,8 +93,8 @@ enum Archive {
     Security,
 }
 
-/// Debian's archives are known by the end of their path, or by their key and
-/// suites where a mirror uses a path of its own.
+/// Recognizes Debian's archives by the end of their path, or by key and suites if a mirror uses a
+/// path of its own.
 fn archive(source: &Source) -> Option<Archive> {
     let path = source.uri.trim_end_matches('/');
     let path = path.strip_suffix(".list").unwrap_or(path);
@@ -220,7 +220,7 @@ fn parse_stanza(lines: &[&str]) -> Vec<Source> {
         .collect()
 }
 
-/// Removable media cannot serve other suites.
+/// Returns the URI, unless it is a removable medium, which cannot serve other suites.
 fn usable_uri(uri: &str) -> Option<String> {
     (uri.contains(":/") && !uri.starts_with("cdrom:")).then(|| uri.trim_end_matches('/').to_owned())
 }

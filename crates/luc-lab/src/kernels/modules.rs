@@ -1,5 +1,5 @@
-//! Modules of an unpacked kernel: finding, decompressing and ordering them
-//! without `depmod`, which unpacked packages have not been through.
+//! Modules of an unpacked kernel: finding, decompressing and ordering them without `depmod`, which
+//! is not run for packages that are only unpacked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -112,7 +112,7 @@ impl Modules {
     }
 }
 
-/// `crc32c-intel.ko.xz` is the module `crc32c_intel`.
+/// Returns the module's name: `crc32c-intel.ko.xz` is the module `crc32c_intel`.
 fn module_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let stem = [".ko", ".ko.xz", ".ko.zst"]
@@ -133,9 +133,9 @@ struct ModInfo {
 }
 
 impl ModInfo {
-    /// Reads the NUL-separated `key=value` strings of the `.modinfo` section.
-    /// Searches the whole file: the same text elsewhere would at worst name a further module, which
-    /// is then not found or loaded without use.
+    /// Reads the NUL-separated `key=value` strings of the `.modinfo` section. Searches the whole
+    /// file: the same text elsewhere would at worst name one more module, which is then missing or
+    /// loaded needlessly.
     fn parse(data: &[u8]) -> Self {
         let mut info = Self::default();
         for text in data.split(|&b| b == 0) {

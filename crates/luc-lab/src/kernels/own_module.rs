@@ -41,8 +41,8 @@ const PRODUCTS: [&str; 10] = [
     "o", "ko", "mod", "cmd", "symvers", "order", "a", "d", "su", "gcno",
 ];
 
-/// Builds `src_root/kmod` (with `control/` and `abi/` beside it) for a kernel
-/// and gives the path of luc.ko in the cache.
+/// Builds `src_root/kmod` (with `control/` and `abi/` beside it) for a kernel and returns the path
+/// of luc.ko in the cache.
 ///
 /// # Errors
 /// [`LabError::ModuleBuild`] holds the compiler's messages; other errors name what this machine
@@ -56,8 +56,7 @@ pub fn build_module(
     build_module_of(list, kernel, src_root, &LUC, progress)
 }
 
-/// Builds a module from its folders below `src_root` and gives its path in the
-/// cache.
+/// Builds a module from its folders below `src_root` and returns its path in the cache.
 ///
 /// # Errors
 /// As [`build_module`].
@@ -72,10 +71,10 @@ pub fn build_module_of(
     build(list, kernel, &sources, module, progress)
 }
 
-/// 16 hexadecimal digits that tell states of the sources of luc.ko below `src_root` apart.
+/// Digest of the sources of luc.ko below `src_root`, 16 hexadecimal digits.
 ///
 /// # Errors
-/// They are not there, or cannot be read.
+/// They are missing or cannot be read.
 pub fn module_digest(src_root: &Path) -> Result<String> {
     let sources = read_sources(src_root, &LUC)?;
     let texts = sources.iter().flat_map(|(path, text)| {
@@ -85,8 +84,8 @@ pub fn module_digest(src_root: &Path) -> Result<String> {
     Ok(digest(texts))
 }
 
-/// Builds the lab's disk from the sources that this program carries and gives
-/// the path of lucdisk.ko in the cache.
+/// Builds the lab's disk from the sources that this program carries and returns the path of
+/// lucdisk.ko in the cache.
 ///
 /// # Errors
 /// As [`build_module`].
@@ -198,7 +197,7 @@ fn compile(
     command.arg(format!("M={}", inside.join(module.dir).display()));
     command.arg(jobs());
     if on_host && !in_path("pahole") {
-        // Type information for tracers is welcome but nothing depends on it.
+        // Type information helps tracers, but nothing depends on it.
         command.arg("CONFIG_DEBUG_INFO_BTF_MODULES=");
     }
     command.arg("modules");
@@ -242,8 +241,8 @@ fn messages(text: &str) -> String {
     kept.join("\n")
 }
 
-/// The headers' Makefile names itself and the common one by their installed
-/// paths; paths relative to itself work wherever the packages are unpacked.
+/// Makes the headers' Makefile work wherever the packages are unpacked: it names itself and the
+/// common Makefile by their installed paths.
 fn make_relocatable(headers: &Path) -> Result<()> {
     let path = headers.join("Makefile");
     let text = fs::read_to_string(&path).map_err(LabError::io("read", &path))?;

@@ -74,8 +74,8 @@ pub(crate) fn as_root(script: &str) -> Command {
     command
 }
 
-/// Settings of this machine's apt that the tree's apt must share to reach the
-/// same mirror: proxies, and whether a mirror that stands still is accepted.
+/// Settings of this machine's apt that the tree's apt must share to reach the same mirror: proxies,
+/// and whether a stale mirror is accepted.
 const APT_SETTINGS: [&str; 6] = [
     "Acquire::http::Proxy",
     "Acquire::https::Proxy",
@@ -104,9 +104,9 @@ fn apt_options() -> Vec<String> {
     options
 }
 
-/// Packages of the guest's suite with all that they depend on, unpacked: a folder to
-/// change the root to. None of their scripts has run. Made at first use, without the
-/// `unwanted`: patterns of paths, as dpkg's path-exclude takes them.
+/// Unpacks packages of the guest's suite with all that they depend on, at first use, and returns
+/// the folder to change the root to. None of their scripts has run. `unwanted` are patterns of
+/// paths to leave out, as dpkg's path-exclude takes them.
 ///
 /// # Errors
 /// As [`Tree::open`].
@@ -145,7 +145,7 @@ const UNREAD: [&str; 3] = [
 pub(crate) struct Debian<'a> {
     /// A variant that mmdebstrap knows.
     pub variant: &'a str,
-    /// The first one is installed; those in security's archive are left out where none is known.
+    /// Suites; the first one is installed. Those of the security archive need a known mirror of it.
     pub suites: &'a [&'a str],
     pub packages: &'a [&'a str],
     /// Patterns of paths that are left out.
@@ -155,7 +155,7 @@ pub(crate) struct Debian<'a> {
 }
 
 impl Debian<'_> {
-    /// Makes it in a folder, or as an archive where the name ends in `.tar`.
+    /// Makes it in a folder, or as an archive if the name ends in `.tar`.
     pub(crate) fn make(&self, target: &Path) -> Result<()> {
         let mirror = mirror::find()?;
         let is_archive = target.extension().is_some_and(|ending| ending == "tar");

@@ -1,4 +1,4 @@
-//! Memory lines that move between processors: a plugin of QEMU counts them (`lab/lines/lines.c`,
+//! Cache lines that move between processors, as counted by a plugin of QEMU (`lab/lines/lines.c`,
 //! which defines the counts).
 
 use std::fs;
@@ -30,11 +30,11 @@ pub struct LineGroup {
     pub calls: u64,
     /// Lines that a call usually uses, summed over the processors, as are the next two.
     pub touched: u32,
-    /// Of these, lines that a call writes.
+    /// Lines among these that a call writes.
     pub written: u32,
-    /// Of these, lines that move to the processor at each call.
+    /// Lines among these that move to the processor at each call.
     pub moved: u32,
-    /// Accesses without room in the table: the figures are too small if there are any.
+    /// Accesses that did not fit into the table: if there are any, the figures are too small.
     pub lost: u64,
     /// The lines that move.
     pub moving: Vec<MovingLine>,
@@ -43,7 +43,7 @@ pub struct LineGroup {
 /// A line that processors write and others use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingLine {
-    /// A virtual address of it.
+    /// A virtual address in the line.
     pub at: String,
     /// Address of an instruction that writes it.
     pub by: String,
@@ -54,7 +54,7 @@ pub struct MovingLine {
 }
 
 impl LineGroup {
-    /// A sum over the processors, for one call on one processor.
+    /// A sum over the processors, per call and processor.
     pub fn per_call(&self, sum: u32) -> f64 {
         f64::from(sum) / f64::from(self.processors.max(1))
     }
@@ -83,7 +83,7 @@ pub(crate) fn plugin(cache: &Cache) -> Result<PathBuf> {
 /// Parses the output of the plugin: a group on each line.
 ///
 /// # Errors
-/// A line is no group.
+/// A line is not a group.
 pub(crate) fn parse(text: &str) -> Result<Vec<LineGroup>> {
     text.lines()
         .map(|line| {

@@ -19,8 +19,8 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    /// Allows lines that contain one of `texts`; empty texts are dropped, for
-    /// they would allow everything.
+    /// Allows lines that contain one of `texts`; empty texts are dropped, because they would allow
+    /// everything.
     pub fn new<I, S>(texts: I) -> Self
     where
         I: IntoIterator<Item = S>,
@@ -33,7 +33,7 @@ impl AllowList {
         }
     }
 
-    /// A line with this text is a problem all the same.
+    /// Makes a line with this text a problem even if it is otherwise allowed.
     #[must_use]
     pub fn except(mut self, text: impl Into<String>) -> Self {
         self.except.push(text.into());
@@ -46,7 +46,7 @@ impl AllowList {
     }
 }
 
-/// A line is a problem when it holds every word of one of these rows.
+/// A line is a problem if it contains every text of one of these rows.
 const PROBLEMS: &[&[&str]] = &[
     &["WARNING:"],
     &["BUG:"],
@@ -67,7 +67,7 @@ const PROBLEMS: &[&[&str]] = &[
     &["ODEBUG:"],
     &["kmemleak:", "leaks"],
     &["non-static key"],
-    // lockdep that gives up sees nothing more.
+    // Once lockdep gives up, it finds nothing more.
     &["turning off the locking correctness validator"],
     // SLUB: BUG kmalloc-64 (Tainted: G): Poison overwritten
     &["BUG ", "ainted"],

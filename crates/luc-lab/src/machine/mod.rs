@@ -1,4 +1,4 @@
-//! The virtual machine, and the ways back from it.
+//! The virtual machine, and the channels for its results.
 
 pub mod channel;
 pub mod lines;

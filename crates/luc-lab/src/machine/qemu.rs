@@ -1,9 +1,8 @@
 //! The virtual machine.
 //!
-//! With virtual time one instruction takes 2^shift nanoseconds and an idle
-//! processor jumps to its next timer, so the run is a function of its inputs:
-//! no device is there whose behaviour follows host time, every random number
-//! comes from the seed, and the wall clock starts at a fixed date.
+//! With virtual time one instruction takes 2^shift nanoseconds and an idle processor jumps to its
+//! next timer, so the run is a function of its inputs: no device follows host time, every random
+//! number comes from the seed, and the wall clock starts at a fixed date.
 //!
 //! Image, console and shared memory are anonymous memory files: a killed run
 //! leaves nothing on disk, and QEMU dies with the process that started it.
@@ -52,14 +51,14 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet loglevel=5 nokaslr norandmaps pa
 pub enum Loader<'a> {
     /// QEMU loads this image with the initramfs.
     Qemu(&'a Path),
-    /// A firmware starts a boot loader, which loads it. The console takes keys.
+    /// A firmware starts a boot loader, which loads the kernel. The console takes keys.
     Firmware(&'a Firmware),
 }
 
 /// A UEFI firmware with Secure Boot.
 #[derive(Debug, Clone)]
 pub struct Firmware {
-    /// Its program.
+    /// Its code.
     pub code: PathBuf,
     /// Its variables, which it changes.
     pub variables: PathBuf,
@@ -76,15 +75,15 @@ pub struct Machine<'a> {
     pub memory_mib: u32,
     /// Virtual processors.
     pub vcpus: u32,
-    /// Nanoseconds per instruction as a power of two, or no virtual time.
+    /// Nanoseconds per instruction as a power of two; `None`: no virtual time.
     pub icount_shift: Option<u32>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Added to the kernel command line, where QEMU loads the kernel.
+    /// Added to the kernel command line, if QEMU loads the kernel.
     pub extra_command_line: &'a str,
     /// Plugin that counts lines, see [`crate::machine::lines`].
     pub line_counter: Option<&'a Path>,
-    /// Files that are its disks, vda first. They cost virtual time its determinism.
+    /// Files that are its disks, vda first. With them virtual time is not deterministic.
     pub disks: &'a [&'a Path],
 }
 
@@ -109,7 +108,7 @@ impl Qemu {
     }
 }
 
-/// First line of `--version`: `QEMU emulator version 10.0.2 (Debian ...)`.
+/// Checks the first line of `--version`: `QEMU emulator version 10.0.2 (Debian ...)`.
 fn check_version(text: &str) -> Result<String> {
     let version = text
         .split_once("version ")
@@ -307,8 +306,8 @@ impl Drop for Vm {
     }
 }
 
-/// Files are made close-on-exec, so that no other child inherits them; this
-/// child keeps its four under the numbers QEMU was told.
+/// Keeps a file open across exec. Files are close-on-exec, so that no other child inherits them;
+/// this child keeps its four under the numbers in QEMU's arguments.
 fn keep_open(file: &OwnedFd, number: i32) -> std::io::Result<()> {
     debug_assert_ne!(file.as_raw_fd(), number);
     // SAFETY: after fork the number still belongs to the original file, which
@@ -327,7 +326,7 @@ fn memory_file(name: &'static str) -> Result<File> {
 fn read_all(file: &File) -> String {
     let mut bytes = Vec::new();
     let mut file = file;
-    // Nothing else uses this offset: QEMU opened the file anew.
+    // Nothing else uses this offset: QEMU opened the file separately.
     if file.seek(SeekFrom::Start(0)).is_ok() {
         let _ = file.read_to_end(&mut bytes);
     }
@@ -339,9 +338,9 @@ pub fn command_line(extra: &str) -> String {
     format!("{COMMAND_LINE} {extra}").trim().to_owned()
 }
 
-/// A file or folder in an option of QEMU.
+/// Writes a path for an option of QEMU.
 fn value(path: &Path) -> String {
-    // A comma ends a value, two are one of its characters.
+    // A comma ends a value; two stand for one comma in it.
     path.display().to_string().replace(',', ",,")
 }
 
@@ -381,7 +380,7 @@ fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> 
         list.extend([name.to_owned(), value]);
     }
     for disk in machine.disks {
-        // The host's cache outlives the machine: to flush it proves nothing here.
+        // The host's cache outlives the machine: flushing it proves nothing here.
         let drive = format!("file={},format=raw,if=virtio,cache=unsafe", value(disk));
         list.extend(["-drive".to_owned(), drive]);
     }

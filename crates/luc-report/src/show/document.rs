@@ -1,4 +1,4 @@
-//! A report before it has a form: sections of text, tables and charts.
+//! A report, independent of its format: sections of text, tables and charts.
 
 /// A whole report.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,8 +10,8 @@ pub struct Document {
     pub sections: Vec<Section>,
     /// The outcome in plain words; the last line of the text.
     pub verdict: String,
-    /// The outcome for the top of the page, in a few short sentences; if empty, the verdict stands
-    /// there.
+    /// The outcome for the top of the page, in a few short sentences; if empty, the verdict is
+    /// shown there.
     pub lead: Vec<String>,
     /// Origin of the figures: the foot of the page.
     pub foot: Vec<String>,
@@ -23,12 +23,12 @@ pub struct Section {
     pub title: String,
     /// Subject and conditions of the figures.
     pub note: String,
-    /// Drawn above the table.
+    /// Charts above the table.
     pub charts: Vec<Chart>,
-    /// Drawn on the page alone: a terminal has the table.
+    /// Charts on the page alone: a terminal shows only the table.
     pub page_charts: Vec<Chart>,
     pub table: Table,
-    /// Lines for a shell, below the table.
+    /// Shell commands, shown below the table.
     pub commands: Vec<String>,
 }
 
@@ -42,21 +42,21 @@ impl Section {
 /// Rows of entries below a row of headings; every row has one entry per heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Headings; those of the first `left` columns stand left, the others right.
+    /// Headings; those of the first `left` columns are aligned left, the others right.
     pub headings: Vec<String>,
-    /// How many columns, from the first, hold words.
+    /// Number of leading columns that hold words.
     pub left: usize,
-    /// The column that sums a row up; a narrow page shows it first.
+    /// The column that summarizes a row; a narrow page shows it first.
     pub deciding: Option<usize>,
     /// Groups of rows, set apart from each other.
     pub groups: Vec<Vec<Vec<Entry>>>,
 }
 
-/// A row before it is in a table: each entry under its heading. A heading that is empty stands
-/// above the judgement of the figure before it.
+/// A row before it is in a table: each entry with its heading. An empty heading marks the judgement
+/// of the figure before it.
 pub type Row<Heading = &'static str> = Vec<(Heading, Entry)>;
 
-/// Headings of the columns that sum a row up.
+/// Headings of columns that summarize a row.
 const DECIDING: [&str; 6] = ["ratio", "LUC/stock", "to stock", "lowest", "LUC", "lost"];
 
 impl Table {
@@ -112,7 +112,7 @@ impl Entry {
         }
     }
 
-    /// A value in this form; "-" where nothing could be measured.
+    /// A formatted value; "-" if nothing could be measured.
     pub fn of<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> Self {
         Self::new(value.map_or_else(|| "-".to_owned(), form))
     }
@@ -145,7 +145,7 @@ pub struct Line {
 }
 
 impl Document {
-    /// The first chart there is.
+    /// The first chart, if there is one.
     pub fn first_chart(&self) -> Option<&Chart> {
         self.sections.iter().flat_map(Section::all_charts).next()
     }
@@ -165,7 +165,7 @@ impl Chart {
         self.lines.iter().any(|line| points(line) > 1)
     }
 
-    /// The largest value, 0 without any.
+    /// The largest value; 0 if there is none.
     pub fn y_max(&self) -> f64 {
         let values = self.lines.iter().flat_map(|line| line.y.iter().flatten());
         values.copied().fold(0.0, f64::max)

@@ -80,7 +80,7 @@ pub fn render(document: &Document) -> Result<String> {
     Ok(out)
 }
 
-/// A section; the top of the page shows the chart `above` already.
+/// A section, without the chart `above`, which the top of the page shows.
 fn section(out: &mut String, section: &Section, above: Option<&Chart>) -> Result<()> {
     let _ = writeln!(out, "<section>\n<h2>{}</h2>", escape(&section.title));
     paragraphs(out, &section.note, " class=\"note\"");

@@ -1,4 +1,4 @@
-//! A report as a document, and the forms that a document takes.
+//! A report as a document, and the formats that it is rendered in.
 
 pub mod document;
 pub mod html;

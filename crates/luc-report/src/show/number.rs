@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// A rate or another figure, with about four digits.
+/// A rate or another figure, with about three digits.
 pub fn figure(value: f64) -> String {
     match value.abs() {
         a if a >= 100.0 => format!("{value:.0}"),

@@ -21,7 +21,7 @@ const VALUES_WIDTH: u32 = 54;
 const MARGIN: u32 = 6;
 /// Size of the text as the library counts it; 13 pixels.
 const TEXT: u32 = 16;
-/// Room for a character of a name, pixels, at the size of the text.
+/// Width of a character of a name at the size of the text, pixels.
 const CHARACTER_WIDTH: f64 = 7.5;
 /// Least distance between two names at the lines' ends, pixels.
 const NAME_GAP: i32 = 16;
@@ -70,13 +70,13 @@ fn themed(mut svg: String) -> String {
     )
 }
 
-/// Room to the left of the first position, positions.
+/// Room to the left of the first position, in positions.
 const BEFORE: f64 = 0.2;
 
-/// Room for the longest name to the right of the last position, positions.
+/// Room for the longest name to the right of the last position, in positions.
 fn name_room(chart: &Chart) -> f64 {
     let longest = chart.lines.iter().map(|line| line.name.chars().count());
-    // The names begin a circle's width behind the last one.
+    // The names start a circle's width after the last circle.
     let needed = (longest.max().unwrap_or(0) as f64 + 2.0) * CHARACTER_WIDTH;
     let width = f64::from(SIZE.0 - 2 * MARGIN - VALUES_WIDTH);
     let positions = chart.x.len().saturating_sub(1) as f64 + BEFORE;

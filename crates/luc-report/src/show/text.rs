@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::document::{Chart, Document, Entry, Table, Tone};
 
-/// Escape sequences around a tone's text, when colours are wanted.
+/// Adds escape sequences around a text with a tone, if colours are wanted.
 fn paint(entry: &Entry, padded: &str, colour: bool) -> String {
     match (colour, entry.tone) {
         (true, Tone::Good) => format!("\x1b[32m{padded}\x1b[0m"),
@@ -55,7 +55,7 @@ fn paragraph(out: &mut String, text: &str) {
     }
 }
 
-/// Words in lines that are not too long, all but the first set in by so much.
+/// Breaks a text into lines of at most `WIDTH` columns; all but the first are indented.
 pub fn fill(out: &mut String, text: &str, indent: usize) {
     let mut used = 0;
     for word in text.split_whitespace() {
@@ -74,7 +74,7 @@ pub fn fill(out: &mut String, text: &str, indent: usize) {
     out.push('\n');
 }
 
-/// A line for a shell, in several lines if it is long. None begins within quotes.
+/// Writes a shell command, in several lines if it is long, but never broken within quotes.
 fn command(out: &mut String, line: &str) {
     const INDENT: &str = "    ";
     let mut used = 0;
@@ -82,7 +82,7 @@ fn command(out: &mut String, line: &str) {
     let parts = line.split_inclusive(' ').map(str::trim_end);
     for (at, part) in parts.enumerate() {
         let length = part.chars().count();
-        // The line may go on with " \".
+        // Leave room for " \" at the end of the line.
         if at > 0 && !is_quoted && used + 1 + length + 2 > WIDTH && !line.starts_with('#') {
             let _ = write!(out, " \\\n{INDENT}");
             used = INDENT.len();
@@ -134,7 +134,7 @@ fn table(table: &Table, colour: bool) -> String {
     out
 }
 
-/// Size of a plot's field, characters.
+/// Height of a plot's field, characters.
 const ROWS: usize = 12;
 /// Characters from one position to the next.
 const STEP: usize = 14;
@@ -167,7 +167,7 @@ fn plot(chart: &Chart) -> String {
             }
         }
     }
-    // Marks come last: a point covers the way of another line.
+    // Marks come last, so that a point covers the path of another line.
     let marked = || chart.lines.iter().zip(MARKS.into_iter().cycle());
     for (line, mark) in marked() {
         for (position, value) in line.y.iter().enumerate() {
@@ -205,7 +205,7 @@ fn plot(chart: &Chart) -> String {
     out
 }
 
-/// The end of an axis from 0 that holds `value`: 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6 or 8 times a
+/// The end of an axis from 0 that contains `value`: 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6 or 8 times a
 /// power of ten.
 pub fn nice_top(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
@@ -217,7 +217,7 @@ pub fn nice_top(value: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// A value at an axis, without trailing zeros.
+/// A value on an axis, without trailing zeros.
 pub fn axis(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,9 +1,9 @@
 //! Power cuts by the thousand, on many kinds of file systems, under every policy of LUC.
 //!
 //! A scenario is one file system on a disk of the lab that records all requests. A workload whose
-//! files describe themselves works on it, under LUC or stock; then the power is cut at many
-//! places of the record, and each time the promises made up to there are checked
-//! (`luc torture cuts`, in the guest). Stock is cut as well: its losses are not LUC's.
+//! files describe themselves works on it, under LUC or stock; then the power is cut at many points
+//! of the record, and each time the promises made up to that point are checked (`luc torture cuts`,
+//! in the guest). Stock is cut as well, to tell its losses from LUC's.
 
 mod scenario;
 
@@ -75,7 +75,7 @@ pub struct Torment {
     /// Policy of LUC, or stock.
     pub policy: String,
     pub summary: Summary,
-    /// LUC's actions meanwhile; unknown where LUC was switched off and on.
+    /// LUC's actions meanwhile; unknown if LUC was switched off and on.
     #[serde(default)]
     pub did: Option<Did>,
     /// Why the stock kernel loses data on such file systems, if it does.
@@ -105,7 +105,7 @@ impl Did {
     }
 }
 
-/// A scenario that did not come to its end, or left something in the kernel log.
+/// A scenario that did not finish, or left a problem in the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Name and policy of the scenario.
@@ -149,7 +149,7 @@ impl Torture {
         lost.filter(|torment| torment.stock_loses.is_none() || !self.stock_lost(torment))
     }
 
-    /// Whether the stock kernel lost data on such a file system, too.
+    /// Whether the stock kernel lost data on the same kind of file system, too.
     fn stock_lost(&self, like: &Torment) -> bool {
         self.torments.iter().any(|torment| {
             torment.policy == "stock"
@@ -163,8 +163,8 @@ impl Torture {
 /// Runs the campaign.
 ///
 /// # Errors
-/// A machine could not be run. Losses, and guests that hang, panic or complain, are no errors: they
-/// are in the result, and the other scenarios run all the same.
+/// A machine could not be run. Losses, and guests that hang, panic or complain, are not errors:
+/// they are in the result, and the other scenarios still run.
 pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> Result<Torture> {
     let scenarios = args.scenarios();
     let jobs: Vec<(&String, &Scenario)> = args
@@ -201,7 +201,7 @@ pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> R
     })
 }
 
-/// Passes notes on.
+/// Passes on notes.
 struct Notes<'a>(&'a dyn Progress);
 
 impl luc_lab::Progress for Notes<'_> {
@@ -266,7 +266,7 @@ fn summary(stdout: &str) -> Option<Summary> {
     (answer.schema == 1).then_some(answer.summary)
 }
 
-/// A table of the scenarios, and every loss in a line.
+/// A table of the scenarios, and up to 20 losses of each, one per line.
 pub fn document(torture: &Torture) -> Document {
     let number = |value: u64| Entry::new(value.to_string());
     let did = |torment: &Torment, what: fn(Did) -> u64| {

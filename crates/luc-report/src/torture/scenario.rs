@@ -36,7 +36,7 @@ const fn on_64_mib(
 
 const ORDERED: FileSystem = on_64_mib("ordered", "ext4", "-b 4096", "data=ordered");
 
-/// File systems beside the usual one.
+/// File systems other than the usual one.
 const FILE_SYSTEMS: [FileSystem; 10] = [
     on_64_mib("ordered-1k", "ext4", "-b 1024", "data=ordered"),
     on_64_mib(
@@ -63,7 +63,7 @@ const FILE_SYSTEMS: [FileSystem; 10] = [
     on_64_mib("ext3", "ext3", "-b 4096 -j", "data=ordered"),
     on_64_mib("tiny-journal", "ext4", "-b 1024 -J size=1", "data=ordered"),
     FileSystem {
-        // mke2fs adds blocks for fast commits, and wants twice as much in all.
+        // mke2fs adds blocks for fast commits, and requires twice that space in total.
         size_mib: 320,
         ..on_64_mib(
             "huge-journal",
@@ -83,9 +83,9 @@ const FILE_SYSTEMS: [FileSystem; 10] = [
 pub struct Scenario {
     /// Policy of LUC; `None` is the stock kernel.
     pub policy: Option<&'static str>,
-    /// LUC is switched off and on, and unloaded, all the time.
+    /// Whether LUC is switched off and on, and unloaded, all the time.
     pub churn: bool,
-    /// Only files are synced: nothing hurries LUC, which then copies all the time.
+    /// Whether only files are synced: nothing makes LUC hurry, so that it copies all the time.
     pub files_only: bool,
     fs: FileSystem,
 }
@@ -99,8 +99,8 @@ fn scenario(fs: FileSystem, policy: Option<&'static str>) -> Scenario {
     }
 }
 
-/// All scenarios. Every file system under LUC and under stock, the usual one under every policy, and
-/// with LUC switched off and on; and each with LUC copying all the time, where it copies.
+/// All scenarios: every file system under LUC and under stock; the usual one under every policy,
+/// and with LUC switched off and on; and each with LUC copying all the time, if LUC copies there.
 pub fn scenarios() -> Vec<Scenario> {
     let calm = |fs, policy| Scenario {
         files_only: true,
@@ -163,7 +163,7 @@ impl Scenario {
         format!("{} {}", self.name(), self.policy_text())
     }
 
-    /// Guest memory: it holds base, record and the replica's pages.
+    /// Guest memory, which holds base, record and the replica's pages.
     pub fn memory_mib(&self) -> u32 {
         1024 + 3 * self.fs.size_mib
     }
@@ -207,7 +207,7 @@ impl Scenario {
             disks: Vec::new(),
             env: pairs.map(|(name, value)| (name.to_owned(), value)).into(),
             steps: vec![Step {
-                // The answer names broken promises.
+                // It fails if promises were broken, which its answer names.
                 allow_failure: true,
                 ..Step::new(["sh", script])
             }],

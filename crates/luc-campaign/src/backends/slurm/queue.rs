@@ -1,7 +1,7 @@
-//! The commands of Slurm, and what they answer.
+//! Runs Slurm's commands and parses their output.
 //!
-//! Jobs are known by their names, which this program draws: a name is known before the job is, so
-//! that no job is lost where the answer of `sbatch` is.
+//! Jobs are identified by names that this program draws. A name is known before the job exists, so
+//! no job is lost when the answer of `sbatch` is lost.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 pub enum Trouble {
     /// The controller does not answer; it may later.
     Away(String),
-    /// The command is not there, or it says no.
+    /// The command is missing, or it refused.
     Refused(String),
 }
 
@@ -23,13 +23,13 @@ impl Trouble {
     }
 }
 
-/// Where a task of an array is.
+/// State of a task of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// With the reason.
+    /// Pending, with the reason.
     Waits(String),
     Runs,
-    /// With the state and the reason.
+    /// Ended, with the state and the reason.
     Ended(String),
 }
 
@@ -48,7 +48,7 @@ pub fn array_max() -> Result<u32, Trouble> {
         let (name, value) = line.split_once('=')?;
         (name.trim() == "MaxArraySize").then(|| value.trim())
     });
-    // The greatest number of a task is below it, and our numbers begin with 1.
+    // Task numbers must be below MaxArraySize, and ours start at 1.
     match value.and_then(|value| value.parse::<u32>().ok()) {
         Some(size @ 2..) => Ok(size - 1),
         _ => Err(Trouble::Refused(format!(
@@ -64,7 +64,7 @@ pub fn submit(arguments: &[String], script: &str) -> Result<(), Trouble> {
     call("sbatch", &arguments, script).map(drop)
 }
 
-/// The tasks of the jobs of these names, those included that ended a short time ago.
+/// The tasks of the jobs with these names, including those that ended recently.
 pub fn look(names: &[&str]) -> Result<Vec<Seen>, Trouble> {
     if names.is_empty() {
         return Ok(Vec::new());
@@ -81,12 +81,12 @@ pub fn look(names: &[&str]) -> Result<Vec<Seen>, Trouble> {
     Ok(told.lines().filter_map(seen).collect())
 }
 
-/// Cancels the jobs of this name.
+/// Cancels the jobs with this name.
 pub fn cancel(name: &str) -> Result<(), Trouble> {
     call("scancel", &[&format!("--name={name}")], "").map(drop)
 }
 
-/// Reads a line of `squeue`. A state that is not known here is none in which a task has ended.
+/// Parses a line of `squeue`. An unknown state counts as running.
 fn seen(line: &str) -> Option<Seen> {
     let mut fields = line.trim().splitn(4, '|');
     let name = fields.next()?.to_owned();
@@ -112,7 +112,7 @@ fn seen(line: &str) -> Option<Seen> {
     })
 }
 
-/// Runs a command of Slurm; its standard output.
+/// Runs a Slurm command and returns its standard output.
 fn call(program: &str, arguments: &[&str], input: &str) -> Result<String, Trouble> {
     let output = run(program, arguments, input).map_err(|error| {
         Trouble::Refused(if error.kind() == std::io::ErrorKind::NotFound {
@@ -153,7 +153,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> std::io::Result<std::p
         .stderr(Stdio::piped())
         .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A script is shorter than a pipe holds. A command that ends unread says why itself.
+        // A script fits into a pipe. A command that exits without reading it says why itself.
         let _ = stdin.write_all(input.as_bytes());
     }
     child.wait_with_output()
@@ -180,7 +180,7 @@ mod tests {
             state("luc-a|3|FAILED|NonZeroExitCode"),
             Some(State::Ended("FAILED, NonZeroExitCode".into()))
         );
-        // A job of another program, which is no array.
+        // A job of another program that is not an array.
         assert_eq!(state("luc-a|N/A|RUNNING|None"), None);
         assert_eq!(state(""), None);
         let seen = seen("luc-a|12|RUNNING|None").unwrap();

@@ -12,16 +12,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::guard::Guard;
 
-/// Where tools of the system lie.
+/// Search path for the system's tools.
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How often a command is looked at.
+/// Interval between two checks of a command.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A command that was asked to end has so long for it.
+/// Time that a command has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Where and how long commands may run.
 pub struct Runner<'a> {
-    /// Private; `bin` in it holds `luc`.
+    /// Private folder; its `bin` holds `luc`.
     pub folder: &'a Path,
     pub guard: &'a Guard,
     pub stop: &'a Stop,
@@ -33,12 +33,12 @@ pub struct Runner<'a> {
 pub enum Broken {
     /// A signal came.
     Stopped,
-    /// It failed by itself: one line, and all that it said.
+    /// The command failed: the reason in one line, and its error output.
     Failed { why: String, log: String },
 }
 
 impl Runner<'_> {
-    /// Standard output of a command that succeeds.
+    /// Runs a command and returns its standard output if it succeeds.
     pub fn output(&self, words: &[String]) -> Result<String, Broken> {
         let shown = words.join(" ");
         let failed = |why: String, log: String| Broken::Failed { why, log };
@@ -63,7 +63,7 @@ impl Runner<'_> {
             .stdin(Stdio::null())
             .stdout(file(&out)?)
             .stderr(file(&err)?)
-            // Ctrl-C reaches this process alone, which ends the command in order.
+            // Ctrl-C reaches only this process, which then ends the command cleanly.
             .process_group(0);
         let parent = rustix::process::getpid();
         let with_parent = move || {
@@ -129,7 +129,7 @@ impl Runner<'_> {
     }
 }
 
-/// The last thing that a command said, or else how it ended.
+/// The last line that a command printed, or else how it ended.
 fn told(status: ExitStatus, said: &str) -> String {
     let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
     last.map_or_else(|| status.to_string(), str::to_owned)

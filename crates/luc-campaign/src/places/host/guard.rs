@@ -1,9 +1,9 @@
-//! Settings of the machine are put back, whatever ends the measurement.
+//! Restores the machine's settings, whatever ends the measurement.
 //!
-//! [`Guard`] puts them back when it goes, in the reverse order; [`put_back_at_once`] does it when a
-//! signal ends the process. For the rest, such as `kill -9`, the old values are written down before
-//! the first change: in the folder of the results, and below `/run` in a file that the next run
-//! looks at, whatever its folder. That file is the lock of the machine, too.
+//! [`Guard`] restores them when it is dropped, in reverse order; [`put_back_at_once`] does so when
+//! a signal ends the process. For other ends, such as `kill -9`, the old values are saved before
+//! the first change: in the folder of the results, and in a file below `/run` that the next run
+//! reads, whatever its folder. That file is also the machine's lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -23,7 +23,7 @@ use crate::store;
 
 /// Name and version of the format.
 const SCHEMA: &str = "luc-host-before/1";
-/// In the folder of the results.
+/// File of the old values in the folder of the results.
 const FILE: &str = "host-before.json";
 /// The lock of the machine, with a copy of the old values.
 const LOCK: &str = "/run/luc-campaign-host";
@@ -31,20 +31,20 @@ const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// Longest wait for a file system that is still in use.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// The machine before it was changed.
+/// The machine's settings before they were changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Before {
     schema: String,
-    /// Of the boot in which it was changed: the next one knows nothing of it.
+    /// Id of the boot in which the settings were changed; a reboot resets them.
     boot: String,
     values: Vec<Value>,
-    /// Holds mounts, and goes with them.
+    /// Private folder that holds the mounts; removed after they are unmounted.
     folder: PathBuf,
     /// Folder of the results.
     out: PathBuf,
 }
 
-/// A file and its text, in the order of the changes.
+/// A file and its text before the changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Value {
     path: String,
@@ -54,20 +54,20 @@ struct Value {
 /// Settings that were put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
-    /// `PATH to TEXT` of each file that held something else.
+    /// `PATH to TEXT` for each file that held another text.
     pub values: Vec<String>,
     pub unmounted: usize,
-    /// The machine was booted since: nothing was left to put back.
+    /// Whether a reboot since left nothing to restore.
     pub booted: bool,
 }
 
-/// The machine is this run's.
+/// The lock by which the machine belongs to this run.
 pub struct Locked {
     file: File,
     root: PathBuf,
 }
 
-/// The property of a [`Guard`]. A signal may take it first.
+/// What a [`Guard`] owns, unless a signal has taken it first.
 struct Held {
     id: u64,
     locked: Locked,
@@ -78,15 +78,15 @@ struct Held {
 static HELD: Mutex<(u64, Vec<Held>)> = Mutex::new((0, Vec::new()));
 
 fn held() -> MutexGuard<'static, (u64, Vec<Held>)> {
-    // No list is left half changed.
+    // No panic leaves the list half changed.
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Locked {
-    /// Takes the machine for measuring.
+    /// Locks the machine for measuring.
     ///
     /// # Errors
-    /// Another run has it.
+    /// Another run holds it.
     pub fn take(root: &Path) -> Result<Self> {
         let path = Machine::new(root).path(LOCK);
         let failed = |error| CampaignError::file("lock", &path)(error);
@@ -109,14 +109,14 @@ impl Locked {
         }
     }
 
-    /// Puts back what a run left that could not do it itself: the last on this machine, or that of
-    /// the folder `out`. `None` where there is nothing of the kind.
+    /// Restores what a killed run left changed: the last run on this machine, or else the run of
+    /// the folder `out`. `None` if there was no such run.
     ///
     /// # Errors
-    /// A value cannot be put back; it is tried again by the next run.
+    /// A value cannot be restored; the next run tries again.
     pub fn recover(&mut self, out: &Path) -> Result<Option<PutBack>> {
         let mut text = String::new();
-        // A copy that is not whole was written before any change.
+        // If the copy is incomplete, the run was killed before any change.
         let _ = self.file.read_to_string(&mut text);
         let _ = self.file.rewind();
         let of_folder = || fs::read_to_string(out.join(FILE)).ok();
@@ -142,23 +142,23 @@ impl Locked {
     }
 }
 
-/// Puts the machine back when it goes.
+/// Restores the machine when it is dropped.
 pub struct Guard {
     id: u64,
 }
 
 impl Guard {
-    /// Writes the old values down and makes the changes. Where one is refused, all are taken back.
+    /// Saves the old values and makes the changes. If one is refused, all are undone.
     ///
     /// # Errors
-    /// A change is refused, or the old values cannot be kept.
+    /// A change is refused, or the old values cannot be saved.
     pub fn set(mut locked: Locked, out: &Path, folder: &Path, changes: &[Change]) -> Result<Self> {
         let machine = Machine::new(&locked.root);
         let mut values: Vec<Value> = Vec::new();
         for change in changes {
             let text = value(&machine, &change.path);
             let first = values.iter().all(|value| value.path != change.path);
-            // `<unsupported>` is no value: the governor has none.
+            // `<unsupported>` is not a value: the governor has no speed to set.
             if first && !text.is_empty() && !text.starts_with('<') {
                 values.push(Value {
                     path: change.path.clone(),
@@ -209,18 +209,18 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Tells of a process group that a signal's end must not outlive.
+    /// Registers a process group to kill if a signal ends this process.
     pub fn child_runs(&self, child: &Child) {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         self.with(|held| held.child = pid);
     }
 
-    /// Whether the process has ended; then it is forgotten.
+    /// The exit status if the process has ended, which also unregisters it.
     pub fn child_ended(
         &self,
         child: &mut Child,
     ) -> std::io::Result<Option<std::process::ExitStatus>> {
-        // Under the lock, so that no number is killed that belongs to another process by then.
+        // Under the lock, so that no process is killed that has reused the id.
         self.with(|held| {
             let status = child.try_wait()?;
             if status.is_some() {
@@ -236,10 +236,10 @@ impl Guard {
         all.1.iter_mut().find(|held| held.id == self.id).map(act)
     }
 
-    /// Puts everything back.
+    /// Restores everything.
     ///
     /// # Errors
-    /// A value cannot be put back; the next run tries it again.
+    /// A value cannot be restored; the next run tries again.
     pub fn put_back(self) -> Result<()> {
         take_back(self.id)
     }
@@ -247,13 +247,13 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // A failure is not lost: the next run tries it again and tells.
+        // A failure is not lost: the next run tries again and reports it.
         let _ = take_back(self.id);
     }
 }
 
 fn take_back(id: u64) -> Result<()> {
-    // Held to the end, so that a signal waits until all is put back.
+    // Locked to the end, so that a signal's handler waits until all is restored.
     let mut all = held();
     let Some(at) = all.1.iter().position(|held| held.id == id) else {
         return Ok(());
@@ -269,7 +269,7 @@ fn end(held: &mut Held) -> Result<()> {
     put_back(&mut held.locked, &held.before).map(drop)
 }
 
-/// Puts everything back that is held, because a signal ends the process.
+/// Restores everything at once, because a signal ends the process.
 pub fn put_back_at_once() {
     for mut one in std::mem::take(&mut held().1) {
         if let Err(error) = end(&mut one) {
@@ -278,7 +278,7 @@ pub fn put_back_at_once() {
     }
 }
 
-/// Makes a change and looks whether the kernel took it.
+/// Makes a change and checks that the kernel accepted it.
 fn make(machine: &Machine, change: &Change) -> std::result::Result<(), String> {
     let Some(to) = &change.to else {
         return Ok(());
@@ -310,7 +310,7 @@ fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
         Ok(unmounted) => done.unmounted = unmounted,
         Err(why) => refused = Some(why),
     }
-    // No module was loaded before: the place refuses a machine with one.
+    // The module was not loaded before: the place refuses a machine with it.
     if sysfs::loaded(&machine)
         && let Err(error) = module::unload(&machine)
     {
@@ -365,11 +365,11 @@ fn unmount(point: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Begin of the name of a private folder.
+/// Start of a private folder's name.
 pub const FOLDER: &str = "luc-host-";
 
-/// Nothing is mounted below it any more; what cannot be removed is of no consequence. The name may
-/// come from a file that somebody changed.
+/// Removes a private folder after its mounts; a failure is harmless. The name may come from an
+/// edited file, so it is checked.
 fn remove_folder(folder: &Path) {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(FOLDER) {

@@ -1,8 +1,8 @@
-//! Settings of a machine before a cell is measured: what is changed, and in which order.
+//! Plans which settings of a machine to change before a cell is measured, and in which order.
 //!
-//! The order matters twice. A processor whose sibling thread goes offline must not be counted among
-//! those that `cores` keeps; and turbo is off before the frequency is set, because that lowers the
-//! highest frequency of some drivers. Values are put back in the reverse order.
+//! The order matters twice. A second thread that goes offline with SMT must not count among those
+//! that `cores` keeps; and turbo goes off before the frequency is set, because switching it off
+//! lowers the highest frequency with some drivers. Values are restored in reverse order.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,21 @@ use luc_host::System;
 const CPUS: &str = "/sys/devices/system/cpu";
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
 
-/// A file of the machine and the text that it is to hold.
+/// A file of the machine and the text that it should hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub path: String,
-    /// `None`: it is not changed here, but another change may change it.
+    /// `None`: the file is only saved, because another change may alter it.
     pub to: Option<String>,
-    /// Whether the kernel shows the text as it was written.
+    /// Whether the file reads back as it was written.
     pub exact: bool,
 }
 
 /// Settings that a cell asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // a switch each
+#[allow(clippy::struct_excessive_bools)] // each is a switch
 pub struct Wanted {
-    /// `None`: as it is.
+    /// `None`: left as it is.
     pub frequency_khz: Option<u64>,
     /// `None`: all.
     pub cores: Option<usize>,
@@ -34,8 +34,7 @@ pub struct Wanted {
     pub writeback_off: bool,
 }
 
-/// Names of the switches that this machine has. Results that were measured with others do not count
-/// as the same.
+/// Names of this machine's switches. Results measured with other switches do not count.
 pub fn switches(system: &dyn System) -> String {
     let mut names = Vec::new();
     if !turbo(system).is_empty() {
@@ -53,10 +52,10 @@ pub fn switches(system: &dyn System) -> String {
     names.join(" ")
 }
 
-/// Changes in the order in which they are made. Files that hold their value already are left out.
+/// Changes in the order in which to make them, without files that already hold their value.
 ///
 /// # Errors
-/// The machine cannot be set so; nothing was changed.
+/// The machine does not support a setting; nothing was changed.
 pub fn plan(system: &dyn System, wanted: &Wanted) -> Result<Vec<Change>, String> {
     let mut changes = Changes {
         system,
@@ -65,7 +64,7 @@ pub fn plan(system: &dyn System, wanted: &Wanted) -> Result<Vec<Change>, String>
     let online = online(system);
     let smt_goes_off = wanted.smt_off && value(system, &smt_file()) == "on";
     if smt_goes_off || wanted.cores.is_some() {
-        // Switching SMT on again brings every sibling back, those of the administrator, too.
+        // Switching SMT on again brings back even siblings that the administrator took offline.
         for cpu in processors(system) {
             changes.keep(&online_file(cpu));
         }
@@ -134,7 +133,7 @@ impl Changes<'_> {
     }
 }
 
-/// Frequency of every policy that has a processor left.
+/// Sets the frequency of every policy that has a processor left.
 fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), String> {
     let system = changes.system;
     let policies = policies(system);
@@ -176,7 +175,7 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
         if userspace {
             changes.set(&file("scaling_governor"), "userspace");
         }
-        // No moment may have a lowest frequency above the highest: old kernels refuse it.
+        // The lowest frequency may never exceed the highest: old kernels refuse it.
         let raises = number("scaling_max_freq").is_some_and(|max| khz > max);
         let order = if raises {
             ["scaling_max_freq", "scaling_min_freq"]
@@ -187,7 +186,7 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
             changes.set(&file(name), &text);
         }
         if userspace {
-            // Shown as the nearest frequency that the driver knows.
+            // It reads back as the nearest frequency that the driver knows.
             changes.push(&file("scaling_setspeed"), Some(&text), false);
         }
     }
@@ -202,7 +201,7 @@ fn online_file(cpu: usize) -> String {
     format!("{CPUS}/cpu{cpu}/online")
 }
 
-/// Text of a file without its end of line; empty where there is none.
+/// Text of a file, trimmed; empty if there is no such file.
 pub fn value(system: &dyn System, path: &str) -> String {
     let text = system.read(path).unwrap_or_default();
     text.trim().to_owned()
@@ -213,7 +212,7 @@ fn numbers<T: std::str::FromStr + Ord>(text: &str) -> BTreeSet<T> {
     words.filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Files that keep turbo, and their value without it.
+/// Files that control turbo, each with the value that switches it off.
 fn turbo(system: &dyn System) -> Vec<(String, &'static str)> {
     let intel = format!("{CPUS}/intel_pstate/no_turbo");
     if system.exists(&intel) {
@@ -250,12 +249,12 @@ fn processors(system: &dyn System) -> Vec<usize> {
 
 fn online(system: &dyn System) -> Vec<usize> {
     let mut all = processors(system);
-    // Without the file a processor cannot go offline.
+    // A processor without the file cannot go offline.
     all.retain(|cpu| value(system, &online_file(*cpu)) != "0");
     all
 }
 
-/// The first thread of a processor's core; the processor itself where the kernel does not say.
+/// The first thread of a processor's core; the processor itself if the kernel does not say.
 fn first_sibling(system: &dyn System, cpu: usize) -> usize {
     let text = value(
         system,

@@ -1,5 +1,5 @@
-//! The device that cells make their file systems on. Everything on it is lost, so it is looked at
-//! from every side first.
+//! The device on which cells make their file systems. Everything on it is lost, so it is thoroughly
+//! checked first.
 
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -15,7 +15,7 @@ use crate::places::{Erase, Scratch};
 
 /// Label of the file systems that cells make: a device that carries it may be overwritten again.
 const LABEL: &str = "luc-scratch";
-/// Signatures lie in the first part of a device, or in the last.
+/// Bytes to erase at each end of a device, where signatures lie.
 const EDGE: usize = 1 << 20;
 
 /// A device that may be overwritten.
@@ -33,13 +33,13 @@ struct Content {
     label: String,
 }
 
-/// The word for content of several kinds, of which blkid names none.
+/// Word for content of several kinds, none of which blkid names.
 const SEVERAL: &str = "several";
 
-/// The content of a device; `None` of a blank one.
+/// Reads the content of a device; `None` if it is blank.
 ///
 /// # Errors
-/// blkid is not there, or cannot read the device.
+/// blkid is missing, or cannot read the device.
 fn content(node: &Path) -> Result<Option<Content>, String> {
     let mut command = Command::new("blkid");
     command.args(["--probe", "--output", "export"]).arg(node);
@@ -71,7 +71,7 @@ fn name_of(system: &dyn System, dev: Dev) -> Option<String> {
     Some(target.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The device and its partitions by name.
+/// Names of the device and its partitions.
 fn family(system: &dyn System, name: &str) -> Vec<String> {
     let dir = format!("/sys/class/block/{name}");
     let below = system.list(&dir).unwrap_or_default();
@@ -88,7 +88,7 @@ fn located(system: &dyn System, path: &str) -> Option<Dev> {
     }
 }
 
-/// Kind and size of a device: its model where it has one, else the letters of its name.
+/// Kind and size of a device: its model, or else its name without the number.
 fn identity(system: &dyn System, name: &str) -> String {
     let dir = format!("/sys/class/block/{name}");
     let model = value(system, &format!("{dir}/device/model"));
@@ -102,7 +102,7 @@ fn identity(system: &dyn System, name: &str) -> String {
     format!("{model}, {} MiB", sectors / 2048)
 }
 
-/// [`Device::identity`] of a device that may not be there.
+/// [`Device::identity`] of a device; `None` if it does not exist.
 pub fn identity_of(system: &dyn System, path: &Path) -> Option<String> {
     let dev = located(system, &path.to_string_lossy())?;
     Some(identity(system, &name_of(system, dev)?))
@@ -111,7 +111,7 @@ pub fn identity_of(system: &dyn System, path: &Path) -> Option<String> {
 /// The device, if it may be overwritten.
 ///
 /// # Errors
-/// Says why it may not, and what would have to change.
+/// The reason why it may not, and what would have to change.
 pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
     let shown = scratch.device.display();
     let refuse = |why: &str| Err(format!("{shown}: {why}"));
@@ -135,7 +135,7 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
         .collect();
     let table = mounts::mounts(machine).map_err(|error| format!("{shown}: {}", plain(&error)))?;
     for mount in &table {
-        // Some file systems give a number of their own, so the source counts as well.
+        // Some file systems report a device number of their own, so the source counts as well.
         let source = || located(machine, &mount.source);
         let is_source =
             mount.source.starts_with('/') && source().is_some_and(|dev| numbers.contains(&dev));
@@ -160,7 +160,7 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
         return refuse("read-only");
     }
     let node = machine.path(&scratch.device.to_string_lossy());
-    // The kernel's own word: whatever else has claimed it.
+    // Ask the kernel whether anything else has claimed the device.
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::EXCL;
     if let Err(error) = rustix::fs::open(&node, flags, rustix::fs::Mode::empty()) {
         return match error {
@@ -187,10 +187,10 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
     })
 }
 
-/// Makes a file system, on nothing that an older one left.
+/// Erases the signatures of older content and makes a file system.
 ///
 /// # Errors
-/// The tool does not run, or refuses.
+/// The tool cannot be run, or it fails.
 pub fn format(node: &Path, kind: FsType, arguments: &[String]) -> Result<(), String> {
     wipe(node).map_err(|error| format!("cannot erase {}: {}", node.display(), plain(&error)))?;
     let features: &[&str] = if kind == FsType::Ext4NoJournal {
@@ -199,7 +199,7 @@ pub fn format(node: &Path, kind: FsType, arguments: &[String]) -> Result<(), Str
         &[]
     };
     let mut command = Command::new("mke2fs");
-    // The mount keeps the kernel from writing inode tables later.
+    // The mount options keep the kernel from writing inode tables later.
     command
         .args(["-q", "-F", "-t", kind.driver(), "-E", "lazy_itable_init=1"])
         .args(features)
@@ -220,8 +220,8 @@ fn wipe(node: &Path) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Options of a mount: those of the arm or the cell, and those that keep the kernel from writing
-/// by itself.
+/// Options of a mount: those of the arm or the cell, and those that keep the kernel from writing in
+/// the background.
 pub fn options(kind: FsType, chosen: &str, commit_s: Option<u32>) -> String {
     let mut all: Vec<String> = Vec::new();
     all.extend(
@@ -240,7 +240,7 @@ pub fn options(kind: FsType, chosen: &str, commit_s: Option<u32>) -> String {
     all.join(",")
 }
 
-/// Mounts a device, or a file as one.
+/// Mounts a device, or an image file.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -253,7 +253,7 @@ pub fn mount(node: &Path, at: &Path, kind: FsType, options: &str) -> Result<(), 
     run(command.arg(node).arg(at))
 }
 
-/// Runs a tool of the system, which administrators' shells may not find.
+/// Runs a system tool, which the user's PATH may lack.
 fn run(command: &mut Command) -> Result<(), String> {
     let output = output(command)?;
     if output.status.success() {
@@ -273,7 +273,7 @@ fn output(command: &mut Command) -> Result<Output, String> {
         .map_err(|error| format!("cannot run {tool}: {}", plain(&error)))
 }
 
-/// The last words of a tool, in one line.
+/// The error output of a tool, in one line.
 fn told(tool: &str, output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! The place on machines of files.
+//! Tests of the place on machines made of files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::places::{Erase, Place, Scratch, Setup};
 
 const CPU: &str = "sys/devices/system/cpu";
 
-/// [`put_back_at_once`] takes all guards of the process.
+/// One test at a time: [`put_back_at_once`] takes all guards of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Tree(tempfile::TempDir);
 
 impl Tree {
-    /// Two cores of two threads, every switch there is, and a few disks.
+    /// Two cores of two threads each, every switch, and a few disks.
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().unwrap());
         for cpu in 0..4 {
@@ -120,7 +120,7 @@ impl Tree {
                 }
             }
         }
-        // Without a governor that has one, this is no value.
+        // This is not a value unless the governor has a speed to set.
         all.retain(|path, _| !path.ends_with("scaling_setspeed"));
         all
     }
@@ -160,7 +160,7 @@ fn changes_are_made_in_an_order_that_the_kernel_takes() {
             "cpu2/online is kept",
             "cpu3/online is kept",
             "smt/control off",
-            // Thread 2 of core 0 goes with SMT; core 1 goes by itself.
+            // The second thread of core 0 goes with SMT; core 1 needs a change.
             "cpu1/online 0",
             "intel_pstate/no_turbo 1",
             "cpufreq/policy0/scaling_governor userspace",
@@ -241,7 +241,7 @@ fn whatever_ends_a_cell_the_machine_is_as_before() {
     drop(guard);
     as_before("signal, and then the end");
 
-    // A change that the kernel refuses in the middle takes the others back.
+    // If the kernel refuses a change in the middle, the others are undone.
     let setspeed = tree.at(&format!("{CPU}/cpufreq/policy0/scaling_setspeed"));
     fs::remove_file(&setspeed).unwrap();
     let why = tree.set(out.path()).err().unwrap().to_string();
@@ -252,7 +252,7 @@ fn whatever_ends_a_cell_the_machine_is_as_before() {
     as_before("refusal");
     fs::write(&setspeed, "<unsupported>").unwrap();
 
-    // Killed: the values stay changed, and the files that tell of it stay.
+    // Killed: the values stay changed, and the files that record them stay.
     let killed = || {
         let guard = tree.set(out.path()).unwrap();
         let changed = tree.settings();
@@ -272,7 +272,7 @@ fn whatever_ends_a_cell_the_machine_is_as_before() {
     as_before("killed, by the file of the folder");
     assert_eq!(restore(tree.0.path(), out.path()).unwrap(), None);
 
-    // After a boot the old values are none of this boot's.
+    // After a reboot the old values no longer apply.
     let now = tree.settings();
     fs::write(&kept, &file).unwrap();
     tree.put("proc/sys/kernel/random/boot_id", "two");
@@ -318,7 +318,7 @@ fn devices_that_hold_anything_are_refused() {
     };
     let with_table = || {
         let mut bytes = blank();
-        // Linux from sector 64 on, 1024 sectors.
+        // A Linux partition of 1024 sectors from sector 64.
         bytes[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 2, 0, 64, 0, 0, 0, 0, 4, 0, 0]);
         bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
         fs::write(&device, bytes).unwrap();
