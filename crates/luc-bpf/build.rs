@@ -1,5 +1,4 @@
-//! Compiles the BPF programs. They are part of the program: where it runs
-//! there need be neither clang nor sources.
+//! Compiles the BPF programs into the binary, which then needs neither clang nor sources.
 
 use std::env;
 use std::error::Error;
@@ -14,7 +13,7 @@ fn main() -> Result<()> {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
     }
     println!("cargo::rerun-if-env-changed=LUC_CLANG");
-    // As libbpf names processors.
+    // libbpf's names of processors.
     let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",
@@ -29,7 +28,7 @@ fn main() -> Result<()> {
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(["-I", &libbpf]);
-    // The kernel's headers lie where this machine's programs find them.
+    // The kernel's headers lie where clang finds them for programs of this machine.
     for dir in host_includes(&clang)? {
         command.arg("-idirafter").arg(dir);
     }
@@ -66,7 +65,7 @@ fn host_includes(clang: &str) -> Result<Vec<String>> {
     Ok(dirs)
 }
 
-/// Debug information goes, types (BTF) stay; who lacks the tool has a larger object.
+/// Strips debug information and keeps types (BTF); without the tool, the object is just larger.
 fn strip(clang: &str, object: &Path) {
     let tool = clang.replace("clang", "llvm-strip");
     let _ = Command::new(tool).arg("-g").arg(object).status();

@@ -16,7 +16,7 @@ const BUCKETS: usize = OCTAVES * STEPS;
 const AHEAD_MAX: usize = 3;
 /// Numbers in `struct luc_counts` of `abi/luc_tracer.h`.
 const COUNTS: usize = 2 + (AHEAD_MAX + 1) + 2 + 3 + 3 + 2 * BUCKETS;
-/// Bytes of it.
+/// Its size, bytes.
 pub(crate) const COUNTS_BYTES: usize = COUNTS * 8;
 
 /// Durations, counted in buckets of a quarter of a power of two.
@@ -44,7 +44,7 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this share (0 to 1) of them does not exceed, ns: the middle of its bucket,
+    /// The duration that this share (0 to 1) of all does not exceed, ns: the middle of its bucket,
     /// so an eighth off at most.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.total();
@@ -127,7 +127,7 @@ impl Counts {
         syncs.chain(commits).chain(waits).chain(buckets)
     }
 
-    /// Adds one processor's record; false if it has another size.
+    /// Adds one processor's record; false if its size is wrong.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> bool {
         let (words, rest) = bytes.as_chunks::<8>();
         if words.len() != COUNTS || !rest.is_empty() {
@@ -149,7 +149,7 @@ impl Counts {
         now
     }
 
-    /// Adds those of another time.
+    /// Adds the sums of another period.
     pub fn add(&mut self, other: &Self) {
         let mut other = other.clone();
         for (count, more) in self.numbers().zip(other.numbers()) {
@@ -157,13 +157,13 @@ impl Counts {
         }
     }
 
-    /// Syncs that a commit served, per commit.
+    /// Syncs that waited for a commit, per commit.
     pub fn syncs_per_commit(&self) -> Option<f64> {
         let served = self.syncs - self.syncs_by_commits[0].min(self.syncs);
         (self.commits > 0).then(|| served as f64 / self.commits as f64)
     }
 
-    /// Share of syncs that waited for two commits or more, of those that waited.
+    /// Share of the syncs that waited for two commits or more, among those that waited for any.
     pub fn late_share(&self) -> Option<f64> {
         let [_, once, late @ ..] = self.syncs_by_commits;
         let late: u64 = late.iter().sum();

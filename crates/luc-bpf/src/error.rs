@@ -1,4 +1,4 @@
-//! Why there is no tracing, in one line each.
+//! Why tracing is not possible, in one line each.
 
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ pub enum TracerError {
     NoBtf,
     #[error("this kernel has no BPF (bpf() is not implemented); it needs CONFIG_BPF_SYSCALL")]
     NoBpf,
-    /// A tree of files stands for the machine.
+    /// A tree of files stands in for the machine.
     #[error("only the machine itself can be traced, not a tree of files that looks like one")]
     Elsewhere,
     #[error(
@@ -30,7 +30,7 @@ pub enum TracerError {
     Read { what: &'static str, why: String },
 }
 
-/// The system's words without its error number.
+/// Strips the system's error number from a message.
 fn plain(text: &str) -> String {
     let Some((words, rest)) = text.split_once(" (os error ") else {
         return text.to_owned();
@@ -52,7 +52,7 @@ impl TracerError {
     /// Tells a refusal from a misfit. The verifier refuses programs with EACCES; EPERM means that
     /// this task may not load any.
     pub(crate) fn of(what: &str, error: &libbpf_rs::Error) -> Self {
-        // A kernel in lockdown refuses programs a helper, which looks like a misfit.
+        // A kernel in lockdown denies programs a helper, which looks like a misfit.
         if crate::host::locked_down() {
             return Self::Denied {
                 why: "the kernel is locked down for confidentiality".to_owned(),

@@ -1,13 +1,13 @@
-//! The hooks of the tracer, and by what means each is attached.
+//! The hooks of the tracer, and the means by which each is attached.
 //!
-//! Tracepoints are there on every kernel that has ext4. Hosts differ in whether a function can be
-//! hooked by fentry, by kprobes, or not at all. A function that the module hooks is never among
-//! them, as an entry has one owner.
+//! Every kernel with ext4 has the tracepoints. Hosts differ in whether a function can be hooked by
+//! fentry, by kprobes, or not at all. The tracer hooks no function that the module hooks, as a
+//! function's entry has one owner.
 
 use luc_trace::Sight;
 use std::fmt;
 
-/// Programs of tracepoints; without one of them there is no tracing.
+/// Programs for tracepoints; tracing needs all of them.
 pub(crate) const TRACEPOINTS: [&str; 6] = [
     "task_exits",
     "task_gone",
@@ -17,7 +17,7 @@ pub(crate) const TRACEPOINTS: [&str; 6] = [
     "commit_end",
 ];
 
-/// More of them, only attached where spans are wanted.
+/// More programs for tracepoints, only attached if spans are wanted.
 pub(crate) const TIMELINE_TRACEPOINTS: [&str; 2] = ["commit_flushing", "commit_logging"];
 
 /// A hooked function of the kernel.
@@ -25,28 +25,28 @@ pub(crate) const TIMELINE_TRACEPOINTS: [&str; 2] = ["commit_flushing", "commit_l
 pub struct Hook {
     /// The function, by the names that it has had, the usual one first.
     pub functions: &'static [&'static str],
-    /// Its programs are this behind `fentry_`, `fexit_`, `kprobe_` and `kretprobe_`.
+    /// Its programs are named `fentry_`, `fexit_`, `kprobe_` or `kretprobe_` and this.
     pub suffix: &'static str,
-    /// Whether its end is hooked too.
+    /// Whether its return is hooked too.
     pub end: bool,
-    /// Only attached where spans are wanted.
+    /// Whether it is only attached if spans are wanted.
     pub timeline_only: bool,
     /// The kind of events that is not seen without it.
     pub sight: Sight,
-    /// Not needed where the calls that begin and end these waits are found.
+    /// The waits that it stands in for; not needed if the calls that begin and end them are found.
     pub stands_in: Option<Wait>,
 }
 
-/// A kind of waits that is seen at calls, or else at the functions called.
+/// A kind of wait that is seen at calls or, failing that, in the functions called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// For metadata that a commit writes.
+    /// A wait for metadata that a commit writes.
     Buffer,
-    /// For a locked transaction.
+    /// A wait for a locked transaction.
     Locked,
 }
 
-/// All functions.
+/// All hooked functions.
 pub const HOOKS: [Hook; 11] = [
     operation(&["do_filp_open", "do_file_open"], "open", Sight::Opens),
     operation(&["ext4_file_write_iter"], "write", Sight::Writes),
@@ -105,12 +105,12 @@ const fn locked(functions: Names, suffix: &'static str) -> Hook {
 pub enum Means {
     /// A trampoline at its entry and exit: cheapest.
     Fentry,
-    /// A breakpoint or ftrace callback: works beside owners of the entry.
+    /// A breakpoint or ftrace callback: works next to other owners of the entry.
     Kprobe,
 }
 
 impl Means {
-    /// The program for begins.
+    /// The name of the program that runs when a call begins.
     pub fn begin(self, hook: &Hook) -> String {
         match self {
             Self::Fentry => format!("fentry_{}", hook.suffix),
@@ -118,7 +118,7 @@ impl Means {
         }
     }
 
-    /// The program for ends, if there is one.
+    /// The name of the program that runs when a call ends, if there is one.
     pub fn end(self, hook: &Hook) -> Option<String> {
         let prefix = match self {
             Self::Fentry => "fexit",
@@ -141,7 +141,7 @@ impl fmt::Display for Means {
 mod tests {
     use super::*;
 
-    /// As `kmod/hooks.c` lists them.
+    /// Lists the functions that the module hooks.
     const OF_THE_MODULE: &str = include_str!("../../../kmod/hooks.c");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which means of tracing this host offers.
+//! Finds out which means of tracing this host offers.
 
 use crate::hooks::{HOOKS, Hook, Means};
 use crate::sites::{Extent, SITES, Site};
@@ -13,29 +13,29 @@ const BTF: &str = "/sys/kernel/btf";
 const SYMBOLS: &str = "/proc/kallsyms";
 const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
-/// Modules that hooked functions may lie in.
+/// Modules in which hooked functions may lie.
 const MODULES: [&str; 2] = ["ext4", "jbd2"];
-/// Exists where perf can make kprobes.
+/// Exists if perf can make kprobes.
 const KPROBES: &str = "/sys/bus/event_source/devices/kprobe/type";
 
-/// Whether the kernel keeps its memory from root, too.
+/// Tells whether the kernel hides its memory even from root.
 pub(crate) fn locked_down() -> bool {
     std::fs::read_to_string(LOCKDOWN).is_ok_and(|levels| levels.contains("[confidentiality]"))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// The kernel's types are there (`/sys/kernel/btf/vmlinux`).
+    /// Whether the kernel's types are there (`/sys/kernel/btf/vmlinux`).
     pub btf: bool,
     pub kprobes: bool,
-    /// Whether `kernel.ftrace_enabled` is set. Without, the kernel takes hooks at the entries of
-    /// functions and never calls them.
+    /// Whether `kernel.ftrace_enabled` is set. If not, the kernel accepts hooks at the entries of
+    /// functions but never calls them.
     pub entries: bool,
-    /// Functions of known types.
+    /// Hooked functions whose types are known.
     pub typed: Vec<String>,
-    /// Functions that are symbols; None: the kernel hides its symbols, but may know them.
+    /// Hooked functions that are symbols; `None` if symbols are hidden, but may be known.
     pub symbols: Option<Vec<String>>,
-    /// Where functions lie in which a [`Site`] has calls, and those that it calls.
+    /// Where the functions lie in which a [`Site`] has calls, and those that it calls.
     pub extents: Vec<(String, Extent)>,
 }
 
@@ -44,14 +44,14 @@ impl Offer {
     pub fn extent(&self, function: &str) -> Option<Extent> {
         let mut named = self.extents.iter().filter(|(name, _)| name == function);
         let found = named.next().map(|(_, extent)| *extent);
-        // Two functions of one name cannot be told apart.
+        // Two functions of the same name cannot be told apart.
         found.filter(|_| named.next().is_none())
     }
 
-    /// The name of a function here, if it can be tried by these means.
+    /// The function's name on this host, if these means can be tried.
     ///
     /// # Errors
-    /// Why not, a clause.
+    /// Why not, as a clause.
     pub fn function(
         &self,
         hook: &Hook,
@@ -85,7 +85,7 @@ impl Offer {
         }
     }
 
-    /// The means to try for a function with its name here, best first.
+    /// The means to try for a function, each with the function's name on this host, best first.
     pub fn means(&self, hook: &Hook, allowed: &[Means]) -> Vec<(Means, &'static str)> {
         let named = |means| Some((means, self.function(hook, means, allowed).ok()?));
         [Means::Fentry, Means::Kprobe]
@@ -117,7 +117,7 @@ pub fn offer() -> Offer {
     }
 }
 
-/// The hooked functions for which this holds.
+/// The hooked functions for which `holds` is true.
 fn hooked(holds: impl Fn(&str) -> bool) -> Vec<String> {
     let functions = HOOKS.iter().flat_map(|hook| hook.functions);
     let held = functions.filter(|function| holds(function));
@@ -127,17 +127,17 @@ fn hooked(holds: impl Fn(&str) -> bool) -> Vec<String> {
 #[derive(Debug, PartialEq, Eq)]
 struct Symbol {
     name: String,
-    /// 0 where the kernel hides it.
+    /// 0 if the kernel hides it.
     address: u64,
-    /// None of the kernel itself.
+    /// `None` for the kernel itself.
     module: Option<String>,
 }
 
 #[derive(Default)]
 struct Symbols {
-    /// Functions that are hooked, or called where a task goes to sleep.
+    /// Functions that the hooks and sites name.
     named: Vec<Symbol>,
-    /// Where any function begins.
+    /// Start addresses of all functions.
     places: Vec<u64>,
 }
 
@@ -153,7 +153,7 @@ fn symbols() -> Symbols {
         .collect();
     let mut lines = BufReader::new(file);
     let mut line = String::new();
-    // One string for some hundred thousand lines.
+    // One string serves some hundred thousand lines.
     while lines.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
         if let Some((address, name, module)) = symbol(&line) {
             symbols.places.push(address);
@@ -170,7 +170,7 @@ fn symbols() -> Symbols {
     symbols
 }
 
-/// `ffffffff81234560 T finish_wait` or `... t ext4_sync_fs\t[ext4]`; None: not a function.
+/// Parses `ffffffff81234560 T finish_wait` or `... t ext4_sync_fs\t[ext4]`; `None` otherwise.
 fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -182,9 +182,9 @@ fn symbol(line: &str) -> Option<(u64, &str, Option<&str>)> {
     Some((address, name, module))
 }
 
-/// The functions whose types are known. For functions of modules, and for those that the kernel does
-/// not list, the file of types is enough: where it lacks the function, loading fails and kprobes are
-/// taken.
+/// The hooked functions whose types are known. For a function of a module, and for one that the
+/// kernel does not list, it is enough that the file of types exists: if it lacks the function,
+/// loading fails and kprobes are used.
 fn typed(symbols: &[Symbol]) -> Vec<String> {
     let vmlinux = Btf::from_vmlinux().ok();
     let typed_by_kernel = |name: &str| {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(offer.means(hook, &[Means::Kprobe]), [kprobe]);
         offer.typed.clear();
         assert_eq!(offer.means(hook, &both), [kprobe]);
-        // As newer kernels call it.
+        // The name in newer kernels.
         offer.symbols = Some(vec![(*other).to_owned()]);
         assert_eq!(offer.means(hook, &both), [(Means::Kprobe, *other)]);
         offer.kprobes = false;
@@ -236,7 +236,7 @@ mod tests {
         offer.typed.push((*usual).to_owned());
         offer.btf = false;
         assert_eq!(offer.means(hook, &both), []);
-        // Without a list of symbols the kernel is asked by the usual name.
+        // Without a list of symbols, the usual name is tried.
         offer.kprobes = true;
         offer.symbols = None;
         assert_eq!(offer.means(hook, &both), [kprobe]);

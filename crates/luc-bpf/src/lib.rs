@@ -1,11 +1,11 @@
 //! The tracer: BPF programs that watch file systems, their journals and the tasks that wait for
-//! them, on a kernel as it is.
+//! them, on an unmodified kernel.
 //!
 //! The programs (`bpf/`) are compiled in and fitted to the running kernel by libbpf.
 //! [`Tracer::attach`] takes the best means that the host offers, lists the missing hooks, and does
-//! without them. It delivers [spans](luc_trace::Span), or sums and histograms at a cost that can be
-//! left on ([`Detail`]). Losses are counted: spans without room in the ring, and events that the
-//! kernel passed over because the processor was running their program already.
+//! without them. It delivers [spans](luc_trace::Span), or sums and histograms that are cheap enough
+//! to stay on ([`Detail`]). Losses are counted: spans without room in the ring, and events that the
+//! kernel skipped because the processor was already running their program.
 //!
 //! When a [`Tracer`] is dropped or its process is killed, nothing of it stays in the kernel.
 

@@ -1,9 +1,8 @@
-//! Loading: all programs at once, or, where the kernel refuses some of them, the others.
+//! Loads all programs at once or, if the kernel refuses some of them, the others.
 //!
-//! libbpf loads the programs of an object together and fails with the first that is refused. Then
-//! tracepoints alone show whether the host has BPF at all. Each means is tried apart, and, of a
-//! means that is not taken as a whole, each function: some ten loads more on a host that refuses
-//! fentry.
+//! libbpf loads all programs of an object and fails if the kernel refuses one. Then a load of the
+//! tracepoints alone shows whether the host has BPF at all. Each means is tried on its own and, if
+//! it fails as a whole, each of its functions: some ten more loads on a host that refuses fentry.
 
 use crate::error::TracerError;
 use crate::hooks::{Hook, Means};
@@ -20,13 +19,13 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
 /// The program that reads the kernel's text.
 pub(crate) const READER: &str = "read_text";
 
-/// A trial needs no ring to speak of, KiB.
+/// Size of the ring in a trial, which needs hardly any, KiB.
 const TRIAL_RING_KIB: u32 = 1;
 
-/// A hook, by which means, and the name of its function here.
+/// A hook, its means, and its function's name on this host.
 type Way = (Hook, Means, &'static str);
 
-/// A hook whose program of this means the kernel refuses.
+/// A hook whose program for this means the kernel refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub hook: Hook,
@@ -40,7 +39,7 @@ pub(crate) struct Loaded {
     pub refusals: Vec<Refusal>,
 }
 
-/// Loads the wanted programs that the kernel takes. Those of the tracepoints are needed.
+/// Loads the wanted programs that the kernel accepts; fails without those for the tracepoints.
 pub(crate) fn load(settings: &Settings, offer: &Offer) -> Result<Loaded, TracerError> {
     let wanted = Wanted::of(settings, offer);
     if let Ok(object) = wanted.load(settings) {
@@ -62,12 +61,12 @@ pub(crate) fn load(settings: &Settings, offer: &Offer) -> Result<Loaded, TracerE
 struct Wanted {
     tracepoints: bool,
     ways: Vec<Way>,
-    /// Those at calls inside of functions.
+    /// Whether the programs at calls inside functions are wanted.
     sites: bool,
 }
 
 impl Wanted {
-    /// All that may fit this host.
+    /// All programs that may fit this host.
     fn of(settings: &Settings, offer: &Offer) -> Self {
         let mut ways = Vec::new();
         for hook in settings.hooks() {
@@ -95,7 +94,7 @@ impl Wanted {
         }
     }
 
-    /// Parts it into the programs that `takes` takes and the others, by means and then by function.
+    /// Splits the set into programs that `takes` accepts and refusals, by means, then by function.
     fn sift(&self, takes: &dyn Fn(&Self) -> Result<(), TracerError>) -> (Self, Vec<Refusal>) {
         let mut fitting = Self::tracepoints();
         let mut refusals = Vec::new();
@@ -127,7 +126,7 @@ impl Wanted {
         (fitting, refusals)
     }
 
-    /// Names of the programs, and the functions of those for fentry.
+    /// Names of the programs, and for fentry their functions.
     fn programs(&self, settings: &Settings) -> Vec<(String, Option<&'static str>)> {
         let mut programs = Vec::new();
         if self.tracepoints {
@@ -222,7 +221,7 @@ fn constants(settings: &Settings) -> Vec<u32> {
 pub(crate) fn ring_places(settings: &Settings) -> u32 {
     match settings.detail {
         Detail::Spans => ring::places(settings.ring_kib),
-        // A map needs an entry.
+        // A map needs at least one entry.
         Detail::Sums => 1,
     }
 }
@@ -245,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Sifts with a pretended kernel; counts how often it was asked.
+    /// Sifts with a fake kernel; counts how often it was asked.
     fn sift(
         wanted: &Wanted,
         takes: impl Fn(&Way) -> bool,

@@ -1,9 +1,9 @@
-//! Events that the kernel passed over, because the program was running on that processor already: its
-//! task was preempted inside of it.
+//! Events that the kernel skipped because the program was already running on that processor: its
+//! task was preempted inside it.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// Events that this program missed; 0 where the kernel does not count them.
+/// Events that this program missed; 0 if the kernel does not count them.
 pub(crate) fn of(program: BorrowedFd<'_>) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let Ok(mut bytes) = u32::try_from(size_of_val(&info)) else {

@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const HEAD: usize = 0;
 const TAIL: usize = 64;
 const CONTROL_BYTES: usize = 72;
-/// Offset of a span's end, bytes. An end of 0: the span is not whole.
+/// Offset of a span's end, bytes. The span is not whole while its end is 0.
 const END: usize = 8;
-/// Spans that are handed out at once; then their places are free again.
+/// Most spans handed out at once; then their places are free again.
 const AT_ONCE: u64 = 2048;
 
-/// Places of a ring of at least so many KiB.
+/// Number of places in a ring of at least this many KiB.
 pub(crate) fn places(kib: u32) -> u32 {
     let places = u64::from(kib.clamp(4, 1 << 20)) * 1024 / SPAN_BYTES as u64;
-    // A mebi of KiB has fewer than a power of two that 32 bits hold.
+    // At most 2^20 KiB of spans: their number fits 32 bits.
     u32::try_from(places.next_power_of_two()).unwrap_or(1 << 24)
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Ring {
     control: Memory,
     spans: Memory,
     places: u64,
-    /// Spans that are not whole long after the programs left.
+    /// Spans skipped because no program finished them.
     given_up: Cell<u64>,
     was_full: Cell<bool>,
 }
@@ -87,7 +87,7 @@ impl Ring {
         })
     }
 
-    /// Hands out spans in the order of the places, some at a time, up to the first that is not whole.
+    /// Hands out spans in order, several at a time, up to the first that is not whole.
     pub(crate) fn take(&self, mut each: impl FnMut(&[[u8; SPAN_BYTES]])) {
         let tail_word = self.control.word(TAIL);
         let head = self.control.word(HEAD).load(Ordering::Acquire);
@@ -112,7 +112,7 @@ impl Ring {
         }
     }
 
-    /// Skips the next span, which no program will finish. False: there is none.
+    /// Skips the next span, which no program will finish; false if there is none.
     pub(crate) fn give_up_one(&self) -> bool {
         let tail_word = self.control.word(TAIL);
         let tail = tail_word.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Ring {
         self.given_up.get()
     }
 
-    /// Whether the reader ever found it full. Only the reader makes room.
+    /// Whether the reader ever found the ring full. Only the reader makes room.
     pub(crate) fn was_full(&self) -> bool {
         self.was_full.get()
     }

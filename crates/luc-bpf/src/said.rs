@@ -1,4 +1,4 @@
-//! libbpf's warnings, kept for the error that they explain instead of printed.
+//! Keeps libbpf's warnings for the error that they explain, instead of printing them.
 
 use libbpf_rs::PrintLevel;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ static SAID: Mutex<String> = Mutex::new(String::new());
 pub(crate) fn listen() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log of the verifier may be long; the failure stands at its end.
+        // A log of the verifier may be long; the failure is at its end.
         if said.len() > 1 << 20 {
             said.clear();
         }
@@ -24,7 +24,7 @@ pub(crate) fn last() -> String {
     reason(&said)
 }
 
-/// The verifier's verdict is the last line of its log but for its statistics.
+/// The verifier's verdict: the last line of its log except statistics.
 fn reason(said: &str) -> String {
     let log = said.split("-- BEGIN PROG LOAD LOG --").last();
     let log = log.filter(|_| said.contains("-- BEGIN PROG LOAD LOG --"));

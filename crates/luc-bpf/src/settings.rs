@@ -22,18 +22,18 @@ pub enum Detail {
 pub struct Settings {
     pub devs: Vec<Dev>,
     pub detail: Detail,
-    /// Only operations of these processes; empty: of all.
+    /// Watches only operations of these processes; of all if empty.
     pub processes: Vec<u32>,
-    /// Only operations of tasks in these control groups, or below them; empty: of all.
+    /// Watches only operations of tasks in these control groups or below them; of all if empty.
     pub cgroups: Vec<PathBuf>,
-    /// Size of the ring of spans, KiB; rounded up to a power of two of spans.
+    /// Size of the ring of spans, KiB; rounded up so that the number of spans is a power of two.
     pub ring_kib: u32,
-    /// Allowed means, for tests and for hosts with trouble.
+    /// Allowed means; fewer in tests, and on hosts where one causes trouble.
     pub means: Vec<Means>,
 }
 
 impl Settings {
-    /// All operations on these file systems.
+    /// Settings to watch all operations on these file systems.
     pub fn new(devs: Vec<Dev>, detail: Detail) -> Self {
         Self {
             devs,
@@ -61,7 +61,7 @@ impl Settings {
         TRACEPOINTS.iter().chain(timeline).copied()
     }
 
-    /// Whether to look for calls inside of functions.
+    /// Whether to look for calls inside functions.
     pub(crate) fn sites_wanted(&self, offer: &Offer) -> bool {
         self.means.contains(&Means::Kprobe) && offer.kprobes
     }

@@ -1,4 +1,4 @@
-//! Calls inside of functions: where tasks go to sleep.
+//! Calls inside functions, at which tasks go to sleep.
 //!
 //! A hook on a function that puts tasks to sleep runs for every task of the machine that sleeps on
 //! anything; a kprobe on the one call that matters does not. Where that call lies depends on the
@@ -10,11 +10,11 @@ use crate::hooks::Wait;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub address: u64,
-    /// Bytes up to the next one.
+    /// Bytes up to the next function.
     pub bytes: u64,
 }
 
-/// A kind of waits and the calls that it is seen at.
+/// A kind of wait and the calls at which it is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     pub wait: Wait,
@@ -22,11 +22,11 @@ pub struct Site {
     pub inside: &'static [&'static str],
     /// One of these is called when a wait begins.
     pub begin: &'static [&'static str],
-    /// Its program.
+    /// The program at that call.
     pub at_begin: &'static str,
-    /// One of these is called when a wait ends. If it is `begin`, a wait ends when that returns.
+    /// One of these is called when a wait ends. If it is `begin`, the wait ends when that returns.
     pub end: &'static [&'static str],
-    /// Its program.
+    /// The program at the end.
     pub at_end: &'static str,
 }
 
@@ -55,8 +55,8 @@ pub const SITES: [Site; 2] = [
 
 /// Opcode of a call to an address relative to the next instruction (x86-64).
 const CALL: u8 = 0xe8;
-/// Stands in its place while another kprobe is on it; the address behind it stays. The kernel never
-/// turns a probed call into a jump.
+/// Replaces the opcode while another kprobe is on the call; the address after it stays. The kernel
+/// never turns a probed call into a jump.
 const BREAKPOINT: u8 = 0xcc;
 const CALL_BYTES: usize = 5;
 
@@ -64,7 +64,7 @@ const CALL_BYTES: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub function: &'static str,
-    /// From the begin of the function, bytes.
+    /// From the start of the function, bytes.
     pub offset: u64,
 }
 
@@ -75,7 +75,7 @@ impl Site {
         lists.into_iter().flatten().copied()
     }
 
-    /// Where waits begin and where they end; None unless both are found. `extent` tells where a
+    /// Where waits begin and where they end; `None` unless both are found. `extent` tells where a
     /// function lies, `text` returns its bytes.
     pub fn places(
         &self,
@@ -116,8 +116,8 @@ impl Site {
 
 /// Offsets of calls to one of these addresses in text that begins at `address`.
 ///
-/// It looks at every byte, not at every instruction: five bytes are hardly such a call by chance, and
-/// the kernel refuses kprobes within instructions.
+/// Looks at every byte, not at every instruction: five bytes hardly form such a call by chance, and
+/// the kernel refuses kprobes inside an instruction.
 fn calls(text: &[u8], address: u64, targets: &[u64]) -> Vec<usize> {
     let target = |(offset, bytes): (usize, &[u8])| {
         let (&(CALL | BREAKPOINT), relative) = bytes.split_first()? else {

@@ -1,4 +1,4 @@
-//! The kernel's text: reading it, and kprobes somewhere in it.
+//! Reads the kernel's text, and puts kprobes at its instructions.
 
 use crate::sites::{Extent, Place};
 use libbpf_rs::{AsRawLibbpf as _, Link, MapCore, MapFlags, ProgramInput, ProgramMut};
@@ -8,10 +8,10 @@ use std::ptr::NonNull;
 /// `LUC_TEXT_BYTES` of `abi/luc_tracer.h`. A piece that begins at a multiple of this lies within one
 /// page.
 const PIECE_BYTES: u64 = 512;
-/// No function that is read is longer.
+/// No function that is read is longer than this.
 const MOST_BYTES: u64 = 16 * 1024;
 
-/// Reads the kernel's text there, by a program that leaves a piece of it in a map.
+/// Reads the kernel's text in `extent`, by a program that copies a piece of it to a map.
 pub(crate) fn read(reader: &ProgramMut<'_>, map: &impl MapCore, extent: Extent) -> Option<Vec<u8>> {
     let end = extent.address.checked_add(extent.bytes.min(MOST_BYTES))?;
     let first = extent.address - extent.address % PIECE_BYTES;
@@ -53,7 +53,7 @@ pub(crate) fn attach(program: &ProgramMut<'_>, place: Place) -> Result<Link, Str
         let error = std::io::Error::last_os_error();
         return Err(format!("{}+{}: {error}", place.function, place.offset));
     };
-    // SAFETY: libbpf made it and leaves it to its caller.
+    // SAFETY: libbpf made the link, and its caller owns it.
     Ok(unsafe { Link::from_ptr(link) })
 }
 

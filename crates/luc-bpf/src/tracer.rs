@@ -1,4 +1,4 @@
-//! Attaching and reading.
+//! Attaches the programs and reads their results.
 
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 const CGROUPS_MAX: usize = 16;
 const PROCESSES_MAX: usize = 1024;
-/// A preempted program may end its span this late after tracing has ended.
+/// How often, and how long each time, to wait after the end for a preempted program's span.
 const STRAGGLERS: u32 = 20;
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(5);
 
@@ -35,7 +35,7 @@ pub struct Lack {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     pub hooks: Vec<(Hook, Means)>,
-    /// Calls inside of functions, by kprobes.
+    /// Calls inside functions, by kprobes.
     pub sites: Vec<Site>,
     pub lacks: Vec<Lack>,
     pub tracepoints: usize,
@@ -60,7 +60,7 @@ impl Attached {
         self.lacks.iter().map(|lack| lack.hook.sight).collect()
     }
 
-    /// The same in lines for people, one for each reason.
+    /// Notes for people on the events that are not seen, a line for each reason.
     pub fn notes(&self) -> Vec<String> {
         let mut by_reason: Vec<(&str, Unseen)> = Vec::new();
         for Lack { hook, why } in &self.lacks {
@@ -76,13 +76,13 @@ impl Attached {
     }
 }
 
-/// Programs in the kernel. They leave it when this is dropped.
+/// The programs in the kernel. They leave it when this is dropped.
 pub struct Tracer {
     attached: Attached,
     devs: Vec<Dev>,
-    /// None where only sums are wanted.
+    /// `None` if only sums are wanted.
     ring: Option<Ring>,
-    // Links go before the programs that they lead to.
+    // Dropped in this order: links before the programs that they attach.
     links: Vec<Link>,
     object: Object,
 }
@@ -106,7 +106,7 @@ impl Tracer {
         Self::attach_with(settings, &host::offer())
     }
 
-    /// Like [`Tracer::attach`], with a known offer of the host.
+    /// Like [`Tracer::attach`], for a host whose offer is known.
     pub fn attach_with(settings: &Settings, offer: &Offer) -> Result<Self, TracerError> {
         if !offer.btf {
             return Err(TracerError::NoBtf);
@@ -160,8 +160,8 @@ impl Tracer {
                 }
             }
         }
-        // Before the tracepoints: a sync whose waits were missed would be wrong, while an operation
-        // that is seen at its end only makes no span.
+        // Hooks before tracepoints: a sync whose waits were missed would be wrong, while an
+        // operation of which only the end is seen makes no span.
         for hook in settings.hooks() {
             let by_calls = |site: &Site| Some(site.wait) == hook.stands_in;
             if self.attached.sites.iter().any(by_calls) {
@@ -273,7 +273,7 @@ impl Tracer {
         program.attach().map_err(|error| error.to_string())
     }
 
-    /// Hands out the spans since the last call, some at a time, without a copy.
+    /// Hands out the spans since the last call, several at a time, without a copy.
     pub fn poll(&self, mut each: impl FnMut(&[[u8; SPAN_BYTES]])) {
         let Some(ring) = &self.ring else { return };
         ring.take(&mut each);
@@ -299,8 +299,8 @@ impl Tracer {
         while self.links.pop().is_some() {}
     }
 
-    /// Lost since the begin: spans without room in the ring, and events without a run of their
-    /// program.
+    /// Lost since the start: spans that found no room or were never finished, and events that the
+    /// kernel skipped.
     pub fn lost(&self) -> Result<u64, TracerError> {
         let lost = self.percpu("lost", 0)?;
         let lost = lost.iter().filter_map(|bytes| bytes.first_chunk());
@@ -311,19 +311,19 @@ impl Tracer {
         Ok(no_room + missed + given_up)
     }
 
-    /// Whether spans found the ring full, as far as it was emptied.
+    /// Whether spans found the ring full, as far as the reader has looked.
     pub fn ring_was_full(&self) -> bool {
         self.ring.as_ref().is_some_and(Ring::was_full)
     }
 
-    /// The sums of a file system; None if it is not watched.
+    /// The sums of a file system; `None` if it is not watched.
     pub fn counts(&self, dev: Dev) -> Result<Option<Counts>, TracerError> {
         let Some(slot) = self.devs.iter().position(|watched| *watched == dev) else {
             return Ok(None);
         };
         let mut counts = Counts::default();
         for bytes in self.percpu("counts", u32::try_from(slot).unwrap_or(0))? {
-            // The kernel rounds a processor's part up to eight bytes, which it is.
+            // The kernel rounds a processor's record up to eight bytes, of which it is a multiple.
             if !counts.add_bytes(bytes.get(..COUNTS_BYTES).unwrap_or(&bytes)) {
                 return Err(TracerError::Read {
                     what: "counts",
@@ -334,7 +334,7 @@ impl Tracer {
         Ok(Some(counts))
     }
 
-    /// The sums of processes on all watched file systems, by their number.
+    /// The sums of processes on all watched file systems, by process ID.
     pub fn processes(&self) -> Result<Vec<(u32, ProcessCounts)>, TracerError> {
         let map = self.map("processes")?;
         let mut list = Vec::new();

@@ -1,6 +1,6 @@
-//! Prints what the bets make of given pairs, for `scripts/confseq.sh`.
+//! Prints how the bets respond to given pairs, for `scripts/confseq.sh`.
 //!
-//! Reads x = ln(on / off) in ppm, one a line; prints for each the bound, the stake on it, and the
+//! Reads x = ln(on / off) in ppm, one per line. Prints for each the bound, the stake on it, and the
 //! logarithms of both capitals after it, all in ppm.
 
 use std::io::{self, BufRead as _};

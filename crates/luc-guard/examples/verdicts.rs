@@ -1,8 +1,8 @@
-//! What verdicts are worth: many runs of known truth, and how often they are told it.
+//! Measures how often verdicts are wrong, in many runs whose true ratio is known.
 //!
 //! `cargo run --release -p luc-guard --example verdicts [RUNS]` prints the table of `docs/guard.md`.
-//! LUC makes a known ratio of stock; windows differ by noise of several kinds, some of which no
-//! textbook would like. Each run hears pairs until a verdict, until the load is another one, or 2,000
+//! LUC's rate is a known ratio of stock's; windows differ by noise of several kinds, some of them
+//! far from any textbook's. Each run ends at a verdict, when the load changes, or after 2,000
 //! pairs.
 
 #![allow(
@@ -21,21 +21,21 @@ const RUNS: u64 = 10_000;
 const PAIRS_MAX: u64 = 2_000;
 const RATIOS: [f64; 5] = [1.05, 1.0, 0.99, 0.97, 0.9];
 
-/// How the rates of windows differ although nothing was changed, as logarithms.
+/// How the logarithms of the windows' rates vary when nothing was changed.
 #[derive(Clone, Copy)]
 enum Noise {
-    /// Each for itself, of a normal distribution with this deviation.
+    /// Independent and normal, with this standard deviation.
     Normal(f64),
-    /// Of Student's t with two degrees of freedom, whose variance is infinite, times this.
+    /// Student's t with two degrees of freedom, whose variance is infinite, times this.
     HeavyTails(f64),
-    /// One window in twenty has a third of the rate; the others as `Normal(0.02)`.
+    /// One window in twenty has a third of the rate; the others are as in `Normal(0.02)`.
     Stalls,
-    /// Each window is like the one before: 0.95 of it, and a normal step of 3 %.
+    /// Each window is 0.95 of the one before, plus a normal step of 3 %.
     Waves,
-    /// The load goes up and down by steps of 2 % and never comes back.
+    /// The load drifts by normal steps of 2 % and returns to no mean.
     Walk,
-    /// A hundred calls in a window, give or take ten, whatever LUC does, which acts on the latency alone.
-    /// That differs by 5 %, and takes no part of the noise of the calls.
+    /// A hundred calls in a window, give or take ten, whatever LUC does: LUC changes the latency
+    /// alone. That varies by 5 %, independently of the number of calls.
     ByTheClock,
 }
 
@@ -49,7 +49,7 @@ const NOISES: [(&str, Noise); 7] = [
     ("by the clock", Noise::ByTheClock),
 ];
 
-/// A load, and the coin.
+/// A load and its source of random numbers.
 struct Load {
     random: Rng,
     noise: Noise,
@@ -62,7 +62,8 @@ impl Load {
         radius * (TAU * self.random.f64()).cos()
     }
 
-    /// Logarithm of the rate of the next window, of the latency for a load by the clock.
+    /// Deviation of the next window: the logarithm of its rate or, for a load by the clock, minus
+    /// that of its latency.
     fn differs(&mut self) -> f64 {
         match self.noise {
             Noise::Normal(sd) => sd * self.normal(),
@@ -85,7 +86,7 @@ impl Load {
         }
     }
 
-    /// One window in which LUC makes this ratio of stock.
+    /// A window in which LUC's performance is this ratio of stock's.
     fn window(&mut self, ratio: f64) -> Window {
         let differs = self.differs() + ratio.ln();
         let (calls, latency_ns) = if let Noise::ByTheClock = self.noise {

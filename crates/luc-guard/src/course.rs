@@ -1,7 +1,7 @@
-//! One pair on a file system that others may touch meanwhile.
+//! Runs one pair on a file system whose knobs others may change meanwhile.
 //!
-//! Before anything is done it is looked whether somebody else set the mode, be it the one that we set. If
-//! so, an administrator did it by hand, and it is his: the pair ends, and nothing is put back.
+//! Before each step it checks whether somebody else set the mode, even to the value that we set. If
+//! so, an administrator wants that mode: the pair ends, and nothing is put back.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use crate::run::{Lengths, Next, Run, Totals};
 
 /// A file system that LUC is on for.
 pub trait Subject {
-    /// Counts since any moment.
+    /// Returns counts since an arbitrary start.
     fn totals(&mut self) -> Result<Totals, Trouble>;
-    /// The mode that its knob shows.
+    /// Returns the mode that its knob shows.
     fn side(&mut self) -> Result<Side, Trouble>;
-    /// Whether somebody else wrote that knob since this was asked last.
+    /// Tells whether somebody else wrote that knob since the last call.
     fn was_written(&mut self) -> bool;
     fn switch(&mut self, to: Side) -> Result<(), Trouble>;
-    /// A text that is another one after any other knob was set.
+    /// Returns a text that changes whenever any other knob is set.
     fn settings(&mut self) -> Result<String, Trouble>;
 }
 
-/// A subject that does not answer.
+/// Why a subject does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// LUC is no longer on for it: switched off, unmounted, or the module is gone.
     Gone,
-    /// Any other failure, a line.
+    /// Any other failure, in one line.
     Refused(String),
 }
 
 /// Why a pair ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// See [`Trouble::Gone`]; also if it is on again, but anew.
+    /// See [`Trouble::Gone`]; also if LUC was switched off and on again.
     Gone,
     /// The mode was set by hand.
     ModeByHand,
-    /// Another knob was.
+    /// Another knob was set by hand.
     KnobByHand,
     /// See [`Trouble::Refused`].
     Refused(String),
@@ -52,7 +52,7 @@ impl From<Trouble> for Why {
     }
 }
 
-/// The outcome of a step, and when the next is due.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     Wait(Duration),
@@ -60,7 +60,7 @@ pub enum Step {
     Begun(Side),
     /// The first window ended.
     Counted(Side, Window),
-    /// Both ended.
+    /// Both windows ended.
     Done(Pair),
 }
 
@@ -69,16 +69,16 @@ pub enum Step {
 pub struct Course {
     run: Run,
     rest: Side,
-    /// The mode as it was last set, or found.
+    /// The mode that was last set, or found at the start.
     mine: Side,
     settings: String,
-    /// Time in the mode that is not that of rest, and since when it is going on.
+    /// Time outside the rest mode, without the current stretch, and the start of that.
     away: Duration,
     away_since: Option<Duration>,
 }
 
 impl Course {
-    /// Begins a pair on a subject that rests in the mode that it is in.
+    /// Begins a pair; the subject's current mode is its rest mode.
     pub fn begin(subject: &mut dyn Subject, lengths: Lengths, first: Side) -> Result<Self, Why> {
         let rest = subject.side()?;
         Ok(Self {
@@ -91,7 +91,7 @@ impl Course {
         })
     }
 
-    /// Does what is due.
+    /// Takes the steps that are due.
     pub fn step(&mut self, subject: &mut dyn Subject, now: Duration) -> Result<Step, Why> {
         loop {
             self.look(subject)?;
@@ -106,13 +106,13 @@ impl Course {
         }
     }
 
-    /// Goes to the mode in which it is to rest, unless somebody else set another one.
+    /// Switches to this mode to rest in; fails if somebody else set a knob.
     pub fn rest(&mut self, subject: &mut dyn Subject, to: Side, now: Duration) -> Result<(), Why> {
         self.look(subject)?;
         self.switch(subject, to, now)
     }
 
-    /// How long it was not in the mode that it had rested in.
+    /// Returns how long the subject was outside the rest mode that the pair began in.
     pub fn away(&self, now: Duration) -> Duration {
         let since = self.away_since.map(|since| now.saturating_sub(since));
         self.away + since.unwrap_or_default()

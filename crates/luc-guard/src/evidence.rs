@@ -1,30 +1,30 @@
-//! What pairs of windows prove: the bets of `control/luc_bets.c`, which the module's own trial makes,
-//! too. Its essay has the formulas, and says why a verdict is false in 1 % of loads at most.
+//! What pairs of windows prove: the bets of `control/luc_bets.c`, which the module's own trial
+//! uses, too. The essay there has the formulas and shows why at most 1 % of loads get a false
+//! verdict.
 
 use luc_control::{Bets, BetsVerdict};
 use serde::{Deserialize, Serialize};
 
-/// LUC may be slower by so much and counts as harmless: what differs less is not felt.
+/// LUC counts as harmless down to this ratio to stock: nobody feels a smaller difference.
 pub const LIMIT: f64 = 0.99;
-/// The chance that a verdict is false.
+/// The highest chance that a verdict is false.
 pub const ALPHA: f64 = 0.01;
 
-/// No pair counts as more than a hundredfold, or less than a hundredth, in the ratio for people: a side
-/// without a call would make it infinite. ln 100.
+/// Bound of one pair in the reported ratio, ln 100: a side without a call would be infinite.
 const PLAIN_MAX_PPM: i64 = 4_605_170;
 const PPM: f64 = 1e6;
 
-/// A verdict of the pairs.
+/// The verdict that pairs give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// LUC is at least 0.99 of stock.
     Certified,
-    /// It is less.
+    /// LUC is below 0.99 of stock.
     Refuted,
 }
 
-/// How [`Bets`] are written down.
+/// The serialized form of [`Bets`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Bets")]
 struct Written {
@@ -36,12 +36,12 @@ struct Written {
     harm: i64,
 }
 
-/// The two players, and what they know of the past.
+/// The two players, with their memory of past pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     #[serde(with = "Written")]
     bets: Bets,
-    /// Sum of x, cut at a hundredfold: for people alone.
+    /// Sum of x, each limited to a factor of a hundred: for reports only.
     plain_ppm: i64,
 }
 
@@ -51,12 +51,12 @@ impl Evidence {
         u64::try_from(self.bets.pairs).unwrap_or(0)
     }
 
-    /// By how much the player for LUC has multiplied her capital; 1/alpha is a certificate.
+    /// The factor by which the player for LUC has multiplied her capital; 1/alpha certifies LUC.
     pub fn for_luc(&self) -> f64 {
         (self.bets.certificate as f64 / PPM).exp()
     }
 
-    /// The same of the player against LUC.
+    /// The same factor for the player against LUC; 1/alpha refutes LUC.
     pub fn against_luc(&self) -> f64 {
         (self.bets.harm as f64 / PPM).exp()
     }
@@ -66,12 +66,12 @@ impl Evidence {
         (self.bets.pairs > 0).then(|| (self.plain_ppm as f64 / self.bets.pairs as f64 / PPM).exp())
     }
 
-    /// Hears a pair: x = ln(on / off). Tells a verdict from the pair that gives it on.
+    /// Hears a pair, x = ln(on / off). Returns the verdict from the pair that decides it onwards.
     pub fn hear(&mut self, x: f64) -> Option<Verdict> {
         let x_ppm = in_ppm(x);
         let before = self.bets.pairs;
         self.bets.hear(x_ppm);
-        // Pairs are no longer counted once they teach nothing more.
+        // The bets stop counting pairs once another one would teach them nothing.
         if self.bets.pairs > before {
             let plain_ppm = x_ppm.clamp(-PLAIN_MAX_PPM, PLAIN_MAX_PPM);
             self.plain_ppm = self.plain_ppm.saturating_add(plain_ppm);
@@ -88,8 +88,7 @@ impl Evidence {
     }
 }
 
-/// An infinite ratio is as far beyond as one can count; what is no number is at the limit and says
-/// nothing.
+/// Converts to ppm: infinity saturates, and NaN becomes the limit, which favours neither player.
 fn in_ppm(x: f64) -> i64 {
     if x.is_nan() {
         return Bets::LIMIT_PPM;

@@ -1,32 +1,32 @@
-//! When to try, and what LUC does meanwhile.
+//! Decides when to try LUC, and in which mode it rests between pairs.
 //!
 //! # Trying
 //!
-//! LUC steers, and rests from it for a window now and then: of all time a tenth at most.
+//! LUC steers, and observes for a window now and then: a tenth of the time at most.
 //!
 //! # Certified
 //!
-//! The same, a hundredth at most; the bets begin anew, and go on: a LUC that began to harm
-//! is heard of. A new certificate replaces the old one.
+//! LUC steers, and observes for a hundredth of the time at most. The bets start afresh and go on,
+//! so that a LUC that begins to harm is noticed. A new certificate replaces the old one.
 //!
 //! # Aside
 //!
-//! LUC is refuted and observes. After ten minutes it is tried again, then after twenty, each
-//! time after twice as long, a day at most. While it is tried again it still rests in observing, and
-//! steers for a tenth of the time. Certified, it steers again, and the next time aside is ten minutes.
-//! Still undecided after 500 pairs, it goes aside again.
+//! LUC is refuted and observes. It is tried again after ten minutes, then after twenty, each time
+//! after twice as long, a day at most. In a retrial it still observes between pairs, and steers for
+//! a tenth of the time. Once certified, it steers again, and its next time aside is ten minutes. If
+//! 500 pairs decide nothing, it stands aside again.
 //!
 //! # What that costs
 //!
-//! A LUC that helps by a share g loses a tenth of g until it is certified and a
-//! hundredth later. A LUC that harms by h costs h until it is refuted, and then a tenth of h while it is
-//! tried again, by and by an ever smaller share of the time. Pairs are so far apart that these shares
-//! hold whatever a pair took, and one that was given up counts, too.
+//! A LUC that helps by a share g loses a tenth of g until it is certified, and a hundredth later. A
+//! LUC that harms by h costs h until it is refuted. Then it costs a tenth of h during retrials,
+//! which take an ever smaller share of the time. Pairs are so far apart that these shares hold
+//! however long a pair took; a pair that was given up counts, too.
 //!
 //! # Another load
 //!
-//! A verdict is about a load (see [`crate::judge`]). Where it becomes another one LUC is
-//! no longer certified, and tried as at first.
+//! A verdict is about a load (see [`crate::judge`]). When the load changes, LUC is no longer
+//! certified, and is tried as at first.
 
 use std::time::Duration;
 
@@ -36,56 +36,57 @@ use crate::evidence::Verdict;
 use crate::judge::{Heard, Judge};
 use crate::pair::{Pair, Side};
 
-/// Shares of time in the mode that is not the one that the guard rests in. Chosen.
+/// Shares of time outside the rest mode. Chosen.
 const DUTY_TRYING: f64 = 0.1;
 const DUTY_CERTIFIED: f64 = 0.01;
-/// First and longest time aside. Chosen: a harm that passes, as a backup's, is gone by then; a day is one
-/// turn of most loads.
+/// First and longest time aside. Chosen: a passing harm, such as a backup's, is over by then; a day
+/// is one cycle of most loads.
 const ASIDE_FIRST: Duration = Duration::from_secs(600);
 const ASIDE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Pairs of a retrial that decide nothing. Chosen: twice what a difference of 1 % needs.
+/// A retrial that has decided nothing after this many pairs ends. Chosen: twice what a difference
+/// of 1 % needs.
 const RETRY_PAIRS_MAX: u64 = 500;
 /// Pairs of an idle file system are this far apart. Chosen.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
 
-/// How LUC stands with a load.
+/// LUC's standing on a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Stance {
     /// It steers and is tried.
     Trying,
-    /// It steers, and so many pairs had shown that it does no harm.
+    /// It steers, and pairs have shown that it does no harm.
     Certified {
-        /// That it took.
+        /// Pairs that the verdict took.
         pairs: u64,
-        /// Of LUC to stock, by these.
+        /// Ratio of LUC to stock, by these pairs.
         ratio: f64,
     },
-    /// It observes, as it was refuted, until `until`. Then it is tried again.
+    /// It observes until `until`, refuted or undecided in a retrial. Then it is tried again.
     Aside {
-        /// Of the clock that the guard is told.
+        /// On the clock that the caller passes in.
         until: Duration,
-        /// Of LUC to stock, by the pairs that refuted it.
+        /// Ratio of LUC to stock, by the pairs that sent it aside.
         ratio: f64,
     },
     /// It observes and is tried again.
     Retrying,
 }
 
-/// A change of stance, for people.
+/// A change of stance, for reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// LUC is certified, for the first time since it was not.
+    /// LUC is certified and was not before.
     Certified { pairs: u64, ratio: f64 },
-    /// LUC harms and stands aside for so long.
+    /// LUC harms, and stands aside for the time `aside`.
     Refuted {
         pairs: u64,
         ratio: f64,
         aside: Duration,
     },
-    /// It was tried again and nothing was decided.
+    /// A retrial decided nothing.
     Undecided { pairs: u64, aside: Duration },
-    /// The load is another one, and LUC is no longer certified.
+    /// The load changed, and LUC is no longer certified.
     OtherLoad,
 }
 
@@ -94,18 +95,18 @@ pub enum Change {
 pub struct Guard {
     judge: Judge,
     stance: Stance,
-    /// State of the generator of orders.
+    /// State of the random numbers that order the windows.
     seed: u64,
-    /// No pair begins before.
+    /// No pair begins before this time.
     next: Duration,
     /// Times aside since the last certificate.
     asides: u32,
-    /// Pairs that counted, for and since all verdicts.
+    /// Pairs that counted, over all verdicts.
     pairs: u64,
 }
 
 impl Guard {
-    /// A guard of a file system that LUC steers.
+    /// Creates a guard for a file system that LUC steers.
     pub fn new(seed: u64, now: Duration) -> Self {
         Self {
             judge: Judge::default(),
@@ -130,7 +131,7 @@ impl Guard {
         self.pairs
     }
 
-    /// The mode of LUC between pairs.
+    /// LUC's mode between pairs.
     pub fn rests_in(&self) -> Side {
         match self.stance {
             Stance::Trying | Stance::Certified { .. } => Side::On,
@@ -146,7 +147,7 @@ impl Guard {
         }
     }
 
-    /// Begins a pair: which side comes first, by a coin.
+    /// Begins a pair and returns the side that comes first, by a coin.
     pub fn begin_pair(&mut self) -> Side {
         if let Stance::Aside { .. } = self.stance {
             self.stance = Stance::Retrying;
@@ -158,7 +159,7 @@ impl Guard {
         first
     }
 
-    /// LUC is another one from now on: other knobs were set.
+    /// Starts afresh after other knobs were set: what pairs said no longer holds.
     pub fn begin_anew(&mut self) {
         self.judge = Judge::default();
         if let Stance::Certified { .. } = self.stance {
@@ -166,12 +167,12 @@ impl Guard {
         }
     }
 
-    /// A pair was given up. `away` is how long LUC was not in the mode that the guard rests in.
+    /// Gives up a pair. `away` is how long LUC was outside the rest mode.
     pub fn give_up(&mut self, now: Duration, away: Duration) {
         self.rest(now, away, Duration::ZERO);
     }
 
-    /// Hears a pair.
+    /// Hears a pair that ended, and returns a change of stance.
     pub fn end_pair(&mut self, pair: &Pair, now: Duration, away: Duration) -> Option<Change> {
         let heard = self.judge.hear(pair);
         let least = match heard {
@@ -210,7 +211,7 @@ impl Guard {
         }
     }
 
-    /// Pairs and ratio of a verdict, whose bets are over.
+    /// Pairs and ratio of a verdict; the bets start afresh.
     fn found(&mut self) -> (u64, f64) {
         let evidence = self.judge.evidence();
         let found = (evidence.pairs(), evidence.ratio().unwrap_or(1.0));
@@ -253,7 +254,7 @@ impl Guard {
         self.next = now + away.mul_f64(1.0 / duty - 1.0).max(least);
     }
 
-    /// The share of time that LUC is not in the mode that the guard rests in.
+    /// The share of time that LUC is outside the rest mode.
     pub fn duty(&self) -> f64 {
         match self.stance {
             Stance::Certified { .. } => DUTY_CERTIFIED,
@@ -268,7 +269,7 @@ mod tests {
     use super::*;
     use crate::pair::Window;
 
-    /// LUC makes this ratio of stock; exact to a ten thousandth.
+    /// A pair in which LUC's rate is this ratio of stock's, exact to a ten-thousandth.
     fn pair(ratio: f64) -> Pair {
         #[expect(
             clippy::cast_possible_truncation,
@@ -287,7 +288,8 @@ mod tests {
         }
     }
 
-    /// A machine whose LUC makes `ratio(now)` of stock, for so long. Time in each mode, and what was told.
+    /// The outcome of [`live`], where LUC's rate is `ratio(now)` of stock's: the time that LUC
+    /// steered, all time, and the changes reported.
     struct Lived {
         on: Duration,
         all: Duration,
@@ -332,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_luc_that_harms_stands_aside_ever_longer() {
-        // A standstill is no idle load.
+        // A standstill does not count as idle.
         assert!(matches!(live(1, |_| 0.0).told[0].1, Change::Refuted { .. }));
         let lived = live(48, |_| 0.8);
         let asides: Vec<_> = lived

@@ -1,37 +1,39 @@
-//! Judges LUC by the pairs of one load, and notices another load.
+//! Judges LUC by the pairs of one load, and notices when the load changes.
 //!
-//! A verdict is about a load. Where the stock rate of the last pairs is twice or half of what it was when
-//! the load was first seen, it is another one, and the bets begin anew. Stock windows alone decide that,
-//! so that LUC's own effect is never taken for another load. Each load has its own 1 %.
+//! A verdict is about a load. Once the stock rate of the last pairs is over twice or below half of
+//! what it was when the load was first seen, the load counts as another one, and the bets start
+//! afresh. Stock windows alone decide that, so that LUC's own effect is never taken for another
+//! load. Each load has its own 1 %.
 //!
-//! Throughput judges a load that waits for its syncs. A load that comes by the clock has the same
-//! throughput whatever a sync takes; its users feel the latency. So there are bets on both, and there is
-//! a verdict where both give it: whichever counts, it is right. Where a load has no time between its calls
-//! they say the same. Where they do not, the pairs show what counts: by chance alone, and by LUC, their
-//! latencies differ; a load that waits gets more done where it waits less, so that its logarithms of rate
-//! and of latency lie on a line of slope 1 or, with time between calls, less. Where the slope is above
-//! 0.1 for sure, by four standard errors, the load waits, and the rate decides alone. Where it is below 0.5
-//! for sure, by two, the latency does. The first error would certify what it never looked at, the second
-//! one judges a load that waits by what its users wait. The slope is of products, which do not change if
-//! LUC and stock change places: no bet is chosen by its outcome.
+//! Throughput judges a load that waits for its syncs. A load that runs by the clock has the same
+//! throughput however long a sync takes; its users feel the latency. So there are bets on both, and
+//! a verdict needs both to agree: it is right whichever measure counts. For a load without time
+//! between its calls both say the same. For others the pairs show which measure counts. Latencies
+//! differ by chance and by LUC. A load that waits gets more done when it waits less, so the
+//! logarithms of its rates and latencies lie on a line of slope 1 or, with time between calls,
+//! less. If the slope is above 0.1 by four standard errors, the load waits, and the rate decides
+//! alone. If it is below 0.5 by two standard errors, the latency decides alone. An error of the
+//! first kind would certify a latency that it never looked at; one of the second kind judges a load
+//! that waits by how long its users wait. The slope is computed from products, which do not change
+//! if LUC and stock change places: no bet is chosen by its outcome.
 
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Evidence, Verdict};
 use crate::pair::{Measure, Pair};
 
-/// Pairs whose stock rates say which load it is. Chosen: odd, and so many that their median stays where
-/// one window in twenty stalls.
+/// Pairs whose stock rates tell which load it is. Chosen: odd, and enough that their median does
+/// not move if one window in twenty stalls.
 const RECENT: usize = 9;
-/// Rates that differ by more than this factor are of two loads. Chosen.
+/// Rates that differ by more than this factor belong to different loads. Chosen.
 const OTHER_LOAD: f64 = 2.0;
-/// Pairs before it is decided what counts. Chosen.
+/// Fewest pairs before a measure is picked. Chosen.
 const PROBED_MIN: u64 = 8;
-/// A load that waits has a slope above the first, one that comes by the clock one below the second, by
-/// so many standard errors. Chosen.
+/// Bound of the slope, and by how many standard errors it must be cleared: a load that waits is
+/// above the first, a load by the clock below the second. Chosen.
 const WAITS: (f64, f64) = (0.1, 4.0);
 const CLOCKED: (f64, f64) = (0.5, 2.0);
-/// A pair counts for so much here at most: a factor of 20. Chosen.
+/// Bound of one pair's logarithms in the slope: a factor of 20. Chosen.
 const FAR: f64 = 3.0;
 
 /// The judge's answer to a pair.
@@ -39,15 +41,15 @@ const FAR: f64 = 3.0;
 pub enum Heard {
     /// There was no load.
     Idle,
-    /// It counted.
+    /// The pair counted.
     Counted,
-    /// It is another load than before: the bets begin anew.
+    /// The load changed: the bets start afresh.
     Anew,
-    /// It counted, and there is a verdict.
+    /// The pair counted, and there is a verdict.
     Found(Verdict),
 }
 
-/// Sums of the pairs that show whether rates follow latencies.
+/// Sums over the pairs that show whether rates follow latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Probe {
     pairs: u64,
@@ -64,7 +66,7 @@ impl Probe {
         self.latency_squares += latency * latency;
     }
 
-    /// The measure that counts; `None` while that is open.
+    /// The measure that counts; `None` while that is undecided.
     fn measure(&self) -> Option<Measure> {
         // Latencies that do not differ at all show nothing.
         if self.pairs < PROBED_MIN || self.latency_squares <= 0.0 {
@@ -93,14 +95,14 @@ pub struct Judge {
     known: Option<Measure>,
     /// Logarithm of the stock rate of the load's first pairs.
     reference: Option<f64>,
-    /// The same of the last pairs, the latest last.
+    /// Logarithms of the stock rates of the last pairs, the latest last.
     recent: Vec<f64>,
-    /// Loads that were another one than before.
+    /// How often the load changed.
     loads: u64,
 }
 
 impl Judge {
-    /// The bets on what counts; on throughput while that is open.
+    /// The bets on the measure that counts; on throughput while that is undecided.
     pub fn evidence(&self) -> &Evidence {
         match self.measure() {
             Measure::Rate => &self.rate,
@@ -112,12 +114,12 @@ impl Judge {
         self.known.unwrap_or_default()
     }
 
-    /// How often the load became another one.
+    /// How often the load changed.
     pub fn loads(&self) -> u64 {
         self.loads
     }
 
-    /// Begins the bets anew on the same load.
+    /// Starts the bets afresh on the same load.
     pub fn begin_anew(&mut self) {
         self.rate = Evidence::default();
         self.latency = Evidence::default();
@@ -137,7 +139,7 @@ impl Judge {
         }
         self.rate.hear(rate);
         if pair.on.waited_ns.is_some() && pair.off.waited_ns.is_some() {
-            // The calls of a window in which none ended wait beyond its end.
+            // Without a call that ended, a window has no latency: its calls wait beyond its end.
             let latency = pair.log_ratio(Measure::Latency).unwrap_or(rate);
             self.latency.hear(latency);
             let far = |x: f64| x.clamp(-FAR, FAR);
@@ -169,7 +171,7 @@ impl Judge {
         }
         let now = median(&self.recent);
         let reference = *self.reference.get_or_insert(now);
-        // Without a call in most of five windows there is no rate to compare.
+        // If most of the windows had no call, there is no rate to compare.
         now.is_finite() && reference.is_finite() && (now - reference).abs() > OTHER_LOAD.ln()
     }
 }
@@ -187,7 +189,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// A window of a load with so many calls, each of this latency.
+    /// A window of a load with this many calls, each of this latency.
     fn window(calls: u64, latency_us: u64) -> Window {
         Window {
             time_ns: SECOND_NS,
@@ -209,7 +211,7 @@ mod tests {
         let mut judge = Judge::default();
         let found = (0..100).find_map(|n| {
             let noise = n % 7;
-            // Four tasks: rate times latency is the same always, and by LUC 5 % apart.
+            // Four tasks: rate times latency is constant, and LUC's rate is 2 to 5 % higher.
             let off = 1900 + 10 * noise;
             match judge.hear(&pair((2000, 2000), (off, 4_000_000 / off))) {
                 Heard::Found(verdict) => Some(verdict),
@@ -265,7 +267,7 @@ mod tests {
         assert_eq!(heard.iter().filter(|one| **one == Heard::Anew).count(), 1);
         assert_eq!(judge.loads(), 1);
         assert!(judge.evidence().pairs() <= 3);
-        // What LUC does to its own windows is no other load.
+        // LUC's effect on its own windows does not make it another load.
         let mut judge = Judge::default();
         for _ in 0..20 {
             judge.hear(&pair((9000, 111), (1000, 1000)));

@@ -1,9 +1,9 @@
-//! Keeps one file system: leads the pairs of its [`Guard`], and lives through bad days.
+//! Keeps one file system: runs the pairs of its [`Guard`], and copes with crashes and interference.
 //!
-//! The keeper writes down what it must know after a `kill -9`, before a pair switches anything
-//! ([`Keeper::saved`]). Where it cannot be, there is no pair: LUC goes on in the mode that it rests in.
-//! A keeper that is taken up again in the middle of a pair finds the mode that the pair had set, and
-//! goes back to rest.
+//! Before a pair switches anything, the keeper saves what it must know after a `kill -9`
+//! ([`Keeper::saved`]). If that fails, there is no pair: LUC stays in its rest mode. A keeper that
+//! is resumed in the middle of a pair finds the mode that the pair had set, and switches back to
+//! the rest mode.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use crate::guard::{Change, Guard};
 use crate::pair::Side;
 use crate::run::Lengths;
 
-/// Longest time between two looks for a change by hand. Chosen.
+/// Longest time between two checks for a change by hand. Chosen.
 const LOOK_MAX: Duration = Duration::from_secs(5);
-/// After a pair that could not be, or be written down. Chosen.
+/// Pause after a pair that failed or could not be saved. Chosen.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// An event that is worth a line.
+/// An event worth a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     Changed(Change),
-    /// The mode was set by hand: the file system is left alone until LUC is switched on anew.
+    /// The mode was set by hand: the file system is left alone until LUC is switched on again.
     LeftAlone,
-    /// Another knob was set by hand: it is another LUC, and the bets begin anew.
+    /// Another knob was set by hand: LUC now acts differently, and the bets start afresh.
     SetByHand,
-    /// The pair could not be led to its end, and is tried again.
+    /// The pair could not be completed; another one follows.
     GivenUp(String),
-    /// The notes for after a crash cannot be written down: there are no pairs.
+    /// The notes for after a crash cannot be saved: there are no pairs.
     CannotSave(String),
-    /// It can again.
+    /// The notes can be saved again.
     CanSave,
 }
 
-/// A keeper's notes, from which another goes on.
+/// A keeper's notes, from which another keeper resumes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
     pub guard: Guard,
@@ -43,7 +43,7 @@ pub struct Saved {
     pub in_pair: bool,
     /// The file system is left alone.
     pub left_alone: bool,
-    /// Commits by the module's count: where there are fewer, LUC was switched on anew.
+    /// Commits by the module's count: a lower count means that LUC was switched on again.
     pub commits: u64,
 }
 
@@ -56,16 +56,16 @@ pub struct Keeper {
     settings: Option<String>,
     left_alone: bool,
     cannot_save: bool,
-    /// Taken up in the middle of a pair.
+    /// Whether the mode may still be one that a pair set: after a crash, or a failed switch.
     unsure: bool,
     commits: u64,
 }
 
-/// Writes down; a line if that cannot be.
+/// Saves the notes; an error is one line.
 pub type Save<'a> = dyn FnMut(&Saved) -> Result<(), String> + 'a;
 
 impl Keeper {
-    /// Begins with a file system as it is, or as `saved` says if that is of this very attachment.
+    /// Starts with a file system as it is, or as `saved` says if that belongs to this attachment.
     pub fn new(
         subject: &mut dyn Subject,
         lengths: Lengths,
@@ -83,7 +83,7 @@ impl Keeper {
             commits,
         });
         if saved.in_pair {
-            // How long it was away from rest nobody knows; that of half a pair at most counts.
+            // Nobody knows how long LUC was outside the rest mode: count half of the longest pair.
             saved.guard.give_up(now, lengths.pair_max() / 2);
         }
         Ok(Self {
@@ -91,7 +91,7 @@ impl Keeper {
             guard: saved.guard,
             course: None,
             settings: None,
-            // An administrator who switched it on to observe wants it to observe.
+            // If an administrator switched LUC on in mode observe, it must stay there.
             left_alone: saved.left_alone || (!resumed && subject.side()? == Side::Off),
             cannot_save: false,
             unsure: saved.in_pair,
@@ -107,7 +107,7 @@ impl Keeper {
         self.left_alone
     }
 
-    /// Whether it switches the mode just now: it must not be disturbed.
+    /// Tells whether a pair is under way, which must not be disturbed.
     pub fn is_in_pair(&self) -> bool {
         self.course.is_some()
     }
@@ -121,8 +121,8 @@ impl Keeper {
         }
     }
 
-    /// Does what is due. Tells when to come again and what happened; `Why::Gone` once LUC is no longer
-    /// on for the file system.
+    /// Does what is due. Returns when to call again and what happened; fails with `Why::Gone` once
+    /// LUC is no longer on for the file system.
     pub fn tick(
         &mut self,
         subject: &mut dyn Subject,
@@ -152,7 +152,7 @@ impl Keeper {
         Ok((wait, tick.events))
     }
 
-    /// Ends in order: the file system is left in the mode that it rests in.
+    /// Stops in order: leaves the file system in its rest mode.
     pub fn stop(&mut self, subject: &mut dyn Subject, now: Duration, save: &mut Save<'_>) {
         if let Some(mut course) = self.course.take() {
             let _ = course.rest(subject, self.guard.rests_in(), now);
@@ -184,7 +184,7 @@ impl Keeper {
         self.lead(tick)
     }
 
-    /// Looks at a file system at rest.
+    /// Checks a file system between pairs.
     fn look(&mut self, tick: &mut Tick<'_, '_>) -> Result<(), Why> {
         let rest = self.guard.rests_in();
         if tick.subject.was_written() {
@@ -206,7 +206,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Begins a pair, if it can be written down that one is under way.
+    /// Begins a pair, unless the note that one is under way cannot be saved.
     fn begin(&mut self, tick: &mut Tick<'_, '_>) -> Result<bool, Why> {
         self.unsure = true;
         let written = self.write(tick);
@@ -256,13 +256,13 @@ impl Keeper {
             Why::Refused(why) => tick.events.push(Event::GivenUp(why)),
             Why::Gone => {}
         }
-        // The mode is still ours; what cannot be put back now is at the next look.
+        // The mode is still ours: if it cannot be restored now, the next check restores it.
         self.unsure = tick.subject.switch(self.guard.rests_in()).is_err();
         self.settings = None;
         self.guard.give_up(tick.now, away.max(PAUSE / 9));
     }
 
-    /// Whether it was written down; the first failure, and the first success after it, are told.
+    /// Saves the notes; false on failure. Reports the first failure, and the first success after.
     fn write(&mut self, tick: &mut Tick<'_, '_>) -> bool {
         match ((tick.save)(&self.saved()), self.cannot_save) {
             (Ok(()), true) => {

@@ -1,15 +1,15 @@
-//! Is LUC at least 0.99 of stock on the load that runs here? Measured while it runs, by switching
-//! LUC to observing and back.
+//! Is LUC at least 0.99 of stock on the live load? Measured by switching LUC to observing and back.
 //!
-//! [`run`] times one pair of windows, LUC steering in one and observing in the other, in random order;
-//! [`course`] leads it on a file system that others may touch meanwhile. [`pair`] makes one number of a
-//! pair: the logarithm of what LUC makes of stock. [`evidence`] has two bets on these numbers, for and
-//! against LUC, made by the C code that the module has, too: a capital that has grown a hundredfold is a
-//! verdict. [`judge`] starts anew where the load changes, and decides whether throughput or latency counts. [`guard`]
-//! says when to try, and in which mode to rest meanwhile; [`keeper`] does it.
+//! [`run`] times one pair of windows, LUC steering in one and observing in the other, in random
+//! order. [`course`] runs it on a file system whose knobs others may change meanwhile. [`pair`]
+//! reduces a pair to one number: the logarithm of LUC's ratio to stock. [`evidence`] has two bets
+//! on these numbers, for and against LUC, with the C code of the module's own trial: a capital that
+//! has grown a hundredfold is a verdict. [`judge`] starts afresh when the load changes, and decides
+//! whether throughput or latency counts. [`guard`] says when to try, and in which mode to rest
+//! between pairs; [`keeper`] does it.
 //!
-//! Nothing here reads a file or a clock: time and counts are arguments, and what is remembered can be
-//! written down. `cargo run --release -p luc-guard --example verdicts` shows what it is worth.
+//! Nothing here reads a file or a clock: time and counts are arguments, and all state can be saved.
+//! `cargo run --release -p luc-guard --example verdicts` shows how often verdicts are wrong.
 
 pub mod course;
 pub mod evidence;

@@ -1,8 +1,8 @@
-//! Two windows, one with LUC and one without, and the one number that they give.
+//! Two windows, one with LUC and one without, and the number that compares them.
 
 use serde::{Deserialize, Serialize};
 
-/// Calls of both windows together below which the file system was idle. Chosen: the ratio of so few
+/// With fewer calls in both windows together the file system was idle. Chosen: the ratio of so few
 /// says nothing.
 const CALLS_MIN: u64 = 40;
 
@@ -30,10 +30,10 @@ impl Side {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Sync calls per second: what a load gets done that waits for its syncs.
+    /// Sync calls per second: what a load gets done if it waits for its syncs.
     #[default]
     Rate,
-    /// Mean time of a sync call: all that LUC can change for a load that comes by the clock.
+    /// Mean time of a sync call: all that LUC can change for a load that runs by the clock.
     Latency,
 }
 
@@ -44,7 +44,7 @@ pub struct Window {
     /// Sync calls.
     pub calls: u64,
     pub commits: u64,
-    /// Time in sync calls, of all tasks; `None` where that is not seen.
+    /// Time that all tasks spent in sync calls; `None` if that is not seen.
     pub waited_ns: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl Window {
         self.calls as f64 * 1e9 / self.time_ns.max(1) as f64
     }
 
-    /// Mean time of a sync call; `None` without a call, and where that is not seen.
+    /// Mean time of a sync call; `None` without a call, or if times are not seen.
     pub fn latency_ns(&self) -> Option<f64> {
         let waited_ns = self.waited_ns.filter(|_| self.calls > 0)?;
         Some(waited_ns as f64 / self.calls as f64)
@@ -75,8 +75,9 @@ impl Pair {
         self.on.calls.saturating_add(self.off.calls) < CALLS_MIN
     }
 
-    /// ln(on / off), better above 0: infinite where one window had no call. `None` of an idle pair, and
-    /// of a latency that was not seen.
+    /// Logarithm of LUC's ratio to stock by this measure: above 0 if LUC is better, and infinite
+    /// for a rate if one window had no call. `None` for an idle pair, or if a window has no
+    /// latency.
     pub fn log_ratio(&self, measure: Measure) -> Option<f64> {
         if self.is_idle() {
             return None;
@@ -123,7 +124,7 @@ mod tests {
         };
         assert_eq!(pair(20, 19).log_ratio(Measure::Rate), None);
         assert_eq!(pair(100, 100).log_ratio(Measure::Latency), None);
-        // A standstill with LUC is no idle load.
+        // A standstill with LUC does not count as idle.
         assert_eq!(
             pair(0, 100).log_ratio(Measure::Rate),
             Some(f64::NEG_INFINITY)

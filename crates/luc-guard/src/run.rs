@@ -1,11 +1,11 @@
-//! One pair of windows: what to do next, from the time and the counts of this moment.
+//! Runs one pair of windows: decides what to do next from the current time and counts.
 //!
-//! The order is a coin's. After each switch of the mode the load burns in: batches of the other mode
-//! are under way, and convoys of tasks re-form. Then a window is counted. The first one ends when it is
-//! long enough and has enough commits; one in which few come ends all the same, as a load may be slow,
-//! and one in which none come is left to [`crate::Pair::is_idle`]. The second one is as long as the
-//! first: LUC makes fewer commits, and of two windows of unequal length the shorter has more noise, which
-//! [`crate::evidence`] would take for a difference.
+//! A coin decides the order. After each switch of the mode the load burns in: batches of the other
+//! mode are under way, and convoys of tasks re-form. Then a window is counted. The first one ends
+//! when it is long enough and has enough commits. It ends after the longest time in any case, as a
+//! load may be slow; [`crate::Pair::is_idle`] deals with a window without commits. The second one
+//! is as long as the first: LUC makes fewer commits, and of two windows of unequal length the
+//! shorter has more noise, which [`crate::evidence`] would take for a difference.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::pair::{Pair, Side, Window};
 /// Lengths of the parts of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// A burn-in takes so long at least, has so many commits, and takes so long at most.
+    /// A burn-in's least length, least commits, and greatest length, which ends it in any case.
     pub burn: Duration,
     pub burn_commits: u64,
     pub burn_max: Duration,
-    /// The same of the first window.
+    /// The same for the first window.
     pub window: Duration,
     pub window_commits: u64,
     pub window_max: Duration,
 }
 
 impl Default for Lengths {
-    /// Fifty commits are two trials' windows of the controller (36, `control/luc_trial.c`). Two hundred
-    /// commits in a window are what issue and measurements ask for. The times at most are chosen: a
-    /// pair of a load that commits 20 times a second takes 24 s.
+    /// Fifty commits cover a pair of the controller's own trial (36, `control/luc_trial.c`). Two
+    /// hundred commits in a window are what measurements ask for. The greatest lengths are chosen:
+    /// a pair takes 24 s on a load that commits 20 times a second.
     fn default() -> Self {
         Self {
             burn: Duration::from_millis(200),
@@ -43,13 +43,13 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// Longest time that a pair can take, if it is looked at often enough.
+    /// Longest time that a pair can take, if [`Run::next`] is called often enough.
     pub fn pair_max(&self) -> Duration {
         (self.burn_max + self.window_max) * 2
     }
 }
 
-/// Counts since any moment.
+/// Counts since an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub calls: u64,
@@ -58,7 +58,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The growth; `None` where a count shrank: it began anew meanwhile.
+    /// The growth since `before`; `None` if a count shrank, as it started again meanwhile.
     fn since(&self, before: &Self, time: Duration) -> Option<Window> {
         let waited_ns = match (self.waited_ns, before.waited_ns) {
             (Some(now), Some(before)) => Some(now.checked_sub(before)?),
@@ -76,21 +76,21 @@ impl Totals {
 /// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
-    /// Switch to this side, and come again.
+    /// Switch to this side, then call again.
     Switch(Side),
     /// A window of this side begins now.
     Begun(Side),
-    /// It ended. Come again.
+    /// The first window, of this side, ended. Call again.
     Counted(Side, Window),
-    /// Come again after this time.
+    /// Call again after this time.
     Wait(Duration),
-    /// The second window ended, too.
+    /// The second window ended.
     Done(Pair),
-    /// The counts began anew: the pair is void.
+    /// The counts started again: the pair is void.
     Lost,
 }
 
-/// How often a load is looked at: windows are longer than they must be by so much at most.
+/// Time between two looks at a load, and the most by which windows are too long.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +124,7 @@ impl Run {
         self.side
     }
 
-    /// The next thing to do. `now` is that of a clock that never jumps.
+    /// Returns the next thing to do. `now` comes from a clock that never jumps.
     pub fn next(&mut self, now: Duration, totals: Totals) -> Next {
         match self.stage {
             Stage::Switch => {
@@ -196,13 +196,13 @@ impl Run {
     }
 }
 
-/// How long to wait before the next look; `None` once it is enough.
+/// How long to wait before the next look; `None` if the part of the pair is long enough.
 fn left(so_far: &Window, least: Duration, commits: u64, most: Duration) -> Option<Duration> {
     let time = Duration::from_nanos(so_far.time_ns);
     if time >= most || (time >= least && so_far.commits >= commits) {
         return None;
     }
-    // Before its least time nothing can end it; then commits may come at any moment.
+    // Nothing can end it before its least time; after that, commits may at any moment.
     let wait = if time < least {
         least.saturating_sub(time)
     } else {
@@ -217,7 +217,8 @@ mod tests {
 
     use super::*;
 
-    /// A load of so many commits a second, each of four calls; every switch and window, and the end.
+    /// Runs a pair on a load of this many commits a second, each of four calls. Returns every
+    /// switch, the first window, the last step, and the time taken.
     fn run(first: Side, commits_per_s: u64) -> (Vec<Side>, Vec<Window>, Next, Duration) {
         let mut run = Run::new(Lengths::default(), first);
         let (mut now, mut switches, mut windows) = (Duration::from_secs(5), Vec::new(), Vec::new());
@@ -278,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the counts do and however late we come: there is an end, within the time allowed.
+        /// A pair ends whatever the counts do and however late the calls come.
         #[test]
         fn every_pair_ends(steps in proptest::collection::vec((0_u64..100, 0_u64..3000), 3000), on in any::<bool>()) {
             let mut run = Run::new(Lengths::default(), if on { Side::On } else { Side::Off });

@@ -1,4 +1,4 @@
-//! A keeper and its file system on bad days.
+//! Tests of a keeper under crashes, interference and failures.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ struct Disk {
     written: bool,
     gone: bool,
     refuses: bool,
-    /// In thousandths, so that slow steps count.
+    /// In thousandths, so that short steps count.
     calls_milli: u64,
     switches: u32,
 }
@@ -88,7 +88,7 @@ impl Subject for Disk {
     }
 }
 
-/// The keeper's surroundings: a clock, a place to write to, and what was told.
+/// The keeper's surroundings: a file system, a clock, a place to save to, and the reported events.
 struct World {
     disk: Disk,
     keeper: Keeper,
@@ -131,7 +131,7 @@ impl World {
         Ok(())
     }
 
-    /// Until something is so, for hours at most.
+    /// Runs until `so` holds, for this many hours at most.
     fn until(&mut self, hours: u64, so: impl Fn(&Self) -> bool) {
         let end = self.now + Duration::from_secs(hours * 3600);
         while !so(self) {
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// In the middle of a window without LUC.
+    /// Runs into a window without LUC.
     fn in_a_window_off(&mut self) {
         self.until(1, |world| world.disk.side == Side::Off);
         self.tick().unwrap();
@@ -184,7 +184,7 @@ fn a_help_is_certified_and_a_harm_stands_aside() {
 
 #[test]
 fn a_mode_set_by_hand_is_left_alone() {
-    // In a window the hand may set what the pair had just set: to observe, which is to last.
+    // Within a window the mode set by hand may be the one that the pair has just set.
     for (window, to) in [(false, Side::Off), (true, Side::On), (true, Side::Off)] {
         let mut world = World::new(Disk::new(1500, 1000));
         if window {
@@ -198,7 +198,7 @@ fn a_mode_set_by_hand_is_left_alone() {
         world.run_for(minutes(120));
         assert_eq!(world.told, [Event::LeftAlone]);
         assert_eq!((world.disk.side, world.disk.switches), (side, before));
-        // The next guard leaves it alone, too, until LUC is switched on anew.
+        // The next guard leaves it alone, too, until LUC is switched on again.
         let saved = world.saved.clone();
         let now = world.now;
         let mut world = World::resumed(world.disk, now, saved.clone());
@@ -231,7 +231,7 @@ fn another_knob_begins_the_bets_anew() {
     world.run_for(Duration::from_secs(30));
     assert_eq!(world.told, [Event::SetByHand]);
     assert_eq!(world.keeper.guard().stance(), Stance::Trying);
-    // In a window, too; and the pair is void.
+    // The same within a window, where the pair is void.
     world.in_a_window_off();
     world.disk.settings = "luc".into();
     world.told.clear();
@@ -270,7 +270,7 @@ fn killed_in_a_window_it_is_taken_up_again() {
     world.in_a_window_off();
     let saved = world.saved.clone().unwrap();
     assert!(saved.in_pair);
-    // LUC goes on in the mode of that window until a guard comes back.
+    // LUC stays in the mode of that window until a guard resumes.
     let (pairs, now) = (saved.guard.pairs(), world.now + minutes(5));
     let text = serde_json::to_string(&saved).unwrap();
     let mut world = World::resumed(world.disk, now, serde_json::from_str(&text).unwrap());
@@ -318,8 +318,8 @@ fn a_module_that_refuses_is_told_and_asked_again() {
     assert_eq!(world.disk.side, Side::On, "put back as soon as it can be");
 }
 
-/// A process that is stopped, and a machine that sleeps, come late; a clock of the day that jumps is
-/// never asked.
+/// A stopped process or a sleeping machine makes ticks late. The time of day, which may jump, is
+/// never used.
 #[test]
 fn coming_late_is_no_harm() {
     let mut world = World::new(Disk::new(1200, 1000));

@@ -1,8 +1,8 @@
-//! The words of checks: what LUC needs of a machine, and how one meets it.
+//! The vocabulary of checks: what LUC needs from a machine, and whether the need is met.
 
 use serde::Serialize;
 
-/// Something LUC needs of a machine.
+/// Something that LUC needs from a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
@@ -24,15 +24,15 @@ pub enum Need {
     Module,
     /// Headers to build it against.
     Headers,
-    /// Something to steer.
+    /// A file system to steer.
     Journal,
-    /// To watch: the right to trace.
+    /// For watching: the right to trace.
     TraceRights,
-    /// To watch: the kernel's types.
+    /// For watching: the kernel's types.
     Types,
-    /// To watch: programs in the kernel.
+    /// For watching: BPF programs in the kernel.
     Bpf,
-    /// To watch: functions that can be looked at.
+    /// For watching: functions at which events are seen.
     Sights,
 }
 
@@ -77,30 +77,30 @@ impl Need {
     }
 }
 
-/// How a need is met.
+/// Whether a need is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is there.
+    /// It is met.
     Ok,
-    /// It is not, and LUC cannot run without it.
+    /// It is not met, and LUC cannot run without it.
     Missing,
-    /// It is not, but LUC can run without it for now.
+    /// It is not met, but LUC can run without it for now.
     Note,
-    /// It cannot be told from here.
+    /// Whether it is met cannot be told from here.
     Unknown,
 }
 
 /// The outcome of one check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// The thing looked for.
+    /// The need that was checked.
     pub need: Need,
-    /// How it is met.
+    /// Whether it is met.
     pub state: State,
     /// The thing found.
     pub found: String,
-    /// How to get it, where it is not there.
+    /// How to meet the need, if it is not met.
     pub fix: Option<String>,
 }
 
@@ -115,12 +115,12 @@ impl Check {
         }
     }
 
-    /// LUC, or the tracer, cannot run without it.
+    /// The need is not met, and LUC or the tracer cannot run without it.
     pub fn missing(need: Need, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::not(need, State::Missing, found, fix)
     }
 
-    /// It cannot be judged from here.
+    /// Whether the need is met cannot be judged from here.
     pub fn unknown(need: Need, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::not(need, State::Unknown, found, fix)
     }

@@ -1,4 +1,4 @@
-//! Refusals and lacks of a machine.
+//! Errors: what a machine refuses or lacks.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use luc_control::KnobError;
 /// A failure on this machine. Its text is one line: what failed, on
 /// what, why, and what to do about it.
 ///
-/// Fields have the same meaning in every variant: `what` or `path` is what it
-/// is about, `why` the cause, `fix` what to do.
-#[allow(missing_docs)] // the paragraph above, instead of twenty times the same line
+/// Fields have the same meaning in every variant: `what` or `path` names the subject, `why` the
+/// cause, `fix` the remedy.
+#[allow(missing_docs)] // the paragraph above says it once
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The kernel asks for more rights than the caller has.
@@ -37,7 +37,7 @@ pub enum HostError {
     /// LUC is not on.
     #[error("{path}: LUC is not on for this file system; switch it on with `luc on {path}`")]
     NotOn { path: String },
-    /// Unknown knob, not a value of it, or out of its bounds.
+    /// An unknown knob, or a value that is invalid or out of bounds.
     #[error("{why}; {kept}")]
     KnobRefused { why: String, kept: &'static str },
     /// Another program uses a function or the module.
@@ -47,10 +47,10 @@ pub enum HostError {
         why: String,
         fix: String,
     },
-    /// The kernel lacks what LUC hooks, or has a layout it does not know.
+    /// The kernel lacks functions that LUC hooks, or has a layout that LUC does not know.
     #[error("{what}: {why}; see `luc probe`")]
     KernelUnsupported { what: String, why: String },
-    /// ftrace has stopped after a fault of its own: no hook comes or goes until a restart.
+    /// ftrace has shut down after a fault of its own: hooks are fixed until a restart.
     #[error(
         "{what}: {why}: the kernel's ftrace has failed; restart the machine, its log says more"
     )]
@@ -58,10 +58,10 @@ pub enum HostError {
     /// A file of the module cannot be read.
     #[error("cannot read {file}: {source}")]
     Unreadable { file: String, source: io::Error },
-    /// A file of the module holds what no knob of this build takes.
+    /// A file of the module holds a value that no knob of this build takes.
     #[error("{file} (is the module of another version?): {source}")]
     OtherVersion { file: String, source: KnobError },
-    /// The kernel did not do as it said, or gave an error without a name here.
+    /// The kernel did not do what it reported, or returned an error that has no variant here.
     #[error("{0}")]
     Unexpected(String),
     /// A file of the machine cannot be read.

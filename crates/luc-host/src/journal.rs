@@ -1,5 +1,4 @@
-//! The file systems of this machine that LUC could steer, and the one that a
-//! path of the user's means.
+//! Finds the file systems that LUC could steer, and the one to which a user's path refers.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +38,7 @@ pub struct Journal {
     pub options: String,
 }
 
-/// The driver serves all three; ext2 has no journal, but says so in the same way.
+/// The ext4 driver serves all three; ext2 has no journal, and shows that in the same way.
 fn is_ext(kind: &str) -> bool {
     matches!(kind, "ext4" | "ext3" | "ext2")
 }
@@ -50,7 +49,7 @@ impl Journal {
         let superblock = Superblock::read(system, &name);
         let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
         Journal {
-            // jbd2 names no task where there is no journal.
+            // ext4 shows `<none>` if there is no journal.
             has_journal: task
                 .ok()
                 .map(|task| task.trim() != "<none>")
@@ -87,7 +86,7 @@ impl Journal {
         }
     }
 
-    /// Why LUC holds no commit of it, if it holds none; copies go on.
+    /// Why LUC holds none of its commits, if it holds none; copying out goes on.
     pub fn holds_barred_by(&self) -> Option<&'static str> {
         let mut options = self.options.split(',');
         if options.any(|option| option == "max_batch_time=0") {
@@ -100,8 +99,8 @@ impl Journal {
     }
 }
 
-/// Process ID of the thread of a file system's journal. Every mount makes another thread, whereas the
-/// kernel gives numbers of mounts again, and others in each namespace.
+/// Process ID of the thread of a file system's journal. It tells mounts apart: every mount starts a
+/// new thread, whereas mount numbers are used again and differ between namespaces.
 pub fn thread(system: &dyn System, name: &str) -> Option<u32> {
     let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
     task.ok()?.trim().parse().ok()
@@ -134,7 +133,7 @@ fn device_name(system: &dyn System, mount: &Mount) -> String {
     })
 }
 
-/// The mount that a path or block device of the user's means.
+/// The mount to which a user's path or block device refers.
 ///
 /// # Errors
 /// No such path, or nothing is mounted from that device.
@@ -170,7 +169,7 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostErr
     Ok((table, mount))
 }
 
-/// The device that a path means, whatever file system it holds.
+/// The device to which a path refers, whatever file system it holds.
 ///
 /// # Errors
 /// No such path, or nothing is mounted from that device.
@@ -178,7 +177,7 @@ pub fn device_of(system: &dyn System, path: &Path) -> Result<Dev, HostError> {
     Ok(find(system, path)?.1.device)
 }
 
-/// As [`find`], but of an ext4 or ext3 file system, with a journal or without.
+/// Like [`find`], but only for a file system of the ext4 driver, with or without a journal.
 fn find_ext(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostError> {
     let found = find(system, path)?;
     let kind = &found.1.kind;
@@ -191,7 +190,7 @@ fn find_ext(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), Hos
     })
 }
 
-/// The file systems of these paths, each once; all that are ext4 without any.
+/// The file systems of these paths, each once; without paths, all that the ext4 driver serves.
 ///
 /// # Errors
 /// No such path, another kind of file system, or none is mounted.
@@ -216,8 +215,7 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
     Ok(devices)
 }
 
-/// The journal that a path or block device means, checked to be one that LUC
-/// can steer.
+/// The journal to which a path or block device refers, checked to be one that LUC can steer.
 ///
 /// # Errors
 /// No such path, not ext4 or ext3, no journal, or read-only.
@@ -277,7 +275,7 @@ impl Superblock {
         }
         let compat = word(Self::AT_COMPAT)?;
         let size = u64::from(word(Self::AT_SIZE_HIGH)?) << 32 | u64::from(word(Self::AT_SIZE_LOW)?);
-        // The copy of the journal's inode is there only with this mark.
+        // The copy of the journal's inode is valid only with this mark.
         let has_size = bytes.get(Self::AT_BACKUP_KIND) == Some(&1) && size > 0;
         Some(Superblock {
             has_journal: compat & Self::COMPAT_HAS_JOURNAL != 0,

@@ -1,4 +1,4 @@
-//! The kernel that runs: its release, its configuration, the modules that are installed for it, and
+//! The running kernel: its release, its configuration, the modules that are installed for it, and
 //! what it lets this process do.
 
 use std::io::{self, Read as _};
@@ -12,14 +12,13 @@ pub enum Capability {
     SysModule = 16,
     /// Switch LUC on and off.
     SysAdmin = 21,
-    /// See what programs of BPF may read of the kernel.
+    /// Let BPF programs read the kernel's memory.
     Perfmon = 38,
-    /// Load programs of BPF.
+    /// Load BPF programs.
     Bpf = 39,
 }
 
-/// True if this process has the capability; true as well if the kernel does
-/// not tell, because then the attempt itself will.
+/// Tells whether this process has the capability; true if unknown, as the attempt will show.
 pub fn capable(system: &dyn System, capability: Capability) -> bool {
     let Ok(status) = system.read("/proc/self/status") else {
         return true;
@@ -72,7 +71,7 @@ pub(crate) fn indexed(system: &dyn System, base: &str) -> impl Iterator<Item = S
     files.into_iter()
 }
 
-/// The configuration of the kernel of this release, and the file that has it; None without one.
+/// The configuration of the kernel with this release, and its file; `None` if there is none.
 pub(crate) fn configuration(system: &dyn System, release: &str) -> Option<(String, String)> {
     for file in [
         format!("/boot/config-{release}"),
@@ -91,7 +90,7 @@ pub(crate) fn configuration(system: &dyn System, release: &str) -> Option<(Strin
     Some((text, file.into()))
 }
 
-/// Whether a kernel's configuration has an option built in.
+/// Tells whether a kernel's configuration sets an option to `y`.
 pub fn is_set(configuration: &str, option: &str) -> bool {
     let mut lines = configuration.lines();
     lines.any(|line| line.strip_prefix(option) == Some("=y"))

@@ -1,13 +1,13 @@
-//! All calls to this machine.
+//! All access to this machine.
 //!
-//! [`System`] is the machine, or a tree of files that looks like one. The other modules ask it:
-//! [`mounts`] and [`journal`] which file systems it has, [`kernel`] what runs there, [`sysfs`] and
-//! [`module`] what the kernel module of LUC does, [`process`] how processes are called, [`tracefs`]
-//! what the kernel traces, [`rotation`] whether a disk turns. [`preconditions`] and [`watching`] tell
-//! what the machine lacks.
+//! [`System`] is the machine, or a tree of files that looks like one. The other modules query it:
+//! [`mounts`] and [`journal`] its file systems, [`kernel`] the running kernel, [`sysfs`] and
+//! [`module`] LUC's kernel module, [`process`] the names of processes, [`tracefs`] the kernel's
+//! tracing, [`rotation`] whether a disk rotates. [`preconditions`] and [`watching`] tell what the
+//! machine lacks.
 //!
-//! Every failure is a [`HostError`]. No exit code and no argument of the command line is known
-//! here.
+//! A failure that names its remedy is a [`HostError`]. Nothing here knows exit codes or command
+//! line arguments.
 
 pub mod check;
 mod error;
@@ -25,7 +25,7 @@ mod system;
 pub mod tracefs;
 pub mod watching;
 
-/// A machine of these files, for tests.
+/// Creates a machine with these files, for tests.
 #[cfg(test)]
 fn tree<B: AsRef<[u8]>>(files: &[(&str, B)]) -> (tempfile::TempDir, Machine) {
     let tree = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Whether the kernel takes a module like ours, as far as can be told without trying.
+//! Tells whether the kernel would load our module, as far as that is known without trying.
 
 use crate::check::{Check, Need};
 use crate::kernel;
@@ -10,22 +10,22 @@ const SECURITYFS: &str = "/sys/kernel/security";
 /// The remedy for a module that the kernel refuses for its signature.
 pub const SIGN: &str = "sign luc.ko (dkms does if openssl is installed) and enrol the key (`mokutil --import /var/lib/dkms/mok.pub`), or switch Secure Boot off";
 
-/// How much the kernel keeps from root.
+/// How much the kernel restricts root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lockdown {
-    /// Nothing.
+    /// Not at all.
     Off,
-    /// No changes of the kernel: no unsigned modules.
+    /// No changes to the kernel: no unsigned modules.
     Integrity,
     /// No reads of kernel memory, either: neither BPF nor kprobes.
     Confidentiality,
-    /// It cannot be told.
+    /// It is not known.
     Unknown,
 }
 
 impl Lockdown {
-    /// As the kernel says it; where securityfs is not mounted, as its configuration and its
-    /// command line leave no choice.
+    /// Reads the level that the kernel shows. If securityfs is not mounted, infers it from the
+    /// configuration and the command line, if they leave no choice.
     pub fn of(system: &dyn System, configuration: Option<&str>) -> Self {
         let levels = system.read(&format!("{SECURITYFS}/lockdown"));
         let set = levels.map(|text| {
@@ -64,7 +64,7 @@ impl Lockdown {
         }
     }
 
-    /// The level, where the kernel is locked down at all.
+    /// The level, if the kernel is locked down at all.
     pub fn level(self) -> Option<&'static str> {
         match self {
             Self::Integrity => Some("integrity"),
@@ -80,8 +80,8 @@ fn command_line(system: &dyn System) -> Vec<String> {
     ours.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Why no module can be loaded until the machine is booted otherwise, and how; None if one
-/// may be.
+/// Why no module can be loaded until the machine is booted differently, and the remedy; `None` if
+/// one may be loaded.
 pub fn barred(
     system: &dyn System,
     configuration: Option<&str>,
@@ -116,7 +116,7 @@ pub fn barred(
     None
 }
 
-/// The setting that wants signed modules; None if there is none, or if it cannot be told.
+/// The setting that demands signed modules; `None` if there is none, or if it is not known.
 pub fn demand(system: &dyn System, configuration: Option<&str>) -> Option<String> {
     if let Some(level) = Lockdown::of(system, configuration).level() {
         return Some(format!("lockdown {level}"));
@@ -126,7 +126,7 @@ pub fn demand(system: &dyn System, configuration: Option<&str>) -> Option<String
     enforced.then(|| "module.sig_enforce".to_owned())
 }
 
-/// The check of `luc probe`.
+/// The check of module loading for `luc probe`.
 pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option<&str>) -> Check {
     let need = Need::ModuleLoading;
     if sysfs::loaded(system) {
@@ -164,11 +164,11 @@ fn secure_boot(system: &dyn System) -> bool {
     bytes.last() == Some(&1)
 }
 
-/// Whether the key is trusted only the kernel can tell.
+/// Tells whether a module is signed. Only the kernel can tell whether it trusts the key.
 fn is_signed(system: &dyn System, file: &str) -> bool {
     const MARK: &[u8] = b"~Module signature appended~\n";
     let bytes = system.read_bytes(file).unwrap_or_default();
-    // A packed file does not show its end; the kernel will judge.
+    // A compressed file hides the mark: count it as signed, and let the kernel judge.
     let packed = !bytes.starts_with(b"\x7fELF");
     bytes.ends_with(MARK) || packed
 }

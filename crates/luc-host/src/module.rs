@@ -16,7 +16,7 @@ use crate::system::{System, plain};
 /// Name of the module.
 pub const NAME: &str = "luc";
 
-/// Loads the module unless it is there. True if it was loaded by this call.
+/// Loads the module unless it is loaded. Returns true if this call loaded it.
 ///
 /// `file` is a module file to load instead of the installed one.
 ///
@@ -29,7 +29,7 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, H
     if !capable(system, Capability::SysModule) {
         return Err(sysfs::denied("load the kernel module luc"));
     }
-    // To advise a module where none can run would send people on errands.
+    // Do not advise people to install a module where none can run.
     if let Some(why) = preconditions::obstacle(system) {
         return Err(HostError::KernelUnsupported {
             what: "LUC cannot run on this machine".into(),
@@ -94,7 +94,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             format!("{shown} needs a symbol that this kernel does not have"),
             "load jbd2 first (`modprobe jbd2`), or rebuild luc.ko for this kernel",
         ),
-        // Modversions answer checksums of types that differ with this one, too.
+        // Modversions also report differing checksums of types by this error.
         Some(Errno::INVAL) => unavailable(
             format!("{shown} does not fit kernel {release}"),
             "rebuild it against this kernel's headers; the kernel's log has the reason",
@@ -115,7 +115,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             ),
         },
         Some(Errno::KEYREJECTED | Errno::NOKEY) => untrusted(),
-        // A locked down kernel answers so.
+        // A kernel that is locked down returns these.
         Some(Errno::PERM | Errno::ACCESS) if preconditions::wants_signature(system, release) => {
             untrusted()
         }
@@ -135,8 +135,8 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
     }
 }
 
-/// Removes the module. It lets go by itself within moments of the last file
-/// system, so a refusal is only believed after a while.
+/// Removes the module. It stays in use for moments after its last file system, so retry a refusal
+/// for a while.
 ///
 /// # Errors
 /// More rights are needed, the module is still in use, or its hooks stay.

@@ -85,8 +85,7 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(plain))
 }
 
-/// The mount that something located is on; for a block device, where it is
-/// mounted first.
+/// The mount that a located path is on; for a block device, its first mount.
 pub fn mount_of<'a>(mounts: &'a [Mount], located: &Located) -> Option<&'a Mount> {
     match located {
         Located::BlockDevice(device) => mounts.iter().find(|mount| mount.device == *device),
@@ -102,8 +101,8 @@ pub fn mount_of<'a>(mounts: &'a [Mount], located: &Located) -> Option<&'a Mount>
     }
 }
 
-/// Later mounts hide earlier ones on the same point, hence the `>=` of
-/// `max_by_key`, which prefers the last of equals.
+/// The deepest mount above `path`. Later mounts hide earlier ones on the same point, and
+/// `max_by_key` returns the last of equals.
 fn deepest<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     mounts
         .iter()
@@ -111,8 +110,7 @@ fn deepest<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// Where the file system of `device` is mounted, whole mounts before bind
-/// mounts of folders of it.
+/// Where the file system of `device` is mounted, whole mounts before bind mounts of its folders.
 pub fn points_of(mounts: &[Mount], device: Dev) -> Vec<PathBuf> {
     let here = || mounts.iter().filter(move |mount| mount.device == device);
     let whole = here().filter(|mount| mount.root == Path::new("/"));

@@ -1,7 +1,7 @@
-//! Needs of LUC on a machine, one check per need.
+//! Checks what LUC needs from a machine, one check per need.
 //!
-//! The checks only look. A need that cannot be judged from here is `Unknown`,
-//! never guessed: the module checks again, with better eyes, when it is loaded.
+//! The checks only look. A need that cannot be judged from here is `Unknown`, never guessed: the
+//! module checks again, and knows more, when it is loaded.
 
 use rustix::io::Errno;
 
@@ -29,7 +29,7 @@ pub const FUNCTIONS: [(&str, bool); 10] = [
 /// Kernel options without which nothing works.
 const OPTIONS: [&str; 2] = ["CONFIG_MODULES", "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"];
 
-/// Every check, in the order a person would go about it.
+/// Every check, in the order in which a person would proceed.
 pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
     let release = kernel::release(system).unwrap_or_else(|_| "of unknown release".into());
     let installed = kernel::installed(system, &release);
@@ -53,7 +53,7 @@ pub fn check_all(system: &dyn System, journals: &[Journal]) -> Vec<Check> {
     checks
 }
 
-/// Why LUC cannot run on this machine as it is booted, whatever is installed; None if it may.
+/// Why LUC cannot run on this machine as it is booted, whatever is installed; `None` if it may run.
 pub fn obstacle(system: &dyn System) -> Option<String> {
     if sysfs::loaded(system) {
         return None;
@@ -153,7 +153,7 @@ fn ftrace(system: &dyn System) -> Check {
     }
 }
 
-/// First file of tracefs of that name; it is mounted in one of two places.
+/// Reads a file of tracefs, which is mounted in one of two places.
 fn tracefs(system: &dyn System, name: &str) -> Option<String> {
     ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
         .iter()
@@ -162,7 +162,7 @@ fn tracefs(system: &dyn System, name: &str) -> Option<String> {
 
 fn functions(system: &dyn System) -> Check {
     let need = Need::Functions;
-    // Lines of the one are `name [module]`, of the other `address type name [module]`.
+    // Lines of tracefs are `name [module]`, those of kallsyms `address type name [module]`.
     let hookable = tracefs(system, "available_filter_functions");
     let by_name_only = hookable.is_none();
     let (text, column) = match hookable {
@@ -206,7 +206,7 @@ fn functions(system: &dyn System) -> Check {
         };
         return Check::ok(need, found);
     }
-    // On kernels with ext4 as a module they come with the first mount.
+    // If ext4 is a module, its functions appear with the first mount.
     if !system.exists("/sys/fs/ext4") {
         return Check::unknown(
             need,

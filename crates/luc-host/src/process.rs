@@ -1,5 +1,5 @@
-//! How processes are called: by the name of their main thread, everywhere, and by their
-//! control group. [`luc_trace::Trace::process`] says the same of a recording.
+//! Names of processes: that of the main thread, everywhere, and the control group.
+//! [`luc_trace::Trace::process`] does the same for a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,13 +12,13 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::system::System;
 
-/// Control groups that are looked through at most; a machine with more has them named by nobody.
+/// Most control groups that are searched; on a machine with more, some have no name.
 const GROUPS_MAX: usize = 100_000;
 
-/// Open files of a process that are looked through at most, a few milliseconds.
+/// Most open files of a process that are searched, which takes a few milliseconds.
 const FILES_MAX: usize = 2_000;
 
-/// A process that runs; None once it has ended.
+/// A running process; `None` once it has ended.
 pub fn running(system: &dyn System, pid: u32) -> Option<Process> {
     let name = system.read(&format!("/proc/{pid}/comm")).ok()?;
     let groups = system.read(&format!("/proc/{pid}/cgroup"));
@@ -29,7 +29,7 @@ pub fn running(system: &dyn System, pid: u32) -> Option<Process> {
     })
 }
 
-/// Of these files, by file system and inode, those that a process has open, with their paths.
+/// Finds which of these files (file system and inode) a process has open, with their paths.
 pub fn open_files(
     system: &dyn System,
     pid: u32,
@@ -66,7 +66,7 @@ fn unified(groups: &str) -> Option<String> {
     Some(path.to_owned())
 }
 
-/// Where control groups lie, by the numbers that the tracer has of them.
+/// Paths of the control groups, by the numbers that the tracer uses for them.
 pub fn cgroups(system: &dyn System) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
     let Some(root) = root(system) else {

@@ -1,23 +1,22 @@
-//! Whether a disk turns.
+//! Tells whether a disk rotates.
 //!
-//! `queue/rotational` is 1 of every disk that does not deny it, so of most virtual ones, too. A
-//! disk that does turn tells how fast.
+//! `queue/rotational` is 1 for every disk that does not deny it, so for most virtual ones, too. A
+//! disk that does rotate reports its speed.
 
 use luc_control::Dev;
 
 use crate::system::System;
 
-/// The page of a disk's own data with its rotation rate: block device characteristics.
+/// The page of vital product data that has the rotation rate: block device characteristics.
 const PAGE: &str = "device/vpd_pgb1";
-/// Where the rate lies in it.
+/// Where the rate lies in the page.
 const RATE: std::ops::Range<usize> = 4..6;
-/// Smallest rate of a medium that turns, per minute, as the standard (SBC) has it; 1 says that it
-/// does not turn.
+/// Smallest rate of a rotating medium, per minute, by the standard (SBC); 1 means no rotation.
 const RATE_MIN: u16 = 0x401;
-/// Disks below disks that are looked at: LVM on encryption on RAID on partitions is four.
+/// Most layers of disks that are followed: LVM on encryption on RAID on partitions is four.
 const DEPTH_MAX: u32 = 8;
 
-/// None where it is not known.
+/// Tells whether the disks of a device rotate; `None` if that is not known.
 pub fn turns(system: &dyn System, device: Dev) -> Option<bool> {
     of(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX)
 }
@@ -60,7 +59,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
             std::fs::write(path, bytes).expect("written");
         };
-        // A disk, and one on top of it; they are called by number and by name.
+        // A disk, and one on top of it; sysfs lists disks by number and by name.
         for disk in ["dev/block/8:0", "class/block/sda"] {
             put(&format!("{disk}/queue/rotational"), b"1\n");
         }

@@ -1,5 +1,5 @@
-//! File systems on files of other file systems: a loop device's file lies on one. Where LUC is on
-//! for both, a sync above may wait for a hold of each.
+//! File systems on files of other file systems, by way of loop devices. If LUC is on for both, a
+//! sync on the upper one may wait for a hold of each.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::mounts::{self, Mount};
 use crate::sysfs::Attached;
 use crate::system::{Located, System};
 
-/// A loop device on a device mapper on a loop device ...: deeper is taken for a circle.
+/// Most layers that are followed: a deeper stack is taken for a cycle.
 const DEPTH_MAX: usize = 8;
 
-/// Names of the file systems with LUC on that the one on this device lies on.
+/// Names of the file systems that the one on this device lies on and that LUC is on for.
 ///
 /// # Errors
 /// The mount table cannot be read.

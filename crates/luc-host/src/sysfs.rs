@@ -1,5 +1,5 @@
-//! The module's side of things: `/sys/fs/luc`, where file systems are switched
-//! on and off, and where their knobs and counters are.
+//! The module's interface: `/sys/fs/luc`, where LUC is switched on and off, and where the knobs and
+//! counters of file systems are.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -77,13 +77,13 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
         .collect()
 }
 
-/// The owner of a function that LUC would hook.
+/// Why a function cannot be hooked.
 pub(crate) const OWNED: &str = "owned by a BPF program";
-/// A livepatch shares a function, but calls a new one, which LUC does not know.
+/// A livepatch shares a function's entry, but redirects it to a new one, which LUC does not know.
 pub(crate) const PATCHED: &str = "livepatched: LUC does without it until the livepatch is removed";
 const LIVEPATCHES: &str = "/sys/kernel/livepatch";
 const NOT_HERE: &str = "not a function of this kernel";
-/// How to get it back.
+/// How to free an owned function.
 pub(crate) const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work)";
 
 /// Hooks that LUC does without, each with the reason; `None` if it has them all.
@@ -107,7 +107,7 @@ pub fn lacking(system: &dyn System) -> Option<String> {
 
 /// Functions that livepatches have replaced.
 pub fn livepatched(system: &dyn System) -> Vec<String> {
-    // Folders of patches, objects and functions; of files none can be listed.
+    // Patches, objects and functions are folders; listing a file yields nothing.
     let below = |dir: &str| -> Vec<String> {
         let names = system.list(dir).unwrap_or_default().into_iter();
         names.map(|name| format!("{dir}/{name}")).collect()
@@ -115,7 +115,7 @@ pub fn livepatched(system: &dyn System) -> Vec<String> {
     let patches = below(LIVEPATCHES).into_iter();
     let objects = patches.flat_map(|patch| below(&patch));
     let functions = objects.flat_map(|object| system.list(&object).unwrap_or_default());
-    // `name,position`: which of several of that name. Objects have files, too.
+    // `name,position`: the position tells functions of one name apart. Objects have files, too.
     functions
         .filter_map(|name| Some(name.split_once(',')?.0.to_owned()))
         .collect()
@@ -138,7 +138,7 @@ fn hooks_that_are(system: &dyn System, state: &str) -> String {
     names.join(", ")
 }
 
-/// Switches LUC on for a device. It is one write, so it happens or does not.
+/// Switches LUC on for a device, by one write: it happens as a whole or not at all.
 ///
 /// `settings` are knobs with their values, applied before anything is steered.
 ///
@@ -158,7 +158,7 @@ pub fn attach(
     system
         .write(&format!("{ROOT}/attach"), &line)
         .map_err(|error| attach_failure(system, path, &error))?;
-    // The kernel said yes; see with our own eyes what it made of it.
+    // Check that the kernel did what it accepted.
     let found = attached(system)?
         .into_iter()
         .find(|attached| attached.device == device);
@@ -173,7 +173,7 @@ pub fn attach(
     Ok(found)
 }
 
-/// Reads a knob back.
+/// Checks that a knob has this value.
 fn check_set(
     system: &dyn System,
     path: &str,
@@ -249,7 +249,7 @@ pub fn denied(what: &str) -> HostError {
 /// Switches LUC off for a device.
 ///
 /// # Errors
-/// LUC is not on for it, more rights are needed, or hooks stay for want of a working ftrace.
+/// LUC is not on for it, more rights are needed, or hooks stay because ftrace has failed.
 pub fn detach(system: &dyn System, path: &str, device: Dev) -> Result<(), HostError> {
     let written = system.write(&format!("{ROOT}/detach"), &device.to_string());
     let Err(error) = written else {
@@ -287,7 +287,7 @@ pub fn knob_value(system: &dyn System, attached: &Attached, knob: &Knob) -> Resu
         .map_err(|source| HostError::OtherVersion { file, source })
 }
 
-/// The value of a knob as its file shows it; None if that cannot be read, or is of a newer module.
+/// The value of a knob as its file shows it; `None` if unreadable, or of a newer module.
 pub fn knob_word(system: &dyn System, attached: &Attached, name: &str) -> Option<String> {
     let knob = knob(name).ok()?;
     Some(knob.format(knob_value(system, attached, knob).ok()?))

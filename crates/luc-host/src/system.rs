@@ -1,9 +1,8 @@
 //! The machine as `luc` sees it: files below `/sys`, `/proc` and `/dev`, and
 //! the few system calls about kernel modules.
 //!
-//! Everything goes through the trait [`System`], so that a tree of plain files
-//! can stand in for a kernel: `--sysroot DIR` reads one, and the tests put a
-//! pretended module behind one.
+//! Everything goes through the trait [`System`], so that a tree of plain files can stand in for a
+//! kernel: `--sysroot DIR` reads one, and the tests use one with a fake module.
 
 use std::ffi::CString;
 use std::fs;
@@ -23,9 +22,9 @@ pub enum Located {
     Inside {
         /// The path without symbolic links.
         path: PathBuf,
-        /// Number of the mount, where the kernel tells it (Linux 5.8).
+        /// Number of the mount, if the kernel tells it (since Linux 5.8).
         mount_id: Option<u64>,
-        /// `st_dev`, unless the tree is pretended.
+        /// `st_dev`, unless a tree of files stands in for the machine.
         device: Option<Dev>,
     },
 }
@@ -49,13 +48,13 @@ pub trait System {
     fn link(&self, path: &str) -> io::Result<PathBuf>;
     /// True if the path is there.
     fn exists(&self, path: &str) -> bool;
-    /// Where a file of the machine lies for `std::fs`.
+    /// The path by which `std::fs` reaches a file of the machine.
     fn path(&self, path: &str) -> PathBuf;
     /// The kind of a path that the user gave.
     fn locate(&self, path: &Path) -> io::Result<Located>;
     /// Loads a module file (`finit_module`).
     fn load_file(&self, file: &Path) -> io::Result<()>;
-    /// Loads an installed module by name, with `modprobe`; `None` without one.
+    /// Loads an installed module by name, with `modprobe`; `None` if there is no `modprobe`.
     fn modprobe(&self, name: &str) -> Option<io::Result<()>>;
     /// Removes a module (`delete_module`).
     fn unload(&self, name: &str) -> io::Result<()>;
@@ -104,7 +103,7 @@ impl Machine {
     }
 }
 
-/// The number as the C library packs it.
+/// Unpacks a device number of the C library.
 pub(crate) fn numbered(packed: u64) -> Dev {
     Dev {
         major: rustix::fs::major(packed),
@@ -112,7 +111,7 @@ pub(crate) fn numbered(packed: u64) -> Dev {
     }
 }
 
-/// A device number in JSON, as people write it.
+/// Serializes a device number as people write it.
 ///
 /// # Errors
 /// The serializer's.
@@ -120,7 +119,7 @@ pub fn as_text<S: serde::Serializer>(dev: &Dev, to: S) -> Result<S::Ok, S::Error
     to.collect_str(dev)
 }
 
-/// `dm-0` of `/dev/dm-0`.
+/// `dm-0` for `/dev/dm-0`.
 fn device_name(path: &Path) -> Option<&str> {
     let mut parts = path.strip_prefix("/dev").ok()?.components();
     match (parts.next(), parts.next()) {
@@ -253,7 +252,7 @@ impl System for Machine {
             match log.read(&mut record) {
                 Ok(0) => break,
                 Ok(length) => records.push(String::from_utf8_lossy(&record[..length]).into_owned()),
-                // A record was overwritten while we read: the next one is there.
+                // A record was overwritten while we read: read on with the next one.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 Err(_) => break,
             }
@@ -295,8 +294,8 @@ fn last_record<'a>(lines: impl Iterator<Item = &'a str>, prefix: &str) -> Option
         .map(|text| text.trim().to_owned())
 }
 
-/// `modprobe` tells the reason as text; give it back its number, so that the
-/// rest of the program need not care how the module was loaded.
+/// Turns modprobe's text back into an error number, so that the rest of the program need not care
+/// how the module was loaded.
 fn error_of_modprobe(line: &str) -> io::Error {
     use rustix::io::Errno;
     const REASONS: [(&str, Errno); 7] = [

@@ -1,5 +1,4 @@
-//! A tracefs instance of our own: tracing that disturbs nobody else's, and
-//! goes away with us.
+//! A private tracefs instance: it disturbs no other tracing, and is removed at the end.
 
 use std::fs;
 use std::io::{self, Read, Write as _};
@@ -27,8 +26,8 @@ pub struct Instance {
 impl Instance {
     /// Makes the instance and switches the tracepoints on.
     ///
-    /// Instances that killed recordings left are removed first: they would
-    /// go on tracing for nobody. `buffer_kib` is the size of the buffer of each CPU in KiB.
+    /// Instances that killed recordings left are removed first, as they would go on tracing.
+    /// `buffer_kib` is the size of each CPU's buffer in KiB.
     ///
     /// # Errors
     /// A file of tracefs cannot be made or written.
@@ -46,7 +45,7 @@ impl Instance {
 
     fn set_up(dir: &Path, buffer_kib: u32) -> io::Result<Self> {
         put(dir, "buffer_size_kb", &buffer_kib.to_string())?;
-        // The clock of the module's own time stamps, so that both compare.
+        // The clock of the module's own time stamps, so that the two can be compared.
         put(dir, "trace_clock", "mono")?;
         let pipe = fs::OpenOptions::new()
             .read(true)
@@ -126,7 +125,7 @@ fn sweep(system: &dyn System, root: &str) {
     }
 }
 
-/// tracefs removes what is inside by itself.
+/// tracefs removes the contents of a folder by itself.
 fn remove(dir: &Path) -> io::Result<()> {
     fs::remove_dir(dir)
 }
@@ -147,7 +146,7 @@ fn nonblocking() -> i32 {
     i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
 }
 
-/// `overrun: 12` and `dropped events: 3` among other lines.
+/// Sums `overrun: 12` and `dropped events: 3`, among other lines.
 fn lost_in(stats: &str) -> u64 {
     stats
         .lines()

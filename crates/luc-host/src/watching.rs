@@ -1,6 +1,6 @@
-//! Events that can be watched on this machine, and the means: the half of `luc probe` that is
-//! about `luc doctor`, `top`, `exporter` and `trace`. It is found out by trying: the tracer is
-//! attached for a moment and watches nothing.
+//! Finds out which events can be watched on this machine, and by what means: the half of
+//! `luc probe` for `luc doctor`, `top`, `exporter` and `trace`. It attaches the tracer for a
+//! moment, watching nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,19 +12,19 @@ use crate::check::{Check, Need, State};
 use crate::kernel::{self, Capability};
 use crate::system::System;
 
-/// The answer.
+/// Whether and what the tracer can watch here.
 #[derive(Debug, Serialize)]
 pub struct Watching {
-    /// Whether anything can be traced; None: it cannot be told.
+    /// Whether anything can be traced; `None` if that is not known.
     pub possible: Option<bool>,
-    /// Events that cannot be seen, as trace exports name them; None where nothing can be traced.
+    /// Events that cannot be seen, as trace exports name them; `None` if nothing can be traced.
     pub unseen: Option<Vec<&'static str>>,
     /// One check per need.
     pub checks: Vec<Check>,
 }
 
 impl Watching {
-    /// Tries.
+    /// Finds out by attaching the tracer.
     pub fn here(system: &dyn System) -> Self {
         let mut checks = vec![rights(system)];
         if system.path("/sys") != Path::new("/sys") {
@@ -57,12 +57,12 @@ pub fn may_trace(system: &dyn System) -> bool {
     has(Capability::SysAdmin) || (has(Capability::Bpf) && has(Capability::Perfmon))
 }
 
-/// Attaches the tracer; its caller says what it has to do without.
+/// Attaches the tracer; the caller reports what it has to do without.
 ///
 /// # Errors
 /// The tracer's.
 pub fn attach(settings: &Settings, system: &dyn System) -> Result<Tracer, TracerError> {
-    // With --sysroot the kernel is not the one that is talked about.
+    // With --sysroot, the running kernel is not the one that was asked about.
     if system.path("/sys") != Path::new("/sys") {
         return Err(TracerError::Elsewhere);
     }
@@ -81,7 +81,7 @@ fn rights(system: &dyn System) -> Check {
     )
 }
 
-/// The checks that an attempt to attach allows: types, BPF, functions.
+/// The checks that follow from an attempt to attach: types, BPF, functions.
 fn judge(tried: Result<&Attached, &TracerError>) -> Vec<Check> {
     let types = match tried {
         Err(TracerError::NoBtf) => Check::missing(

@@ -12,7 +12,7 @@
 //! set = { delay_limit_us = 5000 }
 //! ```
 //!
-//! A fault refuses everything, with its file and line: half a configuration is none.
+//! Any fault refuses the whole configuration, with file and line: half a configuration is useless.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -25,7 +25,7 @@ use toml::Spanned;
 /// A key of an entry, for the man page.
 pub struct Key {
     pub name: &'static str,
-    /// What it takes, and without it.
+    /// The values that it takes, and the default.
     pub takes: &'static str,
     pub help: &'static str,
 }
@@ -77,7 +77,7 @@ pub struct Source {
 pub enum Names {
     /// Its mount point.
     Path(PathBuf),
-    /// Its UUID, in small letters.
+    /// Its UUID, in lower case.
     Uuid(String),
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// What is wanted of one file system.
+/// The settings wanted for one file system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub names: Names,
@@ -102,13 +102,13 @@ pub struct Entry {
     pub at: String,
 }
 
-/// All that is wanted.
+/// The whole configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub entries: Vec<Entry>,
 }
 
-/// A fault of a file, in a line.
+/// A fault in a file, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {why}")]
 pub struct ConfigError {
@@ -139,8 +139,8 @@ struct Raw {
 /// Reads the files.
 ///
 /// # Errors
-/// The first fault: no TOML, an unknown key, a value that is none, an entry for no file system or for
-/// one that has an entry.
+/// The first fault: invalid TOML, an unknown key, an invalid value, or an entry for no file system
+/// or for one that has an entry already.
 pub fn read(sources: &[Source]) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     for source in sources {
@@ -164,7 +164,7 @@ pub fn read(sources: &[Source]) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-/// Where in a file something stands.
+/// A source, to locate faults in.
 struct Place<'a>(&'a Source);
 
 impl Place<'_> {
@@ -248,7 +248,7 @@ impl Place<'_> {
                 if !path.is_absolute() {
                     return Err(self.error(start, "path: an absolute path is needed"));
                 }
-                // Without doubled and trailing slashes, as mounts are listed.
+                // Drop doubled and trailing slashes: mounts are listed without them.
                 Ok(Names::Path(path.components().collect::<PathBuf>()))
             }
             (None, Some(uuid)) => {
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(value(all, "delay_limit_us"), Some(5000));
         assert_eq!(value(all, "mode"), Some(0));
         assert_eq!((plain.guard, all.guard), (true, false));
-        // The knob has the last word over the policy, which has it once.
+        // The knob overrides the policy, and is listed once.
         assert_eq!(
             value(all, "copyout"),
             Some(knob("copyout").unwrap().parse("auto").unwrap())

@@ -1,8 +1,9 @@
-//! The next steps towards what is wanted.
+//! Decides the next steps towards the configuration.
 //!
-//! An administrator's hand goes before the configuration: what he switched on, off or changed is left
-//! alone until the file system is mounted anew, or the configuration is read again. What the service
-//! has done is remembered in a file, so that a service that was killed knows its own work.
+//! An administrator's hand takes precedence over the configuration: what was switched on, off or
+//! changed by hand is left alone until the file system is mounted again, or the configuration is
+//! read again. The service saves what it has done in a file, so that it knows its own work after it
+//! was killed.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,10 @@ use crate::config::{Config, Entry, Names};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounted {
     pub device: Dev,
-    /// Process ID of its journal's thread: another one after it was unmounted.
+    /// Process ID of its journal's thread: differs after the next mount.
     pub thread: Option<u32>,
     pub points: Vec<std::path::PathBuf>,
-    /// In small letters; `None`: not known.
+    /// In lower case; `None` if not known.
     pub uuid: Option<String>,
     /// Why LUC can do nothing there.
     pub obstacle: Option<String>,
@@ -31,24 +32,24 @@ pub struct Attached {
     pub knobs: BTreeMap<String, i64>,
 }
 
-/// What the machine looks like.
+/// The state of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub mounted: Vec<Mounted>,
     pub attached: Vec<Attached>,
 }
 
-/// How the service stands with a mount.
+/// The service's standing with a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Standing {
-    /// It switched LUC on, and these were all knobs behind that; empty until they were seen.
+    /// The service switched LUC on; these were all knobs then, empty until they are seen.
     Ours { knobs: BTreeMap<String, i64> },
-    /// It keeps its hands off.
+    /// The service leaves it alone.
     LeftAlone,
 }
 
-/// What was done before.
+/// What the service has done so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// By device and journal's thread.
@@ -94,8 +95,8 @@ impl Memory {
         }
     }
 
-    /// An action that was tried has failed: nothing is tried there again until the configuration is
-    /// read again, or the file system is mounted anew.
+    /// Records that an action failed: nothing is tried there again until the configuration is read
+    /// again, or the file system is mounted again.
     pub fn failed(&mut self, device: Dev) {
         let name = device.to_string();
         for ((other, _), standing) in &mut self.mounts {
@@ -105,19 +106,19 @@ impl Memory {
         }
     }
 
-    /// The configuration was read again: what was left alone is looked at anew.
+    /// Records that the configuration was read again: what was left alone is considered again.
     pub fn reread(&mut self) {
         self.mounts
             .retain(|(_, standing)| !matches!(standing, Standing::LeftAlone));
         self.said.clear();
     }
 
-    /// Devices whose LUC is the service's own, unchanged.
+    /// Devices where the service switched LUC on and nobody has changed that.
     pub fn ours<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = Dev> + 'a {
         self.mounts_of_ours(seen).map(|mounted| mounted.device)
     }
 
-    /// Those of them that are to be guarded.
+    /// The devices of [`Memory::ours`] that are to be guarded.
     pub fn guarded<'a>(
         &'a self,
         config: &'a Config,
@@ -148,10 +149,9 @@ fn is_named(entry: &Entry, mounted: &Mounted) -> bool {
     }
 }
 
-/// The next steps; `memory` takes them as done.
+/// Returns the next steps; `memory` records them as done.
 pub fn next(config: &Config, seen: &Seen, memory: &mut Memory) -> Vec<Action> {
     let mut actions = Vec::new();
-    // What was unmounted is forgotten.
     let known: Vec<_> = seen.mounted.iter().map(key).collect();
     memory.mounts.retain(|(key, _)| known.contains(key));
     for mounted in &seen.mounted {
@@ -229,7 +229,7 @@ fn wanted(
     }
 }
 
-/// The knob that somebody changed. The guard changes the mode, and is no stranger.
+/// Returns a message if somebody changed a knob. The mode does not count: the guard changes it.
 fn change(name: &str, ours: &BTreeMap<String, i64>, now: &BTreeMap<String, i64>) -> Option<String> {
     let other = ours
         .iter()
@@ -240,7 +240,7 @@ fn change(name: &str, ours: &BTreeMap<String, i64>, now: &BTreeMap<String, i64>)
     ))
 }
 
-/// No entry names it any more.
+/// Handles a mount that no entry names: LUC goes off if the service switched it on.
 fn unwanted(
     mounted: &Mounted,
     attached: Option<&Attached>,
@@ -261,7 +261,7 @@ fn unwanted(
     memory.mounts.retain(|(other, _)| *other != key);
 }
 
-/// What is to be done when the service stops: what it switched on goes off.
+/// Returns the steps when the service stops: what it switched on goes off.
 pub fn stop(seen: &Seen, memory: &mut Memory) -> Vec<Action> {
     let mut actions = Vec::new();
     for mounted in &seen.mounted {
@@ -329,7 +329,7 @@ mod tests {
         actions.iter().map(kind).collect::<Vec<_>>().join(" ")
     }
 
-    /// A life: each row is what is seen, and what is done.
+    /// Plays rows of what is seen and the actions expected.
     fn lives(config: &Config, memory: &mut Memory, rows: &[(Seen, &str)]) {
         for (at, (seen, expected)) in rows.iter().enumerate() {
             let actions = next(config, seen, memory);
@@ -347,7 +347,7 @@ mod tests {
                 (seen(None, None), ""),
                 (seen(Some(mail(30)), None), "on"),
                 (seen(Some(mail(30)), Some(on(5, 1))), ""),
-                // The guard tries.
+                // The guard tries stock.
                 (seen(Some(mail(30)), Some(on(5, 0))), ""),
                 (seen(None, None), ""),
                 (seen(Some(mail(31)), None), "on"),
@@ -362,7 +362,7 @@ mod tests {
             (seen(Some(mail(30)), None), "on"),
             (seen(Some(mail(30)), Some(on(5, 1))), ""),
         ];
-        // Off by hand, and it stays off; said once.
+        // Switched off by hand: it stays off, which is said once.
         let mut memory = Memory::default();
         lives(&config, &mut memory, &ours);
         let off = seen(Some(mail(30)), None);
@@ -373,7 +373,7 @@ mod tests {
         );
         memory.reread();
         lives(&config, &mut memory, &[(off, "on")]);
-        // A knob by hand: left alone, even at the end.
+        // A knob changed by hand: left alone, even at the end.
         let mut memory = Memory::default();
         lives(&config, &mut memory, &ours);
         let changed = seen(Some(mail(30)), Some(on(7, 1)));
@@ -383,7 +383,7 @@ mod tests {
             &[(changed.clone(), "say"), (changed.clone(), "")],
         );
         assert!(stop(&changed, &mut memory).is_empty());
-        // On before the service came.
+        // Switched on before the service started.
         let mut memory = Memory::default();
         let before = seen(Some(mail(30)), Some(on(5, 1)));
         lives(
@@ -453,7 +453,7 @@ mod tests {
                 (seen(Some(mail(30)), None), "on"),
             ],
         );
-        // It could not be switched on: not a second time.
+        // A failure to switch it on is not followed by a second try.
         memory.failed(dev(1));
         lives(&config, &mut memory, &[(seen(Some(mail(30)), None), "")]);
         memory.reread();
@@ -461,8 +461,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever mounts come and go, and whoever switches: the service never switches on what is
-        /// on, never off what it has not switched on, and comes to rest.
+        /// Whatever is mounted and whoever switches, the service never switches LUC on where it is
+        /// on, never off where it has not switched it on, and comes to rest.
         #[test]
         fn it_does_not_fight(steps in proptest::collection::vec((0_u32..3, any::<bool>(), 0_i64..2), 1..30)) {
             let config = config(MAIL);

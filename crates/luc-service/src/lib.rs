@@ -1,8 +1,8 @@
-//! What an administrator wants LUC to do, from boot to boot.
+//! Persistent settings: what an administrator wants LUC to do, across boots.
 //!
-//! [`config`] reads it from files. [`keep`] says what is to be done next: a function of the
-//! configuration, of what the machine looks like, and of what was done before. No file is read and
-//! nothing is switched here; `luc service` does that.
+//! [`config`] parses them. [`keep`] decides what to do next, as a function of the configuration, of
+//! the state of the machine, and of what was done before. Nothing here reads a file or switches
+//! anything; `luc service` does that.
 
 pub mod config;
 pub mod keep;

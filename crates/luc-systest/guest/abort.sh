@@ -1,10 +1,9 @@
-# The disk fails where the journal begins, so the journal is aborted under LUC
-# when it comes around.
+# The disk fails at the start of the journal, which is aborted under LUC when it comes around.
 . /t/lib.sh
 bad_blocks=/sys/kernel/config/nullb/nullb0/badblocks
 block=$(debugfs -R "bmap <8> 0" /dev/nullb0 2> /dev/null)
 yes "the journal begins at block $block" test "$block" -gt 0
-# One entry of the driver's table: older ones get more than one wrong.
+# One entry of the driver's table: older drivers get more than one wrong.
 range="$((block * 8))-$((block * 8 + 511))"
 
 luc on /mnt/0 > /dev/null

@@ -1,13 +1,12 @@
-# Switching on while others switch off or unmount; and where hooks are not called,
-# or the kernel is one that nobody tested. /mnt/1 is on a very slow disk. The
-# module poisons what it frees.
+# Switching LUC on while others switch it off or unmount; where hooks are not called; and on kernels
+# that nobody tested. /mnt/1 is on a very slow disk. The module poisons the memory that it frees.
 . /t/lib.sh
 dev=$(cat /sys/class/block/nullb0/dev)
 fs=/sys/fs/luc/nullb0
 insmod /t/poisoned.ko
 
-# An attach looks at all superblocks twice, before and after its entry is there.
-# The second look waits for the unmount of a slow disk, and meanwhile the entry goes.
+# An attach looks at all superblocks twice, before and after it adds its entry. The second look
+# waits for the unmount of a slow disk, and meanwhile the entry is removed.
 met=0
 for ms in 4 8 12 16 24 32 48 64; do
 	seq 20000 > /mnt/1/dirty
@@ -29,7 +28,7 @@ done
 yes "in $met of 8 rounds the entry went during the attach" test $met -gt 0
 bench /mnt/0 8
 
-# On and off at once: an entry may come while the folder of the last is still there.
+# On and off at once: an entry may be added while the folder of the last one is still there.
 i=0
 while [ $i -lt 60 ]; do
 	(echo "$dev" > /sys/fs/luc/detach) 2> /dev/null &
@@ -39,7 +38,7 @@ while [ $i -lt 60 ]; do
 	i=$((i + 1))
 done
 ok "$i times on and off at once"
-# The last attach of the loop may have come too early, and be refused.
+# The last attach of the loop may have come too early and been refused.
 [ ! -e $fs ] || echo "$dev" > /sys/fs/luc/detach || bad "detach after the loop"
 eventually "rmmod" rmmod luc
 

@@ -1,7 +1,7 @@
 # What a power cut leaves: durable writes always, the others as the mode says.
 . /t/disk_lib.sh
 
-# page DISK N: which of the letters was written to its page N.
+# page DISK N: the letter that was written to its page N.
 page() {
 	letter=$(dd "if=/dev/$1" bs=4k skip="$2" count=1 2> /dev/null | head -c 1 | tr '\0' -)
 	echo "$letter"
@@ -62,7 +62,7 @@ is "a mark" "$(printf "\\013\\0\\0\\0\\$(printf %03o "$flushed")\\0\\0\\0\\0\\0\
 is "a mark in pieces" "$(sum /dev/lucdisk_b-log)" \
 	"$(dd if=/dev/lucdisk_b-log bs=5 2> /dev/null | sum)"
 
-# What is written to a replica is there until the next cut; the original never sees it.
+# Writes to a replica last until the next cut; the original never sees them.
 before=$(sum /dev/lucdisk0)
 put lucdisk_b cut "$end none 0"
 dd if=/dev/zero of=/dev/lucdisk_b bs=4k count=2048 conv=notrunc 2> /dev/null
@@ -71,7 +71,7 @@ is "cut again" "a-o" "$(left "$end" none)"
 is "the original" "$before" "$(sum /dev/lucdisk0)"
 undisk lucdisk_b lucdisk0
 
-# A protected cache: what is done is durable.
+# A protected cache: a write that is done is durable.
 disk lucdisk0 size_mib=8 cache_bytes=1048576 cache_volatile=0
 put lucdisk0 record 1
 letter a 0
@@ -82,7 +82,7 @@ undisk lucdisk0
 is "the record outlives its disk" "a--" "$(left 2 none)"
 undisk lucdisk_b
 
-# A full record says so, and what it holds stays right.
+# A full record says so, and its entries stay right.
 disk lucdisk0 size_mib=8 record_mib=1
 put lucdisk0 record 1
 dd if=/dev/zero of=/dev/lucdisk0 bs=64k count=64 oflag=direct conv=notrunc 2> /dev/null
@@ -99,8 +99,8 @@ put lucdisk0 record 1
 is "a new record" "0 0" "$(here lucdisk0) $(get lucdisk0 log_lost)"
 undisk lucdisk0
 
-# Writes over one another from many tasks, with flushes and discards. Each
-# sector names its writer; which one may be there is judged outside.
+# Overlapping writes from many tasks, with flushes and discards. Each sector names its writer; the
+# host judges which one may be there.
 sectors=64
 disk lucdisk0 size_mib=1 channels=3 cache_bytes=4194304 cache_write_ns=400000 flush_ns=3000000
 piece() { # id, sectors
@@ -109,7 +109,7 @@ piece() { # id, sectors
 piece 0 $sectors > /tmp/piece
 dd if=/tmp/piece of=/dev/lucdisk0 bs=512 oflag=direct conv=notrunc 2> /dev/null
 put lucdisk0 record 1
-# Some take so long that newer ones on their sectors are durable before them.
+# Some writes take so long that newer ones on the same sectors are durable first.
 put lucdisk0 fault "write 0 9999 300000 25000000"
 id=1
 while [ $id -le 90 ]; do
@@ -122,7 +122,7 @@ while [ $id -le 90 ]; do
 			oflag=seek_bytes,direct conv=notrunc 2> /dev/null &
 	fi
 	[ $((id % 7)) = 0 ] && sync -d /dev/lucdisk0 &
-	# Now and then everybody catches up.
+	# Now and then wait for all.
 	[ $((id % 10)) = 0 ] && wait
 	id=$((id + 1))
 done
@@ -185,7 +185,7 @@ for mode in none random all latest-lost random-whole; do
 		put lucdisk_b cut "$at $mode $part"
 		mount -t ext4 /dev/lucdisk_b /mnt || { bad "mount after cut $at $mode"; continue; }
 		(echo "$at all 0" > $disks/lucdisk_b/cut) 2> /dev/null && bad "cut while mounted"
-		# The last mark is the last file that had to be there.
+		# The last mark names the last file that must be there.
 		last=$(tr '\0' '\n' < /dev/lucdisk_b-log | grep -o 'file [0-9]*\.' | tail -n 1 | tr -dc 0-9)
 		i=0
 		while [ $i -le "${last:--1}" ]; do
@@ -202,7 +202,7 @@ is "cuts of a file system" "30, 0 files lost" "$cuts, $failed files lost"
 
 undisk lucdisk_b lucdisk0
 
-# Going on is cheap, even with thousands of writes that may or may not be there.
+# Moving on by a cut is cheap, even with thousands of writes that may or may not be there.
 clock() { # virtual ms
 	awk '{ print int($1 * 1000) }' /proc/uptime
 }

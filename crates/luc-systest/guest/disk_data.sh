@@ -1,4 +1,4 @@
-# What is written is read, through a file system and without, and stays.
+# Data that was written is read back, with a file system and without, and stays.
 . /t/disk_lib.sh
 
 # advertised CACHE_BYTES CACHE_VOLATILE CACHE FUA
@@ -14,7 +14,7 @@ advertised 0 1 "write through" 0
 advertised 1048576 0 "write through" 0
 advertised 1048576 1 "write back" 1
 
-# Sectors on their own, across pages, over one another, against a plain file.
+# Single sectors, writes across pages, overlapping writes, compared with a plain file.
 disk lucdisk0 size_mib=16 cache_bytes=65536 cache_write_ns=1000 flush_ns=100000
 is "size in sectors" 32768 "$(cat /sys/block/lucdisk0/size)"
 head -c 16777216 /dev/zero > /tmp/model
@@ -22,7 +22,7 @@ i=0
 while [ $i -lt 200 ]; do
 	at=$((i * 7919 % 4000)) n=$((i % 23 + 1))
 	noise $((n * 512)) $i > /tmp/piece
-	# Small ones go through the page cache, as dd aligns no smaller buffer.
+	# Small writes go through the page cache, as dd does not align smaller buffers.
 	for to in "/dev/lucdisk0 oflag=seek_bytes,direct" "/tmp/model oflag=seek_bytes"; do
 		# shellcheck disable=SC2086 # two words
 		dd if=/tmp/piece bs=$((n * 512)) seek=$((at * 512)) conv=notrunc of=$to 2> /dev/null

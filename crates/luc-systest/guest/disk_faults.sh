@@ -1,7 +1,7 @@
 # Errors and stalls happen where and as often as asked for, and nowhere else.
 . /t/disk_lib.sh
 
-# tries DISK FIRST LAST: of writes to these pages, which ones fail.
+# tries DISK FIRST LAST: prints which writes to these pages fail.
 tries() {
 	for i in $(seq "$2" "$3"); do
 		dd if=/tmp/page "of=/dev/$1" bs=4k seek="$i" count=1 oflag=direct conv=notrunc \
@@ -52,7 +52,7 @@ put lucdisk0 fault "write 8 8 1000000 750000000"
 is "stalled writes are good ones" "..." "$(tries lucdisk0 0 2)"
 is "they take" "1000000 1001000000 1000000" \
 	"$(awk '$6 == "of" { print $2 - at[$7] } { at[$1] = $2 }' $disks/lucdisk0/log | xargs)"
-# Longer than the block layer's patience of 30 s.
+# Longer than the block layer's timeout of 30 s.
 put lucdisk0 fault ""
 put lucdisk0 fault "write 0 0 1000000 70000000000"
 is "a write of 70 s" "." "$(tries lucdisk0 0 0)"

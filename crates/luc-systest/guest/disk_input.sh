@@ -1,4 +1,4 @@
-# What a disk does not understand it refuses, and stays as it was.
+# A disk refuses input that it does not understand, and stays as it was.
 . /t/disk_lib.sh
 for name in sda null lucdisk-log "lucdisk 0" lucdisk012345678901234567 luc lucdisk0.1 _; do
 	if mkdir "$disks/$name" 2> /dev/null; then
@@ -45,7 +45,7 @@ for attr in fault_hits log_entries log_lost log log_flushes; do
 done
 is "an empty record" "0 0 0" "$(get lucdisk0 log_entries) $(get lucdisk0 log_lost) $(get lucdisk0 log | wc -c)"
 
-# Rules are shown as they were written; a table is full, and emptied, in the end.
+# Rules are shown as they were written; the table fills up, and is emptied.
 put lucdisk0 fault "any 5 7 20 1000 3"
 is "a rule" "any 5 7 20 1000 3" "$(get lucdisk0 fault)"
 for i in $(seq 31); do put lucdisk0 fault "flush 0 18446744073709551615 1000000 eio"; done
@@ -53,7 +53,7 @@ refused lucdisk0 fault "No space left" "read 0 0 1 eio"
 put lucdisk0 fault ""
 is "no rule" "" "$(get lucdisk0 fault)"
 
-# On: what describes the disk is fixed.
+# While a disk is on, the attributes that describe it are fixed.
 put lucdisk0 size_mib 8
 put lucdisk0 power 1
 for name in size_mib channels cache_bytes queue_requests; do
@@ -73,7 +73,7 @@ check 1 "*" dd if=/tmp/long of=/dev/lucdisk0-log bs=4097 count=1
 head -c 4096 /dev/zero > /tmp/long
 yes "a mark of 4096 bytes" dd if=/tmp/long of=/dev/lucdisk0-log bs=4096 count=1
 
-# A replica: off, of a recorded disk, up to where the record goes.
+# A replica must be off, and of a recorded disk; its cuts lie within the record.
 put lucdisk_b replica lucdisk0
 is "replica" lucdisk0 "$(get lucdisk_b replica)"
 is "size of a replica" 8 "$(get lucdisk_b size_mib)"

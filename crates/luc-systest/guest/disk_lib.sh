@@ -31,7 +31,7 @@ undisk() {
 	done
 }
 
-# refused DISK ATTRIBUTE ERROR VALUE...: none of them, and the old one stays.
+# refused DISK ATTRIBUTE ERROR VALUE...: no value is taken, and the old one stays.
 refused() {
 	where=$1 attr=$2 error=$3
 	shift 3

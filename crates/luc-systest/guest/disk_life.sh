@@ -1,7 +1,7 @@
-# Disks come and go under load, and leave nothing behind.
+# Disks are added and removed under load, and leave nothing behind.
 . /t/disk_lib.sh
 
-# Until the disk fails. A node of its own: dd would make a file where there is none.
+# Runs until the disk fails. It has a node of its own: without a node, dd would make a file.
 load() {
 	while dd if=/dev/zero of=/tmp/node bs=16k count=64 seek="$1" oflag=direct conv=notrunc; do
 		dd if=/tmp/node of=/dev/null bs=64k count=8 iflag=direct
@@ -26,7 +26,7 @@ life() {
 	for at in 0 100 200; do load $at & done
 	[ $(($1 % 3)) = 0 ] && put lucdisk0 fault "any 0 999999 100000 3600000000000"
 	usleep $((20000 + $1 * 7919 % 20000))
-	# Refused where the small record is full by now.
+	# Refused if the small record is full by now.
 	(echo -n "life $1" > /dev/lucdisk0-log) 2> /dev/null
 	disk lucdisk_b replica=lucdisk0
 	put lucdisk_b cut "$(($(here lucdisk0) / 2)) random $1"
@@ -64,11 +64,11 @@ middle=$(memory)
 lives 23 42
 end=$(memory)
 ok "40 lives"
-# A leak shows in both halves; what the kernel keeps for itself, in one.
+# A leak shows in both halves; memory that the kernel keeps for itself shows in one.
 yes "memory: $start kB free, $middle kB, $end kB" \
 	test $((start - middle)) -lt 750 -o $((middle - end)) -lt 750
 
-# While somebody holds on to something, nothing is torn out.
+# Nothing that is still in use is removed.
 disk lucdisk0 size_mib=16
 check 1 "*" rmmod lucdisk
 put lucdisk0 record 1
@@ -82,7 +82,7 @@ exec 3>&-
 yes "rmmod" rmmod lucdisk
 yes "insmod" insmod /t/lucdisk.ko
 
-# The power goes under a file system.
+# The power fails under a mounted file system.
 disk lucdisk0 size_mib=64 write_latency_ns=200000 cache_bytes=1048576
 mkfs lucdisk0
 mount -t ext4 /dev/lucdisk0 /mnt

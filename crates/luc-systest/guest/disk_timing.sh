@@ -1,4 +1,4 @@
-# Each request takes what the model says, to the nanosecond, and in its order.
+# Each request takes the model's time, to the nanosecond, and ends in the model's order.
 . /t/disk_lib.sh
 
 # spans DISK: "operation latency" of each request that has been recorded.
@@ -26,7 +26,7 @@ writers() { # disk, how many
 	wait
 }
 
-# keep DISK NAME: its record and knobs, from which the model is asked again.
+# keep DISK NAME: saves its record and knobs, for which the host asks the model again.
 keep() {
 	cp "$disks/$1/log" "$LUC_OUT/$2.log"
 	for knob in "$disks/$1"/*; do
@@ -71,7 +71,7 @@ sync -d /dev/lucdisk0
 is "a flush of a clean cache" "1 flush-done 2000000" "$(spans lucdisk0 | sort | uniq -c | xargs)"
 undisk lucdisk0
 
-# Reads take the processor's time besides: they leave no entry, marks do.
+# Reads take processor time as well: they leave no entry, but marks do.
 disk lucdisk0 size_mib=64 channels=1 read_latency_ns=2000000
 put lucdisk0 record 1
 mark lucdisk0 a
@@ -81,7 +81,7 @@ took=$(awk 'NR == 1 { a = $2 } { b = $2 } END { print int((b - a) / 100000) }' $
 yes "10 reads take $took tenths of ms" test "$took" -ge 200 -a "$took" -le 240
 undisk lucdisk0
 
-# The arm picks the nearest of those that wait: less time than in their order.
+# The arm picks the nearest waiting request, which takes less time than their order.
 arm="seek_min_ns=1000000 seek_max_ns=16000000 rotation_ns=8333333"
 for n in 1 32; do
 	# shellcheck disable=SC2086 # words
@@ -101,13 +101,13 @@ done
 # shellcheck disable=SC2154 # eval
 yes "24 writes: $took1 ns in order, $took32 ns as the arm likes" test "$took32" -lt $((took1 * 3 / 4))
 
-# All of it together: what happened is what the model says, judged outside.
+# All of it together; the host compares it with the model.
 # shellcheck disable=SC2086 # words
 disk lucdisk0 size_mib=64 channels=32 $arm cache_bytes=262144 cache_write_ns=60000 flush_ns=500000 \
 	flush_block_ns=20000 write_latency_ns=100000 track_outer_bytes=1000000 track_inner_bytes=500000
 put lucdisk0 record 1
 for i in $(seq 60); do
-	# From 4096 bytes on: dd aligns no smaller buffer as direct writes want it.
+	# At least 4096 bytes: dd does not align smaller buffers as direct writes need it.
 	dd if=/dev/zero of=/dev/lucdisk0 bs=$((512 * (8 + i % 33))) seek=$((i * 7919 % 1600)) count=2 \
 		oflag=direct conv=notrunc 2> /dev/null &
 	[ $((i % 4)) = 0 ] && sync -d /dev/lucdisk0 &

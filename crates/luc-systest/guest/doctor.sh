@@ -1,10 +1,10 @@
-# One case of the doctor: a load, and what is said of the file system meanwhile.
+# One case of the doctor: a load, and the diagnosis of the file system meanwhile.
 . /t/lib.sh
 
 # In a process group of its own, to end all of it at once.
 setsid sh -c "$LOAD" > /tmp/load.out 2>&1 &
 load=$!
-# Past what it does first, as making its files.
+# Past the load's first steps, such as making its files.
 sleep "$SETTLE_S"
 luc doctor --json --seconds "$SECONDS_S" /mnt/0 > "$LUC_OUT/doctor.json" 2> /tmp/doctor.err
 said=$?
@@ -19,16 +19,15 @@ else
 fi
 kill -KILL -$load
 wait $load
-# A task killed in an fsync dies when that is done, and has its files open until then. A thread
-# at a time: of a process whose first thread is dead, the others may live. Those that nobody has
-# reaped are dead.
+# A task that is killed in an fsync dies when the fsync is done, and keeps its files open until
+# then. Check each thread: if a process's first thread is dead, others may live. Zombies are dead.
 dead() {
 	cat /proc/[0-9]*/task/[0-9]*/stat 2> /dev/null |
 		awk -v group="$load" '{ sub(/^.*\) /, "") } $3 == group && $1 != "Z" { n++ } END { exit n > 0 }'
 }
 within 100 "the load is gone" dead
 
-# What was predicted, tried: the same load without LUC, and with it.
+# Test the prediction: the same load without LUC, and with it.
 if [ -n "$MEASURE" ]; then
 	sh -c "$MEASURE" > "$LUC_OUT/stock.json" || bad "$MEASURE: $?"
 	luc on /mnt/0 > /dev/null || bad "luc on: $?"

@@ -1,5 +1,5 @@
-# The doctor where nothing can be traced: what LUC's module tells of loads with a
-# known trouble, and that it says what it does not know.
+# The doctor without tracing: what it finds by LUC's module in loads with a known trouble, and that
+# it says what it does not know.
 . /t/lib.sh
 
 # said NAME LOAD...: what the doctor says while the load runs.
@@ -33,7 +33,7 @@ is "exit status with delayed writers" 26 $code
 said idle sleep 99
 is "exit status of nothing" 0 $code
 
-# A recording of the same.
+# A recording of the same load.
 setsid luc bench create-fsync --threads 4 --seconds 99 /mnt/0 > /tmp/load.out 2>&1 &
 load=$!
 luc trace record --seconds 3 -o /tmp/module.luc 2> /dev/null || bad "luc trace record: $?"

@@ -1,7 +1,7 @@
 # The short way through LUC: on, measured, off, gone.
 . /t/lib.sh
 
-# The warm-up holds the first trial of holding.
+# The warm-up is long enough for the first trial of holding.
 measure() { # name of the result
 	luc bench create-fsync --threads 4 --seconds 0.5 --warmup-s 0.8 --json /mnt/0 \
 		> "$LUC_OUT/$1.json" || bad "bench $1"

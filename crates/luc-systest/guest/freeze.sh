@@ -18,7 +18,7 @@ check 0 "on: *" luc on /mnt/0
 yes "thaw" timeout 5 fsfreeze --unfreeze /mnt/0
 wait $!
 is "exit code of the load" 0 $?
-# Others that may not be kept waiting.
+# Other calls that must not wait.
 for turn in 1 2 3; do
 	yes "sync -f $turn" timeout 5 sync -f /mnt/0
 	yes "sync $turn" timeout 5 sync

@@ -1,10 +1,10 @@
-# `luc guard` on a load that LUC helps and on one that it is made to harm, and its bad days. The disks of
-# /mnt/0 and /mnt/1 are so slow that a pair takes 24 s and two minutes pass between pairs: then
-# there is little to compute. /mnt/2 is for what comes and goes.
+# `luc guard` on a load that LUC helps, and on one that it is made to harm; and faults. The
+# disks of /mnt/0 and /mnt/1 are so slow that a pair takes 24 s and two minutes pass between pairs:
+# that leaves little to compute. /mnt/2 is mounted and unmounted.
 . /t/lib.sh
 . /t/guarding_lib.sh
 
-# A load that LUC helps: certified. In the middle of it the guard is killed, and goes on.
+# A load that LUC helps is certified. Midway the guard is killed, and resumes.
 load 4 /mnt/0
 yes "LUC is on" luc on /mnt/0
 guard
@@ -21,7 +21,7 @@ waits 6000 "certified" "grep -q 'certified: at least 0.99 of stock' /tmp/guard.s
 is "stance" '"stance": "certified"' "$(stance)"
 luc status --json > "$LUC_OUT/certified.json"
 
-# Switched off and on, and the module loaded anew, under the guard.
+# LUC is switched off and on, and the module loaded again, under the guard.
 yes "off by hand" luc off --all --unload
 waits 20 "no longer guarded" "grep -q 'no longer guarded' /tmp/guard.said"
 yes "unloaded" gone /sys/fs/luc
@@ -29,7 +29,7 @@ yes "unloaded" gone /sys/fs/luc
 yes "LUC is on again" luc on /mnt/0
 waits 20 "guarded anew" "grep -q ': guarded' /tmp/guard.said"
 is "stance" '"stance": "trying"' "$(stance)"
-# A mode by hand is left alone.
+# A mode that was set by hand is left alone.
 yes "observing by hand" luc set /mnt/0 mode observe
 waits 200 "left alone" "grep -q 'left alone until LUC is switched on anew' /tmp/guard.said"
 sleep 150
@@ -41,8 +41,8 @@ is "mode" observe "$(knob /mnt/0 mode)"
 no_load
 yes "off" luc off --all
 
-# A LUC that harms: each commit of a lone task waits for company that never comes. Refuted; it stands
-# aside.
+# LUC harms, as each commit of a lone task waits for company that never comes. It is refuted, and
+# stands aside.
 load 1 /mnt/1
 yes "LUC is on" luc on /mnt/1 --policy static --set static_idle_us=50000
 guard
@@ -51,7 +51,7 @@ is "mode" observe "$(knob /mnt/1 mode)"
 is "stance" '"stance": "aside"' "$(stance)"
 luc status --json > "$LUC_OUT/refuted.json"
 
-# While it stands aside: file systems come and go, notes cannot be written, the clock of the day jumps.
+# While it stands aside, file systems are mounted and unmounted, and the time of day jumps.
 for _ in $(seq 200); do
 	umount /mnt/2 && mount "$LUC_DISK2" /mnt/2 && cat "/sys/class/block/${LUC_DISK2#/dev/}/dev" > /sys/fs/luc/attach ||
 		bad "a mount"
@@ -71,7 +71,7 @@ wait $guard
 is "exit code of a guard that was ended" 0 $?
 yes "off" luc off --all
 
-# A full /run.
+# A full /run: notes cannot be written.
 no_load
 load 4 /mnt/1
 mount -t tmpfs -o size=64k none /run/luc

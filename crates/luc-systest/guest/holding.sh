@@ -1,5 +1,5 @@
-# Whatever forbids a hold ends one that is under way, and the kernel log tells of it.
-# Policy static holds each commit for a second here.
+# Every condition that forbids a hold ends one under way, and the kernel log reports it. Policy
+# static holds each commit for a second here.
 . /t/lib.sh
 fs=/sys/fs/luc/nullb0
 long="--policy static --set static_idle_us=1000000 --set delay_limit_us=1000000"
@@ -74,7 +74,7 @@ ends "suspend" suspend
 is "freezes" 2 "$(dmesg | grep -c "Freezing .*elapsed")"
 rmmod pressure_suspend
 
-# The mount option that asks for no batching, at any time.
+# The mount option that forbids batching, at any time.
 ends "max_batch_time=0" mount -o remount,max_batch_time=0 /mnt/0
 before=$(counter nullb0 commits_held)
 begin_ms=$(now_ms)

@@ -1,5 +1,5 @@
-# A disk that does not answer: the watchdog for hung tasks reports a writer that waits
-# for a block of the commit under way, with LUC as without; LUC goes all the same.
+# A disk that does not answer: the watchdog for hung tasks reports a writer that waits for a block
+# of the commit under way, with and without LUC; LUC can be unloaded all the same.
 . /t/pressure_lib.sh
 sysctl=/proc/sys/kernel/hung_task_timeout_secs
 
@@ -11,7 +11,7 @@ hung() {
 	mkdir /mnt/p/warm
 	sync
 	dmesg -c > /dev/null
-	# Without data the first writes are the journal's, and its descriptor is not all.
+	# Without data the first writes are the journal's: the descriptor, and more.
 	put lucdisk0 fault "write 0 131071 1000000 12000000000"
 	: > /mnt/p/file
 	sync /mnt/p/file &

@@ -1,9 +1,9 @@
-# What everything before has left behind: memory that nobody points to any more.
+# Memory that the cells before have leaked: nothing points to it any more.
 . /t/lib.sh
 leaks=/sys/kernel/debug/kmemleak
 
 yes "the detector is at work" test -e $leaks
-# What is younger than five seconds may be on its way; the second scan is sure.
+# Memory younger than five seconds may still be in use; the second scan is sure.
 for scan in 1 2; do
 	sleep 6
 	echo scan > $leaks || bad "scan $scan"

@@ -1,9 +1,9 @@
 # Sourced by the guest scripts: one line of output for each check.
 
-# Nobody keeps a file system busy by standing on it.
+# No script keeps a file system busy by its working directory.
 cd /
 
-# For `luc on`: once a write was delayed copies go on for ever, worth it or not.
+# Arguments of `luc on`: once a write was delayed, copying never stops, worth it or not.
 always_copy="--set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 --set copyout_adapt=0"
 
 ok() {
@@ -52,7 +52,7 @@ yes() {
 	fi
 }
 
-# within TRIES WHAT COMMAND...: it succeeds in one of so many tries, 50 ms apart.
+# within TRIES WHAT COMMAND...: it succeeds in one of TRIES tries, 50 ms apart.
 within() {
 	tries=$1 what=$2
 	shift 2

@@ -1,5 +1,4 @@
-# Fsyncs that need no commit, on all processors at once; the lab counts the memory
-# lines that their calls move.
+# Fsyncs that need no commit, on all processors; the lab counts the cache lines that they move.
 . /t/lib.sh
 
 calls() {

@@ -1,5 +1,5 @@
-# A load that LUC does nothing for, until it is certified: it loses nothing. A slower disk would give
-# less to compute, and windows of so few calls that the hundred pairs would decide nothing.
+# A load that LUC changes nothing for, until LUC is certified to lose nothing. A slower disk would
+# leave less to compute, but windows of so few calls that a hundred pairs would decide nothing.
 . /t/lib.sh
 . /t/guarding_lib.sh
 

@@ -13,7 +13,7 @@ for i in 0 1 2 3 4 5 6 7; do
 done
 wait
 luc status --json > "$LUC_OUT/status.json" || bad "status"
-# One goes, the others do not notice.
+# One is switched off, and the others do not notice.
 check 0 "off: /mnt/4 *" luc off /mnt/4
 check 9 "luc: /mnt/4: LUC is not on for this file system; *" luc status /mnt/4
 umount /mnt/5

@@ -1,9 +1,9 @@
-# Memory that cannot be had: for copies now and then and never, in blocks of a
-# page and in jbd2's own slab, and for each allocation of an attach in turn.
+# Allocations fail: some or all of those for copies, in blocks of a page and in jbd2's own slab, and
+# each allocation of an attach in turn.
 . /t/lib.sh
 debug=/sys/kernel/debug
 
-# only_luc ATTRIBUTE PERCENT: allocations fail where the module is on the stack.
+# only_luc ATTRIBUTE PERCENT: allocations fail if the module is on the stack.
 only_luc() {
 	text=$(awk '$4 == "[luc]" && tolower($2) == "t" { print $1 }' /proc/kallsyms | sort)
 	[ "$text" ] || bad "no symbols of luc"
@@ -14,7 +14,7 @@ only_luc() {
 	echo 32 > "$debug/$1/stacktrace-depth"
 	echo -1 > "$debug/$1/times"
 	echo 0 > "$debug/$1/verbose"
-	# The module may wait for memory: those allocations are meant.
+	# Allocations of the module that may wait for memory must fail, too.
 	echo N > "$debug/$1/ignore-gfp-wait"
 	echo "$2" > "$debug/$1/probability"
 }
@@ -25,12 +25,12 @@ never() {
 	done
 }
 
-# tries DISK: copies that were made or could not be.
+# tries DISK: copies that were made or failed.
 tries() {
 	echo $(($(counter "nullb$1" copies) + $(counter "nullb$1" copies_failed)))
 }
 
-# enough DISK: a load until copy-out has tried often; it pauses as it likes.
+# enough DISK: a load until copy-out has tried often enough; copy-out pauses at times.
 enough() {
 	goal=$(($(tries "$1") + 30)) rounds=0
 	while load "$1" && [ "$(tries "$1")" -lt $goal ] && [ $rounds -lt 20 ]; do
@@ -53,10 +53,10 @@ for disk in 0 1; do
 	for percent in 30 100; do
 		only_luc failslab $percent
 		only_luc fail_page_alloc $percent
-		# Only now: the last load's journal is still being written.
+		# Read these only now: the last load's journal was still being written.
 		before=$(counter nullb$disk copies) failed=$(counter nullb$disk copies_failed)
 		enough $disk
-		# And before the faults end, for the same reason.
+		# And these before the faults end, for the same reason.
 		failed=$(($(counter nullb$disk copies_failed) - failed))
 		copies=$(($(counter nullb$disk copies) - before))
 		never
@@ -68,13 +68,13 @@ for disk in 0 1; do
 done
 check 0 "*module luc removed" luc off --all --unload
 
-# An allocation that an attach leads to fails, each of the first and then every
-# so-manieth: it is taken all the same, or it is refused and nothing stays behind.
+# The Nth allocation of an attach fails, for each N at first and then in growing steps. The attach
+# succeeds all the same, or it is refused and nothing stays behind.
 insmod /lib/luc/luc.ko
 only_luc failslab 0
 only_luc fail_page_alloc 0
 device=$(cat /sys/class/block/nullb0/dev)
-# Builtins only: the task that counts is the one that attaches.
+# Builtins only: the setting counts for the task that makes it, which must attach itself.
 cat > /tmp/attach << 'END'
 echo "$1" > /proc/self/fail-nth
 echo "$2" > /sys/fs/luc/attach

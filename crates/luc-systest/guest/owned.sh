@@ -9,7 +9,7 @@ PATCHED="livepatched: LUC does without it until the livepatch is removed"
 TRACING=/sys/kernel/tracing
 LIVEPATCH=/sys/kernel/livepatch/owner_livepatch
 
-# What holds a BPF program in place is a process that reads this pipe.
+# A process that reads this pipe holds a BPF program in place.
 mkfifo /tmp/hold
 
 bpf_comes() { # function
@@ -55,7 +55,7 @@ livepatch_goes() {
 	yes "the livepatch leaves" rmmod owner_livepatch
 }
 
-# Functions of LUC's list that anybody has hooked.
+# Functions of LUC's list that are hooked, by any owner.
 hooked() {
 	cut -d ' ' -f 1 $TRACING/enabled_functions |
 		grep -xE "jbd2_[a-z_]+|ext4_sync_file|out_of_line_wait_on_bit|wait_transaction_locked"
@@ -65,8 +65,8 @@ not_attached() {
 	grep -v ' attached' /sys/fs/luc/hooks
 }
 
-# LUC's own numbers tell whether it still works. Policy static holds whatever can
-# be held, where LUC's own may have found that holding loses.
+# LUC's counters tell whether it still works. Policy static holds whatever may be held, whereas
+# policy luc may have found that holding loses.
 luc_steers() {
 	luc set /mnt/0 policy static > /dev/null || bad "policy static"
 	before=$(counter nullb0 commits_held)
@@ -109,7 +109,7 @@ optional_is_owned() { # owner
   without    ${without#without }" luc status
 	check 0 "*note     hooks  *$OPTIONAL $OWNED *" luc probe
 	luc_steers
-	# What was free meanwhile is had again by the next one to switch LUC on.
+	# The next `luc on` hooks the function again.
 	"$1_goes"
 	luc_steers
 	check 0 "*module luc removed" luc off --all --unload
@@ -152,8 +152,7 @@ kprobe_shares() {
 	check 0 "*module luc removed" luc off --all --unload
 }
 
-# A livepatch may be a security fix: it comes and goes whether LUC is on or not,
-# and LUC goes on.
+# A livepatch may be a security fix: it loads and leaves while LUC is on or off, and LUC goes on.
 livepatch_shares() { # function
 	livepatch_comes "$1"
 	check 0 "*note     hooks  *$1 $PATCHED *" luc probe
@@ -180,7 +179,7 @@ livepatch_shares() { # function
 	on_and_off
 }
 
-# What LUC does without while it is patched: the other hooks still steer.
+# LUC does without a function while it is patched: the other hooks still steer.
 patched_sync_file_is_steered() {
 	check 0 "$ON" luc on /mnt/0
 	livepatch_comes $OPTIONAL

@@ -1,5 +1,4 @@
-# jbd2 stays as long as LUC is loaded, for LUC keeps addresses in its text; and
-# LUC loads only where jbd2 is.
+# jbd2 stays while LUC keeps addresses in its text; and LUC loads only if jbd2 is there.
 . /t/lib.sh
 modules=$(dirname "$(find /lib/modules -name jbd2.ko)")
 

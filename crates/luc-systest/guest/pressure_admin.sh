@@ -1,14 +1,14 @@
 # What an administrator, a scheduler or a clock does while commits are held.
 . /t/pressure_lib.sh
 
-# Policy static holds every commit 20 ms after its last arrival, 50 ms at most,
-# so that whatever comes, comes while one is held.
+# Policy static holds every commit until 20 ms after its last arrival, 50 ms at most, so that every
+# event meets a held commit.
 holding() {
 	yes "commits held: $(counter lucdisk0 commits_held)" \
 		test "$(counter lucdisk0 commits_held)" -gt 5
 }
 
-# What this load takes without LUC; hold limit and a wake-up come on top.
+# The longest fsync of this load without LUC; the bound adds the hold limit and a wake-up.
 make
 syncers load /mnt/p 4 1 > /tmp/load
 stock_us=$(val max_us /tmp/load)
@@ -90,7 +90,7 @@ tell "40 killed: $(val max_us /tmp/kill) us at most," \
 	"longest fsync of the others $(val max_us /tmp/load) us"
 yes "promises: $(syncers verify /mnt/p /tmp/acks)" syncers verify /mnt/p /tmp/acks
 
-# The clock on the wall is set, far back and far ahead.
+# The wall clock is set, far back and far ahead.
 now=$(date +%s)
 mkdir /mnt/p/clock
 syncers load /mnt/p/clock 4 2 > /tmp/load &
@@ -116,8 +116,8 @@ is_frozen() {
 	return 1
 }
 
-# frozen stock|luc: the freezer of control groups, of half of those who fsync.
-# Frozen tasks do not come back, whatever was expected of them.
+# frozen stock|luc: the freezer of control groups stops half of the tasks that fsync. Frozen tasks
+# do not come back, even if LUC expects them.
 frozen() {
 	make
 	mkdir /mnt/p/a /mnt/p/b

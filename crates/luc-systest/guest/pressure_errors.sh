@@ -1,14 +1,13 @@
-# The disk refuses what a commit writes, at each of its phases, once while LUC
-# holds commits and copies out and once without LUC: the same must come of it.
+# The disk fails a commit's writes, in each of its phases, once while LUC holds commits and copies
+# out and once without LUC: the results must be the same.
 #
-# What was acknowledged before the error must be there. After it kernels make
-# mistakes of their own: a task that asks for a commit when that has failed
-# already, because it still wrote data, is told that all is well. Those are told
-# with the numbers, "acknowledged all the same".
+# Everything that was acknowledged before the error must be there. After it, kernels make mistakes
+# of their own: a task that still wrote data when its commit failed, and asks for the commit only
+# then, is told that all is well. The numbers have these as "acknowledged all the same".
 . /t/pressure_lib.sh
 
-# Sectors: of the journal's superblock; of its blocks, but for the few that lie
-# before the inodes; of the inodes; and of what lies behind all these.
+# Sectors of the journal's superblock; of its blocks, except for the few before the inodes; of the
+# inodes; and of everything after these.
 layout() {
 	# shellcheck disable=SC2046 # two words
 	set -- $(dumpe2fs /dev/lucdisk0 2> /dev/null |
@@ -23,13 +22,13 @@ layout() {
 	behind="$((last * 8 + 8)) 131071"
 }
 
-# fault PHASE: what fails from now on: the first such request, or all.
+# fault PHASE: from now on the first such request fails, or all do.
 fault() {
 	case $1 in
 	data) put lucdisk0 fault "write $behind 1000000 eio 4" ;;
 	blocks) put lucdisk0 fault "write $journal 1000000 eio 1" ;;
 	record) put lucdisk0 fault "fua $journal 1000000 eio 1" ;;
-	# One might meet no commit but the flush of an fsync that needs none.
+	# A single error might meet no commit, but the flush of an fsync that needs none.
 	flush) put lucdisk0 fault "flush 0 0 1000000 eio" ;;
 	tail) put lucdisk0 fault "fua $super 1000000 eio 1" ;;
 	home) put lucdisk0 fault "write $home 1000000 eio" ;;
@@ -41,27 +40,27 @@ at_work() {
 	[ "$(counter lucdisk0 commits_held)" -gt 5 ] && [ "$(counter lucdisk0 copies)" -gt 5 ]
 }
 
-# one PHASE stock|luc: leaves what came of it in facts.
+# one PHASE stock|luc: leaves the result in facts.
 one() {
 	make
 	layout
 	steer "$2"
-	# For longer than all of it takes. Once the journal is aborted the load gives up.
+	# Longer than all of it takes: once the journal is aborted the load gives up.
 	syncers load /mnt/p 6 30 /tmp/acks > /tmp/load &
 	load=$!
 	usleep 250000
-	# When somebody is delayed first, and LUC copies, is chance.
+	# It is chance when a task is first delayed and LUC copies.
 	[ "$2" = luc ] && within 40 "$1: commits are held and blocks copied" at_work
 	fault_us=$(now_us)
 	fault "$1"
-	# Errors of data end nothing.
+	# Errors of data do not end the load.
 	[ "$1" = data ] && { usleep 1000000; kill -TERM $load; }
 	wait $load
 	hits=$(get lucdisk0 fault_hits)
 	yes "$1, $2: $hits errors" test "$hits" -gt 0
 	touch /mnt/p/after 2> /dev/null
 	facts="new files $?"
-	# Once the file system goes first, else the module.
+	# In this phase the file system goes before the module, otherwise after it.
 	[ "$1" = record ] && { umount /mnt/p || bad "$1, $2: umount"; }
 	unsteer "$2"
 	[ "$1" = record ] || umount /mnt/p || bad "$1, $2: umount"

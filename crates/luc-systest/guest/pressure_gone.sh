@@ -1,5 +1,4 @@
-# A disk that stops answering for five seconds, and one that goes for good,
-# under load, with LUC and without.
+# A disk that stalls for five seconds, and one that disappears, under load, with and without LUC.
 . /t/pressure_lib.sh
 
 # stall OP stock|luc: one request takes 5 s; a FUA write is a commit's record.
@@ -23,7 +22,7 @@ for op in fua flush; do
 	stall $op stock
 	stock_longest=$longest stock_late=$late
 	stall $op luc
-	# The disk's five seconds, and of ours one hold at most.
+	# The disk's five seconds, and at most one hold of ours.
 	most "longest fsync, stalled $op" $((stock_longest + 52000)) "$longest"
 	yes "afterwards $late fsyncs a second, $stock_late without LUC" \
 		test "$late" -ge $((stock_late * 9 / 10))
@@ -46,8 +45,8 @@ unmake
 # system goes first.
 away() {
 	make
-	# In memory, lest a create fail for want of a block of inodes, and end the load before an
-	# fsync could fail.
+	# Read the disk into memory, so that no create fails for lack of a block of inodes and ends
+	# the load before an fsync fails.
 	cat /dev/lucdisk0 > /dev/null
 	steer "$1"
 	syncers load /mnt/p 6 0.7 /tmp/acks > /tmp/load &

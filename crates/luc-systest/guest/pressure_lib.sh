@@ -1,5 +1,4 @@
-# Sourced by the scripts about faults and pressure: the same load with LUC and
-# without, and what came of it.
+# Sourced by the scripts about faults and pressure: one load, with LUC and without.
 . /t/disk_lib.sh
 fs=/sys/fs/luc/lucdisk0
 mkdir -p /mnt/p
@@ -12,7 +11,7 @@ make() {
 	mount -t ext4 /dev/lucdisk0 /mnt/p || bad "mount"
 }
 
-# Whatever the fault has left: unmounted and gone.
+# Unmounts and removes the disk, whatever the fault has left.
 unmake() {
 	umount /mnt/p || bad "umount: $(cat /proc/mounts)"
 	undisk lucdisk0
@@ -31,12 +30,12 @@ steer() {
 }
 
 now_us() {
-	# Whole clock ticks of 10 ms are fine enough for what is bounded with it.
+	# Clock ticks of 10 ms are fine enough for these bounds.
 	awk '{ printf "%d\n", $1 * 1000000 }' /proc/uptime
 }
 
-# unsteer stock|luc|static: off and unloaded. Then held_ns is the longest hold,
-# and holds the line of what LUC did.
+# unsteer stock|luc|static: switches LUC off and unloads it. Then held_us is the longest hold, and
+# did tells what LUC did.
 unsteer() {
 	did=-
 	[ "$1" = stock ] && return

@@ -1,10 +1,9 @@
-# No memory for copies: each time the buffer is written the stock way, it is
-# counted, and nothing else happens.
+# Without memory for a copy, a buffer is written the stock way and counted, and that is all.
 . /t/pressure_lib.sh
 alloc=/sys/module/pressure_alloc/parameters
 
-# While every fail_every-th copy finds no memory: what was copied, and what not.
-# Copying pauses now and then, whence the patience.
+# Counts the copies made and failed while every fail_every-th copy finds no memory. Copying pauses
+# now and then, so be patient.
 phase() { # fail_every
 	echo "$1" > $alloc/fail_every
 	usleep 100000
@@ -49,18 +48,17 @@ starve() {
 	rmmod pressure_alloc || bad "rmmod pressure_alloc"
 }
 
-# Whichever this kernel has; with small blocks jbd2's own allocator till 7.1.
+# The allocators that this kernel has; with small blocks jbd2's own until 7.1.
 whole=__get_free_pages small=jbd2_alloc
 grep -q ' get_free_pages_noprof$' /proc/kallsyms && whole=get_free_pages_noprof
 grep -q ' jbd2_alloc$' /proc/kallsyms || whole=__kmalloc_noprof small=__kmalloc_noprof
 starve $whole
 starve $small -b 1024
 
-# exhaust stock|luc: all memory taken, again and again, until the kernel kills
-# who took it.
+# exhaust stock|luc: takes all memory, again and again; the kernel kills the task that took it.
 exhaust() {
 	disk lucdisk0 size_mib=32 write_latency_ns=500000
-	# The disk lies in memory too: it must have all of its own first.
+	# The disk lies in memory too: it must get all of its memory first.
 	dd if=/dev/zero of=/dev/lucdisk0 bs=1M count=32 2> /dev/null
 	mkfs lucdisk0 -J size=4
 	mount -t ext4 /dev/lucdisk0 /mnt/p

@@ -1,10 +1,10 @@
-# A thousand times mounted, steered, made use of and unmounted; LUC goes off by
-# itself each time and must leave nothing behind.
+# A file system is mounted, steered, used and unmounted a thousand times; LUC switches itself off
+# each time and must leave nothing behind.
 . /t/pressure_lib.sh
 
-# kB in the caches from which a module's small pieces of memory and its files in
-# sysfs come, and kB of pages that are used and cannot be had back. The latter
-# hold the large pieces, and what RCU or vmalloc has not given back yet.
+# kB in the caches from which a module's small allocations and its sysfs files come, and kB of used
+# pages that cannot be reclaimed. The latter hold the large allocations, and memory that RCU or
+# vmalloc has not given back yet.
 memory() {
 	sync
 	echo 3 > /proc/sys/vm/drop_caches
@@ -65,7 +65,7 @@ cycles 100
 leaves 900
 luc off --all > /dev/null
 cycles 910
-# These take the hooks along.
+# Each of these removes the hooks as well.
 leaves 1000
 is "mounts" 1000 $i
 yes "commits that LUC saw: $commits" test $commits -ge 1000

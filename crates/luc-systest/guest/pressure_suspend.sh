@@ -1,5 +1,5 @@
-# The machine suspends while commits are held: tasks freeze in time, the last
-# device refuses, and all go on. Then a processor goes and comes back.
+# The machine suspends while commits are held: tasks freeze in time, the last device refuses, and
+# all tasks go on. Then a processor goes offline and comes back.
 . /t/pressure_lib.sh
 
 # Lines "Freezing ... (elapsed 0.012 seconds)": the longest, in us.
@@ -43,7 +43,7 @@ for policy in luc static; do
 	most "freezing of all tasks, $policy" $((stock_us + 80000)) "$longest_us"
 done
 
-# plug stock|luc: the second processor goes and comes back.
+# plug stock|luc: the second processor goes offline and comes back.
 plug() {
 	make
 	steer "$1"

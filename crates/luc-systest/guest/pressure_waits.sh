@@ -3,13 +3,13 @@
 # those of the worst hold; policy luc is what people use.
 . /t/pressure_lib.sh
 
-# longest SO_FAR FILE: the larger one of that and of what a line of syncers says.
+# longest SO_FAR FILE: the larger of SO_FAR and the longest wait in a line of syncers.
 longest() {
 	now=$(val max_us "$2")
 	[ "$1" -gt "$now" ] && echo "$1" || echo "$now"
 }
 
-# measure stock|luc|static: fsync_us, write_us, freeze_us and umount_us.
+# measure stock|luc|static: sets fsync_us, write_us, freeze_us and umount_us.
 measure() {
 	make
 	steer "$1"
@@ -17,7 +17,7 @@ measure() {
 	is "fsyncs that failed, $1" 0 "$(val failed /tmp/load)"
 	fsync_us=$(val max_us /tmp/load)
 	write_us=$(val writer_max_us /tmp/load)
-	# A task that comes while it is frozen waits for the thaw: not LUC's doing.
+	# A task that arrives while the file system is frozen waits for the thaw: not LUC's doing.
 	syncers load /mnt/p 4 3 > /tmp/load &
 	yes "40 freezes, $1" syncers freeze /mnt/p 40
 	freeze_us=$(val max_us /tmp/yes.out)

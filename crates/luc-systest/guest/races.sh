@@ -1,6 +1,6 @@
-# What several processors do at once in the module, for a detector that looks at
-# one access in some hundreds: calls without a commit are frequent, and beside them
-# commits are held, writers delayed, copies made, knobs turned, counters read.
+# Several processors run the module at once, for a detector that watches one access in some
+# hundreds: calls without a commit are frequent, while commits are held, writers delayed, copies
+# made, knobs changed and counters read.
 . /t/lib.sh
 fs=/sys/fs/luc/nullb0
 kcsan=/sys/kernel/debug/kcsan

@@ -2,7 +2,7 @@
 . /t/lib.sh
 dev=$(cat /sys/class/block/nullb0/dev)
 
-# The errno by which the module refused what was written to attach.
+# The errno by which the module refuses a write to attach.
 refuses() { # words it says, line
 	said=$( (echo "$2" > /sys/fs/luc/attach) 2>&1)
 	case $said in

@@ -1,5 +1,5 @@
-# What a task may do to LUC: CAP_SYS_ADMIN is asked for beside the mode of a file, of the
-# task that writes. And what every task may read must not wait for those who may write.
+# What a task may do to LUC. Besides the mode of a file, the task that writes needs CAP_SYS_ADMIN.
+# And a file that every task may read must not wait for writers.
 . /t/lib.sh
 dev=$(cat /sys/class/block/nullb0/dev)
 root=/sys/fs/luc
@@ -34,7 +34,7 @@ now_ms() {
 	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
 }
 
-# Hooks are removed over grace periods, a long time for a task that would wait for it.
+# Removing hooks takes grace periods, which is long for a task that waits for it.
 luc bench create-fsync --threads 8 --seconds 2 --warmup-s 0 /mnt/0 > /dev/null &
 load=$!
 usleep 300000

@@ -1,9 +1,9 @@
-# Every watching verb on hosts that lack one thing each: what the kernel itself refuses, or
-# what does not show. sight.rs judges what was said.
+# Every watching verb on hosts that each lack one thing, which the kernel refuses or does not show.
+# sight.rs judges the answers.
 . /t/lib.sh
 
-# host NAME COMMAND...: the verbs on the host that the command makes of this one; those that attach
-# as recording does, only where $LIVE_ON names it.
+# host NAME COMMAND...: runs the verbs on the host that COMMAND makes of this one; the verbs that
+# attach as `record` does, only if $LIVE_ON names the host.
 host() {
 	name=$1
 	shift

@@ -16,7 +16,7 @@ is "hooks not attached" "" "$(grep -v ' attached' /sys/fs/luc/hooks)"
 measure luc
 luc status --json > "$LUC_OUT/status.json" || bad "status --json"
 
-# Knobs: what is refused leaves the old value, in the tool and in the kernel.
+# Knobs: a refused value leaves the old one, in the tool and in the kernel.
 knobs=/sys/fs/luc/nullb0/knobs
 luc set /mnt/0 kp_milli 777 > /dev/null
 check 10 "luc: kp_milli cannot be 100001; it goes from 0 to 100000; the old value is kept" \
@@ -30,7 +30,7 @@ for value in -1 100001 99999999999999999999 1.5 x "" "1 2"; do
 done
 luc set /mnt/0 kp_milli 800 > /dev/null
 
-# The flagship: what the kernel decided, the same code decides here again.
+# Replay: the same code decides here again what the kernel decided.
 check 0 "*0 lost*" luc trace record -o /tmp/recording -- \
 	luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 --json /mnt/0
 luc replay --json /tmp/recording > "$LUC_OUT/replay.json"
@@ -44,7 +44,7 @@ for policy in stock static-16ms age published copyout static batching luc; do
 		--warmup-s 0 /mnt/0
 done
 
-# syncfs cannot wait, but says nothing about copies: they go on beside it.
+# syncfs cannot wait, but says nothing about copies: copying goes on meanwhile.
 for knob in copyout_threshold_permille=0 copyout_clean_runs=1000000 copyout_adapt=0; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
@@ -60,8 +60,8 @@ yes "syncfs was urgent $(($(counter nullb0 urgent_events) - urgent)) times" \
 yes "beside it $(($(counter nullb0 copies) - copies)) copies were made" \
 	test "$(counter nullb0 copies)" -gt $((copies + 50))
 
-# One commit copies so many buffers at most; the rest are written the stock way
-# and counted.
+# One commit copies at most copyout_buffers_max buffers; the rest are written the stock way and
+# counted.
 capped() { # copyout_buffers_max
 	luc set /mnt/0 copyout_buffers_max "$1" > /dev/null || bad "set copyout_buffers_max"
 	# A commit under way has the former limit.

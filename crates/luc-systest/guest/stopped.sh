@@ -1,5 +1,5 @@
-# ftrace stops for good after a fault of its own, and what it has patched stays so. Here a
-# module stops it, WHEN LUC is off or on: what may still be called must not go.
+# ftrace stops for good after a fault of its own, and its patches stay in place. Here a module stops
+# it, WHEN LUC is off or on: code that may still be called must stay.
 . /t/lib.sh
 
 ON="on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic"
@@ -39,7 +39,7 @@ stops_while_on() {
 	check 33 "luc: $STAYS" luc off --unload
 	check 33 "luc: /mnt/0: $CANNOT" luc on /mnt/0
 	check 13 "*missing  ftrace  *it has failed*" luc probe
-	# They are called all the while.
+	# The hooks are still called.
 	bench /mnt/0 8
 	umount /mnt/0
 	mount /dev/nullb0 /mnt/0

@@ -1,5 +1,5 @@
-# Every policy under many kinds of load at once, on processors that really run
-# at the same time, while knobs turn, counters are read and decisions recorded.
+# Every policy under many kinds of load at once, on processors that really run in parallel, while
+# knobs change, counters are read and decisions recorded.
 . /t/lib.sh
 fs=/sys/fs/luc/nullb0
 tracing=/sys/kernel/tracing
@@ -38,7 +38,7 @@ reader=$!
 held=0 copies=0
 for policy in luc batching static copyout stock; do
 	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"
-	# Most delays start copy-out, mostly without asking what it costs; it stops and starts again.
+	# Nearly every delay starts copy-out, mostly whatever it costs; it stops and starts again.
 	knob copyout_threshold_permille 0
 	knob copyout_adapt 0
 	touch /tmp/go
@@ -59,7 +59,7 @@ for policy in luc batching static copyout stock; do
 	rm /tmp/go
 	wait $meddler
 	now=$(counter nullb0 commits_held)
-	# With knobs that turn, batching may hold none.
+	# With changing knobs, batching may hold none.
 	case $policy in
 	luc | static) yes "$policy held $((now - held)) commits" test "$now" -gt "$held" ;;
 	esac

@@ -1,15 +1,15 @@
-# A short load that takes the module through all it does, under every lock and
-# in every hook: what is broken in it shows.
+# A short load that takes the module through everything it does, under every lock and in every hook,
+# so that a broken part shows.
 . /t/lib.sh
 
-# Of the last file system a thread's stack may still know; not of those before.
+# A thread's stack may still refer to the last file system, but not to those before.
 for turn in 1 2 3; do
 	luc on /mnt/0 > /dev/null
 	yes "on and off in turn $turn" luc off --all --unload
 done
 luc on /mnt/0 $always_copy > /dev/null
-# Copies are made once a write was delayed, which a slow guest has to wait for; the
-# more so where commits are held.
+# Copies are made once a write was delayed, which takes a while in a slow guest, and longer if
+# commits are held.
 for round in 1 2 3 4 5 6 7 8; do
 	[ $round -eq 1 ] || luc set /mnt/0 policy copyout > /dev/null
 	luc bench create-fsync --threads 8 --seconds 8 --warmup-s 0 --bytes 4096 /mnt/0 \

@@ -1,5 +1,5 @@
-# A controller, a benchmark and an export format that were added to a copy of the sources, each by one
-# file and its row.
+# A controller, a benchmark and an export format that were added to a copy of the sources, each by
+# one file and one row.
 . /t/lib.sh
 check 0 "on: /mnt/0 (nullb0, ext4): policy custom, steering, set point automatic" \
 	luc on /mnt/0 --set batching=toy --set copyout=off
@@ -20,7 +20,7 @@ check 0 "toy, 3 turns, in /mnt/0*" luc bench toy --turns 3 /mnt/0
 yes "the benchmark's JSON" sh -c "luc bench toy --json /mnt/0 | grep -q '\"workload\":\"toy\"'"
 yes "and its help" sh -c "luc bench --help | grep -q 'toy  *Makes one file durable'"
 met=$(counter nullb0 closed_setpoint)
-# Four: behind a batch of three a single one opens the next, and waits for two that return.
+# Four threads: after a batch of three, the fourth opens the next and waits for two that return.
 bench /mnt/0 4
 yes "$(($(counter nullb0 closed_setpoint) - met)) commits had enough" \
 	test "$(counter nullb0 closed_setpoint)" -gt "$met"

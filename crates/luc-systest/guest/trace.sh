@@ -1,8 +1,8 @@
-# The tracer: exactly what happened, of whom it was asked for, and nothing left.
+# The tracer records exactly what happened, of the chosen tasks alone, and leaves nothing behind.
 . /t/lib.sh
 . /t/trace_lib.sh
 
-hooked() { # functions with trampolines of anybody
+hooked() { # functions with trampolines, of any owner
 	wc -l < /sys/kernel/tracing/enabled_functions
 }
 
@@ -65,7 +65,7 @@ recorded group $MEANS --on /mnt/0 --cgroup /tmp/cgroup/chosen --seconds 2
 wait
 check 2 "*is no control group*" luc trace record -o /tmp/x --cgroup /tmp --seconds 1 -- true
 
-# Writers that wait: as many as the kernel itself sees call and sleep.
+# Writers that wait: as many as the kernel's own probes see call and sleep.
 waited() { # EVENT: how often since `asked`
 	grep -c "$1" /sys/kernel/tracing/trace
 }
@@ -96,18 +96,18 @@ case $MEANS in
 	;;
 *kprobe*)
 	yes "it blames kprobes, too" grep -q "kprobes do not wait for the returns" /tmp/lost.said
-	# More tasks in a write than kretprobes wait for, and room for all that is seen of them.
+	# More tasks in a write than kretprobes wait for, and room for all spans that are seen.
 	recorded returns $MEANS --on /mnt/0 -- luc bench write-delay --writers 64 --seconds 0.3 --warmup-s 0 /mnt/0
 	yes "it does not blame the buffer" grep -q "note: the buffer had room" /tmp/returns.said
 	;;
 esac
 
-# Beside the module: spans and decisions in one recording.
+# Next to the module: spans and decisions in one recording.
 if [ -e /lib/luc/luc.ko ]; then
 	luc on /mnt/0 > /dev/null
 	recorded both $MEANS -- luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 /mnt/0
 	luc replay --json /tmp/both > "$LUC_OUT/replay.json" || bad "replay"
-	# Each may come and go while the other is there.
+	# The tracer and the module may each start and end while the other runs.
 	luc trace record $MEANS -o /tmp/long 2> /dev/null &
 	recorder=$!
 	begun /tmp/long
@@ -120,7 +120,7 @@ if [ -e /lib/luc/luc.ko ]; then
 	yes "off" luc off --all --unload
 fi
 
-# A file system that goes while it is watched.
+# A file system that is unmounted while it is watched.
 luc trace record $MEANS -o /tmp/gone --on /mnt/1 2> /tmp/gone.said &
 recorder=$!
 begun /tmp/gone

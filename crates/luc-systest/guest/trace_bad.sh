@@ -1,5 +1,4 @@
-# Where watching is not to be had, or hard: a clear line each, an exit code, and
-# nothing left behind.
+# Where watching is impossible or hard: a clear line and an exit code, and nothing left behind.
 . /t/lib.sh
 . /t/trace_lib.sh
 
@@ -9,7 +8,7 @@ no_journal() {
 	mount -t ext4 /dev/nullb1 /mnt/1
 }
 
-# without CODE WHAT: nobody can watch, and nobody leaves a file.
+# without CODE WHAT: no verb can watch, and none leaves a file.
 without() {
 	rm -f /tmp/none
 	check "$1" "luc: *$2*" luc trace record -o /tmp/none --on /mnt/0 --seconds 1
@@ -53,7 +52,7 @@ check 24 "luc: trace /tmp/noise: *" luc trace summary /tmp/noise
 sed '1s/clock=monotonic/clock=local/' /tmp/many > /tmp/clock
 check 0 "*note: /tmp/clock has times of the clock 'local'*" luc trace summary /tmp/clock
 
-# No file system that is ext4; no journal.
+# A file system that is not ext4; no journal.
 check 6 "luc: *the file system is*" luc trace record -o /tmp/none --on /proc --seconds 1
 no_journal
 check 6 "luc: *journal*" luc doctor /mnt/1 --seconds 1
@@ -68,7 +67,7 @@ check 24 "luc: *o space left*" luc trace record -o /tmp/small/x --on /mnt/0 -- \
 	luc bench create-fsync --threads 8 --seconds 20 --warmup-s 0 /mnt/0
 umount /tmp/small
 
-# No rights; types hidden; lockdown, which is for ever.
+# No rights; types hidden; lockdown, which cannot be undone.
 echo nobody:x:65534:65534::/:/bin/sh >> /etc/passwd
 check 3 "luc: cannot trace with BPF*" start-stop-daemon -S -c 65534:65534 -x /bin/luc -- \
 	trace record -o /tmp/none --on /mnt/0 --seconds 1

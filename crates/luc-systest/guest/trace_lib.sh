@@ -1,6 +1,6 @@
-# A workload of known counts, sourced by trace.sh and by what it records.
+# A workload of known counts, sourced by trace.sh and by the commands that it records.
 
-# files DIRECTORY NAME COUNT: so many files of five writes, each made durable.
+# files DIRECTORY NAME COUNT: makes COUNT files of five writes, each made durable.
 files() {
 	i=0
 	while [ $i -lt "$3" ]; do
@@ -13,14 +13,14 @@ four_writers() {
 	for w in 1 2 3 4; do
 		files /mnt/0 $w 25 &
 	done
-	# Nobody asked for this one.
+	# No test asks for this one.
 	files /mnt/1 other 10 &
 	wait
 }
 
-# blocked_writers DIRECTORY: writers whom commits block, many of them on metadata. Others wait
-# because an operation that must read from the disk keeps a transaction from being locked,
-# which is chance: until the kernel has seen one.
+# blocked_writers DIRECTORY: writers that commits block, many of them on metadata. Others wait
+# because an operation that must read from the disk delays the locking of a transaction. That is
+# chance, so the load runs until the kernel has seen one.
 blocked_writers() {
 	luc bench write-delay --writers 16 --seconds 0.3 --warmup-s 0 "$1"
 	mkdir -p "$1/many"

@@ -1,6 +1,6 @@
-# Tracers of returns, a kretprobe and function_graph, at functions on the way of an fsync.
-# A function then returns to the tracer, whoever called it: no reason to take an urgent
-# wait for one that was counted.
+# Tracers of returns, a kretprobe and function_graph, at functions on the path of an fsync. A
+# function then returns to the tracer, whatever called it; LUC must not take an urgent wait for one
+# that was counted.
 . /t/lib.sh
 
 ON="on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic"

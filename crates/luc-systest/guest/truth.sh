@@ -1,4 +1,4 @@
-# Programs as people run them, and what others count of them: strace each sync call, jbd2
+# Programs as people run them, and the counts of other tools: strace counts each sync call, jbd2
 # each commit, fio its own syncs. truth.rs judges the numbers.
 . /t/lib.sh
 
@@ -48,7 +48,7 @@ page() { # file: what the exporter serves now
 	wget -q -O "$1" http://127.0.0.1:9797/metrics || bad "no page of the exporter"
 }
 
-# truth NAME: the program once, watched. What is left to write is written within it.
+# truth NAME: runs the program once, watched, and writes what is left to write.
 truth() {
 	out=$LUC_OUT/$1
 	cat > /tmp/load.sh << END
@@ -63,10 +63,10 @@ END
 	end=$(transactions)
 	page "$out-after"
 	luc trace summary --json "/tmp/$1.luc" > "$out-summary.json" || bad "$1: summary"
-	# It has found something to do, or it has not.
+	# Both are right: the doctor has found something to do, or nothing.
 	luc doctor --json --from "/tmp/$1.luc" > "$out-doctor.json"
 	case $? in 0 | 26) ;; *) bad "$1: doctor" ;; esac
-	# Of each process, those on the disk: PostgreSQL syncs the lock of its socket, too.
+	# Only each process's calls on the disk: PostgreSQL syncs the lock of its socket, too.
 	awk '/ (fsync|fdatasync)\([0-9]+<\/data/ { calls[$1]++ }
 		END { for (pid in calls) print pid, calls[pid] }' "$ROOT/tmp/$1.strace" > "$out-called"
 	echo "$((end - begin))" > "$out-commits"

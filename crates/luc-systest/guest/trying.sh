@@ -1,5 +1,5 @@
-# `luc try` on loads that LUC helps, does nothing for, and is made to harm; and every way a trial can
-# end. What it measured is judged by trying.rs.
+# `luc try` on loads that LUC helps, changes nothing for, and is made to harm; and every way in
+# which a trial can end. trying.rs judges the results.
 . /t/lib.sh
 
 load() { # threads
@@ -12,7 +12,7 @@ no_load() {
 	wait $load 2> /dev/null
 }
 
-# tried NAME MINUTES ARG...: the answer in JSON; LUC is unloaded as it was.
+# tried NAME MINUTES ARG...: saves the answer as JSON; LUC is unloaded again.
 tried() {
 	name=$1 minutes=$2
 	shift 2
@@ -60,7 +60,7 @@ wait $trial
 is "exit code of a trial: off by hand" 30 $?
 check 9 "*LUC is not on*" luc set /mnt/0 mode
 
-# Killed without a chance, in either mode: the next command puts LUC back, and says so.
+# Killed by SIGKILL, in either mode: the next command puts LUC back, and says so.
 yes "LUC is on" luc on /mnt/0 --set kp_milli=700
 begun
 kill -KILL $trial

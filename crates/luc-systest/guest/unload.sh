@@ -1,7 +1,7 @@
-# The module comes and goes while threads and writers keep the journal busy.
+# The module is loaded and removed while threads and writers keep the journal busy.
 . /t/lib.sh
 
-# Rounds, so that files never fill the disk; each must end well.
+# Rounds, so that files never fill the disk; each must succeed.
 busy() { # name, benchmark...
 	rounds=0
 	name=$1

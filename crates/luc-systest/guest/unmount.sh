@@ -33,7 +33,7 @@ exec 3>&-
 eventually "the entry goes with the last file" gone $fs
 mount /dev/nullb0 /mnt/0
 
-# Read-only and back; LUC stays on, for the administrator did not switch it off.
+# Read-only and back; LUC stays on, as the administrator did not switch it off.
 luc on /mnt/0 > /dev/null
 bench /mnt/0 8
 yes "remount read-only" mount -o remount,ro /mnt/0
@@ -46,7 +46,7 @@ check 0 "off: /mnt/0 *" luc off /mnt/0
 check 7 "luc: /mnt/0: mounted read-only*" luc on /mnt/0
 yes "remount read-write again" mount -o remount,rw /mnt/0
 
-# Mounted and unmounted in turn with switching on: the first to come wins.
+# Unmounting races with switching on: the first to come wins.
 i=0
 while [ $i -lt 20 ]; do
 	luc on /dev/nullb0 > /tmp/on.out 2>&1 &

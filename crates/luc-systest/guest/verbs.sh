@@ -21,8 +21,8 @@ check() { # expected exit code, text its output must hold, command...
 }
 
 unprivileged() {
-	# Any user but root has no capabilities. The pid file that is not there
-	# keeps it from taking process 1, which is luc as well, for a daemon.
+	# Any user but root has no capabilities. The missing pid file keeps start-stop-daemon from
+	# taking process 1, which is luc as well, for the daemon.
 	busybox start-stop-daemon -S -c 65534:65534 -p /none -x /usr/bin/luc -- "$@"
 }
 
@@ -101,7 +101,7 @@ check 0 "" test -z "$(ls /sys/kernel/tracing/instances)"
 # Unmounting switches off by itself.
 cd /
 umount /mnt/0
-# A worker of the module lets go just after.
+# A worker of the module removes the entry just after.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	[ -e /sys/fs/luc/nullb0 ] && sleep 0.2
 done
@@ -118,7 +118,7 @@ for ms in 1 2 4 8 12 16 24 32 48 64; do
 	luc off --all --unload > /dev/null || echo "FAIL off after a kill at $ms ms"
 	[ -e /sys/fs/luc ] && echo "FAIL left behind after a kill at $ms ms"
 done
-# A polite end in the middle leaves nothing: 130, or it was already on.
+# SIGTERM in the middle leaves nothing, with exit code 130, or LUC was already on.
 for ms in 1 2 4 8 12 16 24 32 48 64; do
 	luc on /mnt/0 > /dev/null 2>&1 &
 	usleep "${ms}000"

@@ -1,11 +1,11 @@
-# A load of known counts, watched by everything that counts, at once. What they say is
-# judged by watch/mod.rs; here is only what must happen.
+# A load of known counts, watched by everything that counts, at once. watch/mod.rs judges the
+# figures; this script only makes them.
 . /t/lib.sh
 
-# Of the intervals, s: all watchers begin, the load runs and ends within each of them. While nobody
-# does anything, virtual time costs nothing.
+# Length of the intervals, s: all watchers start, the load runs and ends within each of them. Idle
+# virtual time costs nothing.
 LENGTH=20
-# And until all have begun.
+# Time until all watchers have started, s.
 READY=8
 
 mkdir -p /dev/pts
@@ -32,13 +32,13 @@ page() { # file: what the exporter serves now
 	yes "a page by HTTP" wget -q -O "$1" http://127.0.0.1:9797/metrics
 }
 
-counters() { # the module's, as it shows them itself
+counters() { # the module's own
 	cd /sys/fs/luc/nullb0/counters && grep . * | sed 's/^/"/; s/:/": /; $!s/$/,/; 1s/^/{/; $s/$/}/'
 	cd /
 }
 
-# phase NAME: the load once, and who watches it. Each of them costs a second of virtual time, so
-# without the module, where they see no more than with it, there are fewer.
+# phase NAME: runs the load once, with its watchers. Each watcher costs a second of virtual time, so
+# there are fewer without the module, where they see no more than with it.
 phase() {
 	out=$LUC_OUT/$1
 	sync -f /mnt/0
@@ -64,7 +64,7 @@ phase() {
 	yes "$1: the load is counted" luc trace count --json -o "$out-count.json" --on /mnt/0 -- sh /tmp/load.sh
 	page "$out-http"
 	if [ -e /sys/fs/luc ]; then
-		# It is as old as its interval.
+		# The file may be as old as its interval.
 		usleep 1000000
 		cp /tmp/luc.prom "$out-file"
 	fi
@@ -98,7 +98,7 @@ phase plain
 yes "on" luc on --policy static --set static_idle_us=3000 /mnt/0
 phase held
 
-# What it is told to do they say at once.
+# A change of mode or policy shows at once.
 yes "observing" luc set /mnt/0 mode observe
 yes "with another policy" luc set /mnt/0 policy batching
 luc exporter --once > "$LUC_OUT/told-http" 2> /tmp/told.err || bad "exporter --once: $(cat /tmp/told.err)"

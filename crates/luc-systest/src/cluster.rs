@@ -1,6 +1,6 @@
-//! A Slurm of two nodes on this machine: munged, slurmctld and two slurmd from the distribution's
-//! packages, without systemd, below a temporary folder and on ports of their own. Whatever runs
-//! there ends with it.
+//! A Slurm cluster of two nodes on this machine: munged, slurmctld and two slurmd from the
+//! distribution's packages, without systemd, in a temporary folder and on ports of their own.
+//! Everything that runs there ends with the cluster.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -17,12 +17,12 @@ use crate::{Trouble, fail};
 
 /// The nodes.
 pub const NODES: [&str; 2] = ["luc1", "luc2"];
-/// An array has fewer tasks, so that a campaign needs several.
+/// `MaxArraySize`: arrays have fewer tasks than this, so that a campaign needs several.
 pub const ARRAY_SIZE_MAX: u32 = 4;
-/// A node that is silent for so long is lost, and its jobs are run again.
+/// A node that is silent for this long counts as lost, and its jobs run again.
 const LOST_S: u32 = 10;
 
-/// The packages, for those without them.
+/// What to install if a program is missing.
 const NEEDED: &str = "needs munge, slurmctld, slurmd and slurm-client; `make deps` installs them";
 
 /// The cluster.
@@ -37,7 +37,7 @@ pub struct Cluster {
 impl Cluster {
     /// Starts it and waits until its nodes are idle.
     pub fn start() -> Result<Self, Trouble> {
-        // Daemons lie where users do not look for commands.
+        // Daemons lie in folders that a user's PATH does not have.
         let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
         let is_there = |name: &str| {
             path.split(':')
@@ -65,7 +65,7 @@ impl Cluster {
             "munged",
             &[
                 "--foreground".to_owned(),
-                // A temporary folder is everybody's, which it does not like.
+                // munged refuses a temporary folder, which everybody may write to.
                 "--force".to_owned(),
                 of("key-file", "key"),
                 of("socket", "munge.socket"),
@@ -111,7 +111,7 @@ impl Cluster {
         for folder in ["state", NODES[0], NODES[1]] {
             fs::create_dir(dir.join(folder)).map_err(failed)?;
         }
-        // Held until all are known, so that they differ.
+        // Held until all ports are known, so that they differ.
         let listeners: Result<Vec<_>, _> =
             (0..3).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
         let listeners = listeners.map_err(failed)?;
@@ -152,8 +152,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// From 23.11 on slurmd asks for cgroups, unless told not to; before that it does not know the
-    /// word for it.
+    /// Tells whether slurmd asks for cgroups unless told not to: it does from 23.11 on, and does
+    /// not know the setting before.
     fn has_cgroups(&self) -> Result<bool, Trouble> {
         let told = self.output("slurmd", &["-V"])?;
         let version = told.rsplit(' ').next().unwrap_or_default();
@@ -174,7 +174,7 @@ impl Cluster {
         command
     }
 
-    /// The output of a command; `None` where it fails.
+    /// The output of a command; an error if the command fails.
     fn tell(&self, program: &str, arguments: &[&str]) -> Result<String, Trouble> {
         let output = self.command(program).args(arguments).output();
         let output = output.map_err(failed)?;
@@ -189,7 +189,7 @@ impl Cluster {
         self.tell(program, arguments)
     }
 
-    /// The tasks that the queue holds, a line each.
+    /// The tasks in the queue, one per line.
     pub fn queue(&self) -> Result<Vec<String>, Trouble> {
         let told = self.tell("squeue", &["--noheader", "--array", "--format=%j %K %T %N"])?;
         Ok(told.lines().map(str::to_owned).collect())
@@ -204,7 +204,7 @@ impl Cluster {
             .create(true)
             .open(self.dir().join(format!("{name}.out")))
             .map_err(failed)?;
-        // Where this program is killed the daemons go, too.
+        // If this program is killed, the daemons die, too.
         let mut command = self.command("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--", program])
@@ -244,7 +244,7 @@ impl Cluster {
         });
     }
 
-    /// Adds what the daemons said.
+    /// Adds the last lines of the daemons' output.
     fn why(&self, trouble: Trouble) -> Trouble {
         let (Trouble::Fail(why) | Trouble::Skip(why) | Trouble::Optional(why)) = trouble;
         let mut text = why;
@@ -266,7 +266,7 @@ impl Drop for Cluster {
             end(child.take());
         }
         end(self.controller.take());
-        // The jobs, and the daemons that wait for them.
+        // Kill the jobs, and the daemons that wait for them.
         let dir = self.dir().to_owned();
         let text = dir.display().to_string();
         kill_all(|pid| uses(pid, &dir) || environ(pid).contains(&text));
@@ -283,7 +283,7 @@ fn end(child: Option<Child>) {
     }
 }
 
-/// Kills the processes of which this holds, but for this one.
+/// Kills the processes for which `belongs` is true, except this one.
 fn kill_all(belongs: impl Fn(u32) -> bool) {
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry
@@ -307,7 +307,7 @@ fn environ(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a process lives in the folder, or has a file of it open.
+/// Tells whether a process works in the folder, or has a file of it open.
 fn uses(pid: u32, dir: &Path) -> bool {
     let points = |link: PathBuf| fs::read_link(link).is_ok_and(|target| target.starts_with(dir));
     let files = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -319,7 +319,7 @@ fn uses(pid: u32, dir: &Path) -> bool {
             .any(|file| points(file.path()))
 }
 
-/// Waits until something holds.
+/// Waits until `holds` is true.
 pub fn wait(what: &str, limit: Duration, holds: impl Fn() -> bool) -> Result<(), Trouble> {
     let begin = Instant::now();
     while !holds() {

@@ -1,10 +1,9 @@
 //! Shared by the system tests: guests described in a few words, checks of
 //! what comes back, and tests that count what they skip.
 //!
-//! The guest scripts in `guest/` print a line for each check: `ok ...` or
-//! `FAIL ...`. A cell passes when it ran to its end without a FAIL line and the
-//! kernel log of its part of the run holds no problem that the cell did not
-//! announce. Numbers come back as JSON files and are judged here.
+//! The guest scripts in `guest/` print a line for each check: `ok ...` or `FAIL ...`. A cell passes
+//! if it ran to its end without a FAIL line, and if its part of the kernel log has no problem
+//! except those that the cell announced. Numbers come back as JSON files and are judged here.
 
 pub mod cluster;
 pub mod scripted;
@@ -26,7 +25,7 @@ use serde_json::Value;
 
 /// Words that every guest script prints last.
 const END: &str = "end of checks";
-/// Marks the begin of a cell in the kernel log.
+/// Marks the start of a cell in the kernel log.
 const MARK: &str = "luc test cell ";
 
 /// Kernel log lines of a disk that refuses to write.
@@ -39,7 +38,7 @@ const NULL_BLK_FAILS: &[&str] = &[
     "Aborting journal on device nullb0",
 ];
 
-/// Kernel log lines of the lab's own disk that fails or goes.
+/// Kernel log lines of the lab's own disk when it fails or disappears.
 pub const LUCDISK_FAILS: &[&str] = &[
     "I/O error, dev lucdisk0",
     "Buffer I/O error on dev",
@@ -55,7 +54,7 @@ pub const LUCDISK_FAILS: &[&str] = &[
 pub enum Trouble {
     /// This machine lacks what the test needs.
     Skip(String),
-    /// It lacks something optional: no failure for CI either.
+    /// It lacks something optional, which is no failure in CI either.
     Optional(String),
     /// The test failed.
     Fail(String),
@@ -88,7 +87,7 @@ pub fn check(condition: bool, what: impl Display) -> Outcome {
     }
 }
 
-/// Read by tests that share the processors, written by one that does not.
+/// Locked for reading by tests that share the processors, for writing by one that runs alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// A test with its name.
@@ -96,7 +95,7 @@ pub fn test(name: impl Into<String>, body: impl FnOnce() -> Outcome + Send + 'st
     trial(name.into(), false, body)
 }
 
-/// A test in host time that wants the whole machine: no other one runs meanwhile.
+/// A test in host time that needs the whole machine: no other test runs meanwhile.
 pub fn test_alone(
     name: impl Into<String>,
     body: impl FnOnce() -> Outcome + Send + 'static,
@@ -112,7 +111,7 @@ fn trial(name: String, alone: bool, body: impl FnOnce() -> Outcome + Send + 'sta
     })
 }
 
-/// A test on a kernel. One that is not `quick` is left to `make test-all`.
+/// A test on a kernel; only `make test-all` runs it if the kernel is not `quick`.
 pub fn test_on(
     what: &str,
     kernel: &str,
@@ -124,7 +123,7 @@ pub fn test_on(
     test(name, move || body(&kernel)).with_ignored_flag(left)
 }
 
-/// Whether tests on all kernels are asked for, and with them the long form of some.
+/// Tells whether tests run on all kernels, and some of them in their long form.
 pub fn is_whole() -> bool {
     std::env::args().any(|word| word == "--include-ignored")
 }
@@ -132,14 +131,14 @@ pub fn is_whole() -> bool {
 /// Names of the kernels with this tag in `kernels.toml`.
 ///
 /// # Panics
-/// Where that list cannot be read.
+/// If that list cannot be read.
 pub fn kernels(tag: &str) -> Vec<String> {
     KernelList::builtin()
         .expect("the own list is good")
         .tagged(tag)
 }
 
-/// The same test on all kernels that everything runs on.
+/// Returns the test for every kernel that everything runs on.
 pub fn tests_on_every(what: &str, body: fn(&str) -> Outcome) -> Vec<Trial> {
     let every = kernels("every");
     every
@@ -148,8 +147,9 @@ pub fn tests_on_every(what: &str, body: fn(&str) -> Outcome) -> Vec<Trial> {
         .collect()
 }
 
-/// Runs one test, notes how long it took, and tells at once why it failed: the summary comes half
-/// an hour later. With `CI` set a skipped test is a failed one, unless what it lacks is optional.
+/// Runs one test, notes how long it took, and prints at once why it failed, as the summary comes
+/// half an hour later. If `CI` is set, a skipped test counts as failed, unless it lacks something
+/// optional.
 fn concluded(name: &str, body: impl FnOnce() -> Outcome) -> Result<Completion, Failed> {
     let begin = Instant::now();
     let outcome = body();
@@ -182,7 +182,7 @@ pub fn guest_source(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/guest")).join(name)
 }
 
-/// The program, on the host and in the guest: `LUC_BIN`, or what `make` has built.
+/// The `luc` program, for the host and the guest: `LUC_BIN`, or the one that `make` built.
 pub fn luc_binary() -> PathBuf {
     std::env::var_os("LUC_BIN")
         .filter(|path| !path.is_empty())
@@ -213,7 +213,7 @@ pub fn module(kernel: &str, source: &Path) -> Result<PathBuf, Trouble> {
 /// A C program of `guest/`, built for this machine with a compiler that
 /// every build of this project needs, to be copied into the guest.
 pub fn c_program(source: &str) -> Result<PathBuf, Trouble> {
-    // Tests that run at once make the same file.
+    // Tests that run in parallel build the same file.
     static BUILDS: Mutex<()> = Mutex::new(());
     let _one_at_a_time = BUILDS.lock();
     let source = guest_source(source);
@@ -242,7 +242,7 @@ pub fn disk_module(kernel: &str) -> Result<PathBuf, Trouble> {
     )?)
 }
 
-/// File, text that stands there once, and what replaces it.
+/// A file, a text that occurs in it once, and its replacement.
 pub type Replacement = (&'static str, &'static str, &'static str);
 
 /// Writes the module's sources with these changes below `dir`.
@@ -268,7 +268,7 @@ pub fn broken_sources(dir: &Path, changes: &[Replacement]) -> Result<(), String>
     Ok(())
 }
 
-/// A cell that runs `guest/SCRIPT.sh`, and what may be in its kernel log.
+/// A cell that runs `guest/SCRIPT.sh`, and the kernel log lines that it may cause.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     /// Name of the cell.
@@ -293,14 +293,14 @@ impl Job {
         })
     }
 
-    /// Kernel log lines with one of these texts belong to the fault.
+    /// Allows kernel log lines with one of these texts, which the fault causes.
     #[must_use]
     pub fn allow(mut self, texts: &'static [&'static str]) -> Self {
         self.allow = texts;
         self
     }
 
-    /// Takes the script of another name: cells that differ in their disks and environment.
+    /// Runs a script of another name, for cells that differ only in disks and environment.
     #[must_use]
     pub fn script(mut self, script: &'static str) -> Self {
         self.script = script;
@@ -314,7 +314,7 @@ impl Job {
         self
     }
 
-    /// Further arguments for mkfs on the last disk.
+    /// Sets arguments for mkfs on the last disk.
     #[must_use]
     pub fn mkfs(mut self, args: &[&str]) -> Self {
         if let Some(disk) = self.disks.last_mut() {
@@ -342,7 +342,7 @@ impl Job {
     }
 }
 
-/// Faults that any kernel with `null_blk` can be given.
+/// Jobs with faults that can be caused on any kernel with `null_blk`.
 pub fn fault_jobs() -> Result<Vec<Job>, Trouble> {
     Ok(vec![
         Job::new("unmount", &["1ms:8:64M"])?,
@@ -452,7 +452,7 @@ fn log_troubles(kernel_log: &str, jobs: &[Job]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, part) in parts {
         let allow = jobs.iter().find(|job| job.name == name);
-        // A fault may cost the kernel a line, but never LUC.
+        // A fault may make the kernel log a line, but never LUC.
         let allow =
             AllowList::new(allow.map_or(&[][..], |job| job.allow).iter().copied()).except("[luc]");
         for problem in log::problems(&part, &allow) {
@@ -463,7 +463,7 @@ fn log_troubles(kernel_log: &str, jobs: &[Job]) -> Vec<String> {
 }
 
 impl Answer {
-    /// The lines `tell ...` of a script, which are no checks.
+    /// The `tell ...` lines of the scripts, which are not checks.
     pub fn told(&self) -> impl Iterator<Item = String> {
         let steps = |cell: &luc_lab::CellResult| {
             let lines = cell.steps.iter().flat_map(|step| step.stdout.lines());

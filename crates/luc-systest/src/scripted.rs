@@ -1,5 +1,5 @@
-//! A campaign whose cells are measured by a script: it copies results that were prepared, under
-//! the names that `luc campaign cell` would give them. For tests of what runs cells elsewhere.
+//! A campaign whose cells are measured by a script: it copies prepared results to the names that
+//! `luc campaign cell` would give them. For tests of programs that run cells elsewhere.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,8 +29,8 @@ factors = { kernel = "6.12", disk = "1ms:64", threads = [1, 2, 4, 8, 16] }
 /// Its cells.
 pub const CELLS: usize = 15;
 
-/// The program. A file `once-NAME` or `always-NAME` makes the cell of that name leave nothing, and
-/// `seconds` says how long each takes.
+/// The program. A file `once-NAME` or `always-NAME` makes the cell of that name leave no result,
+/// and `seconds` says how long each cell takes.
 const PROGRAM: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 while [ $# -gt 0 ]; do
@@ -144,23 +144,23 @@ impl Scripted {
         self.file("out")
     }
 
-    /// How long a cell takes from now on, as `sleep` has it.
+    /// Sets how long a cell takes from now on, as an argument of `sleep`.
     pub fn take(&self, seconds: &str) -> Result<(), Trouble> {
         fs::write(self.file("seconds"), seconds).map_err(failed)
     }
 
-    /// Makes a cell leave nothing, once or always.
+    /// Makes a cell leave no result, once or always.
     pub fn spoil(&self, how: &str, cell: &str) -> Result<(), Trouble> {
         fs::write(self.file(&format!("{how}-{cell}")), "").map_err(failed)
     }
 
-    /// Names of the cells that were begun (`begun`) or done (`ended`), as often as they were.
+    /// Names of the cells that were begun (`begun`) or done (`ended`), once for each time.
     pub fn noted(&self, which: &str) -> Vec<String> {
         let text = fs::read_to_string(self.file(which)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// How many results, or failures, are there.
+    /// Counts the results, or the failures.
     pub fn count(&self, folder: &str) -> usize {
         let entries = fs::read_dir(self.out().join(folder));
         let files = entries.into_iter().flatten().flatten();

@@ -37,7 +37,7 @@ impl Found {
     }
 }
 
-/// The file that most labels name; of equals, the lower number.
+/// The file that most labels name; on a tie, the lower number.
 fn claims(data: &[u8], session: u64) -> Option<u32> {
     let mut counts: Vec<(u32, usize)> = Vec::new();
     for label in data.chunks(SECTOR_BYTES).filter_map(Label::of) {
@@ -66,7 +66,7 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether there is no violation.
+    /// Tells whether there is no violation.
     pub(crate) fn accepts(&self, found: &Found) -> bool {
         let Some(epoch) = self.epoch(found.size) else {
             return false;
@@ -166,8 +166,8 @@ impl Judge<'_> {
         allowed.iter().rev().find(is).is_some()
     }
 
-    /// True for a write that was being copied into the page while the page was being written: the
-    /// beginning of one state, and the rest of the state before it.
+    /// Tells whether a write was being copied into the page while the page was being written: then
+    /// the sector begins with one state, and ends with the state before it.
     fn is_between(&self, sector: u32, found: &[u8], in_page: &[State]) -> bool {
         in_page.windows(2).any(|pair| {
             let (old, new) = (self.fill(sector, pair[0]), self.fill(sector, pair[1]));
@@ -236,7 +236,7 @@ impl Judge<'_> {
 }
 
 impl Found {
-    /// Data that the file system did not return although the size includes it.
+    /// A violation if the file system returned less data than the size includes.
     fn missing(&self, path: &str) -> Option<Violation> {
         let expected = self.size.min(READ_MAX);
         (self.data.len() as u64 != expected).then(|| Violation {
@@ -256,7 +256,7 @@ struct Wrong {
     ack: Option<u64>,
 }
 
-/// Adds a fault; neighbours with the same fault become one violation.
+/// Adds a fault; neighbouring sectors with the same fault become one violation.
 fn push_merged(violations: &mut Vec<Violation>, path: &str, sector: u32, wrong: Wrong) {
     if let Some(last) = violations.last_mut() {
         let same = last.kind == wrong.kind

@@ -1,10 +1,11 @@
-//! Power cuts of a recorded disk, one after the other, each judged.
+//! Makes power cuts of a recorded disk, one after the other, and judges each.
 //!
-//! The recorded disk is a `lucdisk` of the lab's guest; a second one shows its possible
-//! content after a cut ("replica"). For every cut the replica is set to it, mounted, which recovers the
-//! journal, judged by [`verify()`](crate::verify()), unmounted and looked at by e2fsck.
+//! The recorded disk is a `lucdisk` of the lab's guest; a second one, the "replica", shows its
+//! possible content after a cut. For every cut the replica is set to that content and mounted,
+//! which recovers the journal. Then [`verify()`](crate::verify()) judges it, and e2fsck may check
+//! it.
 //!
-//! ext4 writes its superblock outside of the journal as well. A cut can tear it, and then the kernel
+//! ext4 writes its superblock outside the journal as well. A cut can tear it, and then the kernel
 //! refuses the mount before it looks at the journal, with LUC or without. e2fsck repairs that and
 //! replays the journal; then the promises are judged as after any cut.
 
@@ -25,7 +26,7 @@ use crate::{DataMode, DirTree, History, verify};
 /// Where the driver keeps its disks.
 const CONFIG_ROOT: &str = "/sys/kernel/config/lucdisk";
 
-/// Which of the writes that were not durable survive a cut, as the driver takes it.
+/// Which of the writes that were not durable survive a cut, in the driver's words.
 const SURVIVALS: [&str; 6] = [
     "none",
     "all",
@@ -35,9 +36,9 @@ const SURVIVALS: [&str; 6] = [
     "earliest-lost",
 ];
 
-/// The kernel's words for a superblock of which a cut left a part.
+/// The kernel's message about a superblock that a cut has torn.
 const TORN: &str = "invalid superblock checksum";
-/// The first block of the second group where groups have 8192 blocks.
+/// The first block of the second group, if groups have 8192 blocks.
 const COPY: &str = "8192";
 
 /// Where to cut, and how to judge the disk after a cut.
@@ -47,9 +48,9 @@ pub struct Cuts {
     pub recorded: String,
     /// A disk that is off and becomes the replica.
     pub replica: String,
-    /// Its partition that holds the file system, as `p2`; nothing: all of it.
+    /// The partition that holds the file system, such as `p2`; the whole disk if empty.
     pub partition: String,
-    /// Its partition that holds the journal, where that is a device of its own.
+    /// The partition that holds the journal, if that is a device of its own.
     pub journal: Option<String>,
     /// Where to mount it.
     pub at: PathBuf,
@@ -58,10 +59,10 @@ pub struct Cuts {
     /// Mount options, comma separated.
     pub mount_opts: String,
     pub data_mode: DataMode,
-    /// Most cuts to make. Every flush is a place to cut, before and after its end; the rest are
-    /// drawn, and if there are more places than cuts, so are they.
+    /// Most cuts to make. Every flush gives two places to cut, before and after its end. If these
+    /// are too few, random places fill up; if they are too many, a random choice is made.
     pub cuts: u32,
-    /// e2fsck checks one of this many cuts; 0: none.
+    /// e2fsck checks every Nth cut; none if 0.
     pub fsck_every: u32,
     /// Seed of the places and of the survivors.
     pub seed: u64,
@@ -72,7 +73,7 @@ pub struct Cuts {
 pub struct Loss {
     /// Log entry before which the power failed.
     pub index: u64,
-    /// Which writes survived, as the driver takes it.
+    /// Which writes survived, in the driver's words.
     pub mode: String,
     /// Seed of the choice of survivors.
     pub seed: u64,
@@ -125,7 +126,7 @@ pub enum CutError {
         path: PathBuf,
         source: io::Error,
     },
-    /// The record is of no use.
+    /// The record is unusable.
     #[error("the record of {disk} {why}")]
     Record { disk: String, why: String },
     /// A mark makes no sense.
@@ -229,8 +230,8 @@ impl Cuts {
     }
 }
 
-/// Places to cut within the range, in order, at most `most`: around the end of every flush, the
-/// rest anywhere. The places take the survivals in turn, so that none is left out.
+/// Chooses `most` places to cut within the range, in order: around the end of every flush, the rest
+/// anywhere. Each place takes the next survival in turn, so that none is left out.
 fn places(flushes: &[u64], range: std::ops::Range<u64>, most: u32, seed: u64) -> Vec<Cut> {
     let mut random = seed;
     let mut indices: Vec<u64> = flushes
@@ -240,7 +241,7 @@ fn places(flushes: &[u64], range: std::ops::Range<u64>, most: u32, seed: u64) ->
         .filter(|index| range.contains(index))
         .collect();
     let most = most as usize;
-    // A partial shuffle: which of too many are taken is drawn.
+    // A partial shuffle draws the places to keep, if there are too many.
     for taken in 0..indices.len().min(most) {
         let left = indices.len() - taken;
         let other = taken + usize::try_from(next(&mut random) % left as u64).unwrap_or(0);
@@ -271,8 +272,9 @@ fn e2fsck(how: &[&str], device: &Path, journal: Option<&Path>) -> Result<Output,
         .map_err(call("run", path))
 }
 
-/// Whether e2fsck put everything in order and replayed the journal. It takes a copy of the
-/// superblock, and looks for it where groups have their usual size; [`COPY`] is in smaller ones.
+/// Lets e2fsck repair everything and replay the journal; true if it could. It takes a copy of the
+/// superblock, and looks for it where groups have their usual size; with smaller groups there is
+/// one at [`COPY`].
 fn repair(device: &Path, journal: Option<&Path>) -> Result<bool, CutError> {
     for how in [&["-fy"][..], &["-fy", "-b", COPY, "-B", "4096"]] {
         if let Some(0 | 1) = e2fsck(how, device, journal)?.status.code() {
@@ -287,7 +289,7 @@ struct Run<'a> {
     device: PathBuf,
     journal: Option<PathBuf>,
     history: History,
-    /// Marks that lie behind the last cut.
+    /// Marks after the last cut.
     ahead: &'a [Placed],
     summary: Summary,
 }
@@ -335,8 +337,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writable, as after a crash: a read-only mount recovers the journal too, but ext4's replay of fast
-    /// commits trips over it (`ext4_journal_check_start` warns and refuses).
+    /// Mounts writable, as after a crash: a read-only mount recovers the journal too, but ext4's
+    /// replay of fast commits trips over it (`ext4_journal_check_start` warns and refuses).
     fn mount(&self) -> rustix::io::Result<()> {
         let journal = self.journal.iter();
         let journal = journal.map(|path| format!("journal_path={}", path.display()));
@@ -401,7 +403,7 @@ mod tests {
         assert_ne!(cuts, places(&[10, 20, 30], 5..100, 20, 2));
     }
 
-    /// The first groups of a file system that was never unmounted, with half of another superblock.
+    /// A file system that was never unmounted, half of whose superblock is from another one.
     #[test]
     fn a_torn_superblock_is_repaired_and_its_journal_replayed() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -434,7 +436,7 @@ mod tests {
         let mut found = [0; 4096];
         read(at * 4096, &mut found);
         assert_ne!(found, new);
-        // The time of the last write, in the first sector; the checksum is in the second.
+        // Change the time of the last write, in the first sector; the checksum is in the second.
         let file = File::options().write(true).open(&image);
         file.expect("the image")
             .write_all_at(&[0x11; 2], 1024 + 48)

@@ -1,14 +1,14 @@
 //! Possible content of a file: for each sector and for the size, the promised state and all later
 //! ones.
 //!
-//! A promise raises a *floor*: older states are forgotten, for they must not be found any more.
+//! A promise raises a *floor*: older states are forgotten, as they must not be found any more.
 
 use std::collections::BTreeMap;
 
 use crate::sector::SECTOR;
 
 /// The latest mark of each thread when a sync began. A call that a thread began before that mark
-/// was over by then: the sync covers it.
+/// had ended by then: the sync covers it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Covered(pub(crate) Vec<u64>);
 
@@ -92,8 +92,9 @@ impl SectorHistory {
 
     /// The states that may be on the disk, if the truncation of this epoch is on the disk.
     ///
-    /// A truncation cuts the state on the disk, which need not be the latest one: data that was never
-    /// written back stays away. After a truncation that is known to be done, no uncut state remains.
+    /// A truncation cuts the state on the disk, which need not be the latest one: data that was
+    /// never written back stays lost. After a truncation that is known to be done, no uncut state
+    /// remains.
     pub(crate) fn allowed(&self, epoch: usize) -> Vec<State> {
         let mut allowed: Vec<State> = Vec::with_capacity(self.states.len());
         for (index, state) in self.states.iter().enumerate() {
@@ -230,7 +231,7 @@ impl FileHistory {
         self.epochs.push(Epoch::new(bytes, begun, thread));
     }
 
-    /// A sync of the whole file was acknowledged.
+    /// Records that a sync of the whole file was acknowledged.
     pub(crate) fn synced(&mut self, covered: &Covered, ack: u64) {
         for history in self.sectors.values_mut() {
             let done = |state: &State| covered.has(state.thread, state.begun);
@@ -245,8 +246,8 @@ impl FileHistory {
         epoch.raise(end, ack);
     }
 
-    /// A write with `O_SYNC` or `O_DSYNC` was acknowledged: its range is promised, and every
-    /// truncation before it, since the size is of one piece.
+    /// Records that a write with `O_SYNC` or `O_DSYNC` was acknowledged: it promises its range, and
+    /// every truncation before it, since the size is a single value.
     pub(crate) fn synced_range(&mut self, range: Range, covered: &Covered, ack: u64) {
         for sector in range.sector..range.sector.saturating_add(range.sectors) {
             let Some(history) = self.sectors.get_mut(&sector) else {
@@ -260,7 +261,7 @@ impl FileHistory {
         self.epochs[0].raise(range.end_bytes(), ack);
     }
 
-    /// The last covered truncation becomes the promised one.
+    /// Makes the last covered truncation the promised one.
     fn raise_epoch(&mut self, covered: &Covered) {
         let done = |epoch: &Epoch| covered.has(epoch.thread, epoch.begun);
         let last = self.epochs.iter().rposition(done).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! The history that the marks tell: promised states and possible ones.
 //!
 //! Marks are only ever added, so that one history serves a whole series of cuts. States that a
-//! promise has settled are folded together; judging costs as much as is unsettled.
+//! promise has settled are folded together; the cost of judging depends on what is unsettled.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -121,7 +121,7 @@ impl History {
     /// Adds the next mark.
     ///
     /// # Errors
-    /// The mark makes no sense after those before it; the history is then of no use any more.
+    /// The mark makes no sense after those before it; the history is then unusable.
     pub fn push(&mut self, placed: &Placed) -> Result<(), MarkError> {
         let mark = &placed.mark;
         let nonsense = |why: String| MarkError::Nonsense {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-/// Lines that are kept: the last ones name the failure.
+/// Most lines kept: the last ones name the failure.
 const LINES_MAX: usize = 4;
 /// A record of the kernel's log fits in this, bytes.
 const RECORD_BYTES: usize = 8192;
@@ -13,7 +13,7 @@ const RECORD_BYTES: usize = 8192;
 pub(crate) struct KernelLog(Option<File>);
 
 impl KernelLog {
-    /// From now on.
+    /// Starts reading at this moment.
     pub(crate) fn from_now() -> Self {
         let mut options = File::options();
         options.read(true).custom_flags(libc::O_NONBLOCK);
@@ -21,7 +21,7 @@ impl KernelLog {
         Self(file.and_then(|mut file| file.seek(SeekFrom::End(0)).map(|_| file).ok()))
     }
 
-    /// The last lines since then, in one.
+    /// The last lines since then, joined.
     pub(crate) fn said(mut self) -> Option<String> {
         let file = self.0.as_mut()?;
         let mut lines = Vec::new();
@@ -30,7 +30,7 @@ impl KernelLog {
             match file.read(&mut record) {
                 Ok(0) => break,
                 Ok(bytes) => lines.extend(message(&record[..bytes])),
-                // The next record is overwritten already.
+                // The next record was overwritten: go on with the one after it.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => break,
             }

@@ -30,37 +30,37 @@
 //! | write with `O_DSYNC` | data and size as above, names as with fdatasync | the same |
 //! | fsync of a directory | the names in it, and its own | Linux; POSIX leaves it open |
 //! | syncfs | all calls that were over | Linux |
-//! | `sync_file_range` | nothing: neither the disk's cache nor the journal is asked | its man page |
-//! | a size that is promised | every truncation before it | the size is of one piece |
+//! | `sync_file_range` | nothing: it flushes neither disk cache nor journal | its man page |
+//! | a size that is promised | every truncation before it | the size is a single value |
 //!
 //! # Rules without any sync
 //!
 //! - A sector holds one of the states it had since it was last promised; each sector by itself,
-//!   since writing back takes no order. Zeros are a state: that before the first write. A write
-//!   that was being copied while the page was on its way may show its beginning over the state
-//!   before it.
+//!   since writing back follows no order. Zeros are a state: that before the first write. If a
+//!   write was being copied while the page was on its way, its beginning may be found over the
+//!   state before it.
 //! - A size is one that the file had since the promised one; while a file grows, any size between.
-//! - A change of names happens whole or not at all: with rename the target is the old or the new
-//!   file, and the new one is not under its old name.
-//! - Names are of one moment. A commit includes all earlier changes, in every directory and by every
-//!   thread, since transactions are written in order. Thus each thread's names are those after one
-//!   of its changes, and one moment suits all threads.
+//! - A change of names happens as a whole or not at all: with rename the target is the old or the
+//!   new file, and the new one is not under its old name.
+//! - All names are as of one moment. A commit includes all earlier changes, in every directory and
+//!   by every thread, since transactions are written in order. Thus each thread's names are those
+//!   after one of its changes, and one moment fits all threads.
 //! - A size that is only possible after a truncation shows that the truncation is done: then no
 //!   sector shows data that it cut off. The data that it left need not be the latest: a truncation
 //!   writes no dirty data back.
 //! - A file shows no other file's data, nor that of another place (`data=ordered`). With
 //!   [`DataMode::Writeback`] sectors that no sync promised may show anything.
 //! - Names of one file lead to one inode, and the inode counts them.
-//! - A mark explains every name, and no version is there before its write.
+//! - A mark explains every name, and no version appears before its write.
 //!
 //! A call that failed, or that the crash interrupted, may have happened or not; a thread stops
 //! after a failure. A sync that failed promises nothing.
 //!
 //! # Cost
 //!
-//! [`History`] grows by a mark at a time and forgets states that a promise has settled. To judge many
-//! cuts of one run, push the marks up to each cut and call [`verify()`]: it reads every file once,
-//! and otherwise costs as much as is unsettled.
+//! [`History`] grows by one mark at a time and forgets states that a promise has settled. To judge
+//! many cuts of one run, push the marks up to each cut and call [`verify()`]: it reads every file
+//! once, and its other cost depends on what is unsettled.
 
 mod content;
 mod cuts;

@@ -14,8 +14,9 @@
 //! | 20..24 | number of the mark within its thread |
 //! | 24.. | the event's fields in the order of [`Event`]; texts with their length in 2 bytes |
 //!
-//! A disk's log hands out each mark behind its length (4 bytes, the machine's own order) and its
-//! place in the log (8 bytes). [`read`] takes either; in a plain file the place is the ordinal.
+//! In a disk's log, each mark follows its length (4 bytes, in the machine's own order) and its
+//! place in the log (8 bytes). [`read`] takes both formats; in a plain file the place is the
+//! ordinal.
 
 use crate::sector::mix;
 
@@ -101,11 +102,11 @@ pub enum Event {
     Done,
 }
 
-/// An event with its thread and its number there.
+/// An event with its thread and its number within the thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub thread: u32,
-    /// Counts the marks of the thread from 0, so that no mark can be lost unseen.
+    /// Counts the marks of the thread from 0, so that a lost mark is noticed.
     pub number: u32,
     pub event: Event,
 }
@@ -173,7 +174,7 @@ impl Out {
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
-        // A longer one makes the mark too long, which is found at its end.
+        // A longer text makes the mark too long, which `encode` notices at its end.
         let bytes = u16::try_from(text.len()).unwrap_or(u16::MAX);
         self.0.extend(bytes.to_le_bytes());
         self.0.extend(text.as_bytes());
@@ -337,7 +338,7 @@ impl Mark {
     pub fn encode(&self) -> Result<Vec<u8>, MarkError> {
         let mut out = Out(MAGIC.to_vec());
         out.byte(VERSION).byte(self.event.kind());
-        // Length and hash, once they are known.
+        // Room for length and hash, until they are known.
         out.0.resize(16, 0);
         out.u32(self.thread).u32(self.number);
         self.event.put(&mut out);
@@ -387,7 +388,7 @@ impl Mark {
     }
 }
 
-/// All marks of a plain file or of a disk's log; none in an empty one.
+/// All marks of a plain file or of a disk's log; none if it is empty.
 ///
 /// # Errors
 /// The first place at which there is no mark.

@@ -1,9 +1,9 @@
-//! One commit shows all names as of one moment: searches a moment that suits every thread.
+//! Finds a moment that fits the names of every thread: one commit shows all names as of one moment.
 
 use std::fmt;
 
 /// A time in which a thread's names are right: after the mark that begins the last change in the
-/// tree, before the mark that follows the first change that is not in it.
+/// tree, and before the mark that follows the first change that is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
     after: u64,
@@ -29,7 +29,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// A thread and its spans, which overlap only with those of others once merged.
+/// A thread and its spans.
 type Of<'a> = (usize, &'a [Span]);
 
 fn merged(spans: &[Span]) -> Vec<Span> {
@@ -43,12 +43,11 @@ fn merged(spans: &[Span]) -> Vec<Span> {
     merged
 }
 
-/// `None` if one moment suits all threads; else the moment that suits most, of equals the latest, and
-/// the threads that it does not suit. Each thread's spans are in order of their beginning.
+/// `None` if one moment fits all threads; otherwise the moment that fits most, the latest on a tie,
+/// and the threads that it does not fit. Each thread's spans are sorted by their start.
 pub(crate) fn moments(threads: &[(usize, Vec<Span>)]) -> Option<(Span, Vec<Of<'_>>)> {
     let all: Vec<Vec<Span>> = threads.iter().map(|(_, spans)| merged(spans)).collect();
-    // Spans are open, so where one ends at the mark that begins another, they do not meet: ends
-    // come first.
+    // Spans are open: an end and a beginning at the same mark do not overlap, so ends sort first.
     let mut edges: Vec<(u64, bool)> = Vec::new();
     for span in all.iter().flatten() {
         edges.push((span.after, true));

@@ -1,7 +1,7 @@
 //! The work of each thread: a sequence of events that follows from the seed alone.
 //!
 //! A thread owns its names, its files and its sectors of the shared files; it knows their content
-//! without reading. So no two threads ever race for an outcome, while they share directories,
+//! without reading. So no two threads ever race for an outcome, although they share directories,
 //! blocks, inodes' locks and journal transactions.
 
 use std::collections::VecDeque;
@@ -11,8 +11,8 @@ use crate::sector::{SECTOR, mix, next};
 
 /// The directory in which all threads have names.
 pub const COMMON: &str = "common";
-/// Sectors of a thread in one piece, in each of the shared files: threads share pages in some and
-/// blocks' neighbourhoods in others.
+/// Sectors of a thread in one piece, in each of the shared files: threads share pages in some, and
+/// have neighbouring blocks in others.
 const SHARED_RUNS: [u32; 4] = [1, 8, 2, 16];
 /// Pieces of each thread in a shared file.
 const SHARED_PIECES: u32 = 4;
@@ -23,7 +23,7 @@ const NAMES_PER_DIR: u32 = 6;
 const DIRS: u32 = 2;
 const TRIES: usize = 20;
 
-/// The number of the shared file, and of the `count`-th file of a thread.
+/// The number of a thread's `count`-th file; the shared files are those of thread 0.
 fn file_number(thread: u32, count: u32) -> u32 {
     thread << 20 | count
 }
@@ -118,7 +118,7 @@ impl Planner {
         }
     }
 
-    /// Syncs files in place of directories and of the whole file system.
+    /// Syncs files instead of directories and the whole file system.
     #[must_use]
     pub fn files_only(self, files_only: bool) -> Self {
         Self { files_only, ..self }
@@ -144,13 +144,13 @@ impl Planner {
                 self.script.extend(events);
             }
         }
-        // Nothing that was drawn was possible; this always is.
+        // No event that was drawn was possible; this one always is.
         let always = sync_dir(own_dir(self.thread));
         let event = self.script.pop_front().unwrap_or(always);
         self.as_asked(event)
     }
 
-    /// The event, or the sync of a file in its place.
+    /// The event, or the sync of a file instead.
     fn as_asked(&mut self, event: Event) -> Event {
         let others =
             matches!(&event, Event::Sync { target, .. } if !matches!(target, Target::File(_)));
@@ -368,7 +368,7 @@ impl Planner {
 
     fn remove_dir(&mut self) -> Events {
         let dir = self.index(self.dirs.len())?;
-        // The first two were there before.
+        // The first two were made before the thread began.
         let path = self.dirs.get(dir).filter(|_| dir >= 2)?.clone();
         let inside = format!("{path}/");
         if self.has_name(|name| name.starts_with(&inside)) {
@@ -402,7 +402,7 @@ impl Planner {
         Some(vec![Event::SyncRange { file }])
     }
 
-    /// The way programs replace a file: a new one, written and synced, is renamed over it.
+    /// Replaces a file as programs do: a new one, written and synced, is renamed over it.
     fn replace(&mut self) -> Events {
         let (old, target) = self.some_name()?;
         let to = self.files[old].names[target].clone();

@@ -48,9 +48,9 @@ pub struct Work {
     pub seed: u64,
     /// How long each thread works.
     pub length: Length,
-    /// Ends with a sync of the file system, so that everything is promised.
+    /// Whether to end with a sync of the file system, so that everything is promised.
     pub sync_at_end: bool,
-    /// Sync files only, neither directories nor all.
+    /// Whether to sync only files, neither directories nor the whole file system.
     pub files_only: bool,
 }
 
@@ -72,7 +72,7 @@ impl Done {
         self.failures.extend(other.failures);
     }
 
-    /// As one process reports to another: one line of counts, then a line for each failure.
+    /// One process's report to another: a line of counts, then a line for each failure.
     pub fn to_lines(&self) -> String {
         let mut lines = format!("{} {}\n", self.operations, self.syncs);
         for failure in &self.failures {
@@ -96,7 +96,7 @@ impl Done {
 /// Why the work could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
-    /// A call failed outside of the workload proper.
+    /// A call outside the workload itself failed.
     #[error("cannot {what} {path}: {why}")]
     Call {
         /// A verb.
@@ -116,7 +116,7 @@ pub enum WorkError {
     /// A mark cannot be written.
     #[error(transparent)]
     Mark(#[from] MarkError),
-    /// Another process of the work did not end well.
+    /// Another process of the work failed.
     #[error("process {rank} of the work: {why}")]
     Process { rank: u32, why: String },
 }
@@ -165,7 +165,7 @@ impl Work {
     }
 }
 
-/// Does all of the work. With more than one process, `spawn` gives the command that calls
+/// Does all of the work. With more than one process, `spawn` returns the command that calls
 /// [`work_rank`] for a rank from 1 on and prints [`Done::to_lines`].
 ///
 /// # Errors
@@ -215,7 +215,7 @@ pub fn work(work: &Work, spawn: &dyn Fn(u32) -> Command) -> Result<Done, WorkErr
     Ok(done)
 }
 
-/// The part of one process, after everything is prepared.
+/// Does the part of one process, after everything is prepared.
 ///
 /// # Errors
 /// Marks cannot be written.
@@ -273,7 +273,7 @@ fn check_empty(work: &Work) -> Result<(), WorkError> {
     Ok(())
 }
 
-/// A thread's hand: marks and calls.
+/// Writes a thread's marks and makes its calls.
 struct Hand {
     dir: PathBuf,
     acks: File,
@@ -282,10 +282,10 @@ struct Hand {
     number: u32,
     /// Names of the files it knows.
     paths: HashMap<u32, Vec<String>>,
-    /// Shared files stay open, so that an error of another thread's writing is not missed.
+    /// Shared files stay open, so that an error in writing another thread's data is not missed.
     shared: HashMap<u32, File>,
-    /// Files whose name it removed last. Those that had no other are orphans while they are open:
-    /// after a power cut the file system has to remove them.
+    /// Files whose names it removed last. Those without another name are orphans while they are
+    /// open: after a power cut the file system has to remove them.
     removed: VecDeque<File>,
     done: Done,
 }
@@ -309,7 +309,7 @@ impl Hand {
         Ok(())
     }
 
-    /// Marks and does one thing; false if it failed.
+    /// Marks and performs one event; false if it failed.
     fn perform(&mut self, event: &Event) -> Result<bool, WorkError> {
         self.mark(event)?;
         self.done.operations += 1;
@@ -389,7 +389,7 @@ impl Hand {
         Ok(())
     }
 
-    /// The file of a name that is about to go, if there is one.
+    /// Opens the file of a name that is about to be removed, if there is one.
     fn keep_open(&mut self, path: &str) {
         if let Ok(file) = File::open(self.dir.join(path)) {
             self.removed.push_back(file);

@@ -1,11 +1,11 @@
 //! Content of a sector: a label that names its owner, and 472 bytes that follow from the label.
 //!
-//! The judge makes the whole sector again from its label: it needs no copy of the data, and checks
+//! The judge recreates the whole sector from its label: it needs no copy of the data, and checks
 //! every single bit.
 
 /// Bytes of a sector, the unit in which disks keep or lose data.
 pub const SECTOR_BYTES: usize = 512;
-/// The same, where offsets in files are counted.
+/// The same, for offsets in files.
 pub const SECTOR: u64 = SECTOR_BYTES as u64;
 /// Bytes of the label at the beginning of a sector.
 pub const LABEL_BYTES: usize = 40;

@@ -33,7 +33,7 @@ pub struct Entry {
 /// All names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Those found, in any order.
+    /// The names found, in any order.
     pub entries: Vec<Entry>,
     /// Names whose metadata cannot be read, with the error.
     pub unreadable: Vec<(String, String)>,
@@ -72,7 +72,7 @@ impl DirTree {
     fn list_dir(&self, dir: &str, listing: &mut Listing) -> io::Result<()> {
         for entry in fs::read_dir(self.top.join(dir))? {
             let entry = entry?;
-            // A name that is no text is none of ours, and is complained about in any form.
+            // A name that is not UTF-8 is not ours: it is a violation in any form.
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if dir.is_empty() {
                 name

@@ -1,4 +1,4 @@
-//! Judges a whole tree: names, each file's content, and whether one moment suits all names.
+//! Judges a whole tree: names, each file's content, and whether one moment fits all names.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -73,14 +73,14 @@ struct Check<'a> {
     found: Vec<Option<&'a Entry>>,
     entries: &'a [Entry],
     inodes: HashMap<u64, Inode>,
-    /// Whether an inode whose label decides nothing may be this file.
+    /// Whether an inode may be this file, if its labels do not decide that.
     legal: RefCell<HashMap<(u32, u64), bool>>,
-    /// Whether an inode can be no file at all.
+    /// Whether an inode's content is possible for no file.
     impossible: RefCell<HashMap<u64, bool>>,
     violations: Vec<Violation>,
 }
 
-/// A thread's names as of one of its changes.
+/// How well a thread's names fit one of its changes.
 struct Fit {
     /// Number of changes in the tree.
     changes: usize,
@@ -186,7 +186,7 @@ impl<'a> Check<'a> {
         self.judge(file).is_some_and(|judge| judge.accepts(found))
     }
 
-    /// Whether its content is possible for no file. Then it may be any file: its name is not at fault.
+    /// Tells whether no file can have this content. Then it may be any: its name is not at fault.
     fn is_impossible(&self, inode: u64, found: &Found) -> bool {
         let mut impossible = self.impossible.borrow_mut();
         *impossible.entry(inode).or_insert_with(|| {
@@ -232,8 +232,8 @@ impl<'a> Check<'a> {
         self.contents(&now);
     }
 
-    /// The number of changes with which the fewest names are wrong, of equals the latest; and the
-    /// times at which no name is wrong.
+    /// Returns the number of changes with which the fewest names are wrong, the latest on a tie;
+    /// and the times at which no name is wrong.
     fn fit(&self, thread: usize, names: &[usize]) -> (Fit, Vec<Span>) {
         let thread = &self.history.threads[thread];
         let value = |name: &usize| (*name, self.history.names[*name].base);
@@ -259,7 +259,7 @@ impl<'a> Check<'a> {
             if count > best.wrong {
                 continue;
             }
-            // Files without a label fit many names; which of them are one file tells them apart.
+            // A file without a label fits many names; its links tell which.
             let links = self.wrong_links(names.iter().map(|name| (*name, now[name])));
             let wrong = count + links.len();
             if wrong <= best.wrong {
@@ -330,8 +330,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Names of one file must lead to one inode, names of two files to two. The names that do not, each
-    /// with its expectation.
+    /// Returns the names whose links are wrong, each with what was expected: names of one file must
+    /// lead to one inode, names of two files to two.
     fn wrong_links(&self, names: impl Iterator<Item = (usize, Value)>) -> Vec<(usize, String)> {
         let mut inode_of: HashMap<u32, (u64, usize)> = HashMap::new();
         let mut file_of: HashMap<u64, (u32, usize)> = HashMap::new();
@@ -355,7 +355,7 @@ impl<'a> Check<'a> {
         wrong
     }
 
-    /// Every inode counts its names.
+    /// Checks that names lead to the right inodes, and that every inode counts its names.
     fn links(&mut self, now: &[Value]) {
         let wrong = self.wrong_links(now.iter().copied().enumerate());
         for (name, expected) in wrong {

@@ -1,4 +1,4 @@
-//! Broken promises, each in a line.
+//! Broken promises, each as one line.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Kind {
     Size,
     /// Data older than promised.
     RolledBack,
-    /// Zeros in place of promised data.
+    /// Zeros instead of promised data.
     Zeroed,
     /// Data that was never written.
     Future,
@@ -54,7 +54,7 @@ pub struct Violation {
     pub path: String,
     pub expected: String,
     pub found: String,
-    /// The mark that acknowledged the promise; `None` where no acknowledgement is needed, as for data
+    /// The mark that acknowledged the promise; `None` if no acknowledgement is needed, as for data
     /// of other files.
     pub ack: Option<u64>,
 }

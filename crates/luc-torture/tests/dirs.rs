@@ -54,7 +54,7 @@ impl Ground {
         verify(&DirTree::new(&self.work.dir), &history, DataMode::Ordered).expect("a tree")
     }
 
-    /// Files with one name and at least so many bytes.
+    /// Files with one name and at least this many bytes.
     fn files(&self, bytes: u64) -> Vec<PathBuf> {
         let listing = DirTree::new(&self.work.dir).list().expect("a tree");
         let mut entries = listing.entries;

@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// Those that hurry a commit are left out where it was asked for, and syncs there are all the same.
+/// Syncs of directories and of the file system, which hurry a commit, become syncs of files.
 #[test]
 fn a_plan_for_files_only_syncs_nothing_else() {
     let syncs = |files_only| {

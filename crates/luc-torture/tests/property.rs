@@ -50,7 +50,7 @@ fn written(data: &[u8]) -> impl Iterator<Item = usize> {
     sectors.filter(|(_, bytes)| bytes[0] != 0).map(|(at, _)| at)
 }
 
-/// Makes an impossible tree, and gives the kind of violation; `None` if this tree has no place for it.
+/// Makes a tree impossible and returns the violation; `None` if the tree has no place for it.
 fn spoil(sim: &mut Sim, tree: &mut MemTree, how: u8) -> Option<Kind> {
     Some(match how {
         0 => {
@@ -73,7 +73,7 @@ fn spoil(sim: &mut Sim, tree: &mut MemTree, how: u8) -> Option<Kind> {
         }
         3 => {
             let path = long(sim, tree)?;
-            // A file that names nothing but another one is another one.
+            // A file whose labels all name another file counts as that file.
             if written(tree.data(&path)).count() < 3 {
                 return None;
             }
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// The mutations above are of use only if most of them are possible most of the time.
+/// The mutations above are of use only if each of them is possible now and then.
 #[test]
 fn every_way_to_spoil_a_tree_is_tried() {
     let mut tried = [0; SPOILS as usize];

@@ -111,7 +111,7 @@ fn data_of_others_is_never_shown() {
     let moved = scene.spoiled(|tree| tree.put("a/x", 1, &sector(10, 0, 1)));
     moved.breaks(Kind::Misplaced);
 
-    // A new block that shows old data of another file: never, but with data=writeback.
+    // A new block may show old data of another file only with data=writeback.
     scene.tree.put("a/new", 1, &sector(11, 1, 1));
     scene.broken(Kind::Foreign, "a/new sector 1", None);
     assert!(scene.report(DataMode::Writeback).violations.is_empty());
@@ -170,7 +170,7 @@ fn rename_is_whole_or_not_at_all() {
         assert!(acks.all(|known| known == Some(ack)));
         assert_eq!(violations.len(), 2, "{violations:?}");
     }
-    // fdatasync does not, nor the sync of the file that is gone from there.
+    // Neither fdatasync nor a sync of the file that was replaced promises it.
     scene.tree = before;
     scene.datasynced(1, 11);
     scene.synced(1, Target::File(10));
@@ -210,7 +210,7 @@ fn names_are_of_one_moment() {
     scene.tree = both.clone();
     scene.tree.names.remove("a/first");
     scene.broken(Kind::Moments, "names of thread 1", None);
-    // In one thread the order shows itself.
+    // Within one thread, the order of its changes is known.
     scene.tree = both;
     scene.create(1, 11, "a/third");
     scene.tree.names.remove("a/first");
@@ -225,7 +225,7 @@ fn a_sync_promises_what_others_had_done_before() {
     let ack = scene.synced(2, Target::Dir("a".into()));
     scene.tree.names.remove("a/first");
     scene.broken(Kind::NameLost, "a/first", Some(ack));
-    // But not a call that was still going on.
+    // But not a call that was still running.
     let mut scene = Scene::new();
     scene.create(1, 10, "a/first");
     scene.synced(2, Target::Dir("a".into()));
@@ -239,7 +239,7 @@ fn shared_data_is_promised_by_the_sync_of_another_thread() {
     scene.create(1, 10, "a/shared");
     scene.write(1, 10, 0, 1, 1);
     scene.write(1, 10, 2, 1, 2);
-    // The second write may be going on while thread 2 syncs.
+    // The second write may still be running while thread 2 syncs.
     let ack = scene.datasynced(2, 10);
     scene.tree.put("a/shared", 2, &[0; 512]);
     scene.tree.data("a/shared").truncate(512);

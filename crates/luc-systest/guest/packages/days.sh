@@ -1,4 +1,4 @@
-# After a reboot: LUC is on. Then the service has its bad days, under a load that its guard tries.
+# After a reboot LUC is on. Then the service meets faults, under a load that its guard judges.
 . /mnt/lib.sh
 . /mnt/server.sh
 

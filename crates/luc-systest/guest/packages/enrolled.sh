@@ -1,4 +1,4 @@
-# Secure Boot, and the key is enrolled: the service has LUC on.
+# With Secure Boot and the key enrolled, the service has LUC on.
 . /mnt/lib.sh
 . /mnt/server.sh
 

@@ -1,5 +1,4 @@
-# Secure Boot, and the key that dkms has signed with is not enrolled: LUC stays off. The key is handed
-# to the next boot.
+# With Secure Boot and dkms's key not enrolled, LUC stays off. The next boot gets the key.
 . /mnt/lib.sh
 . /mnt/server.sh
 

@@ -1,4 +1,4 @@
-# The packages come to a server that knows nothing of LUC.
+# The packages are installed on a server that never had LUC.
 . /mnt/lib.sh
 . /mnt/server.sh
 

@@ -3,7 +3,7 @@
 # The firmware's characters stay on a line of their own.
 echo
 
-# lib.sh waits as busybox does.
+# lib.sh uses usleep, which only busybox has.
 usleep() {
 	sleep "$(echo "$1" | sed 's/......$/.&/; s/^[0-9]*$/0.&/')"
 }
@@ -12,7 +12,7 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 # The host's clock starts long before the files were made, which make does not like.
 date -s "@$(stat -c %Y /mnt/step.sh)" > /dev/null
 
-# The packages, where apt may read them.
+# Puts the packages where apt may read them.
 packages() {
 	cp /mnt/luc.deb /mnt/luc-dkms.deb /tmp/
 }
@@ -21,7 +21,7 @@ is_on() {
 	luc status "$1" | grep -q steer
 }
 
-# LUC says this where the kernel does not trust the key that dkms has signed with.
+# LUC says this if the kernel does not trust the key that dkms has signed with.
 untrusted() {
 	echo "tell $(luc on / 2>&1)"
 	echo "tell $(modprobe luc 2>&1)"
@@ -33,19 +33,19 @@ untrusted() {
 	yes "and runs on" systemctl is-active luc
 }
 
-# By the firmware, not by the command line.
+# Secure Boot by the firmware, not by the command line.
 secure_boot() {
 	check 0 "SecureBoot enabled" mokutil --sb-state
 	yes "the kernel is locked down" grep -F '[integrity]' /sys/kernel/security/lockdown
 }
 
-# All that lies on the disk, but for what every start, every apt and every day changes.
+# All files on the disk, except those that every boot, every run of apt and every day change.
 files() {
 	find / -xdev \( -path /tmp -o -path /var/backups -o -path /var/cache -o -path /var/lib/apt \
 		-o -path /var/log \) -prune -o -print | sed 's,^/usr/,/,' | sort -u
 }
 
-# What the step says last; the kernel's log is for the host to judge.
+# Ends a step; the host judges the kernel's log.
 end() {
 	echo "tell seconds: $(cut -d. -f1 /proc/uptime)"
 	dmesg

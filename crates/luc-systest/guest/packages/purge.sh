@@ -1,4 +1,4 @@
-# On the newer kernel: LUC is on. Then it goes, and nothing is left.
+# On the newer kernel LUC is on. Then it is purged, and nothing is left.
 . /mnt/lib.sh
 . /mnt/server.sh
 
@@ -10,8 +10,8 @@ yes "no command is left" sh -c '! command -v luc'
 yes "files are made durable" dd if=/dev/zero of=/root/after bs=4k count=64 oflag=sync
 rm -f /root/after
 
-# As piuparts does it: what was not there before, belongs to no package, and was not made for the
-# newer kernel or by dkms for itself. What has our name counts in any case.
+# As in piuparts: files that were not there before, belong to no package, and were not made for the
+# newer kernel or by dkms for itself. Files with our name count in any case.
 files > /var/log/after
 sed 's,^/usr/,/,' /var/lib/dpkg/info/*.list | sort -u > /var/log/owned
 left=$(comm -13 /var/log/before /var/log/after | comm -23 - /var/log/owned | awk '/luc/ ||

@@ -1,4 +1,4 @@
-# After a reboot: LUC is on, and stays on through an upgrade of the packages and one of the kernel.
+# After a reboot LUC is on, and stays on through an upgrade of the packages and one of the kernel.
 . /mnt/lib.sh
 . /mnt/server.sh
 

@@ -1,9 +1,9 @@
-//! LUC on a kernel that checks itself, on processors that really run at the same
-//! time: memory used after it was freed, locks in a wrong order, leaks, objects
-//! destroyed while in use, and memory that cannot be had.
+//! LUC on a kernel that checks itself, on processors that really run in parallel: use of freed
+//! memory, locks in a wrong order, leaks, objects destroyed while in use, and allocations that
+//! fail.
 //!
-//! The kernel takes a quarter of an hour to build, so nobody has to have it:
-//! where it is missing these tests are skipped, for CI too. `make torture` builds it.
+//! Building the kernel takes a quarter of an hour, so it is optional: without it these tests are
+//! skipped, in CI too. `make torture` builds it.
 
 use libtest_mimic::Trial;
 use luc_lab::cache::Cache;
@@ -17,8 +17,8 @@ use luc_systest::{
 const CHECKED: &str = "6.12-debug";
 /// The kernel with KCSAN.
 const RACES: &str = "6.12-races";
-/// Processors of the guest, in parallel: more than this machine may have, so that
-/// one stands still now and then in the middle of anything.
+/// Processors of the guest, in parallel: more than this machine may have, so that now and then one
+/// stands still at an arbitrary point.
 const VCPUS: u32 = 4;
 
 /// The kernel's own code races on purpose in many places that are not marked.
@@ -31,7 +31,7 @@ struct Broken {
     what: &'static str,
     kernel: &'static str,
     change: Replacement,
-    /// In the report that it must cause.
+    /// Text in the report that it must cause.
     seen_as: &'static str,
 }
 
@@ -90,7 +90,7 @@ const BROKEN: [Broken; 5] = [
 ];
 
 /// All of it takes half an hour: four processors in host time under these checks. `make test` runs
-/// a short round of what a change of the module breaks first.
+/// a short round of the tests that a change of the module breaks first.
 pub fn tests() -> Vec<Trial> {
     let left = |test: Trial| test.with_ignored_flag(true);
     let mut tests = vec![
@@ -107,7 +107,7 @@ pub fn tests() -> Vec<Trial> {
     tests
 }
 
-/// Of a length, that of the round.
+/// Picks the length for a whole or a short round.
 fn round(whole: u32, short: u32) -> u32 {
     if is_whole() { whole } else { short }
 }
@@ -145,7 +145,7 @@ fn stress() -> Outcome {
     run_checked(vec![job]).map(drop)
 }
 
-/// The module comes and goes while threads wait for commits in its hooks.
+/// The module is loaded and removed while threads wait for commits in its hooks.
 fn unload() -> Outcome {
     let cycles = round(60, 16);
     let job = Job::new("unload", &["10ms:2:512M"])?.env("CYCLES", cycles.to_string());
@@ -203,7 +203,7 @@ fn races_guest(jobs: &[Job]) -> Result<RunSpec, Trouble> {
     Ok(spec)
 }
 
-/// The kernel complains, and of that.
+/// Checks that the kernel reports this fault.
 fn is_caught(broken: &Broken) -> Outcome {
     let (mut spec, jobs) = if broken.kernel == CHECKED {
         let jobs = vec![Job::new("teeth", &["4ms:2:256M"])?, Job::new("leaks", &[])?];

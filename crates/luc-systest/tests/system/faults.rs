@@ -2,8 +2,8 @@
 //! steers. After each fault: one clear line, the right exit code, stock
 //! behaviour, and nothing in the kernel log but what the fault itself prints.
 //!
-//! And other owners of the functions that LUC hooks: the one that comes
-//! second is told so, and neither harms the other.
+//! Also other owners of the functions that LUC hooks: the second owner gets an error, and neither
+//! harms the other.
 
 use libtest_mimic::Trial;
 use luc_lab::{Content, GuestFile};
@@ -40,7 +40,7 @@ fn faults(kernel: &str) -> Outcome {
     many_are_independent(&answer)
 }
 
-/// Modules of the tests that stand in LUC's way.
+/// A module of the tests that gets in LUC's way.
 fn owner(kernel: &str, name: &str) -> Result<GuestFile, Trouble> {
     let modules = module(kernel, &guest_source("owners"))?;
     Ok(GuestFile {
@@ -49,7 +49,7 @@ fn owner(kernel: &str, name: &str) -> Result<GuestFile, Trouble> {
     })
 }
 
-/// A BPF program and a livepatch, the real ones, on functions that LUC hooks; and tracers.
+/// A real BPF program and a real livepatch on functions that LUC hooks; and tracers.
 fn owners(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("owned", &["1ms:8:32M"])?,
@@ -66,7 +66,7 @@ fn owners(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// A kernel whose ftrace fails, before LUC hooks anything and afterwards: once is for ever.
+/// A kernel whose ftrace fails, before or after LUC hooks anything: it never recovers.
 fn stopped(kernel: &str) -> Outcome {
     for when in ["off", "on"] {
         let jobs = [Job::new("stopped", &["1ms:8:32M"])?.env("WHEN", when)];
@@ -78,8 +78,7 @@ fn stopped(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// A module that poisons what it frees, those for kernels that are refused, and a caller without
-/// rights.
+/// A module that poisons freed memory, modules that refuse the kernel, a caller without rights.
 fn attach(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("attach", &["1ms:8:64M", "200ms:1:64M"])?,
@@ -120,10 +119,9 @@ fn attach(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// With a journal of 4 MiB commits are forced by want of space all the time, and
-/// neither holding them nor copying may let the load collapse. This is no measure
-/// of speed: such a load is chaotic, and stock alone varies by a third from one
-/// build of the programs to the next.
+/// With a journal of 4 MiB, lack of space forces commits all the time, and neither holding them nor
+/// copying may let the load collapse. This does not measure speed: such a load is chaotic, and
+/// stock alone varies by a third from one build of the programs to the next.
 fn keeps_up_with_a_full_journal(answer: &Answer) -> Outcome {
     let rate = |file: &str| answer.number("journal", file, "/ops_per_s");
     let (stock, luc) = (rate("stock")?, rate("luc")?);

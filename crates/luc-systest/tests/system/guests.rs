@@ -1,4 +1,4 @@
-//! Runs of real guests, this program being their process 1: what the lab itself promises.
+//! Tests what the lab itself promises, on real guests with this program as process 1.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -124,7 +124,7 @@ fn devices_are_made() -> Outcome {
         .collect();
     let ordered = times_ns[2] < times_ns[0] && times_ns[0] < times_ns[1];
     check(ordered, format!("syncs took {times_ns:?} ns"))?;
-    // Each sync of an overwritten or new file takes the arm a turn at least.
+    // Each sync of an overwritten or new file takes at least a turn of the disk.
     check(times_ns[1] > 3 * 8_333_333, format!("{times_ns:?} ns"))
 }
 

@@ -1,5 +1,5 @@
-//! Lines of memory and processors: nothing that every hook reads lies beside something that is
-//! written, and an fsync without a commit moves no line that it does not move without LUC.
+//! Cache lines: nothing that every hook reads shares a line with something that is written, and an
+//! fsync without a commit moves no line that it does not move without LUC.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,14 +13,14 @@ use luc_systest::{
 };
 
 const KERNEL: &str = "6.12";
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: u64 = 64;
 
 /// Members of struct `luc_fs` that every hook reads.
 const READ_MEMBERS: [&str; 4] = ["node", "dev", "gone", "copy_now"];
 /// Variables that every hook reads.
 const READ_VARIABLES: [&str; 3] = ["luc_entry", "luc_table", "luc_ops"];
-/// Whose other variables change as rarely.
+/// The section whose other variables change as rarely.
 const READ_SECTION: &str = ".data..read_mostly";
 
 pub fn tests() -> Vec<Trial> {
@@ -36,7 +36,7 @@ fn layout() -> Outcome {
     check(found.is_empty(), found.join("; "))
 }
 
-/// The test above names each of these.
+/// Modules in which the test above must find a written neighbour.
 fn neighbours() -> Outcome {
     let changes: [(Replacement, &str); 2] = [
         (
@@ -72,7 +72,7 @@ fn neighbours() -> Outcome {
     Ok(())
 }
 
-/// Fields on a line with a field that every hook reads.
+/// Fields that share a line with a field that every hook reads.
 fn shared(module: &Path) -> Result<Vec<String>, Trouble> {
     let mut found = Vec::new();
     let members = members(&output("pahole", "dwarves", &["-C", "luc_fs"], module)?);
@@ -128,7 +128,7 @@ fn neighbours_of(
     found
 }
 
-/// A name that is not there would never have a neighbour.
+/// A missing name would never have a neighbour.
 fn check_known(items: &[Item], names: &[&str]) -> Outcome {
     let missing = names
         .iter()
@@ -153,7 +153,7 @@ fn output(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Lines like ` s64 name[3] __attribute__((...)); /* 64 24 */`.
+/// Parses lines like ` s64 name[3] __attribute__((...)); /* 64 24 */`.
 fn members(text: &str) -> Vec<Item> {
     let member = |line: &str| {
         let (declaration, comment) = line.split_once("; ")?;
@@ -218,9 +218,9 @@ fn variables(text: &str) -> Vec<Item> {
 const LIMIT_S: u64 = 60;
 const TRIES: u32 = 3;
 
-/// On a busy host QEMU now and then loses a timer of a processor that sleeps, and the guest stands
-/// still (`rcu_preempt kthread timer wakeup` did not happen). Such a run says nothing; it is told,
-/// and tried again.
+/// On a busy host QEMU now and then loses the timer of a sleeping processor, and the guest stands
+/// still (`rcu_preempt kthread timer wakeup` did not happen). Such a run proves nothing: it is
+/// reported, and repeated.
 fn run_that_ends(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
     let mut tries = 1;
     loop {
@@ -234,7 +234,7 @@ fn run_that_ends(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
     }
 }
 
-/// Four processors: stock, LUC on another file system, LUC.
+/// Counts moved lines on four processors: stock, LUC on another file system, LUC.
 fn moves() -> Outcome {
     let jobs = [Job::new("lines", &["0ns:1:512M", "0ns:1:64M"])?];
     let mut spec = guest(KERNEL, &jobs)?;

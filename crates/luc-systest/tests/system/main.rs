@@ -1,8 +1,8 @@
-//! System tests: the program and the module in virtual machines, on stock kernels. All of them
-//! are tests of this one program, so that no processor waits for the last one of a file.
+//! System tests: the program and the module in virtual machines, on stock kernels. All are in this
+//! one program, so that no processor waits for the last test of a file.
 //!
-//! `--include-ignored` runs on every kernel (`make test-all`), a word only tests whose names or
-//! suites hold it. Where this machine cannot run them, the skips are counted.
+//! With `--include-ignored` they run on every kernel (`make test-all`); a word selects tests by
+//! name or suite. Tests that this machine cannot run are counted as skipped.
 
 mod debug;
 mod determinism;
@@ -29,11 +29,11 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A suite: its name, and what makes its tests.
+/// A suite: its name, and the function that returns its tests.
 type Suite = (&'static str, fn() -> Vec<Trial>);
 
-/// Those with the longest tests first, so that the last to end are short; before them those
-/// that want the machine for themselves, and would wait for the others.
+/// Suites with the longest tests come first, so that the last tests are short; before them come
+/// suites with tests that run alone, which would wait for the others.
 const SUITES: [Suite; 20] = [
     ("lines", lines::tests),
     ("debug", debug::tests),

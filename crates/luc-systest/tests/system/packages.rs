@@ -1,5 +1,5 @@
-//! The packages, as an administrator meets them: a Debian server with systemd that installs them,
-//! reboots, has its bad days, upgrades them and its kernel, meets a kernel that wants signatures,
+//! The packages, as an administrator uses them: a Debian server with systemd installs them,
+//! reboots, runs into faults, upgrades them and its kernel, meets a kernel that demands signatures,
 //! enrols its key in a firmware with Secure Boot, and purges them.
 
 use std::fs;
@@ -28,7 +28,7 @@ fn failed(error: impl std::fmt::Display) -> Trouble {
     Trouble::Fail(error.to_string())
 }
 
-/// What `make deb` has built.
+/// The package that `make deb` built.
 fn package(name: &str) -> Result<PathBuf, Trouble> {
     let out = root().join("out");
     let begin = format!("{name}_");
@@ -93,11 +93,11 @@ fn life() -> Outcome {
     step("install", Boot::Plain(""))?;
     step("days", Boot::Plain(""))?;
     step("upgrade", Boot::Plain(""))?;
-    // The second one is what a kernel does to itself where Secure Boot is on.
+    // A kernel sets the second one itself if Secure Boot is on.
     step("unsigned", Boot::Plain("module.sig_enforce=1"))?;
     step("unsigned", Boot::Plain("lockdown=integrity"))?;
     step("import", Boot::Secure(&[]))?;
-    // What MokManager says, and what an administrator answers.
+    // MokManager's prompts, and an administrator's answers.
     let password = format!("{PASSWORD}\r");
     let enrolment = [
         ("Press any key", "\r"),

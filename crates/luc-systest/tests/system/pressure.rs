@@ -1,7 +1,7 @@
-//! Events that a file system may meet while LUC holds its commits and copies its
-//! metadata out: a disk that fails, stalls or goes, no memory, signals, another
-//! clock, a processor that goes, suspend, growth, a thousand mounts. Each time
-//! the same load runs with LUC and without, and the same must come of it.
+//! Events that a file system may meet while LUC holds its commits and copies its metadata out: a
+//! disk that fails, stalls or disappears, no memory, signals, another clock, a processor that goes
+//! offline, suspend, growth, a thousand mounts. Each time the same load runs with LUC and without,
+//! and the results must be the same.
 
 use libtest_mimic::Trial;
 use luc_lab::{Content, GuestFile, RunSpec};
@@ -10,10 +10,10 @@ use luc_systest::{
     module, run_jobs, tests_on_every,
 };
 
-/// Kernel log lines when it kills who took all memory.
+/// Kernel log lines when the kernel kills the task that took all memory.
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
 
-/// Kernel log lines of a task that a disk keeps.
+/// Kernel log lines of a task that hangs on a disk.
 const TASK_HANGS: &[&str] = &["blocked for more than", "Call Trace:"];
 
 pub fn tests() -> Vec<Trial> {
@@ -60,7 +60,7 @@ fn disk(kernel: &str) -> Outcome {
         Job::new("pressure_errors", &[])?.allow(LUCDISK_FAILS),
         Job::new("pressure_gone", &[])?.allow(LUCDISK_FAILS),
     ];
-    // It is long, and what it looks for is the module's own.
+    // It is long, and tests code of the module that is alike on all kernels.
     if kernel == "6.12" {
         jobs.push(Job::new("pressure_mounts", &[])?);
     }
@@ -76,9 +76,9 @@ fn system(kernel: &str) -> Outcome {
         Job::new("pressure_memory", &[])?.allow(MEMORY_IS_OUT),
     ];
     let mut spec = guest_for(kernel, &jobs)?;
-    // With virtual time they share one, which is enough to take one away.
+    // With virtual time they share one host processor, which is enough to take one away.
     spec.vcpus = 2;
-    // All of it is filled several times over.
+    // The tests fill all of it several times over.
     spec.memory_mib = 320;
     spec.modules.push("quota_v2".into());
     bring(&mut spec, &["pressure_alloc.ko", "pressure_suspend.ko"])?;
@@ -86,7 +86,7 @@ fn system(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// What ends a hold, a wait that no disk ends, and what the kernel log says of LUC.
+/// What ends a hold, a wait that no disk ends, and what the kernel log reports of LUC.
 fn holding(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("holding", &["1ms:8:64M"])?,

@@ -1,6 +1,6 @@
-//! Every watching verb on hosts that lack one thing each: each answers, and none tells a number
-//! that it does not know. What was found is the table of hosts in `docs/seeing.md`; with
-//! `LUC_RENEW` set the table is written anew.
+//! Every watching verb on hosts that each lack one thing: every verb answers, and none reports a
+//! number that it does not know. The findings are the table of hosts in `docs/seeing.md`; with
+//! `LUC_RENEW` set, the table is rewritten.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,8 @@ use serde_json::Value;
 
 const KERNEL: &str = "6.12";
 
-/// A host: how `sight.sh` names it, in words, and what cannot be seen there; None: nothing.
+/// A host: its name in `sight.sh`, its name in words, and what cannot be seen there; `None` if
+/// nothing can be traced.
 struct Host {
     name: &'static str,
     words: &'static str,
@@ -58,13 +59,13 @@ const fn host(name: &'static str, words: &'static str, unseen: Option<&'static [
     }
 }
 
-/// Verbs that attach as a recording does, which every host is asked for. Each takes seconds of the
-/// processor to start, so `make test` asks them on three hosts: one where all is seen, one where
-/// tracepoints alone are, and one where nothing is.
+/// Verbs that attach as `record` does, which runs on every host. Each takes seconds of the
+/// processor to start, so `make test` runs them on three hosts: one where everything is seen, one
+/// where only tracepoints are, and one where nothing is.
 const LIVE: [&str; 5] = ["doctor", "top", "exporter", "count", "status"];
 const LIVE_ON: [&str; 3] = ["all", "no-functions", "no-types"];
 
-/// Verbs that trace, and their exit codes where they can: the doctor may find something.
+/// Verbs that trace, and their exit codes if they can: the doctor may find something.
 const VERBS: [(&str, &[u64]); 5] = [
     ("doctor", &[0, 26]),
     ("top", &[0]),
@@ -78,7 +79,7 @@ pub fn tests() -> Vec<Trial> {
 }
 
 fn hosts() -> Outcome {
-    // A slow disk: the load is there all the time, and is to cost little.
+    // A slow disk, so that the load runs all the time and costs little.
     let live_on = if is_whole() {
         HOSTS.map(|host| host.name).join(" ")
     } else {
@@ -134,7 +135,7 @@ impl Said<'_> {
             .or_else(|_| fail(format!("{}: {verb}: no exit code", self.1.name)))
     }
 
-    /// Whether the verb was asked there.
+    /// Tells whether the verb ran there.
     fn asked(&self, verb: &str) -> bool {
         is_whole() || LIVE_ON.contains(&self.1.name) || !LIVE.contains(&verb)
     }
@@ -164,7 +165,7 @@ impl Said<'_> {
         }
     }
 
-    /// The exporter goes on, and has no numbers.
+    /// Checks that the exporter runs on, without numbers.
     fn serves_nothing(&self) -> Outcome {
         let page = self.text("exporter.out")?;
         let code = self.code("exporter")?;
@@ -181,7 +182,7 @@ impl Said<'_> {
         self.check(reasons.count() == 1, &format!("exporter: {said}"))
     }
 
-    /// Each verb says no, in one line with a reason.
+    /// Checks that each verb refuses, in one line with a reason.
     fn refuses(&self) -> Outcome {
         if self.asked("exporter") {
             self.serves_nothing()?;
@@ -222,7 +223,7 @@ impl Said<'_> {
         self.once(unseen)
     }
 
-    /// A number where it is seen, nothing where it is not.
+    /// Checks that a value is a number if it is seen, and null if not.
     fn known(&self, what: &str, value: &Value, seen: bool) -> Outcome {
         self.check(
             value.is_number() == seen && value.is_null() != seen,
@@ -293,7 +294,7 @@ impl Said<'_> {
         self.known("summary: flush", &fs["table"]["flush_mean_ns"], flushes)
     }
 
-    /// A verdict that unseen events undermine is never sure, live or from a recording.
+    /// Checks that no verdict is sure if unseen events undermine it, live or from a recording.
     fn diagnosis(&self, verb: &str, unseen: &Unseen) -> Outcome {
         let report = self.json(verb)?;
         let fs = &report["file_systems"][0];
@@ -321,7 +322,7 @@ impl Said<'_> {
         self.check(!(blind && trusted), &format!("{verb}: a gain is trusted"))
     }
 
-    /// Each verb names once which events it misses.
+    /// Checks that each verb names the events that it misses, once.
     fn once(&self, unseen: &Unseen) -> Outcome {
         for verb in ["count", "record", "exporter"]
             .into_iter()
@@ -330,7 +331,7 @@ impl Said<'_> {
             let said = self.text(&format!("{verb}.err"))?;
             let lines = said.lines().filter(|line| line.contains("not seen here"));
             let lines = lines.count();
-            // The exporter counts, and counting looks at waits alone.
+            // The exporter and `count` look at waits alone.
             let any = unseen
                 .iter()
                 .any(|sight| verb == "record" || sight.is_wait());
@@ -349,7 +350,7 @@ const WAITS: [SpanKind; 3] = [
 const BEGIN: &str = "<!-- hosts: written by the suite sight -->\n";
 const END: &str = "<!-- end of hosts -->\n";
 
-/// Compares what was found with the table of the documentation, or renews that.
+/// Compares the findings with the table in the documentation, or renews the table.
 fn table(answer: &Answer) -> Outcome {
     let found = render(answer)?;
     let path = root().join("docs/seeing.md");
@@ -403,7 +404,7 @@ fn render(answer: &Answer) -> Result<String, Trouble> {
     ))
 }
 
-/// A line that tells what is missing, and not what was recorded.
+/// Tells whether a line is about what is missing, not about what was recorded.
 fn telling(line: &&str) -> bool {
     line.contains("not seen here") || !(line.contains("note: ") || line.contains("host.luc"))
 }

@@ -1,5 +1,5 @@
 //! Campaigns on a real cluster of two nodes, and through the exports. A script stands in for most
-//! cells, so that what is tried here takes no virtual machine; one cell is a real one.
+//! cells, so that these tests need no virtual machine; one cell is a real one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -118,7 +118,7 @@ fn measured() -> Outcome {
         !scripted.out().join("slurm").exists(),
         "folders of arrays are left",
     )?;
-    // The failure stays until it is asked for again, and a limit is kept.
+    // The failure stays until `--again` asks for it, and the limit of jobs is kept.
     fs::remove_file(scripted.file(&format!("always-{always}"))).map_err(failed)?;
     let again = output(&mut run(&cluster, &scripted, &["--again", "--jobs", "1"]))?;
     ended_with(&again, 0)?;
@@ -163,7 +163,7 @@ fn real_cell() -> Outcome {
         return Err(Trouble::Skip(told(&run)));
     }
     if run.status.code() == Some(LAB) {
-        // A node without QEMU is one that lacks it; any other reason is a failure.
+        // Skip if the node lacks QEMU; any other reason is a failure.
         let status = output(
             cluster
                 .command(luc_binary())
@@ -241,7 +241,7 @@ fn ended_and_found_again() -> Outcome {
     )
 }
 
-/// A node dies with its job, then the controller, and comes back.
+/// A node dies with its job, then the controller dies; both come back.
 fn losses() -> Outcome {
     let mut cluster = Cluster::start()?;
     let scripted = Scripted::new()?;
@@ -296,7 +296,7 @@ fn is_there(program: &str) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Whether the campaign is done once two waves were.
+/// Checks that the campaign is done after two waves.
 fn done_in_two_waves(scripted: &Scripted, wave: impl Fn() -> Outcome) -> Outcome {
     scripted.take("0")?;
     wave()?;

@@ -1,5 +1,5 @@
-//! LUC on every kernel of the lab: it speeds up what it should, repeats its own
-//! decisions, changes nothing when it only observes, and goes without a trace.
+//! LUC on every kernel of the lab: it speeds up what it should, its decisions replay, it changes
+//! nothing when it only observes, and it leaves no trace.
 
 use libtest_mimic::Trial;
 use luc_lab::{Content, GuestFile};
@@ -24,16 +24,16 @@ pub fn tests() -> Vec<Trial> {
     tests
 }
 
-/// `PREEMPT_RT`, where hooks that sleep in a lock could outlive the module.
+/// `PREEMPT_RT` is refused: hooks that sleep in a lock could outlive the module there.
 fn refused() -> Outcome {
     let jobs = [Job::new("rt", &["1ms:8:64M"])?];
     run_jobs(&guest("6.12-rt", &jobs)?, &jobs)?;
     Ok(())
 }
 
-/// The jobs, and a look at the types of functions that no header declares.
+/// Runs the jobs, and checks the types of functions that no header declares.
 fn run_all(kernel: &str, mut jobs: Vec<Job>) -> Result<Answer, Trouble> {
-    // Full kernels are of the same sources; their ext4 and jbd2 have types of their own.
+    // Full kernels have the same sources, but their ext4 and jbd2 have separate types.
     if !kernel.ends_with("-full") {
         jobs.push(Job::new("prototypes", &[])?);
     }
@@ -62,14 +62,13 @@ fn first_steps(kernel: &str) -> Outcome {
     speeds_up(&run_all(kernel, jobs)?, "first")
 }
 
-/// How far a run of stock may be from another. From 7.2 on the convoys merge and
-/// part by chance: stock moves between 240 operations/s, two convoys all the
-/// time, and 480, which is one.
+/// How much one run of stock may differ from another. From 7.2 on, convoys merge and part by
+/// chance: stock moves between 240 operations/s, with two convoys all the time, and 480, with a
+/// single one.
 const LIKE_STOCK: std::ops::RangeInclusive<f64> = 0.45..=2.2;
 
-/// On a disk of 4 ms per request four threads split into two convoys: each
-/// fsync waits for two commits. LUC merges them. By how much that is faster is
-/// for benchmarks.
+/// On a disk of 4 ms per request four threads split into two convoys: each fsync waits for two
+/// commits. LUC merges them. How much faster that is, benchmarks tell.
 fn speeds_up(answer: &Answer, cell: &str) -> Outcome {
     let rate = |file: &str| answer.number(cell, file, "/ops_per_s");
     let (stock, luc, after) = (rate("stock")?, rate("luc")?, rate("after")?);
@@ -88,7 +87,7 @@ fn speeds_up(answer: &Answer, cell: &str) -> Outcome {
     )
 }
 
-/// Nothing is held (the script counts that) and nothing becomes much slower or
+/// Checks that nothing is held (the script counts that) and that nothing becomes much slower or
 /// faster.
 fn observes_only(answer: &Answer) -> Outcome {
     for field in ["/ops_per_s", "/fsyncs_per_commit"] {

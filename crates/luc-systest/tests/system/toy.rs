@@ -1,7 +1,7 @@
-//! A new controller, a new benchmark, a new export format, a new verdict of the doctor: each is one
-//! file and its row. A toy of each is added to a copy of the sources, which must build and show them
-//! on the command line. The controller steers a kernel in the lab, and its decisions replay; the
-//! benchmark runs there. `fuzzing` fuzzes the controller.
+//! A new controller, a new benchmark, a new export format, a new verdict of the doctor: each takes
+//! one file and one row. A toy of each is added to a copy of the sources, which must build and show
+//! them on the command line. The controller steers a kernel in the lab, and its decisions replay;
+//! the benchmark runs there. `fuzzing` fuzzes the controller.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use libtest_mimic::Trial;
 use luc_systest::{Job, Outcome, Trouble, fail, guest, module, root, run_jobs, scratch, test};
 use luc_trace::{Header, Span, SpanKind, Writer};
 
-/// Folders that a build of the program needs, beside the files at the top. Not `.cargo`: the copy
-/// lies below it, and its flags given twice would be other flags.
+/// Folders that a build of the program needs, besides the files at the top. Not `.cargo`: it
+/// applies to the copy, which lies below it, and a second one would give its flags twice.
 const FOLDERS: [&str; 10] = [
     "abi",
     "bpf",
@@ -45,7 +45,7 @@ fn toys(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// With the times of the files, by which cargo knows what it has compiled before.
+/// Copies the times of the files as well, by which cargo knows what it has compiled before.
 fn copy_sources(copy: &Path) -> Outcome {
     let _ = fs::remove_dir_all(copy);
     fs::create_dir_all(copy).map_err(|error| Trouble::Fail(error.to_string()))?;
@@ -54,7 +54,7 @@ fn copy_sources(copy: &Path) -> Outcome {
     run_to_end(Command::new("cp").arg("-a").args(paths).arg(copy))
 }
 
-/// The program for the guest, in a folder of its own: no other test gets the toy.
+/// Builds the program for the guest in a folder of its own, so that no other test gets the toys.
 fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     run_to_end(
@@ -62,7 +62,7 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
             .args(["build", "--release", "--locked", "--quiet", "--bin", "luc"])
             .arg("--target-dir")
             .arg(target)
-            // It need not be fast, it must be there soon.
+            // It need not run fast, but must build fast.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
             .current_dir(copy),
@@ -70,7 +70,7 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
     Ok(target.join("x86_64-unknown-linux-gnu/release/luc"))
 }
 
-/// Of a recording in which tasks write most of the time, which no other verdict is about.
+/// Checks the toy's verdict on a recording that no other verdict is about: tasks mostly write.
 fn verdict_is_told(luc: &Path) -> Outcome {
     const MS: u64 = 1_000_000;
     let write = |n: u64| Span::of(SpanKind::Write, n * 100 * MS, n * 100 * MS + 90 * MS);

@@ -1,6 +1,6 @@
-//! The tracer on every kernel of the lab: on a workload of known counts it holds
-//! exactly those, by either means; whom it was not asked to watch it does not
-//! see; what it loses it counts; and it leaves nothing behind.
+//! The tracer on every kernel of the lab. On a workload of known counts it records exactly those,
+//! by either means; it sees nothing that it was not asked to watch; it counts what it loses; and it
+//! leaves nothing behind.
 
 use libtest_mimic::Trial;
 use luc_lab::{Content, GuestFile};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub fn tests() -> Vec<Trial> {
     let mut tests: Vec<Trial> = Vec::new();
-    // ext4 as a module, and the newest: whatever they offer.
+    // Kernels with ext4 as a module, and the newest, by whatever means they offer.
     for kernel in kernels("look") {
         tests.push(test_on("both", &kernel, |kernel| traces(kernel, "")));
     }
@@ -126,8 +126,8 @@ fn bad_conditions(kernel: &str) -> Outcome {
     let answer = run_jobs(&spec, &jobs)?;
     let many = answer.json("trace_bad", "many")?;
     let fs = &many["file_systems"][0];
-    // A thread that is preempted inside of a program keeps the kernel from running that one for the
-    // others until it goes on, which is seldom, and counted.
+    // While a thread is preempted inside a program, the kernel does not run that program for other
+    // threads, which is rare, and counted.
     let lost = many["spans_lost"].as_u64().unwrap_or(u64::MAX);
     let syncs = fs["counts"]["fsync"].as_u64().unwrap_or(0);
     check(
@@ -148,9 +148,9 @@ impl Trace<'_> {
         self.0.json("trace", name)
     }
 
-    /// Waits for buffers and for locked transactions are as many as the kernel's own probes
-    /// counted meanwhile, and many. Where calls cannot be looked at, the few who ask to wait
-    /// and then need not sleep are not seen.
+    /// Checks that waits for buffers and for locked transactions are many, and as many as the
+    /// kernel's own probes counted meanwhile. If calls are not hooked, the few tasks that prepare
+    /// to wait and then need not sleep are not seen.
     fn waits(&self, probed: &str, seen: [&Value; 2], sleepless: bool) -> Outcome {
         let probed = self.0.json("trace", probed)?;
         for (seen, what, least) in [(seen[0], "buffer", 50), (seen[1], "locked", 1)] {
@@ -169,7 +169,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// The recording holds exactly so many spans of these kinds, and lost none.
+    /// Checks that the recording holds exactly these numbers of spans, and lost none.
     fn counts(&self, name: &str, expected: &[(&str, u64)]) -> Outcome {
         let summary = self.summary(name)?;
         check(summary["spans_lost"] == 0, format!("{name}: spans lost"))?;

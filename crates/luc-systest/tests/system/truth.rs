@@ -1,8 +1,9 @@
-//! LUC's counts of fio, `SQLite` and `PostgreSQL` beside the counts of other tools: strace each
-//! sync call of each process, jbd2 each commit, fio its own syncs. `luc trace count`, `luc trace
-//! record` with `summary`, `luc doctor` and `luc exporter` watch the same run; all numbers must be
-//! equal. One difference has a name: the script ends each run with one `syncfs()`, which is no call
-//! of the program and no fsync, but waits for a commit; the doctor counts it, too.
+//! Compares LUC's counts of fio, `SQLite` and `PostgreSQL` with those of other tools: strace counts
+//! each sync call of each process, jbd2 each commit, fio its own syncs. `luc trace count`,
+//! `luc trace record` with `summary`, `luc doctor` and `luc exporter` watch the same run; all
+//! numbers must be equal. One difference is expected: the script ends each run with one `syncfs()`,
+//! which is neither a call of the program nor an fsync, but waits for a commit; the doctor counts
+//! it, too.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,9 @@ use luc_systest::{Answer, Job, Outcome, Trouble, check, fail, guest, run_jobs, t
 use serde_json::Value;
 
 const PACKAGES: [&str; 4] = ["fio", "postgresql-15", "sqlite3", "strace"];
-/// A compiler for queries, a third of the whole, which `PostgreSQL` does without.
+/// A compiler for queries, a third of the total size, which `PostgreSQL` does without.
 const UNWANTED: [&str; 2] = ["/usr/lib/*/libLLVM*", "/usr/lib/*/libz3*"];
-/// Each must have synced at least so often, or the test has seen nothing.
+/// The programs, and the fewest syncs of each: with fewer, the test has seen nothing.
 const PROGRAMS: [(&str, u64); 3] = [("fio", 200), ("sqlite", 50), ("postgres", 1000)];
 /// Syncs of the script itself: one `syncfs()` at the end of each run.
 const SCRIPT_SYNCS: u64 = 1;
@@ -66,7 +67,7 @@ fn fio_itself(answer: &Answer) -> Outcome {
     fio.same("fio itself", counted, called)
 }
 
-/// One program's run, and what all said of it.
+/// One program's run, with the counts of all tools.
 struct Program<'a> {
     answer: &'a Answer,
     name: &'static str,

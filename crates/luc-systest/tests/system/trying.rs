@@ -1,5 +1,5 @@
-//! `luc try` and `luc guard` on real file systems: a load that LUC helps, one that it does nothing for,
-//! and one that it is made to harm by bad knobs; and their bad days.
+//! `luc try` and `luc guard` on real file systems: a load that LUC helps, one that it changes
+//! nothing for, and one that bad knobs make it harm; and faults.
 
 use libtest_mimic::Trial;
 use luc_lab::{Content, GuestFile};
@@ -24,15 +24,15 @@ fn trying(kernel: &str) -> Outcome {
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = CPU_MIPS;
     let answer = run_jobs(&spec, &jobs)?;
-    // Two commits serve each sync of stock, and one with LUC.
+    // Each sync waits for two commits on stock, and for one with LUC.
     judge(&answer, "helped", 1.5..2.2, "LUC helps here: it gives ")?;
     judge(&answer, "lone", 0.97..1.03, "")?;
-    // 16 ms of waiting are added to two requests of 10 ms.
+    // The bad knobs add 16 ms of waiting to two requests of 10 ms.
     judge(&answer, "harmed", 0.5..0.6, "LUC harms here: it gives ")
 }
 
-/// Whether the ratio is in the range with its whole interval, both sides were measured in full, and the
-/// sentence begins like this.
+/// Checks that the ratio's whole interval is in the range, that both sides were measured in full,
+/// and that the sentence begins like this.
 fn judge(answer: &Answer, name: &str, range: std::ops::Range<f64>, begin: &str) -> Outcome {
     let number = |pointer: &str| answer.number("trying", name, pointer);
     for end in ["/ratio/low", "/ratio/mean", "/ratio/high"] {
@@ -65,14 +65,14 @@ fn guarding(kernel: &str) -> Outcome {
         (1.7..2.2).contains(&certified),
         format!("certified at {certified}"),
     )?;
-    // 50 ms are added to two requests of 100 ms.
+    // The bad knobs add 50 ms to two requests of 100 ms.
     check(
         (0.75..0.85).contains(&refuted),
         format!("refuted at {refuted}"),
     )
 }
 
-/// A hundred pairs.
+/// The certificate takes a hundred pairs.
 fn certified_without_gain() -> Outcome {
     let answer = guards("6.12", "lone", &["50ms:1"])?;
     let sentence = answer.json("lone", "lone")?["sentence"].clone();
@@ -88,7 +88,7 @@ fn guards(kernel: &str, script: &'static str, disks: &[&str]) -> Result<Answer, 
     let jobs = [Job::new(script, disks)?];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = CPU_MIPS;
-    // Hours of virtual time: the longest of all tests, also on a busy machine.
+    // It runs hours of virtual time: the longest of all tests, also on a busy machine.
     spec.timeout_host_s = 1800;
     spec.files.push(GuestFile {
         guest_path: "/t/guarding_lib.sh".into(),

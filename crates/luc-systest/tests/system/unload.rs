@@ -1,5 +1,4 @@
-//! LUC comes and goes under load: many times loaded, switched on,
-//! switched off and removed while threads wait for commits in its hooks.
+//! LUC is loaded, switched on and off, and removed many times while threads wait in its hooks.
 
 use libtest_mimic::Trial;
 use luc_systest::{Job, Outcome, check, guest, is_whole, run_jobs, tests_on_every};

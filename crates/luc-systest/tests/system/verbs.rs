@@ -17,7 +17,7 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Standard output, or why the lab is not to be had.
+/// Returns standard output, or why the lab is not available.
 fn luc(words: &[&str]) -> Result<String, Trouble> {
     let output = Command::new(luc_binary())
         .args(words)
@@ -34,7 +34,7 @@ fn luc(words: &[&str]) -> Result<String, Trouble> {
     }
 }
 
-/// Runs the checks on a kernel, with a module of another one at hand.
+/// Runs the checks on a kernel, with a module for another one at hand.
 fn run(kernel: &str, other_kernel: &str) -> Result<String, Trouble> {
     let root = root().to_string_lossy();
     let other = luc(&["lab", "build", "--kernel", other_kernel, "--source", &root])?;
@@ -80,15 +80,15 @@ fn keeps_its_word(kernel: &str, other_kernel: &str) -> Outcome {
     )
 }
 
-/// A killed process whose first thread is dead has its files open as long as another thread is
-/// in an fsync: the lab waits for that one before it unmounts.
+/// A killed process whose first thread is dead keeps its files open while another thread is in an
+/// fsync: the lab must wait for that thread before it unmounts.
 fn dead_threads() -> Outcome {
     const LEFT: &str = "luc bench create-fsync --threads 4 --seconds 100 /mnt/0 & \
         waiting() { cat /proc/$!/task/*/stat | grep -c ') D '; }; \
         until [ $(waiting) -ge 2 ]; do sleep 0.05; done; \
         kill -KILL $!; sleep 0.05; cat /proc/$!/stat; waiting";
     let words = ["lab", "run", "--kernel", "6.12", "--disk", "300ms:1"];
-    // The kernel's lines on a file system without its disk have failed the run.
+    // The kernel's messages about a file system without its disk would fail the run.
     let said = luc(&[&words[..], &["--", "sh", "-c", LEFT]].concat())?;
     check(
         said.contains(" Z ") && !said.ends_with("\n0\n"),

@@ -1,4 +1,4 @@
-//! Trees in memory, and a scene in which a test does things one by one.
+//! Trees in memory, and a scene in which a test performs events one by one.
 
 #![allow(dead_code)] // every test uses a part of it
 
@@ -271,7 +271,7 @@ impl Scene {
         scene
     }
 
-    /// The first violation is of this kind.
+    /// Asserts that the first violation is of this kind.
     #[track_caller]
     pub fn breaks(&self, kind: Kind) -> Vec<Violation> {
         let violations = self.violations();
@@ -285,7 +285,7 @@ impl Scene {
         assert!(violations.is_empty(), "{violations:#?}");
     }
 
-    /// Exactly one violation, of this kind, here, acknowledged there.
+    /// Asserts exactly one violation, of this kind, at this path, with this acknowledgement.
     #[track_caller]
     pub fn broken(&self, kind: Kind, path: &str, ack: Option<u64>) -> Violation {
         let violations = self.violations();

@@ -35,7 +35,7 @@ struct Cached {
     ordered: BTreeSet<u32>,
 }
 
-/// A thread in the middle of something.
+/// A thread, and the steps left of its event.
 #[derive(Clone, Debug)]
 struct Running {
     planner: Planner,
@@ -51,7 +51,7 @@ enum Step {
     /// Writes back the sectors that are dirty now.
     Flush(u32),
     Commit,
-    /// The sync returns; of which file it promises all.
+    /// The sync returns; the file, if any, that it promises as a whole.
     Synced(Option<u32>),
 }
 
@@ -70,7 +70,7 @@ pub enum Bug {
     TailNotZeroed,
     /// A freed block is used again before the commit that frees it.
     BlocksReusedEarly,
-    /// A commit takes in one directory of the threads' only.
+    /// A commit leaves out the names of one thread.
     DirsCommitAlone,
     /// Writing back makes the size larger than the file.
     SizeFirst,
@@ -78,9 +78,9 @@ pub enum Bug {
 
 pub struct Sim {
     bug: Option<Bug>,
-    /// Blocks to use again, with the bug that does.
+    /// Freed blocks to use again, if that is the bug.
     freed: Vec<u64>,
-    /// Writes nothing back unless asked.
+    /// Whether nothing is written back unless asked.
     lazy: bool,
     random: u64,
     running: Meta,
@@ -170,7 +170,7 @@ impl Sim {
         }
     }
 
-    /// One event: a thread goes on, or the kernel writes back or commits.
+    /// One event: a thread takes a step, or the kernel writes back or commits.
     pub fn tick(&mut self) {
         match self.below(20) {
             0 => self.commit(),
@@ -237,7 +237,7 @@ impl Sim {
                 {
                     self.cache.entry(file).or_default().dirty.remove(&missed);
                 }
-                // One at a time, so that others and crashes come in between.
+                // One at a time, so that other threads and crashes come in between.
                 let steps = dirty.into_iter().map(|at| Step::WriteBack(file, at));
                 if let Some(running) = self.threads.get_mut(&thread) {
                     for step in steps.collect::<Vec<_>>().into_iter().rev() {
@@ -343,7 +343,7 @@ impl Sim {
         inode.bytes = inode.bytes.max(end.min(limit));
     }
 
-    /// Files with their sectors of this set.
+    /// The sectors of this set, each with its file.
     fn sectors(&self, of: fn(&Cached) -> &BTreeSet<u32>) -> Vec<(u32, u32)> {
         let all = self.cache.iter();
         all.flat_map(|(file, cached)| of(cached).iter().map(|at| (*file, *at)))

@@ -102,7 +102,7 @@ fn power_cuts_leave_what_they_may(answer: &Answer) -> Outcome {
 const SMALL_RECORD: &str = "0 10 write 0 512\n1 20 write-done 0 512 of 0\n2 30 flush 0 0\n\
     3 40 write 0 1024\n4 50 write-done 0 1024 of 3\n5 60 flush-done 0 0 of 2\n";
 
-/// Records that the judge of power cuts lets pass, and records that it must not.
+/// Checks which states the judge of power cuts accepts, and which it rejects.
 fn judge_has_teeth() -> Outcome {
     let record = Record::parse(SMALL_RECORD).or_else(fail)?;
     let judge = |states: &[&str]| {
@@ -142,7 +142,7 @@ fn judge_has_teeth() -> Outcome {
     Ok(())
 }
 
-/// Times, records, faults and cuts are the same in another run.
+/// Times, records and faults are the same in another run.
 fn repeats(kernel: &str) -> Outcome {
     let jobs: Vec<_> = jobs()?
         .into_iter()

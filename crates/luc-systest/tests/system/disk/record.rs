@@ -59,9 +59,8 @@ impl Record {
         ends.collect()
     }
 
-    /// When the model has each request done that arrives as recorded, in the
-    /// order of their entries. Knobs are lines `NAME VALUE`, the size in MiB
-    /// among them.
+    /// When the model completes each request, if it arrives as recorded, in the order of their
+    /// entries. Knobs are lines `NAME VALUE`, the size in MiB among them.
     pub fn ends_of_model_ns(&self, knobs: &str) -> Result<Vec<u64>, String> {
         let (params, sectors) = parse_knobs(knobs)?;
         let mut queue = Queue::new(Model::new(params, sectors));
@@ -70,7 +69,7 @@ impl Record {
             let Event::Accepted(kind) = entry.event else {
                 continue;
             };
-            // Requests that are done by then have made room.
+            // Requests that are done by then make room first.
             while let Some(done) = queue.clone().complete() {
                 if done.done_ns > entry.time_ns {
                     break;
@@ -147,7 +146,7 @@ fn parse_knobs(text: &str) -> Result<(Params, u64), String> {
 pub struct Judged {
     /// Power cuts looked at.
     pub states: usize,
-    /// Cuts at which something could be one or the other.
+    /// Cuts at which a sector could hold one of several writes.
     pub mixed: usize,
     /// Writes accepted while another to one of their sectors was not durable.
     pub overlaps: usize,
@@ -158,14 +157,14 @@ pub struct Judged {
 /// Which writes each sector could hold, for each cut of a record.
 pub struct Sectors<'a> {
     record: &'a Record,
-    /// The sectors that each accepted write or discard leaves, by entry.
+    /// The content that each accepted write or discard leaves, by entry.
     ids: BTreeMap<usize, String>,
 }
 
-/// Writers of a sector at a cut: entries, none for what was there before.
+/// Entries whose data a sector may hold at a cut; `None` for the data from before.
 struct Possible {
     durable: Option<usize>,
-    /// Newer ones, oldest first, that may have come to the medium.
+    /// Newer ones, oldest first, that may have reached the medium.
     pending: Vec<usize>,
 }
 
@@ -177,7 +176,7 @@ impl<'a> Sectors<'a> {
         }
     }
 
-    /// Lines `CUT MODE ID...`, an id for each sector, `z` for zeros.
+    /// Judges lines `CUT MODE ID...`, an id for each sector, `z` for zeros.
     pub fn judge(mut self, states: &str) -> Result<Judged, String> {
         let mut judged = Judged::default();
         let lines: Vec<Vec<&str>> = states.lines().map(|l| l.split(' ').collect()).collect();
@@ -207,7 +206,7 @@ impl<'a> Sectors<'a> {
         Ok(judged)
     }
 
-    /// The newest write is seen alone on its sectors when all survive.
+    /// Learns a write's id from the cut right after it, if all writes survive.
     fn learn_ids(&mut self, lines: &[Vec<&str>]) -> Result<(), String> {
         for (index, entry) in self.record.entries.iter().enumerate() {
             let id = match entry.event {
@@ -258,7 +257,7 @@ impl<'a> Sectors<'a> {
                 }
                 _ => {}
             }
-            // Older data never replace newer ones on the medium.
+            // Older data never replaces newer data on the medium.
             pending.retain(|write, _| Some(*write) > durable);
         }
         Possible {
@@ -271,7 +270,7 @@ impl<'a> Sectors<'a> {
         write.map_or("0", |write| &self.ids[&write])
     }
 
-    /// Whether anything was undecided, or what should not have been found.
+    /// Returns whether anything was undecided; fails on data that must not be there.
     fn judge_cut(&self, cut: usize, mode: &str, found: &[&str]) -> Result<bool, String> {
         if cut > self.record.entries.len() {
             return Err(format!("cut {cut} lies beyond the record"));

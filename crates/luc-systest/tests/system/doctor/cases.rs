@@ -1,9 +1,9 @@
-//! The cases: what is made to happen, and what it must be called. The answer is
-//! argued from how the case is built, not from what the doctor measures.
+//! The cases: what happens, and which answer is right. The answer follows from how the case is
+//! built, not from what the doctor measures.
 //!
-//! On disks as `4ms:1` each request takes so long, so many at once, and there is no cache to be
-//! flushed; a commit is two requests one after the other, its blocks and its
-//! commit record. The others are presets of `luc lab disks`.
+//! On a disk such as `4ms:1` each request takes 4 ms, one request at once, and there is no cache to
+//! flush; a commit is two requests one after the other, its blocks and its commit record. The
+//! others are presets of `luc lab disks`.
 
 /// Answers of the doctor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ impl Answer {
         Self::ALL.into_iter().find(|answer| answer.word() == word)
     }
 
-    /// Whether it sends somebody the other way: something where nothing is or the reverse,
-    /// or LUC where every commit serves whom it can, or the reverse.
+    /// Tells whether the answer misleads: trouble where there is none or the reverse, or LUC where
+    /// every commit already serves all that it can or the reverse.
     pub fn opposite_of(self, other: Self) -> bool {
         let quiet = |answer: Self| answer == NoPressure;
         let pair = [self, other];
@@ -56,7 +56,7 @@ impl Answer {
     }
 }
 
-/// One case. Those of a kernel with the same answer stand together.
+/// One case. The cases of a kernel are grouped by answer.
 pub struct Case {
     pub name: &'static str,
     pub kernel: &'static str,
@@ -67,7 +67,7 @@ pub struct Case {
     pub expected: Answer,
     /// Why that is the answer.
     pub why: &'static str,
-    /// The load for a limited time, to be tried without LUC and with it; empty: not tried.
+    /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
     pub measure: &'static str,
 }
 
@@ -91,7 +91,7 @@ const fn case(
     }
 }
 
-/// 4 MiB is the smallest journal that mke2fs makes of 4 KiB blocks.
+/// 4 MiB is the smallest journal that mke2fs makes with 4 KiB blocks.
 const TINY_JOURNAL: &[&str] = &["-J", "size=4"];
 
 /// Fewer files than a disk of 1 GiB has inodes.
@@ -252,7 +252,7 @@ pub const CASES: &[Case] = &[
         "dd if=/dev/zero of=/mnt/0/f bs=64k count=16 conv=fsync; while :; do cat /mnt/0/f > /dev/null; usleep 1000; done",
         "files are read, from the page cache",
     ),
-    // The newest that Debian has.
+    // Debian's newest kernel.
     case(
         "7.2",
         "sync_metarates",

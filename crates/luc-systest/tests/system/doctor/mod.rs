@@ -1,7 +1,6 @@
-//! `luc doctor` on file systems that were made to have a known trouble: what it
-//! says first must be that, in at least 19 of 20 cases, and what it says surely
-//! must never be the opposite. Where it predicts what LUC would give, LUC is
-//! switched on and both numbers are printed.
+//! `luc doctor` on file systems with a known trouble: its first verdict must name that trouble in
+//! at least 19 of 20 cases, and a verdict of which it is sure must never be the opposite. Where it
+//! predicts LUC's gain, LUC is switched on and both numbers are printed.
 
 mod cases;
 
@@ -38,7 +37,7 @@ pub fn tests() -> Vec<Trial> {
     tests
 }
 
-/// Prints the tally; whether it is good enough: 19 of 20, and nothing upside down.
+/// Prints the tally and tells whether it is good enough: 19 of 20, and no sure opposite.
 pub fn well() -> bool {
     let Ok(tally) = TALLY.lock() else {
         return false;
@@ -86,8 +85,7 @@ fn job(case: &Case) -> Result<Job, Trouble> {
         .env("SECONDS_S", SECONDS_S))
 }
 
-/// Virtual time before the watching begins, and of it. With less than 5 s the
-/// doctor would never be sure of anything.
+/// Virtual time before watching, and of watching: with less than 5 s the doctor is never sure.
 const SETTLE_S: &str = "0.5";
 const SECONDS_S: &str = "5";
 
@@ -129,8 +127,8 @@ fn judge(case: &Case, answer: &Answer) -> Outcome {
     gain(case, found, answer)
 }
 
-/// Prints what was predicted beside what was measured. Both are of a closed loop, so
-/// more operations per second are shorter operations.
+/// Prints the predicted gain next to the measured one. Both are of a closed loop, so more
+/// operations per second are shorter operations.
 fn gain(case: &Case, found: &Value, answer: &Answer) -> Outcome {
     let predicted = &found["gain"];
     let Some(ratio) = predicted["ratio"].as_f64() else {
@@ -139,7 +137,7 @@ fn gain(case: &Case, found: &Value, answer: &Answer) -> Outcome {
     let rate = |file: &str| -> Result<f64, Trouble> {
         let result = answer.json(case.name, file)?;
         let of = |name: &str| result[name].as_f64().unwrap_or(0.0);
-        // create-fsync calls them ops, write-delay has both kinds.
+        // create-fsync reports ops, write-delay reports writes and fsyncs.
         Ok(of("ops_per_s") + of("writes_per_s") + of("fsyncs_per_s"))
     };
     let (stock, with_luc) = (rate("stock")?, rate("luc")?);
@@ -159,8 +157,8 @@ fn gain(case: &Case, found: &Value, answer: &Answer) -> Outcome {
     Ok(())
 }
 
-/// Where nothing can be traced the module's tracepoints and counters must tell the same of
-/// what they can tell, and own up to the rest.
+/// Without tracing, the module's tracepoints and counters must give the same verdicts as far as
+/// they can, and the report must list what is unknown.
 fn without_tracing(kernel: &str) -> Outcome {
     let jobs = [Job::new("doctor_module", &["4ms:1"])?];
     let answer = run_jobs(&guest(kernel, &jobs)?, &jobs)?;

@@ -6,13 +6,13 @@ use luc_systest::{Replacement, broken_sources};
 
 /// A build of the module.
 pub struct Broken {
-    /// Of the test.
+    /// Name of the test.
     pub name: &'static str,
     /// The fault.
     pub what: &'static str,
-    /// Where it is to be caught.
+    /// The scenario that must catch it.
     pub scenario: &'static str,
-    /// Nothing: it is sound.
+    /// Changes of the sources; none if the build is sound.
     replace: &'static [Replacement],
 }
 
@@ -20,7 +20,7 @@ const ON_COPYOUT: &str = "ordered copyout";
 const ON_ORPHANS: &str = "orphan-file luc";
 const ON_LUC: &str = "ordered luc";
 
-/// Copies are made at every commit, not only when writers are delayed: a fault in one shows.
+/// Makes copies at every commit, not only when writers are delayed, so that their faults show.
 const ALWAYS_COPY: Replacement = (
     COMMIT,
     "	if (!fs->copyout_rests || fs->in.space_short || READ_ONCE(fs->copyout_news))\n",
@@ -45,7 +45,7 @@ const fn broken(
     }
 }
 
-/// All of them.
+/// The broken builds, and a sound one.
 pub const BROKEN: [Broken; 14] = [
     broken(
         "not_at_all",
@@ -196,12 +196,13 @@ pub const BROKEN: [Broken; 14] = [
 ];
 
 impl Broken {
-    /// Whether it is to be caught.
+    /// Tells whether the build must be caught.
     pub const fn must_fail(&self) -> bool {
         !self.replace.is_empty()
     }
 
-    /// A fault of copies shows only where copies are made; the sound build makes them as well.
+    /// Tells whether the build copies at every commit: a fault of copies shows only then. The sound
+    /// build does as well.
     fn always_copies(&self) -> bool {
         let mut files = self.replace.iter().map(|(file, ..)| *file);
         !self.must_fail() || files.any(|file| file == COPYOUT)

@@ -1,5 +1,5 @@
-//! Power cuts: nothing is lost under LUC while it comes and goes, and a module that is broken on
-//! purpose is caught. `luc lab torture` does the first by the thousand.
+//! Power cuts: nothing is lost while LUC is switched on and off, and a module that is broken on
+//! purpose is caught. `luc lab torture` makes such cuts by the thousand.
 
 mod broken;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use luc_report::torture::{Torture, TortureArgs, torture};
 use luc_report::{Quiet, ReportError, StockLab};
 use luc_systest::{Outcome, Trouble, check, luc_binary, root, test, tests_on_every};
 
-/// Host time that a sound module may take, seconds; it takes a tenth of a minute or two.
+/// Host time that a sound module may take, seconds; it takes a tenth, a minute or two.
 const SOUND_LIMIT_S: u64 = 1200;
-/// Host time after which a broken one counts as caught: many come to a stand.
+/// Host time after which a broken module counts as caught, seconds: many hang.
 const BROKEN_LIMIT_S: u64 = 150;
-/// Runs in which a broken one must be caught: some break only what is changed at the very
+/// Most runs in which a broken module must be caught: some damage only what changes at the very
 /// moment of a commit, and which moments a run has depends on the build.
 const BROKEN_RUNS: u32 = 6;
 
@@ -106,8 +106,8 @@ fn cuts(kernel: &str) -> Outcome {
     check(result.losses() == (0, 0), "promises were broken")
 }
 
-/// A broken module loses something, or the kernel complains of it. One that only looks broken is
-/// among them, and must pass.
+/// Checks that a broken module loses something, or that the kernel complains. One build only looks
+/// broken, and must pass.
 fn is_caught(broken: &Broken) -> Outcome {
     let dir = tempfile::tempdir().expect("temporary directory");
     broken.write(dir.path()).map_err(Trouble::Fail)?;

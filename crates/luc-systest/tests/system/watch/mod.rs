@@ -1,9 +1,8 @@
-//! Everything that counts, at once, on a load of known counts: `luc trace count`, both ways of
-//! `luc exporter`, `luc top` on its screen and as JSON, and `luc status --live` must
-//! agree with each other, with what the load did, with jbd2's own count of commits, and, where LUC is on,
-//! with the module's files. The screen is that of a real terminal, read as a person would: `luc top`
-//! draws for none else. That each of these figures would be found wrong if it were is tried as well
-//! (`teeth.rs`).
+//! Everything that counts runs at once, on a load of known counts. `luc trace count`, both ways of
+//! `luc exporter`, `luc top` on its screen and as JSON, and `luc status --live` must agree with
+//! each other, with the load, with jbd2's own count of commits and, if LUC is on, with the module's
+//! files. The screen is that of a real terminal, since `luc top` draws on no other, and is read as
+//! a person reads it. `teeth.rs` checks that a wrong figure would be noticed.
 
 mod screen;
 mod teeth;
@@ -16,7 +15,7 @@ use luc_systest::{
 use screen::Screen;
 use serde_json::Value;
 
-/// Counters of the module that everybody must tell alike.
+/// Counters of the module that every verb must report alike.
 const COUNTERS: [&str; 5] = [
     "commits",
     "sync_events",
@@ -29,8 +28,8 @@ const COUNTERS: [&str; 5] = [
 const PROCESSES: [(&str, u64); 2] = [("alpha", 40), ("beta", 25 + 10)];
 const OTHER: (&str, u64) = ("other", 5);
 const SYNCS: u64 = PROCESSES[0].1 + PROCESSES[1].1;
-/// Hooks where counts are taken, by their means: the tracepoints but those of a commit's phases, the wait for
-/// space, and the calls of the two other waits.
+/// Hooks when only counts are taken, by their means: the tracepoints except those of a commit's
+/// phases, the wait for space, and the calls of the two other waits.
 const HOOKS: [(&str, u32); 3] = [("tracepoint", 6), ("fentry", 1), ("kprobe", 2)];
 
 /// Interval of the screen, s: `LENGTH` of `watch.sh`.
@@ -52,7 +51,7 @@ fn watchers(kernel: &str) -> Outcome {
     teeth::bite(&mut answer)
 }
 
-/// Whether all that was said is right.
+/// Checks all figures.
 fn judge(answer: &Answer) -> Outcome {
     let phase = |name| Phase { answer, name };
     phase("plain").traced()?;
@@ -62,17 +61,17 @@ fn judge(answer: &Answer) -> Outcome {
     told(answer)
 }
 
-/// A number that must be exactly that.
+/// Checks that a number is exactly this one.
 fn same(what: &str, got: impl Into<f64>, want: impl Into<f64>) -> Outcome {
     let (got, want) = (got.into(), want.into());
-    // Counts were multiplied by times and divided by them again.
+    // Counts were divided by times and multiplied by them again.
     check(
         (got - want).abs() < 1e-6 * want.abs().max(1.0),
         format!("{what}: {got}, expected {want}"),
     )
 }
 
-/// One run of the load and what all said of it.
+/// One run of the load, with the figures of all verbs.
 struct Phase<'a> {
     answer: &'a Answer,
     name: &'static str,
@@ -91,7 +90,7 @@ impl Phase<'_> {
         number(&self.json("facts")?, name)
     }
 
-    /// The tracer's counts, by each verb that shows them.
+    /// Checks the tracer's counts in each verb that shows them.
     fn traced(&self) -> Outcome {
         let commits = self.fact("commits")?;
         check(commits >= 10.0, format!("{}: {commits} commits", self.name))?;
@@ -165,7 +164,7 @@ impl Phase<'_> {
         }
     }
 
-    /// The sampler's rates in an interval of known length.
+    /// Checks the sampler's rates in an interval of known length.
     fn snapshot(&self, file: &str, snapshot: &Value) -> Outcome {
         let interval_s = number(snapshot, "interval_s")?;
         let what = |name: &str| format!("{} {file}: {name}", self.name);
@@ -190,11 +189,11 @@ impl Phase<'_> {
         Ok(())
     }
 
-    /// The last screen of the view: what people see.
+    /// Checks the last screen of the view, which people see.
     fn screen(&self) -> Outcome {
         let screen = Screen::last(&self.text("screen")?);
         let what = format!("{} screen", self.name);
-        // Two digits behind the point: less than a tenth of an event in the interval.
+        // Two digits after the point: less than a tenth of an event in the interval.
         let events = |text: &str| -> Option<f64> { Some(text.parse::<f64>().ok()? * LENGTH_S) };
         let near = |got: Option<f64>, want: f64| got.is_some_and(|got| (got - want).abs() < 0.3);
         for (point, commits) in [("/mnt/0", "commits"), ("/mnt/1", "commits_other")] {
@@ -231,7 +230,7 @@ impl Phase<'_> {
         )
     }
 
-    /// The module's counts, by each verb that reads them.
+    /// Checks the module's counts in each verb that reads them.
     fn module(&self) -> Outcome {
         let (before, after) = (self.json("before")?, self.json("after")?);
         let gained = |name| Ok::<f64, Trouble>(number(&after, name)? - number(&before, name)?);
@@ -247,7 +246,7 @@ impl Phase<'_> {
         let status = named(&live["file_systems"], "nullb0")?;
         for page in self.pages() {
             let page = Page(self.text(page)?);
-            // The unit of a counter is in its name; of these none has one.
+            // A counter's unit is part of its name; these have none.
             for name in COUNTERS {
                 let want = number(&after, name)?;
                 same(name, page.of(&format!("luc_{name}_total"), "nullb0")?, want)?;
@@ -275,7 +274,7 @@ impl Phase<'_> {
     }
 }
 
-/// Policy and mode as they were set last.
+/// Checks that policy and mode are those that were set last.
 fn told(answer: &Answer) -> Outcome {
     let page = Page(text(answer, "told-http")?);
     let info = page.of("luc_policy_info", "policy=\"batching\",mode=\"observe\"")?;
@@ -307,7 +306,7 @@ fn number(value: &Value, name: &str) -> Result<f64, Trouble> {
     }
 }
 
-/// So many processes synced; others may have waited for a commit.
+/// Checks that this many processes synced; others may have waited for a commit.
 fn syncing(what: &str, processes: &Value, syncs: &str, want: usize) -> Outcome {
     let all = processes.as_array().into_iter().flatten();
     let found = all.filter(|one| one[syncs].as_f64() != Some(0.0)).count();
@@ -317,7 +316,7 @@ fn syncing(what: &str, processes: &Value, syncs: &str, want: usize) -> Outcome {
     )
 }
 
-/// The one of that name.
+/// The item of that name.
 fn named<'a>(list: &'a Value, name: &str) -> Result<&'a Value, Trouble> {
     let mut found = list.as_array().into_iter().flatten();
     match found.find(|one| one["name"] == name) {

@@ -1,5 +1,5 @@
-//! The screen of a terminal after all that was written to it: as much of one as the program's
-//! own view needs.
+//! The screen of a terminal after everything that was written to it. It knows as much as the
+//! program's own view needs.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ const LINES: usize = 40;
 pub struct Screen(Vec<Vec<char>>);
 
 impl Screen {
-    /// The last one of the view, before the one of before comes back.
+    /// The last screen of the view, before the terminal's former screen comes back.
     pub fn last(written: &str) -> Self {
         let (view, _) = written.split_once("\x1b[?1049l").unwrap_or((written, ""));
         let mut screen = Screen(vec![vec![' '; COLUMNS]; LINES]);
@@ -68,7 +68,7 @@ impl Screen {
         }
     }
 
-    /// The words of that line; none where there is none, or are several.
+    /// The words of that line; none if no line matches, or several do.
     pub fn row(&self, place: usize, word: &str) -> Vec<String> {
         let line = self.line(place, word).and_then(|at| self.lines().nth(at));
         let line = line.unwrap_or_default();
@@ -76,7 +76,7 @@ impl Screen {
     }
 }
 
-/// Parameters and last character of a control sequence, the part behind the escape.
+/// Parameters and last character of a control sequence, from after the escape on.
 fn sequence(chars: &mut impl Iterator<Item = char>) -> Option<(String, char)> {
     let first = chars.next()?;
     if first != '[' {

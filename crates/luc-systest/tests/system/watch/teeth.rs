@@ -1,5 +1,5 @@
-//! Whether a wrong figure would be found: each is made wrong in what a run brought back, one
-//! at a time, and then the same judgement must fail.
+//! Checks that wrong figures would be found: each is falsified in what a run brought back, one at a
+//! time, and then the same judgement must fail.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use luc_systest::{Answer, Outcome, check, fail};
 
 /// A value to falsify, and its place.
 enum Wrong {
-    /// One more, in a JSON file, of the number at this place.
+    /// Adds one to the number at this place of a JSON file.
     Number(&'static str, String),
-    /// Another word there.
+    /// Replaces the word at this place of a JSON file.
     Word(&'static str, String),
-    /// One more of a metric's series with this label.
+    /// Adds one to a metric's series with this label.
     Metric(&'static str, &'static str, &'static str),
-    /// Another text on the screen, as it was written.
+    /// Replaces a text on the screen.
     Screen(&'static str, &'static str),
 }
 
-/// Makes everything wrong, one after the other.
+/// Falsifies every figure, one after the other.
 pub fn bite(answer: &mut Answer) -> Outcome {
     for wrong in all() {
         let (file, what) = match &wrong {
@@ -43,7 +43,7 @@ pub fn bite(answer: &mut Answer) -> Outcome {
         answer.result.files[place].1 = right.into_bytes();
         check(found, format!("{path}: {what} may be wrong unseen"))?;
     }
-    // And it was these changes that were found.
+    // The figures pass when they are right, so these changes were what failed.
     judge(answer)
 }
 
@@ -92,7 +92,7 @@ fn all() -> Vec<Wrong> {
             .map(|at| Wrong::Number(file, at.to_owned())),
         );
     }
-    // The last of them are those of the load: processes are in the order of their numbers.
+    // Processes are in the order of their process IDs; those of the load come last.
     for (file, at) in [("plain-once", ""), ("held-live", "/live")] {
         let numbers = [
             "/events_lost",
@@ -157,7 +157,7 @@ fn all() -> Vec<Wrong> {
         }
     }
     all.push(Wrong::Metric("told-http", "luc_policy_info", "nullb0"));
-    // Of alpha and beta, an event in fifty and in thirty-five; and who it is.
+    // Rates of alpha and beta that are wrong by one event in the interval; a name, a place, a mode.
     all.extend([
         Wrong::Screen("2.00", "2.05"),
         Wrong::Screen("1.75", "1.70"),
