@@ -1,5 +1,5 @@
 //! Failures: the line that a person reads, and the exit code that a script sees.
-//! A refusal of the machine has its line in [`HostError`], and its code here.
+//! A refusal by the machine has its line in [`HostError`], and its code here.
 
 use std::fmt::{Display, Write as _};
 
@@ -25,7 +25,7 @@ macro_rules! codes {
     };
 }
 
-// Those of `luc --help` and of the man pages, too.
+// `luc --help` and the man pages show these, too.
 codes! {
     Ok = 0 "done",
     Unexpected = 1 "something unexpected failed",
@@ -86,7 +86,7 @@ pub enum Failure {
     /// The machine refuses or lacks something.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// See [`Code::Command`]; `status` is handed on as it is.
+    /// See [`Code::Command`]; `status` becomes luc's own exit status.
     #[error("command {command}: {how}")]
     #[allow(missing_docs)]
     Command {
@@ -94,7 +94,7 @@ pub enum Failure {
         how: String,
         status: Option<u8>,
     },
-    /// Any other that has a code of its own, and its line.
+    /// Any other failure with a code of its own, and its line.
     #[error("{1}")]
     Coded(Code, String),
     /// See [`Code::Unexpected`].
@@ -103,34 +103,34 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The command line of a verb makes no sense.
+    /// The failure of a verb whose command line makes no sense.
     pub fn usage(verb: &str, why: impl Display) -> Self {
         Self::Coded(Code::Usage, format!("{why}; see `luc {verb} --help`"))
     }
 
-    /// A trace cannot be read or recorded.
+    /// The failure to read or record a trace.
     pub fn trace(what: impl Display, why: impl Display) -> Self {
         Self::Coded(Code::Trace, format!("trace {what}: {why}"))
     }
 
-    /// A workload could not run.
+    /// The failure to run a workload.
     pub fn workload(what: impl Display, why: impl Display) -> Self {
         Self::Coded(Code::Workload, format!("{what}: {why}"))
     }
 
-    /// The lab failed, by one of its codes.
+    /// A failure of the lab, with one of its codes.
     pub fn lab(code: Code, why: impl Display) -> Self {
         Self::Coded(code, format!("lab: {why}"))
     }
 
-    /// So many promises of syncs are broken.
+    /// The failure for `count` broken promises of syncs.
     pub fn broken(place: impl Display, count: u64, first: impl Display) -> Self {
         let promises = counted(count, "promise", "promises");
         let line = format!("{place}: {promises} broken; first: {first}");
         Self::Coded(Code::PromiseBroken, line)
     }
 
-    /// An interrupt came before the end.
+    /// The failure for an interrupt before the end.
     pub fn interrupted(state: impl Display) -> Self {
         Self::Coded(Code::Interrupted, format!("interrupted: {state}"))
     }

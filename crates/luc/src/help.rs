@@ -1,12 +1,12 @@
-//! Parts of help texts and man pages beside the arguments: examples, and the tables of policies,
-//! knobs and counters.
+//! Parts of help texts and man pages other than the arguments: examples, and the tables of
+//! policies, knobs and counters.
 
 use luc_control::{Enumerator, Knob, KnobKind, counters, knobs, policies};
 
 /// First line of a verb's examples; its declaration has them as `after_help`.
 pub(crate) const EXAMPLES: &str = "Examples:";
 
-/// The examples of a verb, a command line each.
+/// The examples of a verb, one command line each.
 pub fn examples(command: &clap::Command) -> Vec<String> {
     let text = command.get_after_help().map(ToString::to_string);
     let text = text.unwrap_or_default();
@@ -14,8 +14,8 @@ pub fn examples(command: &clap::Command) -> Vec<String> {
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// A verb that holds others takes the first example of each; and the long help has them, too, before
-/// the tables that some verbs end with.
+/// Gives a verb with subcommands the first example of each. Adds the examples to the long help,
+/// too, before the tables that some verbs end with.
 pub fn with_examples(command: clap::Command) -> clap::Command {
     let mut command = command.mut_subcommands(with_examples);
     if command.has_subcommands() {
@@ -32,7 +32,7 @@ pub fn with_examples(command: clap::Command) -> clap::Command {
     command.after_long_help(both)
 }
 
-/// Which values a knob takes: `stock|static|pid`, or `0 to 1000`.
+/// The values that a knob takes: `stock|static|pid`, or `0 to 1000`.
 pub fn range(min: i64, max: i64, words: &[&str]) -> String {
     if words.is_empty() {
         format!("{min} to {max}")
@@ -54,7 +54,7 @@ pub fn controllers() -> impl Iterator<Item = (&'static Knob, &'static [Enumerato
     })
 }
 
-/// A controller's help, with the knobs that it reads beside those that all share.
+/// A controller's help, with the knobs that it reads in addition to the shared ones.
 pub fn word_help(word: &Enumerator) -> String {
     let knobs: Vec<_> = word.knobs.split_whitespace().collect();
     if knobs.is_empty() {

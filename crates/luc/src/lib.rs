@@ -1,7 +1,8 @@
 //! The command line of LUC: thin verbs over the libraries of this workspace.
 //!
-//! A verb is a module of [`cmd`], which declares a [`verb::Verb`]. [`exit`] is every way a verb can
-//! fail, `sample` what journals and processes do. The machine that verbs act on is `luc_host`'s.
+//! A verb is a module of [`cmd`], which declares a [`verb::Verb`]. [`exit`] has every way a verb
+//! can fail, `sample` measures journals and processes. The machine that verbs act on is
+//! `luc_host`'s.
 
 pub mod cmd;
 pub mod exit;
@@ -49,7 +50,7 @@ impl Context<'_> {
     }
 }
 
-/// The whole program: takes the command line, does it, says how it went.
+/// Runs the whole program: parses the command line, runs the verb, reports the outcome.
 pub fn main() -> ExitCode {
     if luc_lab::guest::is_guest_init() {
         luc_lab::guest::init_main();
@@ -70,13 +71,13 @@ pub fn main() -> ExitCode {
             stop,
         };
         let outcome = cli.run(&mut context);
-        // The answer includes all output before a failure.
+        // Output before a failure is part of the answer.
         let flushed = out.flush().map_err(Failure::from);
         outcome.and(flushed)
     });
     match outcome {
         Ok(()) => ExitCode::from(Code::Ok.number()),
-        // `luc status | head` has what it wanted.
+        // The reader has what it wanted: `luc status | head`.
         Err(Failure::Unexpected(_)) if reader_gone.get() => ExitCode::from(Code::Ok.number()),
         Err(failure) => {
             let _ = writeln!(io::stderr(), "luc: {failure}");
@@ -85,7 +86,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// An output that tells whether its reader went away. Elsewhere a broken pipe is a failure like others.
+/// An output that notices when its reader goes away. Elsewhere a broken pipe is an ordinary
+/// failure.
 struct Output<'a, W>(W, &'a Cell<bool>);
 
 impl<W> Output<'_, W> {
@@ -108,7 +110,7 @@ impl<W: Write> Write for Output<'_, W> {
     }
 }
 
-/// `--help` and `--version` arrive as errors, too.
+/// Prints clap's error, which `--help` and `--version` are, too.
 fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     let code = if error.use_stderr() {
@@ -119,7 +121,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(code.number())
 }
 
-/// The handlers of signals that a verb wants.
+/// Installs the signal handlers that a verb wants.
 fn watched(interrupt: Interrupt) -> io::Result<Stop> {
     match interrupt {
         Interrupt::Ends => Ok(Stop::new()),

@@ -1,9 +1,9 @@
 //! Why events were lost, as far as it can be told, and what to do about it.
 //!
-//! The tracer counts spans without room in its ring and returns that kretprobes did not wait for
-//! together; apart from both stands nothing but what the kernel passed over. Which it was can be told all the
-//! same: a ring that was full is still full when it is emptied next, which its reader sees. And where no end of a
-//! function is seen by a kretprobe, none was missed by one.
+//! The tracer has one counter for spans that find no room in its ring and for function returns that
+//! kretprobes miss; only events that the kernel skips are counted apart. The causes can be told
+//! apart all the same: a ring that was full is still full when its reader empties it next, and
+//! where no kretprobe watches the end of a function, no kretprobe missed one.
 
 use luc_bpf::{Attached, Means, Tracer};
 
@@ -12,14 +12,14 @@ use luc_bpf::{Attached, Means, Tracer};
 pub struct Causes {
     /// The ring of spans was full at some time.
     pub ring: bool,
-    /// Ends of functions are seen by kretprobes, which wait for so many tasks and no more.
+    /// Kretprobes watch the ends of functions; they wait for a limited number of tasks.
     pub returns: bool,
     /// The user asked for kprobes.
     pub chosen: bool,
 }
 
 impl Causes {
-    /// Of a tracer; `chosen`: kprobes were asked for.
+    /// A tracer's possible causes; `chosen` if the user asked for kprobes.
     pub fn of(tracer: &Tracer, chosen: bool) -> Self {
         Self {
             ring: tracer.ring_was_full(),
@@ -28,7 +28,7 @@ impl Causes {
         }
     }
 
-    /// The reasons, and what to do about them; `larger` is how to get a larger ring.
+    /// Tells the reasons, and what to do about them. `larger` tells how to get a larger ring.
     pub fn advice(self, larger: &str) -> String {
         let fewer = if self.chosen {
             "without --means kprobe there is no such limit where the kernel has fentry"
@@ -52,7 +52,7 @@ impl Causes {
     }
 }
 
-/// Whether any end is seen by a kretprobe.
+/// Tells whether a kretprobe watches the end of any function.
 fn returns(attached: &Attached) -> bool {
     let mut hooks = attached.hooks.iter();
     hooks.any(|(hook, means)| *means == Means::Kprobe && hook.end)
@@ -79,7 +79,7 @@ mod tests {
             })
         };
         assert!(!of(&[("open", Means::Fentry), ("write", Means::Fentry)]));
-        // It has no end to look at.
+        // This hook has no end to watch.
         assert!(!of(&[("open", Means::Fentry), ("waited", Means::Kprobe)]));
         assert!(of(&[("open", Means::Fentry), ("write", Means::Kprobe)]));
     }

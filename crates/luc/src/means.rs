@@ -1,4 +1,4 @@
-//! By which means functions of the kernel are looked at, as the watching verbs take it.
+//! The means of watching kernel functions, as an argument of the verbs that watch.
 
 /// Ways to look at a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -27,14 +27,14 @@ pub struct ByMeans {
 }
 
 impl ByMeans {
-    /// Tells the tracer.
+    /// Sets the tracer's means.
     pub fn choose(self, settings: &mut luc_bpf::Settings) {
         if let Some(means) = self.means {
             settings.means = vec![means.into()];
         }
     }
 
-    /// Whether kprobes were asked for.
+    /// Tells whether kprobes were asked for.
     pub fn kprobes(self) -> bool {
         self.means == Some(Means::Kprobe)
     }

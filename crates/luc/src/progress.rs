@@ -1,28 +1,28 @@
 //! Progress of long work, on standard error and only if that is a terminal: what is going on, for
-//! how long it has been, and how long it will be where that is known.
+//! how long already, and how much longer if that is known.
 
 use std::io::Read;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// Shorter work shows nothing.
+/// A shorter wait shows nothing.
 const LATE: Duration = Duration::from_secs(2);
 
-/// A line that says what is going on. Off a terminal it shows nothing but remarks.
+/// A line that says what is going on. Without a terminal only remarks are shown.
 pub struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    /// A bar that shows nothing yet; how much there is to do is not known.
+    /// Creates a bar without text; how much there is to do is not known.
     pub fn new() -> Self {
         Self::of(ProgressBar::new_spinner(), |state| {
             left_of(state.elapsed(), state.pos(), state.len())
         })
     }
 
-    /// A wait of this length; nothing is shown if it is a short one.
+    /// Shows a wait of this length; nothing if it is short.
     pub fn wait(what: &str, length: Duration) -> Self {
         let bar = ProgressBar::new_spinner();
         if length <= LATE {
@@ -35,7 +35,7 @@ impl Bar {
         bar
     }
 
-    /// The same for work of unknown length, `None`.
+    /// Shows a wait of this length, or for `None`, work of unknown length.
     pub fn wait_or_work(what: &str, length: Option<Duration>) -> Self {
         if let Some(length) = length {
             return Self::wait(what, length);
@@ -51,7 +51,7 @@ impl Bar {
     ) -> Self {
         let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
             if let Some(left) = left(state) {
-                // The line is drawn again soon.
+                // A failure is harmless: it is drawn again soon.
                 let _ = write!(out, ", {:#} left", HumanDuration(left));
             }
         };
@@ -62,7 +62,7 @@ impl Bar {
         Bar { bar }
     }
 
-    /// Reads on and shows how far it got; `bytes` is what there is.
+    /// Wraps a source of `bytes` bytes, and shows how much of it has been read.
     pub fn reading<R: Read>(what: &str, bytes: u64, source: R) -> impl Read + use<R> {
         let bar = Self::new();
         bar.say(what);
@@ -78,20 +78,20 @@ impl Bar {
         self.bar.set_message(text.to_owned());
     }
 
-    /// `done` of `total` parts are done, which the text tells in its own words.
+    /// Shows this text, and that `done` of `total` parts are done.
     pub fn done(&self, done: usize, total: usize, text: &str) {
         self.parts(done, total);
         self.say(text);
     }
 
-    /// `done` of `total` parts are done.
+    /// Shows that `done` of `total` parts are done.
     fn parts(&self, done: usize, total: usize) {
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
     }
 }
 
-/// The time that is left if the rest goes on like what is done.
+/// The time left if the rest goes on at the same pace.
 fn left_of(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration> {
     let total = total.filter(|total| done > 0 && *total >= done)?;
     Some(elapsed.mul_f64((total - done) as f64 / done as f64))
@@ -154,7 +154,7 @@ mod tests {
         let minute = Duration::from_secs(60);
         assert_eq!(left_of(minute, 1, Some(4)), Some(3 * minute));
         assert_eq!(left_of(minute, 4, Some(4)), Some(Duration::ZERO));
-        // Nothing is known before something is done, nor without an end.
+        // Unknown before something is done, and without a total.
         assert_eq!(left_of(minute, 0, Some(4)), None);
         assert_eq!(left_of(minute, 1, None), None);
     }

@@ -17,11 +17,11 @@ use crate::units::counted;
 /// seldom enough to disturb nothing.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
-/// Spans that are kept in memory at most, about 1 GiB of them.
+/// Maximum number of spans kept in memory, about 1 GiB of them.
 const SPANS_MAX: usize = 8_000_000;
 
-/// Attaches, and says what it has to do without. The inner error is the
-/// tracer's: there may be another source.
+/// Attaches the tracer, and notes what it cannot see. The inner error is the
+/// tracer's: the caller may have another source.
 pub fn attach(
     settings: &Settings,
     context: &mut Context,
@@ -51,8 +51,8 @@ pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) 
     }
 }
 
-/// Traces into memory for as long as asked, until an interrupt, or until
-/// no more is kept; `ring_kib` is the size of its ring. With it come begin and end, ns of the monotonic clock.
+/// Traces into memory until `limit`, an interrupt, or `SPANS_MAX`. `ring_kib` is the size of the
+/// tracer's ring. Returns the start and end, too, ns of the monotonic clock.
 pub fn watch(
     mut tracer: Tracer,
     ring_kib: u32,
@@ -95,7 +95,7 @@ pub fn watch(
     if trace.spans_lost > 0 {
         let lost = counted(trace.spans_lost, "event was", "events were");
         let causes = Causes::of(&tracer, false);
-        // The doctor's own ring has one size; what is recorded can be judged as well.
+        // The doctor's own ring has a fixed size, but it can judge a recording as well.
         let larger_kib = ring_kib.saturating_mul(4);
         let larger = format!("luc trace record --buffer-kib {larger_kib}, then luc doctor --from");
         let why = causes.advice(&larger);
@@ -104,10 +104,10 @@ pub fn watch(
     Ok((trace, (begin_ns, end_ns)))
 }
 
-/// The monotonic clock, which the tracer goes by.
+/// Reads the monotonic clock, which the tracer uses.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // It begins with the boot, and its nanoseconds are below a second.
+    // The clock starts at boot, and its nanoseconds are below a second.
     let whole = |part: i64| u64::try_from(part).unwrap_or(0);
     whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
 }

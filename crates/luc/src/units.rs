@@ -1,4 +1,4 @@
-//! Numbers for people: three digits that matter, and always a unit.
+//! Numbers for people: three significant digits, and always a unit.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ pub use luc_words::{bytes, count, counted, duration};
 /// Stands for a value that is not known.
 pub const UNKNOWN: &str = "-";
 
-/// A number, or that it is not known.
+/// The value, or [`UNKNOWN`].
 pub fn known(value: Option<String>) -> String {
     value.unwrap_or_else(|| UNKNOWN.into())
 }
 
-/// A time in ns, or that it is not known.
+/// Formats a time in ns, or returns [`UNKNOWN`].
 pub fn known_time(ns: Option<impl Into<i128>>) -> String {
     known(ns.map(duration))
 }
 
-/// An interval from the command line, 0.2 s to so many seconds.
+/// Parses an interval from the command line, 0.2 s to `MAX_S`.
 pub fn interval<const MAX_S: u32>(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.2..=f64::from(MAX_S)).contains(&seconds) => {
@@ -30,7 +30,7 @@ pub fn interval<const MAX_S: u32>(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `3 opens`, or `- opens`.
+/// Text like `3 opens`, or `- opens`.
 pub fn many(count: Option<impl Into<i128>>, one: &str, many: &str) -> String {
     count.map_or_else(
         || format!("{UNKNOWN} {many}"),
@@ -38,8 +38,8 @@ pub fn many(count: Option<impl Into<i128>>, one: &str, many: &str) -> String {
     )
 }
 
-/// `part` of `whole` as `67%`; small shares keep the digits that tell them
-/// from nothing. Empty where there is no whole.
+/// Returns `part` of `whole` as `67%`; small shares keep the digits that tell
+/// them from 0. Empty if the whole is 0.
 pub fn share(part: i64, whole: i64) -> String {
     let Some(ratio) = ratio(part, whole) else {
         return String::new();
@@ -61,19 +61,18 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// The nearest whole number.
 pub fn rounded(value: f64) -> i64 {
     #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
     let number = value.round() as i64;
     number
 }
 
-/// `part / whole`, `None` where there is no whole.
+/// Returns `part / whole`; `None` if the whole is 0.
 pub fn ratio(part: i64, whole: i64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Mount points as people list them.
+/// Lists mount points, separated by commas.
 pub fn paths(paths: &[PathBuf]) -> String {
     let shown: Vec<_> = paths
         .iter()
@@ -82,8 +81,8 @@ pub fn paths(paths: &[PathBuf]) -> String {
     shown.join(", ")
 }
 
-/// Prints columns as wide as they need be, two blanks apart, nothing after the
-/// last.
+/// Prints columns as wide as needed, two spaces apart, without trailing
+/// spaces.
 pub fn table<const N: usize>(
     out: &mut dyn Write,
     heads: [&str; N],
@@ -92,7 +91,7 @@ pub fn table<const N: usize>(
     list(out, &heads, rows)
 }
 
-/// The same of a number of columns that shows only at run time.
+/// As [`table`], for a number of columns that is known only at run time.
 pub fn list<R: AsRef<[String]>>(out: &mut dyn Write, heads: &[&str], rows: &[R]) -> io::Result<()> {
     let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
     for row in rows {

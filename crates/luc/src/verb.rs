@@ -4,21 +4,22 @@
 use crate::Context;
 use crate::exit::Failure;
 
-/// The effect of SIGINT and SIGTERM on a verb. A second one always ends the process, so that none can hang.
+/// The effect of SIGINT and SIGTERM on a verb. A second signal always ends the process, so that no
+/// verb can hang.
 #[derive(Clone, Copy, Debug)]
 pub enum Interrupt {
-    /// The process ends, as is usual: there is nothing to put in order.
+    /// The process ends, as by default: there is nothing to clean up.
     Ends,
-    /// [`Context::stopped`] turns true.
+    /// [`Context::stopped`] becomes true.
     Asks,
-    /// The same; a command that the verb runs gets its signals as if it ran alone.
+    /// As `Asks`; a command that the verb runs gets its signals as if it ran alone.
     AsksBoth,
-    /// The same as `Asks`; the function runs before any signal ends the process.
+    /// As `Asks`; the function runs before any signal ends the process.
     AsksThen(fn()),
 }
 
 impl Interrupt {
-    /// Of a verb that runs a command, or none if its words are empty.
+    /// The effect on a verb that runs `command`, which may be empty.
     pub fn beside(command: &[String]) -> Self {
         if command.is_empty() {
             Self::Asks
@@ -33,7 +34,7 @@ pub trait Verb {
     /// Does what the command line asks for.
     fn run(&self, context: &mut Context) -> Result<(), Failure>;
 
-    /// The effect of a signal.
+    /// Tells what a signal does to the verb.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Ends
     }
@@ -50,7 +51,7 @@ impl<T: Verb> Verb for Box<T> {
     }
 }
 
-/// Lists verbs, a row each: the name, and the arguments, whose help is the verb's.
+/// Lists verbs, one row each: the name, and the arguments, whose help is the verb's.
 macro_rules! verbs {
     ($(#[$help:meta])* $name:ident: $($(#[$command:meta])* $verb:ident($args:ty),)+) => {
         $(#[$help])*

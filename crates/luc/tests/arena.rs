@@ -45,7 +45,7 @@ fn campaign(dir: &Path, words: &[&str]) -> String {
     terminal(command.current_dir(dir).args(["campaign"]).args(words))
 }
 
-/// Rows of the table, by heading.
+/// The table's column under a heading.
 fn rates(dir: &Path, heading: &str) -> Vec<f64> {
     let sheet = fs::read_to_string(dir.join("out/worst/tables/1.csv")).expect("a table");
     let mut lines = sheet
@@ -59,7 +59,7 @@ fn rates(dir: &Path, heading: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Whoever copies the commands into a shell sees the figures of the table.
+/// The commands, copied into a shell, give the figures of the table.
 #[test]
 fn the_worst_points_come_with_commands_that_measure_them_again() {
     let dir = tempfile::tempdir().expect("a folder");

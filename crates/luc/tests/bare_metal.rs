@@ -1,4 +1,4 @@
-//! A campaign on this machine itself, on a loop device: what it changes, and that all is put back.
+//! A campaign on this machine itself, on a loop device: what it changes, and that it restores all.
 
 mod common;
 
@@ -32,7 +32,7 @@ columns = [
 ]
 "#;
 
-/// A loop device over a file, until it goes.
+/// A loop device over a file, detached when dropped.
 struct Loop {
     device: String,
 }

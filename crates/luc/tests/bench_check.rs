@@ -1,4 +1,4 @@
-//! `luc bench check`: what a workload file would do, and what is wrong with it.
+//! `luc bench check`: what a workload file would do, and its errors.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn files_are_told_line_by_line_what_is_wrong() {
     let broken = run(check().arg("broken.f").current_dir(dir.path()));
     let said = run(check().args(["varmail", "-D", "nthread=4", "-D", "nfiles=0"]));
     assert_snapshot!(broken + &said);
-    // Nothing but the file itself lies there afterwards.
+    // The check leaves nothing beside the file.
     assert_eq!(fs::read_dir(dir.path()).expect("folder").count(), 1);
 }
 

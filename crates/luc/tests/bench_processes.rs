@@ -1,4 +1,4 @@
-//! The workloads that need processes of their own, through the program they are processes of.
+//! Workloads that start worker processes, each of which runs this program again.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).expect("readable").next().is_none()
 }
 
-/// Runs it with `--json` and checks what holds for every report.
+/// Runs a workload with `--json` and checks what holds for every report.
 fn run(words: &str) -> BenchReport {
     let dir = tempfile::tempdir().expect("temporary directory");
     let output = luc(words, dir.path()).arg("--json").output().expect("runs");
@@ -122,7 +122,7 @@ fn iozone_writes_whole_files_when_nobody_stops_it() {
 
 #[test]
 fn the_first_to_finish_stops_the_clocks_of_the_others() {
-    // More children than processors, and files long enough to be overtaken in.
+    // More children than processors, and files so long that some children finish before others.
     for words in ["iozone -t 16 -s 8m -r 4k", "iozone -t 16 -s 8m -r 4k -e -c"] {
         let Outcome::Iozone(result) = run(words).outcome else {
             panic!("wrong workload");
@@ -130,7 +130,7 @@ fn the_first_to_finish_stops_the_clocks_of_the_others() {
         assert!(result.finished >= 1, "{result:?}");
         assert!(result.finished < 16, "nobody was stopped: {result:?}");
         assert!(result.child_min_bytes < 8 << 20);
-        // All write their files to the end, most of them on no clock.
+        // All children write their files to the end, most of them off the clock.
         assert_eq!(result.write.count, 16 << 11);
         assert!(result.bytes < result.write.count << 12);
         let on_clock = if words.contains("-e") { 16 } else { 0 };
@@ -191,7 +191,8 @@ fn a_storm_serves_what_arrives() {
 
 #[test]
 fn a_storm_counts_from_the_moment_that_was_meant() {
-    // One thread cannot serve two million arrivals per second: they wait, and some never begin.
+    // One thread cannot serve two million arrivals per second: they wait, and some are never
+    // served.
     let words = "fsync-storm -t 1 --rate-per-s 2e6 --gaps fixed --seconds 0.2 --warmup-s 0 \
                  --op append --drain-s 0";
     let Outcome::FsyncStorm(result) = run(words).outcome else {
@@ -215,7 +216,7 @@ fn a_thousand_processes_run() {
     assert_eq!(result.finished, 1024);
 }
 
-/// The processes that this one started, once there are as many.
+/// Waits until a process has `count` children, and returns them.
 fn children(parent: &Child, count: usize) -> Vec<u32> {
     let path = format!("/proc/{0}/task/{0}/children", parent.id());
     let until = Instant::now() + Duration::from_secs(20);
@@ -239,7 +240,7 @@ fn signal(name: &str, pid: u32) {
 }
 
 fn exists(pid: u32) -> bool {
-    // A zombie whose parent has not asked yet is as good as gone.
+    // A zombie that its parent has not reaped yet counts as gone.
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
 }

@@ -1,5 +1,5 @@
-//! Campaigns as a shell sees them: files and folders that are wrong, results of other versions,
-//! what changed between two folders.
+//! Campaigns as a shell sees them: wrong files and folders, results of other versions, changes
+//! between two folders.
 
 mod common;
 
@@ -43,7 +43,7 @@ columns = [
 ]
 "#;
 
-/// The program in a folder of its own, which it names as it was named.
+/// The program in this folder, so that its messages have relative paths.
 fn luc_in(dir: &Path) -> Command {
     let mut command = luc();
     command.current_dir(dir);
@@ -162,7 +162,7 @@ fn campaigns_keys_and_folders_that_are_none() {
     assert_snapshot!(shown);
 }
 
-/// A result of one cell: the rates of its arms, and when it was measured.
+/// Makes a cell's result from the rates of its arms and the time of measurement.
 fn result(
     cell: &Cell,
     versions: &BTreeMap<String, String>,
@@ -203,7 +203,7 @@ fn keep(dir: &Path, result: &CellResult) {
     fs::write(dir.join(format!("cells/{hash}.json")), json).expect("written");
 }
 
-/// A folder with three repeats of each point, whose rates `rates` gives by threads and repeat.
+/// Fills a folder with three repeats of each point. `rates` gives rates by threads and repeat.
 fn folder(dir: &Path, text: &str, rates: impl Fn(&str, u32) -> Option<[f64; 2]>) {
     Store::open(dir).expect("a store");
     fs::write(dir.join("campaign.toml"), text).expect("written");
@@ -250,7 +250,7 @@ fn what_changed_between_two_folders() {
     let json = String::from_utf8_lossy(&json.get_output().stdout).into_owned();
     assert_snapshot!(format!("{shown}{}", dense(&json)));
 
-    // One folder: the last versions beside those before them.
+    // One folder: the latest versions are compared with those before them.
     let campaign = campaigns::parse("good.toml", GOOD).expect("a campaign");
     let newer = BTreeMap::from([("luc".to_owned(), "2".to_owned())]);
     for point in points::all(&campaign) {
@@ -286,7 +286,7 @@ fn results_that_are_damaged_old_or_of_the_future() {
         other.insert("luc".into(), "0".into());
         for repeat in 1..=3 {
             let cell = point.cell(repeat);
-            // The clock ran far ahead when the first of them were measured.
+            // The clock was far ahead when the first repeat was measured.
             let at_s = if repeat == 1 { u64::MAX } else { 1000 };
             keep(&out, &result(&cell, &versions, [100.0, 200.0], at_s));
             files.push(out.join(format!("cells/{}.json", cell.hash(&versions))));
@@ -318,7 +318,8 @@ fn results_that_are_damaged_old_or_of_the_future() {
         ];
         run(luc_in(dir).args(line))
     };
-    // Nothing is missing, so nothing is measured; the current versions go before the newer ones.
+    // Nothing is missing, so nothing is measured; current versions take precedence over newer
+    // results.
     let said = campaign_run(dir.path());
     assert!(
         said.contains("All 2 figures were reached.") && said.contains("2.000"),
@@ -337,7 +338,7 @@ fn results_that_are_damaged_old_or_of_the_future() {
     };
     assert_snapshot!(format!("{whole}{}", named(status())));
 
-    // A run says so before it measures again; here another run has the folder.
+    // A run would measure the damaged cells again, but another run holds the folder.
     let store = Store::open(&out).expect("a store");
     let lock = store.lock().expect("the lock");
     let said = campaign_run(dir.path());
@@ -448,7 +449,7 @@ fn bare_metal_refuses_before_it_changes_anything() {
     assert!(machine.acts.borrow().is_empty());
 }
 
-/// Every word that a campaign's file may hold is explained.
+/// The document explains every word that a campaign's file may hold.
 #[test]
 fn the_format_is_documented() {
     let path = Path::new(SOURCES).join("docs/campaigns.md");
@@ -460,7 +461,7 @@ fn the_format_is_documented() {
     }
     words.extend(measures::ALL.iter().map(|measure| measure.name.to_owned()));
     words.extend(arms::builtin().keys().cloned());
-    // The parser lists the keys that it knows where it meets another one.
+    // The parser lists the keys that it knows when it meets an unknown one.
     for table in [
         "zzz = 1",
         "title = \"x\"\n[stop]\nzzz = 1",

@@ -1,5 +1,5 @@
-//! Back-ends and exports of campaigns where something is wrong: no Slurm, one that refuses, keys
-//! that are none, folders that cannot be written. Small scripts stand in for Slurm's commands; the
+//! Back-ends and exports of campaigns if something is wrong: no Slurm, a Slurm that refuses,
+//! invalid keys, folders that cannot be written. Small scripts stand in for Slurm's commands; the
 //! suite `slurm` of the system tests has the real ones.
 
 mod common;
@@ -29,14 +29,14 @@ arms = ["stock"]
 factors = { kernel = "6.12", disk = ["4ms:1", "1ms:64"], vcpus = [1, 4], threads = [1, 4, 16] }
 "#;
 
-/// The campaign's file, in this folder.
+/// Writes the campaign's file into this folder.
 fn many(dir: &Path) -> PathBuf {
     let file = dir.join("many.toml");
     fs::write(&file, MANY).expect("a campaign");
     file
 }
 
-/// Commands in place of Slurm's.
+/// Scripts that stand in for Slurm's commands.
 struct Pretended(TempDir);
 
 impl Pretended {
@@ -61,7 +61,7 @@ impl Pretended {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
 
-    /// Runs a campaign; the exit code and what was said.
+    /// Runs a campaign; returns the exit code and standard error.
     fn run(&self, out: &Path, more: &[&str]) -> (i32, String) {
         let bin = self.path("bin").display().to_string() + ":/usr/bin:/bin";
         let mut command = luc();
@@ -128,7 +128,7 @@ fn a_slurm_that_refuses() {
     );
 }
 
-/// Jobs that leave nothing, because the nodes do not see the folder.
+/// Jobs leave no result, because the nodes do not see the folder.
 #[test]
 fn jobs_that_leave_nothing() {
     let slurm = Pretended::new();
@@ -193,7 +193,7 @@ fn folders_that_cannot_be_written() {
     let (code, line) = slurm.run(&slurm.path("file"), &[]);
     assert_eq!(code, UNEXPECTED, "{line}");
     assert!(line.contains("Not a directory"), "{line}");
-    // The place of the keys.
+    // A file instead of the keys' folder.
     fs::create_dir_all(slurm.path("out/cells")).expect("a folder");
     fs::write(slurm.path("out/slurm"), "").expect("a file");
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
@@ -281,7 +281,7 @@ fn exports_are_what_the_shell_and_python_take() {
     let (code, _, line) = export("{out}", "snakemake");
     assert_eq!(code, Some(CAMPAIGN), "{line}");
     assert!(line.contains("or holds a brace"), "{line}");
-    // One with other things in it.
+    // A folder with other things in it.
     fs::create_dir(dir.path().join("other")).expect("a folder");
     let (code, _, line) = export("other", "parallel");
     assert_eq!(code, Some(CAMPAIGN), "{line}");

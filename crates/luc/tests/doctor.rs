@@ -1,4 +1,4 @@
-//! `luc doctor` on recordings, on a pretended machine.
+//! `luc doctor` on recordings, on a fake machine.
 
 mod common;
 
@@ -8,13 +8,13 @@ use luc_trace::{Header, Span, SpanKind};
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
-/// Of /srv/data in the pretended machine.
+/// The device of /srv/data on the fake machine.
 const DEV: luc_control::Dev = luc_control::Dev {
     major: 254,
     minor: 16,
 };
 
-/// Two pairs of threads take turns: each asks while the others' commit runs.
+/// Two pairs of threads take turns: each asks for a commit while the other pair's commit runs.
 fn convoys() -> Vec<Span> {
     let mut spans = Vec::new();
     let task = Span {
@@ -53,7 +53,7 @@ fn convoys() -> Vec<Span> {
     spans
 }
 
-/// A lone thread: nothing that LUC could do.
+/// A lone thread: LUC cannot help.
 fn alone() -> Vec<Span> {
     let mut spans = convoys();
     spans.retain(|span| span.kind != SpanKind::Fsync || span.pid == 41);
@@ -103,7 +103,7 @@ fn record(machine: &Pretended, name: &str, boot: &str, spans: &[Span]) -> String
     path.display().to_string()
 }
 
-/// The prefix of the lines on standard error.
+/// Parses the JSON before the lines of standard error.
 fn json_of(said: &str) -> serde_json::Value {
     let json = said.split("\nluc: ").next().unwrap_or_default();
     serde_json::from_str(json).expect("JSON")
@@ -189,7 +189,7 @@ fn what_it_refuses() {
     assert!(said.ends_with("[exit 24]\n"), "{said}");
 }
 
-/// The pages that people read, whole.
+/// The complete pages that people read.
 #[test]
 fn what_people_read() {
     let machine = machine();
@@ -211,8 +211,8 @@ fn what_people_read() {
     insta::assert_snapshot!(pages.join("--\n"));
 }
 
-/// Events that a recording could not see are no zeros, and the doctor says of it what it would have said when
-/// it was made.
+/// Events that a recording could not see are unknown, not 0. The doctor gives the reason that the
+/// recording names.
 #[test]
 fn what_was_not_seen_is_not_known() {
     let machine = machine();
@@ -246,7 +246,7 @@ fn what_was_not_seen_is_not_known() {
     assert!(said.contains("0 opens, - writes, "), "{said}");
 }
 
-/// The doctor advises no module on a kernel that loads none.
+/// The doctor does not advise LUC on a kernel that loads no module.
 #[test]
 fn luc_is_not_advised_where_it_cannot_run() {
     let machine = machine();
@@ -267,7 +267,7 @@ fn luc_is_not_advised_where_it_cannot_run() {
     );
 }
 
-/// A counter that an older module lacks is not one that stands still.
+/// A counter that an older module lacks is unknown, not unchanged.
 #[test]
 fn what_the_module_does_not_count_is_not_known() {
     let machine = machine();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory as _};
 
-/// Where the words of a command end for a shell, or for luc.
+/// Words that end a command for a shell, or for luc.
 const ENDS: [&str; 7] = ["--", "#", "|", "&&", ";", ">", "..."];
 
 fn documents() -> Vec<PathBuf> {
@@ -21,7 +21,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Commands of a document: lines of code, and what stands between backticks.
+/// The commands of a document: lines of code, and text between backticks.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -33,7 +33,7 @@ fn commands(text: &str) -> Vec<String> {
             found.push(line.to_owned());
         }
     }
-    // Code between backticks may go on in the next line.
+    // Code between backticks may continue on the next line.
     let prose: Vec<&str> = text
         .lines()
         .filter(|line| !line.starts_with("```"))
@@ -52,7 +52,7 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The first verb or option of a command line that does not exist.
+/// Names the first verb or option of a command line that does not exist.
 fn missing(luc: &Command, line: &str) -> Option<String> {
     let mut command = luc;
     let mut names_verb = true;
@@ -73,7 +73,7 @@ fn missing(luc: &Command, line: &str) -> Option<String> {
         } else if names_verb && command.has_subcommands() {
             match command.find_subcommand(word) {
                 Some(verb) => command = verb,
-                // A word in place of a verb, as VERB.
+                // A placeholder for a verb, such as VERB.
                 None if word.chars().all(char::is_uppercase) => return None,
                 None => return Some(format!("no verb {word} of {}", command.get_name())),
             }

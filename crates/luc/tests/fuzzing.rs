@@ -1,6 +1,6 @@
 //! The harnesses of `fuzz/` with the ordinary compiler: their seeds and a fixed sequence of
-//! random inputs, trapping on undefined behaviour. `make fuzz` looks much further; this finds
-//! what is broken plainly, and shows with builds that are broken on purpose that it does.
+//! random inputs, trapping on undefined behaviour. `make fuzz` searches much further; this
+//! finds plain defects, and proves it with builds that are broken on purpose.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Random inputs after the seeds.
+/// Number of random inputs after the seeds.
 const RUNS: &str = "2000";
 
 /// A fuzzed part: name of the harness and of its seeds, folder of the sources.
@@ -31,7 +31,7 @@ const DISK: Target = Target {
     sources: "lab/disk",
 };
 
-/// A build that is broken on purpose: text that stands once in a file, and what replaces it.
+/// A build that is broken on purpose: text that occurs once in a file, and its replacement.
 struct Broken {
     what: &'static str,
     file: &'static str,
@@ -120,7 +120,6 @@ const BROKEN: [Broken; 13] = [
     },
 ];
 
-/// Copies the C files of a folder.
 fn copy_sources(folder: &str, to: &Path) {
     let to = to.join(folder);
     fs::create_dir_all(&to).expect("a folder can be made");
@@ -133,7 +132,6 @@ fn copy_sources(folder: &str, to: &Path) {
     }
 }
 
-/// Paths of the C files of a folder.
 fn c_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -224,13 +222,13 @@ fn broken_builds_are_caught() {
         });
         let output = run(target, &program);
         assert!(!output.status.success(), "not caught: {}", broken.what);
-        // By a check or a trap; not because the harness itself cannot run.
+        // A check or a trap caught it; the harness itself could run.
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.contains("failing input: "), "{errors}");
     }
 }
 
-/// A controller that the harness has never heard of is fuzzed like those that it has.
+/// A controller that the harness does not know is fuzzed like those that it knows.
 #[test]
 fn a_new_controller_is_fuzzed() {
     let (_dir, program) = build(CONTROL, |dir| {

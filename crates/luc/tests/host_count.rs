@@ -1,14 +1,14 @@
-//! The tracer on this very machine, where the kernel allows it: what a command did is counted when the
-//! command has ended.
+//! The tracer on this very machine, if the kernel allows it: a command's work is counted by the
+//! time the command has ended.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Exit codes of a machine without rights, ext4, or what the tracer needs.
+/// Exit codes on a machine that lacks privileges, ext4, or something that the tracer needs.
 const LACKS: [i32; 4] = [3, 6, 12, 24];
-/// In one thread, so that they are one after the other.
+/// Syncs of the command, by one thread, so that they follow one another.
 const SYNCS: u64 = 20;
 
 fn luc(words: &[&str]) -> Output {
@@ -18,11 +18,11 @@ fn luc(words: &[&str]) -> Output {
         .expect("the program runs")
 }
 
-/// The kernel frees a task some time after its end; what the task did must not wait for that.
+/// The kernel frees a task some time after its end; counting its work must not wait for that.
 #[test]
 fn a_command_is_counted_to_its_last_sync() {
     const TEST: &str = "a_command_is_counted_to_its_last_sync";
-    // Temporary files may lie in memory; what cargo builds seldom does.
+    // Temporary files may lie in memory; cargo's build folder rarely does.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
     let place = dir.path().to_str().expect("a path of letters");
     let tried = luc(&["trace", "count", "--seconds", "1", "--on", place]);
@@ -46,7 +46,7 @@ fn a_command_is_counted_to_its_last_sync() {
     let count: Value = serde_json::from_str(&text).expect("JSON");
     let processes = count["processes"].as_array().into_iter().flatten();
     let syncs: Vec<_> = processes.filter_map(|one| one["syncs"].as_u64()).collect();
-    // Others of this machine may sync meanwhile.
+    // Other processes of this machine may sync meanwhile.
     assert!(syncs.contains(&SYNCS), "{syncs:?}");
 }
 

@@ -1,5 +1,5 @@
 //! `luc top --once`, `luc exporter --once` and `luc status --live` against a
-//! pretended kernel, which has a module but nothing to trace.
+//! fake kernel, which has a module but nothing to trace.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn without_both_there_is_a_failure() {
     assert!(said.ends_with("[exit 24]\n"), "{said}");
 }
 
-/// A scrape that fails tells nobody why; a page that says 0 can raise an alert.
+/// A failed scrape gives no reason; a page that says 0 can raise an alert.
 #[test]
 fn without_both_a_page_says_so() {
     let said = Pretended::new().run(&["exporter", "--once"]);
@@ -81,7 +81,7 @@ fn a_page_is_printed_or_written() {
     assert!(!said.contains("[exit"), "{said}");
     let page = std::fs::read_to_string(&file).expect("the file stays");
     assert!(page.contains("luc_sync_events_total"), "{page}");
-    // An interrupt ends it, and no old numbers stay.
+    // An interrupt ends the exporter, and no old numbers stay.
     let stop = luc_workload::Stop::new();
     stop.set();
     machine.run_until(&["exporter", "--textfile", shown], stop);

@@ -1,4 +1,4 @@
-//! Recordings and the model: `luc trace model`, and `luc trace summary` of a part of one.
+//! Recordings and the model: `luc trace model`, and `luc trace summary` of a part of a recording.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::path::Path;
 use assert_cmd::Command;
 use common::{luc, terminal as run};
 
-/// Twelve rounds of 10 ms: two threads create a file, write 8 KiB and sync it, the second late, so that it
-/// has to wait for the rest of one commit; a third only writes, and sleeps for a buffer until the
-/// commit that began before it has written that. Without `synced` no thread syncs what it writes: two create and
-/// sync empty files, the third never syncs.
+/// Records twelve rounds of 10 ms. Two threads create a file, write 8 KiB and sync it; the second
+/// is late, so that it also waits for the rest of the commit under way. A third creates no file:
+/// its write sleeps until the commit under way has written a buffer, then it syncs. Without
+/// `synced` no thread syncs what it writes: two create and sync empty files, the third never syncs.
 fn writers(file: &Path, synced: bool) {
     use luc_trace::{CREATED, Header, Span, SpanKind};
     const US: u64 = 1_000;
@@ -45,7 +45,7 @@ fn writers(file: &Path, synced: bool) {
             done_tid: 2 * round - 1,
             ..none
         };
-        // The sync of the first begins before the first commit does, that of the second after.
+        // The first thread's sync begins before the first commit, the second thread's after it.
         for (pid, late_us, end_us) in [(101, 0, 4110), (102, 1000, 8110)] {
             let (at_us, end_us) = (at_us + late_us, at_us + end_us);
             let created = Span {
@@ -101,7 +101,7 @@ fn recordings_meet_the_model() {
     for rule in ["as it is, simulated  ", "after 1.00 ms of quiet  ", "LUC  "] {
         assert!(text.lines().any(|it| it.starts_with(rule)), "{text}");
     }
-    // Of throughput and of both ends of the times: a mean that is right can hide a tail that is not.
+    // Errors of throughput, median and tail: a correct mean can hide a wrong tail.
     let simulated = text
         .lines()
         .find(|it| it.starts_with("the simulation of what"));
@@ -127,7 +127,7 @@ fn recordings_meet_the_model() {
     // The last three rounds, begun in the last 28.2 ms.
     let last = json(&["run", "--json", "--last-s", "0.0282"]);
     assert_eq!(last["file_systems"][0]["fsync"]["measured"]["count"], 9);
-    // A close alone, and nothing.
+    // Only a close, so nothing to simulate.
     let few = json(&["run", "--json", "--last-s", "0.000015"]);
     assert!(few["file_systems"][0]["what_if"].is_null());
     let why = few["file_systems"][0]["what_if_refused"].as_str();
@@ -151,8 +151,7 @@ fn recordings_meet_the_model() {
     }
 }
 
-/// Algorithm 4.2 knows writers by their syncs; that there are none is no reason to say nothing of
-/// writes that are delayed.
+/// Algorithm 4.2 finds writers by their syncs; without any, delayed writes are still reported.
 #[test]
 fn writers_that_never_sync_are_told_of() {
     let dir = tempfile::tempdir().expect("temporary folder");

@@ -15,7 +15,7 @@ fn a_machine_that_can() {
     assert_snapshot!(dense(&machine.run(&["probe", "--json"])));
 }
 
-/// The line about what is missing, and the verdict.
+/// The lines about what is missing, and the verdict.
 fn verdict(change: impl Fn(&Pretended)) -> String {
     let machine = Pretended::new();
     change(&machine);
@@ -28,7 +28,6 @@ fn verdict(change: impl Fn(&Pretended)) -> String {
     telling.map(|line| format!("{line}\n")).collect()
 }
 
-/// Collects the verdicts on changed machines.
 #[derive(Default)]
 struct Verdicts(String);
 

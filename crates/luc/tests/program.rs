@@ -74,7 +74,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
-/// Every page is there, and groff has nothing to say about it.
+/// Every page exists, and `man` renders it without a warning.
 #[test]
 fn man_pages_render() {
     let dir = tempfile::tempdir().expect("temporary folder");
@@ -98,7 +98,7 @@ fn man_pages_render() {
         !page("luc-probe.1").contains("sysroot"),
         "hidden options stay hidden"
     );
-    // The tables are those of the help.
+    // The tables are the same as in the help.
     let (before, tables) = on.split_once(".SH POLICIES").expect("tables");
     let (tables, examples) = tables.split_once(".SH EXAMPLES").expect("examples");
     let (examples, codes) = examples.split_once(".SH \"EXIT STATUS\"").expect("codes");
@@ -116,7 +116,7 @@ fn man_pages_render() {
         let section = format!("WORDS OF {}", title.to_lowercase());
         assert!(tables.contains(&section) && tables.contains(&format!("fB{word}\\fR\n")));
     }
-    // roff writes a hyphen that is one as \-.
+    // roff writes a literal hyphen as \-.
     assert!(on.contains(".SH EXAMPLES\n.nf\nluc on /srv/data\n"), "{on}");
     let see = |name: &str| {
         let page = page(name);
@@ -222,7 +222,7 @@ fn completions_know_policies_knobs_and_kernels() {
     }
 }
 
-/// fish and zsh complete from their scripts; both are optional, for nothing else needs them.
+/// fish and zsh complete from their scripts; both are optional, because nothing else needs them.
 #[test]
 fn other_shells_read_their_completions() {
     let test = "other_shells_read_their_completions";
@@ -441,15 +441,15 @@ fn recording_needs_tracefs_and_the_module() {
     let mut said = record("module");
     machine.put("/sys/kernel/tracing/instances/README", "");
     said += &record("module");
-    // The programs of BPF would watch the real machine.
+    // BPF programs would watch the real machine.
     said += &record("both");
     said += &record("tracer");
     assert!(!file.exists(), "no file without a recording");
     assert_snapshot!(said);
 }
 
-/// A recording of `threads` that fsync again and again, 20 commits of 4 ms long; those that come
-/// late find a commit running and wait for the next one.
+/// Records `threads` threads that fsync again and again, over 20 commits of 4 ms. Late threads find
+/// a commit running and wait for the next one.
 fn fsyncs(file: &Path, threads: u32, late: bool) {
     use luc_trace::{Header, Span, SpanKind};
     const MS: u64 = 1_000_000;
@@ -466,7 +466,7 @@ fn fsyncs(file: &Path, threads: u32, late: bool) {
             ..Span::default()
         };
         spans.push(commit);
-        // A thread that waits through two commits comes back for every second one.
+        // A thread that waits for two commits asks only for every second one.
         if late && tid % 2 == 1 {
             continue;
         }

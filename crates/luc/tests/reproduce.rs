@@ -50,7 +50,7 @@ fn poles_are_computed() {
     assert!(!dir.path().join("out").exists());
 }
 
-/// Without results a figure is unknown, and says so.
+/// Without results a figure's verdict is `unknown`.
 #[test]
 fn nothing_measured_is_no_success() {
     let dir = tempfile::tempdir().expect("temporary folder");
@@ -74,7 +74,8 @@ fn nothing_measured_is_no_success() {
     assert_eq!(verdicts, [Some("unknown"), Some("unknown")]);
 }
 
-/// The page in docs/ is what the kept cells give by today's rules. `make reproduction` makes both.
+/// The page in docs/ is what the kept cells give by the current rules. `make reproduction` makes
+/// both.
 #[test]
 fn the_page_is_made_of_the_kept_cells() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

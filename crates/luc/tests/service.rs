@@ -1,4 +1,4 @@
-//! `luc service` on a pretended machine: what it switches, what it says, and what it leaves alone.
+//! `luc service` on a fake machine: what it switches, what it says, and what it leaves alone.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn machine(config: &str) -> Pretended {
     machine
 }
 
-/// Runs it, does something to the tree beside it after its first look, and ends it.
+/// Runs the service, calls `beside` on the tree after its first look, and ends it.
 fn serve(machine: &Pretended, beside: impl FnOnce(&Path) + Send + 'static) -> String {
     let (stop, root) = (Stop::new(), machine.dir.path().to_owned());
     let ends = stop.clone();
@@ -70,7 +70,7 @@ fn it_switches_on_what_is_named_and_off_at_the_end() {
     assert!(!machine.at(MEMORY).exists(), "nothing is left");
 }
 
-/// The guard of a service: begun behind LUC, and ended before it.
+/// The service starts its guard after LUC, and ends it before LUC.
 #[test]
 fn what_it_switches_on_is_guarded() {
     let machine = machine(&DATA.replace("guard = false\n", ""));
@@ -114,7 +114,7 @@ fn a_uuid_is_a_name_too_and_two_names_are_one_too_many() {
         "{said}"
     );
     assert_eq!(attached(&two), Vec::<String>::new());
-    // One that is not there is waited for.
+    // The service waits for a file system that is not there.
     let absent = machine("[[file_system]]\nuuid = \"00-00\"\n");
     assert_eq!(serve(&absent, |_| {}), "");
 }
@@ -126,7 +126,7 @@ fn what_was_switched_by_hand_is_left_alone() {
     let said = serve(&mine, |_| {});
     assert!(said.contains("LUC is on by somebody else's hand"), "{said}");
     assert_eq!(attached(&mine), ["attach 254:16"]);
-    // Off by hand while it runs: it stays off.
+    // Switched off by hand while the service runs: LUC stays off.
     let off = machine(DATA);
     let said = serve(&off, |root| {
         fs::remove_dir_all(root.join("sys/fs/luc/vdb")).expect("off");
@@ -140,13 +140,13 @@ fn what_was_switched_by_hand_is_left_alone() {
 fn a_service_that_was_killed_knows_its_own_work() {
     let machine = machine(DATA);
     serve(&machine, |root| {
-        // As it looks behind a kill: the memory is there, and so is LUC.
+        // As after a kill: the memory is there, and LUC is on.
         let memory = root.join(MEMORY.trim_start_matches('/'));
         fs::copy(&memory, root.join("kept.json")).expect("a memory");
     });
     machine.run(&["on", "--set", "delay_limit_us=7000", "/srv/data"]);
     fs::rename(machine.at("/kept.json"), machine.at(MEMORY)).expect("put back");
-    // Its sandbox is a new one, in which mounts have other numbers.
+    // The next service has a new sandbox, in which mounts have other numbers.
     let table = machine.at("/proc/self/mountinfo");
     let mounts = fs::read_to_string(&table).expect("mounts");
     fs::write(&table, mounts.replace("21 1 254:16", "121 1 254:16")).expect("written");
@@ -154,7 +154,7 @@ fn a_service_that_was_killed_knows_its_own_work() {
     assert_eq!(said, "luc: service: /srv/data: LUC is off\n");
 }
 
-/// Unmounted and mounted between two looks, and the kernel gave it the number that it had.
+/// The file system is remounted between two looks, and the kernel gives it the same device number.
 #[test]
 fn a_mount_is_another_one_by_its_journal() {
     let machine = machine(DATA);
@@ -187,7 +187,7 @@ fn a_full_run_costs_the_memory_alone() {
     assert!(said.ends_with("/srv/data: LUC is off\n"), "{said}");
 }
 
-/// The table of mounts is another at each look, and sometimes has no entry of the file system.
+/// The mount table differs at each look, and sometimes lacks the file system.
 #[test]
 fn mounts_come_and_go_under_it() {
     let machine = machine(DATA);
@@ -244,7 +244,7 @@ fn a_configuration_is_checked_without_a_machine() {
         );
         assert_eq!(said.lines().count(), 2, "{said}");
     }
-    // A fresh one names nothing.
+    // The template names no file system.
     let fresh = Pretended::new().run(&["service", "--template"]);
     assert!(
         machine(&fresh)
@@ -259,7 +259,7 @@ fn a_configuration_is_checked_without_a_machine() {
     );
 }
 
-/// A line for each directive that matters to what the service needs; systemd itself judges the rest.
+/// Each unit runs its verb; systemd itself judges its sandbox.
 #[test]
 fn the_units_run_the_verbs_and_are_closed() {
     let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");

@@ -81,7 +81,7 @@ fn what_it_does_not_have_is_refused_in_a_line() {
     ] {
         let said = sim(words);
         assert!(said.contains("[exit 2]"), "{words:?}: {said}");
-        // Numbers that clap reads are told with its own words, and where help is.
+        // clap reports wrong numbers in its own words, with a pointer to the help.
         let lines = said.trim().lines().filter(|line| !line.is_empty()).count();
         assert!(
             (said.trim_start().starts_with("luc: ") && lines == 2) || said.contains("error: "),
@@ -149,7 +149,7 @@ fn disks_of_the_documents_have_sources() {
     }
 }
 
-/// As an option of the lab, and as a factor of its place in a campaign.
+/// Both as an option of `luc lab run` and as a factor of a campaign.
 #[test]
 fn the_lab_refuses_what_is_only_simulated() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -170,7 +170,7 @@ fn the_lab_refuses_what_is_only_simulated() {
     }
 }
 
-/// From the file to the table, with cells that were measured: no kernel is needed.
+/// A campaign in the simulator, from its file to its table: no kernel is needed.
 #[test]
 fn campaigns_run_there() {
     let dir = tempfile::tempdir().expect("a folder");

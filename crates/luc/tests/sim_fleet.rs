@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// Longest wait for anything; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Quick to simulate.
+/// A table that is quick to simulate.
 const TABLE: &str = r#"
 disk = [
 	{ spec = "1ms:4", weight = 3, seconds = 0.2 },
@@ -46,7 +46,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Both outputs and the exit code.
+    /// Both outputs and the exit code of a run.
     fn fleet(&self, words: &[&str]) -> String {
         let mut command = luc();
         command.current_dir(self.0.path()).args(["sim", "fleet"]);
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// Without what the host needed for it.
+/// The output without the note about the host's speed.
 fn answer(said: &str) -> String {
     let lines = said.lines().filter(|line| !line.starts_with("luc: note: "));
     lines.collect::<Vec<_>>().join("\n")
@@ -96,14 +96,14 @@ fn a_fleet_fits_a_terminal_and_is_the_same_every_time() {
     assert_eq!(found["interrupted"], false);
     assert_eq!(found["summary"]["gains"]["nodes"], 20);
     assert_eq!(found["arguments"]["seed"], 1);
-    // The published controller is another one.
+    // The published controller gives other figures.
     let published = json(&[&PROGRAMS[..], &["--policy", "published"]].concat());
     assert_ne!(found["summary"]["gains"], published["summary"]["gains"]);
     let no_programs = json(&["--phases", "0"]);
     assert_eq!(no_programs["summary"]["barriers"], Value::Array(Vec::new()));
 }
 
-/// What the summary names as the worst node is that node.
+/// The command that the summary gives for the worst node simulates that node.
 #[test]
 fn a_node_can_be_simulated_again() {
     let place = Place::new();
@@ -159,7 +159,7 @@ fn a_run_goes_on_where_one_was_cut_off() {
             .small(&["--out", "out.jsonl"])
             .contains("simulated in")
     );
-    // A last line that is no text.
+    // A last line that is not text.
     fs::write(&out, [&bytes[..bytes.len() - 9], &[0xff, 0xfe]].concat()).expect("damaged");
     place.small(&["--out", "out.jsonl"]);
     assert_eq!(fs::read(&out).expect("kept"), bytes);
@@ -320,7 +320,7 @@ fn an_interrupt_tells_what_is_done_so_far() {
     );
 }
 
-/// As the summary writes a number below a million.
+/// Formats a number below a million as the summary does.
 fn luc_words_count(number: usize) -> String {
     if number < 1000 {
         return number.to_string();

@@ -1,5 +1,5 @@
-//! Recordings of the simulator: what `luc trace`, `luc doctor` and `luc replay` say of them, beside
-//! what the simulator knows.
+//! Recordings of the simulator: what `luc trace`, `luc doctor` and `luc replay` say about them,
+//! compared with what the simulator knows.
 
 mod common;
 
@@ -19,7 +19,6 @@ use luc_workload::Outcome;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with recordings.
 struct Files(TempDir);
 
 impl Files {
@@ -31,7 +30,7 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// Simulates with these words; gives the report.
+    /// Simulates with these words; returns the report.
     fn simulate(&self, name: &str, words: &str) -> Value {
         let mut command = luc();
         command.args(["sim", "run", "--json", "--record"]);
@@ -44,7 +43,7 @@ impl Files {
     }
 }
 
-/// What a verb says of a recording: standard output, the rest, and its status.
+/// Runs a verb on a recording; returns standard output, standard error and the exit code.
 fn say(verb: &str, file: &Path) -> (String, String, i32) {
     let output = luc().args(verb.split_whitespace()).arg(file).output();
     let output = output.expect("it runs");
@@ -97,14 +96,14 @@ fn decisions_replay_with_no_difference() {
         assert!(count(&found, "/by_step/poll") > 0 || !polls, "{found:#}");
         assert_eq!(found["header"]["kernel"], "simulated");
     }
-    // Stock decides nothing.
+    // Stock makes no decision.
     files.simulate("stock.luc", "-- create-fsync --threads 4 --seconds 1");
     let (_, said, code) = say("replay", &files.path("stock.luc"));
     assert!(said.contains("holds no decision") && code == 24, "{said}");
 }
 
-/// Benchmarks without a warm-up. The recording has the sync of their folder, too, with a commit of
-/// its own.
+/// The benchmarks have no warm-up. The recording also has the sync of their folder, with a commit
+/// of its own.
 #[test]
 fn a_summary_counts_what_the_report_counts() {
     let files = Files::new();
@@ -141,7 +140,7 @@ fn a_summary_counts_what_the_report_counts() {
         let syncs = syncs as f64;
         near("/table/two_commits_share", two as f64 / syncs);
         near("/table/commits_waited_mean", (one + 2 * two) as f64 / syncs);
-        // That of the folder: nothing before it shows what commits came.
+        // The sync of the folder: nothing before it shows which commits there were.
         assert_eq!(count(of, "/table/syncs_unserved"), 1);
     }
 }
@@ -167,8 +166,8 @@ fn trace(
     (report, recording.into_trace())
 }
 
-/// The benchmark calls a write delayed that took more than 1 ms; the recording one that slept on
-/// metadata under commit, as does the module.
+/// The benchmark counts a write as delayed if it took more than 1 ms; the recording and the module
+/// do if it slept on metadata under commit.
 #[test]
 fn writes_that_are_delayed_are_those_of_the_report() {
     for luc in [None, Some(Params::default())] {
@@ -205,7 +204,7 @@ fn writes_that_are_delayed_are_those_of_the_report() {
     }
 }
 
-/// The model finds by times how many commits each sync waited for; the simulator knows it by
+/// The model infers from times how many commits each sync waited for; the simulator knows it from
 /// transactions.
 #[test]
 fn the_model_groups_syncs_as_the_simulator_does() {
@@ -234,7 +233,8 @@ fn the_model_groups_syncs_as_the_simulator_does() {
             Machine::new(2, 500.0),
             0.9,
         ),
-        // Beside a commit's lock others end their creates, which join it, and are called later.
+        // While a commit locks its transaction, other tasks' creates join it; their fsyncs come
+        // later.
         (
             "create-fsync --threads 16 --seconds 1",
             "100us:64",
@@ -243,7 +243,7 @@ fn the_model_groups_syncs_as_the_simulator_does() {
         ),
     ] {
         let (_, mut trace) = trace(words, disk, machine, None);
-        // The sync of the folder tells no transaction.
+        // The sync of the folder names no transaction.
         trace.spans.retain(|span| span.kind != SpanKind::Sync);
         let observed = Observed::of(&trace, recorder::DEV);
         let syncs = trace.spans.iter().filter(|span| span.kind.is_file_sync());
@@ -254,7 +254,7 @@ fn the_model_groups_syncs_as_the_simulator_does() {
             .map(|sync| sync.commits_waited)
             .collect();
         assert!(known.len() > 100 && known == found, "{words}");
-        // Algorithm 4.1 knows begins alone.
+        // Algorithm 4.1 knows only when each commit and sync begins.
         let model = fsync_model(&trace, &observed);
         let same = model
             .syncs
@@ -269,8 +269,8 @@ fn the_model_groups_syncs_as_the_simulator_does() {
     }
 }
 
-/// A writer whose sync finds a commit running, and has to wait for two, wrote while or before that ran:
-/// Algorithm 4.2 may not call it unaffected, nor may one be that slept.
+/// A writer whose sync finds a commit running and has to wait for two wrote before or during that
+/// commit: Algorithm 4.2 may not call it unaffected, nor a writer that slept.
 #[test]
 fn the_model_finds_writers_beside_commits() {
     let own_dirs = "create-fsync --threads 32 --bytes 262144 --own-dirs --seconds 3 --warmup-s 0";
@@ -298,7 +298,7 @@ fn the_model_finds_writers_beside_commits() {
     }
 }
 
-/// What the doctor foretells of stock is what the simulator does with LUC.
+/// The gain that the doctor predicts from stock is the gain that the simulator has with LUC.
 #[test]
 fn the_doctor_foretells_what_luc_gives() {
     let files = Files::new();
@@ -330,13 +330,13 @@ fn the_doctor_foretells_what_luc_gives() {
         let foretold = number(of, "/gain/ratio");
         let off = foretold / gain - 1.0;
         assert!(off.abs() < 0.10, "{words}: {foretold} of {gain}");
-        // It sees that LUC was at work, and foretells nothing.
+        // The doctor sees that LUC was at work, and predicts nothing.
         let found = json("doctor --json --from", &files.path("luc.luc"));
         assert!(found["file_systems"][0]["gain"].is_null(), "{words}");
     }
 }
 
-/// A machine that is measured is one to simulate on, and what is not known is not 0.
+/// The simulator can run on a measured machine, and unknown values are not 0.
 #[test]
 fn machines_are_measured_and_simulated() {
     let files = Files::new();
@@ -399,7 +399,7 @@ fn machines_are_measured_and_simulated() {
     }
 }
 
-/// One line, and the code of a recording that is of no use.
+/// They give one line, and the exit code of an unusable recording.
 #[test]
 fn recordings_that_tell_no_machine() {
     let files = Files::new();
@@ -423,7 +423,7 @@ fn recordings_that_tell_no_machine() {
     let commit = span(SpanKind::Commit, 0, 30, 90);
     refused(&[open], "no journal commit of 8:0");
     refused(&[commit], "no open, write, sync or close on 8:0");
-    // Another file system can be measured: both are told of.
+    // If another file system can be measured, both are reported.
     let sync = span(SpanKind::Fsync, 1, 20, 95);
     let spans = [open, sync, span(SpanKind::Commit, 1, 30, 90)];
     common::record(&file, &luc_trace::Header::default(), spans);
@@ -449,7 +449,7 @@ fn recordings_are_exported() {
     assert!(events.len() > 3 * 64, "{}", events.len());
 }
 
-/// The same line as for a recording of a kernel.
+/// The line is the same as for a recording of a kernel.
 #[test]
 fn recordings_that_are_cut_say_so() {
     let files = Files::new();

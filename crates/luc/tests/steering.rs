@@ -1,4 +1,4 @@
-//! `luc on`, `off`, `status` and `set` against a pretended kernel: what a
+//! `luc on`, `off`, `status` and `set` against a fake kernel: what a
 //! person reads, and what the kernel is told.
 
 mod common;
@@ -177,7 +177,7 @@ fn a_module_that_will_not_load_is_explained() {
         machine.load_error = Some(errno);
         said += &machine.run(&["on", "/srv/data"]);
     }
-    // Secure Boot answers so to a key that is not enrolled.
+    // Secure Boot gives this error for a key that is not enrolled.
     let mut machine = Pretended::new();
     machine.put(
         "/sys/kernel/security/lockdown",
@@ -201,7 +201,7 @@ fn a_failed_attach_takes_the_module_along() {
         machine.acts.borrow().last().map(String::as_str),
         Some("unload luc")
     );
-    // A module that was there before stays.
+    // A module that was loaded before stays.
     machine.load();
     machine.acts.borrow_mut().clear();
     machine.run(&["on", "/srv/data"]);
@@ -291,7 +291,7 @@ fn status_is_for_programs() {
     assert_snapshot!(dense(&report.to_string()));
 }
 
-/// No hold where the mount forbids it, and two of them where file systems lie on each other.
+/// No commit is held if the mount forbids it, and on stacked file systems the waits add up.
 #[test]
 fn what_lies_with_the_mount_is_told() {
     let machine = Pretended::new();

@@ -1,5 +1,5 @@
-//! `luc top` in a terminal, on a pretended machine: what keys do, and that the
-//! terminal is given back whichever way the view ends.
+//! `luc top` in a terminal, on a fake machine: what keys do, and that the
+//! terminal is restored however the view ends.
 
 mod common;
 
@@ -20,10 +20,9 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 /// Longest wait for anything; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Back to the screen that was there before.
+/// Sequence that returns to the screen that was there before.
 const LEAVE: &str = "\x1b[?1049l";
 
 /// The program in a terminal.
@@ -48,7 +47,7 @@ impl View {
         })
     }
 
-    /// Of a command that shows it.
+    /// Starts a view with the command that shows it.
     fn of(command: impl FnOnce(&Pretended) -> Command) -> Self {
         let machine = Pretended::new();
         machine.run(&["on", "/srv/data"]);
@@ -114,7 +113,7 @@ impl View {
         kill_process(Pid::from_child(&self.child), signal).expect("sent");
     }
 
-    /// Lets it read for ever: the mount table is a pipe, whose other end this is.
+    /// Makes the program hang: the mount table becomes a pipe, whose other end this returns.
     fn hang(&self) -> File {
         let table = self.machine.at("/proc/self/mountinfo");
         let pipe = table.with_extension("pipe");
@@ -123,7 +122,7 @@ impl View {
         std::fs::rename(&pipe, &table).expect("renamed");
         let begin = Instant::now();
         loop {
-            // That works once the program reads it.
+            // This succeeds once the program reads the pipe.
             let flags = OFlags::WRONLY | OFlags::NONBLOCK;
             if let Ok(end) = rustix::fs::open(&table, flags, Mode::empty()) {
                 return end.into();
@@ -133,12 +132,12 @@ impl View {
         }
     }
 
-    /// It ends, and everything is as it was.
+    /// Waits for the end, and checks that the terminal is as before.
     fn end(self) -> ExitStatus {
         self.end_with("")
     }
 
-    /// The same, and this is left to read.
+    /// As [`View::end`], and waits for this text after the view.
     fn end_with(mut self, text: &str) -> ExitStatus {
         self.wait_for(LEAVE);
         let (_, left) = self.shown.split_once(LEAVE).expect("it left");
@@ -154,7 +153,7 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        // Only where a test failed is it still there.
+        // The program is still there only if a test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -164,7 +163,7 @@ impl Drop for View {
 fn keys_do_what_they_say() {
     let mut view = View::new();
     assert_eq!(view.batching(), "returns\n");
-    // The journals are those of / first; the next one is /srv/data, with LUC on.
+    // The first journal is that of /, the next one that of /srv/data, with LUC on.
     view.press("p");
     view.wait_for("switch");
     view.press("jp");
@@ -188,7 +187,7 @@ fn signals_and_control_c_give_the_terminal_back() {
     }
 }
 
-/// By the key, and by the signal that a shell's `kill %1` would send.
+/// Both by the key and by a SIGTSTP from another process.
 #[test]
 fn stopped_it_gives_the_terminal_back_and_takes_it_again() {
     let mut view = View::new();
@@ -216,7 +215,7 @@ fn stopped_it_gives_the_terminal_back_and_takes_it_again() {
     assert!(view.end().success());
 }
 
-/// While it cannot come to its end by itself, whatever it is stuck in.
+/// The program is stuck, so that it cannot end by itself.
 #[test]
 fn a_second_signal_ends_it_and_gives_the_terminal_back() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -225,7 +224,7 @@ fn a_second_signal_ends_it_and_gives_the_terminal_back() {
         view.send(signal);
         std::thread::sleep(Duration::from_millis(300));
         assert!(view.child.try_wait().expect("a child").is_none());
-        // Two signals at once are one: send again.
+        // Two pending signals count as one: send it again.
         let begin = Instant::now();
         while view.child.try_wait().expect("a child").is_none() {
             assert!(begin.elapsed() < PATIENCE, "{signal:?} does not end it");
@@ -236,7 +235,7 @@ fn a_second_signal_ends_it_and_gives_the_terminal_back() {
     }
 }
 
-/// Signals without a handler, stuck or not.
+/// Signals that end a process by default; the program is stuck.
 #[test]
 fn other_signals_give_the_terminal_back() {
     // No core dump.
@@ -253,10 +252,10 @@ fn other_signals_give_the_terminal_back() {
     }
 }
 
-/// Where the child of the next test finds the file at which it panics.
+/// Environment variable that tells the next test's child at which file to panic.
 const PANIC_AT: &str = "LUC_TEST_PANIC_AT";
 
-/// Its message must be there to read: on the screen of before, not on the one that goes.
+/// The panic's message must stay readable: it belongs on the screen from before the view.
 #[test]
 fn a_panic_gives_the_terminal_back() {
     if let Some(file) = std::env::var_os(PANIC_AT) {
@@ -278,7 +277,7 @@ fn a_panic_gives_the_terminal_back() {
     view.end_with("as was asked for");
 }
 
-/// A user presses Ctrl-C knowing how long it would take.
+/// A user who might press Ctrl-C sees how long it would still take.
 #[test]
 fn a_doctor_says_how_long_it_still_watches() {
     let mut view = View::of(|machine| {

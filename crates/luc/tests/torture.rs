@@ -1,4 +1,4 @@
-//! `luc torture` as a shell sees it: exit codes, and one line for each thing that is wrong.
+//! `luc torture` as a shell sees it: exit codes, and one line per error.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl Ground {
         self.top.path().join(name)
     }
 
-    /// Exit code, standard output, standard error.
+    /// Exit code, standard output and standard error of a verb.
     fn luc(&self, verb: &str, more: &[&str]) -> (i32, String, String) {
         let output = Command::cargo_bin("luc")
             .expect("the program is built")
@@ -45,7 +45,7 @@ impl Ground {
         ground
     }
 
-    /// The only line on standard error, and the exit code.
+    /// Exit code of a verb that fails, and its only line on standard error.
     fn refused(&self, verb: &str, more: &[&str]) -> (i32, String) {
         let (code, _, err) = self.luc(verb, more);
         assert_eq!(err.lines().count(), 1, "{err}");
@@ -53,7 +53,7 @@ impl Ground {
         (code, err)
     }
 
-    /// A file with at least a sector of data, and its name below the top.
+    /// Finds a file with at least a sector of data, and its name below the top.
     fn some_file(&self) -> (PathBuf, String) {
         for dir in ["t1", "t2", "t3", "t4", "common"] {
             for entry in fs::read_dir(self.path("tree").join(dir)).expect("folder") {

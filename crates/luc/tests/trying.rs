@@ -1,5 +1,5 @@
-//! `luc try` and `luc guard` on a pretended file system whose load follows the mode, with signals,
-//! hands and crashes from outside.
+//! `luc try` and `luc guard` on a fake file system whose load follows the mode, with signals,
+//! changes by hand, and crashes.
 
 mod common;
 
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const DIR: &str = "sys/fs/luc/vdb";
 
-/// Commits of a load, so many a second with LUC and without, until it goes.
+/// A load with given rates of commits with and without LUC, until dropped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -52,7 +52,7 @@ impl Load {
     }
 }
 
-/// A reader finds the old number or the new one; the folder may be gone.
+/// Replaces a counter atomically; the folder may be gone.
 fn put_whole(dir: &Path, counter: &str, value: f64) {
     let beside = dir.join("beside");
     if fs::write(&beside, format!("{value:.0}\n")).is_ok() {
@@ -125,7 +125,6 @@ impl Host {
         read("try").or_else(|_| read("guard")).ok()
     }
 
-    /// Waits until something is so.
     fn until(&self, so: impl Fn(&Self) -> bool) {
         let end = Instant::now() + Duration::from_secs(60);
         while !so(self) {
@@ -145,7 +144,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(pid.expect("a number"), signal).expect("it runs");
 }
 
-/// What it printed, and its exit code.
+/// The output of a program that ends, and its exit code.
 fn ended(child: Child) -> (String, Option<i32>) {
     let Output {
         status,
@@ -203,7 +202,7 @@ fn a_trial_for_programs() {
         .expect("a rate");
     assert!((500.0..1500.0).contains(&calls), "{report}");
     assert_eq!(report["luc"]["journal_thread_ns_per_s"], 0.0);
-    // The policy is as it was, too.
+    // The policy is restored, too.
     assert_eq!(
         (host.knob("copyout").as_str(), host.mode().as_str()),
         ("auto", "steer")
@@ -215,7 +214,7 @@ fn whatever_ends_it_luc_is_put_back() {
     for (how, code) in [
         (Signal::INT, Some(130)),
         (Signal::TERM, Some(130)),
-        // These end the process itself, after it put LUC back.
+        // These signals end the process itself, after it has restored LUC.
         (Signal::HUP, None),
         (Signal::QUIT, None),
     ] {
@@ -354,7 +353,7 @@ fn an_idle_file_system_cannot_be_tried() {
 fn nothing_is_changed_that_cannot_be_put_back() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);
-    // A folder in the way, as a full file system would be.
+    // A folder in the way stops the write, as a full file system would.
     host.machine.put("/run/luc/vdb.new/x", "");
     let (said, code) = ended(host.start(&["try", "/srv/data"]));
     assert_eq!(code, Some(1), "{said}");
@@ -426,7 +425,7 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
         "{said}"
     );
     assert!(host.notes().is_some(), "its verdict stays");
-    // A trial leaves it, too.
+    // A trial leaves the guard's notes, too.
     ended(host.start(&["try", "/srv/data", "--minutes", "0.05"]));
     assert!(
         host.notes()
@@ -456,7 +455,7 @@ fn a_trial_comes_in_between_the_pairs_of_a_guard() {
     let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.1"]));
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("the trial begins behind its pair"), "{said}");
-    // What the trial wrote was no hand: the guard goes on.
+    // The guard does not take the trial's writes for changes by hand, and goes on.
     host.in_a_window_off();
     signal(&guard, Signal::TERM);
     let (said, code) = ended(guard);

@@ -38,8 +38,8 @@ impl Verb for Args {
     }
 }
 
-/// `clap_complete` leaves out for fish what stands behind verbs without an option. Words of options are
-/// taken for such ones, but for those of --sysroot, which every verb has.
+/// For fish, `clap_complete` leaves out the values of positional arguments. This function counts
+/// the words after the verbs, and with them values of options other than --sysroot.
 const FISH_BEHIND: &str = r#"
 # Whether the words from the third on are the verbs, and at least and at most so many words follow.
 function __fish_luc_behind
@@ -57,7 +57,7 @@ end
 
 "#;
 
-/// A rule for each argument without an option that takes words.
+/// Adds a rule for each positional argument that takes words from a list.
 fn fish_rules(command: &clap::Command, verbs: &str, rules: &mut Vec<String>) {
     for (place, arg) in command.get_positionals().enumerate() {
         let words: Vec<String> = arg.get_possible_values().iter().map(fish_word).collect();
@@ -78,15 +78,15 @@ fn fish_rules(command: &clap::Command, verbs: &str, rules: &mut Vec<String>) {
     }
 }
 
-/// A word with what it means, for fish, within double quotes.
+/// A word and its help as fish wants them inside double quotes.
 fn fish_word(word: &PossibleValue) -> String {
     let help = word.get_help().map(ToString::to_string).unwrap_or_default();
     let help = help.replace('\'', "\\'").replace(['"', '$', '\n'], " ");
     format!("{}\\t'{help}'", word.get_name())
 }
 
-/// The command line with the words of arguments that parse them by themselves, so as to say more
-/// about a wrong one.
+/// Adds the words of arguments that clap does not check: LUC parses them itself, to explain a wrong
+/// one better.
 fn with_words(command: clap::Command) -> clap::Command {
     let command = command.mut_subcommands(with_words);
     command.mut_args(|arg| match words(arg.get_id().as_str()) {
@@ -95,7 +95,7 @@ fn with_words(command: clap::Command) -> clap::Command {
     })
 }
 
-/// The words that an argument of this name takes, whichever verb has it.
+/// The words that an argument of this name takes, whichever verb it belongs to.
 fn words(argument: &str) -> Option<Vec<PossibleValue>> {
     let policies = || policies().iter();
     Some(match argument {
@@ -108,7 +108,7 @@ fn words(argument: &str) -> Option<Vec<PossibleValue>> {
             let knobs = knobs.map(|knob| PossibleValue::new(knob.name).help(knob.help));
             std::iter::once(policy).chain(knobs).collect()
         }
-        // The knob itself refuses words that are not its own.
+        // Words of all policies and knobs: the chosen knob refuses those of others.
         "value" => {
             let mut all: Vec<&str> = policies().map(|policy| policy.text).collect();
             all.extend(knobs().iter().flat_map(words_of));
@@ -130,7 +130,7 @@ fn words_of(knob: &Knob) -> Vec<&'static str> {
     }
 }
 
-/// `KNOB=WORD` for each word; `KNOB=` where a number follows.
+/// `KNOB=WORD` for each word; `KNOB=` if a number follows.
 fn settings(knob: &Knob) -> Vec<PossibleValue> {
     let words = match words_of(knob) {
         none if none.is_empty() => vec![""],

@@ -45,7 +45,7 @@ pub struct Args {
     source: Option<PathBuf>,
 }
 
-/// The published figures that are shown, with their sweeps' folder inside the demo's.
+/// The published figures that the demo shows, and the folder of their sweeps inside its own.
 const FIGURES: [&str; 3] = ["D4.4", "D5.6", "D5.8"];
 const FIGURES_DIR: &str = "figures";
 
@@ -89,15 +89,14 @@ impl Verb for Args {
         Err(Failure::Coded(Code::Lab, line))
     }
 
-    /// All that was measured is kept.
+    /// An interrupt keeps all measured cells.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
     }
 }
 
 impl Args {
-    /// The published figures' sections. They have a kernel of their own: with another one there are
-    /// none.
+    /// The published figures' sections. They are for one kernel; another one has none.
     fn figures(
         &self,
         setup: Option<&Setup>,
@@ -108,7 +107,7 @@ impl Args {
         let usage = |why| Failure::usage("demo", why);
         let figures = all.chosen(&names).map_err(usage)?;
         let campaign = chosen::campaign(all, reproduce::campaign(), &figures, true);
-        // The simulator has none.
+        // Points of the simulator have no kernel.
         let fits = |kernel: &str| kernel.is_empty() || kernel == self.kernel;
         let is_of_kernel = |campaign: &Campaign| {
             let points = points::all(campaign);

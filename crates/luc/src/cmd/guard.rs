@@ -29,7 +29,7 @@ pub struct Args {
     paths: Vec<PathBuf>,
 }
 
-/// How often it is looked for file systems that LUC was switched on for.
+/// How often the guard looks for file systems that LUC was switched on for.
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Verb for Args {
@@ -77,7 +77,6 @@ impl Verb for Args {
     }
 }
 
-/// Lines of the log.
 fn say(context: &mut Context, lines: &[String]) -> Result<(), Failure> {
     for line in lines {
         writeln!(context.out, "{line}")?;

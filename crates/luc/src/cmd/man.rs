@@ -42,7 +42,7 @@ impl Verb for Args {
             }
         }
         let mut command = super::command();
-        // Global options reach the subcommands only when clap has built them.
+        // Global options reach the subcommands only once clap has built them.
         command.build();
         let written = write_pages(&command, &["luc".to_owned()], &[], &self.out)?;
         writeln!(context.out, "{written} pages in {}", self.out.display())?;
@@ -50,7 +50,7 @@ impl Verb for Args {
     }
 }
 
-/// luc.toml(5), from the keys that the parser knows.
+/// Writes luc.toml(5) from the keys that the parser knows.
 fn configuration(dir: &Path, context: &mut Context) -> Result<(), Failure> {
     let mut roff = Roff::new();
     roff.control("TH", ["luc.toml", "5", "", "LUC", "LUC"]);
@@ -85,7 +85,7 @@ fn configuration(dir: &Path, context: &mut Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A configuration for the man page.
+/// Example configuration for the man page.
 const EXAMPLE: &str = "\
 [[file_system]]
 path = \"/srv/mail\"
@@ -95,8 +95,7 @@ uuid = \"3f6a…\"
 mode = \"observe\"
 set = { delay_limit_us = 5000 }";
 
-/// The pages of a verb and of those that it holds; `above` are the pages of its parent and of what
-/// that holds.
+/// Writes the pages of a verb and its subcommands. `above` names those of its parent and siblings.
 fn write_pages(
     command: &clap::Command,
     path: &[String],
@@ -125,8 +124,8 @@ fn write_pages(
     Ok(written)
 }
 
-/// The sections that clap knows, then the tables, set as lists here because
-/// filled text would run their lines together.
+/// A page: the sections that clap knows, then the tables, set as lists
+/// because filled text would run their lines together.
 fn page(command: &clap::Command, path: &[String], related: &[&String]) -> Result<Vec<u8>, Failure> {
     let usage = path.join(" ");
     let shown = command
@@ -165,7 +164,7 @@ fn page(command: &clap::Command, path: &[String], related: &[&String]) -> Result
     Ok(text)
 }
 
-/// As `--help` shows it: `luc on [OPTIONS] <PATH|DEVICE>`.
+/// The usage as `--help` shows it: `luc on [OPTIONS] <PATH|DEVICE>`.
 fn synopsis(command: &clap::Command, usage: &str) -> Roff {
     let shown = command.clone().bin_name(usage).render_usage().to_string();
     let line = shown.trim_start_matches("Usage: ");
@@ -227,7 +226,7 @@ fn exit_list() -> Roff {
 fn example_list(command: &clap::Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXAMPLES"]);
-    // Not filled: a line each, as they are typed.
+    // Not filled: each example is one line, as it is typed.
     roff.control("nf", []);
     for line in help::examples(command) {
         roff.text([roman(line)]);

@@ -1,5 +1,5 @@
-//! The verbs, a file each, and the one definition of the command line, from which parsing, `--help`,
-//! man pages and shell completions come.
+//! The verbs, one file each, and the one definition of the command line that parsing, `--help`, man
+//! pages and shell completions come from.
 
 mod bench;
 mod campaign;
@@ -72,7 +72,7 @@ verbs! {
     Man(man::Args),
 }
 
-/// Environment variable in place of `--sysroot`.
+/// Environment variable to use instead of `--sysroot`.
 const SYSROOT: &str = "LUC_SYSROOT";
 
 /// Measure, explain and remove ext4 journal-commit delays on a live system
@@ -92,15 +92,15 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Takes the process' command line.
+    /// Parses the process's command line.
     ///
     /// # Errors
-    /// It is wrong, or asks for help.
+    /// If it is wrong or asks for help.
     pub fn read() -> Result<Self, clap::Error> {
         Self::from_arg_matches(&command().try_get_matches()?)
     }
 
-    /// Where the machine's file tree starts.
+    /// The root of the machine's file tree.
     pub fn sysroot(&self) -> PathBuf {
         let given = self.sysroot.clone();
         given
@@ -111,12 +111,12 @@ impl Cli {
     /// Does what the command line asks for.
     ///
     /// # Errors
-    /// As the exit codes tell.
+    /// Each has an exit code.
     pub fn run(&self, context: &mut Context) -> Result<(), Failure> {
         self.verb.run(context)
     }
 
-    /// The effect of a signal on the verb.
+    /// Tells what a signal does to the verb.
     pub fn interrupt(&self) -> Interrupt {
         self.verb.interrupt()
     }
@@ -135,7 +135,7 @@ fn print_json(context: &mut Context, value: &impl serde::Serialize) -> Result<()
     Ok(())
 }
 
-/// Makes null what is not known: fields of `value` by their names.
+/// Sets the fields of `value` that `unknown` names to null.
 fn hide(value: &mut serde_json::Value, unknown: &[&str]) {
     for field in unknown {
         if let Some(number) = value.get_mut(field) {
@@ -144,7 +144,7 @@ fn hide(value: &mut serde_json::Value, unknown: &[&str]) {
     }
 }
 
-/// A knob's value in JSON: a word, a truth value or a number.
+/// A knob's value in JSON: a word, a boolean or a number.
 fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
     match knob.kind {
         KnobKind::Enum(_) => knob.format(value).into(),
@@ -153,10 +153,10 @@ fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
     }
 }
 
-/// The file system with LUC on that a path or block device means.
+/// Finds the file system with LUC on that a path or block device belongs to.
 ///
 /// # Errors
-/// No such path, or LUC is not on for it.
+/// If there is no such path, or LUC is not on for it.
 fn attached_at(system: &dyn System, path: &Path, all: &[Attached]) -> Result<Attached, HostError> {
     let device = journal::device_of(system, path)?;
     all.iter()
@@ -176,7 +176,7 @@ mod tests {
         super::command().debug_assert();
     }
 
-    /// Every verb that is not hidden, by its words.
+    /// Collects every verb that is not hidden, with the words that call it.
     fn verbs<'a>(
         command: &'a clap::Command,
         path: &str,
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// The words of a line without quotes inside of quotes, up to where a shell would redirect.
+    /// Splits a line into words as a shell does, up to a redirection; without nested quotes.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" > ").next().unwrap_or(line);
         let quoted = line.split('\'').enumerate();

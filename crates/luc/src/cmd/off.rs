@@ -94,7 +94,7 @@ fn off(context: &mut Context, attached: &Attached, path: Option<&PathBuf>) -> Re
             || device.clone(),
             |journal| units::paths(&journal.mount_points),
         );
-    // The counters go away with the detach.
+    // Detaching removes the counters.
     let count = |name: &str| {
         let counter = luc_control::counter(name)?;
         sysfs::counter_value(system, attached, counter)

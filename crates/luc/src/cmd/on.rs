@@ -45,7 +45,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The knobs asked for, checked before anything is touched.
+    /// The knobs asked for, checked before anything is changed.
     fn knobs(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
         let mut asked: Vec<(&str, &str)> = Vec::new();
         if let Some(policy) = &self.policy {
@@ -67,7 +67,7 @@ impl Args {
                 kept: "nothing was switched on",
             })?;
             for (knob, value) in settings {
-                // The last word on a knob counts, as with any option.
+                // The last value of a knob counts, as with any option.
                 knobs.retain(|(earlier, _)| earlier.name != knob.name);
                 knobs.push((knob, value));
             }
@@ -76,7 +76,7 @@ impl Args {
     }
 }
 
-/// A knob with its value, or those that a policy stands for.
+/// Parses a knob and its value, or returns the knobs that a policy stands for.
 fn parse(name: &str, value: &str) -> Result<Vec<(&'static Knob, i64)>, KnobError> {
     if name == POLICY {
         return Ok(policy(value)?.settings.clone());
@@ -101,13 +101,13 @@ impl Verb for Args {
                 "LUC was not switched on for {shown}"
             )))
         } else {
-            // Whether it is on already the module knows best: it may be about to
-            // let go of a file system that was just unmounted.
+            // Only the module knows whether LUC is on already: it may be about to
+            // release a file system that was just unmounted.
             sysfs::attach(system, &shown, journal.device, &settings).map_err(Failure::from)
         };
         let attached = attached.inspect_err(|_| {
-            // Leave the machine as it was found. The reason for the failure is
-            // worth more to the user than one of the clean-up.
+            // Leave the machine as it was found. The user needs the reason for this
+            // failure more than that of a failed clean-up.
             if fresh && sysfs::attached(system).is_ok_and(|others| others.is_empty()) {
                 let _ = module::unload(system);
             }
@@ -129,7 +129,7 @@ impl Verb for Args {
     }
 }
 
-/// What else limits LUC there, or adds to the waits.
+/// Tells what else limits LUC there or adds to the waits.
 fn remarks(context: &Context, attached: &Attached, journal: &Journal) -> Result<String, Failure> {
     let all = sysfs::attached(context.system)?;
     let below = stack::attached_below(context.system, attached.device, &all)?;
@@ -139,7 +139,7 @@ fn remarks(context: &Context, attached: &Attached, journal: &Journal) -> Result<
     Ok(barred.unwrap_or_default() + &stacked.unwrap_or_default())
 }
 
-/// `policy luc, steering, set point automatic`.
+/// Text like `policy luc, steering, set point automatic`.
 fn summary(context: &Context, attached: &Attached) -> Result<String, Failure> {
     let value = |name: &str| -> Result<String, Failure> {
         let knob = knob(name).map_err(anyhow::Error::from)?;

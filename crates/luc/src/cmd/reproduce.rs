@@ -22,7 +22,6 @@ use crate::progress::Bar;
 use crate::units::counted;
 use crate::verb::{Interrupt, Verb};
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-reproduce/1";
 
 /// Set the documents' figures beside our own
@@ -80,7 +79,7 @@ impl Verb for Args {
             return self.list(&figures, context);
         }
         let Some(campaign) = chosen::campaign(all, whole(), &figures, self.quick) else {
-            // Poles are computed.
+            // Nothing to measure: poles are computed.
             return self.tell(&document::answer(all, &figures, None), None, None, context);
         };
         let mut failed = 0;
@@ -115,7 +114,7 @@ impl Verb for Args {
         Err(Failure::Coded(Code::Lab, line))
     }
 
-    /// The cells under way are given up; all that were measured are kept.
+    /// An interrupt abandons the cells under way and keeps all measured ones.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
     }

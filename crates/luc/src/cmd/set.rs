@@ -142,8 +142,8 @@ impl Verb for Args {
     }
 }
 
-/// Sets the knobs that a policy stands for, and says which policy it was before. Where the module
-/// refuses one, those before it are set.
+/// Sets the knobs that a policy stands for, and tells which policy it was before. If the module
+/// refuses a knob, those before it stay set.
 pub(super) fn apply_policy(
     system: &dyn System,
     path: &str,
@@ -157,7 +157,7 @@ pub(super) fn apply_policy(
     Ok(format!("{path}: policy {} (was {before})", policy.text))
 }
 
-/// Sets a knob, and says what it was before.
+/// Sets a knob, and tells its value before.
 pub(super) fn apply(
     system: &dyn System,
     path: &str,

@@ -54,7 +54,7 @@ pub struct Args {
 struct Report {
     schema: u32,
     module_version: Option<String>,
-    /// Functions that the module hooks, and how it stands with each.
+    /// Functions that the module hooks, with the state of each hook.
     hooks: BTreeMap<String, String>,
     file_systems: Vec<Status>,
     /// The events of one interval, with `--live`.
@@ -70,15 +70,15 @@ struct Status {
     knobs: BTreeMap<&'static str, Value>,
     counters: BTreeMap<&'static str, i64>,
     derived: Derived,
-    /// Why no commit is held, if none is.
+    /// Why LUC holds no commit here; `None` if it may.
     holds_barred_by: Option<&'static str>,
-    /// File systems with LUC on that this one lies on.
+    /// File systems with LUC on below this one.
     stacked_on: Vec<String>,
-    /// What the guard has found, if it ever kept this file system since LUC was switched on.
+    /// The guard's findings, if it has watched this file system since LUC was switched on.
     guard: Option<Standing>,
 }
 
-/// Means and shares of counters; `null` before the first event, and without such a counter.
+/// Means and shares of counters; `null` before the first event, or if the module lacks a counter.
 #[derive(Serialize)]
 struct Derived {
     sync_events_per_commit: Option<f64>,
@@ -123,7 +123,7 @@ impl Status {
         })
     }
 
-    /// None if the module does not have it, as an older one.
+    /// A counter; an older module may not have it.
     fn count(&self, name: &str) -> Option<i64> {
         self.counters.get(name).copied()
     }
@@ -149,7 +149,7 @@ impl Verb for Args {
             let journal = journals.iter().find(|journal| journal.device == one.device);
             match Status::read(context, one, &all, journal) {
                 Ok(status) => statuses.push(status),
-                // Unmounted while we looked: it is off by now.
+                // Unmounted meanwhile: LUC is off for it by now.
                 Err(_) if !system.exists(&format!("{}/{}", sysfs::ROOT, one.name)) => {}
                 Err(failure) => return Err(failure),
             }
@@ -190,7 +190,7 @@ impl Verb for Args {
     }
 }
 
-/// The numbers of one interval. Where there are none, the rest of the status is as good as ever.
+/// The numbers of one interval. Without them the rest of the status is still valid.
 fn live(
     args: &Args,
     interval: Duration,
@@ -254,13 +254,13 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What LUC on both file systems of a stack means for a sync of the upper one.
+/// Tells what LUC on both file systems of a stack means for a sync of the upper one.
 pub fn stacked(on: &[String]) -> Option<String> {
     let names = on.join(" and ").replace('!', "/");
     (!on.is_empty()).then(|| format!("on {names}, where LUC is on, too: waits add up"))
 }
 
-/// The policy, with its two axes where they have no name together.
+/// The policy's name, with both axes if their pair has no name.
 fn policy_words(status: &Status) -> String {
     let name = status.word(POLICY);
     if name != CUSTOM {
@@ -315,7 +315,7 @@ fn held(status: &Status) -> String {
     )
 }
 
-/// Why commits started when they did, the commonest reason first.
+/// Lists why commits started when they did, the most frequent reason first.
 fn reasons(status: &Status) -> Option<String> {
     const REASONS: [(&str, &str); 5] = [
         ("closed_now", "nothing to wait for"),
@@ -325,7 +325,7 @@ fn reasons(status: &Status) -> Option<String> {
         ("closed_urgent", "could not wait"),
     ];
     let times = |(name, text): &(&str, &'static str)| Some((status.count(name)?, *text));
-    // Shares of a sum of which a part is not known are not known.
+    // If one part is unknown, so is the sum, and with it every share.
     let found: Option<Vec<_>> = REASONS.iter().map(times).collect();
     let Some(mut found) = found else {
         return Some(UNKNOWN.into());
@@ -382,7 +382,7 @@ fn each(sum: Option<i64>, number: Option<i64>) -> Option<i64> {
     sum?.checked_div(number?)
 }
 
-/// A part in percent; that of nothing is no number, either.
+/// A part in percent: `-` if a number is unknown, empty if the whole is 0.
 fn part(part: Option<i64>, whole: Option<i64>) -> String {
     known(part.zip(whole).map(|(part, whole)| share(part, whole)))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::{Code, Failure};
 
-/// Where sources of the module are looked for, the first that has them.
+/// Directories to search for the module's sources; the first that has them counts.
 const SOURCES: [&str; 2] = [".", concat!("/usr/src/luc-", env!("CARGO_PKG_VERSION"))];
 
 /// A directory that holds the module's sources.

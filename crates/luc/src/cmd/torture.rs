@@ -185,7 +185,7 @@ impl Verb for WorkArgs {
     }
 }
 
-/// This program once more, as one of the processes.
+/// This program again, as one of the processes.
 fn again(plan: &Work, rank: u32) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.args(["torture", "work", "--dir"]).arg(&plan.dir);

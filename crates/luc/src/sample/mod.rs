@@ -1,10 +1,10 @@
 //! Samples of journals and processes: the one source of the numbers of
 //! `luc top`, `luc exporter` and `luc status --live`.
 //!
-//! A [`Sampler`] takes [`Reading`]s, which are totals; a [`Snapshot`] is what
-//! two of them say together. There are two sources: the tracer, which needs
-//! rights but not the module, and the module's counters, which anybody may
-//! read. A missing one is a line in the snapshot.
+//! A [`Sampler`] takes [`Reading`]s, which are totals; a [`Snapshot`] is the
+//! difference of two. There are two sources: the tracer, which needs
+//! privileges but not the module, and the module's counters, which anybody may
+//! read. The snapshot has a line about a missing source.
 
 mod reading;
 mod snapshot;
@@ -30,7 +30,7 @@ pub use snapshot::{JournalSample, LucSample, ProcessSample, Snapshot, reason_tex
 /// The tracer, or why there is none, and what it does not see.
 struct Tracing {
     tracer: Result<Tracer, TracerError>,
-    /// Counts which tracer it is: another one begins from nothing.
+    /// Number of the tracer: a new one starts to count from 0.
     generation: u32,
     /// The file systems that it was attached for, whether it watches them all or not.
     asked: Vec<Dev>,
@@ -47,8 +47,8 @@ pub struct Sampler {
     begin: Instant,
     kernel: String,
     only: Option<Dev>,
-    /// The mount table as it was last read; the same one needs no second look
-    /// at the superblocks.
+    /// The mount table as last read; while it stays the same, the superblocks
+    /// need no second look.
     mounts: String,
     journals: Vec<Journal>,
     tracing: Tracing,
@@ -57,7 +57,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Attaches to every ext4 and ext3 journal that can commit, or to one.
+    /// Attaches to every ext4 and ext3 journal that can commit, or to one. Needs tracer or module.
     pub fn new(
         verb: &'static str,
         only: Option<Dev>,
@@ -75,7 +75,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// The same with neither of them, for a verb that goes on until there is one.
+    /// As [`Sampler::new`], but works with neither, for a verb that goes on until there is one.
     pub fn even_blind(
         verb: &'static str,
         only: Option<Dev>,
@@ -149,12 +149,12 @@ impl Sampler {
         };
     }
 
-    /// The totals of this moment.
+    /// Reads the totals at this moment.
     pub fn read(&mut self, system: &dyn System) -> Result<Reading, Failure> {
         self.look(system)?;
         // An unmounted journal costs nothing; a new one needs another tracer.
         let new = |one: &Journal| !self.tracing.asked.contains(&one.device);
-        // Rights do not come back; asking again at each mount would be noise.
+        // A refusal stays one; asking again at each mount would be noise.
         let refused = matches!(self.tracing.tracer, Err(TracerError::Denied { .. }));
         if !refused && self.journals.iter().any(new) {
             self.attach(system);
@@ -190,7 +190,7 @@ impl Sampler {
         Ok(reading)
     }
 
-    /// What the tracer has counted for a journal; `None` without one.
+    /// Returns what the tracer has counted for a journal; `None` without a tracer.
     pub fn counts(&self, device: Dev) -> Option<Counts> {
         self.tracing.tracer.as_ref().ok()?.counts(device).ok()?
     }
@@ -217,7 +217,8 @@ impl Sampler {
             let same = known
                 .and_then(|known| known.get(&pid))
                 .is_some_and(|before| before.counts == counts);
-            // The kernel may have given the number to another process: ask again for each that did something.
+            // The kernel may have reused the process ID: ask again for each process that did
+            // something.
             let asked = if same {
                 None
             } else {
@@ -237,7 +238,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// The events since the last call; rates are unknown at the first.
+    /// The events since the last call; at the first call rates are unknown.
     pub fn sample(&mut self, system: &dyn System) -> Result<Snapshot, Failure> {
         let now = self.read(system)?;
         let snapshot = Snapshot::between(&self.kernel, self.before.as_ref(), &now);
@@ -246,8 +247,8 @@ impl Sampler {
     }
 }
 
-/// A tree of files has no kernel that could be traced, and the one below it is
-/// none of its business.
+/// The error for `--sysroot`: a tree of files has no kernel to trace, and the
+/// running kernel is not the one meant.
 fn pretended() -> TracerError {
     TracerError::Unfit {
         what: "--sysroot".into(),

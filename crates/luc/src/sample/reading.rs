@@ -13,29 +13,29 @@ use luc_trace::{Process, Unseen};
 /// Everything that could be read at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// When, since the sampler began.
+    /// Time since the sampler began.
     pub at: Duration,
     pub module_version: Option<String>,
     pub module_loaded: bool,
-    /// Sources that are missing, a line each.
+    /// Sources that are missing, one line each.
     pub lacks: Vec<String>,
     /// Kinds of events that the tracer does not see: their counts of 0 mean nothing.
     pub unseen: Unseen,
-    /// Hooks of the tracer by their means; 0 of each where there is no tracer.
+    /// Number of the tracer's hooks by means; 0 each without a tracer.
     pub hooks: BTreeMap<String, usize>,
-    /// Which tracer counted; totals of two tracers have nothing in common.
+    /// Number of the tracer that counted: totals of two tracers cannot be compared.
     pub generation: Option<u32>,
     pub lost: Option<u64>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalReading>,
-    /// The processes, by their number.
+    /// The processes, by process ID.
     pub processes: BTreeMap<u32, ProcessReading>,
 }
 
 #[derive(Clone, Debug)]
 pub struct JournalReading {
     pub device: Dev,
-    /// The kernel's name of it.
+    /// The kernel's name of the device.
     pub name: String,
     /// `ext4` or `ext3`.
     pub kind: String,
@@ -51,7 +51,7 @@ pub struct ProcessReading {
     pub counts: ProcessCounts,
 }
 
-/// The module's files of a file system.
+/// What the module's files of a file system hold.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleReading {
     /// The policy, as `luc set` spells it.
@@ -64,7 +64,7 @@ pub struct ModuleReading {
 }
 
 impl ModuleReading {
-    /// None if LUC is switched off while we look.
+    /// Reads the files; `None` if LUC is switched off meanwhile.
     pub(super) fn read(system: &dyn System, attached: &Attached) -> Option<Self> {
         let counters = sysfs::counter_values(system, attached);
         if counters.is_empty() {
@@ -72,7 +72,7 @@ impl ModuleReading {
         }
         Some(ModuleReading {
             policy: sysfs::policy(system, attached).into(),
-            // A word that this build does not know is of a newer module.
+            // A newer module may have a word that this build does not know.
             mode: sysfs::knob_word(system, attached, "mode").unwrap_or_else(|| "?".into()),
             setpoint_asked: sysfs::knob_word(system, attached, "setpoint_events")
                 .and_then(|events| events.parse().ok()),
@@ -80,7 +80,7 @@ impl ModuleReading {
         })
     }
 
-    /// A counter; None if the module does not have it.
+    /// A counter; `None` if the module does not have it.
     pub fn get(&self, name: &str) -> Option<i64> {
         self.counters.get(name).copied()
     }

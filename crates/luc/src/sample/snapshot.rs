@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub module_loaded: bool,
     /// Events that the tracer lost in the interval: sums are lower bounds.
     pub events_lost: Option<u64>,
-    /// Sources that are missing, a line each.
+    /// Sources that are missing, one line each.
     pub lacks: Vec<String>,
     /// Kinds of events that the tracer cannot see, as trace exports name them.
     pub unseen: Vec<&'static str>,
@@ -37,13 +37,13 @@ pub struct Snapshot {
 pub struct JournalSample {
     #[serde(serialize_with = "as_text")]
     pub device: Dev,
-    /// The kernel's name of it.
+    /// The kernel's name of the device.
     pub name: String,
     /// `ext4` or `ext3`.
     #[serde(rename = "type")]
     pub kind: String,
     pub mount_points: Vec<PathBuf>,
-    /// The tracer's counts; None if it did not watch for the whole interval.
+    /// The tracer's counts; `None` if it did not watch for the whole interval.
     pub traced: Option<Traced>,
     /// The module's state and rates, if LUC is on.
     pub luc: Option<LucSample>,
@@ -56,12 +56,12 @@ pub struct Traced {
     pub commits_per_s: f64,
     /// Calls that a commit served, per commit.
     pub syncs_per_commit: Option<f64>,
-    /// Time that half of the calls did not exceed.
+    /// Median of the calls' durations.
     pub sync_p50_ns: Option<u64>,
-    /// Time that 99 of 100 calls did not exceed.
+    /// 99th percentile of the calls' durations.
     pub sync_p99_ns: Option<u64>,
     pub sync_max_ns: Option<u64>,
-    /// Share of the calls that waited for two commits or more, of those that waited.
+    /// Share of calls that waited for two commits or more, among those that waited.
     pub late_share: Option<f64>,
     pub commit_mean_ns: Option<u64>,
     pub waits: Vec<Wait>,
@@ -71,19 +71,19 @@ pub struct Traced {
 pub struct Wait {
     /// Kind, as trace exports name it.
     pub kind: &'static str,
-    /// Waits per second; None if they cannot be seen.
+    /// Waits per second; `None` if they cannot be seen.
     pub per_s: Option<f64>,
     pub mean_ns: Option<u64>,
 }
 
-/// The module's state for a journal; None of a counter that an older module lacks.
+/// The module's state for a journal; `None` for a counter that an older module lacks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucSample {
     pub policy: String,
     /// `steer` or `observe`.
     pub mode: String,
     pub setpoint_automatic: bool,
-    /// Sync events per commit aimed for; None before the first commit.
+    /// Sync events per commit aimed for; `None` before the first commit.
     pub setpoint_events: Option<i64>,
     /// Sync events that the last commit served.
     pub batch_events: Option<i64>,
@@ -91,11 +91,11 @@ pub struct LucSample {
     pub hold_ns: Option<i64>,
     /// Whether metadata is copied out now.
     pub copyout_active: Option<bool>,
-    /// Rates of its counters; None if they began anew in the interval.
+    /// Rates of its counters; `None` if they started anew in the interval.
     pub rates: Option<LucRates>,
 }
 
-/// Rates of LUC's counters of a journal; None of a counter that an older module lacks.
+/// Rates of LUC's counters for a journal; `None` for a counter that an older module lacks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LucRates {
     pub commits_per_s: Option<f64>,
@@ -106,7 +106,7 @@ pub struct LucRates {
     pub writes_delayed_per_s: Option<f64>,
     pub write_delay_mean_ns: Option<u64>,
     pub copies_per_s: Option<f64>,
-    /// Why commits started, the commonest reason first.
+    /// Why commits started, the most frequent reason first.
     pub reasons: Vec<Reason>,
 }
 
@@ -123,19 +123,18 @@ pub struct Reason {
 pub struct ProcessSample {
     pub pid: u32,
     pub name: String,
-    /// Its control group, where that is known.
+    /// Its control group, if known.
     pub cgroup: Option<String>,
     pub syncs_per_s: f64,
     /// Calls per second that waited for two commits or more.
     pub late_per_s: f64,
-    /// Time in such calls, of all its threads, per second.
+    /// Time in all sync calls, of all its threads, per second.
     pub sync_ns_per_s: f64,
     /// Time in waits inside operations, of all its threads, per second.
-    /// None if waits of some kind cannot be seen.
+    /// `None` if waits of some kind cannot be seen.
     pub lost_ns_per_s: Option<f64>,
 }
 
-/// A reason in words.
 pub fn reason_text(name: &str) -> &str {
     match name {
         "now" => "at once",
@@ -147,10 +146,9 @@ pub fn reason_text(name: &str) -> &str {
 }
 
 impl Snapshot {
-    /// The events from one reading to the next.
     pub fn between(kernel: &str, before: Option<&Reading>, now: &Reading) -> Self {
         let time = before.map_or(Duration::ZERO, |before| now.at.saturating_sub(before.at));
-        // Totals of another tracer, and of none, say nothing about this one.
+        // Totals of another tracer, or of none, cannot be compared with those of this one.
         let traced = before.filter(|b| now.generation.is_some() && b.generation == now.generation);
         let journals = now.journals.iter().map(|journal| {
             let find = |reading: &Reading| {
@@ -189,7 +187,7 @@ impl Snapshot {
     }
 }
 
-/// A rate; no time, no rate.
+/// A rate; 0 if no time has passed.
 fn per_s(count: u64, time: Duration) -> f64 {
     let time_s = time.as_secs_f64();
     if time_s > 0.0 {
@@ -199,7 +197,8 @@ fn per_s(count: u64, time: Duration) -> f64 {
     }
 }
 
-/// A journal; `of_tracer` is what the tracer does not see, None if it is not that of before.
+/// Compares two readings of a journal. `of_tracer` lists what their common tracer, if any, does
+/// not see.
 fn sample(
     now: &JournalReading,
     before: Option<&JournalReading>,
@@ -263,8 +262,8 @@ fn luc_sample(now: &ModuleReading, before: Option<&ModuleReading>, time: Duratio
     }
 }
 
-/// Whether LUC was switched off and on again meanwhile, or the module loaded
-/// anew: totals never shrink.
+/// Tells whether LUC was switched off and on again meanwhile, or the module
+/// reloaded: totals never shrink otherwise.
 fn restarted(before: &ModuleReading, now: &ModuleReading) -> bool {
     counters()
         .iter()
@@ -305,8 +304,8 @@ fn luc_rates(now: &ModuleReading, before: &ModuleReading, time: Duration) -> Luc
 }
 
 /// The work of a process, if it did any. A new process did all of it in
-/// the interval; so did one whose counts shrank, for it is another one with
-/// the same number.
+/// the interval. So did one whose counts shrank, because it is another process
+/// with the same ID.
 fn process_sample(
     pid: u32,
     before: Option<&ProcessReading>,

@@ -1,4 +1,4 @@
-//! Snapshots of pretended readings; other modules' tests borrow the readings.
+//! Snapshots of made-up readings; other modules' tests use the readings, too.
 
 use super::*;
 use luc_trace::{Process, Sight};
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
-/// A machine with two journals and two processes after so many rounds of the
-/// same work, one a second; LUC is on for the first.
+/// A machine with two journals and two processes after N rounds of the same
+/// work, one per second; LUC is on for the first journal.
 pub(crate) fn reading(rounds: u64) -> Reading {
     let mut counts = Counts {
         syncs: 80 * rounds,
@@ -120,7 +120,7 @@ fn two_readings_make_rates() {
     assert_eq!(cgroup, Some("/system.slice/database.service"));
 }
 
-/// An older module lacks counters: that they stand still is not known.
+/// An older module lacks counters: their rates are unknown, not 0.
 #[test]
 fn counters_that_are_not_there_are_no_zeros() {
     let without = |rounds| {
@@ -175,7 +175,7 @@ fn the_first_reading_has_no_rates() {
     assert_eq!(snapshot.events_lost, None);
 }
 
-/// Switched off and on, loaded anew, unmounted and mounted, another tracer: never a jump.
+/// LUC switched off and on, module reloaded, remount, another tracer: rates never jump.
 #[test]
 fn counters_that_begin_anew_are_not_taken_for_rates() {
     let (before, now) = (reading(9), reading(10));
@@ -204,7 +204,7 @@ fn counters_that_begin_anew_are_not_taken_for_rates() {
         1,
         "an unmounted one is left out"
     );
-    // Two readings at one moment are no division by nothing.
+    // Two readings at one moment must not divide by 0.
     let snapshot = Snapshot::between("", Some(&now), &now);
     let traced = snapshot.journals[0].traced.as_ref().expect("traced");
     assert!(traced.syncs_per_s.abs() < 1e-9);

@@ -1,7 +1,7 @@
-//! How LUC was before `luc try`, and the way back, whatever ends the trial.
+//! LUC's state before `luc try`, and how it is restored, whatever ends the trial.
 //!
-//! [`Held`] goes back when it goes. When a signal ends the process, [`put_back_at_once`] does; after
-//! `kill -9` the next of the commands that call [`recover`]. What was changed by hand meanwhile stays.
+//! [`Held`] restores it when dropped. If a signal ends the process, [`put_back_at_once`] does;
+//! after `kill -9`, the next command that calls [`recover`]. Changes made by hand meanwhile stay.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::Context;
 use crate::exit::Failure;
 
 impl Before {
-    /// Puts LUC back; nothing if it is off by now.
+    /// Restores LUC's state. If LUC is off by now, this only unloads the trial's module.
     fn put_back(&self, system: &dyn System, attached: &Attached) -> Result<(), HostError> {
         let there = sysfs::attached(system)?.contains(attached);
         if !there {
@@ -32,7 +32,7 @@ impl Before {
             return Ok(());
         }
         if self.mode.is_none() {
-            // Somebody took over what the trial had switched on.
+            // Somebody set the mode by hand meanwhile: LUC stays on.
             return Ok(());
         }
         match sysfs::detach(system, &attached.name, attached.device) {
@@ -47,14 +47,14 @@ impl Before {
             return Ok(());
         }
         match module::unload(system) {
-            // Somebody has begun to use it.
+            // Somebody else uses the module by now.
             Err(HostError::Busy { .. }) => Ok(()),
             done => done,
         }
     }
 }
 
-/// Sets a knob if its value is one that may be replaced.
+/// Sets a knob if `may` allows its present value to be replaced.
 fn set(
     system: &dyn System,
     attached: &Attached,
@@ -75,7 +75,7 @@ fn set(
     }
 }
 
-/// A trial's file system, until it is put back.
+/// A trial's file system, until its state is restored.
 struct Owned {
     root: PathBuf,
     claim: Claim,
@@ -94,20 +94,20 @@ impl Owned {
 static HELD: Mutex<Option<Owned>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<Owned>> {
-    // It is never left half changed.
+    // A panic never leaves it half changed.
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts LUC back when it goes.
+/// Restores LUC's state when dropped.
 pub struct Held<'a> {
     system: &'a dyn System,
 }
 
 impl<'a> Held<'a> {
-    /// Writes down how LUC was, before anything is changed.
+    /// Saves LUC's state, before anything is changed.
     ///
     /// # Errors
-    /// It cannot be written down: nothing was changed.
+    /// If the state cannot be saved: nothing was changed.
     pub fn new(
         system: &'a dyn System,
         claim: Claim,
@@ -129,7 +129,7 @@ impl<'a> Held<'a> {
         Ok(Self { system })
     }
 
-    /// Whether the mode is no longer the one that the trial found, or made.
+    /// Tells whether the mode is no longer the one that the trial found or set.
     pub fn mode_was_changed(&self) -> bool {
         held().as_ref().is_some_and(|owned| {
             let now = sysfs::knob_word(self.system, &owned.attached, MODE);
@@ -137,7 +137,7 @@ impl<'a> Held<'a> {
         })
     }
 
-    /// The mode was set by hand: it stays.
+    /// Keeps a mode that was set by hand.
     pub fn leave_mode(&self) {
         if let Some(owned) = held().as_mut() {
             owned.before.mode = None;
@@ -145,12 +145,12 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Puts LUC back.
+    /// Restores LUC's state.
     ///
     /// # Errors
-    /// Something refuses; the next command tries it again.
+    /// If something refuses; the next command tries again.
     pub fn put_back(self) -> Result<(), Failure> {
-        // Held to the end, so that a signal waits until all is put back.
+        // Locked to the end, so that a signal waits until everything is restored.
         let mut held = held();
         match held.take() {
             Some(owned) => Ok(owned.put_back(self.system)?),
@@ -162,20 +162,20 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if let Some(owned) = held().take() {
-            // A failure is not lost: the next command tries it again.
+            // A failure is not lost: the next command tries again.
             let _ = owned.put_back(self.system);
         }
     }
 }
 
-/// Puts LUC back because a signal ends the process.
+/// Restores LUC's state when a signal ends the process.
 pub fn put_back_at_once() {
     if let Some(owned) = held().take() {
         let _ = owned.put_back(&Machine::new(&owned.root));
     }
 }
 
-/// Puts back what trials left that were killed, and tells of it.
+/// Restores LUC's state after trials that were killed, and notes it.
 pub fn recover(context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
     for name in notes::tried(system) {
@@ -185,7 +185,7 @@ pub fn recover(context: &mut Context) -> Result<(), Failure> {
             continue;
         };
         let attached = Attached { name, device };
-        // The lock of a trial that runs is taken.
+        // A running trial holds its lock.
         let Ok(claim) = Claim::take(system, &attached, "recovery", To::Switch) else {
             continue;
         };
@@ -196,7 +196,7 @@ pub fn recover(context: &mut Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts back what a killed trial of this file system left; a line if there was one.
+/// Restores LUC's state after a killed trial of this file system. Returns a line if there was one.
 pub fn put_back_killed(
     system: &dyn System,
     attached: &Attached,

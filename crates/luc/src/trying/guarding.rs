@@ -1,4 +1,4 @@
-//! File systems that are kept by a guard, for `luc guard` and `luc service`.
+//! File systems under guard, for `luc guard` and `luc service`.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use super::{now, seed};
 use crate::exit::{Code, Failure};
 use crate::units;
 
-/// Between two asks for the turn. Chosen: a second after a trial it is guarded again.
+/// Time between two attempts to take the turn: a guard resumes within 1 s after a trial.
 const TURN: Duration = Duration::from_secs(1);
 
-/// All that one process keeps. What is worth a line of the log is given back as one.
+/// All file systems that one process guards. Its methods return lines to log.
 pub struct Guarding<'a> {
     system: &'a dyn System,
     verb: &'static str,
     kept: Vec<Kept<'a>>,
-    /// Told once, and asked again.
+    /// Refused file systems: logged once, and tried again.
     refused: Vec<Attached>,
 }
 
-/// A file system that is kept.
+/// A guarded file system.
 struct Kept<'a> {
     system: &'a dyn System,
     verb: &'static str,
     subject: OnHost<'a>,
     claim: Claim,
-    /// Held for a look and for a pair.
+    /// Held during a look and during a pair.
     turn: Option<Claim>,
     keeper: Keeper,
     due: Duration,
@@ -51,17 +51,17 @@ impl<'a> Guarding<'a> {
         self.kept.is_empty()
     }
 
-    /// Begins to keep a file system that LUC is on for.
+    /// Starts to guard a file system that LUC is on for.
     ///
     /// # Errors
-    /// Another process tries LUC there, or it is off by now.
+    /// If another process guards or tries LUC there, or LUC is off by now.
     pub fn take(&mut self, attached: Attached) -> Result<String, Failure> {
         let (kept, line) = Kept::take(self.system, self.verb, attached)?;
         self.kept.push(kept);
         Ok(line)
     }
 
-    /// Keeps these, and no others. What is not among them is left at rest.
+    /// Guards these file systems and no others. Leaves LUC at rest on those that it lets go.
     pub fn keep(&mut self, wanted: Vec<Attached>) -> Vec<String> {
         let mut lines = Vec::new();
         self.kept.retain_mut(|one| {
@@ -81,7 +81,7 @@ impl<'a> Guarding<'a> {
             }
             match self.take(attached.clone()) {
                 Ok(line) => lines.push(line),
-                // It went while the guard looked.
+                // LUC was switched off while the guard looked.
                 Err(failure) if failure.code() == Code::NotOn => {}
                 Err(failure) if !self.refused.contains(&attached) => {
                     lines.push(failure.to_string());
@@ -93,7 +93,7 @@ impl<'a> Guarding<'a> {
         lines
     }
 
-    /// Does what is due everywhere, and lets go of those that LUC is no longer on for.
+    /// Takes the steps due on all file systems, and lets go of those that LUC is no longer on for.
     pub fn tick(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         self.kept.retain_mut(|one| {
@@ -110,13 +110,13 @@ impl<'a> Guarding<'a> {
         lines
     }
 
-    /// Time until something is due.
+    /// The time until something is due.
     pub fn wait(&self) -> Duration {
         let next = self.kept.iter().map(|one| one.due).min();
         next.map_or(Duration::MAX, |due| due.saturating_sub(now()))
     }
 
-    /// Ends in order: LUC is left at rest everywhere.
+    /// Ends in order, and leaves LUC at rest everywhere.
     pub fn stop(&mut self) {
         for one in &mut self.kept {
             one.stop();
@@ -132,7 +132,7 @@ impl<'a> Kept<'a> {
         attached: Attached,
     ) -> Result<(Self, String), Failure> {
         let claim = Claim::take(system, &attached, verb, To::Guard)?;
-        // In the middle of a trial the mode would tell nothing.
+        // During a trial the mode would tell nothing.
         let turn = Claim::take(system, &attached, verb, To::Switch)?;
         before::put_back_killed(system, &attached, &turn)?;
         let noted = notes::read(system, &attached.name, notes::GUARD);
@@ -167,7 +167,7 @@ impl<'a> Kept<'a> {
             keeper,
             due: now(),
         };
-        // So that it is seen from the beginning. Where it cannot be written the first pair tells.
+        // Saved now, so that others see the guard from the start. The first pair reports a failure.
         let _ = note(&kept.claim, system, &kept.keeper.saved());
         let line = kept.line(&format!("{begun}{blind}"));
         Ok((kept, line))
@@ -189,7 +189,7 @@ impl<'a> Kept<'a> {
         Ok(events)
     }
 
-    /// Whether nobody else switches the mode.
+    /// Takes the turn to switch the mode; false if another process has it.
     fn takes_turn(&mut self) -> Result<bool, Why> {
         if self.turn.is_some() {
             return Ok(true);
@@ -200,7 +200,7 @@ impl<'a> Kept<'a> {
             return Ok(false);
         };
         if turn.was_others {
-            // A killed trial has left its mode. What a trial wrote was no hand.
+            // A killed trial may have left its mode. A trial's writes are no change by hand.
             let _ = before::put_back_killed(self.system, attached, &turn);
             self.subject.was_written();
         }
@@ -215,7 +215,7 @@ impl<'a> Kept<'a> {
         self.turn = None;
     }
 
-    /// LUC is no longer on for it.
+    /// Forgets a file system that LUC is no longer on for.
     fn end(&self) -> String {
         self.claim.forget(self.system, notes::GUARD);
         let line = "LUC was switched off, or it was unmounted; no longer guarded";

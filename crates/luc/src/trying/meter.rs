@@ -1,8 +1,8 @@
-//! What is counted on a file system: by the module, and by the tracer where there is one.
+//! Counts of a file system: the module's, and the tracer's if there is one.
 //!
-//! The module counts calls that waited for a commit. With LUC more calls find their data committed by
-//! another's, so the tracer, which sees every call, is better; and it alone sees how long calls take.
-//! It watches in both modes alike.
+//! The module counts calls that waited for a commit. With LUC, more calls find their data already
+//! committed, so the tracer, which sees every call and how long it takes, is better. It watches
+//! both modes alike.
 
 use luc_bpf::Counts;
 use luc_control::Dev;
@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
 
-/// Totals at one moment; `None` where they are not seen.
+/// Totals at one moment; `None` if not seen.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
     pub calls: u64,
@@ -42,7 +42,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Of a file system with LUC on. Where nothing can be traced, the second is why.
+    /// Creates the meter of a file system with LUC on, and lists the sources that are missing.
     pub fn new(
         verb: &'static str,
         attached: &Attached,
@@ -60,7 +60,7 @@ impl Meter {
         Ok((meter, lacks))
     }
 
-    /// The totals of this moment; `None` if LUC is off.
+    /// Reads the totals at this moment; `None` if LUC is off.
     pub fn read(&self, system: &dyn System) -> Option<Sums> {
         let commits = self.counter(system, "commits")?;
         let traced = self.sampler.counts(self.device);
@@ -88,7 +88,7 @@ impl Meter {
         u64::try_from(value).ok()
     }
 
-    /// The first number of `schedstat` is the time that the task ran, ns.
+    /// Reads how long the journal's thread ran, ns: the first number of `schedstat`.
     fn thread_ns(&self, system: &dyn System) -> Option<u64> {
         let task = system.read(&format!("/sys/fs/ext4/{}/journal_task", self.name));
         let task: u32 = task.ok()?.trim().parse().ok()?;

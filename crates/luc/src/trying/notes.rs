@@ -1,9 +1,10 @@
-//! Who tries LUC on which file system, and what is to be known after a crash: files below `/run/luc`.
+//! Locks and notes of the processes that try LUC on file systems: files below `/run/luc`.
 //!
-//! `NAME.guard.lock` belongs to the guard of NAME. `NAME.lock` belongs to the process that switches its
-//! mode just now: a trial for all of its time, a guard while it looks, and for a pair, so that a trial
-//! comes in between. `NAME.try.json` and `NAME.guard.json` hold their notes. A lock goes with its process,
-//! notes stay. They are of one boot: the next one starts with LUC off.
+//! The guard of NAME holds `NAME.guard.lock`. The process that switches NAME's mode holds
+//! `NAME.lock`: a trial all the time, a guard only while it looks and during a pair, so that a
+//! trial can come in between. `NAME.try.json` and `NAME.guard.json` hold their notes for after a
+//! crash. A lock ends with its process, notes stay. Notes are valid for one boot: the next one
+//! starts with LUC off.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -18,15 +19,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// Where they lie.
+/// Folder of these files.
 pub const DIR: &str = "/run/luc";
-/// Endings of the files.
 pub const TRY: &str = "try.json";
 pub const GUARD: &str = "guard.json";
 const SCHEMA: &str = "luc-notes/1";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What a process has written down about a file system.
+/// A process's notes about a file system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Notes {
     schema: String,
@@ -38,34 +38,32 @@ pub struct Notes {
     pub of: Of,
 }
 
-/// Of which verb.
+/// The notes of one verb.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
-    /// How LUC was before.
     Try(Before),
-    /// How the guard goes on.
+    /// The state from which the guard continues.
     Guard(Box<Saved>),
 }
 
-/// LUC before a trial.
+/// LUC's state before a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Before {
-    /// Whether it was on for the file system, and the module was loaded.
+    /// Whether LUC was on for the file system, and whether the module was loaded.
     pub on: bool,
     pub loaded: bool,
-    /// Knobs that the trial sets: what they were, and what it made of them. Either is the trial's.
+    /// Knobs that the trial sets, with the values before and during it. Other values are set by
+    /// hand.
     pub knobs: BTreeMap<String, (String, String)>,
-    /// The mode, which the trial sets again and again; `None` where it was set by hand meanwhile.
+    /// The mode, which the trial sets again and again; `None` if it was set by hand meanwhile.
     pub mode: Option<String>,
 }
 
 /// The purpose of a claim to a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
-    /// To guard it.
     Guard,
-    /// To switch its mode.
     Switch,
 }
 
@@ -78,11 +76,11 @@ impl To {
     }
 }
 
-/// The file system is this process' until this goes.
+/// A lock on a file system, held until dropped.
 #[derive(Debug)]
 pub struct Claim {
     _lock: File,
-    /// Whether somebody else had it since this process did.
+    /// Whether another process has held the lock since this one did.
     pub was_others: bool,
     name: String,
     device: String,
@@ -98,10 +96,10 @@ fn file(system: &dyn System, name: &str, ending: &str) -> PathBuf {
 }
 
 impl Claim {
-    /// Takes a file system for `verb`.
+    /// Locks a file system for `verb`.
     ///
     /// # Errors
-    /// Another process has it, or there is no place for a lock.
+    /// If another process holds the lock, or the lock's file cannot be created.
     pub fn take(
         system: &dyn System,
         attached: &Attached,
@@ -130,8 +128,8 @@ impl Claim {
             }
             Err(error) => return Err(cannot(&error.into())),
         }
-        // For people, and to see who was there; the lock does not need it, so a full /run is no reason
-        // to stop.
+        // For people and later owners. The lock does not need it, so a full /run is no reason to
+        // stop.
         let owner = format!("luc {verb}, process {}\n", std::process::id());
         let was_others = owner != former;
         if was_others {
@@ -148,7 +146,7 @@ impl Claim {
         })
     }
 
-    /// Writes notes in place of earlier ones; a line if that cannot be.
+    /// Replaces earlier notes; fails with a line that says why.
     pub fn note(&self, system: &dyn System, of: Of) -> Result<(), String> {
         let ending = match of {
             Of::Try(_) => TRY,
@@ -174,7 +172,7 @@ impl Claim {
         })
     }
 
-    /// Removes those of one ending.
+    /// Removes the notes with this ending.
     pub fn forget(&self, system: &dyn System, ending: &str) {
         let _ = fs::remove_file(file(system, &self.name, ending));
     }
@@ -196,14 +194,14 @@ fn taken(name: &str, owner: &str, to: To) -> HostError {
     }
 }
 
-/// The notes of one ending about a file system, if they are of this boot and can be understood.
+/// Reads the notes with this ending about a file system, if they are of this boot and valid.
 pub fn read(system: &dyn System, name: &str, ending: &str) -> Option<Notes> {
     let text = fs::read_to_string(file(system, name, ending)).ok()?;
     let notes: Notes = serde_json::from_str(&text).ok()?;
     (notes.schema == SCHEMA && notes.boot == boot(system)).then_some(notes)
 }
 
-/// Whether the process that wrote them still runs.
+/// Tells whether the process that wrote the notes still runs.
 pub fn is_live(system: &dyn System, notes: &Notes) -> bool {
     system.exists(&format!("/proc/{}", notes.pid))
 }

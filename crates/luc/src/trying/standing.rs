@@ -1,4 +1,4 @@
-//! What a guard's notes say to others: `luc status` and `luc exporter`.
+//! A guard's notes as `luc status` and `luc exporter` show them.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 use super::notes::{self, Of};
 use crate::units;
 
-/// How LUC stands with a guard.
+/// The state of LUC under a guard.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Standing {
     /// `trying`, `certified`, `aside`, `retrying`, or `left_alone`.
     pub stance: &'static str,
     /// Whether a guard runs now.
     pub runs: bool,
-    /// Pairs of the verdict; `None` without one.
+    /// Pairs that the certificate took; `None` without one.
     pub pairs: Option<u64>,
-    /// LUC to stock in them.
+    /// Ratio of LUC to stock in the verdict's pairs.
     pub ratio: Option<f64>,
     /// Time until LUC is tried again; `None` unless it stands aside.
     pub aside_s: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Standing {
     pub pairs_since: u64,
     /// Pairs since the guard began.
     pub pairs_all: u64,
-    /// By how much the bets for and against LUC have grown; 100 is a verdict.
+    /// Growth of the bets for and against LUC; a factor of 100 is a verdict.
     pub evidence_for: f64,
     pub evidence_against: f64,
     /// Share of the time that trying takes.
@@ -37,7 +37,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Of a file system with LUC on; `None` where no guard has kept it since then.
+    /// Reads a standing; `None` if no guard has watched the file system since LUC was switched on.
     pub fn read(system: &dyn System, attached: &Attached) -> Option<Self> {
         let notes = notes::read(system, &attached.name, notes::GUARD)?;
         if notes.device != attached.device.to_string() {
@@ -48,7 +48,7 @@ impl Standing {
             return None;
         };
         let commits = sysfs::counter_value(system, attached, luc_control::counter("commits")?)?;
-        // Fewer commits than were noted: LUC was switched on anew.
+        // Fewer commits than noted: LUC was switched off and on again.
         let same = u64::try_from(commits).is_ok_and(|commits| saved.commits <= commits);
         same.then(|| Self::of(&saved.guard, saved.left_alone, runs, super::now()))
     }
@@ -80,7 +80,7 @@ impl Standing {
         }
     }
 
-    /// A line for people.
+    /// The standing as a line of text.
     pub fn told(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!("{ratio:.2} of stock"));
         let ratio = units::known(ratio);
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// A guard that heard pairs in which LUC makes so much of stock.
+    /// A guard that has heard pairs with this ratio of LUC to stock.
     fn heard(ratio_percent: u64, pairs: u32) -> Guard {
         let mut guard = Guard::new(1, Duration::ZERO);
         let window = |calls: u64| Window {

@@ -25,7 +25,7 @@ pub fn mode_knob() -> &'static Knob {
     knob(MODE).expect("the mode is a knob of this build")
 }
 
-/// The word of the mode knob.
+/// A side's word for the mode knob.
 fn word(side: Side) -> &'static str {
     match side {
         Side::On => "steer",
@@ -34,7 +34,7 @@ fn word(side: Side) -> &'static str {
 }
 
 impl<'a> OnHost<'a> {
-    /// Of a file system with LUC on. Where nothing can be traced, the second is why.
+    /// Creates the subject for a file system with LUC on, and lists the sources that are missing.
     pub fn new(
         verb: &'static str,
         system: &'a dyn System,
@@ -55,12 +55,12 @@ impl<'a> OnHost<'a> {
         &self.attached
     }
 
-    /// The counts up to now; `None` if LUC is off.
+    /// Reads the counts up to now; `None` if LUC is off.
     pub fn sums(&self) -> Option<Sums> {
         self.meter.read(self.system)
     }
 
-    /// Gone, if LUC is no longer on for this device; else what the module said.
+    /// Returns `Gone` if LUC is no longer on for this device, or else the module's error.
     fn trouble(&self, error: &HostError) -> Trouble {
         if self.is_there() {
             Trouble::Refused(error.to_string())
@@ -105,7 +105,7 @@ impl Subject for OnHost<'_> {
         let value = value.map_err(|error| Trouble::Refused(error.to_string()))?;
         let name = &self.attached.name;
         let set = sysfs::set_knob(self.system, name, &self.attached, knob, value);
-        // What others wrote is asked before each switch, so these writes are ours.
+        // `luc_guard` checks for others' writes before each switch, so these writes are its own.
         self.writes.seen();
         set.map_err(|error| self.trouble(&error))
     }
@@ -117,11 +117,11 @@ impl Subject for OnHost<'_> {
     }
 }
 
-/// The kernel tells of each write to the mode knob, also of one that changes nothing.
+/// A watch on the mode knob: the kernel reports each write, even one that changes nothing.
 struct Writes(Option<OwnedFd>);
 
 impl Writes {
-    /// Where it cannot tell, a hand is known by what it changes.
+    /// Starts the watch. Without it, only a changed value reveals a change by hand.
     fn to(system: &dyn System, attached: &Attached) -> Self {
         let file = sysfs::knob_file(attached, MODE);
         let watched = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).and_then(|fd| {
@@ -131,7 +131,7 @@ impl Writes {
         Self(watched.ok())
     }
 
-    /// Whether there was one since this was asked last.
+    /// Tells whether there was a write since the last call.
     fn seen(&self) -> bool {
         let Some(fd) = &self.0 else {
             return false;
@@ -139,7 +139,7 @@ impl Writes {
         let mut space = [MaybeUninit::uninit(); 512];
         let mut events = inotify::Reader::new(fd, &mut space);
         let mut seen = false;
-        // The watch says as well when the file is gone.
+        // The watch also reports that the file is gone.
         while let Ok(event) = events.next() {
             seen |= event.events().contains(ReadFlags::MODIFY);
         }

@@ -1,4 +1,4 @@
-//! A pretended machine: a tree of files as the kernel would show it, and a
+//! A fake machine: a tree of files as the kernel would show it, and a
 //! module behind it that keeps the contract of `/sys/fs/luc`.
 
 #![allow(dead_code)] // each test file uses its part
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 pub const RELEASE: &str = "6.12.95+deb12-cloud-amd64";
 
-/// The screen of a terminal, and the exit code.
+/// What a terminal would show of a command, and the exit code.
 pub fn terminal(command: &mut assert_cmd::Command) -> String {
     let output = command.output().expect("the program runs");
     format!(
@@ -28,7 +28,7 @@ pub fn terminal(command: &mut assert_cmd::Command) -> String {
     )
 }
 
-/// JSON with a line for each object or list that holds no other object.
+/// Formats JSON with one line per object or list that holds no other object.
 pub fn dense(json: &str) -> String {
     use serde_json::Value;
     fn put(value: &Value, deep: usize, to: &mut String) {
@@ -57,14 +57,13 @@ pub fn dense(json: &str) -> String {
     shown
 }
 
-/// The program, with nothing of where the tests run in what it says.
+/// The program; what it says does not depend on where the tests run.
 pub fn luc() -> assert_cmd::Command {
     let mut command = assert_cmd::Command::cargo_bin("luc").expect("the program is built");
     command.env("COLUMNS", "100").env_remove("LUC_SYSROOT");
     command
 }
 
-/// Writes a recording.
 pub fn record(file: &Path, header: &Header, spans: impl IntoIterator<Item = Span>) {
     let file = fs::File::create(file).expect("temporary file");
     let mut writer = Writer::new(file, header).expect("temporary file");
@@ -74,7 +73,7 @@ pub fn record(file: &Path, header: &Header, spans: impl IntoIterator<Item = Span
     writer.finish().expect("temporary file");
 }
 
-/// A file system of the pretended machine.
+/// A file system of the fake machine.
 pub struct Disk {
     pub device: &'static str,
     pub name: &'static str,
@@ -111,28 +110,28 @@ const fn disk(
     }
 }
 
-/// The tree, and how the kernel behind it behaves.
+/// A fake machine: the tree, and how the kernel behind it behaves.
 pub struct Pretended {
     pub dir: tempfile::TempDir,
     machine: Machine,
-    /// Error of the next write to `attach`.
+    /// Error of every write to `attach`.
     pub attach_error: Option<Errno>,
-    /// What a write to `detach` ends in once it has switched LUC off.
+    /// Error of every write to `detach`, after it has switched LUC off.
     pub detach_error: Option<Errno>,
     /// Error of every attempt to load the module.
     pub load_error: Option<Errno>,
-    /// Set when the module is loaded: Ctrl-C is pressed at that moment.
+    /// Raised when the module is loaded, as if Ctrl-C were pressed at that moment.
     pub interrupt_at_load: Option<Stop>,
-    /// Reading panics while this file is there.
+    /// Reading panics while this file exists.
     pub panic_at: Option<PathBuf>,
-    /// The module refuses to go.
+    /// Whether the module refuses to be unloaded.
     pub pinned: bool,
-    /// Every write and load, in order.
+    /// Every write, load and unload, in order.
     pub acts: std::cell::RefCell<Vec<String>>,
 }
 
 impl Pretended {
-    /// A cloud machine that can run LUC; the module is installed, not loaded.
+    /// Makes a cloud machine that can run LUC; the module is installed, not loaded.
     pub fn new() -> Self {
         let dir = tempfile::tempdir().expect("temporary folder");
         let pretended = Pretended {
@@ -229,7 +228,7 @@ impl Pretended {
     pub fn remove(&self, path: &str) {
         let path = self.at(path);
         if path.is_dir() {
-            // A load of a test may put a counter there meanwhile.
+            // A test's load may create a counter there meanwhile.
             let gone = (0..100).any(|_| fs::remove_dir_all(&path).is_ok() || !path.exists());
             assert!(gone, "remove {}", path.display());
         } else {
@@ -237,7 +236,7 @@ impl Pretended {
         }
     }
 
-    /// The files of the module once it is loaded.
+    /// Creates the files of a loaded module.
     pub fn load(&self) {
         self.put("/sys/fs/luc/version", "0.1.0\n");
         self.put("/sys/fs/luc/attach", "");
@@ -254,7 +253,6 @@ impl Pretended {
         self.put("/sys/fs/luc/hooks", hooks);
     }
 
-    /// Marks a hook in the module's list.
     pub fn hook(&self, function: &str, state: &str) {
         let file = "/sys/fs/luc/hooks";
         let text = self.machine.read(file).expect("hooks");
@@ -315,7 +313,7 @@ impl Pretended {
         }
     }
 
-    /// Runs a command line in this process; gives back what a terminal would
+    /// Runs a command line in this process; returns what a terminal would
     /// show, standard output first, and the exit code.
     pub fn run(&self, words: &[&str]) -> String {
         self.run_until(words, Stop::new())
@@ -433,7 +431,6 @@ impl System for Pretended {
     }
 }
 
-/// `MAJ:MIN` of a disk.
 pub fn device(name: &str) -> Dev {
     let disk = DISKS.iter().find(|disk| disk.name == name);
     let device = disk.expect("a disk").device.parse();

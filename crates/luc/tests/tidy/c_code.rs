@@ -7,12 +7,12 @@ use crate::{File, enforce, files};
 const MODEL: &str = "lab/disk/";
 const DRIVER: &str = "lab/disk/kmod/";
 
-/// The disk model, not its driver.
+/// Tells whether a file is of the disk model, not of its driver.
 fn in_model(file: &File) -> bool {
     file.below(MODEL) && !file.below(DRIVER)
 }
 
-/// C without comments and preprocessor lines, with as many lines as before.
+/// Returns C without comments and preprocessor lines, with as many lines as before.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
@@ -73,7 +73,7 @@ fn includes(file: &File) -> Vec<String> {
                 || in_dir("../control/")
                 || system.is_some_and(kernel)
         } else if file.below("fuzz/") {
-            // In user space; of the product, what it fuzzes.
+            // User-space headers, and of the product only what is fuzzed.
             let product = ["../abi/", "../control/", "../lab/disk/"];
             quoted.is_some_and(own)
                 || product.into_iter().any(in_dir)
@@ -121,7 +121,7 @@ fn layers_include_only_what_lies_below_them() {
     );
 }
 
-/// A `static` that is neither a function nor const is memory between calls.
+/// Complains about a `static` that is neither a function nor const: it keeps state between calls.
 fn static_state(file: &File) -> Vec<String> {
     if !(file.below("control/") || in_model(file)) || !file.is(&["c", "h"]) {
         return Vec::new();
@@ -220,7 +220,7 @@ fn contracts_hold_no_logic() {
     );
 }
 
-/// C that no program of the project is made of.
+/// Tells whether a C file is only for tests.
 fn is_for_tests(file: &File) -> bool {
     file.below("crates/luc-systest/") || file.below("crates/luc-test/")
 }
@@ -263,7 +263,7 @@ fn every_c_file_names_its_licence() {
     );
 }
 
-/// Names of controllers, which only their table and their files know.
+/// Complains about controllers' names in `kmod/`: only their table and files know them.
 fn controller_names(file: &File) -> Vec<String> {
     if !file.below("kmod/") || !file.is(&["c", "h"]) {
         return Vec::new();
@@ -308,14 +308,14 @@ fn the_module_knows_no_controller() {
     );
 }
 
-/// Names of C files that a Kbuild does not compile, as it says `.../name.o`.
+/// The C files that a Kbuild does not compile.
 fn not_built(kbuild: &str, sources: &[String]) -> Vec<String> {
     let objects: BTreeSet<&str> = kbuild
         .lines()
         .filter(|line| line.starts_with("luc-y"))
         .flat_map(|line| line.split_whitespace().skip(2))
         .collect();
-    // Everything in control/ at once: a controller needs no line of its own.
+    // A wildcard compiles all of control/: a controller needs no line of its own.
     let control = kbuild.contains("$(wildcard $(src)/../control/*.c)");
     let built = |path: &String| match path.strip_prefix("kmod/") {
         Some(own) => objects.contains(own.replace(".c", ".o").as_str()),
@@ -351,12 +351,12 @@ fn every_source_is_built_everywhere() {
     };
     let missing = not_built(&text("kmod/Kbuild"), &sources);
     assert!(missing.is_empty(), "not in kmod/Kbuild: {missing:?}");
-    // User space compiles whatever lies in control/.
+    // User space compiles every file in control/.
     let build = text("crates/luc-control/build.rs");
     assert!(build.contains("read_dir(&control)"), "see above");
 }
 
-/// Series of the kernels that are known to work, as `6.12`.
+/// The series of the kernels that are known to work, such as `6.12`.
 fn series_that_work() -> BTreeSet<String> {
     let list = luc_lab::KernelList::builtin().expect("kernels.toml");
     let works = |kernel: &&luc_lab::KernelSpec| kernel.status == luc_lab::KernelStatus::Works;
@@ -369,7 +369,7 @@ fn series_that_work() -> BTreeSet<String> {
         .collect()
 }
 
-/// Kernels that the module loads on, that dkms builds for and that were tested are one list.
+/// The kernels that the module loads on, that dkms builds for and that were tested are the same.
 #[test]
 fn kernels_are_one_list() {
     let files = files();
@@ -383,7 +383,7 @@ fn kernels_are_one_list() {
         .filter_map(|line| {
             let numbers = line.trim().strip_prefix("LUC_KERNEL(")?.split_once(')')?.0;
             let (major, minor) = numbers.split_once(", ")?;
-            // Not the row that describes the table.
+            // Leaves out the row that describes the table.
             let digits = major.chars().all(|c| c.is_ascii_digit());
             digits.then(|| format!("{major}.{minor}"))
         })

@@ -1,14 +1,14 @@
 //! No modules of a crate import each other, directly or through others.
 //!
-//! A module and those below it may: what lies in its own file is theirs, too.
+//! A module and its submodules may: they share what lies in its own file.
 
 use super::{File, files};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules as in `luc::cmd::trace`, each with the paths that its code names.
+/// Modules, such as `luc::cmd::trace`, each with the paths that its code names.
 type Modules = BTreeMap<String, Vec<String>>;
 
-/// The module that a file is; none of tests.
+/// The module of a file; `None` for tests.
 fn module(path: &str) -> Option<String> {
     let path = path.strip_prefix("crates/")?.strip_suffix(".rs")?;
     let (name, rest) = path.split_once("/src/")?;
@@ -18,7 +18,7 @@ fn module(path: &str) -> Option<String> {
     (!names.contains(&"tests")).then(|| names.join("::"))
 }
 
-/// The paths of a tree, as `a::b` and `a::c as d` of `a::{b, c as d}`.
+/// Adds the paths of a tree: `a::{b, c as d}` gives `a::b` and `a::c as d`.
 fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
     let mut depth = 0;
     let parts = tree.split(|c| {
@@ -49,7 +49,7 @@ fn paths(text: &str) -> Vec<String> {
                 expand("", tree.split(';').next().unwrap_or_default(), &mut paths);
             } else {
                 let path = from.split(|c| !part(c)).next().unwrap_or_default();
-                // It brings no name.
+                // Such a path imports no name.
                 paths.push(format!("{} as _", path.trim_end_matches("::")));
             }
         }
@@ -57,7 +57,7 @@ fn paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// The module where what a path names lies, and not one that only imports it.
+/// The module that defines what a path names, not one that only imports it.
 fn home(module: &str, path: &str, modules: &Modules) -> Option<String> {
     let mut at = module.to_owned();
     let path = path.split(" as ").next()?;
@@ -68,7 +68,7 @@ fn home(module: &str, path: &str, modules: &Modules) -> Option<String> {
             "crate" => at.truncate(at.find("::").unwrap_or(at.len())),
             "super" => at.truncate(at.rfind("::").unwrap_or(at.len())),
             _ if modules.contains_key(&below) => at = below,
-            // Another crate's.
+            // The path leads into another crate.
             _ if index == 0 => return None,
             _ if at != module && name != "*" => {
                 let brings = |path: &&String| path.rsplit([':', ' ']).next() == Some(name);
@@ -83,7 +83,7 @@ fn home(module: &str, path: &str, modules: &Modules) -> Option<String> {
     Some(at)
 }
 
-/// The imports of modules in circles, and of those between two circles.
+/// Lists the imports of modules in circles and between two circles.
 fn circles(files: &[File]) -> Vec<String> {
     let mut modules = Modules::new();
     for file in files {
@@ -97,7 +97,7 @@ fn circles(files: &[File]) -> Vec<String> {
         let used = homes.filter(|home| !format!("{at}::").starts_with(&format!("{home}::")));
         edges.insert(at.clone(), used.collect::<BTreeSet<_>>());
     }
-    // A module that uses none of the rest, or that none uses, is in no circle.
+    // A module that uses none of the others, or that none of them uses, is in no circle.
     let mut before = usize::MAX;
     while edges.len() < before {
         before = edges.len();

@@ -1,10 +1,10 @@
-//! Crates that may be linked into the program: their licences go with MIT OR Apache-2.0.
+//! Crates linked into the program have licences that are compatible with MIT OR Apache-2.0.
 
 use std::process::Command;
 
 use crate::ROOT;
 
-/// Licences of parts that a work under MIT or Apache-2.0 may hold without becoming theirs.
+/// Licences of parts that a work under MIT or Apache-2.0 may contain and keep its own licence.
 const GO_WITH_OURS: [&str; 11] = [
     "MIT",
     "Apache-2.0",
@@ -19,8 +19,8 @@ const GO_WITH_OURS: [&str; 11] = [
     "Unicode-3.0",
 ];
 
-/// Whether some choice of an SPDX expression goes with ours: of each part that is demanded, one of
-/// those that it offers.
+/// Tells whether an SPDX expression is compatible: each part that AND joins must offer a compatible
+/// choice.
 fn goes(expression: &str) -> bool {
     let offered = expression.replace('/', " OR ");
     offered.split(" AND ").all(|part| {
@@ -29,7 +29,7 @@ fn goes(expression: &str) -> bool {
     })
 }
 
-/// Lines of `cargo tree` of crates that do not go.
+/// The lines of `cargo tree` whose licence is not compatible.
 fn objections(tree: &str) -> Vec<&str> {
     let goes = |line: &&str| {
         let licence = line.split_once(" | ").map_or("", |(_, licence)| licence);

@@ -1,7 +1,7 @@
 //! The shape of the repository: what may lie where and know about what.
 //!
-//! Every rule is a function from a file to complaints. Each is shown a bad
-//! example first, so that no rule can pass by looking at nothing.
+//! Every rule is a function from a file to complaints. Each must reject bad
+//! examples first, so that no rule can pass by looking at nothing.
 
 mod c_code;
 mod circles;
@@ -15,7 +15,6 @@ use std::process::Command;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Longest source file, in lines.
 const LINES_MAX: usize = 600;
 
 /// Units that names of numbers end in.
@@ -46,7 +45,6 @@ impl File {
         self.path.starts_with(dir)
     }
 
-    /// Lines with their numbers.
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text
             .lines()
@@ -58,7 +56,7 @@ impl File {
         format!("{}:{line}: {what}", self.path)
     }
 
-    /// Every line that holds one of the texts.
+    /// Complains about every line that holds one of the texts.
     fn lines_with(&self, texts: &[&str], what: &str) -> Vec<String> {
         self.lines()
             .filter_map(|(number, line)| {
@@ -69,7 +67,7 @@ impl File {
     }
 }
 
-/// A rule: complaints about a file, none if it does not concern it.
+/// A rule: complaints about a file, none if the rule does not concern it.
 type Rule = fn(&File) -> Vec<String>;
 
 /// Every text file that is or could be committed.
@@ -94,8 +92,8 @@ fn files() -> Vec<File> {
     unique.into_iter().filter_map(read).collect()
 }
 
-/// The rule complains about every bad example, `path: text`, and about no good one; then it
-/// is put to the whole repository.
+/// Checks that a rule complains about every bad example, `path: text`, and about no good one; then
+/// applies it to the whole repository.
 fn enforce(rule: Rule, bad: &[&str], good: &[&str]) {
     let complaints = |example: &&str| {
         let (path, text) = example.split_once(": ").expect("a path and a text");
@@ -117,8 +115,8 @@ fn enforce(rule: Rule, bad: &[&str], good: &[&str]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// Crates of the project that a crate may use, by the table of ARCHITECTURE.md; none: it has no row.
-/// Names, "all", or "all but" names, in the column "may depend on".
+/// Tells whether a crate may use another one of the project, by the table of ARCHITECTURE.md;
+/// `None` if it has no row. The column "may depend on" has names, "all", or "all but" names.
 fn may_use(name: &str, used: &str) -> Option<bool> {
     let path = Path::new(ROOT).join("ARCHITECTURE.md");
     let text = fs::read_to_string(path).expect("ARCHITECTURE.md");
@@ -133,7 +131,7 @@ fn may_use(name: &str, used: &str) -> Option<bool> {
     Some(named != allowed.starts_with("all"))
 }
 
-/// Uses of the project's crates in a crate's Cargo.toml.
+/// Forbidden uses of the project's crates in a Cargo.toml.
 fn crate_uses(file: &File) -> Vec<String> {
     let name = file
         .path
@@ -151,7 +149,7 @@ fn crate_uses(file: &File) -> Vec<String> {
         let line = line.trim();
         let used = if let Some(head) = line.strip_prefix('[') {
             section = head.trim_end_matches(']');
-            // `[dependencies.name]` is the same in other words.
+            // `[dependencies.name]` is another form of the same.
             match section.rsplit_once('.') {
                 Some((table, used)) if table.ends_with("dependencies") => {
                     section = table;
@@ -196,8 +194,8 @@ fn crates_depend_downwards() {
     );
 }
 
-/// Places that exist on one machine only. In pieces, or this file would
-/// complain about itself.
+/// Paths that exist on one machine only. They are split, or the rule would
+/// complain about this file.
 fn machine_paths(file: &File) -> Vec<String> {
     let paths = [
         concat!("/wo", "rk/main"),
@@ -222,9 +220,9 @@ fn no_path_of_one_machine() {
     );
 }
 
-/// Package sources are the user's to choose: no file names one.
+/// Complains about names of package sources: the user chooses those.
 fn hosts(file: &File) -> Vec<String> {
-    // The format of debian/copyright is named by its address.
+    // debian/copyright names its format by an address.
     if ["Cargo.lock", "debian/copyright"].contains(&&*file.path) || file.below("LICENSES/") {
         return Vec::new();
     }
@@ -306,7 +304,7 @@ fn nothing_is_left_for_later() {
     );
 }
 
-/// Every `unsafe` has its reason in the comment right above.
+/// Every `unsafe` needs a reason in the comment right above.
 fn reasons_for_unsafe(file: &File) -> Vec<String> {
     if !file.is(&["rs"]) {
         return Vec::new();
@@ -315,7 +313,7 @@ fn reasons_for_unsafe(file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
-        // A word inside a string is no code: count the quotes before it.
+        // A word inside a string is not code: count the quotes before it.
         let uses = code.match_indices("unsafe").any(|(at, word)| {
             let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             !code[..at].ends_with(name)
@@ -353,7 +351,7 @@ fn unsafe_code_says_why_it_is_safe() {
     );
 }
 
-/// A number's unit is the last word of its name, before a mere `max` or `min`.
+/// Tells whether a number's name ends in its unit, apart from a final `max` or `min`.
 fn has_unit(name: &str) -> bool {
     let name = name
         .strip_suffix("_max")
@@ -364,7 +362,7 @@ fn has_unit(name: &str) -> bool {
         .is_some_and(|last| UNITS.contains(&last))
 }
 
-/// Counters of things name the thing; those of time end in their unit.
+/// Tells whether a counter of things names the thing, and one of time ends in its unit.
 fn names_what_it_counts(name: &str) -> bool {
     const THINGS: [&str; 8] = [
         "commits", "writes", "handles", "buffers", "copies", "closed", "events", "copyout",

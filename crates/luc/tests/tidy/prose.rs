@@ -1,15 +1,15 @@
-//! Files that documents name exist, and lines are short.
+//! Functions that documents name exist, and lines of documents are short.
 
 use std::fs;
 use std::path::Path;
 
 use super::{File, ROOT, enforce};
 
-/// Documents whose `function()`s are looked up, and where their sources lie.
+/// Documents whose `function()`s must exist, and the folders of their sources.
 const NAMES_FUNCTIONS: [&str; 1] = ["docs/life-of-an-fsync.md"];
 const SOURCES: [&str; 2] = ["control", "kmod"];
 
-/// The C of the module and its controllers, which names each function of the kernel that it hooks.
+/// The C of the module and its controllers, which names each kernel function that it hooks.
 fn sources() -> String {
     let mut text = String::new();
     for dir in SOURCES {
@@ -23,7 +23,7 @@ fn sources() -> String {
     text
 }
 
-/// Whether a function of this name is defined, called or hooked.
+/// Tells whether a function of this name is defined, called or hooked.
 fn is_there(function: &str, sources: &str) -> bool {
     let (called, quoted) = (format!("{function}("), format!("\"{function}\""));
     let whole = |(at, _): (usize, &str)| {
@@ -53,7 +53,7 @@ fn functions(file: &File) -> Vec<String> {
 
 const COLUMNS: usize = 100;
 
-/// Lines of a document that no editor shows whole. Tables and code cannot be wrapped.
+/// Complains about long lines of a document, except tables and code, which cannot be wrapped.
 fn long_lines(file: &File) -> Vec<String> {
     if !file.is(&["md"]) {
         return Vec::new();
@@ -97,7 +97,7 @@ fn functions_that_documents_name_exist() {
         functions,
         &[
             &format!("{path}: then `no_such_function()` runs\n"),
-            // The end of another one's name.
+            // The end of another function's name.
             &format!("{path}: then `on_commit()` runs\n"),
         ],
         &[&format!(

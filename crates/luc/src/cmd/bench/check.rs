@@ -12,7 +12,6 @@ use crate::exit::Failure;
 use crate::units::{bytes, counted};
 use crate::verb::Verb;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-bench-check/1";
 
 /// Check a workload file without running it
@@ -72,7 +71,7 @@ impl Verb for Args {
     }
 }
 
-/// Every variable with the value that it has here.
+/// Every variable with its value after the overrides.
 fn variables(script: &Script, overrides: &[(String, String)]) -> Vec<(String, String)> {
     let value = |name: &str| {
         let instead = overrides.iter().rev().find(|(other, _)| other == name);

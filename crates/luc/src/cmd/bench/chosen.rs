@@ -1,4 +1,4 @@
-//! What is wrong with a workload file, or with what was to be different in it.
+//! Values given for a workload's variables, and errors in a workload file.
 
 use luc_host::{HostError, plain};
 use luc_wml::{Diagnostics, LoadError, builtin_names};
@@ -8,13 +8,13 @@ use crate::Context;
 use crate::exit::{Code, Failure};
 use crate::units::counted;
 
-/// Values of variables that were chosen.
+/// The values given for variables on the command line.
 pub fn overrides(chosen: &Chosen) -> Result<Vec<(String, String)>, Failure> {
     let overrides = chosen.overrides();
     overrides.map_err(|error| Failure::usage("bench", error.to_string()))
 }
 
-/// Tells what is wrong with a file, one line each, and makes the failure of it.
+/// Prints the errors of a workload file, one per line, and returns the failure to report.
 pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failure> {
     match error {
         LoadError::Refused(diagnostics) => Ok(told(&diagnostics, context)?),
@@ -31,7 +31,7 @@ pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failu
     }
 }
 
-/// As [`refused`], for what is wrong with the values.
+/// As [`refused`], for errors found in parsing or planning the workload.
 pub fn told(diagnostics: &Diagnostics, context: &mut Context) -> Result<Failure, Failure> {
     writeln!(context.err, "{diagnostics}")?;
     let why = match diagnostics.list().len() {

@@ -25,7 +25,7 @@ verbs! {
 
 impl Verb for Bench {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        // A worker is a process of another workload, whose bar is enough.
+        // A worker is a child process of another workload, which shows the bar.
         let shown = !matches!(self, Bench::Worker);
         let bar = shown.then(|| Bar::wait_or_work(self.name(), self.length()));
         let report = Bench::run(self, &context.stop);
@@ -34,7 +34,7 @@ impl Verb for Bench {
         print(&report, self.json(), context)
     }
 
-    /// It prints the figures measured until then.
+    /// It still prints the figures measured so far.
     fn interrupt(&self) -> Interrupt {
         Interrupt::Asks
     }
@@ -42,7 +42,7 @@ impl Verb for Bench {
 
 pub fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), Failure> {
     if json {
-        // One line, as records are kept: a file of them is JSON Lines.
+        // One line per report, so that a file of reports is JSON Lines.
         serde_json::to_writer(&mut *context.out, report).map_err(std::io::Error::from)?;
         writeln!(context.out)?;
     } else {

@@ -44,7 +44,7 @@ pub struct Args {
 
 impl Args {
     fn cell(&self) -> Result<Cell, Failure> {
-        // The parser takes a key, or a file and a number.
+        // The parser accepts either a key, or a file and a number.
         Ok(match (&self.from, self.nth) {
             (Some(file), Some(number)) => keys::nth(file, number)?,
             _ => cell_of_key(self.key.as_deref().unwrap_or_default())?,

@@ -1,4 +1,4 @@
-//! Which campaign a verb is about, and the folder of its results.
+//! Arguments that choose a campaign and the folder of its results.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::Context;
 use crate::cmd::stock_lab;
 use crate::exit::Failure;
 
-/// Host time that a cell may take, seconds: ten times what the longest does.
+/// Host time that a cell may take, seconds: ten times that of the longest cell.
 const LIMIT_S: u64 = 3600;
 
 /// A campaign's file.
@@ -121,7 +121,7 @@ impl Device {
     }
 }
 
-/// This machine, for cells of these places and results in this folder.
+/// Describes this machine for cells in these places, with results in the folder `out`.
 pub fn setup<'a>(
     places: impl IntoIterator<Item = &'a str>,
     source: Option<&Path>,
@@ -129,7 +129,7 @@ pub fn setup<'a>(
     device: Option<&Device>,
     context: &Context,
 ) -> Result<Setup, Failure> {
-    // The lab alone builds the module.
+    // Only the lab builds the module.
     let builds = places.into_iter().any(|place| place == "lab");
     let source = match (builds, source) {
         (false, None) => PathBuf::new(),
@@ -147,7 +147,7 @@ pub fn setup<'a>(
     })
 }
 
-/// Places of a campaign's cells.
+/// The places of a campaign's cells.
 pub fn places(campaign: &Campaign) -> impl Iterator<Item = &str> {
     campaign.blocks.iter().map(|block| block.place.as_str())
 }

@@ -12,7 +12,6 @@ use crate::exit::{Code, Failure};
 use crate::units::counted;
 use crate::verb::Verb;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-campaign-diff/1";
 
 /// Tell what changed between two folders of results

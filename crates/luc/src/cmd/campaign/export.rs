@@ -61,7 +61,7 @@ impl Verb for Args {
         let dir = std::path::absolute(self.chosen.out())?;
         let source = self.source.as_deref();
         let mut setup = setup(places(&campaign), source, &dir, None, context)?;
-        // Whatever folder the other program runs in.
+        // The other program may run in another folder.
         if !setup.source.as_os_str().is_empty() {
             setup.source = std::path::absolute(&setup.source)?;
         }

@@ -45,7 +45,7 @@ pub struct Args {
     engine: EngineArgs,
 }
 
-/// A row of the back-ends.
+/// The chosen back-end.
 #[derive(Clone, Copy)]
 struct Choice(&'static Row);
 
@@ -82,7 +82,7 @@ struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// `None` if nothing was said.
+    /// Returns `None` if no such option was given.
     fn wishes(&self) -> Option<Engine> {
         let is_said = self.partition.is_some()
             || !self.sbatch_arg.is_empty()
@@ -123,7 +123,7 @@ impl Verb for Args {
         status::missed(tally)
     }
 
-    /// The cells under way are given up; all that were measured are kept.
+    /// An interrupt abandons the cells under way and keeps all measured ones.
     fn interrupt(&self) -> Interrupt {
         Interrupt::AsksThen(put_back_at_once)
     }

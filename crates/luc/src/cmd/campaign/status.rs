@@ -17,7 +17,6 @@ use crate::exit::{Code, Failure};
 use crate::units::counted;
 use crate::verb::Verb;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-campaign-status/1";
 
 /// Tell how far a campaign is
@@ -124,8 +123,8 @@ impl Verb for Report {
     }
 }
 
-/// Renders the results, prints them, and writes the page and the tables. Where this machine is
-/// known, results of its versions go before others.
+/// Renders and prints the results, and writes the page and the tables. With a setup, results of
+/// this machine's versions take precedence over others.
 pub fn render(
     campaign: &Campaign,
     store: &Store,
@@ -158,7 +157,7 @@ pub fn render(
     Ok(tally)
 }
 
-/// A bound that was missed has its exit code.
+/// Fails with an exit code of its own if a figure missed its bound.
 pub fn missed(tally: Tally) -> Result<(), Failure> {
     if tally.missed == 0 {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The doctor where nothing can be traced: it asks LUC's module, if
-//! that is loaded and on for the file system.
+//! The doctor without tracing: it asks LUC's module, if the module is loaded and on for the file
+//! system.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,10 +20,9 @@ use crate::progress::Bar;
 use crate::units::counted;
 use crate::{Context, tracer};
 
-/// Buffer of each processor between the module and us, KiB.
+/// Size of each processor's buffer for the module's events, KiB.
 const BUFFER_KIB: u32 = 16_384;
 
-/// Counters of the module by their names.
 type Counters = BTreeMap<&'static str, i64>;
 
 #[derive(Serialize)]
@@ -33,12 +32,12 @@ struct Report<'a> {
     /// Why nothing was traced.
     untraced: &'a str,
     advised: bool,
-    /// Records of decisions that were lost.
+    /// Records of the module that were lost.
     lines_lost: u64,
     file_systems: &'a [Examined<Glimpse>],
 }
 
-/// Watches the file systems that LUC is on for, and says what that tells.
+/// Watches the file systems that LUC is on for, and prints a report.
 pub fn run(
     args: &Args,
     journals: &[Journal],
@@ -100,7 +99,7 @@ pub fn run(
     tell(args, &untraced, lines_lost, &examined, context)
 }
 
-/// The same for a recording that holds what the module told and nothing else.
+/// As [`run`], for a recording that holds only records of the module.
 pub fn recorded(args: &Args, trace: &Trace, context: &mut Context) -> Result<(), Failure> {
     let devs = devs(&trace.lines);
     if devs.is_empty() {
@@ -145,7 +144,7 @@ fn on<'a>(journals: &'a [Journal], system: &dyn System) -> Vec<(&'a Journal, Att
     journals.iter().filter_map(find).collect()
 }
 
-/// The growth of the counters; None of one that the module does not have, or of a file system that is gone.
+/// The growth of each counter: `None` if the module lacks it or the file system is gone.
 fn since(before: &Counters, now: &Counters, duration_ns: u64) -> ModuleCounts {
     let gained = |name| {
         let (before, now) = before.get(name).zip(now.get(name))?;
@@ -163,7 +162,7 @@ fn since(before: &Counters, now: &Counters, duration_ns: u64) -> ModuleCounts {
     }
 }
 
-/// Waits, and takes the module's records meanwhile; None if they cannot be read.
+/// Collects the module's records, `None` if they cannot be read, and counts lost ones.
 fn listen(limit: Duration, context: &mut Context) -> Result<(Option<Vec<Record>>, u64), Failure> {
     let mut events = match ModuleEvents::obstacle(context.system) {
         None => Some(ModuleEvents::new(context.system, BUFFER_KIB)?),

@@ -69,7 +69,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
-    /// `tracer`; `module` where nothing could be traced.
+    /// `tracer`; in the report of a host that cannot trace, `module`.
     source: &'static str,
     advised: bool,
     spans_lost: u64,
@@ -79,7 +79,7 @@ struct Report<'a> {
     file_systems: Vec<Value>,
 }
 
-/// One file system, judged by what was traced, or by what the module tells.
+/// A file system with its verdict, from the tracer or from the module.
 #[derive(Serialize)]
 struct Examined<T> {
     device: String,
@@ -89,7 +89,7 @@ struct Examined<T> {
 }
 
 impl Examined<Diagnosis> {
-    /// With null for what is not known.
+    /// The JSON form, with null for unknown fields.
     fn json(&self) -> Result<Value, Failure> {
         let mut value = serde_json::to_value(self).map_err(anyhow::Error::from)?;
         let unseen = &self.judged.unseen;
@@ -113,7 +113,7 @@ impl Verb for Args {
             let devs = journals.iter().map(|journal| journal.device);
             let mut settings = Settings::new(devs.collect(), Detail::Spans);
             self.by.choose(&mut settings);
-            // The page lists the kinds of events that it cannot see.
+            // No note about unseen events: the page lists them.
             match watching::attach(&settings, context.system) {
                 Ok(tracer) => watched(self, &journals, (tracer, settings.ring_kib), context)?,
                 Err(error) => return by_module::run(self, &journals, error, context),
@@ -162,13 +162,13 @@ fn tell(
     advised(sick, examined.len())
 }
 
-/// Pages, an empty line between two.
+/// Prints pages, separated by empty lines.
 fn print(pages: impl Iterator<Item = String>, context: &mut Context) -> std::io::Result<()> {
     let pages: Vec<String> = pages.collect();
     context.out.write_all(pages.join("\n").as_bytes())
 }
 
-/// The exit code tells scripts that there is something to do. One file system is not counted.
+/// Fails with an exit code that tells scripts whether there is something to do.
 fn advised(sick: usize, all: usize) -> Result<(), Failure> {
     let line = match (sick, all) {
         (0, _) => return Ok(()),
@@ -190,7 +190,7 @@ fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, HostError> {
     }
 }
 
-/// Traces file systems, and finds out about them.
+/// Traces file systems and collects facts about them.
 fn watched(
     args: &Args,
     journals: &[Journal],
@@ -220,7 +220,7 @@ fn watched(
     Ok((trace, patients))
 }
 
-/// A note as a sentence of its own.
+/// Turns a note into a sentence.
 fn sentence(note: &str) -> String {
     let mut chars = note.chars();
     let first = chars.next().map(char::to_uppercase);
@@ -244,8 +244,8 @@ fn with_journal(system: &dyn System) -> Result<Vec<Journal>, HostError> {
     Ok(journals)
 }
 
-/// The file systems of a recording. What this machine says of a device number
-/// is about the same one only if the recording was made here and since the last boot.
+/// The file systems of a recording. This machine's facts about a device number apply only
+/// if the recording was made here since the last boot.
 fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
     let boot = system.read("/proc/sys/kernel/random/boot_id").ok();
     let boot = boot.as_deref().map(str::trim);

@@ -1,4 +1,4 @@
-//! Which metrics there are, from a reading.
+//! The metrics of a reading.
 
 use luc_bpf::{Counts, Histogram, WAITS};
 use luc_control::{Counter, CounterKind, counters};
@@ -7,12 +7,12 @@ use luc_trace::{Sight, SpanKind};
 use super::text::{Family, Kind, Labels, Value};
 use crate::sample::{JournalReading, ModuleReading, Reading};
 
-/// Buckets of a histogram go from 66 us to 8.6 s, one for each power of two. They are always the same, as
-/// a rate needs. Each is a series for each journal, and the tracer's own would be nine times as many.
+/// Histogram buckets go from 66 us to 8.6 s, one per power of two. They never change, because a
+/// rate needs constant buckets. Each is a series per journal; the tracer's own buckets would be
+/// nine times as many.
 const FIRST_LOG2: u32 = 16;
 const LAST_LOG2: u32 = 33;
 
-/// Every metric of a reading.
 pub fn families(reading: &Reading) -> Vec<Family> {
     let mut all = vec![
         build_info(reading),
@@ -33,7 +33,7 @@ pub fn families(reading: &Reading) -> Vec<Family> {
     all
 }
 
-/// A means that this host lacks is known to have no hook, so its series is there.
+/// Hooks by means. A means that this host lacks has a series of 0, as it is known to have none.
 fn attached(reading: &Reading) -> Family {
     let series = reading.hooks.iter().map(|(means, hooks)| {
         let labels = vec![("means", means.clone())];
@@ -61,7 +61,7 @@ fn build_info(reading: &Reading) -> Family {
     )
 }
 
-/// How a journal is called: the kernel's name of the device, and where it is mounted first.
+/// A journal's labels: the kernel's name of its device, and its first mount point.
 pub(super) fn labels(journal: &JournalReading) -> Labels {
     let point = journal.mount_points.first();
     let point = point.map_or_else(String::new, |point| point.display().to_string());
@@ -72,7 +72,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Totals of a journal's counts: name, help, value.
+/// A total of a journal's counts: name, help, value.
 type Total = (&'static str, &'static str, fn(&Counts) -> f64);
 
 const TOTALS: [Total; 5] = [
@@ -121,7 +121,7 @@ fn traced(reading: &Reading) -> Vec<Family> {
         "time in fsync and fdatasync calls",
         &|counts| buckets(&counts.sync_hist, counts.sync_ns),
     ));
-    // A series that is not there is unknown; one that is 0 is known to be nothing.
+    // An absent series means unknown; a series of 0 means that nothing happened.
     if Sight::sees(&reading.unseen, SpanKind::WaitBuffer) {
         all.push(family(
             "luc_buffer_wait_duration_seconds",
@@ -135,7 +135,7 @@ fn traced(reading: &Reading) -> Vec<Family> {
 
 fn buckets(hist: &Histogram, sum_ns: u64) -> Value {
     let bounds = (FIRST_LOG2..=LAST_LOG2).map(|log2| 1_u64 << log2);
-    // Bounds of the tracer's buckets are among them all, and grow.
+    // Each bound is also one of the tracer's, which ascend, so no bucket is split.
     let mut of_tracer = hist.buckets_ns().peekable();
     let mut below = 0;
     let cumulative = bounds.map(|bound| {
@@ -197,7 +197,7 @@ fn policy(reading: &Reading) -> Family {
     )
 }
 
-/// The metric of a counter of the module: its name says the unit, `_ns` becomes seconds.
+/// The metric for a counter of the module. The name gives the unit: `_ns` becomes seconds.
 fn of_module(counter: &Counter, reading: &Reading) -> Family {
     let (stem, unit) = match counter.name.strip_suffix("_ns") {
         Some(stem) => (stem, "_seconds"),

@@ -1,4 +1,4 @@
-//! What `luc guard` has found, as metrics.
+//! The findings of `luc guard` as metrics.
 
 use luc_host::System;
 use luc_host::sysfs::Attached;
@@ -8,7 +8,7 @@ use super::text::{Family, Kind, Labels, Value};
 use crate::sample::Reading;
 use crate::trying::standing::Standing;
 
-/// Metrics of the file systems that a guard has kept.
+/// Metrics of the file systems that a guard has watched.
 pub fn families(reading: &Reading, system: &dyn System) -> Vec<Family> {
     let kept: Vec<(Labels, Standing)> = on(reading)
         .filter_map(|(journal, _)| {
@@ -22,7 +22,7 @@ pub fn families(reading: &Reading, system: &dyn System) -> Vec<Family> {
     of(&kept)
 }
 
-/// A value that is not known has no series.
+/// The standings' metrics. An unknown value has no series.
 pub(super) fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
     let family = |name: &str, kind, help: &str, value: &dyn Fn(&Standing) -> Option<f64>| {
         let series = kept.iter().filter_map(|(labels, standing)| {

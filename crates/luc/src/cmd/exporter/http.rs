@@ -1,6 +1,6 @@
 //! As much of HTTP/1.1 as a scrape needs: one request per connection, one
 //! connection at a time. A client may be slow, rude or gone; it costs the
-//! others [`PATIENCE`] at most.
+//! others twice [`PATIENCE`] at most.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -77,7 +77,7 @@ impl Server {
                     Ok(())
                 }
                 _ => {
-                    // Out of descriptors, say: it passes, and is no reason to spin.
+                    // For example out of descriptors: this passes, but must not spin.
                     std::thread::sleep(Duration::from_millis(100));
                     Ok(())
                 }
@@ -94,7 +94,7 @@ pub enum Asked {
     Index,
     Unknown,
     BadMethod,
-    /// No request at all.
+    /// Not an HTTP request.
     Nonsense,
 }
 
@@ -128,7 +128,7 @@ fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) 
     let head = request(&mut client)?;
     let of_head = |head: &Vec<u8>| head.starts_with(b"HEAD ");
     let asked = head.as_deref().map_or(Asked::Nonsense, asked);
-    // Only of what there is.
+    // An error has a body even for HEAD.
     let found = matches!(asked, Asked::Page | Asked::Index);
     let head_only = found && head.as_ref().is_some_and(of_head);
     let (status, kind, text) = match asked {
@@ -158,7 +158,7 @@ fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) 
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-/// For people that open the address in a browser.
+/// For people who open the address in a browser.
 const INDEX: &str = concat!(
     "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>luc exporter</title>\n",
     "<h1>luc exporter ",
@@ -167,7 +167,7 @@ const INDEX: &str = concat!(
      <a href=\"/metrics\">/metrics</a>, for Prometheus.</p>\n</html>\n"
 );
 
-/// Lets at most `PATIENCE` pass in all, not for each piece.
+/// Returns what is left of `PATIENCE`, which covers all pieces together.
 fn left(begin: Instant) -> io::Result<Duration> {
     PATIENCE
         .checked_sub(begin.elapsed())
@@ -175,7 +175,7 @@ fn left(begin: Instant) -> io::Result<Duration> {
         .ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// The head of a request; None if it is too long or not finished.
+/// Reads the head of a request; `None` if it is too long or ends early.
 fn request(client: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     let begin = Instant::now();
     let mut head = Vec::new();

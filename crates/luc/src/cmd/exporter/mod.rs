@@ -55,7 +55,7 @@ pub struct Args {
     by: ByMeans,
 }
 
-/// Time between two looks for an interrupt.
+/// Time between two checks for an interrupt.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Verb for Args {
@@ -97,7 +97,7 @@ fn page(sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
     Ok(text::render(&all))
 }
 
-/// Writes the file again and again.
+/// Rewrites the file every interval, and removes it at the end; with `--once` writes it once.
 fn keep(
     file: &Path,
     args: &Args,

@@ -1,4 +1,4 @@
-//! Pages, garbage at the door, and the dashboard that goes with them.
+//! Tests of the pages, of malformed requests, and of the dashboard.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -17,7 +17,7 @@ fn page() -> String {
     render(&families(&reading(2)))
 }
 
-/// A reading with every counter that there is.
+/// A reading that has every counter.
 fn full() -> Reading {
     let mut reading = reading(2);
     let module = reading.journals[0].module.as_mut().expect("on");
@@ -113,7 +113,7 @@ fn buckets_grow_and_are_always_the_same() {
         ..Reading::default()
     };
     assert_eq!(bounds(&page()), bounds(&render(&families(&empty))));
-    // Each is a series of every journal: 18, and the one without a bound.
+    // Each is a series per journal: 18 with a bound, and one without.
     assert_eq!(bounds(&page()), 19);
 }
 
@@ -130,7 +130,7 @@ fn nothing_to_say_is_said_with_few_lines() {
     );
 }
 
-/// A series that is 0 says that nothing happened; one of what cannot be seen is not there.
+/// A series of 0 says that nothing happened, so a wait that cannot be seen has none.
 #[test]
 fn unseen_waits_have_no_series() {
     let mut reading = reading(2);
@@ -182,7 +182,6 @@ fn requests_are_told_apart() {
     }
 }
 
-/// The answer to a client's bytes.
 fn exchange(bytes: &[u8], close: bool) -> String {
     let server = Server::new((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
     let mut client = TcpStream::connect(server.address().expect("an address")).expect("connected");
@@ -218,7 +217,7 @@ fn clients_get_an_answer_or_are_let_go() {
         long.is_empty() || long.starts_with("HTTP/1.1 400"),
         "{long}"
     );
-    // Says nothing and does not go away.
+    // A client that sends half a request and stays connected.
     assert_eq!(exchange(b"GET /met", false), "");
     let server = Server::new((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
     let never = || -> Result<String, String> { panic!("nobody asked") };
@@ -245,7 +244,7 @@ fn the_file_is_whole_or_not_there() {
             .exit_code(),
         5
     );
-    // A folder cannot be replaced, and what was written for it goes.
+    // A folder cannot be replaced, and the new file beside it is removed.
     let folder = dir.path().join("folder.prom");
     std::fs::create_dir(&folder).expect("made");
     textfile::replace(&folder, "").expect_err("a folder");
@@ -254,7 +253,7 @@ fn the_file_is_whole_or_not_there() {
     assert!(!file.exists());
 }
 
-/// Words of a query that look like metrics of ours.
+/// The words of a query that look like LUC's metrics.
 fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
     query
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))

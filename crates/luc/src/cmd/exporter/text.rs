@@ -1,18 +1,18 @@
 //! Prometheus' text format, version 0.0.4.
 //!
-//! Not `OpenMetrics`: `node_exporter`'s textfile collector does not read that, and
-//! a scrape reads both.
+//! Not `OpenMetrics`: `node_exporter`'s textfile collector does not read that, while
+//! a Prometheus scrape reads both.
 
 use std::fmt::Write as _;
 
-/// Media type of what [`render`] makes.
+/// Media type of the pages that [`render`] makes.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
     Counter,
-    /// The state of this moment.
+    /// The current state.
     Gauge,
     /// Durations in buckets.
     Histogram,
@@ -34,7 +34,7 @@ pub type Labels = Vec<(&'static str, String)>;
 #[derive(Clone, Debug)]
 pub enum Value {
     Number(f64),
-    /// Durations: upper bounds with counts of what does not exceed them, then the sum and how many.
+    /// Durations: upper bounds with cumulative counts, then the sum and the total count.
     Buckets(Vec<(f64, u64)>, f64, u64),
 }
 
@@ -124,7 +124,7 @@ fn line(
     let _ = writeln!(page, " {value}");
 }
 
-/// Help texts escape the backslash and the line's end, label values quotes, too.
+/// Escapes backslashes and newlines, and in label values also quotes.
 fn escaped(text: &str, quotes: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

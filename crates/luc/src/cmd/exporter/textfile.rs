@@ -1,4 +1,4 @@
-//! A file that is whole at any moment.
+//! A file that is replaced atomically.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,10 +9,10 @@ use luc_host::{HostError, plain};
 
 use crate::exit::Failure;
 
-/// Puts `text` in the place of the file.
+/// Replaces the file's content with `text`.
 ///
-/// It is not synced: after a crash an old page, or none, is as good, and a tool
-/// that measures journal commits had better not ask for some.
+/// Does not sync: after a crash an old page, or none, is as good, and a tool
+/// that measures journal commits should not cause any.
 pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let written = beside(file).and_then(|new| {
         let outcome = write(&new, text).and_then(|()| fs::rename(&new, file));
@@ -34,8 +34,8 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     })?)
 }
 
-/// Where the next page grows: in the same folder, under a name that no
-/// collector reads.
+/// Returns where to write the next page: in the same folder, under a name that
+/// no collector reads.
 fn beside(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let mut new = std::ffi::OsString::from(".");
@@ -45,7 +45,7 @@ fn beside(file: &Path) -> io::Result<PathBuf> {
 }
 
 fn write(new: &Path, text: &str) -> io::Result<()> {
-    // An earlier process with our number may have left this file.
+    // An earlier process with the same process ID may have left this file.
     match fs::remove_file(new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -58,7 +58,7 @@ fn write(new: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Takes the file away; it may have been taken away by others.
+/// Removes the file, unless others already have.
 pub fn remove(file: &Path) {
     let _ = fs::remove_file(file);
 }

@@ -106,7 +106,7 @@ fn whole(value: f64) -> String {
     units::count(rounded(value))
 }
 
-/// A value in the unit that people use; empty where there is none.
+/// A value in a readable unit; empty if the knob's name has no unit.
 fn readable(name: &str, value: i64) -> String {
     if name.ends_with("_ns") {
         units::duration(value)

@@ -200,7 +200,7 @@ impl RunArgs {
             None if self.no_module => None,
             None => match source(self.source.as_deref()) {
                 Ok(source) => Some(module_of(&self.kernel, &source, bar)?),
-                // Not asked for, so not to be missed; `luc on` would say so.
+                // No module was asked for; `luc on` in the guest reports that it is missing.
                 Err(_) if self.source.is_none() => None,
                 Err(failure) => return Err(failure),
             },
@@ -209,7 +209,7 @@ impl RunArgs {
     }
 }
 
-/// `HOST:GUEST`; the guest's part is an absolute path.
+/// Parses `HOST:GUEST`; the guest's part is an absolute path.
 fn guest_file(text: &str) -> Result<GuestFile, Failure> {
     let split = text.rsplit_once(':');
     let Some((host, guest)) = split.filter(|(_, guest)| guest.starts_with('/')) else {
@@ -258,7 +258,7 @@ impl Verb for RunArgs {
     }
 }
 
-/// A row for each group of calls; figures are those of one call.
+/// Prints one row per group of calls, with figures per call.
 fn print_lines(groups: &[LineGroup], context: &mut Context) -> Result<(), Failure> {
     let rows: Vec<[String; 6]> = (1..)
         .zip(groups)
@@ -290,8 +290,8 @@ fn print_lines(groups: &[LineGroup], context: &mut Context) -> Result<(), Failur
     Ok(())
 }
 
-/// The exit status of the command comes first: it is what was asked for. Of a
-/// killed command a shell makes 128 and the signal's number; so do we.
+/// The failure of the user's command, which takes precedence over problems of the run. As in a
+/// shell, a killed command has status 128 plus the signal's number.
 fn command_failure(step: &StepResult) -> Failure {
     let (how, status) = match &step.status {
         Status::Exited(code) => (format!("exit status {code}"), u8::try_from(*code).ok()),

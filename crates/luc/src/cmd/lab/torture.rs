@@ -13,7 +13,7 @@ use crate::progress::Bar;
 use crate::units::counted;
 use crate::verb::Verb;
 
-/// Host time that a scenario may take, seconds: far more than a hundred thousand cuts do.
+/// Host time that a scenario may take, seconds: far more than a hundred thousand cuts take.
 const LIMIT_S: u64 = 12 * 3600;
 
 /// Cut the power at thousands of moments and check what was promised

@@ -1,4 +1,4 @@
-//! The machine as the service looks at it.
+//! The machine's state as the service sees it.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use luc_host::{System, sysfs};
 use luc_service::{Attached, Config, Mounted, Names, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What was read of the mounts, until they change: a look every other second reads no superblock.
+/// The mounts as last read, kept until they change: a look every other second reads no superblock.
 #[derive(Default)]
 pub struct Mounts {
     table: Vec<Mount>,
@@ -21,7 +21,7 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// All file systems with a journal that the configuration could mean, and those with LUC on.
+    /// The mounted file systems that the configuration could name, and those with LUC on.
     pub fn seen(&mut self, system: &dyn System, config: &Config) -> io::Result<Seen> {
         let table = mounts::mounts(system)?;
         let threads = |journals: &[Journal]| -> Vec<Option<u32>> {
@@ -75,7 +75,7 @@ fn attached(system: &dyn System) -> io::Result<Vec<Attached>> {
     Ok(attached.collect())
 }
 
-/// UUIDs in small letters, and the kernel's names of their devices, as udev links them.
+/// Returns UUIDs in lower case with the kernel's names of their devices, from udev's links.
 fn uuids(system: &dyn System) -> Vec<(String, String)> {
     const DIR: &str = "/dev/disk/by-uuid";
     let names = system.list(DIR).unwrap_or_default().into_iter();
@@ -87,7 +87,7 @@ fn uuids(system: &dyn System) -> Vec<(String, String)> {
     linked.collect()
 }
 
-/// The kernel tells of each mount and unmount.
+/// The file that reports mounts and unmounts, if it can be opened.
 pub struct Changes(Option<File>);
 
 impl Changes {
@@ -95,7 +95,7 @@ impl Changes {
         Self(File::open(system.path("/proc/self/mountinfo")).ok())
     }
 
-    /// Until the mounts change or a signal comes, which is true, or this time is over.
+    /// Waits at most this long. Returns true if the mounts changed or a signal came.
     pub fn wait(&self, most: Duration) -> bool {
         let Some(file) = &self.0 else {
             std::thread::sleep(most);

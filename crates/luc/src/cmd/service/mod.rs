@@ -44,9 +44,9 @@ pub struct Args {
     template: bool,
 }
 
-/// Longest time between two looks: a mount is noticed at once, a change by hand by this.
+/// Longest time between two looks. A mount triggers one; only a look finds a change by hand.
 const LOOK: Duration = Duration::from_secs(2);
-/// What a service that was killed has done.
+/// File that tells a new service what a killed one has done.
 const MEMORY: &str = "/run/luc/service.json";
 
 impl Verb for Args {
@@ -96,7 +96,7 @@ fn bad(why: &str) -> Failure {
     Failure::Coded(Code::Configuration, format!("service: {why}"))
 }
 
-/// For `--check`: a line an entry.
+/// Prints one line per entry, for `--check`.
 fn tell(config: &Config, context: &mut Context) -> Result<(), Failure> {
     if config.entries.is_empty() {
         writeln!(context.out, "no file system is named: LUC stays off")?;
@@ -127,7 +127,7 @@ struct Service<'a> {
     memory: Memory,
     mounts: Mounts,
     guarding: Guarding<'a>,
-    /// Why nothing can be switched on at all; it was said.
+    /// Why nothing can be switched on at all; already logged.
     is_blocked: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// Looks at the machine, does what is to be done, and keeps under guard what it switched on.
+    /// Looks at the machine, takes the actions due, and guards what the service switched on.
     fn look(&mut self, context: &mut Context) -> Result<(), Failure> {
         let system = context.system;
         let seen = self.mounts.seen(system, &self.config)?;
@@ -228,8 +228,8 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// What holds for the whole machine, such as a kernel without a module, is said once and not for
-    /// each file system. True if it is news.
+    /// Tells whether an error is news. An error of the whole machine, such as a kernel without a
+    /// module, is news once, not for each file system.
     fn blocked(&mut self, error: &HostError) -> bool {
         let is_general = matches!(
             error,
@@ -258,7 +258,6 @@ impl Service<'_> {
     }
 }
 
-/// Lines of the log.
 fn say(context: &mut Context, lines: &[String]) -> Result<(), Failure> {
     for line in lines {
         writeln!(context.err, "luc: service: {line}")?;
@@ -266,13 +265,13 @@ fn say(context: &mut Context, lines: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an earlier service did; nothing after a boot.
+/// Reads what an earlier service did; nothing after a boot.
 fn remembered(context: &Context) -> Memory {
     let text = context.system.read(MEMORY).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// A full /run costs the memory alone: LUC goes on.
+/// Saves the memory. If /run is full, only the memory is lost: LUC goes on.
 fn remember(memory: &Memory, context: &Context) {
     let path = context.system.path(MEMORY);
     let text = serde_json::to_string(memory).unwrap_or_default();

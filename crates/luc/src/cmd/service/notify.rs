@@ -1,4 +1,4 @@
-//! What systemd is told. Without systemd nobody listens, and nothing is said.
+//! Notifications to systemd. Without systemd none are sent.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ pub fn stopping() {
     let _ = notify(&[NotifyState::Stopping]);
 }
 
-/// The service looks after its work; and how it stands, in a line.
+/// Tells the watchdog that the service is alive, and its state in a line.
 pub fn alive(state: &str) {
     let _ = notify(&[NotifyState::Watchdog, NotifyState::Status(state)]);
 }
 
-/// How often it must say so, if it must.
+/// How often to call [`alive`], if systemd watches the service.
 pub fn half_of_watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|most| most / 2)
 }

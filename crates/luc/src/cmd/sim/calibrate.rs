@@ -19,7 +19,6 @@ use crate::exit::Failure;
 use crate::units::{known, table};
 use crate::verb::Verb;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-sim-calibration/1";
 
 /// Measure the machine of recordings: its processors, its speed and its disk
@@ -64,7 +63,7 @@ impl Verb for Args {
     }
 }
 
-/// Of each file system, as far as one of them can be measured.
+/// Measures each file system of a recording. Fails if none can be measured.
 fn calibrated(trace: &Trace, file: &Path) -> Result<Vec<Found>, Failure> {
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let of = |dev: Dev| (dev, Calibration::of(trace, dev));
@@ -137,10 +136,10 @@ pub struct Machine {
     pub mips: Option<f64>,
 }
 
-/// Reads the JSON form.
+/// Reads a machine from the JSON form.
 ///
 /// # Errors
-/// A line: it is none, or holds not exactly one machine.
+/// If the file is not of that form, or does not hold exactly one machine.
 pub fn machine(file: &Path) -> Result<Machine, String> {
     let said = |why: &str| format!("{}: {why}", file.display());
     let text = fs::read_to_string(file).map_err(|error| said(&plain(&error)))?;

@@ -10,7 +10,6 @@ use crate::exit::Failure;
 use crate::units::table;
 use crate::verb::Verb;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-sim-disks/1";
 
 /// List the disks that only the simulator has: arrays, and those of the documents' systems

@@ -22,7 +22,8 @@ use crate::cmd::trace::tape::Tape;
 use crate::exit::Failure;
 use crate::verb::Verb;
 
-/// So many entries of a recording are written at a time: spans and lines of one time lie together.
+/// Number of entries of a recording that are written at a time, so that spans and lines of one time
+/// lie together.
 const PIECE: usize = 1024;
 
 /// Run a benchmark in the simulator

@@ -14,11 +14,10 @@ use crate::exit::Failure;
 use crate::units::table;
 use crate::verb::Verb;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-sim-validate/3";
-/// Shares that are told.
+/// Error bounds for the totals.
 const NEAR: [f64; 2] = [0.05, 0.10];
-/// The same of shares themselves.
+/// Error bound for figures that are shares themselves.
 const POINTS: f64 = 0.03;
 
 /// Set the simulator's figures beside the lab's
@@ -53,7 +52,7 @@ impl Verb for Args {
         for dir in &self.dirs {
             results.extend(Store::existing(dir)?.read()?.results);
         }
-        // As people read them, and the same every time.
+        // Sorted, so that the output is the same every time.
         results.sort_by(|a, b| a.cell.cmp(&b.cell));
         let found = validate(&results, self.seeds);
         if self.json {
@@ -155,7 +154,7 @@ const TOTALS: [&str; 9] = [
     "of",
 ];
 
-/// A line for each benchmark, and one for all.
+/// Returns one line per benchmark, and one for all.
 fn totals(compared: &[Compared]) -> Vec<[String; 9]> {
     let names: BTreeSet<&str> = compared.iter().map(|it| it.benchmark.as_str()).collect();
     let total = |name: &str, is_meant: &dyn Fn(&Compared) -> bool| {
@@ -183,7 +182,7 @@ fn totals(compared: &[Compared]) -> Vec<[String; 9]> {
     lines
 }
 
-/// How many figures agree, how many medians are near, and how many figures there are.
+/// Counts the figures that agree, those whose median is within each of [`NEAR`], and all figures.
 fn counts<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> [String; 4] {
     let errors = || figures.clone().map(Figure::error_share);
     let [near, nearly] = NEAR.map(|share| within(errors(), share).0);

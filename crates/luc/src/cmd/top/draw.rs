@@ -1,4 +1,4 @@
-//! The screen: [`draw`] makes it from the [`State`] and from nothing else.
+//! The screen, which [`draw`] makes from the [`State`] alone.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -14,24 +14,24 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
-/// Least widths of the journals' columns, and which of them a narrow screen keeps first. A number is
-/// shown whole or not at all.
+/// Minimum widths of the journals' columns, and the order in which a narrow screen keeps them. A
+/// number is shown whole or not at all.
 const JOURNAL_WIDTHS: [u16; 9] = [11, 9, 10, 7, 7, 7, 4, 9, 15];
 const JOURNAL_ORDER: [usize; 9] = [0, 1, 2, 4, 8, 3, 6, 7, 5];
-/// The same of the processes' columns.
+/// Minimum widths and order of the processes' columns.
 const PROCESS_WIDTHS: [u16; 6] = [7, 9, 9, 8, 10, 8];
 const PROCESS_ORDER: [usize; 6] = [1, 2, 5, 0, 4, 3];
-/// The column of their names, as wide as they are.
+/// Column of the processes' names, as wide as the longest.
 const NAME: usize = 1;
-/// Rows of the sparklines with their title, and on tall screens one more for so many rows.
+/// Rows of the sparklines with their title. A tall screen adds one per [`ROWS_PER_SPARK_ROW`].
 const SPARK_ROWS: u16 = 4;
 const SPARK_ROWS_MAX: u16 = 9;
 const ROWS_PER_SPARK_ROW: u16 = 4;
-/// From this height on a screen is tall.
+/// Height from which a screen is tall.
 const TALL_FROM: u16 = 30;
-/// From this height on there is room for them.
+/// Height from which there is room for sparklines.
 const SPARK_FROM: u16 = 16;
-/// The journals get no more than this share of a screen, as one part in so many.
+/// The journals get at most one Nth of the screen's height.
 const JOURNALS_SHARE: u16 = 3;
 
 const HELP: [&str; 22] = [
@@ -75,7 +75,7 @@ pub fn draw(frame: &mut Frame, state: &State) {
             (3, (SPARK_ROWS + more).min(SPARK_ROWS_MAX))
         }
     };
-    // The head and every journal, but never so many that nothing else is left.
+    // The head and every journal, as long as room is left for the rest.
     let most = if area.height >= SPARK_FROM {
         area.height / JOURNALS_SHARE
     } else {
@@ -134,7 +134,7 @@ fn draw_notes(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(Paragraph::new(lines).style(DIM), area);
 }
 
-/// The end of a long name tells more than its begin.
+/// Cuts a long name to its end, which tells more than its start.
 fn end_of(name: &str, width: u16) -> String {
     let (length, width) = (name.chars().count(), usize::from(width));
     if length <= width {
@@ -146,7 +146,7 @@ fn end_of(name: &str, width: u16) -> String {
     std::iter::once('…').chain(rest).collect()
 }
 
-/// A number in its column. One that is too long would lose its first digits.
+/// A number's cell. A number too long for its column becomes `#`: it would lose digits.
 fn number_cell(text: String, width: u16) -> Cell<'static> {
     let width = usize::from(width);
     let text = if text.chars().count() > width {
@@ -242,7 +242,7 @@ fn draw_sparks(frame: &mut Frame, area: Rect, state: &State) {
     draw_spark(frame, right, state, p99, time);
 }
 
-/// The latest samples, the newest at the right.
+/// Draws the latest samples, the newest at the right.
 fn draw_spark(
     frame: &mut Frame,
     area: Rect,
@@ -277,7 +277,7 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
     let spare = area.width.saturating_sub(used);
     let longest = processes.iter().map(|cells| cells[NAME].chars().count());
     let longest = rows(longest.max().unwrap_or(0));
-    // Numbers stand beside the names that they are of.
+    // No wider than the names, so that the numbers stand beside them.
     let name = PROCESS_WIDTHS[NAME].min(area.width)
         + spare.min(longest.saturating_sub(PROCESS_WIDTHS[NAME]));
     let widths = shown.iter().map(|at| match *at {
@@ -315,7 +315,7 @@ fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
 
 fn draw_help(frame: &mut Frame, area: Rect) {
     let lines: Vec<Line> = HELP.iter().copied().map(Line::raw).collect();
-    // The line with the way out stays, however small the screen is.
+    // The line that tells how to quit stays, however small the screen is.
     let inner = Rect {
         y: area.y + u16::from(area.height > 2),
         height: area

@@ -1,8 +1,8 @@
 //! `luc top`
 //!
 //! Two pure functions decide what the view does:
-//! [`State::step`] takes what happened, [`draw`] makes the screen. Only this
-//! file and [`terminal`] touch the world.
+//! [`State::step`] takes an event, [`draw`] makes the screen. Only this
+//! file and [`terminal`] do I/O.
 
 mod draw;
 mod state;
@@ -58,7 +58,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Leaves out processes that nobody asked for.
+    /// Keeps only the processes that `--comm` asks for.
     fn chosen(&self, mut snapshot: Snapshot) -> Snapshot {
         if let Some(comm) = &self.comm {
             snapshot.processes.retain(|one| one.name.contains(comm));
@@ -67,7 +67,7 @@ impl Args {
     }
 }
 
-/// Time between two looks for an interrupt.
+/// Time between two checks for an interrupt.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Verb for Args {
@@ -103,7 +103,7 @@ fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
     Ok(text::print(&snapshot, context.out)?)
 }
 
-/// The numbers of one interval; an interrupt ends it early.
+/// Measures one interval; an interrupt ends it early.
 pub(super) fn one_interval(
     mut sampler: Sampler,
     interval: Duration,
@@ -176,7 +176,7 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
     Ok(())
 }
 
-/// As `luc set` does.
+/// Sets a knob or a policy, as `luc set` does.
 fn set(
     system: &dyn System,
     device: Dev,

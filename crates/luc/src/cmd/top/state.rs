@@ -1,5 +1,5 @@
 //! The state of the view, and its changes: [`State::step`] takes an event
-//! and gives back what is to be done. It reads no clock and touches no file.
+//! and returns the action to take. It reads no clock and touches no file.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::sample::{JournalSample, ProcessSample, Snapshot};
 /// Intervals that can be chosen with + and -, s.
 const INTERVALS: [f64; 9] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0];
 
-/// Samples of a journal that are kept: as many as the widest terminal shows.
+/// Number of samples kept per journal: as many as the widest terminal shows.
 const HISTORY: usize = 512;
 
 const SHOWN: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ pub enum Key {
     Policy,
     /// Observe or steer.
     Mode,
-    /// Stand still, or go on.
+    /// Pause or resume.
     Pause,
     Slower,
     Faster,
@@ -62,7 +62,7 @@ pub enum Sort {
     Lost,
 }
 
-/// One line for a while.
+/// A line that is shown for `SHOWN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub text: String,
@@ -74,20 +74,20 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     pub syncs_per_s: u64,
-    /// 99 of 100 syncs took no longer, us.
+    /// 99th percentile of the syncs' durations, us.
     pub p99_us: u64,
 }
 
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The latest sample; None before the first interval is over.
+    /// The latest sample; `None` before the first interval is over.
     pub snapshot: Option<Snapshot>,
     pub interval: Duration,
     /// Whether samples are ignored.
     pub paused: bool,
     pub help: bool,
     pub sort: Sort,
-    /// One line for a while.
+    /// The line shown at present.
     pub message: Option<Message>,
     /// The chosen journal: it stays chosen when others come and go.
     chosen: Option<Dev>,
@@ -114,7 +114,7 @@ impl State {
             .map_or(&[], |snapshot| &snapshot.journals)
     }
 
-    /// Place of the chosen journal; the first one if none was chosen.
+    /// The index of the chosen journal; that of the first one if none was chosen.
     pub fn chosen_at(&self) -> usize {
         let found = self
             .journals()
@@ -157,7 +157,7 @@ impl State {
         all
     }
 
-    /// The state after an event at this moment, and the action to take.
+    /// The state after an event at the time `now`, and the action to take.
     #[must_use]
     pub fn step(mut self, event: Event, now: Duration) -> (Self, Option<Action>) {
         if self
@@ -228,7 +228,7 @@ impl State {
         self.chosen = device.or(self.chosen);
     }
 
-    /// The next word of a knob of the chosen journal.
+    /// Asks to set a knob of the chosen journal to its next word.
     fn cycle(&mut self, name: &'static str, now: Duration) -> Option<Action> {
         let Some(journal) = self.chosen() else {
             return self.say("there is no journal to set it for".into(), true, now);
@@ -244,7 +244,7 @@ impl State {
         } else {
             (&luc.mode, knob(name).ok()?.words())
         };
-        // A word without a name, or of a newer module: begin with the first one.
+        // A policy without a name, or a word of a newer module: start with the first word.
         let next = words.iter().position(|one| one == word);
         let next = next.map_or(0, |at| (at + 1) % words.len().max(1));
         Some(Action::Set {
@@ -270,7 +270,7 @@ impl State {
     }
 }
 
-/// The tracer's word; without it the module's, which knows no durations of syncs.
+/// Takes the tracer's figures, or else the module's, which have no durations of syncs.
 fn point(journal: &JournalSample) -> Point {
     #[expect(
         clippy::cast_possible_truncation,

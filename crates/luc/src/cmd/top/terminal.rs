@@ -1,5 +1,5 @@
-//! The terminal: taken when a [`Screen`] is made, given back when it goes,
-//! whichever way that is.
+//! The terminal: taken when a [`Screen`] is made, and restored when it goes,
+//! also after a panic or a signal.
 
 use std::io::{self, Stdout};
 use std::panic;
@@ -23,23 +23,23 @@ use signal_hook::consts::{SIGCONT, SIGTSTP};
 
 use super::state::Key;
 
-/// The terminal's settings before it was ours; None while it is not.
+/// The terminal's settings before a [`Screen`] took it; `None` while no screen has it.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// The terminal while it is ours.
+/// The terminal while the view has it.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     /// Raised by SIGTSTP: the shell wants the terminal for a while.
     stop: Arc<AtomicBool>,
-    /// Raised by SIGCONT: the terminal is ours again.
+    /// Raised by SIGCONT: the view may take the terminal again.
     go_on: Arc<AtomicBool>,
 }
 
 impl Screen {
-    /// Takes the terminal: no echo, no lines, and a screen of our own, so that
-    /// what was on it comes back.
+    /// Takes the terminal: raw mode, and the alternate screen, so that the old
+    /// content comes back.
     pub fn new() -> io::Result<Self> {
-        // A panic's message would be lost with the screen that it was written to.
+        // A panic's message would vanish with the alternate screen.
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = panic::take_hook();
@@ -65,8 +65,8 @@ impl Screen {
         }
     }
 
-    /// Stops if SIGTSTP asks for that, and takes the terminal again after SIGCONT; true if the screen must
-    /// be drawn anew.
+    /// Stops the process after SIGTSTP, and takes the terminal again after SIGCONT. Returns true if
+    /// the screen must be redrawn.
     pub fn heed_signals(&mut self) -> io::Result<bool> {
         if self.stop.load(Ordering::Relaxed) {
             self.stop()?;
@@ -79,7 +79,7 @@ impl Screen {
         Ok(again)
     }
 
-    /// Gives the terminal back and stops, until SIGCONT.
+    /// Restores the terminal and stops the process until SIGCONT.
     pub fn stop(&mut self) -> io::Result<()> {
         give_back();
         // SIGTSTP would only raise the flag once more.
@@ -91,7 +91,7 @@ impl Screen {
 
     fn take_again(&mut self) -> io::Result<()> {
         take()?;
-        // Nothing of what was drawn is there any more, nor is what the library took to be there.
+        // The screen's content is gone: clear the rest, and make the library forget what it drew.
         execute!(io::stdout(), Clear(ClearType::All))?;
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         Ok(())
@@ -103,7 +103,7 @@ impl Screen {
     }
 }
 
-/// Takes the terminal, and keeps its settings to give them back; taking it twice does no harm.
+/// Takes the terminal and saves its settings; taking it twice does no harm.
 fn take() -> io::Result<()> {
     {
         let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,15 +124,15 @@ impl Drop for Screen {
     }
 }
 
-/// Giving back twice does no harm; a failure has no reader.
+/// Restores the terminal; doing so twice does no harm. Nobody could read about a failure.
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
     *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// The same for a process that is about to end while another thread may be drawing, or be stuck in
-/// it: takes no lock but our own, and does not wait for a terminal that stands still (Ctrl-S).
+/// As `give_back`, for a process about to end while another thread may be drawing or stuck in it:
+/// takes no lock but `BEFORE`, and does not wait for a terminal that Ctrl-S has stopped.
 pub fn give_back_at_once() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(before) = &*before else {
@@ -152,10 +152,10 @@ pub fn give_back_at_once() {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A key that means something.
+    /// A key that the view knows.
     Key(Key),
     Stop,
-    /// Anything else that wants the screen drawn anew: another size, say.
+    /// Anything else that needs a redraw, such as another size.
     Other,
 }
 
@@ -171,7 +171,7 @@ pub fn input(limit: Duration) -> io::Result<Option<Input>> {
     }))
 }
 
-/// The terminal makes no signal of it while we have it.
+/// Tells whether a key is Ctrl-Z, for which a terminal in raw mode sends no signal.
 fn is_stop(pressed: KeyEvent) -> bool {
     pressed.kind != KeyEventKind::Release
         && pressed.modifiers.contains(KeyModifiers::CONTROL)
@@ -183,7 +183,7 @@ pub fn key(pressed: KeyEvent) -> Option<Key> {
         return None;
     }
     if pressed.modifiers.contains(KeyModifiers::CONTROL) {
-        // The terminal makes no signal of it while we have it.
+        // A terminal in raw mode sends no signal for these.
         return matches!(pressed.code, KeyCode::Char('c' | 'd')).then_some(Key::Quit);
     }
     Some(match pressed.code {

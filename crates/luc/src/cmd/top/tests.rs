@@ -101,7 +101,7 @@ fn every_state_fits_every_screen() {
     }
 }
 
-/// Rows that are alike are counted.
+/// Shows equal rows once, with their number.
 #[test]
 fn screens_look_as_they_should() {
     let mut shown = Vec::new();
@@ -242,7 +242,7 @@ fn small_rates_are_not_shown_as_nothing() {
     );
 }
 
-/// On every width, a number is whole or not there.
+/// At every width, a number is whole or absent.
 #[test]
 fn no_number_is_cut() {
     let mut snapshot = sample_of();
@@ -252,7 +252,7 @@ fn no_number_is_cut() {
     for width in 30..200 {
         let shown = screen(&state, (width, 24)).backend().to_string();
         let row = shown.lines().nth(2).expect("a row");
-        // commits/s, which every such width has room for, and then the ratio.
+        // commits/s, which fits at every such width, and then the ratio.
         let words: Vec<_> = row.trim_matches('"').split_whitespace().collect();
         assert_eq!(words[1], "10.0", "{width}: {row}");
         assert!(
@@ -277,7 +277,7 @@ fn a_large_screen_is_used_and_numbers_stay_near_their_names() {
     let lines = lines(&after([Event::Sample(crowd())]), (200, 50));
     let named = |line: &&String| line.contains("a process with a long name");
     let processes: Vec<_> = lines.iter().filter(named).collect();
-    // The rows that journals and charts leave, down to the last line but the keys.
+    // Processes fill the rows below journals and charts, down to the line above the keys.
     assert!(processes.len() > 15, "{lines:#?}");
     assert!(named(&&lines[48]), "{lines:#?}");
     for line in processes {

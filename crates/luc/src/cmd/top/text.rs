@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
 use crate::units::{UNKNOWN, counted, duration, known_time, rounded, table};
 
-/// A rate or a ratio, three digits that matter.
+/// A rate or a ratio with about three significant digits.
 pub fn rate(value: f64) -> String {
     match value {
         // Six characters at most: columns are narrow.
@@ -25,7 +25,7 @@ fn known(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), rate)
 }
 
-/// Time per second of time.
+/// Formats time spent per second.
 pub fn time_per_s(ns_per_s: f64) -> String {
     let ns = rounded(ns_per_s);
     if ns == 0 { "0".into() } else { duration(ns) }
@@ -35,7 +35,7 @@ pub fn time_per_s(ns_per_s: f64) -> String {
 pub fn place(journal: &JournalSample) -> String {
     let point = journal.mount_points.first();
     let shown = point.map_or_else(|| journal.name.clone(), |point| point.display().to_string());
-    // Mount points may hold anything, and this is for a terminal.
+    // Mount points may hold control characters, which a terminal would obey.
     let plain = |c: char| if c.is_control() { '?' } else { c };
     shown.chars().map(plain).collect()
 }
@@ -65,7 +65,7 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     };
     let set = luc.and_then(|luc| luc.setpoint_events);
     let set = set.map_or_else(|| UNKNOWN.into(), |events| events.to_string());
-    // Without LUC the tracer knows of delayed writes, too.
+    // Without LUC, the tracer still counts delayed writes.
     let buffer = traced.and_then(|traced| traced.waits.first());
     let delayed = rates.and_then(|rates| rates.writes_delayed_per_s);
     let delayed = delayed.or(buffer.and_then(|wait| wait.per_s));
@@ -83,7 +83,7 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     ]
 }
 
-/// `luc: set point`, in parentheses while it only observes.
+/// Text like `luc: set point`, with the policy in parentheses if it only observes.
 fn luc_cell(luc: &LucSample) -> String {
     let policy = if luc.mode == "observe" {
         format!("({})", luc.policy)
@@ -159,14 +159,14 @@ pub fn process_cells(process: &ProcessSample) -> [String; 6] {
     ]
 }
 
-/// The same with the control group, for paper as wide as need be.
+/// As [`process_cells`], with the control group: printed text may be wide.
 fn process_row(process: &ProcessSample) -> [String; 7] {
     let [pid, name, syncs, late, inside, lost] = process_cells(process);
     let cgroup = process.cgroup.clone().unwrap_or_else(|| UNKNOWN.into());
     [pid, name, syncs, late, inside, lost, cgroup]
 }
 
-/// Whether LUC is loaded and for how many journals it is on.
+/// Tells whether LUC is loaded and for how many journals it is on.
 pub fn luc_state(snapshot: &Snapshot) -> String {
     let on = snapshot.journals.iter().filter(|one| one.luc.is_some());
     match (snapshot.module_loaded, on.count()) {
@@ -176,10 +176,8 @@ pub fn luc_state(snapshot: &Snapshot) -> String {
     }
 }
 
-/// Processes that are printed at most.
 const PROCESSES_MAX: usize = 20;
 
-/// One interval as plain text.
 pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let state = luc_state(snapshot);
     let (kernel, interval_s) = (&snapshot.kernel, snapshot.interval_s);
@@ -224,7 +222,7 @@ fn print_details(journal: &JournalSample, out: &mut dyn Write) -> io::Result<()>
     }
 }
 
-/// Which waits there were inside operations, in one line; None if there were none.
+/// Lists the waits inside operations in one line; `None` if there were none.
 pub fn waits_line(journal: &JournalSample) -> Option<String> {
     let waits = journal.traced.iter().flat_map(|traced| &traced.waits);
     let shown: Vec<_> = waits

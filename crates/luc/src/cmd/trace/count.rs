@@ -46,7 +46,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Time between two looks for the end, unless a signal or the command wakes this thread.
+/// Time between two checks for the end, unless a signal or the command wakes this thread.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The counts of a file system.
@@ -54,7 +54,6 @@ struct Answer {
     device: String,
     time: Duration,
     counts: Counts,
-    /// Kinds of events that could not be seen.
     unseen: Unseen,
 }
 
@@ -142,7 +141,7 @@ fn tell(
 }
 
 fn process_json((pid, counts): &(u32, ProcessCounts), unseen: &Unseen) -> Value {
-    // A sum of which a part is missing is no sum.
+    // A sum that lacks a part is unknown.
     let all_waits = !unseen.iter().any(|sight| sight.is_wait());
     json!({
         "pid": pid,

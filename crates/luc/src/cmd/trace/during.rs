@@ -1,4 +1,4 @@
-//! For how long: a time, a command, or until an interrupt.
+//! How long to trace: for a time, during a command, or until an interrupt.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::progress::Bar;
 
-/// How often the end of a command is looked for that cannot be waited for.
+/// How often to check whether a command has ended if its end cannot be waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How long a command may take to end by itself after a process sent a signal to luc. The sender may
@@ -22,8 +22,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// second signal for an order to end at once.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Does `each` again and again, `pause` apart, until the time is over, the command has ended,
-/// or an interrupt comes. Gives the command's status unless it was ended because time was over.
+/// Calls `each` every `pause` until the time is over, the command has ended, or an interrupt
+/// comes. Returns the command's status unless luc ended the command because the time was over.
 pub fn during(
     command: &[String],
     limit: Option<Duration>,
@@ -48,7 +48,7 @@ pub fn during(
     result
 }
 
-/// The same with the command, if there is one, under way.
+/// As [`during`], with the command, if any, already started.
 fn watch(
     mut child: Option<&mut Child>,
     begin: Instant,
@@ -62,7 +62,7 @@ fn watch(
     let mut passing = None;
     loop {
         if let Err(error) = each() {
-            // The disk is full, say: what the command does is no longer seen.
+            // The disk may be full: what the command does is no longer recorded.
             if let Some(child) = &mut child {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -79,16 +79,16 @@ fn watch(
             continue;
         };
         if let Some(status) = running.try_wait()? {
-            // A command that was ended as asked has not failed.
+            // A command that luc ended at its time limit has not failed.
             return Ok((!late).then_some(status));
         }
         if late && !ending {
-            // Politely, so that it can clean up; what it still does is seen.
+            // SIGTERM lets the command clean up; what it still does is traced.
             send(running, Signal::TERM);
             ending = true;
         }
         pass_on(running, &mut passing, context);
-        // Where its end cannot be waited for it is looked for, often.
+        // Without a file to wait on, check often whether the command has ended.
         let pause = if end.is_some() {
             pause
         } else {
@@ -98,8 +98,8 @@ fn watch(
     }
 }
 
-/// Sends the command a signal that a process sent to luc, once the command had its time to end.
-/// A terminal's signals reach the command without us: one more would be a second one.
+/// Passes a signal that a process sent to luc on to the command, after [`GRACE`]. A terminal sends
+/// its signals to the command itself, so luc must not send a second one.
 fn pass_on(command: &Child, passing: &mut Option<(Signal, Instant)>, context: &Context) {
     if let Some(signal) = context.stop.take_sent().and_then(Signal::from_named_raw) {
         *passing = Some((signal, Instant::now()));
@@ -115,21 +115,21 @@ fn send(command: &Child, signal: Signal) {
     let _ = rustix::process::kill_process(id, signal);
 }
 
-/// A file that can be read once the command has ended.
+/// A file that becomes readable when the command ends.
 fn end_of(child: &Child) -> Option<OwnedFd> {
     let id = rustix::process::Pid::from_child(child);
     rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()).ok()
 }
 
-/// Waits for so long, or until the command ends or a signal comes, so that a verb
-/// that only watches is woken seldom.
+/// Waits for `pause`, or until the command ends or a signal comes, so that a verb
+/// that only watches wakes rarely.
 fn rest(end: Option<&OwnedFd>, pause: Duration) {
     let mut ends: Vec<_> = end
         .map(|end| PollFd::new(end, PollFlags::IN))
         .into_iter()
         .collect();
     let pause = Timespec::try_from(pause).ok();
-    // The caller looks what it was.
+    // The caller finds out which it was.
     let _ = rustix::event::poll(&mut ends, pause.as_ref());
 }
 
@@ -153,7 +153,7 @@ pub fn hand_on(command: &[String], status: Option<ExitStatus>) -> Result<(), Fai
     Err(Failure::Command {
         command: command.first().cloned().unwrap_or_default(),
         how: status.to_string(),
-        // As a shell reports it: 128 and the number of the signal.
+        // As a shell reports it: 128 plus the number of the signal.
         status: status
             .code()
             .or_else(|| status.signal().map(|signal| 128 + signal))

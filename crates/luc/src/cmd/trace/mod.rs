@@ -30,7 +30,7 @@ verbs! {
     Export(export::Args),
 }
 
-/// A system call failed while a trace was made.
+/// The failure of a system call while a trace was made.
 fn failed(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
         return sysfs::denied("record a trace").into();

@@ -174,7 +174,8 @@ fn print_writers(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> 
     Ok(table(context.out, heads, &rows)?)
 }
 
-/// Writes that no thread syncs have no place in the algorithm's sets, but may well be delayed.
+/// Prints writes that no thread syncs: they are in none of the algorithm's sets, but may be
+/// delayed.
 fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Failure> {
     if delays.writes == 0 {
         return Ok(());
@@ -247,7 +248,7 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
     Ok(())
 }
 
-/// How far a simulated time is from the measured one; `-` where that is 0.
+/// Returns how far a simulated time is from the measured one; `-` if the measured one is 0.
 fn off(simulated_ns: u64, measured_ns: u64) -> String {
     let share = || simulated_ns.abs_diff(measured_ns) as f64 / measured_ns as f64;
     known((measured_ns > 0).then(|| percent(share())))

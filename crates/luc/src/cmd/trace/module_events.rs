@@ -13,12 +13,12 @@ use crate::exit::Failure;
 pub struct ModuleEvents {
     instance: Instance,
     buffer: Vec<u8>,
-    /// Begin of a line whose end has not come yet.
+    /// Start of a line whose end has not arrived yet.
     rest: Vec<u8>,
 }
 
 impl ModuleEvents {
-    /// Why the module's tracepoints cannot be recorded, if so.
+    /// Tells why the module's tracepoints cannot be recorded; `None` if they can.
     pub fn obstacle(system: &dyn System) -> Option<Failure> {
         if !sysfs::loaded(system) {
             let failure = HostError::ModuleUnavailable {
@@ -52,7 +52,7 @@ impl ModuleEvents {
         })
     }
 
-    /// Hands out the lines that are there.
+    /// Passes the available lines to `each`.
     pub fn lines(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         loop {
             let got = self.instance.read(&mut self.buffer)?;
@@ -70,19 +70,19 @@ impl ModuleEvents {
         }
     }
 
-    /// Puts on the tape what is there.
+    /// Writes the available lines to the tape.
     pub fn drain(&mut self, tape: &mut Tape) -> io::Result<()> {
         self.lines(|line| tape.line(line))
     }
 
-    /// Switches the tracepoints off and hands out the rest; gives what each CPU lost.
+    /// Switches the tracepoints off, passes the rest to `each`, and returns what each CPU lost.
     pub fn end(mut self, each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Vec<(u32, u64)>> {
         self.instance.stop()?;
         self.lines(each)?;
         self.instance.losses()
     }
 
-    /// Switches the tracepoints off and takes the rest and what was lost.
+    /// Switches the tracepoints off, and writes the rest and the losses to the tape.
     pub fn finish(self, tape: &mut Tape) -> io::Result<()> {
         let lost = self.end(|line| tape.line(line))?;
         tape.lines_lost(&lost)

@@ -75,7 +75,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A recording as it is compared.
+/// A recording with the quantities to compare.
 #[derive(Serialize)]
 struct Run {
     file: String,
@@ -97,7 +97,7 @@ struct Report {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        // Before anything is read, which may take long.
+        // Checked before anything is read, which may take long.
         if self.files.len() < ROWS_MIN {
             let rows = self.files.len();
             return Err(unranked(&CauseError::TooFewRows { rows }));
@@ -189,7 +189,7 @@ fn print_runs(report: &Report, context: &mut Context) -> Result<(), Failure> {
     Ok(table(context.out, heads, &rows)?)
 }
 
-/// As many recordings side by side as fit into 80 columns.
+/// Number of recordings that fit side by side into 80 columns.
 const ABREAST: usize = 5;
 
 fn print_quantities(runs: &[Run], context: &mut Context) -> Result<(), Failure> {
@@ -286,9 +286,9 @@ fn print_causes(report: &Report, context: &mut Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Less of the variance than this is not shown.
+/// Components with a smaller share of the variance are not shown.
 const VARIANCE_SHARE_MIN: f64 = 0.05;
-/// Loadings that are shown: a quarter of the quantity's variance.
+/// Smallest loading shown: it explains a quarter of the quantity's variance.
 const LOADING_MIN: f64 = 0.5;
 
 fn print_components(report: &Report, context: &mut Context) -> Result<(), Failure> {
@@ -326,7 +326,7 @@ fn print_components(report: &Report, context: &mut Context) -> Result<(), Failur
     Ok(())
 }
 
-/// A quantity's name in words; its unit stands at its values.
+/// A quantity's name in words, without the unit, which its values have.
 fn title(name: &str) -> String {
     let units = ["_ns_per_s", "_per_s", "_mean_ns", "_ns", "_mean", "_share"];
     let found = units
@@ -357,7 +357,7 @@ fn shown(name: &str, value: f64) -> String {
     }
 }
 
-/// Three digits, with the thousands set apart.
+/// Three significant digits, and thousands separators.
 fn plain(value: f64) -> String {
     if value.fract() == 0.0 || value.abs() >= 999.5 {
         return count(rounded(value));

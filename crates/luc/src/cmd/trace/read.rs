@@ -1,4 +1,4 @@
-//! Recordings, read whole for the verbs that look at them.
+//! Reads whole recordings for the verbs that analyse them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -23,12 +23,12 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// Why a recording is of no use.
+/// The failure of an unusable recording.
 pub fn unreadable(path: &Path, why: String) -> Failure {
     Failure::trace(path.display(), why)
 }
 
-/// Seconds that say how much of a recording's end is looked at.
+/// Parses how many seconds at the end of a recording to look at.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if value > 0.0 && value.is_finite() {
@@ -38,7 +38,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Leaves what began in the last `seconds`, which must be something.
+/// Keeps only what began in the last `seconds`. Fails if nothing did.
 pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
     trace.keep_last(seconds);
     if trace.spans.is_empty() && trace.lines.is_empty() {
@@ -48,7 +48,7 @@ pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Fai
     Ok(())
 }
 
-/// Says what a recording could not see.
+/// Notes what a recording could not see.
 pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Result<()> {
     if trace.unseen.is_empty() {
         return Ok(());
@@ -59,8 +59,8 @@ pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Res
     ))
 }
 
-/// Reads a recording, or standard input for `-`, as far as it can be read; says
-/// what is missing.
+/// Reads a recording, or standard input for `-`, as far as it can be read, and
+/// notes what is missing.
 pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
     let shown = path.display();
     let unreadable = |why: String| unreadable(path, why);

@@ -91,7 +91,7 @@ impl Verb for Args {
 
 fn header(sources: &Sources, context: &Context) -> Header {
     let system = context.system;
-    // Both kinds of time stamps are of the monotonic clock, which begins anew with each boot.
+    // Both kinds of time stamps are of the monotonic clock, which starts anew at each boot.
     let mut header = Header::default()
         .with("luc", env!("CARGO_PKG_VERSION"))
         .with("clock", "monotonic");
@@ -119,7 +119,7 @@ fn header(sources: &Sources, context: &Context) -> Header {
     header
 }
 
-/// Processors that are online: lines of their own, after that of all together.
+/// Counts the online processors: each has a line of its own, after that of all together.
 fn cpus(stat: &str) -> usize {
     let of_one = |line: &&str| {
         let number = line.strip_prefix("cpu");
@@ -134,7 +134,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// Takes what there is of what was asked for; with nothing of it, says why.
+    /// Opens those of the requested sources that are available; fails if none is.
     fn new(args: &Args, context: &mut Context) -> Result<Self, Failure> {
         let obstacle = ModuleEvents::obstacle(context.system);
         let events = match (args.from, obstacle) {

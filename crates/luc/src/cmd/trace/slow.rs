@@ -12,10 +12,10 @@ use crate::units::{count, duration, known, table};
 /// Longest bar of the histogram, characters.
 const BAR: u64 = 40;
 
-/// The slowest syncs of files so far, while they are recorded.
+/// The slowest file syncs so far, during a recording.
 #[derive(Debug, Default)]
 pub struct Slowest {
-    /// Duration and begin of each, ns.
+    /// Duration and start of each, ns.
     by_dev: BTreeMap<Dev, BTreeSet<(u64, u64)>>,
     new: Vec<Span>,
 }
@@ -44,7 +44,7 @@ impl Slowest {
     }
 }
 
-/// Prints both; nothing where there was no sync.
+/// Prints the histogram and the slowest syncs; nothing if there was no sync.
 pub fn print(slowness: &Slowness, out: &mut dyn Write) -> io::Result<()> {
     let Some(most) = slowness.sync_histogram.iter().map(|one| one.syncs).max() else {
         return Ok(());
@@ -117,7 +117,7 @@ mod tests {
                 .files
                 .insert((Dev::default(), inode, inode * 1000), path.to_owned());
         }
-        // Of another file, which had the inode before.
+        // Another file, which had the inode before.
         trace
             .files
             .insert((Dev::default(), 19, 1), "/srv/data/gone".to_owned());
@@ -143,7 +143,7 @@ mod tests {
         slowest.meet(&fsync(20, 500, 20));
         slowest.meet(&fsync(21, 650, 21));
         assert_eq!(inodes(&mut slowest), [21]);
-        // Each file system has its own.
+        // Each file system has its own slowest syncs.
         let mut other = fsync(22, 1, 22);
         other.dev.minor = 7;
         slowest.meet(&other);

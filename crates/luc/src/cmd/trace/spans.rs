@@ -22,12 +22,12 @@ impl Spans {
         }
     }
 
-    /// Kinds of events that it cannot see, for the header.
+    /// Kinds of events that the tracer cannot see, for the header.
     pub fn unseen(&self) -> Unseen {
         self.tracer.attached().unseen()
     }
 
-    /// Which means it uses, for the header.
+    /// Means that the tracer uses, for the header.
     pub fn means(&self) -> String {
         let attached = self.tracer.attached();
         let mut means: Vec<_> = attached.hooks.iter().map(|(_, means)| *means).collect();
@@ -38,13 +38,13 @@ impl Spans {
         names.join(",")
     }
 
-    /// Why not.
+    /// Why the tracer cannot see them.
     pub fn unseen_why(&self) -> Option<String> {
         let notes = self.tracer.attached().notes();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    /// Puts on the tape what is there.
+    /// Writes the available spans to the tape.
     pub fn drain(&mut self, tape: &mut Tape) -> io::Result<()> {
         let mut result = Ok(());
         self.tracer.poll(|spans| {
@@ -55,7 +55,7 @@ impl Spans {
         result
     }
 
-    /// Detaches and takes the rest and what was lost.
+    /// Detaches the tracer, and writes the rest and the losses to the tape.
     pub fn finish(mut self, tape: &mut Tape) -> io::Result<()> {
         self.tracer.detach();
         self.drain(tape)?;

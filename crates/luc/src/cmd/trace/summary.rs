@@ -33,7 +33,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Processes that are printed at most.
 const PROCESSES_MAX: usize = 5;
 
 impl Verb for Args {

@@ -32,10 +32,10 @@ struct Totals {
     commits: i64,
     write_delays: i64,
     lines_lost: u64,
-    /// By number of their kind.
+    /// Numbers of spans, by number of their kind.
     spans: [i64; SpanKind::ALL.len()],
     spans_lost: u64,
-    /// Why spans were.
+    /// Why spans were lost.
     causes: Causes,
 }
 
@@ -60,8 +60,8 @@ impl Tape {
         })
     }
 
-    /// Takes a line of ftrace. A line that cannot be parsed is kept as it is; the reader of the recording
-    /// names it.
+    /// Takes a line of ftrace. Keeps a line that cannot be parsed as it is; the recording's reader
+    /// reports it.
     pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
@@ -70,7 +70,7 @@ impl Tape {
         self.writer.raw_line(line)
     }
 
-    /// Takes what a simulator tells.
+    /// Takes an entry from the simulator.
     pub fn entry(&mut self, entry: &Entry) -> io::Result<()> {
         match entry {
             Entry::Line(record) => {
@@ -81,7 +81,7 @@ impl Tape {
                 self.totals.spans[usize::from(span.kind.number())] += 1;
                 self.writer.span(span)
             }
-            // It loses nothing, and has neither control groups nor paths.
+            // The simulator loses nothing, and has neither control groups nor paths.
             Entry::SpansLost(_) | Entry::Cgroup { .. } | Entry::File { .. } | Entry::End => Ok(()),
         }
     }
@@ -101,7 +101,7 @@ impl Tape {
         self.writer.raw_spans(spans)
     }
 
-    /// Notes spans that were lost, and what may have lost them.
+    /// Records how many spans were lost, and the possible causes.
     pub fn spans_lost(&mut self, spans: u64, causes: Causes) -> io::Result<()> {
         if spans == 0 {
             return Ok(());
@@ -111,7 +111,7 @@ impl Tape {
         self.writer.spans_lost(spans)
     }
 
-    /// Notes what ftrace lost, by processor, as far as no line told of it.
+    /// Records what ftrace lost, by processor, beyond the losses that its lines told of.
     pub fn lines_lost(&mut self, losses: &[(u32, u64)]) -> io::Result<()> {
         let all: u64 = losses.iter().map(|(_, lost)| lost).sum();
         let told = self.totals.lines_lost;
@@ -124,7 +124,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Notes where the control groups lie that tasks were in.
+    /// Records the paths of the control groups that tasks were in.
     pub fn cgroups(&mut self, known: &BTreeMap<u64, String>) -> io::Result<()> {
         for id in &self.groups {
             if let Some(path) = known.get(id) {
@@ -134,8 +134,8 @@ impl Tape {
         Ok(())
     }
 
-    /// Names the files of the slowest syncs that came since the last call: their processes are
-    /// likely to have them open still.
+    /// Records the names of the files of the slowest syncs since the last call, because their
+    /// processes are likely to still have them open.
     pub fn files(&mut self, system: &dyn System) -> io::Result<()> {
         let mut by_process: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
         for sync in self.slowest.take() {
@@ -153,7 +153,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Hands over to the system what was gathered.
+    /// Writes buffered entries to the file.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
@@ -167,7 +167,7 @@ impl Tape {
 pub struct Summary(Totals);
 
 impl Summary {
-    /// A line about it, and what to do where something is missing.
+    /// Prints a line about the recording, and what to do if something was lost.
     pub fn tell(&self, context: &mut Context, path: &Path, buffer_kib: u32) -> Result<(), Failure> {
         let totals = &self.0;
         let mut parts = Vec::new();
@@ -210,7 +210,7 @@ impl Summary {
         )?;
         if lost > 0 {
             let mut causes = totals.causes;
-            // Lines are lost for want of room alone.
+            // Lines are lost only for lack of room.
             causes.ring |= totals.lines_lost > 0;
             let larger_kib = buffer_kib.saturating_mul(4).min(BUFFER_KIB_MAX);
             let larger = format!("--buffer-kib {larger_kib}");

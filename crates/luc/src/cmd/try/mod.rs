@@ -59,7 +59,6 @@ fn minutes(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The answer in JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
@@ -68,18 +67,18 @@ struct Report<'a> {
     policy: String,
     luc: Shown,
     stock: Shown,
-    /// What counts for this load: `rate` or `latency`.
+    /// The measure that counts for this load: `rate` or `latency`.
     measure: luc_guard::Measure,
     ratio: Option<Ratio>,
     rate_ratio: Option<Ratio>,
-    /// Of speeds, so that above 1 is better here, too; `None` where latencies were not seen.
+    /// Ratio of speeds, so that above 1 is better here, too; `None` if latencies were not seen.
     latency_ratio: Option<Ratio>,
     idle_pairs: u64,
-    /// `certified` or `refuted`; `None` where the pairs do not decide.
+    /// `certified` or `refuted`; `None` if the pairs decide nothing.
     verdict: Option<luc_guard::Verdict>,
     verdict_pairs: Option<u64>,
     sentence: String,
-    /// Why it ended early.
+    /// Why the trial ended early.
     ended: Option<String>,
 }
 
@@ -108,7 +107,7 @@ impl Verb for Args {
             text::heads(context.out)?;
             context.out.flush()?;
         }
-        // Attaching the tracer takes a while, and a hand may have come meanwhile.
+        // Attaching the tracer takes a while: somebody may have set the mode meanwhile.
         let (tally, ended) = if held.mode_was_changed() {
             (Tally::default(), Some(Ended::By(Why::ModeByHand)))
         } else {
@@ -150,7 +149,7 @@ impl Verb for Args {
     }
 }
 
-/// What ended it before its time.
+/// What ended the trial early.
 #[derive(Clone, Debug, PartialEq)]
 enum Ended {
     Interrupted,
@@ -171,7 +170,7 @@ impl Ended {
     }
 }
 
-/// The exit code: an answer may be there even if it ended early.
+/// The exit code. A trial that ended early may have an answer.
 fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure> {
     match ended {
         Some(Ended::Interrupted) => Err(Failure::interrupted(format!(
@@ -189,7 +188,7 @@ fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure
     }
 }
 
-/// Writes down how LUC is, then switches it on and sets the policy, as need be.
+/// Saves LUC's state, then switches LUC on and sets the policy, if necessary.
 fn begin<'a>(
     context: &Context<'a>,
     claim: Claim,
@@ -225,7 +224,7 @@ fn begin<'a>(
 }
 
 impl Args {
-    /// The knobs of the policy asked for, checked before anything is touched.
+    /// The knobs of the policy asked for, checked before anything is changed.
     fn settings(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
         let Some(name) = &self.policy else {
             return Ok(Vec::new());
@@ -237,7 +236,7 @@ impl Args {
         Ok(policy.settings.clone())
     }
 
-    /// Pairs until the time is over, or something ends it.
+    /// Runs pairs until the time is over or something ends the trial.
     fn compare(
         &self,
         context: &mut Context,
@@ -261,7 +260,7 @@ impl Args {
     }
 }
 
-/// One pair. False if the time was over before its end.
+/// Runs one pair. Returns false if the time was over before its end.
 fn lead(
     context: &Context,
     subject: &mut OnHost,
@@ -287,7 +286,7 @@ fn lead(
             }
             Step::Done(pair) => {
                 let (before, after) = (begin.take().unwrap_or_default(), sums(subject)?);
-                // Halves of whole pairs only: a load may change in the course of a trial.
+                // Only whole pairs count: a load may change in the course of a trial.
                 if let Some((side, time_ns, begin, end)) = first_half.take() {
                     tally.half(side).add(time_ns, &begin, &end);
                     let other = match side.other() {
@@ -307,7 +306,7 @@ fn sums(subject: &OnHost) -> Result<Sums, Ended> {
     subject.sums().ok_or(Ended::By(Why::Gone))
 }
 
-/// Takes the file system, when a guard has ended its pair.
+/// Claims the file system, once a guard has ended its pair.
 fn take_turn(context: &mut Context, attached: &Attached) -> Result<Claim, Failure> {
     let system = context.system;
     let end = now() + Lengths::default().pair_max();

@@ -1,4 +1,4 @@
-//! What the windows of both sides amount to.
+//! The sums of the windows of both sides, and their ratios.
 
 use luc_bpf::Counts;
 use luc_campaign::stats::{Interval, Prior};
@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use crate::trying::meter::Sums;
 
-/// Confidence of the interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Windows of one side; `None` where something was not seen in one of them.
+/// Sums over the windows of one side; `None` if something was not seen in one of them.
 #[derive(Clone, Debug)]
 pub struct Half {
     windows: u64,
@@ -36,7 +35,7 @@ impl Default for Half {
     }
 }
 
-/// The same as people compare it.
+/// The figures of one side that people compare.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
     pub windows: u64,
@@ -89,11 +88,11 @@ impl Half {
     }
 }
 
-/// LUC to stock, better above 1.
+/// Ratio of LUC to stock; above 1, LUC is better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     pub mean: f64,
-    /// Ends of the 95% interval; `None` of a single pair.
+    /// Ends of the 95% confidence interval; `None` for a single pair.
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub pairs: usize,
@@ -119,13 +118,12 @@ impl Tally {
         }
     }
 
-    /// Hears a pair.
     pub fn hear(&mut self, pair: &Pair) {
         let Some(rate) = pair.log_ratio(Measure::Rate) else {
             self.idle_pairs += 1;
             return;
         };
-        // A ratio to nothing has no logarithm; the judge counts it, the mean cannot.
+        // A ratio to 0 has no finite logarithm: the judge counts it, but the mean cannot.
         if rate.is_finite() {
             self.rates.push(rate.exp());
             let latency = pair.log_ratio(Measure::Latency).map(f64::exp);
@@ -138,12 +136,12 @@ impl Tally {
         }
     }
 
-    /// What counts for this load.
+    /// The measure that counts for this load.
     pub fn measure(&self) -> Measure {
         self.judge.measure()
     }
 
-    /// The ratio of what counts.
+    /// The ratio by that measure.
     pub fn ratio(&self) -> Option<Ratio> {
         self.ratio_of(self.measure())
     }
@@ -162,13 +160,12 @@ impl Tally {
         })
     }
 
-    /// The first verdict, and the pairs that it took.
+    /// The first verdict, and how many pairs it took.
     pub fn found(&self) -> Option<(Verdict, u64)> {
         self.found
     }
 }
 
-/// The answer as a sentence.
 pub fn sentence(tally: &Tally) -> String {
     let Some(ratio) = tally.ratio() else {
         return "nothing to compare by".into();

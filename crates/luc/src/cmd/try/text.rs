@@ -1,11 +1,11 @@
-//! A trial as people read it: a line for each pair, then both sides in full.
+//! A trial as text: one line per pair, then both sides in full.
 
 use std::io::{self, Write};
 
 use super::tally::{Shown, Tally};
 use crate::units::{self, UNKNOWN, known, known_time};
 
-/// Columns of the lines, each as wide as its widest usual number.
+/// Prints the heads of the columns, each as wide as its widest usual number.
 pub fn heads(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
@@ -29,7 +29,7 @@ fn rate(value: Option<f64>) -> String {
     }))
 }
 
-/// All pairs so far.
+/// Prints a line about all pairs so far.
 pub fn row(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
     let (on, off) = (tally.on.shown(), tally.off.shown());
     let ratio = match tally.ratio() {
@@ -50,7 +50,6 @@ pub fn row(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
     writeln!(out, "{line}")
 }
 
-/// Both sides in full.
 pub fn totals(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
     let (on, off) = (tally.on.shown(), tally.off.shown());
     let thread = |shown: &Shown| {

@@ -23,9 +23,8 @@ use crate::units::{count, counted};
 use crate::verb::{Interrupt, Verb};
 use results::Results;
 
-/// Name and version of the JSON form.
 const SCHEMA: &str = "luc-sim-fleet/1";
-/// Of all programs together: their times are kept.
+/// For all programs together, because their times are kept.
 const PHASES_MAX: u64 = 20_000_000;
 
 /// Simulate many machines, each on stock and with LUC, and parallel programs on groups of them
@@ -162,7 +161,7 @@ impl Args {
     }
 }
 
-/// Does what is missing, or as much of it as comes before an interrupt.
+/// Simulates what is missing, until an interrupt.
 fn simulate(
     fleet: &Fleet,
     jobs: Option<u16>,
@@ -172,7 +171,7 @@ fn simulate(
 ) -> Result<(), Failure> {
     let bar = Bar::new();
     let before = records.len();
-    // As long as the nodes of a group are many, its program takes time.
+    // A group's program takes time in proportion to the group's nodes.
     let members = fleet.groups().iter().map(|group| group.nodes.len());
     let work: Vec<usize> = std::iter::repeat_n(1, fleet.nodes() as usize)
         .chain(members)
@@ -202,7 +201,7 @@ fn simulate(
     })
 }
 
-/// What the host had to do.
+/// Tells how fast the host simulated.
 fn speed(fsyncs: u64, took_s: f64) -> String {
     format!(
         "{} simulated in {}, {} a second",

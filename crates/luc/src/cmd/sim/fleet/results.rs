@@ -1,4 +1,4 @@
-//! The file of a fleet's records: what decides them in its first line, then a line each.
+//! The file of a fleet's records: the run's arguments in the first line, then one line per record.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -16,10 +16,10 @@ pub struct Results {
 }
 
 impl Results {
-    /// Opens a file or makes it; gives the records that are in it. A damaged last line is cut off.
+    /// Opens or creates a file, and returns its records. Cuts off a damaged last line.
     ///
     /// # Errors
-    /// It is another's, or cannot be written.
+    /// If the file is not one of this run, or cannot be written.
     pub fn open(path: &Path, header: &Value) -> Result<(Self, Vec<Record>), Failure> {
         let refused =
             |why: String| Failure::usage("sim fleet", format!("{}: {why}", path.display()));
@@ -32,7 +32,7 @@ impl Results {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
-        // What is no text is a damaged last line, too, or the file is another's.
+        // Bytes that are not text belong to a damaged last line, or the file is of another kind.
         let whole = String::from_utf8(bytes).unwrap_or_else(|error| {
             let valid = error.utf8_error().valid_up_to();
             String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned()
@@ -42,7 +42,7 @@ impl Results {
             file,
             path: path.to_owned(),
         };
-        // Empty, or ended within its first line.
+        // Empty, or a run ended within the first line.
         if whole.len() < first.len() && first.starts_with(&whole) {
             results.cut(0).map_err(failed)?;
             results.write(&first)?;
@@ -75,7 +75,7 @@ impl Results {
     }
 }
 
-/// Why a file is none of a run with this first line; `None` if it is.
+/// Tells why a file does not belong to a run with this first line; `None` if it does.
 fn differs(line: &str, header: &Value) -> Option<String> {
     let found: Option<Value> = serde_json::from_str(line).ok();
     let Some(found) = found.filter(|found| found["schema"] == header["schema"]) else {

@@ -7,7 +7,6 @@ use luc_sim::fleet::summary::{BELOW, Gains, PhaseTimes, Summary};
 
 use crate::units::{UNKNOWN, count, counted, duration, known, list, percent, share, table};
 
-/// Of a terminal.
 const COLUMNS: usize = 100;
 
 pub fn tell(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
@@ -94,7 +93,7 @@ fn loads(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let disks = [&disks[..], &["all"]].concat();
     let mut begin = 0;
     while begin < disks.len() {
-        // As many as a line holds, and one in any case.
+        // As many columns as a line holds, and at least one.
         let mut width = longest.unwrap_or(0);
         let fits = disks[begin..].iter().take_while(|disk| {
             width += 2 + disk.chars().count().max(4);

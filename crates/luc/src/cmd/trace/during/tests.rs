@@ -1,4 +1,4 @@
-//! Signals while a command runs: each test runs this program once more, as luc with a command.
+//! Signals while a command runs: each test runs this program again, as luc with a command.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,18 +14,18 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::during;
 use crate::Context;
 
-/// Where the program that is run once more keeps its files.
+/// Environment variable with the folder of the program that is run again.
 const DIR: &str = "LUC_TEST_DURING";
 /// Longest wait for anything; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Says once that it was interrupted and then puts things in order for a while, unless it is
-/// interrupted again. It ends of its own accord after a while.
+/// Logs an interrupt and then cleans up for 0.5 s, unless it is interrupted again. Ends by itself
+/// after 10 s.
 const COMMAND: &str = "trap 'echo interrupted >>log; trap \"echo again >>log; exit 4\" INT TERM; \
      sleep 0.5; echo in order >>log; exit 3' INT TERM; \
      : >up; i=0; while [ $i -lt 100 ]; do i=$((i + 1)); sleep 0.1; done";
 
-/// This is luc, where a test below asks for it.
+/// Acts as luc if a test below asks for it.
 #[test]
 fn luc_with_a_command() {
     let Some(dir) = std::env::var_os(DIR) else {
@@ -47,7 +47,7 @@ fn luc_with_a_command() {
     fs::write("status", status.to_string()).expect("written");
 }
 
-/// Runs it, and gives what the command said and its status once it was interrupted by `interrupt`.
+/// Starts luc, interrupts it, and returns what the command logged and its status.
 fn interrupted(start: impl FnOnce(&Path) -> Child, interrupt: impl FnOnce(&Child)) -> String {
     let dir = tempfile::tempdir().expect("a folder");
     let mut luc = start(dir.path());
@@ -67,7 +67,7 @@ fn wait_for(file: &Path) {
     }
 }
 
-/// This program as luc, as an argument of `prefix` if there is one.
+/// The command that runs this program as luc, as an argument of `prefix` if there is one.
 fn luc(prefix: &[&str], dir: &Path) -> Command {
     let this = std::env::current_exe().expect("this program");
     let name = format!("{}::luc_with_a_command", module_path!());
