@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Joins string literals that stand side by side, as C does, and writes `@NO_SPACE` as `NoSpace`.
+/// Joins adjacent string literals, as C does, and writes `@NO_SPACE` as `NoSpace`.
 fn to_rust(rows: &str) -> String {
     let mut out = String::new();
     let mut words = rows.split('@');

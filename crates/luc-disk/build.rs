@@ -1,5 +1,5 @@
-//! Compiles the model, and packs the driver's sources, so that the lab can
-//! build the driver wherever the program is.
+//! Compiles the model and embeds the driver's sources, so that the lab can build the driver
+//! wherever the program is.
 
 use std::env;
 use std::error::Error;
@@ -11,7 +11,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Folders and files that the driver is made of.
 const SOURCES: [&str; 2] = ["lab/disk", "abi/luc_types.h"];
-/// Names that belong to the driver's sources; a build in place leaves others.
+/// Names of the driver's source files; a build in the source tree leaves other files there.
 const SOURCE_ENDINGS: [&str; 2] = ["c", "h"];
 const SOURCE_NAMES: [&str; 2] = ["Kbuild", "Makefile"];
 

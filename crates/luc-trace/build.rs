@@ -1,4 +1,4 @@
-//! Compiles what the tests compare the records with.
+//! Compiles the C offsets with which the tests compare the records.
 
 use std::env;
 use std::error::Error;

@@ -2,18 +2,18 @@
 
 use std::ffi::c_int;
 
-/// What two players know of the pairs before, and their capital; the default has heard none.
-/// Any numbers are accepted.
+/// The state of two players: what they have learned from the pairs so far, and their capital. The
+/// default has heard no pair. Any numbers are accepted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bets {
-    /// Pairs heard.
+    /// Number of pairs heard.
     pub pairs: i64,
-    /// Sum of cut y, ppm.
+    /// Sum of y, ppm: each is the distance of x from the limit, clipped at the bound.
     pub sum: i64,
-    /// Sum of squares of cut y, around the mean of those before each, ppm².
+    /// Sum of squared deviations of clipped y, each from the mean of those before it, ppm².
     pub squares: i64,
-    /// Sum of squares of y, cut at the largest bound only, ppm².
+    /// Sum of squares of y, clipped at the largest bound only, ppm².
     pub wide_squares: i64,
     /// Logarithm of the capital that bets for LUC, ppm.
     pub certificate: i64,
@@ -21,12 +21,12 @@ pub struct Bets {
     pub harm: i64,
 }
 
-/// What the pairs say.
+/// The verdict on the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BetsVerdict {
     /// LUC is at least 0.99 of stock.
     Certified,
-    /// It is less.
+    /// LUC is less than that.
     Refuted,
 }
 
@@ -45,7 +45,7 @@ unsafe extern "C" {
 impl Bets {
     /// ln 0.99: the limit that both players bet on.
     pub const LIMIT_PPM: i64 = -10_050;
-    /// ln 100, rounded up: capital that has grown so far has won.
+    /// ln 100, rounded up: a player whose capital has grown this much has won.
     pub const WON_PPM: i64 = 4_605_171;
 
     /// Hears a pair: x = ln(on / off), any value.
@@ -55,7 +55,7 @@ impl Bets {
         unsafe { luc_bets_hear(self, x_ppm) }
     }
 
-    /// The verdict of the pairs heard so far; `None` while it is open.
+    /// Returns the verdict on the pairs heard so far; `None` while it is open.
     pub fn verdict(&self) -> Option<BetsVerdict> {
         // SAFETY: as in hear; the callee only reads, here and below.
         match unsafe { luc_bets_verdict(self) } {
@@ -65,31 +65,31 @@ impl Bets {
         }
     }
 
-    /// Mean of cut y so far: how far the pairs are above the limit.
+    /// Returns the mean of clipped y so far: how far the pairs are above the limit.
     pub fn mean_ppm(&self) -> i64 {
         // SAFETY: as in verdict.
         unsafe { luc_bets_mean_ppm(self) }
     }
 
-    /// Where the next pair is cut.
+    /// Returns the bound at which y of the next pair is clipped.
     pub fn bound_ppm(&self) -> i64 {
         // SAFETY: as in verdict.
         unsafe { luc_bets_bound_ppm(self) }
     }
 
-    /// The stake on the next pair, for LUC if above 0, against it if below.
+    /// Returns the stake on the next pair: for LUC if above 0, against it if below.
     pub fn stake_ppm(&self) -> i64 {
         // SAFETY: as in verdict.
         unsafe { luc_bets_stake_ppm(self) }
     }
 }
 
-/// The order of a pair's windows: the same counter always gives the same.
+/// Draws the order of a pair's windows; the same counter always gives the same order.
 pub fn coin(counter: u64) -> bool {
     luc_coin(counter) != 0
 }
 
-/// ln(a / b) to the nearest ppm, within ln 100 either way.
+/// Returns ln(a / b) to the nearest ppm, limited to ln 100 either way.
 pub fn ln_ratio_ppm(a: i64, b: i64) -> i64 {
     luc_ln_ratio_ppm(a, b)
 }

@@ -4,16 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The number of a block device: which file system a record is about.
+/// The number of a block device; it tells which file system a record is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dev {
     /// Number of the driver.
     pub major: u32,
-    /// Number of the device within it.
+    /// Number of the device within the driver.
     pub minor: u32,
 }
 
-/// A text that is no device number.
+/// The error for a text that is not a device number.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("'{0}' is no device number; write MAJOR:MINOR, as in 259:0")]
 pub struct DevError(pub String);

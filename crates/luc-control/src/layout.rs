@@ -7,7 +7,7 @@ use std::fmt;
 /// One field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name in trace lines, the unit last.
+    /// Name in trace lines, which ends in the unit.
     pub name: &'static str,
     /// Its meaning.
     pub help: &'static str,
@@ -29,18 +29,18 @@ macro_rules! record {
             /// Number of fields.
             pub const LEN: usize = Self::FIELDS.len();
 
-            /// All values, in the order of [`Self::FIELDS`].
+            /// Returns all values, in the order of [`Self::FIELDS`].
             pub fn values(&self) -> [i64; Self::LEN] {
                 [$(self.$field,)+]
             }
 
-            /// The record with these values, in the order of [`Self::FIELDS`].
+            /// Creates a record from values in the order of [`Self::FIELDS`].
             pub fn from_values(values: [i64; Self::LEN]) -> Self {
                 let [$($field,)+] = values;
                 Self { $($field,)+ }
             }
 
-            /// The value of a field by its name, None if there is none.
+            /// Returns the value of the field with this name; `None` if there is none.
             pub fn get(&self, name: &str) -> Option<i64> {
                 match name {
                     $(stringify!($field) => Some(self.$field),)+
@@ -48,7 +48,7 @@ macro_rules! record {
                 }
             }
 
-            /// Sets a field by its name; false if there is none. Controllers accept any value.
+            /// Sets the field with this name; false if there is none. Controllers accept any value.
             pub fn set(&mut self, name: &str, value: i64) -> bool {
                 match name {
                     $(stringify!($field) => self.$field = value,)+
@@ -70,25 +70,25 @@ macro_rules! enumeration {
         }
 
         impl $name {
-            /// All of them, in the order of their values.
+            /// All variants, in the order of their values.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// As records hold it.
+            /// Returns its value in records.
             pub fn value(self) -> i64 {
                 self as i64
             }
 
-            /// From a record's value, None if it means nothing.
+            /// Returns the variant with this value in records; `None` if there is none.
             pub fn from_value(value: i64) -> Option<Self> {
                 usize::try_from(value).ok().and_then(|at| Self::ALL.get(at).copied())
             }
 
-            /// As sysfs and trace lines spell it.
+            /// Returns its name in sysfs and trace lines.
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// From its spelling.
+            /// Returns the variant with this name.
             pub fn from_text(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.text() == text)
             }
@@ -145,7 +145,7 @@ impl Default for State {
     }
 }
 
-/// All zeros: nothing known, nothing came.
+/// All zeros: nothing is known, no event came.
 impl Default for Input {
     fn default() -> Self {
         Self::from_values([0; Self::LEN])
@@ -163,7 +163,7 @@ impl Default for Output {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Decision {
-    /// [`Step::value`], as a number: a record may hold any.
+    /// [`Step::value`] as a number, because a record may hold any.
     pub step: i64,
     /// The knobs.
     pub params: Params,
@@ -179,7 +179,7 @@ impl Decision {
     /// Number of values.
     pub const LEN: usize = 1 + Params::LEN + Input::LEN + State::LEN + Output::LEN;
 
-    /// The fields in the order of trace lines: step, knobs, input, state, output.
+    /// Returns the fields in the order of trace lines: step, knobs, input, state, output.
     pub fn fields() -> impl Iterator<Item = Field> {
         let step = Field {
             name: "step",
@@ -192,7 +192,7 @@ impl Decision {
             .chain(Output::FIELDS.iter().copied())
     }
 
-    /// All values, in the order of [`Self::fields`].
+    /// Returns all values, in the order of [`Self::fields`].
     pub fn values(&self) -> impl Iterator<Item = i64> {
         std::iter::once(self.step)
             .chain(self.params.values())
@@ -201,13 +201,13 @@ impl Decision {
             .chain(self.out.values())
     }
 
-    /// The value of a field by its name, None if there is none.
+    /// Returns the value of the field with this name; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<i64> {
         let mut fields = Self::fields().zip(self.values());
         fields.find_map(|(field, value)| (field.name == name).then_some(value))
     }
 
-    /// Sets a field by its name; false if there is none.
+    /// Sets the field with this name; false if there is none.
     pub fn set(&mut self, name: &str, value: i64) -> bool {
         if name == "step" {
             self.step = value;
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    // SAFETY: the declaration repeats that of `shim/layout.c`, where nobody writes it.
+    // SAFETY: the declaration repeats that of `shim/layout.c`, and no code writes to it.
     unsafe extern "C" {
         safe static luc_shim_record_bytes: [i64; 5];
     }

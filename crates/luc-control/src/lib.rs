@@ -3,8 +3,7 @@
 //! A thin, safe layer over the C code of `control/`, which also runs inside the kernel module, and
 //! over the tables of `abi/`. The crate does no I/O, has no clock and keeps no state of its own.
 //!
-//! Units stand last in names: `_ns`, `_us`, `_events`; `_milli` means
-//! thousandths.
+//! Names end in their unit: `_ns`, `_us`, `_events`; `_milli` means thousandths.
 
 mod bets;
 mod dev;

@@ -14,7 +14,7 @@ pub struct Gains {
     pub kd_milli: i64,
 }
 
-/// The law's memory; the default has seen nothing.
+/// The law's memory; the default has seen no error.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PidState {
@@ -40,7 +40,7 @@ pub struct PidTerms {
     pub u_milli: i64,
 }
 
-/// The bound at which the actuator stood during a step.
+/// The bound at which the actuator was during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Saturated {
@@ -63,9 +63,8 @@ unsafe extern "C" {
     ) -> PidTerms;
 }
 
-/// One step of the PID law. `e_milli`: error in thousandths of an event.
-/// `dt_milli`: length of the step in average steps, thousandths; 1000 is a
-/// regular step. Any value is accepted.
+/// Runs one step of the PID law. `e_milli` is the error in thousandths of an event, `dt_milli` the
+/// length of the step in thousandths of an average step. Any value is accepted.
 pub fn pid_step(
     gains: &Gains,
     state: &mut PidState,

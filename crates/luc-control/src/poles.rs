@@ -12,9 +12,9 @@
 //!   closed and corrects the next one. With S = Kp+Ki+Kd the denominator is
 //!   z^3 + (cS-2) z^2 + (1-c(Kp+2Kd)) z + cKd, and gains can be too large.
 //!
-//! A gain set is called stable only if both are. With Ki = 0 both denominators
-//! have a root at 1 that the numerator has too: the unused sum of errors. It
-//! takes no part in the loop and is left out.
+//! A gain set is called stable only if both loops are. With Ki = 0 both denominators have a root at
+//! 1 that the numerator has too: the unused sum of errors. It takes no part in the loop and is left
+//! out.
 
 use std::fmt;
 use thiserror::Error;
@@ -22,11 +22,11 @@ use thiserror::Error;
 /// Gains and plant gains beyond this are refused: the knobs end at 100.
 pub const GAIN_MAX: f64 = 1e6;
 
-/// Closer to the unit circle than this is called marginal. Double roots, as at
-/// c = 0, are computed to about half the digits of a double.
+/// A pole closer to the unit circle than this is called marginal. Double roots, as at c = 0, are
+/// computed to about half the digits of a double.
 const MARGIN: f64 = 1e-6;
 
-/// Part of an error that is left when it counts as settled.
+/// Share of an error that is left when it counts as settled.
 const SETTLED: f64 = 0.1;
 
 /// A complex number.
@@ -80,31 +80,31 @@ impl fmt::Display for Verdict {
 /// One closed loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
-    /// Roots of the denominator that take part, the largest modulus first.
+    /// Roots of the denominator that take part in the loop, the largest modulus first.
     pub poles: Vec<Complex>,
-    /// Ki = 0: a pole at 1 was left out because a zero cancels it.
+    /// Whether Ki = 0: a pole at 1 was left out because a zero cancels it.
     pub cancelled: bool,
     /// Largest modulus of the poles.
     pub modulus: f64,
-    /// The verdict on that.
+    /// The verdict on that modulus.
     pub verdict: Verdict,
-    /// Commits until an error has shrunk to a tenth by the slowest pole's
-    /// modulus; None unless stable.
+    /// Commits until an error has shrunk to a tenth by the slowest pole's modulus; `None` unless
+    /// stable.
     pub settling_commits: Option<u64>,
 }
 
-/// The answer of [`poles`].
+/// The result of [`poles`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poles {
     /// The error of a commit corrects that same commit.
     pub published: Loop,
     /// The error of a commit corrects the next one.
     pub stepwise: Loop,
-    /// The worse of both.
+    /// The worse verdict of the two.
     pub verdict: Verdict,
 }
 
-/// Gains that make no loop: the name of the first bad argument, and its value.
+/// Why gains make no loop: the name of the first bad argument, and its value.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum PolesError {
     /// NaN or infinite.
@@ -118,15 +118,15 @@ pub enum PolesError {
     TooLarge(&'static str, f64),
 }
 
-/// Poles of the closed loop with these gains (as factors, 0.8 and not 800) and
-/// plant gain `c`, about 1 for this controller by construction.
+/// Computes the poles of the closed loop with these gains (as factors, 0.8 and not 800) and plant
+/// gain `c`, about 1 for this controller by construction.
 ///
 /// # Errors
-/// An argument that is not finite, negative or beyond [`GAIN_MAX`]. With what
-/// is left the leading coefficient c(Kp+Ki+Kd)+1 is at least 1.
+/// An argument is not finite, is negative, or is beyond [`GAIN_MAX`]. For all others the leading
+/// coefficient c(Kp+Ki+Kd)+1 is at least 1.
 pub fn poles(kp: f64, ki: f64, kd: f64, c: f64) -> Result<Poles, PolesError> {
     let [p, i, d] = loop_gains(kp, ki, kd, c)?;
-    // c > 0 and Ki > 0 may still underflow to a product of 0: the same loop.
+    // The product of c > 0 and Ki > 0 may still underflow to 0: the same loop.
     let cancelled = i == 0.0;
     let (published, stepwise) = if cancelled {
         let pole = (d + 1.0) / (p + d + 1.0);
@@ -151,7 +151,7 @@ pub fn poles(kp: f64, ki: f64, kd: f64, c: f64) -> Result<Poles, PolesError> {
     })
 }
 
-/// c Kp, c Ki and c Kd: the loop knows the plant only by these products.
+/// Returns c Kp, c Ki and c Kd: the loop depends on the plant only by these products.
 fn loop_gains(kp: f64, ki: f64, kd: f64, c: f64) -> Result<[f64; 3], PolesError> {
     for (name, value) in [("kp", kp), ("ki", ki), ("kd", kd), ("c", c)] {
         if !value.is_finite() {
@@ -187,17 +187,17 @@ fn describe(mut poles: Vec<Complex>, cancelled: bool) -> Loop {
 }
 
 fn settling(modulus: f64) -> u64 {
-    // Below a tenth per commit one commit is enough; ln(0) stays out of it.
+    // If a commit leaves a tenth or less, one is enough; this also avoids ln(0).
     if modulus <= SETTLED {
         return 1;
     }
-    // At most about 2.3 million, for the margin keeps the modulus below 1.
+    // At most about 2.3 million, because the margin keeps the modulus below 1.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let commits = (SETTLED.ln() / modulus.ln()).ceil() as u64;
     commits
 }
 
-/// Roots of z^2 + b z + c.
+/// Computes the roots of z^2 + b z + c.
 fn quadratic(b: f64, c: f64) -> [Complex; 2] {
     let half = -b / 2.0;
     let inside = half * half - c;
@@ -205,13 +205,13 @@ fn quadratic(b: f64, c: f64) -> [Complex; 2] {
         let im = (-inside).sqrt();
         return [Complex { re: half, im }, Complex { re: half, im: -im }];
     }
-    // The larger root without cancellation, the other from their product c.
+    // Compute the larger root without cancellation, the other from their product c.
     let large = half + inside.sqrt().copysign(half);
     let small = if large == 0.0 { 0.0 } else { c / large };
     [large, small].map(|re| Complex { re, im: 0.0 })
 }
 
-/// Roots of z^3 + b z^2 + c z + d: a real one by bisection, the rest from the
+/// Computes the roots of z^3 + b z^2 + c z + d: a real one by bisection, the others from the
 /// quadratic that it leaves.
 fn cubic(b: f64, c: f64, d: f64) -> [Complex; 3] {
     let value = |z: f64| ((z + b) * z + c) * z + d;
@@ -277,7 +277,7 @@ mod tests {
         assert!(near(p_only.published.modulus, 1.0 / 1.5));
         assert!(near(p_only.stepwise.modulus, 0.5));
         assert_eq!(p_only.verdict, Verdict::Stable);
-        // Deadbeat: the batch after is right at once.
+        // Deadbeat: the next batch is right at once.
         let deadbeat = poles(1.0, 0.0, 0.0, 1.0).unwrap();
         assert!(deadbeat.stepwise.modulus < 1e-12);
         assert_eq!(deadbeat.stepwise.settling_commits, Some(1));
@@ -289,7 +289,7 @@ mod tests {
         ] {
             assert_eq!(loops.verdict, Verdict::Marginal, "{loops:?}");
         }
-        // On the circle: Kp = 2 turns every error around.
+        // A pole on the circle: Kp = 2 reverses every error.
         let turning = poles(2.0, 0.0, 0.0, 1.0).unwrap();
         assert_eq!(turning.stepwise.verdict, Verdict::Marginal);
     }

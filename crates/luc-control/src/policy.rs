@@ -1,11 +1,11 @@
 //! Policies: settings of knobs under one name, from the table of `abi/luc_controllers.h`.
 //!
-//! The module knows knobs only. Here policies become knobs, and knobs policies.
+//! The module knows only knobs; this file converts policies to knobs and back.
 
 use crate::tables::{Knob, KnobError, POLICIES, join, knob};
 use std::sync::LazyLock;
 
-/// The word by which people choose a policy, beside the names of knobs.
+/// The word that selects a policy; it stands beside the names of knobs.
 pub const POLICY: &str = "policy";
 /// The name of settings that no policy describes.
 pub const CUSTOM: &str = "custom";
@@ -15,13 +15,13 @@ pub const CUSTOM: &str = "custom";
 pub struct Policy {
     /// Its name.
     pub text: &'static str,
-    /// Its meaning, for people.
+    /// Description, for people.
     pub help: &'static str,
     /// The knobs that it sets, in this order.
     pub settings: Vec<(&'static Knob, i64)>,
 }
 
-/// All policies, in the order of their table.
+/// Returns all policies, in the order of their table.
 pub fn policies() -> &'static [Policy] {
     static LOADED: LazyLock<Vec<Policy>> = LazyLock::new(|| {
         let rows = POLICIES.iter();
@@ -35,15 +35,15 @@ pub fn policies() -> &'static [Policy] {
     &LOADED
 }
 
-/// Their names, in the same order.
+/// Returns the names of all policies, in the same order.
 pub fn policy_words() -> impl Iterator<Item = &'static str> {
     policies().iter().map(|policy| policy.text)
 }
 
-/// The policy of that name.
+/// Returns the policy with this name.
 ///
 /// # Errors
-/// [`KnobError::NoSuchWord`] with the names there are.
+/// [`KnobError::NoSuchWord`] with all names.
 pub fn policy(name: &str) -> Result<&'static Policy, KnobError> {
     let name = name.trim();
     policies()
@@ -52,7 +52,8 @@ pub fn policy(name: &str) -> Result<&'static Policy, KnobError> {
         .ok_or_else(|| KnobError::NoSuchWord(POLICY, name.to_owned(), join(policy_words())))
 }
 
-/// The first policy that sets knobs to these values; None if there is none, or a value is unknown.
+/// Returns the first policy that sets knobs to these values; `None` if there is none, or if a value
+/// is unknown.
 fn policy_of(value: impl Fn(&Knob) -> Option<i64>) -> Option<&'static Policy> {
     policies().iter().find(|policy| {
         let mut settings = policy.settings.iter();
@@ -60,12 +61,12 @@ fn policy_of(value: impl Fn(&Knob) -> Option<i64>) -> Option<&'static Policy> {
     })
 }
 
-/// The name of that policy, [`CUSTOM`] if there is none.
+/// Returns the name of the policy that sets knobs to these values; [`CUSTOM`] if there is none.
 pub fn policy_text(value: impl Fn(&Knob) -> Option<i64>) -> &'static str {
     policy_of(value).map_or(CUSTOM, |policy| policy.text)
 }
 
-/// None for a row that the tests below refuse.
+/// Parses a setting; `None` if it is malformed, which the tests below exclude.
 fn setting(text: &str) -> Option<(&'static Knob, i64)> {
     let (name, value) = text.split_once('=')?;
     let knob = knob(name).ok()?;

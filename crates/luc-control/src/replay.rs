@@ -1,10 +1,10 @@
 //! Repeats recorded decisions and compares them bit for bit.
 //!
-//! Two claims are checked. Each record: the same params, input and state give the same
-//! output. The chain: the next step of a file system starts from the state that a step
-//! left. A chain may be interrupted for a known reason: records were lost, or the file
-//! system was attached afresh. Such interruptions are counted and are no failures. A
-//! changed knob is no reason: only steps change a state.
+//! Replay checks two claims. For each record: the same params, input and state give the same
+//! output. For the chain: a step of a file system starts from the state that the step before left.
+//! A chain may be interrupted for a known reason: records were lost, or the file system was
+//! attached again. Such interruptions are counted and are not failures. A changed knob is not a
+//! reason: only steps change a state.
 
 use crate::dev::Dev;
 use crate::layout::{Decision, Output, Params, State, Step};
@@ -26,7 +26,7 @@ pub enum Item {
     },
     /// Records are missing here.
     Lost {
-        /// How many, if that is known.
+        /// Number of records, if it is known.
         events: Option<u64>,
     },
 }
@@ -55,18 +55,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// A field of a record that is not as computed.
+/// A field of a record that differs from the computed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// Place of the record.
     pub place: Place,
     /// The first field that differs.
     pub field: &'static str,
     /// Value in the recording.
     pub recorded: i64,
-    /// Value as computed; None for a step that no controller has.
+    /// Computed value; `None` for a step that no controller has.
     pub computed: Option<i64>,
-    /// Whether the step before left that value, or this record's own inputs give it.
+    /// Whether the computed value is what the step before left, rather than what this record's own
+    /// inputs give.
     pub of_chain: bool,
 }
 
@@ -92,34 +93,34 @@ impl fmt::Display for Difference {
 pub struct Summary {
     /// Decisions seen.
     pub records: u64,
-    /// Of these, by [`Step`]: open, poll, close, copyout.
+    /// Decisions of each [`Step`]: open, poll, close, copyout.
     pub by_step: [u64; Step::ALL.len()],
-    /// Decisions that came out the same.
+    /// Decisions whose output came out the same.
     pub matching: u64,
-    /// Decisions that did not.
+    /// Decisions whose output did not.
     pub mismatching: u64,
     /// The first of them.
     pub first_mismatch: Option<Difference>,
     /// File systems seen.
     pub devices: u64,
-    /// States that followed from the step before.
+    /// States that equal what the step before left.
     pub chain_checked: u64,
-    /// States that did not, without a known reason.
+    /// States that do not, without a known reason.
     pub chain_breaks: u64,
     /// The first of them.
     pub first_break: Option<Difference>,
-    /// Times that the knobs of a file system changed between two records.
+    /// How often the knobs of a file system changed between two records.
     pub knob_changes: u64,
-    /// States of a controller that began anew: attached again.
+    /// How often a controller began anew because the file system was attached again.
     pub restarts: u64,
     /// Places where records are missing.
     pub losses: u64,
-    /// Records missing, as far as that is known.
+    /// Number of missing records, as far as it is known.
     pub lost_events: u64,
 }
 
 impl Summary {
-    /// Whether there was something to repeat and all of it came out the same.
+    /// Tells whether there were decisions to repeat, and all outputs and chains matched.
     pub fn passed(&self) -> bool {
         self.records > 0 && self.mismatching == 0 && self.chain_breaks == 0
     }
@@ -134,8 +135,8 @@ pub fn replay(items: impl IntoIterator<Item = Item>) -> Summary {
     replay.finish()
 }
 
-/// A replay fed record by record. Memory grows with the number of file
-/// systems, not of records.
+/// A replay that is fed record by record. Memory grows with the number of file systems, not of
+/// records.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     summary: Summary,
@@ -158,13 +159,13 @@ impl Replay {
                 self.summary.losses += 1;
                 self.summary.lost_events =
                     self.summary.lost_events.saturating_add(events.unwrap_or(0));
-                // The kernel does not say of which file system records are gone.
+                // The kernel does not tell which file system's records are lost.
                 self.chains.values_mut().for_each(|link| *link = None);
             }
         }
     }
 
-    /// The result.
+    /// Returns the result.
     pub fn finish(mut self) -> Summary {
         self.summary.devices = u64::try_from(self.chains.len()).unwrap_or(u64::MAX);
         self.summary
@@ -244,7 +245,7 @@ impl Replay {
     }
 }
 
-/// Index and both values of the first place where two records differ.
+/// Returns the index and both values of the first place where two records differ.
 fn first_difference(recorded: &[i64], other: &[i64]) -> Option<(usize, i64, i64)> {
     recorded
         .iter()
@@ -328,7 +329,7 @@ mod tests {
 
     #[test]
     fn broken_chains_are_named_unless_there_is_a_reason() {
-        // Take the POLL out: its state change is missing afterwards.
+        // Remove the CLOSE: its state change is missing afterwards.
         let mut items = trace();
         items.remove(2);
         let summary = replay(items.clone());

@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn luc_returns_expected(returns: *const u64, tid: u32, syncing: *mut i64) -> i64;
 }
 
-/// Which tasks are likely to come: remembers the transaction that each last waited for.
+/// Estimates which tasks are likely to come: remembers the transaction that each last waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returns {
     // struct luc_returns, opaque; u64 for its alignment.
@@ -20,7 +20,7 @@ pub struct Returns {
 }
 
 impl Returns {
-    /// An empty estimator.
+    /// Creates an empty estimator.
     pub fn new() -> Self {
         let bytes = usize::try_from(luc_shim_returns_bytes).unwrap_or(0);
         Self {
@@ -28,19 +28,20 @@ impl Returns {
         }
     }
 
-    /// A task begins a sync call; `tid` is the newest transaction that any task waited for.
+    /// Notes that a task begins a sync call; `tid` is the newest transaction that any task waited
+    /// for.
     pub fn enter(&mut self, task: u32, tid: u32) {
         // SAFETY: as in arrive.
         unsafe { luc_returns_enter(self.memory.as_mut_ptr(), task, tid) }
     }
 
-    /// Whether [`enter`](Self::enter) of the same would change nothing.
+    /// Tells whether [`enter`](Self::enter) with the same arguments would change nothing.
     pub fn repeats(&self, task: u32, tid: u32) -> bool {
         // SAFETY: as in arrive; the callee only reads.
         unsafe { luc_returns_repeats(self.memory.as_ptr(), task, tid) != 0 }
     }
 
-    /// A task begins to wait for transaction `tid`. True if it is new there,
+    /// Notes that a task begins to wait for transaction `tid`. Returns true if it is new there,
     /// false if it was counted already.
     pub fn arrive(&mut self, task: u32, tid: u32) -> bool {
         // SAFETY: memory has the size and at least the alignment of struct
@@ -48,13 +49,13 @@ impl Returns {
         unsafe { luc_returns_arrive(self.memory.as_mut_ptr(), task, tid) != 0 }
     }
 
-    /// How many tasks may still come before `tid` is closed: tasks that the transactions before it
-    /// released and that are not back, and tasks inside a sync call.
+    /// Returns how many tasks may still come before `tid` is closed: tasks that the transactions
+    /// before it released and that are not back, and tasks inside a sync call.
     pub fn expected(&self, tid: u32) -> i64 {
         self.coming(tid).0
     }
 
-    /// How many of the expected are inside a sync call.
+    /// Returns how many of the expected tasks are inside a sync call.
     pub fn syncing(&self, tid: u32) -> i64 {
         self.coming(tid).1
     }

@@ -16,7 +16,8 @@ unsafe extern "C" {
     fn luc_complete_events(params: *const Params, state: *const State) -> i64;
 }
 
-/// One step on `state` of the controllers that `params` names, whatever the values. Times are ns.
+/// Runs one step on `state` of the controllers that `params` names. Any values are accepted. Times
+/// are ns.
 pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Input) -> Output {
     let mut out = Output::default();
     // SAFETY: the records have the layout of the C structs (tested against
@@ -25,15 +26,16 @@ pub fn control_step(step: Step, params: &Params, state: &mut State, input: &Inpu
     out
 }
 
-/// OPEN and CLOSE in one, for a commit that is not held or recorded. Returns whether OPEN would
-/// answer "now"; only then `state` is as after OPEN and CLOSE with `input`.
+/// Runs OPEN and CLOSE in one, for a commit that is neither held nor recorded. Returns true if OPEN
+/// would answer "now" and that is cheap to know; only then is `state` as after OPEN and CLOSE with
+/// `input`.
 pub fn control_pass(params: &Params, state: &mut State, input: &Input) -> bool {
     // SAFETY: the records have the layout of the C structs; the callee writes `state` alone.
     unsafe { luc_control_pass(params, state, input) != 0 }
 }
 
-/// With how many sync events a held batch is worth a POLL before its wake-up time;
-/// [`i64::MAX`]: with none.
+/// Returns the number of sync events at which a held batch is worth a POLL before its wake-up time;
+/// [`i64::MAX`] if no number is.
 pub fn complete_events(params: &Params, state: &State) -> i64 {
     // SAFETY: the records have the layout of the C structs; the callee reads.
     unsafe { luc_complete_events(params, state) }

@@ -9,18 +9,18 @@ include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 /// A value that an enumerated knob may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enumerator {
-    /// As sysfs spells it.
+    /// Its name in sysfs.
     pub text: &'static str,
     /// Its meaning.
     pub help: &'static str,
-    /// Of a controller: the knobs that it reads beside the shared ones.
+    /// The knobs that a controller reads besides the shared ones.
     pub knobs: &'static str,
 }
 
 /// The form of a knob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobKind {
-    /// One of these words; the value is its index.
+    /// One of these words; the value is the word's index.
     Enum(&'static [Enumerator]),
     /// 0 or 1.
     Bool,
@@ -31,7 +31,7 @@ pub enum KnobKind {
 /// One row of the knob table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// Name in sysfs, the unit last.
+    /// Name in sysfs, which ends in the unit.
     pub name: &'static str,
     /// The form of its values.
     pub kind: KnobKind,
@@ -41,42 +41,42 @@ pub struct Knob {
     pub max: i64,
     /// Value after a fresh attach.
     pub default: i64,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
 }
 
-/// How a counter moves.
+/// How a counter changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind {
-    /// Only grows since the attach.
+    /// The sum since the attach, which only grows.
     Total,
     /// The largest value seen.
     Max,
-    /// The state of this moment.
+    /// The current value.
     Gauge,
 }
 
 /// One row of the counter table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Name in sysfs, the unit last.
+    /// Name in sysfs, which ends in the unit.
     pub name: &'static str,
-    /// How it moves.
+    /// How it changes.
     pub kind: CounterKind,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
 }
 
-/// Why a knob was not understood.
+/// Why a knob or its value was refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum KnobError {
-    /// No row of that name: the name asked for, and the names there are.
+    /// No row has this name: the given name, and all names.
     #[error("no knob is called '{0}'; there are: {1}")]
     Unknown(String, String),
-    /// Not one of the words: the knob, the text given, and the words there are.
+    /// Not one of the words: the knob, the given text, and all words.
     #[error("{0} cannot be '{1}'; it takes one of: {2}")]
     NoSuchWord(&'static str, String, String),
-    /// Not a decimal number: the knob, the text given, smallest and largest value.
+    /// Not a decimal number: the knob, the given text, smallest and largest value.
     #[error("{0} cannot be '{1}'; it takes a whole number from {2} to {3}")]
     NotANumber(&'static str, String, i64, i64),
     /// A number, but too small or too large; as above.
@@ -85,11 +85,10 @@ pub enum KnobError {
 }
 
 impl Knob {
-    /// The value that a text stands for, checked against the bounds. White
-    /// space around it is ignored, as the kernel does.
+    /// Parses a value and checks its bounds. White space around it is ignored, as in the kernel.
     ///
     /// # Errors
-    /// A text that is no word of an enumeration, no number, or out of bounds.
+    /// The text is not a word of the enumeration, not a number, or out of bounds.
     pub fn parse(&self, text: &str) -> Result<i64, KnobError> {
         let text = text.trim();
         match self.kind {
@@ -111,14 +110,14 @@ impl Knob {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(KnobError::NotANumber(self.name, given, self.min, self.max));
         }
-        // All digits, so what does not parse is too long, and out of bounds.
+        // The text is all digits: if it does not parse, it is too long, and out of bounds.
         match text.parse() {
             Ok(value) if (self.min..=self.max).contains(&value) => Ok(value),
             _ => Err(KnobError::OutOfBounds(self.name, given, self.min, self.max)),
         }
     }
 
-    /// The words it takes; none for a knob that takes numbers.
+    /// Returns the words that it takes; none for a knob that takes numbers.
     pub fn words(&self) -> Vec<&'static str> {
         match self.kind {
             KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
@@ -126,7 +125,7 @@ impl Knob {
         }
     }
 
-    /// The text of a value, as sysfs shows it; a value outside an enumeration as a number.
+    /// Formats a value as sysfs shows it; a value outside an enumeration as a number.
     pub fn format(&self, value: i64) -> String {
         if let KnobKind::Enum(words) = self.kind
             && let Some(word) = usize::try_from(value).ok().and_then(|at| words.get(at))
@@ -137,16 +136,16 @@ impl Knob {
     }
 }
 
-/// The knob table, in its order: value n of [`crate::Params::values`] belongs
-/// to knob n.
+/// Returns all knobs, in the order of the table: value n of [`crate::Params::values`] belongs to
+/// knob n.
 pub fn knobs() -> &'static [Knob] {
     KNOBS
 }
 
-/// The knob of that name.
+/// Returns the knob with this name.
 ///
 /// # Errors
-/// [`KnobError::Unknown`] with the names there are.
+/// [`KnobError::Unknown`] with all names.
 pub fn knob(name: &str) -> Result<&'static Knob, KnobError> {
     knobs()
         .iter()
@@ -157,12 +156,12 @@ pub fn knob(name: &str) -> Result<&'static Knob, KnobError> {
         })
 }
 
-/// The counter table, in its order.
+/// Returns all counters, in the order of the table.
 pub fn counters() -> &'static [Counter] {
     COUNTERS
 }
 
-/// The counter of that name.
+/// Returns the counter with this name.
 pub fn counter(name: &str) -> Option<&'static Counter> {
     counters().iter().find(|counter| counter.name == name)
 }

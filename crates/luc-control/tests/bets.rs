@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const PPM: f64 = 1e6;
 
-/// The bets in floating point, by the essay's formulas: the oracle.
+/// The oracle: the bets in floating point, by the essay's formulas.
 #[derive(Default)]
 struct Oracle {
     pairs: f64,
@@ -57,7 +57,7 @@ fn heard(pairs: &[i64]) -> Bets {
     bets
 }
 
-/// A state of any bits, which no sequence of pairs need lead to.
+/// Generates a state of any bits, which need not be reachable by any sequence of pairs.
 fn any_bets() -> impl Strategy<Value = Bets> {
     any::<[i64; 6]>().prop_map(
         |[pairs, sum, squares, wide_squares, certificate, harm]| Bets {
@@ -71,7 +71,7 @@ fn any_bets() -> impl Strategy<Value = Bets> {
     )
 }
 
-/// Pairs of a load, not of a test that wants to break something.
+/// Generates pairs as a load gives them, not extreme ones.
 fn pairs() -> impl Strategy<Value = Vec<i64>> {
     (-300_000..300_000_i64, 0..300_000_i64).prop_flat_map(|(mean, spread)| {
         proptest::collection::vec(mean - spread..=mean + spread, 0..200)
@@ -193,8 +193,8 @@ proptest! {
         }
     }
 
-    /// Whatever was heard: the next stake on two pairs alike but for their sign is fair, and is
-    /// not a whole 3 ppm of the capital less than that.
+    /// After any past, the next stake is fair over two pairs that differ only in their sign: it
+    /// gains nothing, and loses less than 3 ppm of the capital to rounding.
     #[test]
     fn no_past_makes_an_unfair_bet(past in pairs(), wild in any_bets(), y in 0..3_000_000_i64) {
         for bets in [heard(&past), Bets { certificate: 0, harm: 0, ..wild }] {

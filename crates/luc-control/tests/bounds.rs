@@ -1,5 +1,5 @@
-//! Relations between answers, for every input, and single cases. `fuzz/control.c` checks the
-//! bounds of single steps and of histories.
+//! Relations between the controllers' answers, for every input, and single cases. `fuzz/control.c`
+//! checks the bounds of single steps and of histories.
 
 mod common;
 
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 const US: i64 = 1_000;
 
-/// Feeds policy static an arrival each `gap_ns` for ever, looking only when it
-/// asks to be woken; returns when it let go.
+/// Feeds policy static an arrival every `gap_ns`, and polls only when it asks to be woken. Returns
+/// how long it held, and its reason to stop.
 fn static_hold_ns(params: &Params, gap_ns: i64) -> (i64, i64) {
     let mut state = State::default();
     let mut now_ns = 1_000;
@@ -54,8 +54,8 @@ proptest! {
         };
         let (held_ns, reason) = static_hold_ns(&params, gap_ns);
         prop_assert!(held_ns <= limit_us * US);
-        // The timer is looked at when it runs out, so the arrivals of one idle
-        // time may count together beyond the last reset allowed.
+        // The timer is checked when it expires, so the arrivals of one idle time may count together
+        // beyond the last allowed reset.
         let idle_ns = idle_us * US;
         let most = (resets + 1).saturating_mul(idle_ns.min(gap_ns)).saturating_add(2 * idle_ns);
         prop_assert!(held_ns <= most, "{held_ns} {most}");
@@ -68,7 +68,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// A commit that passes leaves the state of OPEN and CLOSE; a lone stream's commit passes.
+    /// A commit that passes leaves the state of OPEN and CLOSE; a lone stream's commit always
+    /// passes.
     #[test]
     fn a_commit_that_passes_is_one_that_was_opened_and_closed(
         settings in settings(),
@@ -112,7 +113,7 @@ proptest! {
         }
     }
 
-    /// A larger error, a larger proportional term; more expected, a larger
+    /// A larger error gives a larger proportional term, and more expected tasks give a larger
     /// target.
     #[test]
     fn answers_are_monotonic(

@@ -1,13 +1,13 @@
-//! The C law in its closed loop does what the poles say.
+//! Checks that the C law in its closed loop does what the poles say.
 
 use luc_control::{Gains, PidState, Saturated, Verdict, pid_step, poles};
 use proptest::prelude::*;
 
-/// The set point: a thousand events, in thousandths. Rounding to thousandths
-/// then stays far below what is checked.
+/// The set point: a thousand events, in thousandths. Rounding to thousandths is then far below the
+/// tolerances.
 const R_MILLI: i64 = 1_000_000;
 
-/// The published ones, which are the knobs' defaults.
+/// The published gains, which are the knobs' defaults.
 const DEFAULT: Gains = Gains {
     kp_milli: 800,
     ki_milli: 250,
@@ -23,8 +23,8 @@ fn rounded(milli: f64) -> i64 {
     milli.round() as i64
 }
 
-/// d(t+1) = d(t) + c u(t+1), u from the error of the commit before. Returns
-/// the errors, in thousandths.
+/// Runs d(t+1) = d(t) + c u(t+1), with u from the error of the commit before. Returns the errors,
+/// in thousandths.
 fn stepwise(gains: Gains, c: f64, commits: u64) -> Vec<f64> {
     let mut memory = PidState::default();
     let mut d = 0.0;
@@ -38,8 +38,8 @@ fn stepwise(gains: Gains, c: f64, commits: u64) -> Vec<f64> {
         .collect()
 }
 
-/// The published loop: u from the error of the same commit, so that d solves
-/// d(t) = d(t-1) + c u(r - d(t)). u falls as d grows, so bisection finds it.
+/// Runs the published loop, with u from the error of the same commit, so that d solves d(t) =
+/// d(t-1) + c u(r - d(t)). u falls as d grows, so bisection finds it.
 ///
 /// The analysis starts from rest, where the error was known to be 0.
 fn published(gains: Gains, c: f64, commits: usize) -> Vec<i64> {
@@ -76,8 +76,8 @@ fn published(gains: Gains, c: f64, commits: usize) -> Vec<i64> {
     trace
 }
 
-/// Section 5.3.1's transfer function: batch size per commit, as a share of the set point, after
-/// the set point jumps from 0 to 1. The numerator is c(Kp+Ki+Kd) z^2 - c(Kp+2Kd) z + cKd, the
+/// Computes section 5.3.1's transfer function: batch size per commit, as a share of the set point,
+/// after the set point jumps from 0 to 1. The numerator is c(Kp+Ki+Kd) z^2 - c(Kp+2Kd) z + cKd, the
 /// denominator that of `poles.rs`.
 fn step_response(gains: Gains, c: f64, commits: usize) -> Vec<f64> {
     let [p, i, d] = factors(gains).map(|gain| c * gain);
@@ -132,7 +132,7 @@ proptest! {
         let [kp, ki, kd] = factors(gains);
         let loops = poles(kp, ki, kd, c).unwrap();
         prop_assume!(loops.verdict == Verdict::Unstable && loops.stepwise.modulus > 1.03);
-        // Long enough for a growth of 100,000 at the slowest.
+        // Long enough for a growth by 100,000 even at the slowest.
         let errors = stepwise(gains, c, 450);
         let worst = errors.iter().fold(0.0, |worst: f64, e| worst.max(e.abs()));
         prop_assert!(worst > 100.0 * R_MILLI as f64, "{gains:?} {c}: {worst}");
@@ -160,9 +160,8 @@ fn the_default_gains_settle_in_eight_commits() {
     }
 }
 
-/// The plant gain is the estimated gap over the true one: how wrong the
-/// estimate may be before the loop swings. At z = -1 the stepwise denominator
-/// is c (2 Kp + Ki + 4 Kd) - 4.
+/// The plant gain is the estimated gap divided by the true one: it tells how wrong the estimate may
+/// be before the loop oscillates. At z = -1 the stepwise denominator is c (2 Kp + Ki + 4 Kd) - 4.
 #[test]
 fn the_default_gains_bear_a_gap_overrated_by_two_fifths() {
     let verdict = |c| poles(0.8, 0.25, 0.25, c).unwrap().verdict;
@@ -181,7 +180,7 @@ fn a_saturated_actuator_does_not_wind_up() {
         pid_step(&DEFAULT, &mut memory, 5_000, 1_000, Saturated::High);
     }
     assert_eq!(memory.integral_milli, 0);
-    // The error turns: so does the output, at once.
+    // The error changes its sign: so does the output, at once.
     let terms = pid_step(&DEFAULT, &mut memory, -1_000, 1_000, Saturated::High);
     assert!(terms.u_milli < 0, "{terms:?}");
     pid_step(&DEFAULT, &mut memory, -1_000, 1_000, Saturated::Low);
@@ -208,7 +207,7 @@ fn step_lengths_weigh_the_integral_and_the_slope() {
         (after(2_000).i_milli, after(2_000).d_milli),
         (16_000, 4_000)
     );
-    // A pause counts as four steps, a burst as a quarter.
+    // A pause counts as at most four steps, a burst as at least a quarter.
     assert_eq!(after(i64::MAX), after(4_000));
     assert_eq!(after(i64::MIN), after(250));
     assert_eq!(after(0).d_milli, 32_000);

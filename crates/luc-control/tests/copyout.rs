@@ -32,14 +32,14 @@ fn on_above_the_threshold_off_after_clean_runs() {
     let mut step = |input| copyout_step(&fixed(), &mut state, &input).copy;
     assert_eq!(step(commit(1_000, 50, 0)), 0, "5% is not more than 5%");
     assert_eq!(step(commit(1_000, 51, 0)), 1);
-    // A delay in between starts the count anew.
+    // A delay restarts the count.
     for clean in [3, 2, 0] {
         for _ in 0..clean {
             assert_eq!(step(commit(1_000, 0, 0)), 1);
         }
         assert_eq!(step(commit(1_000, 1, 0)), 1);
     }
-    // A save counts as a delay.
+    // A spared buffer counts as a delay.
     assert_eq!(step(commit(1_000, 0, 1)), 1);
     for left in (0..4).rev() {
         assert_eq!(step(commit(1_000, 0, 0)), i64::from(left > 0));
@@ -66,15 +66,15 @@ fn stopping_too_early_doubles_the_clean_runs_and_calm_halves_them() {
     assert_eq!(on_for[..4], [4, 8, 16, 32]);
     assert_eq!(on_for.last(), Some(&(4 << 12)), "{on_for:?}");
     assert_eq!(state.copy_backoff, 12, "bounded");
-    // Long calm: back to the beginning.
+    // A long calm resets it.
     for _ in 0..100_000 {
         copyout_step(&params, &mut state, &commit(10, 0, 0));
     }
     assert_eq!((state.copy_phase, state.copy_backoff), (0, 0), "off");
 }
 
-/// The published heuristic, written down again: on above the threshold, off after so many commits
-/// in a row without a delay.
+/// The published heuristic, written independently: on above the threshold, off after N commits in a
+/// row without a delay.
 #[derive(Default)]
 struct Heuristic {
     on: bool,
@@ -94,7 +94,7 @@ impl Heuristic {
 }
 
 proptest! {
-    /// The published controller is told of saves as of delays, which it does not count.
+    /// The published controller does not count spared buffers, so they are passed to it as delays.
     #[test]
     fn without_adaptation_it_is_the_published_heuristic(
         seed in any::<u64>(),
@@ -124,8 +124,7 @@ proptest! {
         }
     }
 
-    /// It is never on while no write was ever hurt, and stays on for a bounded number of clean
-    /// commits.
+    /// Copy-out stays on for a bounded number of clean commits.
     #[test]
     fn bounded(seed in any::<u64>(), clean_runs in 1_i64..100) {
         let mut rng = Rng(seed);
@@ -166,8 +165,8 @@ fn a_journal_short_of_space_pauses_it_and_an_urgent_wait_does_not() {
     assert_eq!(pause, 31);
 }
 
-/// A load whose commits delay operations for `delay_ns` in all without copies, and take `copy_ns`
-/// longer for each of two waiting tasks with copies. Returns how many copied.
+/// Runs a load: without copies each commit delays one operation for `delay_ns`, with copies it
+/// takes `copy_ns` longer for each of two waiting tasks. Returns how many commits copied.
 fn load(state: &mut State, params: &Params, delay_ns: i64, copy_ns: i64, commits: usize) -> usize {
     let mut copying = false;
     let mut copies = 0;
@@ -193,7 +192,7 @@ fn load(state: &mut State, params: &Params, delay_ns: i64, copy_ns: i64, commits
     copies
 }
 
-/// The published heuristic knows no cost.
+/// Unlike this, the published heuristic does not weigh the cost.
 #[test]
 fn copies_stay_where_they_save_more_than_they_cost() {
     for (params, delay_ns, commits, wanted) in [
@@ -214,7 +213,7 @@ fn the_cost_of_copying_is_forgotten_where_delays_go_on() {
     let params = Params::default();
     let mut state = State::default();
     load(&mut state, &params, 10_000, 40_000, 100);
-    // Copies have become cheap, which only shows where they are tried.
+    // Copies have become cheap, which the controller notices only if it tries them.
     let copies = load(&mut state, &params, 10_000, 1_000, 2_000);
     assert!(copies > 1_000, "{copies} of 2000");
 }
@@ -230,7 +229,7 @@ fn a_load_without_delays_comes_to_rest() {
     assert_eq!(state, before);
 }
 
-/// The worked example of the essay: copies that are needed, clean runs, a stop that is too early.
+/// The worked example of the essay: necessary copies, clean runs, a stop that is too early.
 #[test]
 fn a_stop_that_was_too_early() {
     let mut state = State::default();

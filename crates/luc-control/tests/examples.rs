@@ -8,7 +8,7 @@ use luc_control::{Input, Output, Params, Reason, State, Step, control_step};
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 
-/// One step of the controller with its defaults.
+/// Runs one step of the controller with its defaults.
 fn step(step: Step, state: &mut State, input: &Input) -> Output {
     control_step(step, &Params::default(), state, input)
 }
@@ -33,7 +33,7 @@ fn four_tasks_and_commits_of_4_ms() {
         let end_ns = open_ns + held_ns;
         let poll = step(Step::Poll, &mut state, &input(came, end_ns));
         step(Step::Close, &mut state, &input(came, end_ns));
-        // The essay's formula; the debt beside it is the controller's.
+        // The loss by the essay's formula; the debt beside it comes from the controller.
         let lost = ((5 - came) * held_ns - (came - 1) * 4 * MS) / 4;
         rows.push(format!(
             " *\t{commit}\t1\t{setpoint}\t{}\t\t\t{}\t{came}\t{lost}\t{}",

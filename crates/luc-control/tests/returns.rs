@@ -18,11 +18,11 @@ fn released_tasks_are_expected_until_they_come_back() {
     assert_eq!(returns.expected(11), 4);
     assert!(returns.arrive(1, 11));
     assert_eq!(returns.expected(11), 3);
-    // Two commits deep, no deeper.
+    // The estimator looks two commits back, no further.
     assert_eq!(returns.expected(12), 4);
     assert_eq!(returns.expected(13), 1);
     assert_eq!(returns.expected(14), 0);
-    // The transaction at hand is no past.
+    // The current transaction does not count.
     assert_eq!(returns.expected(10), 0);
 }
 
@@ -49,17 +49,16 @@ fn task_zero_is_a_task() {
     assert_eq!(returns.expected(6), 1);
 }
 
-/// Tasks that do not collide, found by asking the estimator itself: a pair
-/// collides if both cannot be remembered.
+/// Tells whether two tasks collide: the estimator itself shows it, as it cannot remember both.
 fn collide(a: u32, b: u32) -> bool {
     let mut returns = Returns::new();
     returns.arrive(a, 1);
     returns.arrive(b, 1);
-    // Remembered: a second arrival is not new.
+    // If it is remembered, a second arrival is not new.
     returns.arrive(a, 1)
 }
 
-/// The exact count that the estimator approximates, without a bound on memory.
+/// The exact count that the estimator approximates; its memory is not bounded.
 #[derive(Default)]
 struct Model {
     last: HashMap<u32, u32>,
@@ -85,8 +84,8 @@ impl Model {
 }
 
 proptest! {
-    /// Without collisions, and as journals number their transactions, the
-    /// estimator is exact, over the wrap too.
+    /// Without collisions, and if transactions are numbered as journals do, the estimator is exact,
+    /// even when the numbers wrap.
     #[test]
     fn exact_without_collisions(
         start in prop_oneof![any::<u32>(), Just(u32::MAX - 3)],
@@ -110,8 +109,7 @@ proptest! {
         }
     }
 
-    /// With anything at all: never negative, never more than came, and off by
-    /// at most one for each arrival that met a foreign slot.
+    /// For any arrivals, the estimate is never negative and never more than came.
     #[test]
     fn bounded_with_anything(
         arrivals in prop::collection::vec((any::<u32>(), 0_u32..20), 0..500),
@@ -140,8 +138,8 @@ proptest! {
         let mut seen = HashSet::new();
         for (tid, batch) in (100_u32..).zip(batches) {
             for task in batch {
-                // Known to the model but new to the estimator, or forgotten
-                // by it: the slot was taken meanwhile.
+                // The estimator may have forgotten a task that the model knows, because another
+                // task took its slot.
                 model.arrive(task, tid);
                 let before = returns.expected(tid.wrapping_add(1));
                 returns.arrive(task, tid);
@@ -161,9 +159,9 @@ fn tasks_inside_a_sync_call_are_sure_to_come() {
         returns.arrive(task, 10);
     }
     returns.enter(1, 10);
-    // Neither lost nor counted twice.
+    // Task 1 is neither lost nor counted twice.
     assert_eq!((returns.expected(11), returns.syncing(11)), (4, 1));
-    // So is a task that was never seen before.
+    // A task that was never seen before counts, too.
     returns.enter(9, 10);
     assert_eq!((returns.expected(11), returns.syncing(11)), (5, 2));
     assert!(returns.arrive(1, 11));
@@ -199,7 +197,8 @@ fn calls_that_need_no_commit_count_for_less_and_less() {
     assert_eq!(returns.syncing(30), 8);
 }
 
-/// One step of a few tasks: the task, whether it begins a call or waits, transactions since.
+/// Generates steps of a few tasks: the task, whether it waits or begins a call, and how many
+/// transactions have passed since the last step.
 fn steps() -> impl Strategy<Value = Vec<(u32, bool, u32)>> {
     let step = (1_u32..6, proptest::bool::weighted(0.2), 0_u32..40);
     let step = step.prop_map(|(task, waits, ahead)| (task, waits, ahead.saturating_sub(38)));
@@ -224,7 +223,7 @@ proptest! {
                 prop_assert!(enter(&mut returns, task, tid), "{task} {tid}");
             }
         }
-        // No call needs a commit any more: soon all are repeats.
+        // No call needs a commit any more, so soon all are repeats.
         for _ in 0..200 {
             for task in 1..=quiet {
                 prop_assert!(enter(&mut returns, task, tid), "{task} {tid}");

@@ -1,4 +1,4 @@
-//! Holding against not holding, measured: what the trial finds, how often it errs, what it costs.
+//! The trial of holding against not holding: what it finds, how often it errs, what it costs.
 
 use luc_control::{Input, Params, State, Step, TrialPhase, control_step};
 
@@ -7,13 +7,13 @@ const FREE: i64 = TrialPhase::Free as i64;
 const HELD: i64 = TrialPhase::Held as i64;
 const STAY_FREE: i64 = TrialPhase::StayFree as i64;
 const STAY_HELD: i64 = TrialPhase::StayHeld as i64;
-/// `enum luc_reason`.
+/// Value of `enum luc_reason`.
 const HOLD: i64 = 0;
 
 const COMMIT_NS: i64 = 1_000_000;
 const S: i64 = 1_000_000_000;
 
-/// Numbers that look drawn, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Drawn(u64);
 
 impl Drawn {
@@ -25,21 +25,21 @@ impl Drawn {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Normal enough: the sum of twelve.
+    /// Draws from about a normal distribution: the sum of twelve uniform numbers.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 }
 
-/// A load on a journal: two commits of stock serve as many operations as one that is held.
+/// A load on a journal, whose commits serve four sync events each, held or not.
 struct Journal {
     params: Params,
     state: State,
     now_ns: i64,
     drawn: Drawn,
-    /// Throughput of held commits over that of free ones.
+    /// Throughput of held commits divided by that of free ones.
     gain: f64,
-    /// The same of the time that a sync event waits: above 1 is less.
+    /// The gain in the time that a sync event waits: above 1, it waits less with holding.
     wait_gain: f64,
     /// Standard deviation of the logarithm of a commit's time.
     noise: f64,
@@ -83,7 +83,7 @@ impl Journal {
         control_step(step, &self.params, &mut self.state, input).reason
     }
 
-    /// One commit of four events; says whether it was held.
+    /// Runs one commit of four events; returns whether it was held.
     fn commit(&mut self) -> bool {
         let open = self.input(1, 3);
         let held = self.step(Step::Open, &open) == HOLD;
@@ -101,7 +101,7 @@ impl Journal {
         held
     }
 
-    /// The first verdict, if there is one within so many commits.
+    /// Returns the first verdict, if there is one within this many commits.
     fn verdict(&mut self, commits: usize) -> Option<i64> {
         (0..commits).find_map(|_| {
             self.commit();
@@ -115,10 +115,11 @@ fn whole(value: f64) -> i64 {
     value.round() as i64
 }
 
-/// A window's noise, measured: 92 per mille of a round. Twelve commits of this make it.
+/// Noise of a commit. A round was measured to vary by 92 per mille; it compares two windows of
+/// twelve commits each.
 const NOISE: f64 = 0.092 * 3.46 / 1.41;
 
-/// Of so many loads, how many get each verdict: held, free, none.
+/// Returns how many of `loads` loads get each verdict: held, free, none.
 fn verdicts(loads: u64, commits: usize, journal: impl Fn(u64) -> Journal) -> [usize; 3] {
     let mut found = [0; 3];
     for seed in 0..loads {
@@ -157,7 +158,7 @@ fn what_gains_or_does_nothing_is_seldom_called_a_loss() {
     }
 }
 
-/// A tenth slower is found within a few hundred commits of trial, and stays found.
+/// The trial finds a loss of a tenth within 2000 commits, and the finding lasts.
 #[test]
 fn a_loss_is_found_and_avoided() {
     let mut journal = Journal::new(0.9, 0.05, 1);
@@ -170,8 +171,7 @@ fn a_loss_is_found_and_avoided() {
     assert!(share < 0.05, "{share} of the commits are held all the same");
 }
 
-/// Looking costs half a per cent of throughput, or a per cent of the commits, where there is much
-/// to lose by it.
+/// If holding gains much, only a few percent of the commits are free for the trial.
 #[test]
 fn looking_is_cheap_where_holding_gains() {
     for (gain, most) in [(1.5, 0.02), (1.2, 0.04), (1.1, 0.06)] {
@@ -185,7 +185,8 @@ fn looking_is_cheap_where_holding_gains() {
     }
 }
 
-/// A load by the clock gets as much done either way; its users feel the waiting.
+/// A load that is driven by the clock gets as much done either way; its users only feel the
+/// waiting.
 #[test]
 fn a_load_by_the_clock_is_judged_by_its_waiting() {
     let clocked = |wait_gain, seed| Journal {
@@ -201,8 +202,8 @@ fn a_load_by_the_clock_is_judged_by_its_waiting() {
     assert!(better.free < 800, "{} commits were free", better.free);
 }
 
-/// Operations that change metadata count as throughput, not sync calls: where holding makes waits
-/// of calls that needed none, there are more events and no more work.
+/// Throughput counts operations that change metadata, not sync calls: if holding makes calls wait
+/// that otherwise need not, there are more events but not more work.
 #[test]
 fn more_events_are_no_gain() {
     let mut journal = Journal::new(0.9, 0.02, 1);
@@ -251,7 +252,7 @@ fn a_short_run_has_no_trial() {
     assert_ne!(journal.state.trial_phase, OFF);
 }
 
-/// Nothing is compared while LUC only observes, and a window under way begins anew.
+/// The trial compares nothing while LUC only observes, and then restarts the current window.
 #[test]
 fn it_rests_while_luc_observes() {
     let mut journal = Journal::new(0.5, 0.05, 1);

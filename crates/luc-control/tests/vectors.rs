@@ -1,18 +1,18 @@
-//! Golden vectors: decisions that were right once, pinned. A change of a
-//! heuristic shows up here as the fields that it moved.
+//! Golden vectors: pinned decisions that were right once. A change of a heuristic shows up here as
+//! the fields that it changes.
 //!
-//! Each line of `vectors/*.txt` is one decision; it names the fields that
-//! differ from the line before, all of which start at 0. After a change that
-//! is meant, `LUC_VECTORS_WRITE=1 cargo test -p luc-control --test vectors`
-//! asks the same questions again and writes the files anew: two convoys that
-//! merge, waits in vain, the published controller with urgent steps, batching static,
-//! copy-out that comes and goes.
+//! Each line of `vectors/*.txt` is one decision; it names the fields that differ from the line
+//! before, all of which start at 0. After an intended change,
+//! `LUC_VECTORS_WRITE=1 cargo test -p luc-control --test vectors` decides the same inputs again and
+//! rewrites the files. They hold two convoys that merge, waits in vain, the published controller
+//! with urgent steps, batching static, and copy-out that comes and goes.
 
 use luc_control::{Decision, Dev, Step, control_step, replay, replay::Item};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// All fields 0: defaults may change, old answers to old knobs may not.
+/// Returns a decision whose fields are all 0: defaults may change, but not old answers to old
+/// knobs.
 fn nothing() -> Decision {
     let mut decision = Decision::default();
     for field in Decision::fields() {
@@ -64,7 +64,7 @@ fn decode(text: &str) -> Vec<Item> {
         .collect()
 }
 
-/// The same knobs and inputs, from the same beginning, as they are answered today.
+/// Returns today's answers to the same knobs and inputs, from the same initial state.
 fn answered(items: Vec<Item>) -> Vec<Item> {
     let mut state = None;
     let again = |item| {

@@ -1,4 +1,5 @@
-//! What verdicts of the bets are worth, and how long they take: loads of known truth.
+//! Measures how reliable verdicts of the bets are and how long they take, on loads whose truth is
+//! known.
 //!
 //! `cargo test --release -p luc-control --test verdicts -- --nocapture` prints the table of
 //! `docs/guard.md`.
@@ -8,8 +9,8 @@ mod common;
 use common::Rng;
 use luc_control::{Bets, BetsVerdict, coin};
 
-/// Sequences of pairs for each figure, and pairs of one that has no verdict sooner. A debug build checks
-/// all arithmetic, which takes its time.
+/// Sequences of pairs for each figure, and the length of a sequence without a verdict. A debug
+/// build checks all arithmetic, which takes time, so it runs fewer.
 const RUNS: usize = if cfg!(debug_assertions) {
     2_000
 } else {
@@ -17,10 +18,10 @@ const RUNS: usize = if cfg!(debug_assertions) {
 };
 const PAIRS_MAX: usize = if cfg!(debug_assertions) { 500 } else { 2_000 };
 
-/// How pairs differ although nothing was changed.
+/// How pairs vary although nothing was changed.
 #[derive(Clone, Copy)]
 struct Noise {
-    /// Standard deviation of x, of a normal distribution.
+    /// Standard deviation of x, which is normally distributed.
     spread: f64,
     /// The load grows by this share from the first window of a pair to the second.
     growth: f64,
@@ -56,18 +57,18 @@ struct Load {
 }
 
 impl Load {
-    /// 0 < result <= 1
+    /// Draws a number with 0 < number <= 1.
     fn share(&mut self) -> f64 {
         ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Of a standard normal distribution (Box and Muller).
+    /// Draws from a standard normal distribution (Box and Muller).
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.share().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.share()).cos()
     }
 
-    /// x of the next pair, in ppm; the coin says which window is first.
+    /// Draws x of the next pair, in ppm; the coin decides which window is first.
     fn pair(&mut self, ratio: f64, noise: Noise) -> i64 {
         self.pairs += 1;
         let growth = (1.0 + noise.growth).ln();
@@ -90,11 +91,11 @@ impl Load {
     }
 }
 
-/// What became of all sequences of one kind.
+/// The results of all sequences of one kind.
 struct Found {
     certified: f64,
     refuted: f64,
-    /// Pairs until the verdict, in order.
+    /// Number of pairs until the verdict, sorted.
     pairs: Vec<usize>,
 }
 
@@ -120,7 +121,7 @@ impl Found {
         }
     }
 
-    /// Pairs that so many tenths of the sequences took at most.
+    /// Returns the number of pairs within which this many tenths of the sequences had a verdict.
     fn pairs(&self, tenths: usize) -> String {
         match self.pairs[(RUNS - 1) * tenths / 10] {
             usize::MAX => format!("over {PAIRS_MAX}"),
@@ -129,8 +130,8 @@ impl Found {
     }
 }
 
-/// At the limit, -1 %, either verdict is false, and the bound is tried the hardest. A judge that says
-/// nothing is never wrong: clear effects must be found, and soon.
+/// At the limit, -1 %, either verdict is false, which tests the error bound the hardest. Bets that
+/// never decide are never wrong, so clear effects must be found, and soon.
 #[test]
 fn false_verdicts_are_rare_and_clear_effects_found() {
     println!("| truth | noise of a pair | certified | refuted | pairs, half of runs | 9 in 10 |");

@@ -1,4 +1,4 @@
-//! The C side, declared. Nothing here is public.
+//! Declarations of the C side. Nothing here is public.
 
 use crate::request::Request;
 use std::ffi::c_char;

@@ -9,13 +9,13 @@ const GIB: u64 = 1 << 30;
 const BLOCK: u32 = 4096;
 const SECTORS_PER_BLOCK: u64 = 8;
 const STREAM_BYTES: u32 = 128 << 10;
-/// Requests that are measured.
+/// Number of measured requests, which follow the warm-up.
 const COUNT: usize = 4000;
-/// A cache that drains while it fills takes several times its size.
+/// How many times its size a cache takes until it is full, because it drains meanwhile.
 const FILLS: i64 = 4;
 const WARM_UP_MAX: usize = 100_000;
 
-/// Figures of one disk of a size, computed with the model.
+/// Figures of one disk, computed with the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Random reads of 4 KiB per second, one at a time.
@@ -30,12 +30,12 @@ pub struct Figures {
     pub read_stream_per_s_bytes: f64,
     /// Bytes per second written in sequence, likewise.
     pub write_stream_per_s_bytes: f64,
-    /// Average time of a write of 4 KiB that continues the one before, then a
-    /// flush: the disk's part of an fsync in a log.
+    /// Average time of a 4 KiB write that continues the one before, plus a flush: the disk's part
+    /// of an fsync in a log.
     pub log_sync_ns: f64,
 }
 
-/// Pseudo-random places: Marsaglia's xorshift64, of full period over u64.
+/// Returns the next number of Marsaglia's xorshift64, whose period is 2^64 - 1.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -44,8 +44,8 @@ fn random(state: &mut u64) -> u64 {
 }
 
 impl Figures {
-    /// Figures of a disk of 4 GiB with these parameters, in the long run: caches are full and buckets
-    /// empty.
+    /// Computes the figures of a 4 GiB disk with these parameters, in the long run: its cache is
+    /// full and its token buckets are empty.
     pub fn of(params: &Params) -> Self {
         let sectors = 4 * GIB / 512;
         let places = sectors / SECTORS_PER_BLOCK;
@@ -78,7 +78,7 @@ impl Figures {
     }
 }
 
-/// Number of requests that fill the cache and empty the buckets, within a limit.
+/// Number of requests that fill the cache and empty the token buckets, within a limit.
 fn warm_up(params: &Params, bytes: u32) -> usize {
     let get = |name| params.get(name).unwrap_or(0);
     let ahead_bytes = get("cache_bytes").saturating_add(get("burst_bytes"));

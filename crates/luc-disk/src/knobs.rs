@@ -1,4 +1,4 @@
-//! The knob table of `lab/disk/lucdisk_knobs.h`, as data, and sets of values.
+//! The knob table of `lab/disk/lucdisk_knobs.h` as data, and sets of values.
 
 use crate::ffi;
 use std::ffi::{CStr, c_char};
@@ -8,13 +8,13 @@ use thiserror::Error;
 /// One row of the knob table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// Name; the unit stands last.
+    /// Name, which ends in the unit.
     pub name: &'static str,
     /// Smallest value, inclusive.
     pub min: i64,
     /// Largest value, inclusive.
     pub max: i64,
-    /// Value of a disk that does not set the knob.
+    /// Value if a disk does not set the knob.
     pub default: i64,
     /// Description in one line.
     pub help: &'static str,
@@ -45,7 +45,7 @@ impl Knob {
     /// Parses a value.
     ///
     /// # Errors
-    /// The text is no number or out of bounds.
+    /// The text is not a number, or the number is out of bounds.
     pub fn parse(&self, text: &str) -> Result<i64, KnobError> {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse() {
@@ -60,13 +60,13 @@ impl Knob {
     }
 }
 
-/// The knob table, in its order.
+/// Returns all knobs, in the order of the table.
 pub fn knobs() -> &'static [Knob] {
     static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(load_knobs);
     &KNOBS
 }
 
-/// The knob of that name.
+/// Returns the knob with this name.
 ///
 /// # Errors
 /// [`KnobError::Unknown`] with all names.
@@ -103,7 +103,7 @@ fn load_knobs() -> Vec<Knob> {
         .collect()
 }
 
-/// The table's strings are plain C literals in ASCII.
+/// Converts a string of the table, a plain C literal in ASCII.
 fn text(literal: *const c_char) -> &'static str {
     // SAFETY: every string of the table is a NUL-terminated static literal.
     let literal = unsafe { CStr::from_ptr(literal) };
@@ -126,8 +126,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Values in the order of [`knobs`], unchecked: the model accepts any. Missing ones are defaults,
-    /// further ones ignored.
+    /// Takes values in the order of [`knobs`], unchecked: the model accepts any. Missing values
+    /// become defaults, surplus ones are ignored.
     pub fn from_values(values: &[i64]) -> Self {
         let mut params = Self::default();
         for (to, from) in params.values.iter_mut().zip(values) {
@@ -136,7 +136,7 @@ impl Params {
         params
     }
 
-    /// Knobs with their values.
+    /// Returns the knobs with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Knob, i64)> {
         knobs().iter().zip(self.values.iter().copied())
     }
@@ -166,7 +166,7 @@ impl Params {
 mod tests {
     use super::*;
 
-    /// Units that names of numbers end in; the rest are switches and counts.
+    /// Units in which the names of quantities end; the other knobs are switches and counts.
     const UNITS: [&str; 4] = ["_ns", "_bytes", "_events", "_permille"];
     const WITHOUT_UNIT: [&str; 4] = [
         "queue_requests",

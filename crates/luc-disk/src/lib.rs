@@ -1,10 +1,10 @@
 //! The service model of the lab's disk for user space.
 //!
 //! A thin, safe layer over the C code of `lab/disk/`, which also runs in the guest's driver, with
-//! parameter sets of real devices ([`presets`]) and a small deterministic queue ([`Queue`]) in place
-//! of the driver for tests and tables. The crate does no I/O and has no clock.
+//! parameter sets of real devices ([`presets`]). For tests and tables, a small deterministic queue
+//! ([`Queue`]) replaces the driver. The crate does no I/O and has no clock.
 //!
-//! Units stand last in names: `_ns`, `_bytes`, `_events`.
+//! Names end in their unit: `_ns`, `_bytes`, `_events`.
 
 mod ffi;
 mod figures;

@@ -4,7 +4,7 @@ use crate::ffi;
 use crate::knobs::Params;
 use crate::request::Request;
 
-/// A disk: parameters and state. A copy is independent.
+/// A disk: parameters and state. A clone is independent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     params: Params,
@@ -13,14 +13,14 @@ pub struct Model {
 }
 
 impl Model {
-    /// A disk with a number of 512-byte sectors that has been idle.
+    /// Creates an idle disk with this many 512-byte sectors.
     pub fn new(params: Params, sectors: u64) -> Self {
         // SAFETY: a plain function of no arguments.
         let bytes = unsafe { ffi::lucdisk_shim_state_bytes() };
         let bytes = usize::try_from(bytes).unwrap_or(0);
         let mut state = vec![0; bytes.div_ceil(size_of::<u64>())];
-        // SAFETY: params has as many values as the knob table rows, state the
-        // size and alignment of struct lucdisk_state.
+        // SAFETY: params has as many values as the knob table has rows; state has the size and
+        // alignment of struct lucdisk_state.
         unsafe { ffi::lucdisk_init(state.as_mut_ptr(), params.as_ptr(), sectors) };
         Self { params, state }
     }
@@ -35,8 +35,8 @@ impl Model {
         unsafe { ffi::lucdisk_free_channels(self.params.as_ptr(), self.state.as_ptr()) }
     }
 
-    /// Index of the waiting request, oldest first, that the disk starts next; `None` if none can start
-    /// before a request in service ends.
+    /// Returns the index of the request that the disk starts next, in `waiting` with the oldest
+    /// first; `None` if none can start before a request in service ends.
     pub fn choose(&self, waiting: &[Request], now_ns: u64) -> Option<usize> {
         let n = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         // SAFETY: as in new; waiting has at least n requests, all only read.
@@ -53,7 +53,7 @@ impl Model {
         (index < waiting.len()).then_some(index)
     }
 
-    /// Starts a request; gives its completion time.
+    /// Starts a request and returns its completion time.
     pub fn start(&mut self, request: &Request, now_ns: u64) -> u64 {
         let params = self.params.as_ptr();
         // SAFETY: as in new; the request is only read.

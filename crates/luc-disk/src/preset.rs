@@ -1,7 +1,7 @@
 //! Parameter sets of real devices.
 //!
-//! Each value names its source: a document, a calculation from a document, or "assumed" where
-//! makers publish nothing. A device stands for its class; none was measured here.
+//! Each value names its source: a document, a calculation from a document, or "assumed" if vendors
+//! publish nothing. A device stands for its class; none was measured here.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use crate::knobs::{KnobError, Params, knob};
 pub struct PresetKnob {
     /// Name of the knob.
     pub name: &'static str,
-    /// In the unit that ends the name.
+    /// Value in the unit that ends the name.
     pub value: i64,
     /// Source of the figure.
     pub source: &'static str,
@@ -23,7 +23,7 @@ pub struct PresetKnob {
 /// A device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// Name in the text of a disk.
+    /// Name, as used in the text of a disk.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
@@ -31,7 +31,7 @@ pub struct Preset {
     pub knobs: Vec<PresetKnob>,
 }
 
-/// No preset of that name.
+/// The error if no preset has this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("no preset is called '{name}'; there are: {known}")]
 pub struct UnknownPreset {
@@ -42,10 +42,10 @@ pub struct UnknownPreset {
 }
 
 impl Preset {
-    /// All parameters.
+    /// Returns all parameters.
     ///
     /// # Errors
-    /// A value that the knob table does not allow; the tests exclude it.
+    /// The knob table does not allow a value; the tests exclude that.
     pub fn params(&self) -> Result<Params, KnobError> {
         let mut params = Params::default();
         for row in &self.knobs {
@@ -58,7 +58,7 @@ impl Preset {
         self.knobs.iter().find(|row| row.name == name)
     }
 
-    /// Source of a knob's figure.
+    /// Returns the source of a knob's figure.
     pub fn source(&self, name: &str) -> &'static str {
         self.row(name).map_or("default", |row| row.source)
     }
@@ -78,7 +78,7 @@ pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
-/// The preset of that name.
+/// Returns the preset with this name.
 ///
 /// # Errors
 /// [`UnknownPreset`] with all names.
@@ -105,7 +105,7 @@ fn parse(&(name, about, tables): &Device) -> Preset {
     }
 }
 
-/// A knob, its value and the source of it. A damaged value becomes one that no knob allows.
+/// Parses a row: knob, value, source. A malformed value becomes one that no knob allows.
 fn parse_row(line: &'static str) -> PresetKnob {
     let (name, rest) = line.split_once(' ').unwrap_or_default();
     let (value, source) = rest.trim_start().split_once(' ').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The driver's loop on a clock of its own.
+//! The driver's loop, on its own clock.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ impl Completion {
     }
 }
 
-/// A disk with its waiting requests and its clock. Requests complete in the order of their completion
-/// times; equal ones in the order of their start.
+/// A disk with its waiting requests and its clock. Requests complete in the order of their
+/// completion times, those with equal times in the order in which they started.
 #[derive(Clone, Debug)]
 pub struct Queue {
     model: Model,
@@ -38,7 +38,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An idle disk at time 0.
+    /// Creates an idle disk at time 0.
     pub fn new(model: Model) -> Self {
         Self {
             model,
@@ -51,17 +51,17 @@ impl Queue {
         }
     }
 
-    /// Time of its clock.
+    /// Current time of the disk's clock.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Requests that wait or are in service.
+    /// Number of requests that wait or are in service.
     pub fn in_flight(&self) -> usize {
         self.waiting.len() + self.running.len()
     }
 
-    /// Lets time pass, at most up to the next completion; gives whether the time was reached.
+    /// Advances the clock to this time, or returns false if a request completes before it.
     pub fn idle_until(&mut self, now_ns: u64) -> bool {
         let limit = self
             .running
@@ -74,7 +74,7 @@ impl Queue {
         reachable
     }
 
-    /// A request arrives now; gives its number.
+    /// Submits a request that arrives now; returns its number.
     pub fn submit(&mut self, request: Request) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -86,7 +86,7 @@ impl Queue {
         id
     }
 
-    /// Lets time pass to the next completion; `None` if the disk is idle.
+    /// Advances the clock to the next completion; `None` if the disk is idle.
     pub fn complete(&mut self) -> Option<Completion> {
         let ((done_ns, _), completion) = self.running.pop_first()?;
         self.now_ns = self.now_ns.max(done_ns);
@@ -143,7 +143,7 @@ impl Ran {
     }
 }
 
-/// A closed loop: keeps `depth` requests in the disk until `count` are completed.
+/// Runs a closed loop: keeps `depth` requests in the disk until `count` have completed.
 pub fn run(model: Model, depth: usize, count: usize, mut next: impl FnMut(u64) -> Request) -> Ran {
     let mut queue = Queue::new(model);
     let mut completions = Vec::with_capacity(count);

@@ -4,15 +4,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Op {
-    /// Data from the disk.
+    /// Reads data from the disk.
     Read,
-    /// Data to the disk.
+    /// Writes data to the disk.
     Write,
-    /// The volatile cache to the medium.
+    /// Writes the volatile cache to the medium.
     Flush,
 }
 
-/// A request, `struct lucdisk_request` in the same layout.
+/// A request, with the layout of `struct lucdisk_request`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Request {
@@ -27,7 +27,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request that arrives at time 0; a queue sets the time.
+    /// Creates a request that arrives at time 0; a queue sets the actual time.
     pub fn new(op: Op, sector: u64, bytes: u32) -> Self {
         Self {
             sector,
@@ -46,7 +46,7 @@ impl Request {
         Self::new(Op::Write, sector, bytes)
     }
 
-    /// A write that is durable at its completion.
+    /// Creates a write that is durable when it completes.
     pub fn write_fua(sector: u64, bytes: u32) -> Self {
         Self {
             fua: 1,
@@ -58,7 +58,7 @@ impl Request {
         Self::new(Op::Flush, 0, 0)
     }
 
-    /// Its operation.
+    /// Operation of the request.
     pub fn op(&self) -> Op {
         match self.op {
             0 => Op::Read,

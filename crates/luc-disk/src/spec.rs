@@ -1,4 +1,4 @@
-//! A disk in text: a preset and changed knobs.
+//! The text form of a disk: a preset and changed knobs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,13 +15,13 @@ pub struct Spec {
     changes: Vec<(&'static str, i64)>,
 }
 
-/// Why a text is no disk.
+/// Why a text does not describe a disk.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
-    /// No such device.
+    /// No preset has this name.
     #[error(transparent)]
     Preset(#[from] UnknownPreset),
-    /// No such knob, or no such value.
+    /// The knob does not exist or does not take this value.
     #[error(transparent)]
     Knob(#[from] KnobError),
     /// A part that is not `KNOB=VALUE`.
@@ -33,7 +33,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// An unchanged preset.
+    /// Creates an unchanged preset.
     ///
     /// # Errors
     /// An unknown name.
@@ -47,7 +47,8 @@ impl Spec {
     /// Applies `KNOB=VALUE`.
     ///
     /// # Errors
-    /// Anything else, unknown knobs, values out of bounds, a second value.
+    /// The text is not `KNOB=VALUE`, the knob is unknown, the value is out of bounds, or the knob
+    /// is set already.
     pub fn change(&mut self, part: &str) -> Result<(), SpecError> {
         let (name, value) = part.split_once('=').ok_or_else(|| SpecError::NoValue {
             part: part.to_owned(),
@@ -65,10 +66,10 @@ impl Spec {
         self.preset
     }
 
-    /// All parameters.
+    /// Returns all parameters.
     ///
     /// # Errors
-    /// None: [`Spec::change`] and the tests of the presets exclude them.
+    /// None occur: [`Spec::change`] and the tests of the presets exclude them.
     pub fn params(&self) -> Result<Params, KnobError> {
         let mut params = self.preset.params()?;
         for (name, value) in &self.changes {

@@ -1,4 +1,4 @@
-//! The model against pencil and paper: each test computes the results from the parameters alone.
+//! Compares the model with calculations on paper, which use the parameters alone.
 
 use luc_disk::{Completion, Model, Op, Params, Queue, Ran, Request, preset, run};
 
@@ -40,7 +40,7 @@ fn close(value: f64, want: f64, percent: f64) {
     );
 }
 
-/// The places of a sequence without a pattern, by Marsaglia's xorshift64.
+/// Returns the first sector of a random block, drawn by Marsaglia's xorshift64.
 fn random_block(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -55,12 +55,12 @@ fn random_reads(model: Model, depth: usize, count: usize) -> Ran {
     })
 }
 
-/// All completions of a queue.
+/// Returns all completions of a queue.
 fn drain(mut queue: Queue) -> Vec<Completion> {
     std::iter::from_fn(|| queue.complete()).collect()
 }
 
-/// Each request after the end of the one before.
+/// Submits each request after the one before has completed.
 fn one_by_one(model: Model, requests: &[Request]) -> Vec<Completion> {
     let mut queue = Queue::new(model);
     let complete = |request: &Request| {
@@ -85,15 +85,15 @@ fn a_disk_without_parameters_takes_no_time() {
 
 #[test]
 fn random_accesses_wait_half_a_turn_and_eight_fifteenths_of_the_seeks() {
-    // Without seeks, only the platter is left.
+    // Without seeks, only rotation and transfer are left.
     let no_seeks = [("rotation_ns", 10_000_000)];
     let ran = random_reads(model(&no_seeks), 1, 20_000);
     let want = 5e6 + 10e6 * 4096.0 / 1_048_576.0;
     close(ran.latency_mean_ns(), want, 2.0);
-    // The root of the distance of random pairs averages 8/15.
+    // The square root of the distance between random pairs averages 8/15.
     let ran = random_reads(arm(&[]), 1, 20_000);
     close(ran.latency_mean_ns(), 1e6 + 15e6 * 8.0 / 15.0 + 5e6, 2.0);
-    // On the outer quarter of the tracks, half of that.
+    // On the outer quarter of the tracks, the part of a seek that depends on distance halves.
     let ran = random_reads(arm(&[("stroke_permille", 250)]), 1, 20_000);
     close(ran.latency_mean_ns(), 1e6 + 7.5e6 * 8.0 / 15.0 + 5e6, 2.0);
 }
@@ -125,7 +125,7 @@ fn the_inner_tracks_are_slower() {
         .bytes_per_s()
     };
     let (outer, inner) = (stream(0), stream(SECTORS - 1000 * 256));
-    // The middles of the first and the last of 16 zones.
+    // Rates in the middle of the first and of the last of 16 zones.
     let rate = |share: f64| (1.0 - 0.5 * share) * 1_048_576.0 / 11e-3;
     close(outer, rate(0.5 / 16.0), 1.0);
     close(inner, rate(15.5 / 16.0), 1.0);
@@ -156,7 +156,7 @@ fn what_was_read_ahead_is_there_at_once_but_no_more_than_fits() {
     assert!(queue.idle_until(queue.now_ns() + 100 * MS));
     queue.submit(Request::read(8, 64 << 10));
     assert_eq!(queue.complete().unwrap().latency_ns(), 0);
-    // The arm had stopped: it comes back to where it was first.
+    // The disk had stopped reading ahead: the platter must first turn to the next block.
     queue.submit(Request::read(8 + 128, 64 << 10));
     let next = queue.complete().unwrap().latency_ns();
     assert!((625 * US..=(10_000 + 625) * US).contains(&next), "{next}");
@@ -164,8 +164,8 @@ fn what_was_read_ahead_is_there_at_once_but_no_more_than_fits() {
 
 #[test]
 fn what_is_being_read_ahead_is_nearest() {
-    // The command's fixed time lets the platter turn past the next block, which
-    // the disk has read by then.
+    // During the command's fixed time, the platter turns past the next block, which the disk has
+    // read by then.
     let mut queue = Queue::new(arm(&[
         ("read_latency_ns", 1_000_000),
         ("read_ahead_bytes", 1 << 20),
@@ -185,7 +185,7 @@ fn the_nearest_of_many_comes_first_and_the_oldest_at_its_limit() {
     let far = SECTORS - 8;
     let order = |age_limit_ns: i64| {
         let mut queue = Queue::new(arm(&[("age_limit_ns", age_limit_ns)]));
-        // Two to keep the arm busy, then the choice.
+        // The first two keep the arm busy; then the disk chooses.
         for sector in [0, 8, far, 4000, 2000, 6000, 1000, 3000] {
             queue.submit(Request::read(sector, BLOCK));
         }
@@ -241,7 +241,7 @@ fn a_flush_waits_for_every_dirty_block() {
         let want = 500 * US + u64::from(n) * 10 * US;
         assert_eq!(done[1].latency_ns(), want, "{n} blocks");
     }
-    // Time between write and flush has drained some already.
+    // The cache has drained a part between write and flush.
     let mut queue = Queue::new(model(&CACHED));
     queue.submit(Request::write(0, 100 * BLOCK));
     queue.complete().unwrap();
@@ -321,10 +321,10 @@ fn a_rotating_cache_drains_runs_in_one_go_and_rewrites_once() {
     // The same block again and again is one block.
     let same = [Request::write(0, BLOCK); 50];
     assert_eq!(flush_after(&same), 10 * MS * 4096 / (1 << 20));
-    // Half-block writes of one block as well.
+    // Two half-block writes of one block are one block, too.
     let halves = [Request::write(0, 2048), Request::write(4, 2048)];
     assert_eq!(flush_after(&halves), 10 * MS * 4096 / (1 << 20));
-    // Scattered blocks cost positioning each, but less than one by one.
+    // Each scattered block costs positioning, but less than if it were written alone.
     let mut seed = 3;
     let scattered: Vec<_> = (0..100)
         .map(|_| Request::write(random_block(&mut seed), BLOCK))
@@ -340,7 +340,8 @@ fn a_rotating_cache_drains_runs_in_one_go_and_rewrites_once() {
 
 #[test]
 fn runs_of_different_length_drain_to_the_last_block() {
-    // More runs than have a known place, one of them longer: an average rounded up.
+    // More runs than the model knows the places of, some of them longer: it rounds their average
+    // length up.
     for runs in 17..80 {
         for long in 1..8 {
             let write = |n: u64| {
@@ -412,7 +413,7 @@ fn a_token_bucket_lets_a_burst_pass_and_then_its_rate() {
     let ran = run(model(&peak), 500, 500, |_| Request::read(0, BLOCK));
     assert_eq!(ran.completions[100].done_ns, 25 * MS);
     assert_eq!(ran.completions[499].done_ns, 400 * MS);
-    // A second of rest fills it again, no further.
+    // Ten seconds of rest fill the bucket again, but no further.
     let mut queue = Queue::new(model(&bucket));
     for _ in 0..150 {
         queue.submit(Request::read(0, BLOCK));

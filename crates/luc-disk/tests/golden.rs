@@ -1,5 +1,5 @@
-//! Figures of the presets, as a table: a change of the model or of a value shows here under the loads
-//! of data sheets.
+//! Figures of the presets as a table, under the loads of data sheets: it shows the effect of a
+//! change of the model or of a value.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Properties of all disks and all requests. Debug builds of the C code trap on overflow, so every
-//! case tests that, too.
+//! Properties that hold for all disks and all requests. Debug builds of the C code trap on
+//! overflow, so every case tests that, too.
 
 use luc_disk::{Model, Params, Queue, Request, knobs, presets};
 use proptest::collection::vec;
@@ -80,7 +80,7 @@ proptest! {
             let mut copy = model.clone();
             let done_ns = model.start(request, now_ns);
             prop_assert!(done_ns >= now_ns);
-            // The same again: no memory but the state.
+            // A copy gives the same answer: the state is the model's only memory.
             prop_assert_eq!(copy.start(request, now_ns), done_ns);
             prop_assert!(copy == model);
         }

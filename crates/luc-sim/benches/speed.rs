@@ -1,5 +1,5 @@
-//! Simulated fsyncs per second of one core: `cargo bench -p luc-sim`. The time is the thread's own, so
-//! that other work of the host does not count.
+//! Simulated fsyncs per second of one core: `cargo bench -p luc-sim`. The time is the thread's own
+//! CPU time, so that other work on the host does not count.
 
 use luc_control::Params;
 use luc_sim::costs::Costs;
@@ -9,7 +9,7 @@ use luc_sim::processors::Machine;
 use luc_sim::{Load, Setup, load, run};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Best of so many runs: what else the host does only ever slows one down.
+/// Number of runs, of which the fastest counts: other work on the host can only slow a run down.
 const RUNS: u32 = 5;
 
 /// Disk, processors, threads, simulated seconds.
@@ -45,7 +45,7 @@ fn main() {
     }
 }
 
-/// Simulated fsyncs of a run, and as many as the best run had in a second.
+/// Returns the simulated fsyncs of the fastest run, and their number per second of CPU time.
 fn best(bench: &Load, setup: &Setup) -> (u64, f64) {
     let runs = (0..RUNS).map(|_| {
         let begun_s = thread_s();
@@ -59,7 +59,7 @@ fn best(bench: &Load, setup: &Setup) -> (u64, f64) {
     )
 }
 
-/// Time that this thread has had a processor, seconds.
+/// Returns the CPU time of this thread, seconds.
 fn thread_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

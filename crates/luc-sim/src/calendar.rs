@@ -1,13 +1,13 @@
-//! What is to happen, and when.
+//! The events to come, by time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// Events in the order of their time; those of one moment in the order in which they were entered.
+/// Events in the order of their time; events at one time in the order in which they were entered.
 #[derive(Debug)]
 pub struct Calendar<E> {
-    /// One that is apart from the heap: mostly what was entered last is what comes next, the end of a
-    /// piece of work, and then the heap has nothing to do.
+    /// One entry outside the heap: the event entered last is often the next to happen (the end of a
+    /// piece of work), and then the heap is not touched.
     first: Option<Entry<E>>,
     events: BinaryHeap<Reverse<Entry<E>>>,
     entered: u64,
@@ -48,7 +48,7 @@ impl<E> Ord for Entry<E> {
 }
 
 impl<E> Calendar<E> {
-    /// Empty, at time 0.
+    /// Creates an empty calendar at time 0.
     pub fn new() -> Self {
         Self {
             first: None,
@@ -58,12 +58,12 @@ impl<E> Calendar<E> {
         }
     }
 
-    /// Time of the event that came last, ns.
+    /// Returns the time of the latest event that happened, ns.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Enters an event; one of the past happens now.
+    /// Enters an event; an event in the past happens now.
     pub fn enter(&mut self, at_ns: u64, event: E) {
         let entry = Entry {
             at_ns: at_ns.max(self.now_ns),
@@ -85,8 +85,8 @@ impl<E> Calendar<E> {
         self.events.push(Reverse(later));
     }
 
-    /// The next event, whose time it is then; `None` when there is none before `end_ns`, to which the
-    /// time goes then.
+    /// Returns the next event and advances the time to it. `None` if no event is due before
+    /// `end_ns`; the time then advances to `end_ns`.
     pub fn next(&mut self, end_ns: u64) -> Option<E> {
         let of_heap = self.events.peek().map(|Reverse(entry)| entry);
         let is_apart = match (&self.first, of_heap) {
@@ -135,7 +135,8 @@ mod tests {
             while let Some(event) = calendar.next(u64::MAX) {
                 prop_assert_eq!(calendar.now_ns(), event.0);
                 came.push(event);
-                // One of the past comes at once, others somewhen between.
+                // The first one lies in the past and comes at once; the others fall between later
+                // events.
                 match came.len() {
                     1 => calendar.enter(0, (event.0, usize::MAX)),
                     len if len % 3 == 0 && came.len() < 200 => {

@@ -1,13 +1,14 @@
-//! What the kernel's paths cost, in instructions of a processor.
+//! The cost of the kernel's paths, in processor instructions.
 //!
-//! Measured on Debian's 6.12 in the lab, where an instruction is a nanosecond at 1000 MIPS: `luc bench
-//! create-fsync` with 1 to 64 threads on 4ms:1, between the kernel's tracepoints (`sched_switch` and
-//! one of jbd2's at a time, 800 instructions each, taken off), and `luc bench fsync-cost`. Where only
-//! a sum is measured, its parts are shares of it, and say so.
+//! Measured on Debian's 6.12 in the lab, where an instruction is a nanosecond at 1000 MIPS:
+//! `luc bench create-fsync` with 1 to 64 threads on 4ms:1, between the kernel's tracepoints
+//! (`sched_switch` and one of jbd2's at a time; 800 instructions each are subtracted), and
+//! `luc bench fsync-cost`. If only a sum was measured, its parts are shares of it, and their
+//! sources say so.
 
 macro_rules! costs {
     ($($name:ident = $value:literal, $source:literal;)+) => {
-        /// Instructions of each part of a path.
+        /// Instructions for each part of a path.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Costs {
             $(#[doc = $source] pub $name: u64,)+
@@ -20,7 +21,7 @@ macro_rules! costs {
         }
 
         impl Costs {
-            /// Name, value in instructions, and source of each.
+            /// Returns the name, value in instructions, and source of each part.
             pub fn rows(&self) -> Vec<(&'static str, u64, &'static str)> {
                 vec![$((stringify!($name), self.$name, $source),)+]
             }

@@ -1,4 +1,4 @@
-//! Files as the kernel keeps them: their inodes, blocks and dirty pages. Knows no time and no journal.
+//! Files as the kernel keeps them: inodes, blocks and dirty pages, without time and journal.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -7,13 +7,13 @@ use crate::journal::Tid;
 use crate::processors::TaskId;
 use crate::units::{BLOCK_BYTES, BLOCK_SECTORS, SECTOR_BYTES};
 
-/// A file, by a number of its program's choice. A name is used again when its file is gone.
+/// A file, by a number that its program chooses. A number is used again when its file is gone.
 pub type FileId = u32;
 
-/// Room for data; what comes after uses it again.
+/// Sectors for data; when all are used, allocation starts again at the first.
 pub const DATA_SECTORS: u64 = 3 << 20;
 
-/// A file that is there before a run, its data on the disk.
+/// A file that exists before a run, with its data on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prepared {
     pub file: FileId,
@@ -21,7 +21,7 @@ pub struct Prepared {
     pub bytes: u64,
 }
 
-/// Adjacent blocks of a file and where they lie.
+/// Adjacent blocks of a file, and their place on the disk.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     page: u32,
@@ -29,10 +29,10 @@ struct Extent {
     sector: u64,
 }
 
-/// A piece of data that is written in one request.
+/// A piece of data that one request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// From the first of the data.
+    /// Counted from the first sector for data.
     pub sector: u64,
     pub bytes: u32,
 }
@@ -42,7 +42,7 @@ pub struct Inode {
     pub dir: u32,
     /// Its place in the inode table.
     pub number: u32,
-    /// Names that were searched for room for its own.
+    /// Names that were searched to find room for its own name.
     pub searched: u32,
     /// The transaction that last changed it.
     pub tid: Tid,
@@ -52,17 +52,17 @@ pub struct Inode {
     pub read_tick: u64,
     extents: Vec<Extent>,
     dirty: BTreeSet<u32>,
-    /// Requests of its data that were sent, and that are done.
+    /// How many requests for its data were sent, and how many of them are done.
     pub sent: u64,
     pub done: u64,
-    /// Tasks that wait until so many are done.
+    /// Tasks that wait until this many requests are done.
     for_data: Vec<(u64, TaskId)>,
     is_locked: bool,
     for_lock: VecDeque<TaskId>,
 }
 
 impl Inode {
-    /// Whether this byte lies in a block that it has on the disk.
+    /// Tells whether this byte lies in a block that is allocated on the disk.
     pub fn has_block(&self, byte: u64) -> bool {
         self.extent(page_of(byte)).is_some()
     }
@@ -72,7 +72,7 @@ impl Inode {
         extents.find(|it| (it.page..it.page + it.pages).contains(&page))
     }
 
-    /// A number that no two files share.
+    /// Returns a number that is unique to the file.
     pub fn object(&self) -> u64 {
         u64::from(self.dir) << 32 | u64::from(self.number)
     }
@@ -81,13 +81,13 @@ impl Inode {
         !self.extents.is_empty()
     }
 
-    /// Bytes are written: their pages are dirty, and it may be longer.
+    /// Writes these bytes: their pages become dirty, and the file may grow.
     pub fn write(&mut self, at: u64, bytes: u64) {
         self.dirty.extend(pages(at, bytes));
         self.bytes = self.bytes.max(at + bytes);
     }
 
-    /// Takes the dirty pages among these bytes, which are about to be written back.
+    /// Takes the dirty pages among these bytes, for writeback.
     pub fn take_dirty(&mut self, at: u64, bytes: u64) -> Vec<u32> {
         let within = pages(at, bytes);
         let taken: Vec<u32> = self.dirty.range(within).copied().collect();
@@ -97,7 +97,7 @@ impl Inode {
         taken
     }
 
-    /// Locks it; or else the task waits until it has the lock.
+    /// Locks the inode; if it is locked, returns false and queues the task for the lock.
     pub fn lock(&mut self, task: TaskId) -> bool {
         if self.is_locked {
             self.for_lock.push_back(task);
@@ -107,14 +107,14 @@ impl Inode {
         true
     }
 
-    /// Hands the lock to the task that waited longest.
+    /// Unlocks the inode, or hands the lock to the task that waited longest; returns that task.
     pub fn unlock(&mut self) -> Option<TaskId> {
         let next = self.for_lock.pop_front();
         self.is_locked = next.is_some();
         next
     }
 
-    /// The task waits until all data that was sent before is written; false if it is.
+    /// Queues the task until all requests sent so far are done; false if they already are.
     pub fn waits_for_data(&mut self, task: TaskId) -> bool {
         let waits = self.done < self.sent;
         if waits {
@@ -123,7 +123,7 @@ impl Inode {
         waits
     }
 
-    /// So many requests of its data are done; gives tasks that waited for them.
+    /// Notes that more requests for its data are done; returns the tasks that waited for them.
     pub fn data_done(&mut self, requests: u64) -> Vec<TaskId> {
         self.done += requests;
         let done = self.done;
@@ -132,21 +132,21 @@ impl Inode {
     }
 }
 
-/// A directory. All of them lie in the block group of the one that a benchmark works in, as ext4
-/// puts them, and share its inode table.
+/// A directory. All directories lie in the block group of the one in which a benchmark works, as
+/// ext4 places them, and share its inode table.
 #[derive(Debug, Default)]
 pub struct Dir {
     /// Its own place in the inode table.
     pub number: u32,
     names: u32,
-    /// Room that removed names have left.
+    /// Free slots that removed names have left.
     holes: u32,
     owner: Option<TaskId>,
     for_lock: VecDeque<TaskId>,
 }
 
 impl Dir {
-    /// Locks it for a change, unless another task has.
+    /// Locks the directory for a change; false if it is locked.
     pub fn lock(&mut self, task: TaskId) -> bool {
         let is_free = self.owner.is_none();
         if is_free {
@@ -159,19 +159,20 @@ impl Dir {
         self.owner
     }
 
-    /// The task sleeps until the lock is free, and tries again then.
+    /// Makes the task sleep until the lock is free; it then tries again.
     pub fn wait_for_lock(&mut self, task: TaskId) {
         self.for_lock.push_back(task);
     }
 
-    /// Gives the task that is woken: whoever comes first has the lock then.
+    /// Unlocks the directory and returns the task to wake. The lock goes to the first task that
+    /// asks.
     pub fn unlock(&mut self) -> Option<TaskId> {
         self.owner = None;
         self.for_lock.pop_front()
     }
 
-    /// Names that are searched for room for one more: those of a block, which splits when it is full,
-    /// up to the first hole that a removed name has left.
+    /// Returns how many names are searched to find room for one more: those of one block, which
+    /// splits when it is full, up to the first hole that a removed name has left.
     fn searched(&self) -> u32 {
         const NAMES_IN_A_BLOCK: u32 = 200;
         const HALF: u32 = NAMES_IN_A_BLOCK / 2;
@@ -181,7 +182,7 @@ impl Dir {
         } else {
             HALF + names % HALF
         };
-        // Its share of the holes, rounded.
+        // The block's share of the holes, rounded.
         let names = u64::from(names.max(1));
         let holes_of_block = (u64::from(holes) * u64::from(of_block) + names / 2) / names;
         u32::try_from(u64::from(of_block) / (holes_of_block + 1)).unwrap_or(0)
@@ -192,15 +193,15 @@ impl Dir {
 pub struct Files {
     inodes: Vec<Inode>,
     dirs: Vec<Dir>,
-    /// Places in the inode table that were used, and those that are free again.
+    /// How many places in the inode table were used, and those of them that are free again.
     used: u32,
     freed: BTreeSet<u32>,
-    /// Sectors that were handed out. What removed files had is not used again.
+    /// Number of sectors handed out so far; removed files do not give theirs back.
     used_sectors: u64,
 }
 
 impl Files {
-    /// The directory is there from now on; false if it was before.
+    /// Creates the directory; false if it exists.
     pub fn make_dir(&mut self, dir: u32) -> bool {
         let at = dir as usize;
         let is_new = at >= self.dirs.len();
@@ -214,13 +215,13 @@ impl Files {
         is_new
     }
 
-    /// The directory, which is there from now on.
+    /// Returns the directory, and creates it if necessary.
     pub fn dir(&mut self, dir: u32) -> &mut Dir {
         self.make_dir(dir);
         &mut self.dirs[dir as usize]
     }
 
-    /// The first free inode, as ext4 takes it.
+    /// Takes the first free inode, as ext4 does.
     fn take_number(&mut self) -> u32 {
         if let Some(number) = self.freed.pop_first() {
             return number;
@@ -233,7 +234,7 @@ impl Files {
         (dir as usize) < self.dirs.len()
     }
 
-    /// A new file.
+    /// Creates a file.
     pub fn create(&mut self, file: FileId, dir: u32) -> &mut Inode {
         let known = self.dir(dir);
         let searched = known.searched();
@@ -253,13 +254,13 @@ impl Files {
         &mut self.inodes[at]
     }
 
-    /// A file that was there before.
+    /// Creates a file that exists before the run.
     pub fn prepare(&mut self, it: Prepared) {
         self.create(it.file, it.dir).bytes = it.bytes;
         self.allocate(it.file, &pages(0, it.bytes).collect::<Vec<_>>());
     }
 
-    /// The file's inode is free.
+    /// Removes a file and frees its inode.
     pub fn remove(&mut self, file: FileId) {
         let inode = self.inode(file);
         let (dir, number) = (inode.dir, inode.number);
@@ -271,7 +272,8 @@ impl Files {
         self.freed.insert(number);
     }
 
-    /// A file that no task has made is an empty one of the first directory.
+    /// Returns a file's inode. A file that no task has created is an empty one in the first
+    /// directory.
     pub fn inode(&mut self, file: FileId) -> &mut Inode {
         let at = file as usize;
         if at >= self.inodes.len() {
@@ -280,13 +282,13 @@ impl Files {
         &mut self.inodes[at]
     }
 
-    /// The transaction that last changed a file's inode; 0: none.
+    /// Returns the transaction that last changed a file's inode; 0 if none did.
     pub fn tid(&self, file: FileId) -> Tid {
         let inode = self.inodes.get(file as usize);
         inode.map_or(0, |inode| inode.tid)
     }
 
-    /// Gives blocks to those of these pages that have none; false if all have.
+    /// Allocates blocks for those of these pages that have none; false if all have.
     pub fn allocate(&mut self, file: FileId, pages: &[u32]) -> bool {
         let mut used_sectors = self.used_sectors;
         let inode = self.inode(file);
@@ -312,8 +314,8 @@ impl Files {
         std::mem::replace(&mut self.used_sectors, used_sectors) < used_sectors
     }
 
-    /// The requests that write these pages, which have blocks: adjacent ones go together, up to the
-    /// largest request of the disk.
+    /// Returns the requests that write these pages, if they have blocks: adjacent pages are merged,
+    /// up to the largest request of the disk.
     pub fn runs(&mut self, file: FileId, pages: &[u32], bytes_max: u32) -> Vec<Run> {
         let inode = self.inode(file);
         let mut runs: Vec<(u64, u64)> = Vec::new();
@@ -345,7 +347,7 @@ fn page_of(byte: u64) -> u32 {
     u32::try_from(byte / u64::from(BLOCK_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// The pages that hold these bytes.
+/// Returns the pages that hold these bytes.
 pub fn pages(at: u64, bytes: u64) -> Range<u32> {
     let last = at
         .saturating_add(bytes)
@@ -364,7 +366,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Requests write each page once, where it lies, and no request is too large.
+        /// Requests write each page once, at its place, and no request is too large.
         #[test]
         fn all_dirty_data_is_written(
             writes in proptest::collection::vec((0_u64..3_000_000, 1_u64..40_000), 1..20),
@@ -413,7 +415,7 @@ mod tests {
     fn a_free_inode_is_taken_again() {
         let mut files = Files::default();
         let numbers: Vec<u32> = (0..3).map(|file| files.create(file, 0).number).collect();
-        // The directory has the first.
+        // The directory has inode 0.
         assert_eq!(numbers, [1, 2, 3]);
         files.remove(1);
         assert_eq!(files.create(7, 0).number, 2);

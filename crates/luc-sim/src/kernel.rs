@@ -1,4 +1,4 @@
-//! Rules in which kernels differ.
+//! The rules that differ between kernels.
 
 use thiserror::Error;
 
@@ -12,11 +12,11 @@ pub struct Kernel {
     pub scheduler: Scheduler,
     /// Step of the scheduler, and of the coarse clock that gives files their times, ns: 1/HZ.
     pub tick_ns: u64,
-    /// A write fills each of its pages within a handle of its own, though it changes no metadata
-    /// there (`ext4_da_write_begin()` up to 5.14): it waits while a commit locks its transaction, and
-    /// a commit waits for it.
+    /// A write fills each of its pages within a handle of its own, although it changes no metadata
+    /// there (`ext4_da_write_begin()` up to 5.14): it waits while a commit locks its transaction,
+    /// and a commit waits for it.
     pub write_handles: bool,
-    /// What [`Mount::unwritten`](crate::mount::Mount::unwritten) is by default.
+    /// Default of [`Mount::unwritten`](crate::mount::Mount::unwritten).
     pub unwritten: bool,
 }
 
@@ -49,17 +49,17 @@ pub const KERNELS: [Kernel; 3] = [
     },
 ];
 
-/// There is no such kernel here.
+/// The error for a kernel that the simulator lacks.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("the simulator has no kernel {name}; it has {known}", known = KERNELS.map(|it| it.name).join(", "))]
 pub struct NoKernel {
     name: String,
 }
 
-/// The kernel of this name.
+/// Returns the kernel with this name.
 ///
 /// # Errors
-/// There is none.
+/// There is no such kernel.
 pub fn named(name: &str) -> Result<&'static Kernel, NoKernel> {
     let found = KERNELS.iter().find(|kernel| kernel.name == name);
     found.ok_or_else(|| NoKernel {

@@ -1,23 +1,24 @@
-//! The journal, the processors and the disks on paper, with the real controllers inside.
+//! Simulates the journal, the processors and the disks, with the real controllers inside.
 //!
-//! A deterministic discrete-event simulator: [`run`] takes the arguments of a `luc bench` workload and
-//! a machine ([`Setup`]), and gives the report that `luc bench` would print there.
+//! A deterministic discrete-event simulator: [`run`] takes the arguments of a `luc bench` workload
+//! and a machine ([`Setup`]), and returns the report that `luc bench` would print there.
 //!
-//! - [`calendar`]: what is to happen, and when. One thread, no clock of the host: the same input gives
-//!   the same report, byte by byte.
-//! - [`processors`]: work is instructions; how long they take depends on the processor's speed, which
-//!   [`speeds`] reads. [`kernel`]: who gets a processor first, and other rules of kernels.
-//! - [`disk`]: the lab's disks, by the lab's own model. [`files`]: inodes, blocks and dirty pages, on a
-//!   file system that is mounted in a way ([`mount`]).
-//! - [`journal`]: transactions, buffers and the log's space, of jbd2 and of what could stand in its
-//!   place. [`node`]: the paths through them, and the journal's thread. [`costs`]: what each part
-//!   costs, with its source.
-//! - [`recorder`]: a run as a recording, which `luc trace` and `luc replay` read ([`record`]).
-//! - [`runtime`]: what LUC's module does, around the very controllers that it runs.
+//! - [`calendar`]: the events to come, by time. There is one thread and no host clock: the same
+//!   input gives the same report, byte by byte.
+//! - [`processors`]: work is instructions; how long they take depends on the processor's speed
+//!   ([`speeds`]). [`kernel`]: the scheduler, and other rules that differ between kernels.
+//! - [`disk`]: the lab's disks, by the lab's own model. [`files`]: inodes, blocks and dirty pages,
+//!   on a mounted file system ([`mount`]).
+//! - [`journal`]: transactions, buffers and the log's space, for jbd2 and possible replacements.
+//!   [`node`]: the paths through them, and the journal's thread. [`costs`]: what each part costs,
+//!   with its source.
+//! - [`recorder`]: turns a run into a recording for `luc trace` and `luc replay` ([`record`]).
+//! - [`runtime`]: what LUC's module does around the controllers, which are the real ones.
 //! - [`workloads`]: programs of the benchmarks, and of workload files.
 //! - [`fleet`]: many nodes, and parallel programs that wait for the slowest.
 //!
-//! What it leaves out is listed in [`node`]. How far it agrees with the lab: `luc sim validate`.
+//! [`node`] lists what the simulator leaves out; `luc sim validate` shows how well it agrees with
+//! the lab.
 
 pub mod calendar;
 pub mod costs;
@@ -70,7 +71,7 @@ pub enum SimError {
 
 impl Setup {
     /// # Errors
-    /// LUC is on, and the journal is none that it steers.
+    /// LUC is on, but cannot steer this journal.
     pub fn check(&self) -> Result<(), SimError> {
         let kind = self.journal.kind;
         if self.luc.is_some() && !kind.takes_luc {
@@ -103,10 +104,10 @@ struct RunFile {
     options: WmlOptions,
 }
 
-/// Reads the words of a benchmark's command line; a folder may be missing, as none is used.
+/// Parses the words of a benchmark's command line; the folder may be omitted, as it is not used.
 ///
 /// # Errors
-/// They are none of a benchmark, or the workload file is none.
+/// The words do not describe a benchmark, or the workload file is invalid.
 pub fn load(words: &[String]) -> Result<Load, SimError> {
     let dir = ["--dir".to_owned(), "simulation".to_owned()];
     let words = Words::try_parse_from(words)
@@ -133,11 +134,11 @@ fn file(run: RunFile) -> Result<Load, SimError> {
     }))
 }
 
-/// Reads the options of `luc on`: a policy, then knobs. `None`: LUC observes, which changes nothing
-/// here.
+/// Parses the options of `luc on`: a policy, then knobs. `None` if LUC only observes, which changes
+/// nothing here.
 ///
 /// # Errors
-/// They are none that decide what LUC does.
+/// An option is unknown, or its value is invalid.
 pub fn knobs(options: &[String]) -> Result<Option<Params>, SimError> {
     let options = Options::try_parse_from(options)
         .map_err(|error| SimError::Arguments(one_line(&error.to_string())))?;
@@ -169,21 +170,21 @@ struct Options {
     observe: bool,
 }
 
-/// The first line of clap's answer, without its usage.
+/// Returns the first line of clap's message, without the usage.
 fn one_line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     first.trim_start_matches("error: ").to_owned()
 }
 
-/// Runs a benchmark on paper.
+/// Simulates a benchmark.
 ///
 /// # Errors
-/// The simulator does not know it, or not with these arguments.
+/// The simulator does not have this benchmark, or does not take its arguments.
 pub fn run(load: &Load, setup: &Setup) -> Result<BenchReport, SimError> {
     simulate(load, setup, |_| {}).map(|(report, _)| report)
 }
 
-/// The same, with a recording of all of it, the warm-up included.
+/// Does as [`run`], and also records everything, the warm-up included.
 ///
 /// # Errors
 /// As [`run`].
@@ -196,7 +197,7 @@ pub fn record(load: &Load, setup: &Setup) -> Result<(BenchReport, Recording), Si
     simulate(load, setup, record).map(|(report, node)| (report, node.recording()))
 }
 
-/// The origin of a recording.
+/// Returns the header of a recording, which tells its origin.
 fn header(setup: &Setup) -> Header {
     let mut mips: Vec<String> = setup.machine.mips.iter().map(f64::to_string).collect();
     let cpus = mips.len();
@@ -227,7 +228,7 @@ fn header(setup: &Setup) -> Header {
     header.with("knobs", &changed.join(","))
 }
 
-/// Gives the machine as it is at the end, too; `before` has it as it is at first.
+/// Also returns the machine in its final state; `before` gets it before the run.
 fn simulate(
     load: &Load,
     setup: &Setup,
@@ -306,7 +307,7 @@ mod tests {
         }
     }
 
-    /// The figures of the lab: two convoys on stock, one with LUC, and a lone task as it was.
+    /// The lab's figures: two convoys on stock, one with LUC, and no change for a lone task.
     #[test]
     fn luc_merges_the_convoys() {
         for (threads, gain) in [(1, 1.00), (4, 1.98), (16, 1.92), (64, 1.67)] {

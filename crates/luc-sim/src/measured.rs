@@ -15,22 +15,23 @@ pub struct Measured {
     pub writes: Recorder,
     pub creates: Recorder,
     pub closes: Recorder,
-    /// Of each task: its files, and the time from their create to their close, summed up.
+    /// For each task: how many files it closed, and the total time from their create to their
+    /// close.
     pub files: Vec<(u64, u64)>,
     /// Writes that took longer than this count as delayed.
     pub delayed_over_ns: u64,
     pub writes_delayed: u64,
     pub commits: u64,
-    /// Files that were removed, whenever.
+    /// Files that were removed at any time.
     pub removed: u64,
-    /// When each task's file was begun; `None` of one that was there.
+    /// When the create of each task's file began; `None` for a file that existed before.
     begun_ns: Vec<Option<u64>>,
     /// When the last operation ended.
     last_ns: u64,
 }
 
 impl Measured {
-    /// Of operations that end between these times.
+    /// Creates the figures for operations that end between these times.
     pub fn new(tasks: usize, from_ns: u64, until_ns: u64) -> Self {
         Self {
             from_ns,
@@ -50,7 +51,7 @@ impl Measured {
         }
     }
 
-    /// The tasks begin at this time; what was before does not count.
+    /// Notes when the tasks begin; earlier commits do not count.
     pub(crate) fn start(&mut self, start_ns: u64) {
         self.from_ns += start_ns;
         self.until_ns = self.until_ns.saturating_add(start_ns);
@@ -61,8 +62,9 @@ impl Measured {
         (self.from_ns..self.until_ns).contains(&at_ns)
     }
 
-    /// Of a time, what ends within it counts; where operations are counted, all of a file that is
-    /// begun within it, or what is begun on a file that was there.
+    /// Tells whether an operation counts. If the measurement has a fixed length, the operation must
+    /// end within it. If it has a fixed number of operations, the create of the operation's file
+    /// must begin within it; for a file that existed before, the operation itself.
     fn counts(&self, at: usize, went: &Went) -> bool {
         match self.until_ns {
             u64::MAX => self.begun_ns[at].unwrap_or(went.begun_ns) >= self.from_ns,
@@ -70,7 +72,7 @@ impl Measured {
         }
     }
 
-    /// An operation has ended.
+    /// Notes that an operation has ended.
     pub(crate) fn note(&mut self, task: TaskId, op: &Op, went: &Went) {
         let at = task as usize;
         if matches!(op, Op::Create { .. }) {
@@ -99,12 +101,12 @@ impl Measured {
         }
     }
 
-    /// A commit begins.
+    /// Notes that a commit begins.
     pub(crate) fn commit(&mut self, at_ns: u64) {
         self.commits += u64::from(self.holds(at_ns));
     }
 
-    /// Length of the measurement, ns: to its end, or to the last operation.
+    /// Returns the length of the measurement, ns: to its end, or to the last operation.
     pub fn elapsed_ns(&self) -> u64 {
         let until_ns = match self.until_ns {
             u64::MAX => self.last_ns,
@@ -114,7 +116,7 @@ impl Measured {
     }
 }
 
-/// A summary of one kind of call.
+/// Summarizes one kind of call.
 pub fn latency(calls: &Recorder) -> Latency {
     Recorder::merged([calls])
 }

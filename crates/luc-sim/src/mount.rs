@@ -1,4 +1,4 @@
-//! How the file system is mounted, and by what kernel.
+//! The mount options of the file system, and the kernel.
 
 use std::str::FromStr;
 
@@ -6,15 +6,15 @@ use thiserror::Error;
 
 use crate::kernel::{KERNELS, Kernel};
 
-/// The kernel, and the options of ext4 that matter here.
+/// The kernel, and those mount options of ext4 that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub kernel: &'static Kernel,
-    /// Reading a file changes its access time, if that is not later than its last change.
+    /// Reading a file updates its access time if that is not later than its last change.
     pub relatime: bool,
     /// New blocks count as unwritten until their data is on the disk, and no commit waits for that
-    /// (`dioread_nolock`, the default since 5.6). Without it a commit waits for the data of its new
-    /// blocks, as all did before.
+    /// (`dioread_nolock`, the default since 5.6). Otherwise a commit waits for the data of its new
+    /// blocks, as in older kernels.
     pub unwritten: bool,
 }
 
@@ -24,7 +24,7 @@ impl Default for Mount {
     }
 }
 
-/// Why a text is no list of mount options.
+/// Why a text is not a list of mount options.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "mount option {option}: the simulator has relatime, noatime, dioread_nolock and dioread_lock; \
@@ -35,7 +35,7 @@ pub struct NoMount {
 }
 
 impl Mount {
-    /// As this kernel mounts without options.
+    /// Returns the defaults of this kernel.
     const fn by(kernel: &'static Kernel) -> Self {
         Self {
             kernel,
@@ -44,10 +44,10 @@ impl Mount {
         }
     }
 
-    /// By this kernel, with these options, commas between them.
+    /// Parses options separated by commas; the others have this kernel's defaults.
     ///
     /// # Errors
-    /// The simulator lacks one of them.
+    /// The simulator lacks an option.
     pub fn new(kernel: &'static Kernel, options: &str) -> Result<Self, NoMount> {
         let mut mount = Self::by(kernel);
         for option in options.split(',').filter(|option| !option.is_empty()) {
@@ -70,7 +70,7 @@ impl Mount {
 impl FromStr for Mount {
     type Err = NoMount;
 
-    /// By the default kernel.
+    /// Parses options for the default kernel.
     fn from_str(options: &str) -> Result<Self, NoMount> {
         Self::new(&KERNELS[0], options)
     }

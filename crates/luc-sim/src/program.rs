@@ -1,37 +1,37 @@
-//! What a task does: a program gives one operation after the other.
+//! What a task does: a program returns one operation after the other.
 
 use crate::files::FileId;
 use crate::journal::Tid;
 use crate::processors::TaskId;
 
-/// An operation. A task has one file at a time, at first that of its own number.
+/// An operation. A task has one file at a time, at first the file with the task's own number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Sleeps until this time, ns.
     SleepUntil(u64),
-    /// Computes so many instructions.
+    /// Computes this many instructions.
     Compute(u64),
-    /// Sleeps until another task wakes it, or not at all if one has since the last time.
+    /// Sleeps until another task wakes it, or not at all if one has done so since the last time.
     Park,
-    /// Wakes a task that parks.
+    /// Wakes a parked task.
     Wake(TaskId),
-    /// This is the task's file from now on; costs nothing.
+    /// Makes this the task's file; costs nothing.
     Use(FileId),
-    /// Makes a directory, unless another task has.
+    /// Creates a directory, unless another task has.
     MakeDir {
         dir: u32,
     },
-    /// Makes the task's file anew, in this directory.
+    /// Creates the task's file anew, in this directory.
     Create {
         dir: u32,
     },
     Open,
-    /// Looks at a file by its name.
+    /// Looks up a file by its name.
     Stat,
     /// Sets the times of a file by its name.
     Utime,
     Unlink,
-    /// Appends so many bytes to the file.
+    /// Appends this many bytes to the file.
     Write {
         bytes: u32,
     },
@@ -39,26 +39,26 @@ pub enum Op {
         at: u64,
         bytes: u32,
     },
-    /// Reads so many bytes, which are in memory.
+    /// Reads this many bytes, which are in memory.
     Read {
         bytes: u32,
     },
     Fsync,
-    /// Makes these bytes durable, as a write with `O_SYNC` does when it has written.
+    /// Makes these bytes durable, as a write with `O_SYNC` does after it has written.
     SyncRange {
         at: u64,
         bytes: u32,
     },
-    /// A sync as a recording has it.
+    /// Repeats a sync of a recording.
     SyncAs(RecordedSync),
     Close,
     End,
 }
 
-/// A sync, as a recording has it.
+/// A sync from a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedSync {
-    /// Its data flush takes so long, ns: a recording does not tell what is written.
+    /// Duration of its data flush, ns: a recording does not tell what is written.
     pub flush_ns: u64,
     pub joins: Joins,
 }
@@ -66,25 +66,25 @@ pub struct RecordedSync {
 /// When a sync's change joins a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joins {
-    /// An operation before the sync has made it.
+    /// An operation before the sync makes it.
     Before,
-    /// The sync gives blocks to the data, before the flush.
+    /// The sync allocates blocks for the data, before the flush.
     AtBegin,
-    /// The sync marks the data as written, behind the flush.
+    /// The sync marks the data as written, after the flush.
     AtEnd,
     /// The sync needs no commit.
     Never,
 }
 
-/// How the operation before went.
+/// How the last operation went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Went {
     pub begun_ns: u64,
     pub ended_ns: u64,
-    /// Of a sync: when it asked for its transaction, and which that is; 0 and 0 of others.
+    /// For a sync, when it asked for its transaction, and that transaction; 0 and 0 for others.
     pub asked_ns: u64,
     pub tid: Tid,
-    /// The last transaction that was committed then.
+    /// The newest transaction that was committed then.
     pub done_tid: Tid,
 }
 
@@ -93,7 +93,7 @@ impl Went {
         self.ended_ns - self.begun_ns
     }
 
-    /// On a clock that began at this time.
+    /// Converts the times to a clock that started at this time.
     #[must_use]
     pub fn since(mut self, start_ns: u64) -> Self {
         for at_ns in [&mut self.begun_ns, &mut self.ended_ns, &mut self.asked_ns] {
@@ -102,7 +102,7 @@ impl Went {
         self
     }
 
-    /// How many commits a sync had to wait for when it asked.
+    /// Returns how many commits a sync had to wait for when it asked.
     pub fn commits_ahead(&self) -> u32 {
         self.tid.saturating_sub(self.done_tid)
     }
@@ -110,6 +110,6 @@ impl Went {
 
 /// A task's program.
 pub trait Program {
-    /// The next operation; `went` tells of the one before, whose end is now.
+    /// Returns the next operation; `went` describes the one before, which ends now.
     fn next(&mut self, went: &Went) -> Op;
 }

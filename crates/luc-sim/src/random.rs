@@ -1,6 +1,6 @@
-//! Numbers that are fixed by a seed and by what they are for.
+//! Random numbers that depend only on a seed and on their purpose.
 
-/// A number below `bound`, or 0, by the generator `SplitMix64`.
+/// Returns a number below `bound`, or 0 if that is 0, by the generator `SplitMix64`.
 pub fn below(seed: u64, purpose: u64, bound: u64) -> u64 {
     let bits = mixed(mixed(seed.wrapping_add(1)).wrapping_add(purpose));
     // The high half of the product maps 64 random bits to the range evenly.

@@ -1,8 +1,8 @@
-//! A recording of a run: what `luc trace record` would have written beside it.
+//! A recording of a run, as `luc trace record` would have written it.
 //!
-//! The node and the runtime tell a [`Recorder`] of each moment that the tracer or a tracepoint of the
-//! module sees; it makes spans and lines of them. One that is off does nothing. All is seen and
-//! nothing is lost.
+//! The node and the runtime tell a [`Recorder`] about each moment that the tracer or a tracepoint
+//! of the module sees; it turns them into spans and lines. A recorder that is off does nothing. It
+//! sees everything and loses nothing.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ pub const DEV: Dev = Dev { major: 8, minor: 0 };
 
 /// The name of the journal's thread in lines.
 const JOURNAL_THREAD: &str = "jbd2/sim-8";
-/// The name of the kernel's threads that serve tasks.
+/// The name of the kernel threads that serve tasks.
 const WORKER: &str = "kworker";
 
-/// Where a commit comes to.
+/// The phase that a commit reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It locks its transaction: the tracer's begin of a commit.
+    /// It locks its transaction; for the tracer, the commit begins here.
     Locks,
-    /// It switches to a new running transaction, and flushes data.
+    /// It switches to a new running transaction and flushes data.
     Flushes,
-    /// It shadows its buffers, and writes the log.
+    /// It shadows its buffers and writes the log.
     Logs,
     Ends,
 }
@@ -50,7 +50,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Its spans alone, in the order in which they ended.
+    /// Returns only its spans, in the order in which they ended.
     pub fn into_spans(self) -> Vec<Span> {
         let spans = self.entries.into_iter().filter_map(|entry| match entry {
             Entry::Span(span) if span.kind != SpanKind::Task => Some(span),
@@ -59,7 +59,7 @@ impl Recording {
         spans.collect()
     }
 
-    /// As it would be read from a file.
+    /// Returns it as a trace that was read from a file.
     pub fn into_trace(self) -> Trace {
         let mut lines = Vec::new();
         let spans = self.entries.into_iter().filter_map(|entry| match entry {
@@ -79,7 +79,7 @@ impl Recording {
     }
 }
 
-/// Takes down a run, or nothing.
+/// Records a run, or does nothing.
 #[derive(Debug, Default)]
 pub struct Recorder(Option<Box<Tape>>);
 
@@ -90,17 +90,17 @@ struct Tape {
     name: &'static str,
     tasks: TaskId,
     journal: TaskId,
-    /// What tasks sleep on: spans without an end.
+    /// What tasks sleep on: spans that have not ended.
     sleeps: BTreeMap<TaskId, (Span, Sleep)>,
     /// Commits under way.
     commits: Vec<Span>,
-    /// Lines of the module are taken down, too.
+    /// Whether it records lines of the module, too.
     has_luc: bool,
     cpu: CpuId,
 }
 
 impl Recorder {
-    /// Takes down what so many tasks of this name do, and the kernel's threads.
+    /// Records what `tasks` tasks of this name do, and what the kernel's threads do.
     pub fn on(
         header: Header,
         name: &'static str,
@@ -132,19 +132,19 @@ impl Recorder {
         })))
     }
 
-    /// What was taken down.
+    /// Returns the recording.
     pub fn finish(self) -> Recording {
         self.0.map(|tape| tape.recording).unwrap_or_default()
     }
 
-    /// The processor that works now.
+    /// Notes which processor works now.
     pub fn runs_on(&mut self, cpu: CpuId) {
         if let Some(tape) = &mut self.0 {
             tape.cpu = cpu;
         }
     }
 
-    /// An operation has ended.
+    /// Records an operation that has ended.
     pub fn ended(&mut self, task: TaskId, op: &Op, went: &Went, inode: impl FnOnce() -> u64) {
         let Some(tape) = &mut self.0 else {
             return;
@@ -159,7 +159,7 @@ impl Recorder {
             Op::Create { .. } => span.flags = CREATED,
             Op::Write { bytes } | Op::WriteAt { bytes, .. } => span.amount = i64::from(*bytes),
             Op::Fsync | Op::SyncRange { .. } | Op::SyncAs(_) => {
-                // The data flush lasts from the begin of the sync until it asks.
+                // The data flush lasts from the start of the sync until it asks.
                 span.marks_ns = [went.begun_ns, went.asked_ns, 0];
                 (span.tid, span.done_tid) = (went.tid, went.done_tid);
             }
@@ -171,14 +171,15 @@ impl Recorder {
         tape.span(span);
     }
 
-    /// The first task has made the benchmark's folder durable, from the begin of the run to this time.
+    /// Records that the first task made the benchmark's folder durable, from the start of the run
+    /// to now.
     pub fn syncfs(&mut self, now_ns: u64) {
         if let Some(tape) = &mut self.0 {
             tape.span(of_task(SpanKind::Sync, 0, 0, now_ns));
         }
     }
 
-    /// A task goes to sleep on the journal, within an operation.
+    /// Notes that a task goes to sleep on the journal, within an operation.
     pub fn sleeps(&mut self, task: TaskId, op: &Op, sleep: Sleep, now_ns: u64) {
         let Some(tape) = &mut self.0 else {
             return;
@@ -195,7 +196,7 @@ impl Recorder {
         tape.sleeps.insert(task, (span, sleep));
     }
 
-    /// A task has a processor; if it slept on the journal, that is over.
+    /// Notes that a task has a processor; if it slept on the journal, that sleep is over.
     pub fn woke(&mut self, task: TaskId, now_ns: u64) {
         let Some(tape) = &mut self.0 else {
             return;
@@ -220,7 +221,7 @@ impl Recorder {
         }
     }
 
-    /// A commit has come to a phase.
+    /// Notes that a commit has reached a phase.
     pub fn commit(&mut self, phase: Phase, journal: &Journal, now_ns: u64) {
         let Some(tape) = &mut self.0 else {
             return;
@@ -237,7 +238,7 @@ impl Recorder {
             });
             return;
         }
-        // A commit begins behind those on their way, and the oldest of them ends.
+        // A commit begins after those in flight; the oldest of them is the one that ends.
         let commit = if phase == Phase::Ends {
             journal.committing.front()
         } else {
@@ -258,7 +259,7 @@ impl Recorder {
         }
     }
 
-    /// The journal's thread passes a tracepoint of the module.
+    /// Records that the journal's thread passes a tracepoint of the module.
     pub fn line(&mut self, now_ns: u64, event: impl FnOnce() -> Event) {
         if let Some(tape) = self.0.as_mut().filter(|tape| tape.has_luc) {
             tape.line(JOURNAL_THREAD, pid(tape.journal), now_ns, event());
@@ -281,7 +282,7 @@ impl Tape {
         }));
     }
 
-    /// A write with `O_SYNC` lasts until its own sync has ended.
+    /// Extends a write with `O_SYNC` to the end of its own sync.
     fn stretch_write(&mut self, pid: u32, end_ns: u64) {
         let spans = self.recording.entries.iter_mut().rev();
         let mut own = spans.filter_map(|entry| match entry {
@@ -294,12 +295,12 @@ impl Tape {
     }
 }
 
-/// A task's number where 0 is none.
+/// Returns the process number of a task; 0 is not one.
 pub fn pid(task: TaskId) -> u32 {
     task + 1
 }
 
-/// A span of a task, which is a process of its own.
+/// Returns a span of a task; each task is a process of its own.
 fn of_task(kind: SpanKind, task: TaskId, begin_ns: u64, end_ns: u64) -> Span {
     Span {
         dev: DEV,
@@ -309,7 +310,7 @@ fn of_task(kind: SpanKind, task: TaskId, begin_ns: u64, end_ns: u64) -> Span {
     }
 }
 
-/// The tracer's kind of an operation; [`SpanKind::Task`] of one that it does not trace.
+/// Returns the tracer's kind of an operation; [`SpanKind::Task`] if it does not trace it.
 fn kind(op: &Op) -> SpanKind {
     match op {
         Op::Create { .. } | Op::Open => SpanKind::Open,
@@ -374,7 +375,7 @@ mod tests {
     #[test]
     fn decisions_replay_bit_for_bit() {
         for (text, steps) in [
-            // Batches that are held, and looked at again.
+            // Batches that are held, and checked again meanwhile.
             (
                 "create-fsync --threads 16 --seconds 1",
                 [0, 1, 2, 3].as_slice(),
@@ -393,7 +394,7 @@ mod tests {
         }
     }
 
-    /// One that only observes holds nothing, and is recorded all the same.
+    /// LUC holds nothing if it only observes, but it is recorded all the same.
     #[test]
     fn observing_changes_nothing() {
         let params = Params {
@@ -434,7 +435,7 @@ mod tests {
         assert_eq!((&read.damage, &read.spans), (&None, &own.spans));
         assert_eq!((&read.header, &read.tasks), (&own.header, &own.tasks));
         assert!(read.unseen.is_empty() && own.header.pairs["cpus"] == "2");
-        // Lines have microseconds.
+        // Lines have times in microseconds.
         let events = |trace: &Trace| -> Vec<Event> {
             trace.lines.iter().map(|line| line.event.clone()).collect()
         };
@@ -475,8 +476,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Of any run: spans last, tasks do one thing after the other, waits lie within, commits follow
-        /// each other, and no sync ends before the commit that it waited for.
+        /// In any run, spans take time, a task does one thing after the other, waits lie within
+        /// operations, commits follow each other, and no sync ends before the commit that it waited
+        /// for.
         #[test]
         fn spans_make_sense(
             threads in 1_u32..24, cpus in 1_u16..5, exponent in 0_u32..4, luc in any::<bool>(),
@@ -515,7 +517,7 @@ mod tests {
                 commit_ends_ns.insert(number, commit.end_ns);
             }
             for sync in of(SpanKind::Fsync) {
-                // None: its commit ended while it wrote its data.
+                // Zero commits ahead: the sync's commit ended while it wrote its data.
                 let has_data = write_bytes > 0;
                 let ahead = u32::from(!has_data)..=2;
                 prop_assert!(ahead.contains(&sync.commits_ahead()), "{:?}", sync);

@@ -1,8 +1,8 @@
-//! Programs that are written as they run: one call after the other, with loops and waits between.
+//! Programs written as sequential code: one call after the other, with loops and waits between.
 //!
-//! A program gives one operation at a time, so it would be a machine of states. An `async` function
-//! is that machine, made by the compiler: it stops at each call, and goes on when the call has ended.
-//! Nothing else is asynchronous here, and nothing wakes it but the next operation's turn.
+//! A program returns one operation at a time, so it is a state machine. From an `async` function
+//! the compiler makes that machine: it stops at each call, and continues when the call has ended.
+//! Nothing else is asynchronous here, and only the request for the next operation wakes it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::program::{Op, Program, Went};
 
-/// The operation that is asked for, and how the one before went.
+/// The operation that the script asks for, and how the last one went.
 #[derive(Default)]
 struct Exchange {
     asked: Option<Op>,
@@ -27,7 +27,7 @@ impl Task {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does this operation; tells how it went.
+    /// Does this operation; returns how it went.
     pub async fn call(&self, op: Op) -> Went {
         let mut is_asked = false;
         poll_fn(|_| {
@@ -42,7 +42,7 @@ impl Task {
         .await
     }
 
-    /// The time, ns: the end of the call before.
+    /// Returns the time, ns: the end of the last call.
     pub fn now_ns(&self) -> u64 {
         self.exchange().went.ended_ns
     }
@@ -51,12 +51,12 @@ impl Task {
 /// A program whose operations are the calls of a script.
 pub struct Script {
     task: Task,
-    /// `None` when it has ended.
+    /// `None` after it has ended.
     rest: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Script {
-    /// The program of the script that `write` makes for a task.
+    /// Creates the program of the script that `write` returns for a task.
     pub fn new<F: Future<Output = ()> + Send + 'static>(write: impl FnOnce(Task) -> F) -> Self {
         let task = Task::default();
         let rest = Some(Box::pin(write(task.clone())) as _);

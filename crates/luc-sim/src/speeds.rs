@@ -1,19 +1,20 @@
-//! The speeds of processors in text: one for all or a list, and when they change.
+//! The text form of processor speeds: one for all or a list, and their changes over time.
 //!
-//! `3000` or `3000,3000,1000,1000`: big and little cores. `2s=1500`: from that moment on, as a
-//! governor or a warm processor would have it.
+//! `3000`, or `3000,3000,1000,1000` for big and little cores. `2s=1500`: the speed from that moment
+//! on, as a governor or a warm processor would change it.
 
 use crate::processors::{Machine, SpeedChange};
 use crate::units::time_ns;
 
-/// The slowest and the fastest, MIPS: a simulated second of either is not too long for the host.
+/// The slowest and the fastest speed, MIPS: the host can simulate a second of either in acceptable
+/// time.
 const BOUNDS_MIPS: [f64; 2] = [0.001, 1e6];
 const CPUS_MAX: usize = 1024;
 
-/// A machine with so many processors, or else as many as speeds are listed.
+/// Creates a machine with this many processors; if none is given, with one for each listed speed.
 ///
 /// # Errors
-/// A line: what is no speed or no time, or how many speeds there are for how many processors.
+/// One line: which speed or time is invalid, or how many speeds there are for how many processors.
 pub fn machine(cpus: Option<u16>, mips: &str, changes: &[String]) -> Result<Machine, String> {
     let listed = list(mips)?;
     let cpus = cpus.map_or(listed.len(), usize::from);
@@ -30,10 +31,10 @@ pub fn machine(cpus: Option<u16>, mips: &str, changes: &[String]) -> Result<Mach
     })
 }
 
-/// Speeds, comma separated.
+/// Parses speeds, separated by commas.
 ///
 /// # Errors
-/// A line: which of them is none.
+/// One line: which of them is invalid.
 pub fn list(text: &str) -> Result<Vec<f64>, String> {
     let [least, most] = BOUNDS_MIPS;
     let mips = |part: &str| {
@@ -49,7 +50,7 @@ pub fn list(text: &str) -> Result<Vec<f64>, String> {
     Ok(all)
 }
 
-/// One speed is that of all processors.
+/// Assigns the speeds to processors; a single speed is that of all.
 fn spread(text: &str, listed: Vec<f64>, cpus: usize) -> Result<Vec<f64>, String> {
     match listed[..] {
         [one] => Ok(vec![one; cpus]),

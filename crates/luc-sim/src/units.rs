@@ -1,11 +1,11 @@
-//! Units of disks, and numbers with units in texts.
+//! Units of disks, and times with units.
 
 pub(crate) const SECTOR_BYTES: u32 = 512;
 /// A block of the file system, as mkfs chooses it.
 pub(crate) const BLOCK_BYTES: u32 = 4096;
 pub(crate) const BLOCK_SECTORS: u64 = (BLOCK_BYTES / SECTOR_BYTES) as u64;
 
-/// A time in whole ns, us, ms or s: `4ms`.
+/// Parses a time in whole ns, us, ms or s: `4ms`.
 pub(crate) fn time_ns(text: &str) -> Result<i64, String> {
     let unit_at = text
         .find(|c: char| c.is_ascii_alphabetic())

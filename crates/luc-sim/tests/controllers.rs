@@ -1,5 +1,5 @@
-//! The controllers in the loop: threads on processors of their own that think, change and sync, in
-//! commits of about two of the disk's times.
+//! The controllers in the loop: threads, each on its own processor, think, change and sync; a
+//! commit takes about twice the disk's time.
 
 #[allow(dead_code)]
 #[path = "../../luc-control/tests/common/values.rs"]
@@ -27,7 +27,7 @@ struct Load {
     threads: u32,
     /// Thread n begins at n times this, ns.
     stagger_ns: u64,
-    /// Between a sync and the next, ns: at least, and up to so much more.
+    /// Time from a sync to the next, ns: the minimum, and the maximum that is added.
     think_ns: u64,
     jitter_ns: u64,
     disk_us: u64,
@@ -46,10 +46,10 @@ impl Load {
         }
     }
 
-    /// Before its first operation.
+    /// Creates the node before its first operation.
     fn node(&self, params: Params) -> Node {
         let setup = Setup {
-            // One instruction a nanosecond; and one more for the journal's thread.
+            // One instruction takes a nanosecond; the journal's thread has its own processor.
             machine: Machine::new(u16::try_from(self.threads).expect("few") + 1, 1000.0),
             disk: format!("{}us:64", self.disk_us).parse().expect("a disk"),
             journal: Choice::default(),
@@ -78,7 +78,7 @@ impl Load {
         node
     }
 
-    /// So much of it.
+    /// Runs the load for this long.
     fn run(&self, params: Params, ns: u64) -> Found {
         let mut node = self.node(params);
         node.run(ns);
@@ -157,13 +157,14 @@ impl Found {
         }
     }
 
-    /// Sync events of the later half of the commits; the last two may not be whole.
+    /// Returns the sync events of the later half of the commits; the last two may be incomplete.
     fn later(&self) -> Vec<i64> {
         let half = &self.commits[self.commits.len() / 2..self.commits.len() - 2];
         half.iter().map(|one| one.events).collect()
     }
 
-    /// Some join a transaction between the decision and its lock, so its events do not tell all.
+    /// Returns the syncs for each commit. Some join between the decision and the lock, so the
+    /// commit's events do not include them all.
     fn later_syncs_per_commit(&self) -> f64 {
         let (from_ns, until_ns) = self.trace.bounds_ns().expect("spans");
         let middle_ns = u64::midpoint(from_ns, until_ns);
@@ -187,8 +188,8 @@ fn with_policy(name: &str) -> Params {
     params.expect("it steers")
 }
 
-/// All are served by each commit, but for an unheld window of LUC's trial: 18 commits, and some until
-/// the convoys have merged again.
+/// Each commit must serve all threads, except in an unheld window of LUC's trial: 18 commits, and
+/// some until the convoys have merged again.
 fn assert_served_together(found: &Found, all: i64) {
     let later = found.later();
     let apart = later.iter().filter(|events| **events != all).count();
@@ -225,7 +226,7 @@ fn stock_makes_two_convoys_and_luc_merges_them() {
     }
 }
 
-/// A limit of 0 for a while must not be remembered.
+/// LUC must not remember that the limit was 0 for a while.
 #[test]
 fn a_limit_of_nothing_is_forgotten_once_raised() {
     let params = Params {
@@ -263,7 +264,7 @@ fn static_holds_until_syncs_pause() {
     assert!((first.held_ns - expected_ns).abs() < 50_000, "{first:?}");
 }
 
-/// Threads that do not come back in time: waiting for them is given up before it costs much.
+/// Threads do not come back in time: LUC stops waiting for them before that costs much.
 #[test]
 fn waiting_in_vain_stays_cheap() {
     let mut worst = (f64::INFINITY, String::new());
@@ -290,8 +291,8 @@ fn waiting_in_vain_stays_cheap() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the knobs: one thread never waits for another one. Batching static waits for silence
-    /// by definition, batching age for time to pass before the first sync.
+    /// Whatever the knobs, a lone thread never waits for another one. Batching static waits for
+    /// silence by definition, batching age for time to pass before the first sync.
     #[test]
     fn a_lone_sync_stream_is_never_held(
         params in settings(),
@@ -309,7 +310,7 @@ proptest! {
         prop_assert!(found.commits.iter().all(|commit| commit.reason == Reason::Now));
     }
 
-    /// Whatever the knobs and the load: recorded decisions equal those that replay computes.
+    /// Whatever the knobs and the load, recorded decisions equal those that replay computes.
     #[test]
     fn recorded_decisions_repeat(
         params in settings(),
@@ -329,8 +330,8 @@ proptest! {
         prop_assert_eq!(summary.chain_checked, summary.records - 1);
     }
 
-    /// All threads come back within a tenth of a commit: all are served by each commit before long,
-    /// however they started.
+    /// All threads come back within a tenth of a commit: before long each commit serves all of
+    /// them, however they started.
     #[test]
     fn returning_threads_end_up_in_one_commit(
         threads in 2_u32..48,
@@ -341,7 +342,7 @@ proptest! {
         seed in any::<u32>(),
     ) {
         let commit_ns = 2 * disk_us * US;
-        // The idle timeout ends a wait; gaps must be shorter to be bridged.
+        // The idle timeout ends a wait; only shorter gaps are bridged.
         prop_assume!(commit_ns * (think_percent + jitter_percent) / 100 < 900 * US);
         let load = Load {
             jitter_ns: commit_ns * jitter_percent / 100,

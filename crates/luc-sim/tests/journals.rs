@@ -1,4 +1,4 @@
-//! Journals against each other, against bounds, and with next to no space.
+//! Compares journals with each other and with bounds, and runs them with almost no space.
 
 use luc_sim::costs::Costs;
 use luc_sim::journal::kind::{Choice, KINDS};
@@ -40,7 +40,7 @@ fn writers(setup: &Setup) -> WriteDelayResult {
     }
 }
 
-/// A lone task waits for all of its commit: two writes of 4 ms, or one.
+/// A lone task waits for its whole commit: two writes of 4 ms, or one.
 #[test]
 fn a_lone_task_waits_for_the_writes_of_its_commit() {
     for kind in &KINDS {
@@ -53,8 +53,8 @@ fn a_lone_task_waits_for_the_writes_of_its_commit() {
     }
 }
 
-/// Files per second of XFS in the lab, kernel 6.12: within a fifth, and no factor made it so. Its
-/// creates cost other instructions than ext4's, so that many threads are not compared.
+/// Files per second of XFS in the lab, kernel 6.12: the simulator is within a fifth, without a
+/// fitted factor. XFS' creates do not cost what ext4's do, so many threads are not compared.
 #[test]
 fn delayed_logging_is_near_xfs() {
     for (disk, threads, lab) in [
@@ -71,8 +71,8 @@ fn delayed_logging_is_near_xfs() {
     }
 }
 
-/// In jbd2 writers sleep on the buffers of a commit; where commits have versions of them, or log
-/// changes, they do not.
+/// In jbd2, writers sleep on the buffers of a commit. If commits have versions of their buffers, or
+/// log changes, writers do not sleep.
 #[test]
 fn only_shadowed_buffers_delay_writes() {
     for kind in &KINDS {
@@ -82,7 +82,7 @@ fn only_shadowed_buffers_delay_writes() {
     }
 }
 
-/// Where a disk serves many at once, more commits at once do more.
+/// If a disk serves many requests at once, more concurrent commits achieve more.
 #[test]
 fn commits_on_their_way_together_use_a_parallel_disk() {
     let rate = |name| {
@@ -93,7 +93,7 @@ fn commits_on_their_way_together_use_a_parallel_disk() {
     assert!(rate("log-per-sync") > 1.3 * rate("delayed-logging"));
 }
 
-/// Checkpoints of a small journal cost writes; larger ones have none in this time.
+/// Checkpoints of a small journal cost writes; larger journals have none in this time.
 #[test]
 fn checkpoints_cost() {
     let rate = |mib| {
@@ -105,7 +105,7 @@ fn checkpoints_cost() {
     assert!((middle / large - 1.0).abs() < 1e-9, "{middle} {large}");
 }
 
-/// After 30 s the flusher writes metadata home, and a sync waits behind it.
+/// After 30 s the flusher writes metadata home, which delays a sync.
 #[test]
 fn old_metadata_goes_home() {
     let longest_ms = |warmup_s| {
@@ -117,7 +117,7 @@ fn old_metadata_goes_home() {
     assert!((12..100).contains(&longest_ms), "{longest_ms}");
 }
 
-/// Files with data, whose blocks a commit waits for or not, in a log that is filled many times.
+/// Files with data, whose blocks a commit waits for or not, in a log that fills many times.
 #[test]
 fn data_goes_with_every_journal() {
     for kind in &KINDS {
@@ -137,7 +137,7 @@ fn data_goes_with_every_journal() {
     }
 }
 
-/// Without a sync nobody asks for a commit but those who find the transaction full.
+/// Without syncs, only tasks that find the transaction full ask for a commit.
 #[test]
 fn a_full_transaction_commits_at_once() {
     let text = "metarates --procs 24 --files 400 --unique-dirs --no-fsync";
@@ -168,7 +168,7 @@ fn other_journals_are_not_steered() {
     );
 }
 
-/// A log that is the home holds all metadata, or says that it cannot.
+/// A log that is the home holds all metadata, or an error says that it cannot.
 #[test]
 fn a_full_log_is_told() {
     let options = "create-fsync --threads 16 --seconds 6";
@@ -180,7 +180,7 @@ fn a_full_log_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// With the smallest journal, whose log is filled many times, all files are made.
+    /// With the smallest journal, whose log fills many times, all files are created.
     #[test]
     fn runs_without_space_end(
         kind in 0..KINDS.len(), procs in 1_u32..24, cpus in 1_u16..5, unique in any::<bool>(),

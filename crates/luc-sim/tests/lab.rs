@@ -1,4 +1,5 @@
-//! The lab's own figures: Debian's 6.12 on virtual time, one processor of 1000 MIPS, `luc lab run`.
+//! Compares with the lab's figures (`luc lab run`): Debian's 6.12 on virtual time, one processor of
+//! 1000 MIPS.
 
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
@@ -11,7 +12,8 @@ use luc_workload::{CreateFsyncResult, Outcome};
 /// Seeds of each figure.
 const SEEDS: u64 = 4;
 
-/// Of `create-fsync` with these options; `policy` is one of `luc on --policy`, or empty for stock.
+/// Runs `create-fsync` with these options; `policy` is one of `luc on --policy`, or empty for
+/// stock.
 fn create_fsync(disk: &str, policy: &str, options: &str) -> Vec<CreateFsyncResult> {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().map(String::from).collect() };
     let load = load(&words(&format!("create-fsync {options}"))).expect("a benchmark");
@@ -38,14 +40,14 @@ fn create_fsync(disk: &str, policy: &str, options: &str) -> Vec<CreateFsyncResul
     (1..=SEEDS).map(one).collect()
 }
 
-/// Whether a quarter of the seeds is within 5% of the lab's rate, as `luc sim validate` has it.
+/// Tells whether a quarter of the seeds is within 5% of the lab's rate, as in `luc sim validate`.
 fn agrees(lab_per_s: f64, found: &[CreateFsyncResult]) -> bool {
     let is_near = |it: &&CreateFsyncResult| (it.ops_per_s / lab_per_s - 1.0).abs() <= 0.05;
     found.iter().filter(is_near).count() * 4 >= found.len()
 }
 
-/// Both hold by rules that a lone convoy escapes and two do not: which of them there are is decided by
-/// the scheduler, when the first task that a commit woke asks for the next.
+/// Both policies hold by rules that a single convoy escapes and two do not. The scheduler decides
+/// which of these happens, when the first task that a commit woke asks for the next commit.
 #[test]
 fn age_and_published_leave_two_convoys() {
     for (policy, threads, lab_per_s) in [
@@ -66,7 +68,7 @@ fn age_and_published_leave_two_convoys() {
     }
 }
 
-/// Data may take three of the four tags, and a commit's log the fourth: batches wait for data, so that
+/// Data may use three of the four tags, a commit's log uses the fourth: batches wait for data, so
 /// LUC finds no gain.
 #[test]
 fn data_is_throttled() {

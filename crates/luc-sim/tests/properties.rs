@@ -1,4 +1,4 @@
-//! What holds of every run, whatever is simulated.
+//! Properties of every run, whatever is simulated.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,10 +49,10 @@ fn rate_per_s(report: &BenchReport) -> f64 {
     report.outcome.found().figures().main.expect("a rate")
 }
 
-/// Operations that have ended since the last look: task, operation, its times.
+/// Operations that have ended since the last check: task, operation, times.
 type Ended = Rc<RefCell<Vec<(TaskId, Op, Went)>>>;
 
-/// A program whose operations are noted.
+/// A program whose operations are recorded.
 struct Noted {
     program: Box<dyn Program>,
     task: TaskId,
@@ -71,13 +71,13 @@ impl Program for Noted {
     }
 }
 
-/// What a look after each event has found of transactions.
+/// What the checks after each event have found out about transactions.
 #[derive(Default)]
 struct Watch {
     now_ns: u64,
     locked_ns: BTreeMap<Tid, u64>,
     committed_ns: BTreeMap<Tid, u64>,
-    /// Handles of the locked one, and buffers of those that commit.
+    /// The handles of the locked transaction, and the buffers of those that commit.
     handles: Option<(Tid, u32)>,
     buffers: BTreeMap<Tid, usize>,
     of_files: Vec<Tid>,
@@ -89,10 +89,10 @@ impl Watch {
         let now_ns = node.now_ns();
         prop_assert!(now_ns >= self.now_ns, "time goes back");
         self.now_ns = now_ns;
-        // Before locks are noted: a handle may be the last event before one.
+        // Check before locks are noted: a handle may be the last event before its lock.
         for (task, known) in (0..).zip(&mut self.of_files) {
             let tid = node.file_tid(task);
-            // A task that turns to one of its old files has that one's.
+            // If a task turns to one of its old files, the transaction is that file's.
             if tid > *known {
                 *known = tid;
                 prop_assert_eq!(self.locked_ns.get(&tid), None, "a handle behind the lock");
@@ -130,8 +130,8 @@ impl Watch {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Time never goes back; an fsync ends behind the commit of its transaction; a transaction holds
-    /// nothing that began behind its lock. With every kind of journal.
+    /// Time never goes back; an fsync ends after the commit of its transaction; a transaction
+    /// contains nothing that began after its lock. This holds for every kind of journal.
     #[test]
     fn transactions_hold_what_they_promise(
         load_at in 0..LOADS.len(),
@@ -157,7 +157,7 @@ proptest! {
             Box::new(Noted { program, task, asked: None, ended }) as Box<dyn Program>
         }).collect();
         let mut watch = Watch { of_files: vec![0; plan.programs.len()], ..Watch::default() };
-        // Metarates' end is the last operation's.
+        // Metarates ends with its last operation.
         let end_ns = plan.measured.until_ns.min(20 * NS_PER_S);
         let (mut node, _) = Node::new(&one, plan);
         node.start();
@@ -190,8 +190,8 @@ proptest! {
         prop_assert!(busy_ns <= found.elapsed_ns * u64::from(cpus) + 8_000_000);
     }
 
-    /// On stock no constant time decides: half of all times gives twice all rates. Where tasks wait for
-    /// a processor, or sleep, the kernel's tick and its slack of timers do.
+    /// On stock no constant time matters: half of all times gives twice all rates. If tasks wait
+    /// for a processor, or sleep, the kernel's tick and timer slack would matter.
     #[test]
     fn half_the_times_give_twice_the_rates(
         threads in 1_u16..16,
@@ -204,7 +204,7 @@ proptest! {
             let length = format!("--seconds {seconds} --warmup-s {}", seconds / 4.0);
             let text = format!("create-fsync --threads {threads} {length}");
             let mips = 125.0 * 2.0_f64.powi(exponent) / seconds;
-            // One more for the journal's thread.
+            // The journal's thread has its own processor.
             let machine = Machine::new(threads + 1, mips);
             let disk = format!("{}us:{depth}", disk_us * u64::from(scale));
             let mut plan = plan(&load(&text), &Costs::default(), &DiskKind::default()).expect("a plan");
@@ -222,7 +222,7 @@ proptest! {
     }
 }
 
-/// As much faster as the processor is where the disk takes no time, from the change on.
+/// If the disk takes no time, the rate grows with the processor's speed, from the change on.
 #[test]
 fn a_speed_change_counts_from_its_moment() {
     let rate = |mips: f64, changes: Vec<SpeedChange>| {
@@ -249,7 +249,7 @@ fn a_speed_change_counts_from_its_moment() {
     }
 }
 
-/// Big and little cores together do less than big ones, and more than little ones.
+/// Big and little cores together are slower than big ones only, and faster than little ones only.
 #[test]
 fn unequal_processors_stand_between_equal_ones() {
     let rate = |mips: [f64; 2]| {

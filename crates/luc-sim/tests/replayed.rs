@@ -1,5 +1,5 @@
-//! Recordings of the simulator, whose truth is known: what is measured of their machines, and what is
-//! foretold of their threads.
+//! Recordings from the simulator, whose truth is known: tests what is measured of their machines,
+//! and what is predicted for their threads.
 
 use luc_control::Params;
 use luc_sim::costs::Costs;
@@ -57,8 +57,8 @@ fn rate_per_s(spans: &[Span], kind: SpanKind) -> f64 {
     ended.count() as f64 * 1e9 / (last_ns - middle_ns) as f64
 }
 
-/// What is measured of the machine and what LUC would give, both from a recording of stock; `off` bounds
-/// how far the gain may be from what LUC gives there.
+/// Checks the measured machine and LUC's predicted gain, both from a recording of stock; `off`
+/// bounds the distance from LUC's actual gain.
 fn check(case: &Case, kind: SpanKind, off: f64) -> Calibration {
     let stock = case.recorded(false);
     let had = rate_per_s(&case.recorded(true).spans, kind) / rate_per_s(&stock.spans, kind);
@@ -85,7 +85,7 @@ fn check(case: &Case, kind: SpanKind, off: f64) -> Calibration {
     machine
 }
 
-/// Time of a request on a disk of one time.
+/// Returns the time of a request on a disk of constant time.
 fn request_ns(machine: &Calibration) -> f64 {
     let parameters = machine.parameters();
     let request = parameters.iter().find(|it| it.name == "request").unwrap();
@@ -104,7 +104,7 @@ fn gains_are_foretold_of_disks_of_one_time() {
         ("100us:64", 1e5, 1, 0.03),
         ("100us:64", 1e5, 4, 0.10),
         ("100us:64", 1e5, 16, 0.20),
-        // Commits mostly wait for the processor there.
+        // There, commits mostly wait for the processor.
         ("100us:64", 1e5, 64, 0.80),
     ] {
         let words = format!("create-fsync --threads {threads} --seconds 1");
@@ -119,8 +119,8 @@ fn gains_are_foretold_of_a_platter() {
     for threads in [1, 4, 16, 64] {
         let words = format!("create-fsync --threads {threads} --seconds 2");
         let machine = check(&Case::new("hdd-7200", 1, &words), SpanKind::Fsync, 0.04);
-        // A lone thread's commits are all alike, on any disk. Those of 64 take two turns, as they do on
-        // the same drive without its cache.
+        // A lone thread's commits are all alike, on any disk. Those of 64 threads take two turns,
+        // as on the same drive without its cache.
         let is_found = match threads {
             1 => true,
             64 => machine.disk().starts_with("hdd-7200"),
@@ -134,7 +134,7 @@ fn gains_are_foretold_of_a_platter() {
 fn gains_are_foretold_of_writers_and_of_several_processors() {
     let writers = "write-delay --writers 48 --seconds 1";
     check(&Case::new("4ms:1", 1, writers), SpanKind::Write, 0.08);
-    // On a faster disk the spins for the directory's lock are most of what its creates take.
+    // On a faster disk, creates mostly spin for the directory's lock.
     let creates = "create-fsync --threads 16 --seconds 2";
     check(&Case::new("nvme", 4, creates), SpanKind::Fsync, 0.10);
 }
@@ -173,14 +173,14 @@ fn recordings_that_cannot_be_run_again() {
     let sync = spans.find(|span| span.kind == SpanKind::Fsync).unwrap();
     sync.end_ns += 90_000_000_000_000;
     assert_eq!(refused(&long), Unreplayable::TooLong);
-    // Syncs alone: what they make durable is done where it is not seen.
+    // Syncs alone: the changes that they make durable are not recorded.
     let syncs = without(|span| !span.kind.is_file_sync() && span.kind != SpanKind::Commit);
     let machine = Calibration::of(&syncs, dev).unwrap();
     assert_eq!(machine.mips(), None);
     assert!(rate_per_s(&machine.replay(None), SpanKind::Fsync) > 0.0);
 }
 
-/// Two pairs of threads that do nothing but sync, each while the others' commit runs.
+/// Two pairs of threads that only sync, each pair while the other's commit runs.
 fn pairs() -> Trace {
     const MS: u64 = 1_000_000;
     const US: u64 = 1_000;

@@ -1,26 +1,26 @@
-//! Why a recording cannot be read on.
+//! Errors that stop the reading of a recording.
 
 use crate::header::VERSION;
 use std::io;
 use thiserror::Error;
 
-/// Lines and columns (bytes) count from 1.
+/// Why a recording cannot be read. Lines and columns (bytes) count from 1.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The source failed.
     #[error("reading line {line} of the recording: {source}")]
     Io { line: u64, source: io::Error },
-    /// A line was not understood.
+    /// A line could not be parsed.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
         line: u64,
         column: usize,
         what: String,
     },
-    /// A block of spans is cut off or was changed.
+    /// A block of spans was cut off or changed.
     #[error("line {line}, a block of {spans} spans: {what}; what stands before it can be used")]
     Damaged {
-        /// Of the line that announces the block.
+        /// Number of the line that announces the block.
         line: u64,
         spans: usize,
         what: &'static str,

@@ -4,16 +4,15 @@ use luc_control::replay::Item;
 use luc_control::{Decision, Dev, Reason};
 use std::fmt;
 
-/// One line of a recording. Of [`Event::Lost`] only the CPU is known; the rest is empty or 0.
+/// One line of a recording. For [`Event::Lost`] only the CPU is known; the rest is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Name of the task that ran.
     pub task: String,
     pub pid: i64,
-    /// The CPU that it ran on, or that lost records.
+    /// The CPU on which it ran, or which lost records.
     pub cpu: u32,
-    /// Time stamp in ns by the trace clock, as exact as the line was (ftrace
-    /// prints microseconds).
+    /// Time stamp of the trace clock, ns, as precise as the line (ftrace prints microseconds).
     pub time_ns: u64,
     pub event: Event,
 }
@@ -24,13 +23,13 @@ pub enum Event {
     Commit {
         dev: Dev,
         tid: u32,
-        /// Sync events that it serves.
+        /// Sync events that the commit serves.
         events: i64,
-        /// Set point it was held for, events.
+        /// Set point for which it was held, events.
         setpoint_events: i64,
         /// How long it was held, or would have been in mode observe.
         held_ns: i64,
-        /// Why it was not held longer; [`Reason::Hold`]: because LUC only observes.
+        /// Why it was not held longer; [`Reason::Hold`] if LUC only observes.
         reason: Reason,
         steer: bool,
     },
@@ -44,13 +43,13 @@ pub enum Event {
     },
     /// The kernel dropped records here.
     Lost {
-        /// How many, if it knows.
+        /// Number of records, if the kernel knows it.
         events: Option<u64>,
     },
 }
 
 impl Record {
-    /// The dropped records of a CPU.
+    /// Creates the record for dropped records of a CPU.
     pub fn lost(cpu: u32, events: Option<u64>) -> Self {
         Self {
             task: String::new(),
@@ -61,7 +60,7 @@ impl Record {
         }
     }
 
-    /// The part of this line that replay needs.
+    /// Returns the part of this line that replay needs, if any.
     pub fn to_replay(&self) -> Option<Item> {
         match &self.event {
             Event::Decision { dev, tid, decision } => Some(Item::Decision {

@@ -5,7 +5,8 @@ use std::fmt::{self, Write as _};
 
 /// Version of the format that this crate writes; it reads the earlier ones too.
 ///
-/// 1: lines of the module's tracepoints. 2: spans of the tracer among them, and an end.
+/// Version 1: lines of the module's tracepoints. Version 2 adds spans of the tracer and an end
+/// line.
 pub const VERSION: u32 = 2;
 
 const MAGIC: &str = "# luc-trace ";
@@ -20,24 +21,25 @@ pub struct Header {
 }
 
 impl Header {
-    /// Key of the events that the tracer could not see, as [`Sight::words`](crate::Sight::words).
+    /// Key of the events that the tracer could not see, in the form of
+    /// [`Sight::words`](crate::Sight::words).
     pub const UNSEEN: &str = "unseen";
-    /// Key of the reasons, a note for people.
+    /// Key of the reasons why it could not see them, a note for people.
     pub const UNSEEN_WHY: &str = "unseen-why";
 
-    /// The header with one more pair.
+    /// Returns the header with one more pair.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.pairs.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// Whether a line is a header at all, of whatever version.
+    /// Tells whether a line is a header of any version.
     pub(crate) fn starts(line: &str) -> bool {
         line.starts_with(MAGIC)
     }
 
-    /// Reads a header line; `Err` is its unknown version.
+    /// Parses a header line; `Err` holds the version if it is unknown.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let mut words = line[MAGIC.len().min(line.len())..].split_ascii_whitespace();
         let version = words.next().unwrap_or("");
@@ -46,7 +48,7 @@ impl Header {
         }
         let pairs = words
             .map(|word| {
-                // A word without '=' is a key that was given no value.
+                // A word without '=' is a key without a value.
                 let (key, value) = word.split_once('=').unwrap_or((word, ""));
                 (key.to_owned(), unescape(value))
             })
@@ -72,7 +74,7 @@ impl fmt::Display for Header {
     }
 }
 
-/// White space, control characters and '%' become %XX: a value is one word of one line.
+/// Writes white space, control characters and '%' as %XX, so that a value is one word of one line.
 pub(crate) fn escaped(value: &str) -> String {
     let mut word = String::with_capacity(value.len());
     for c in value.chars() {
@@ -89,7 +91,7 @@ pub(crate) fn escaped(value: &str) -> String {
     word
 }
 
-/// The reverse of [`escaped`]; other uses of '%' stay as they are.
+/// Reverses [`escaped`]; other uses of '%' stay as they are.
 pub(crate) fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,32 +1,31 @@
 //! Islands of binary spans in the text of a recording.
 //!
-//! A recording is lines of text, so that `grep` and `head` work on it. Spans
-//! come in the hundred thousands, and are binary: a line `#spans COUNT CRC`
-//! announces COUNT records of [`SPAN_BYTES`] bytes and a newline behind them.
-//! The checksum covers the records.
+//! A recording consists of lines of text, so that `grep` and `head` work on it. Spans come by the
+//! hundred thousand and are binary: a line `#spans COUNT CRC` announces COUNT records of
+//! [`SPAN_BYTES`] bytes, which a newline follows. The checksum covers the records.
 
 use crate::span::SPAN_BYTES;
 
-/// Spans of one island at most: a quarter of a mebibyte.
+/// Largest number of spans in an island: a quarter of a mebibyte.
 pub(crate) const SPANS_MAX: usize = 3000;
-/// Begin of the line that announces spans.
+/// Start of the line that announces spans.
 pub(crate) const SPANS: &str = "#spans ";
-/// Begin of the line with the number of spans lost.
+/// Start of the line with the number of lost spans.
 pub(crate) const LOST: &str = "#lost ";
-/// Begin of the line of a control group: its number, its path.
+/// Start of the line of a control group: its number, its path.
 pub(crate) const CGROUP: &str = "#cgroup ";
-/// Begin of the line of a synced file: its file system, its inode, begin of the sync, its path.
+/// Start of the line of a synced file: its file system, its inode, the start of the sync, its path.
 pub(crate) const FILE: &str = "#file ";
 /// The last line of a complete recording.
 pub(crate) const END: &str = "#end";
 
-/// The line before these records, with its newline.
+/// Returns the line that announces these records, with its newline.
 pub(crate) fn announce(records: &[u8]) -> String {
     let count = records.len() / SPAN_BYTES;
     format!("{SPANS}{count} {:08x}\n", crc32fast::hash(records))
 }
 
-/// Number of records and their checksum, from the line that announces them.
+/// Parses the line that announces records: their number and their checksum.
 pub(crate) fn announced(line: &str) -> Option<(usize, u32)> {
     let (count, crc) = line.strip_prefix(SPANS)?.split_once(' ')?;
     let digits = |text: &str, base: u32| text.chars().all(|c| c.is_digit(base));

@@ -1,10 +1,10 @@
 //! Recordings: spans of the tracer and lines of the module's tracepoints.
 //!
-//! A recording is a header line and the lines that ftrace printed; plain `trace_pipe` output without
-//! a header is a recording, too. Among the lines lie islands of binary [spans](Span): operations,
-//! journal commits and waits, with begin and end. Reading is streaming and never trusts the bytes: a
-//! line that is not understood is an error with its place, and a loss is an entry of its own.
-//! [`Trace`] is a whole recording in memory, as far as it could be read.
+//! A recording is a header line and the lines that ftrace printed; plain `trace_pipe` output
+//! without a header is a recording, too. Islands of binary [spans](Span) lie among the lines:
+//! operations, journal commits and waits, with start and end. The reader streams and never trusts
+//! the bytes: a line that it cannot parse is an error with its place, and a loss is an entry of its
+//! own. [`Trace`] is a whole recording in memory, as far as it could be read.
 //!
 //! The names of the fields of `luc_decision` come from `abi/` by way of the tables of `luc-control`.
 

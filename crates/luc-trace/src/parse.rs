@@ -5,12 +5,12 @@ use crate::event::{Event, Record};
 use luc_control::{Decision, Reason};
 use std::str::FromStr;
 
-/// Width that ftrace pads a task's name to: the dash before the task's number stands here, whatever
-/// the name is.
+/// Width to which ftrace pads a task's name: the dash before the task's number stands here, however
+/// short the name is.
 const TASK_WIDTH: usize = 16;
 
-/// Reads a line. `Ok(None)`: a comment, an empty line or another tracepoint.
-/// `line_number` counts from 1 and is only used in errors.
+/// Parses a line; `Ok(None)` if it is a comment, empty, or of another tracepoint. `line_number`
+/// counts from 1 and is only used in errors.
 ///
 /// # Errors
 /// [`TraceError::Syntax`]
@@ -23,7 +23,7 @@ pub fn parse_line(line: &str, line_number: u64) -> Result<Option<Record>, TraceE
     cursor.record()
 }
 
-/// A place in a line; it moves right as the line is understood.
+/// A position in a line, which advances with parsing.
 struct Cursor<'a> {
     line: &'a str,
     at: usize,
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         }))
     }
 
-    /// `CPU:0 [LOST 123 EVENTS]`, or `CPU:0 [LOST EVENTS]`.
+    /// Parses `CPU:0 [LOST 123 EVENTS]` or `CPU:0 [LOST EVENTS]`.
     fn lost(&mut self) -> Result<Record, TraceError> {
         self.at = "CPU:".len();
         let cpu = self.number_up_to(" [LOST ", "a CPU and ' [LOST '")?;
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         Ok(Record::lost(cpu, events))
     }
 
-    /// `   jbd2/sda1-8-123   `: the name may hold anything, dashes too.
+    /// Parses `   jbd2/sda1-8-123   `; the name may hold anything, including dashes.
     fn task(&mut self) -> Result<(&'a str, i64), TraceError> {
         let padded = self.line.get(TASK_WIDTH..).is_some_and(|rest| {
             let mut bytes = rest.bytes();
@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
             .find(" [")
             .map(|at| from + at)
             .ok_or_else(|| self.error("no CPU in brackets: this is no line of ftrace"))?;
-        // Option record-tgid puts a second number in parentheses behind.
+        // With the option record-tgid, a second number in parentheses follows.
         let mut head = self.line[..bracket].trim_end();
         if let Some(open) = head.rfind('(').filter(|_| head.ends_with(')')) {
             head = head[..open].trim_end();
@@ -105,8 +105,8 @@ impl<'a> Cursor<'a> {
         self.number_up_to("] ", "a CPU and '] '")
     }
 
-    /// Flags (which some options leave out) and `12.345678: `. Other clocks
-    /// than the default print a number without a dot.
+    /// Parses flags (which some options omit) and `12.345678: `. Clocks other than the default
+    /// print a number without a dot.
     fn time_ns(&mut self) -> Result<u64, TraceError> {
         const WHAT: &str = "a time stamp and ': '";
         let words = self.up_to(": ", WHAT)?;
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         let held_ns = self.value("held_ns")?;
         let (reason, column) = self.reason()?;
         let steer = self.value::<u8>("steer")? != 0;
-        // A commit that starts while it is held does so because LUC only observes.
+        // A commit can start in spite of a hold only if LUC merely observes.
         if reason == Reason::Hold && steer {
             return Err(self.error_at(column, "'hold' is no reason to start a commit"));
         }
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
         self.end().map(|()| event)
     }
 
-    /// Fields in any order, each once: the names decide, not the places.
+    /// Parses fields by their names, in any order, each once.
     fn decision(&mut self) -> Result<Event, TraceError> {
         let dev = self.value("dev")?;
         let tid = self.value("tid")?;
@@ -195,7 +195,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The reason, and where it stands.
+    /// Parses the reason; returns its place, too.
     fn reason(&mut self) -> Result<(Reason, usize), TraceError> {
         let start = self.at;
         let text: String = self.value("reason")?;
@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The next `name=value`, whose name must be this.
+    /// Parses the next `name=value`, which must have this name.
     fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TraceError> {
         let start = self.at;
         let (found, text) = self.pair()?;
@@ -223,7 +223,7 @@ impl<'a> Cursor<'a> {
             .split_once('=')
             .filter(|(name, _)| !name.is_empty())
             .ok_or_else(|| self.error("expected name=value"))?;
-        // Past the word and one space, if there is more.
+        // Skip the word and one space, if there is more.
         self.at = (self.at + word.len() + 1).min(self.line.len());
         Ok(pair)
     }
@@ -254,7 +254,7 @@ impl<'a> Cursor<'a> {
             .map_err(|_| self.error(&format!("{text} is too large")))
     }
 
-    /// The text before `mark`; moves behind it.
+    /// Returns the text before `mark` and moves past it.
     fn up_to(&mut self, mark: &str, what: &str) -> Result<&'a str, TraceError> {
         let rest = self.rest();
         let end = rest
@@ -384,7 +384,7 @@ mod tests {
             let error = error(&format!("{head}{line}"));
             assert!(error.contains(part), "{error}");
         }
-        // LUC in mode observe says so.
+        // In mode observe, a commit may start with 'hold'.
         let observed = parsed(&format!("{head}{commit} steer=0"));
         let hold = Reason::Hold;
         assert!(

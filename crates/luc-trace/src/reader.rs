@@ -10,28 +10,29 @@ use crate::span::{SPAN_BYTES, Span};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 
-/// Longest line that is read; a decision takes about 1500 bytes.
+/// Length of the longest accepted line; a decision takes about 1500 bytes.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Records of tracepoints that the kernel dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Places where records are missing.
+    /// Number of places where records are missing.
     pub places: u64,
-    /// How many are missing, as far as the kernel knew.
+    /// Number of missing records, as far as the kernel knew.
     pub events: u64,
 }
 
-/// The entries of a recording, in their order. A line that is not understood yields an error, and
-/// reading can go on behind it. The end of a damaged block of spans is unknown: reading ends there.
+/// Iterator over the entries of a recording, in their order. A line that cannot be parsed yields an
+/// error, and reading can continue after it. The end of a damaged block of spans is unknown, so
+/// reading stops there.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
     line_number: u64,
     header: Option<Header>,
-    /// The first line, if it was no header.
+    /// The first line, if it was not a header.
     pending: Option<String>,
-    /// Spans of the block that is being handed out.
+    /// Spans of the current block that were not returned yet.
     spans: VecDeque<Span>,
     losses: Losses,
     spans_lost: u64,
@@ -40,10 +41,10 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. Plain `trace_pipe` output has no header.
+    /// Creates a reader and reads the first line. Plain `trace_pipe` output has no header.
     ///
     /// # Errors
-    /// The source fails, or the header is of another version.
+    /// The source fails, or the header has an unknown version.
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = Self {
             source,
@@ -56,7 +57,7 @@ impl<R: BufRead> Reader<R> {
             ended: false,
             failed: false,
         };
-        // A first line that is too long is no header; its error comes up here.
+        // A first line that is too long is not a header; its error is returned here.
         if let Some(line) = reader.next_line()? {
             if Header::starts(&line) {
                 let header = Header::parse(&line).map_err(|found| TraceError::Version { found })?;
@@ -73,22 +74,22 @@ impl<R: BufRead> Reader<R> {
         self.header.as_ref()
     }
 
-    /// Records lost up to here; each place was also an [`Event::Lost`].
+    /// Records lost up to here; each place was also returned as an [`Event::Lost`].
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// Spans that the tracer lost, up to here.
+    /// Number of spans that the tracer lost, up to here.
     pub fn spans_lost(&self) -> u64 {
         self.spans_lost
     }
 
-    /// Whether the end was read. A recording of format 2 without it was cut off.
+    /// Tells whether the end was read. A recording of format 2 without an end was cut off.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The next line without its end, None behind the last.
+    /// Reads the next line without its newline; `None` after the last.
     fn next_line(&mut self) -> Result<Option<String>, TraceError> {
         let mut bytes = Vec::new();
         let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
@@ -113,7 +114,7 @@ impl<R: BufRead> Reader<R> {
                 what: format!("the line is longer than {LINE_BYTES_MAX} bytes"),
             });
         }
-        // Names of tasks are bytes of any kind.
+        // Task names may contain any bytes.
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
@@ -189,7 +190,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// `4711 /system.slice/mailer.service`, the path as one word.
+/// Parses `4711 /system.slice/mailer.service`, with the path as one word.
 fn cgroup(text: &str) -> Option<Entry> {
     let (id, path) = text.split_once(' ')?;
     let id = id.parse().ok()?;
@@ -197,7 +198,7 @@ fn cgroup(text: &str) -> Option<Entry> {
     Some(Entry::Cgroup { id, path })
 }
 
-/// `254:16 4711 1000000 /srv/data/log`, the path as one word.
+/// Parses `254:16 4711 1000000 /srv/data/log`, with the path as one word.
 fn file(text: &str) -> Option<Entry> {
     let mut words = text.splitn(4, ' ');
     Some(Entry::File {
@@ -216,7 +217,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             return None;
         }
         let next = self.next_entry().transpose();
-        // A source may fail the same way for ever.
+        // A source may fail forever.
         self.failed |= matches!(next, Some(Err(TraceError::Io { .. })));
         next
     }

@@ -1,18 +1,18 @@
 //! Kinds of events that a tracer may be unable to see.
 //!
-//! Hosts differ in which functions of the kernel can be hooked. Events that a recording lacks did
-//! not happen only if the tracer could have seen them.
+//! Which kernel functions can be hooked differs between hosts. If a recording lacks an event, it
+//! did not happen only if the tracer could have seen it.
 
 use crate::span::SpanKind;
 use std::collections::BTreeSet;
 
-/// A kind of events that is seen or not; syncs and commits always are.
+/// A kind of events that a tracer may be unable to see; it always sees syncs and commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sight {
     Opens,
     Writes,
     Closes,
-    /// When a sync has written its data and asks for its transaction.
+    /// The moment when a sync has written its data and asks for its transaction.
     Flushes,
     /// sync and syncfs of whole file systems.
     SyncFs,
@@ -40,14 +40,14 @@ impl Sight {
         Self::WaitSpace,
     ];
 
-    /// Its word in headers and JSON: that of the spans that need it.
+    /// Returns its word in headers and JSON: that of the spans that need it.
     pub fn word(self) -> &'static str {
         let mut kinds = SpanKind::ALL.into_iter();
         let kind = kinds.find(|kind| Self::of(*kind) == Some(self));
         kind.map_or("flush", SpanKind::text)
     }
 
-    /// Its words for people.
+    /// Returns its description for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Opens => "opens",
@@ -61,7 +61,7 @@ impl Sight {
         }
     }
 
-    /// The sight that a kind of spans needs; None: the kind is always seen.
+    /// Returns the sight that a kind of spans needs; `None` if a tracer always sees the kind.
     pub fn of(kind: SpanKind) -> Option<Self> {
         match kind {
             SpanKind::Open => Some(Self::Opens),
@@ -75,7 +75,7 @@ impl Sight {
         }
     }
 
-    /// Whether spans of a kind are seen in spite of these.
+    /// Tells whether a tracer that does not see `unseen` sees spans of this kind.
     pub fn sees(unseen: &Unseen, kind: SpanKind) -> bool {
         Self::of(kind).is_none_or(|sight| !unseen.contains(&sight))
     }
@@ -84,19 +84,19 @@ impl Sight {
         matches!(self, Self::WaitBuffer | Self::WaitLocked | Self::WaitSpace)
     }
 
-    /// As a header has them.
+    /// Joins the words of some sights, as a header holds them.
     pub fn words(unseen: &Unseen) -> String {
         let words: Vec<_> = unseen.iter().map(|sight| sight.word()).collect();
         words.join(",")
     }
 
-    /// For people.
+    /// Joins the descriptions of some sights, for people.
     pub fn texts(unseen: &Unseen) -> String {
         let texts: Vec<_> = unseen.iter().map(|sight| sight.text()).collect();
         texts.join(", ")
     }
 
-    /// The reverse of [`Sight::words`]; words of later versions are ignored.
+    /// Reverses [`Sight::words`]; words of later versions are ignored.
     pub fn parse(words: &str) -> Unseen {
         let named = |word: &str| Self::ALL.into_iter().find(|sight| sight.word() == word);
         words.split(',').filter_map(named).collect()

@@ -1,7 +1,6 @@
-//! Spans: operations, commits and waits that the tracer saw, with begin and end.
+//! Spans: operations, commits and waits that the tracer saw, with start and end.
 //!
-//! The record is that of `abi/luc_span.h`, little-endian; a test compares this
-//! file with it.
+//! Records are those of `abi/luc_span.h`, little-endian; a test compares this file with the header.
 
 use luc_control::Dev;
 use std::fmt;
@@ -14,11 +13,11 @@ pub const DIRECTORY: u32 = 1;
 /// Flag of [`Span::flags`]: opened with `O_CREAT`.
 pub const CREATED: u32 = 2;
 
-/// The numbers are those of `abi/luc_span.h`.
+/// Kind of a span, with the numbers of `abi/luc_span.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum SpanKind {
-    /// No operation: a task is seen for the first time, or under a new name.
+    /// Not an operation: a task appears for the first time, or under a new name.
     #[default]
     Task,
     /// Open or creation of a file.
@@ -37,14 +36,14 @@ pub enum SpanKind {
     Commit,
     /// A task slept on metadata that a commit was writing: a write delay.
     WaitBuffer,
-    /// A task slept until a commit let go of its locked transaction.
+    /// A task slept until a commit released its locked transaction.
     WaitLocked,
     /// A task slept until the journal had space.
     WaitSpace,
 }
 
 impl SpanKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::Task,
         Self::Open,
@@ -59,7 +58,7 @@ impl SpanKind {
         Self::WaitSpace,
     ];
 
-    /// The kind with this number, if there is one.
+    /// Returns the kind with this number, if there is one.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
@@ -86,17 +85,17 @@ impl SpanKind {
         }
     }
 
-    /// Whether it is a call that makes one file durable.
+    /// Tells whether it is a call that makes one file durable.
     pub fn is_file_sync(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync)
     }
 
-    /// Whether it is a thread's call on a file: open, write, sync or close.
+    /// Tells whether it is a thread's call on a file: open, write, sync or close.
     pub fn is_operation(self) -> bool {
         matches!(self, Self::Open | Self::Write | Self::Close) || self.is_file_sync()
     }
 
-    /// Whether it is a wait inside another operation.
+    /// Tells whether it is a wait inside another operation.
     pub fn is_wait(self) -> bool {
         matches!(self, Self::WaitBuffer | Self::WaitLocked | Self::WaitSpace)
     }
@@ -108,40 +107,40 @@ impl fmt::Display for SpanKind {
     }
 }
 
-/// Something that began and ended. Which fields a kind has is the table of
-/// `abi/luc_span.h`; the others are 0.
+/// An operation, a commit or a wait, or the name of a task. The table of `abi/luc_span.h` tells
+/// which fields a kind has; the others are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub kind: SpanKind,
-    /// Begin, ns of the monotonic clock.
+    /// Start, ns of the monotonic clock.
     pub begin_ns: u64,
     /// End, ns of the monotonic clock.
     pub end_ns: u64,
-    /// Inode number; control group of a task.
+    /// Inode number, or the control group of a task.
     pub object: u64,
     /// Bytes written.
     pub amount: i64,
-    /// Moments between begin and end, ns, or the bytes of a task's name.
+    /// Moments between start and end, ns, or the bytes of a task's name.
     pub marks_ns: [u64; 3],
     pub dev: Dev,
     /// The thread.
     pub pid: u32,
     /// The process.
     pub tgid: u32,
-    /// The transaction: of a commit its own, of a sync the one it waits for.
+    /// The transaction: a commit's own, or the one for which a sync waits.
     pub tid: u32,
-    /// Of a sync: the last transaction that was committed when it asked.
+    /// The last transaction that was committed when a sync asked for its own.
     pub done_tid: u32,
     /// 0, or an error as a negative errno.
     pub result: i32,
-    /// Of a wait: the operation that waited; [`SpanKind::Task`] if none is traced.
+    /// The operation in which a wait happened; [`SpanKind::Task`] if none is traced.
     pub within: SpanKind,
     /// [`DIRECTORY`], [`CREATED`].
     pub flags: u32,
 }
 
 impl Span {
-    /// With these times, and otherwise empty.
+    /// Creates a span with these times, which is otherwise empty.
     pub fn of(kind: SpanKind, begin_ns: u64, end_ns: u64) -> Self {
         Self {
             kind,
@@ -151,33 +150,33 @@ impl Span {
         }
     }
 
-    /// How long it took, ns; 0 if the clock went back.
+    /// Returns how long it took, ns; 0 if the clock went back.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
     }
 
-    /// When a commit locked its transaction, ns; its begin if that is not known.
+    /// Returns when a commit locked its transaction, ns; its start if that is unknown.
     pub fn locked_ns(&self) -> u64 {
         let [locked_ns, ..] = self.marks_ns;
         let inside = (self.begin_ns..=self.end_ns).contains(&locked_ns);
         if inside { locked_ns } else { self.begin_ns }
     }
 
-    /// Begin and end of the data flush of a sync, if there was one.
+    /// Start and end of the data flush of a sync, if there was one.
     pub fn flush_ns(&self) -> Option<(u64, u64)> {
         let [begin, end, _] = self.marks_ns;
         (self.kind.is_file_sync() && end > 0).then_some((begin, end))
     }
 
-    /// When a sync asked for its transaction: after its data was written.
+    /// Returns when a sync asked for its transaction: after its data was written.
     pub fn asked_ns(&self) -> u64 {
         self.flush_ns().map_or(self.begin_ns, |(_, end)| end)
     }
 
-    /// How many commits a sync had to wait for when it asked.
+    /// Returns how many commits a sync had to wait for when it asked.
     pub fn commits_ahead(&self) -> u32 {
         let ahead = self.tid.wrapping_sub(self.done_tid);
-        // Transaction numbers wrap, and are compared as the kernel does.
+        // Transaction numbers wrap; they are compared as in the kernel.
         if ahead > u32::MAX / 2 { 0 } else { ahead }
     }
 
@@ -189,7 +188,7 @@ impl Span {
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
-    /// The span with the name of a task, of which 15 bytes are kept as in the kernel.
+    /// Returns the span with this task name, of which it keeps 15 bytes, as the kernel does.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let mut bytes = [0; 16];
@@ -201,7 +200,7 @@ impl Span {
         self
     }
 
-    /// The record.
+    /// Returns the span as a record.
     pub fn to_bytes(&self) -> [u8; SPAN_BYTES] {
         let mut out = [0; SPAN_BYTES];
         let mut at = 0;
@@ -227,7 +226,7 @@ impl Span {
         out
     }
 
-    /// Reads a record; None if its kind is unknown.
+    /// Parses a record; `None` if its kind is unknown.
     pub fn from_bytes(bytes: &[u8; SPAN_BYTES]) -> Option<Self> {
         let word = |at: usize| u64::from_le_bytes(part(bytes, at));
         let half = |at: usize| u32::from_le_bytes(part(bytes, at));
@@ -257,12 +256,12 @@ fn part<const N: usize>(bytes: &[u8; SPAN_BYTES], at: usize) -> [u8; N] {
     out
 }
 
-/// A device number as the kernel holds it: 12 bits of major, 20 of minor.
+/// Encodes a device number as the kernel does: 12 bits of major, 20 of minor.
 pub fn encode(dev: Dev) -> u32 {
     dev.major << 20 | dev.minor & 0xf_ffff
 }
 
-/// The reverse of [`encode`].
+/// Reverses [`encode`].
 pub fn decode(dev: u32) -> Dev {
     Dev {
         major: dev >> 20,
@@ -297,7 +296,7 @@ mod tests {
         assert_eq!(SpanKind::from_number(11), None);
     }
 
-    /// The C compiler's word on where the fields lie.
+    /// Checks the positions of the fields against the C compiler's.
     #[test]
     fn fields_lie_where_the_contract_puts_them() {
         for (name, value) in [

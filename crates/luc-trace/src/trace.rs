@@ -11,7 +11,7 @@ use luc_control::Dev;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// Names of a thread.
+/// Name, process and control group of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Its name when it was last seen.
@@ -21,17 +21,17 @@ pub struct Task {
     pub cgroup: u64,
 }
 
-/// The name of a process for people, and its control group.
+/// A process: its name for people, and its control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
-    /// The name of its main thread; where that is not known, of another thread, or its number in
-    /// words. Nothing in it acts on a terminal.
+    /// Name of the main thread; if that is unknown, of another thread, or the process number in
+    /// words. It holds no character that acts on a terminal.
     pub name: String,
-    /// None where it is not known.
+    /// `None` if it is unknown.
     pub cgroup: Option<String>,
 }
 
-/// Text that does nothing to a terminal. Any user may choose the name of a task.
+/// Replaces characters that act on a terminal, because any user may choose the name of a task.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(shown).collect()
@@ -41,23 +41,23 @@ pub fn printable(text: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     pub header: Header,
-    /// The spans by begin; those of equal begin, the longer first. Without tasks.
+    /// Spans in the order of their start, longer ones first if that is equal. Without tasks.
     pub spans: Vec<Span>,
     /// Threads by their number.
     pub tasks: BTreeMap<u32, Task>,
     /// Paths of control groups by their number.
     pub cgroups: BTreeMap<u64, String>,
-    /// Known paths of files that were synced, by file system, inode and begin of the sync.
+    /// Known paths of synced files, by file system, inode and start of the sync.
     pub files: BTreeMap<(Dev, u64, u64), String>,
-    /// The tracer could not see these: their absence says nothing.
+    /// Kinds of events that the tracer could not see: their absence says nothing.
     pub unseen: Unseen,
     /// Lines of the module's tracepoints.
     pub lines: Vec<Record>,
-    /// Spans that the tracer lost.
+    /// Number of spans that the tracer lost.
     pub spans_lost: u64,
     /// Records that ftrace lost.
     pub lines_lost: Losses,
-    /// Where reading ended early and why; None: the recording is complete.
+    /// Where reading ended early and why; `None` if the recording is complete.
     pub damage: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// A recording of these spans, tasks among them; for simulators and tests.
+    /// Creates a recording from these spans, which may include tasks; for simulators and tests.
     pub fn of(spans: impl IntoIterator<Item = Span>) -> Self {
         let mut trace = Self::default();
         for span in spans {
@@ -127,7 +127,8 @@ impl Trace {
         self.tasks.insert(span.pid, task);
     }
 
-    /// Leaves what began in the last `seconds`; without any span, before the last line.
+    /// Keeps only what began in the last `seconds`, counted from the last end of a span, or from
+    /// the last line if there is no span.
     pub fn keep_last(&mut self, seconds: f64) {
         let ends_ns = self.spans.iter().map(|span| span.end_ns);
         let lines_ns = self.lines.iter().map(|line| line.time_ns);
@@ -139,30 +140,31 @@ impl Trace {
         self.lines.retain(|line| line.time_ns >= from_ns);
     }
 
-    /// The tracer writes spans by end, and on each processor apart.
+    /// Sorts the spans: the tracer writes them in the order of their end, for each processor
+    /// separately.
     fn sort(&mut self) {
         self.spans
             .sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
     }
 
-    /// The spans of a file system.
+    /// Returns the spans of a file system.
     pub fn on(&self, dev: Dev) -> impl Iterator<Item = &Span> {
         self.spans.iter().filter(move |span| span.dev == dev)
     }
 
-    /// First begin and last end, ns; None if there is no span.
+    /// Start of the first span and the last end, ns; `None` if there is no span.
     pub fn bounds_ns(&self) -> Option<(u64, u64)> {
         let begin = self.spans.first()?.begin_ns;
         let end = self.spans.iter().map(|span| span.end_ns).max()?;
         Some((begin, end))
     }
 
-    /// The process with this number; `thread` is one of its threads.
+    /// Returns the process with this number; `thread` is one of its threads.
     pub fn process(&self, tgid: u32, thread: u32) -> Process {
         let tasks = [tgid, thread].map(|task| self.tasks.get(&task));
         let named = |task: &&Task| !task.name.is_empty();
         let named = tasks.into_iter().flatten().find(named);
-        // Threads of one process may lie in several control groups; the main thread's counts.
+        // Threads of one process may be in several control groups; the main thread's counts.
         let cgroup = tasks.into_iter().flatten().find_map(|task| {
             let path = self.cgroups.get(&task.cgroup)?;
             Some(printable(path))
@@ -173,7 +175,7 @@ impl Trace {
         }
     }
 
-    /// The name of a thread, or its number in words.
+    /// Returns the name of a thread, or its number in words.
     pub fn task_name(&self, pid: u32) -> String {
         let known = self.tasks.get(&pid).filter(|task| !task.name.is_empty());
         known.map_or_else(|| format!("thread {pid}"), |task| task.name.clone())

@@ -6,8 +6,8 @@ use crate::island::{self, SPANS_MAX};
 use crate::span::{SPAN_BYTES, Span};
 use std::io::{self, Write};
 
-/// Writes a recording. Spans are gathered into blocks and lines do not wait for them, so lines and
-/// spans are each in order, but not with one another. All errors are the sink's.
+/// Writes a recording. The writer gathers spans into blocks, and lines do not wait for them: lines
+/// stay in order, and so do spans, but not relative to each other. All errors are the sink's.
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
@@ -15,7 +15,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header.
+    /// Creates a writer and writes the header.
     pub fn new(mut sink: W, header: &Header) -> io::Result<Self> {
         writeln!(sink, "{header}")?;
         Ok(Self {
@@ -24,12 +24,12 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes a record as ftrace prints it, with microseconds.
+    /// Writes a record as ftrace does, with microseconds.
     pub fn record(&mut self, record: &Record) -> io::Result<()> {
         writeln!(self.sink, "{record}")
     }
 
-    /// Writes a line that ftrace printed, with or without its end.
+    /// Writes a line that ftrace printed, with or without its newline.
     pub fn raw_line(&mut self, line: &[u8]) -> io::Result<()> {
         self.sink.write_all(line)?;
         if line.last() != Some(&b'\n') {
@@ -38,7 +38,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Notes lost records of tracepoints; None: an unknown number.
+    /// Notes lost records of tracepoints; `None` if their number is unknown.
     pub fn lost(&mut self, cpu: u32, events: Option<u64>) -> io::Result<()> {
         self.record(&Record::lost(cpu, events))
     }
@@ -65,13 +65,13 @@ impl<W: Write> Writer<W> {
         writeln!(self.sink, "{}{spans}", island::LOST)
     }
 
-    /// Notes where the control group with this number lies.
+    /// Notes the path of the control group with this number.
     pub fn cgroup(&mut self, id: u64, path: &str) -> io::Result<()> {
         self.flush_spans()?;
         writeln!(self.sink, "{}{id} {}", island::CGROUP, escaped(path))
     }
 
-    /// Notes the path of the file of a sync.
+    /// Notes the path of a synced file.
     pub fn file(&mut self, sync: &Span, path: &str) -> io::Result<()> {
         self.flush_spans()?;
         let (dev, inode, begin_ns) = (sync.dev, sync.object, sync.begin_ns);
@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the end of the recording, flushes and returns the sink.
+    /// Writes the end of the recording, flushes the sink and returns it.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush_spans()?;
         writeln!(self.sink, "{}", island::END)?;

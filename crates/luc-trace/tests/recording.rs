@@ -1,4 +1,4 @@
-//! A recording of controllers is written, read back and replayed; then it is damaged.
+//! Writes, reads back and replays a recording of controllers, then damages it.
 
 #[path = "../../luc-control/tests/common/mod.rs"]
 mod common;
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 const MS: i64 = 1_000_000;
 
-/// Several file systems under several policies, their records interleaved by
-/// time, as a kernel would print them.
+/// Records of several file systems under several policies, interleaved by time, as a kernel would
+/// print them.
 fn recorded() -> Vec<Record> {
     let base = Params::default();
     let settings = [
@@ -56,7 +56,7 @@ fn recorded() -> Vec<Record> {
     ];
     let mut timed: Vec<(i64, Record)> = Vec::new();
     for (minor, params) in (0_u32..).zip(settings) {
-        // Close to the end: the numbers wrap.
+        // Start five before 0, so that the numbers wrap.
         let tids = (0_u32..).map(|number| number.wrapping_sub(5));
         for ((now_ns, decision), tid) in decided(params, u64::from(minor) + 5).into_iter().zip(tids)
         {
@@ -72,13 +72,13 @@ fn recorded() -> Vec<Record> {
     timed.into_iter().map(|(_, record)| record).collect()
 }
 
-/// What a journal asks of its controllers over sixty commits, with drawn calls.
+/// Returns the decisions of a journal's controllers over sixty commits, with random inputs.
 fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
     let (mut rng, mut state) = (Rng(seed), State::default());
     let mut decisions: Vec<(i64, Decision)> = Vec::new();
     let (mut now_ns, mut copies) = (MS, false);
     for commit in 0..60 {
-        // An administrator turns knobs under way.
+        // An administrator changes a knob during the run.
         params.kd_milli += if commit == 40 { 100 } else { 0 };
         let mut step = |step: Step, input: &Input| {
             let before = state;
@@ -135,7 +135,7 @@ fn record(now_ns: i64, cpu: u32, event: Event) -> Record {
         task: format!("jbd2/nvme0n1p{cpu}-"),
         pid: 100 + i64::from(cpu),
         cpu,
-        // Extremes of a line.
+        // A line holds whole microseconds.
         time_ns: u64::try_from(now_ns).unwrap() / 1_000 * 1_000,
         event,
     }
@@ -156,7 +156,7 @@ fn read(text: &str) -> Result<Vec<Record>, TraceError> {
     lines(&mut Reader::new(text.as_bytes())?)
 }
 
-/// The records, where there is nothing else but an end.
+/// Returns the records of a recording that holds nothing else but an end.
 fn lines(reader: &mut Reader<&[u8]>) -> Result<Vec<Record>, TraceError> {
     reader
         .filter(|entry| !matches!(entry, Ok(Entry::End)))
@@ -199,7 +199,7 @@ fn a_recording_is_read_back_and_replayed_bit_for_bit() {
     assert_eq!((summary.losses, summary.restarts), (0, 0));
 }
 
-/// Flips one bit of one field of a record, in the text.
+/// Returns a record in which one bit of one field is flipped.
 fn flipped(record: &Record, field: &str, bit: u32) -> Record {
     let Event::Decision { dev, tid, decision } = &record.event else {
         panic!("only decisions are flipped");
@@ -218,8 +218,8 @@ fn flipped(record: &Record, field: &str, bit: u32) -> Record {
     }
 }
 
-/// A flip in the output or the state of a step is always caught. A flip in its input or parameters is
-/// caught where it matters to the step, so each such field must be caught somewhere.
+/// A flip in the output or the state of a step is always caught. A flip in its input or parameters
+/// is caught if it matters to the step, so each such field must be caught somewhere.
 #[test]
 fn one_flipped_bit_in_any_field_is_caught() {
     let is_in = |fields: &[Field], name| fields.iter().any(|field| field.name == name);
@@ -257,7 +257,7 @@ fn one_flipped_bit_in_any_field_is_caught() {
                 assert_eq!(summary.first_break.unwrap().field, name);
             }
         }
-        // The module alone uses this one.
+        // Only the module uses this knob.
         assert_eq!(
             caught > 0,
             name != "copyout_buffers_max",
@@ -270,7 +270,7 @@ fn one_flipped_bit_in_any_field_is_caught() {
 fn missing_records_break_the_chain_unless_the_kernel_said_so() {
     let mut records = recorded();
     let middle = records.len() / 2;
-    // A step that changed the state.
+    // Look for a step that changed the state.
     let decision = |record: &Record| match &record.event {
         Event::Decision { dev, decision, .. } => Some((*dev, decision.state)),
         _ => None,
@@ -446,8 +446,8 @@ proptest! {
         prop_assert_eq!(read(&write(&records)).unwrap(), records);
     }
 
-    /// Bytes of any kind, and lines that were right before somebody edited
-    /// them: an answer or an error, never a panic, and an end.
+    /// For any bytes, and for valid lines after random edits, the reader returns records or errors,
+    /// never panics, and comes to an end.
     #[test]
     fn garbage_is_survived(
         records in prop::collection::vec(any_record(), 0..4),

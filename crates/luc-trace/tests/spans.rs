@@ -1,4 +1,4 @@
-//! Spans in a recording: written, read back, damaged.
+//! Writes spans in a recording, reads them back, and damages them.
 
 use luc_control::Dev;
 use luc_trace::{
@@ -6,13 +6,13 @@ use luc_trace::{
 };
 use proptest::prelude::*;
 
-/// A span of any bytes.
+/// Generates a span from random bytes.
 fn any_span() -> impl Strategy<Value = Span> {
     let kind = || prop::sample::select(&SpanKind::ALL[..]);
     let bytes = prop::collection::vec(any::<u8>(), SPAN_BYTES);
     (bytes, kind(), kind()).prop_map(|(bytes, kind, within)| {
         let mut bytes = *bytes.first_chunk().unwrap();
-        // The kinds of `Span::default()`.
+        // A valid kind for now; the drawn kinds follow below.
         bytes[80..84].fill(0);
         let span = Span::from_bytes(&bytes).unwrap();
         Span {
@@ -94,7 +94,7 @@ fn a_recording_is_read_up_to_a_cut() {
     let bytes = write(&some(7_000));
     let whole = Trace::read(&bytes[..]).unwrap();
     assert_eq!((whole.spans.len(), whole.damage), (7_000, None));
-    // Inside of the second block.
+    // Cut inside the second block.
     let cut = Trace::read(&bytes[..3_500 * SPAN_BYTES]).unwrap();
     assert_eq!(cut.spans.len(), 3_000);
     let why = cut.damage.unwrap();
@@ -160,7 +160,8 @@ proptest! {
         prop_assert_eq!(back, expected);
     }
 
-    /// Any edits: never a panic, an end, and no span that was not written.
+    /// After any edits, the reader never panics, comes to an end, and returns no span that was not
+    /// written.
     #[test]
     fn damage_is_survived(
         spans in prop::collection::vec(any_span(), 1..20),
@@ -188,7 +189,7 @@ proptest! {
     }
 }
 
-/// Older readers ignore both: one is a pair of the header, the other a comment.
+/// Older readers ignore both: unseen events are a pair in the header, a control group is a comment.
 #[test]
 fn unseen_events_and_control_groups_are_kept() {
     let unseen = Unseen::from([Sight::Writes, Sight::WaitBuffer]);

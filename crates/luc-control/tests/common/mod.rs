@@ -1,4 +1,4 @@
-//! What several test files use.
+//! Helpers that several test files share.
 #![allow(dead_code)] // each test file uses its part
 
 pub mod values;
@@ -24,7 +24,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// 0 <= result < end
+    /// Returns a number with 0 <= number < end.
     pub fn below(&mut self, end: i64) -> i64 {
         let end = u64::try_from(end).expect("a positive bound");
         i64::try_from(self.next_u64() % end.max(1)).expect("smaller than end")

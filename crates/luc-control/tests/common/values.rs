@@ -1,10 +1,10 @@
-//! Values that hurt.
+//! Generators of values that are likely to find bugs.
 
 use luc_control::{Input, Knob, Params, State, knobs};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Any value, edges more often.
+/// Generates any value, edge cases more often.
 pub fn wild() -> impl Strategy<Value = i64> {
     let edges = vec![
         i64::MIN,
@@ -39,7 +39,7 @@ pub fn wild_input() -> impl Strategy<Value = Input> {
         .prop_map(|values| Input::from_values(values.try_into().expect("as many as fields")))
 }
 
-/// Any setting that an administrator can make.
+/// Generates any setting that an administrator can make.
 pub fn settings() -> impl Strategy<Value = Params> {
     let one = |knob: &Knob| {
         let (min, max, default) = (knob.min, knob.max, knob.default);

@@ -1,14 +1,14 @@
-//! Which bytes of an array lie on which of its members.
+//! The mapping of an array's bytes to its members.
 //!
-//! Chunks go round the columns; a column is one member, or several that hold the same. Members of a
-//! column stand beside each other, as in md's layout "near".
+//! Chunks are distributed over the columns in turn; a column is one member, or several copies. The
+//! copies of a column are adjacent members, as in md's "near" layout.
 
 use std::ops::Range;
 
 use luc_disk::Request;
 
 const SECTOR_BYTES: u64 = crate::units::SECTOR_BYTES as u64;
-/// No disk of the model is longer; byte numbers of longer ones would not fit.
+/// The model has no larger disk; byte offsets of larger sector numbers could overflow.
 const SECTORS_MAX: u64 = 1 << 41;
 
 /// The shape of an array.
@@ -21,7 +21,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// One disk.
+    /// The layout of a single disk.
     pub const SINGLE: Self = Self {
         columns: 1,
         copies: 1,
@@ -32,7 +32,7 @@ impl Layout {
         self.columns as usize * self.copies as usize
     }
 
-    /// Sectors of each member of an array that has at least `sectors`: whole chunks.
+    /// Returns the sectors of each member of an array of at least `sectors`: whole chunks.
     pub fn member_sectors(self, sectors: u64) -> u64 {
         if self.columns == 1 {
             return sectors;
@@ -42,21 +42,21 @@ impl Layout {
         share.div_ceil(chunk_sectors) * chunk_sectors
     }
 
-    /// The members that hold the same as a column.
+    /// Returns the members that hold copies of a column.
     pub fn copies_of(self, column: usize) -> Range<usize> {
         let copies = self.copies as usize;
         column * copies..(column + 1) * copies
     }
 
-    /// The columns that a request touches, with the part of each. What a request has in one column is
-    /// in one piece there, as its chunks lie one behind the other.
+    /// Returns the columns that a request touches, with its part on each. The chunks of a column
+    /// are contiguous, so a request has one contiguous part on it.
     pub fn parts(self, request: Request) -> impl Iterator<Item = (usize, Request)> {
         let first_byte = request.sector.min(SECTORS_MAX) * SECTOR_BYTES;
         let end_byte = first_byte + u64::from(request.bytes);
         (0..self.columns as usize).filter_map(move |column| {
             let from = self.bytes_before(column, first_byte);
             let bytes = self.bytes_before(column, end_byte) - from;
-            // A request of no bytes has its end to be told, too.
+            // A request of 0 bytes needs a part, too, so that its end is reported.
             let is_touched = bytes > 0 || (request.bytes == 0 && self.column(first_byte) == column);
             is_touched.then(|| {
                 let mut part = request;
@@ -68,13 +68,13 @@ impl Layout {
         })
     }
 
-    /// The column where a byte lies.
+    /// Returns the column that holds a byte.
     fn column(self, byte: u64) -> usize {
         let chunk = byte / self.chunk_bytes;
         usize::try_from(chunk % u64::from(self.columns)).unwrap_or(0)
     }
 
-    /// How many of the bytes before this one lie in a column.
+    /// Returns how many of the bytes before this one lie in a column.
     fn bytes_before(self, column: usize, byte: u64) -> u64 {
         let stripe_bytes = self.chunk_bytes * u64::from(self.columns);
         let whole = byte / stripe_bytes * self.chunk_bytes;

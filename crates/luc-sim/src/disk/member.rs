@@ -5,18 +5,18 @@ use luc_disk::{Model, Params, Request};
 /// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// A disk whose clock is ahead of the simulator's by its phase. The model's platter stands where the
-/// clock says, so that two members with phases of their own turn apart.
+/// A disk whose clock is ahead of the simulator's by its phase. The clock determines the angle of
+/// the model's platter, so two members with different phases rotate out of step.
 #[derive(Debug)]
 pub struct Member {
     model: Model,
     phase_ns: u64,
     has_arm: bool,
     waiting: Vec<Request>,
-    /// The whole requests that the waiting ones are parts of, in the same order.
+    /// The requests that the waiting parts belong to, in the same order.
     wholes: Vec<u64>,
     in_service: usize,
-    /// Behind the last request that it was sent.
+    /// The sector after the last request that the disk was sent.
     next_sector: u64,
 }
 
@@ -33,7 +33,7 @@ impl Member {
         }
     }
 
-    /// A part of a request arrives.
+    /// Adds a part of a request that arrives now.
     pub fn enter(&mut self, mut part: Request, whole: u64, now_ns: u64) {
         part.arrived_ns = self.own_ns(now_ns);
         let sectors = u64::from(part.bytes).div_ceil(SECTOR_BYTES);
@@ -44,7 +44,7 @@ impl Member {
         self.wholes.push(whole);
     }
 
-    /// Starts the next part, if one can start now: the part, its whole, and when it ends.
+    /// Starts the next part, if one can start now; returns the part, its request and its end time.
     pub fn start(&mut self, now_ns: u64) -> Option<(Request, u64, u64)> {
         if self.waiting.is_empty() || self.model.free_channels() == 0 {
             return None;
@@ -58,14 +58,15 @@ impl Member {
         Some((part, whole, done_ns - self.phase_ns))
     }
 
-    /// A started part has ended.
+    /// Ends a started part.
     pub fn end(&mut self, part: &Request, now_ns: u64) {
         self.model.end(part, self.own_ns(now_ns));
         self.in_service = self.in_service.saturating_sub(1);
     }
 
-    /// How little it suits to read here; compared with that of the other copies. What continues is
-    /// best, then what finds the disk idle, then what is near.
+    /// Ranks this copy for a read at a sector; the copy with the lowest value takes the read. A
+    /// copy whose last request the read continues comes first, then an idle one, then the nearest
+    /// one or, without an arm, the one with the fewest requests.
     pub fn reluctance(&self, sector: u64) -> (bool, bool, u64) {
         let requests = self.waiting.len() + self.in_service;
         let far = if self.has_arm {

@@ -1,19 +1,19 @@
 //! A disk, or an array of disks: the lab's own model, `lab/disk`, driven by the simulator's calendar.
 //!
 //! - [`member`]: one disk with its queue. [`layout`]: which bytes of an array lie on which members.
-//! - [`text`]: how people name a disk. [`systems`]: the disks of the documents' systems.
+//! - [`text`]: the text form of a disk. [`systems`]: the disks of the documents' systems.
 //!
-//! A file system sees 1 GiB with every kind. As in the lab, that is a scaled image of a whole drive;
-//! the members of an array hold its shares.
+//! Every kind has 4 GiB ([`SECTORS`]). As in the lab, that is a scaled image of a whole drive; the
+//! members of an array hold their shares of it.
 //!
-//! A request to an array is one request to each member that it touches: what continues on a member is
-//! merged, as the block layer does. A write goes to all copies, a flush to all members, and each ends
-//! with its last part. A read goes to the copy whose last request it continues, else to an idle copy,
-//! else to the nearest one, or to the one with the fewest requests where disks have no arms: the rule
-//! of the kernel's md.
+//! A request to an array becomes one request to each member that it touches: adjacent parts on a
+//! member are merged, as the block layer does. A write goes to all copies, a flush to all members,
+//! and each ends with its last part. A read goes to the copy whose last request it continues, else
+//! to an idle copy, else to the nearest one, or to the one with the fewest requests if the disks
+//! have no arms: the rule of the kernel's md.
 //!
-//! The spindles of an array are not synchronised: each member has a phase of its own, which the seed
-//! decides. Their speeds are equal, so that the phases keep for the whole run.
+//! The spindles of an array are not synchronised: each member has its own phase, which depends on
+//! the seed. All spindles have the same speed, so the phases stay constant for the whole run.
 
 mod layout;
 mod member;
@@ -34,17 +34,17 @@ pub use text::{KNOBS, LEVELS, NoDisk, is_only_simulated};
 /// Sectors of 512 bytes: 4 GiB, as the lab's disks have.
 pub const SECTORS: u64 = 1 << 23;
 
-/// A kind of disk; as text `4ms:1`, a preset of `luc lab disks` with changes, an array of either, or
-/// a name of `luc sim disks`.
+/// A kind of disk. Its text form is `4ms:1`, a preset of `luc lab disks` with changes, an array of
+/// either, or a name of `luc sim disks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskKind {
     member: Params,
     layout: Layout,
-    /// Has a cache that loses data: flushes are sent to it.
+    /// Whether the disk has a cache that loses its data without power, and so needs flushes.
     pub is_volatile: bool,
     /// The largest request that its driver takes; the block layer's own limit, 1280 KiB, is above it.
     pub request_bytes_max: u32,
-    /// Decides the size of the journal and the number of inodes, and where nothing lies.
+    /// Decides the size of the journal and the number of inodes, but not where anything lies.
     pub size_mib: u32,
 }
 
@@ -57,7 +57,7 @@ impl DiskKind {
         let knob = |name| member.get(name).unwrap_or(0);
         Self {
             is_volatile: knob("cache_bytes") > 0 && knob("cache_volatile") > 0,
-            // Disks of one time for each request are null_blk's in the lab.
+            // In the lab, null_blk provides the disks that take a fixed time for each request.
             request_bytes_max: match knob("rotation_ns") + knob("write_per_s_bytes") {
                 0 => NULL_BLK_BYTES_MAX,
                 _ => LUCDISK_BYTES_MAX,
@@ -70,7 +70,7 @@ impl DiskKind {
 }
 
 impl DiskKind {
-    /// Requests that its driver takes at once, of an array those of a member.
+    /// Returns how many requests its driver takes at once; for an array, the driver of each member.
     pub fn tags(&self) -> u32 {
         let tags = self.member.get("queue_requests").unwrap_or(1);
         u32::try_from(tags).unwrap_or(1).max(1)
@@ -78,13 +78,13 @@ impl DiskKind {
 }
 
 impl Default for DiskKind {
-    /// One that takes no time.
+    /// A disk that takes no time.
     fn default() -> Self {
         Self::new(Params::default(), Layout::SINGLE)
     }
 }
 
-/// That a part of a request in service ends at this time; its number tells which.
+/// The end of a part in service, with the part's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceEnd {
     pub number: u64,
@@ -96,30 +96,30 @@ pub struct ServiceEnd {
 struct Part {
     member: usize,
     request: Request,
-    /// The request that it is a part of.
+    /// The number of the request that it belongs to.
     whole: u64,
 }
 
-/// A disk with its requests; `W` says who waits for each.
+/// A disk with its requests; `W` identifies the waiter for each.
 #[derive(Debug)]
 pub struct Disk<W> {
     pub kind: DiskKind,
     members: Vec<Member>,
     running: BTreeMap<u64, Part>,
     started: u64,
-    /// Who waits for each request, and how many of its parts have not ended.
+    /// The waiter for each request, and how many of its parts have not ended.
     requests: BTreeMap<u64, (W, usize)>,
     submitted: u64,
 }
 
 impl<W> Disk<W> {
-    /// A disk that has been idle; the seed decides how the spindles of an array stand to each other.
+    /// Creates an idle disk; the seed decides the phases of an array's spindles.
     pub fn new(kind: DiskKind, seed: u64) -> Self {
         let turn_ns = kind.member.get("rotation_ns").unwrap_or(0);
         let turn_ns = u64::try_from(turn_ns).unwrap_or(0);
         let sectors = kind.layout.member_sectors(SECTORS);
         let member = |at: usize| {
-            // Only differences matter. Small numbers are the seed's draws for tasks.
+            // Only differences matter. Purposes of small numbers are the seed's draws for tasks.
             let phase_ns = match at {
                 0 => 0,
                 _ => random::below(seed, u64::MAX - at as u64, turn_ns),
@@ -136,7 +136,7 @@ impl<W> Disk<W> {
         }
     }
 
-    /// A request arrives. Calls `begun` for each part of a request that is started by it.
+    /// Submits a request. Calls `begun` for each part that starts because of it.
     pub fn submit(
         &mut self,
         request: Request,
@@ -173,8 +173,8 @@ impl<W> Disk<W> {
         self.requests.insert(whole, (owner, parts));
     }
 
-    /// A part of a request has ended; gives who waited for the request if it was the last one. Calls
-    /// `begun` for each part that is started by it.
+    /// Ends a part of a request; returns the waiter for the request if this was its last part.
+    /// Calls `begun` for each part that starts because of it.
     pub fn ended(
         &mut self,
         number: u64,
@@ -192,7 +192,7 @@ impl<W> Disk<W> {
         self.requests.remove(&part.whole).map(|(owner, _)| owner)
     }
 
-    /// The copy that a read goes to.
+    /// Returns the copy to which a read goes.
     fn reader(&self, copies: Range<usize>, sector: u64) -> usize {
         let first = copies.start;
         let best = copies.min_by_key(|member| self.members[*member].reluctance(sector));

@@ -1,7 +1,7 @@
 //! The disks and processors of the documents' systems.
 //!
-//! The documents give the size, the turns and the array of a system's disks, but no model. The rest
-//! comes from data sheets of disks of that size and class, or is the preset's.
+//! The documents give size, rotation speed and array of a system's disks, but no model. The other
+//! values come from data sheets of disks of that size and class, or from the preset.
 
 /// A system of the documents.
 pub struct System {
@@ -9,15 +9,15 @@ pub struct System {
     pub name: &'static str,
     /// Name in the documents.
     pub called: &'static str,
-    /// What the documents say of it, and where.
+    /// What the documents say about it, and where.
     pub about: &'static str,
-    /// The disk, without what differs.
+    /// The disk, before the changes.
     pub disk: &'static str,
-    /// What differs: a knob and its value, then the source, a line each.
+    /// The changes, one a line: `KNOB=VALUE`, then the source.
     tables: &'static [&'static str],
     pub cpus: u16,
-    /// Frequencies that the documents name. They round Nehalem's, which are multiples of 133 MHz (twice
-    /// they do not: 2.527 and 2.66 GHz).
+    /// Frequencies that the documents name. They round Nehalem's, which are multiples of 133 MHz,
+    /// except for 2.527 and 2.66 GHz.
     pub mhz: &'static [u32],
 }
 
@@ -45,7 +45,7 @@ impl System {
     }
 }
 
-/// The system of that name.
+/// Returns the system with this name.
 pub fn system(name: &str) -> Option<&'static System> {
     SYSTEMS.iter().find(|system| system.name == name)
 }

@@ -1,4 +1,4 @@
-//! Single disks and arrays, driven by a calendar of their own.
+//! Single disks and arrays, driven by their own calendar.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn kind(text: &str) -> DiskKind {
     text.parse().unwrap()
 }
 
-/// A disk and what happens to it. The owner of a request is its number.
+/// A disk and its events. The owner of a request is the request's number.
 struct Rig {
     disk: Disk<usize>,
     calendar: Calendar<ServiceEnd>,
@@ -42,7 +42,7 @@ impl Rig {
         });
     }
 
-    /// Lets time pass to the next request that ends: its number and when.
+    /// Advances the time to the end of the next request; returns its number and the time.
     fn next(&mut self, until_ns: u64) -> Option<(usize, u64)> {
         while let Some(end) = self.calendar.next(until_ns) {
             let now_ns = self.calendar.now_ns();
@@ -57,7 +57,7 @@ impl Rig {
         None
     }
 
-    /// Submits one and waits for it: how long it took.
+    /// Submits a request and waits for it; returns how long it took.
     fn one(&mut self, request: Request) -> u64 {
         let from_ns = self.calendar.now_ns();
         self.submit(request);
@@ -65,7 +65,7 @@ impl Rig {
         end_ns - from_ns
     }
 
-    /// Keeps `depth` requests in the disk until `count` have ended; gives when the last one did.
+    /// Keeps `depth` requests in the disk until `count` have ended; returns when the last one did.
     fn run(&mut self, depth: usize, count: usize, request: impl Fn(usize) -> Request) -> u64 {
         for at in 0..depth {
             self.submit(request(at));
@@ -80,7 +80,7 @@ impl Rig {
     }
 }
 
-/// Places that no arm likes, a block each.
+/// Returns the first sector of a scattered block, to make the arm seek.
 fn scattered(at: usize) -> u64 {
     (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % (SECTORS / 8) * 8
 }
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(ends, go());
     }
 
-    /// One at a time, what began since the last one are its parts.
+    /// With one request at a time, all parts that began since the last request belong to this one.
     #[test]
     fn a_request_ends_with_its_last_part(
         text in prop::sample::select(&KINDS[..]),
@@ -153,7 +153,7 @@ proptest! {
         }
     }
 
-    /// Against a look at each sector: what it touches, on which member, in one piece there.
+    /// Compares with a look at each sector: the sectors touched on each member, contiguous there.
     #[test]
     fn parts_are_where_the_sectors_lie(
         columns in 1_u32..6,
@@ -177,7 +177,8 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// Both get the same requests at the same times, and the first copy turns as the single disk does.
+    /// Both get the same requests at the same times, and the first copy's phase is the single
+    /// disk's.
     #[test]
     fn a_mirror_writes_no_faster_than_its_members(
         member in prop::sample::select(&["hdd-15k", "hdd-7200-wc-off", "nvme", "1ms:4"][..]),
@@ -233,8 +234,8 @@ fn a_disk_of_one_request_at_a_time() {
     assert_eq!(rig.disk.ended(0, 4_000_000, |_| ()), None);
 }
 
-/// From the first byte to the last, 1 MiB at a time, on disks of one zone: those of a smaller image
-/// are rounded otherwise.
+/// Reads and writes from the first byte to the last, 1 MiB at a time, on disks of one zone: in the
+/// smaller image of a member, several zones would be rounded differently.
 #[test]
 fn stripes_multiply_the_bandwidth_of_a_stream() {
     for member in [
@@ -257,8 +258,8 @@ fn stripes_multiply_the_bandwidth_of_a_stream() {
     }
 }
 
-/// A lone write waits for half a turn, the later one of two for two thirds of it: the largest of n
-/// even draws is n/(n+1) on average.
+/// A lone write waits for half a turn on average, the later one of two for two thirds of a turn:
+/// the largest of n uniform draws averages n/(n+1).
 #[test]
 fn spindles_are_not_synchronised() {
     let mean_ns = |text: &str| {
@@ -293,7 +294,7 @@ fn reads_go_to_the_copy_that_has_time() {
     let random = |at| Request::read(scattered(at), 4096);
     let gain = per_s("raid1:2:hdd-15k", 2, random) / per_s("hdd-15k", 1, random);
     assert!((1.9..2.6).contains(&gain), "{gain}");
-    // Two streams in turns: each has a disk for itself, whose arm stays.
+    // Two streams in turns: each has its own disk, whose arm stays there.
     let streams = |at: usize| {
         let begin = (at as u64 % 2) * SECTORS / 2;
         Request::read(begin + at as u64 / 2 * 128, 64 << 10)
@@ -458,7 +459,7 @@ fn the_documents_systems_are_disks() {
         }
         assert!(system.mhz.is_sorted() && is_only_simulated(system.name));
         assert!(!found.is_volatile || found.layout.members() == 1 || system.cpus == 8);
-        // What people give goes before what the system has.
+        // The user's changes take precedence over the system's.
         let changed = kind(&format!(
             "{}:track_outer_bytes=700000:cache_write_ns=7",
             system.name
@@ -469,7 +470,7 @@ fn the_documents_systems_are_disks() {
     assert_eq!((members("nehalem-hdd"), members("nehalem-raid10")), (1, 4));
     let cached = kind("nehalem-hdd:controller_cache_bytes=1048576").member;
     assert_eq!(cached.get("cache_bytes"), Some(1 << 20));
-    // The data sheets' sustained rates, less what is lost over an eighth of the disk.
+    // The data sheets' sustained rates, less the decline over an eighth of the disk.
     for (name, per_s_bytes) in [("nehalem-hdd", 67.8e6), ("nehalem-raid10", 171e6)] {
         let found = Figures::of(&kind(name).member).read_stream_per_s_bytes;
         assert!(

@@ -1,11 +1,11 @@
-//! How people name a disk.
+//! The text form of a disk.
 //!
 //! ```text
 //! DISK   = SYSTEM | [LEVEL:MEMBERS:]SINGLE, then :KNOB=VALUE as often as wanted, then :SIZE or not
 //! SINGLE = TIME:DEPTH | PRESET
 //! ```
 //!
-//! The knobs are those of a preset's disk, and two of what stands before the disks ([`KNOBS`]).
+//! The knobs are those of a preset's disk, and two for what is in front of the disks ([`KNOBS`]).
 
 use std::str::FromStr;
 
@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::systems::system;
 use crate::units::time_ns;
 
-/// Why a text is no disk.
+/// Why a text does not describe a disk.
 #[derive(Debug, Error)]
 #[error(
     "disk {text}: {why}; give TIME:DEPTH, as 4ms:1, a preset of `luc lab disks`, as hdd-7200, an \
@@ -29,17 +29,17 @@ pub struct NoDisk {
     why: String,
 }
 
-/// An array that is simulated.
+/// A kind of array that the simulator has.
 pub struct Level {
     pub name: &'static str,
     members_min: u32,
-    /// Members of a column; `None`: all.
+    /// Members of a column; `None` for all of them.
     copies: Option<u32>,
     pub help: &'static str,
 }
 
 impl Level {
-    /// How many members it may have.
+    /// Describes how many members it may have.
     pub fn members(&self) -> String {
         let even = match self.copies {
             Some(2) => "an even number from ",
@@ -71,12 +71,12 @@ pub const LEVELS: [Level; 3] = [
 ];
 const MEMBERS_MAX: u32 = 64;
 const BLOCK_BYTES: u64 = 4096;
-/// What mdadm(8) makes if `--chunk` is not given.
+/// The default of mdadm(8) without `--chunk`.
 const CHUNK_DEFAULT_BYTES: u64 = 512 << 10;
-/// The knob of a disk's own cache.
+/// The knob for a disk's own cache.
 const OWN_CACHE: &str = "cache_bytes";
 
-/// Knobs of what stands before the disks.
+/// Knobs for what is in front of the disks: the array and its controller.
 pub const KNOBS: [Knob; 2] = [
     Knob {
         name: "chunk_bytes",
@@ -96,7 +96,8 @@ pub const KNOBS: [Knob; 2] = [
     },
 ];
 
-/// Whether a text names, rightly or not, what the lab has not: an array or a documents' system.
+/// Tells whether a text names, correctly or not, a disk that the lab lacks: an array or a
+/// documents' system.
 pub fn is_only_simulated(text: &str) -> bool {
     let head = text.split(':').next().unwrap_or_default();
     is_array(head) || system(head).is_some()
@@ -113,7 +114,7 @@ impl FromStr for DiskKind {
     }
 }
 
-/// The words of a disk: what it is, then how it differs.
+/// The words of a disk: its name and its changes.
 struct Words<'a> {
     names: Vec<&'a str>,
     changes: Vec<&'a str>,
@@ -127,7 +128,7 @@ impl<'a> Words<'a> {
         Self { names, changes }
     }
 
-    /// Puts a system's own words in the place of its name.
+    /// Replaces a system's name by the system's own words.
     fn expand(mut self) -> Self {
         let Some(system) = self.names.last().and_then(|name| system(name)) else {
             return self;
@@ -142,7 +143,7 @@ impl<'a> Words<'a> {
         self
     }
 
-    /// Takes the value of a knob out of the changes; whole blocks are needed.
+    /// Removes a knob from the changes and returns its value, which must be a multiple of a block.
     fn take(&mut self, knob: &Knob) -> Result<Option<u64>, String> {
         let all = std::mem::take(&mut self.changes);
         let (found, others) = all
@@ -216,7 +217,7 @@ fn read(text: &str) -> Result<DiskKind, String> {
     })
 }
 
-/// The shape of an array, and the words of its members' disk.
+/// Parses the shape of an array, and returns the words of its members' disk as well.
 fn array<'a>(
     name: &str,
     rest: &'a [&'a str],
@@ -258,7 +259,7 @@ fn array<'a>(
     Ok((layout, disk))
 }
 
-/// A single disk.
+/// Parses a single disk.
 fn member(names: &[&str], changes: &[&str]) -> Result<Params, String> {
     let (name, more) = names.split_first().ok_or("the disk is missing")?;
     if name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -278,7 +279,7 @@ fn member(names: &[&str], changes: &[&str]) -> Result<Params, String> {
     spec.params().map_err(|error| error.to_string())
 }
 
-/// So long for each request, and so many at once.
+/// Creates a disk that takes a fixed time for each request, and serves `depth` at once.
 fn fixed(time: &str, depth: &str) -> Result<Params, String> {
     let time_ns = time_ns(time)?;
     let depth: i64 = depth.parse().map_err(|_| format!("{depth} is no depth"))?;
@@ -290,8 +291,8 @@ fn fixed(time: &str, depth: &str) -> Result<Params, String> {
     Ok(params)
 }
 
-/// Puts a member's share of a controller's cache in the place of its own. The members' model drains
-/// it: a controller does that for each disk by itself, too.
+/// Replaces a member's own cache by its share of a controller's cache. The members' model drains
+/// it: a controller, too, drains its cache to each disk separately.
 fn put_cache(member: &mut Params, share_bytes: u64) -> Result<(), String> {
     let knob = |name| member.get(name).unwrap_or(0);
     // The time of a command is the same for the disk and for its cache.

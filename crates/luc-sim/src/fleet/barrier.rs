@@ -1,5 +1,5 @@
-//! A parallel program on a group of nodes: in each phase every rank writes its files, and nobody goes
-//! on before the slowest node's last rank is done.
+//! A parallel program on a group of nodes: in each phase every rank writes its files, and all wait
+//! until the last rank of the slowest node is done.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,16 +12,17 @@ use crate::program::{Op, Program};
 use crate::random;
 use crate::script::{Script, Task};
 
-/// The nodes' clocks, and so the angles of their disks, differ by up to so much, ns.
+/// The largest difference between the nodes' clocks, and thus between the angles of their disks,
+/// ns.
 const CLOCKS_SPREAD_NS: u64 = 1_000_000_000;
-/// Of a service's write.
+/// Bytes of each write of a service.
 const SERVICE_BYTES: u32 = 4096;
 
-/// What all nodes of a group do.
+/// The work of all nodes of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub phases: u32,
-    /// Of each rank in each phase.
+    /// Files that each rank writes in each phase.
     pub files: u32,
     pub bytes: u32,
     pub compute_ns: u64,
@@ -32,11 +33,11 @@ pub(super) struct Job {
 pub(super) struct Member {
     pub setup: Setup,
     pub ranks: u32,
-    /// Of the service beside it; 0: there is none.
+    /// Period of the service beside the program; 0 if there is none.
     pub service_period_ns: u64,
 }
 
-/// Runs a job on nodes that are made for it.
+/// Runs a job on nodes that it creates for it.
 pub(super) fn run(job: &Job, members: &[Member]) -> Phases {
     let mut nodes: Vec<Placed> = members.iter().map(|it| Placed::new(job, it)).collect();
     let mut phases = Phases::default();
@@ -58,7 +59,7 @@ pub(super) fn run(job: &Job, members: &[Member]) -> Phases {
     phases
 }
 
-/// The ranks of a node that have not reached the barrier, and when the last of them did.
+/// How many ranks of a node have not reached the barrier, and the time of the last arrival.
 #[derive(Default)]
 struct Arrivals {
     left: AtomicU32,
@@ -78,7 +79,7 @@ struct Placed {
     seed: u64,
     ranks: u32,
     arrivals: Arc<Arrivals>,
-    /// What its clock shows at the beginning of the group.
+    /// The time of the node's clock when the group begins.
     clock_ns: u64,
 }
 
@@ -99,7 +100,7 @@ impl Placed {
             programs.push(Box::new(Script::new(service)));
         }
         let tasks = programs.len();
-        // Phases are timed here; of single operations nothing is asked.
+        // Only phases are timed here, not single operations.
         let mut node = Node::of(&member.setup, programs, Measured::new(tasks, 0, 0));
         for task in (0..).take(tasks) {
             node.begin(task, 0);
@@ -113,11 +114,11 @@ impl Placed {
         }
     }
 
-    /// Lets the ranks write; gives how long it took until the last was done.
+    /// Lets the ranks write; returns how long the last of them took.
     fn phase(&mut self, job: &Job, phase: u32, begin_ns: u64) -> u64 {
         let begin_ns = self.clock_ns + begin_ns;
         for rank in 0..self.ranks {
-            // Above those of the clock and the service.
+            // Higher than the purposes of the clock and of the service.
             let purpose = u64::from(phase + 1) << 32 | u64::from(rank);
             let within_ns = random::below(self.seed, purpose, job.leave_ns);
             self.node.release(rank, begin_ns + within_ns);
@@ -128,7 +129,7 @@ impl Placed {
     }
 }
 
-/// A rank: writes its files whenever it is released.
+/// A rank: writes its files each time it is released.
 async fn rank(task: Task, job: Job, dir: u32, arrivals: Arc<Arrivals>) {
     loop {
         task.call(Op::Park).await;
@@ -142,7 +143,7 @@ async fn rank(task: Task, job: Job, dir: u32, arrivals: Arc<Arrivals>) {
     }
 }
 
-/// A service: appends to its log, and fsyncs it.
+/// A service: appends to its log and fsyncs it.
 async fn service(task: Task, dir: u32, first_ns: u64, period_ns: u64) {
     task.call(Op::Create { dir }).await;
     let mut next_ns = first_ns;
@@ -199,7 +200,7 @@ mod tests {
         let both = run(&JOB, &[quick(), member("4ms:1", false, 2)]);
         assert_eq!(both.slowest_ns, slow.slowest_ns);
         for ((both, slow), quick) in both.mean_ns.iter().zip(&slow.mean_ns).zip(&alone.mean_ns) {
-            // The quick one begins its phases at other moments.
+            // In the group, the quick node begins its phases at other times.
             assert!(both.abs_diff(u64::midpoint(*slow, *quick)) < slow / 20);
         }
         assert_eq!(run(&JOB, &[quick()]), alone, "the same every time");
@@ -215,7 +216,7 @@ mod tests {
         let quiet = run(&JOB, &[member("4ms:1", false, 1)]);
         let busy = run(&JOB, &[with_service()]);
         assert!(sum(&busy) > sum(&quiet) * 21 / 20, "{busy:?} {quiet:?}");
-        // LUC runs in it, too.
+        // LUC works here, too.
         let luc = run(&JOB, &[member("4ms:1", true, 1)]);
         assert_ne!(luc, quiet);
     }

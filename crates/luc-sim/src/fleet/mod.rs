@@ -1,9 +1,9 @@
-//! Many nodes, each with a disk, processors and a load that are drawn, on stock and with LUC; and
-//! parallel programs on groups of them, whose phases are as long as the slowest node's.
+//! Many nodes, each with a drawn disk, processors and load, on stock and with LUC; and parallel
+//! programs on groups of nodes, whose phases last as long as the slowest node.
 //!
-//! A fleet is a list of tasks in an order of its own: the nodes, then the groups. A task's record is a
-//! function of the fleet's arguments and the task alone, so that the records are the same whoever does
-//! them, and a run that was ended goes on behind the last.
+//! A fleet is a list of tasks in a fixed order: the nodes, then the groups. A task's record depends
+//! only on the fleet's arguments and the task, so the records are the same whichever thread
+//! computes them, and an interrupted run can continue after its last record.
 
 mod barrier;
 pub mod record;
@@ -29,10 +29,10 @@ use table::{Drawn, Table};
 const SCHEMA: &str = "luc-sim-fleet-records/1";
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_US: u64 = 1_000;
-/// Tasks of a processor between two times that records are handed out.
+/// Tasks for each thread between two calls that hand out records.
 const CHUNK_TASKS: usize = 16;
 
-/// What decides a fleet.
+/// The parameters of a fleet.
 #[derive(Clone, Debug)]
 pub struct Arguments {
     pub table: Table,
@@ -40,19 +40,19 @@ pub struct Arguments {
     pub seed: u64,
     /// LUC's knobs.
     pub luc: Params,
-    /// Nodes of a parallel program.
+    /// Sizes of the groups: nodes that run a parallel program.
     pub group_nodes: Vec<u32>,
-    /// Of each parallel program.
+    /// Phases of each parallel program.
     pub phases: u32,
-    /// Of each rank in a phase.
+    /// Files that each rank writes in a phase.
     pub files: u32,
 }
 
-/// A fleet whose arguments make sense.
+/// A fleet with valid arguments.
 pub struct Fleet {
     arguments: Arguments,
     disks: Vec<DiskKind>,
-    /// Of each load, each number of threads and each disk, in this order.
+    /// The benchmark for each load, each number of threads and each disk, in this order.
     benches: Vec<Vec<Vec<Load>>>,
     groups: Vec<Group>,
 }
@@ -66,7 +66,7 @@ pub struct Group {
 
 impl Fleet {
     /// # Errors
-    /// A load is no benchmark that the simulator has.
+    /// An invalid disk, or a load that is not a benchmark of the simulator.
     pub fn new(arguments: Arguments) -> Result<Self, SimError> {
         let disks = arguments.table.disks.iter();
         let disks = disks.map(|row| {
@@ -110,8 +110,8 @@ impl Fleet {
         (0..table.loads.len()).map(of_load).collect()
     }
 
-    /// Nodes with the same kind of disk, in the order of their numbers; those too few for a group are
-    /// in none.
+    /// Groups nodes with the same kind of disk, in the order of their numbers; nodes too few to
+    /// fill a group are left out.
     fn group(&self) -> Vec<Group> {
         if self.arguments.phases == 0 {
             return Vec::new();
@@ -145,17 +145,18 @@ impl Fleet {
         &self.groups
     }
 
-    /// What a node is.
+    /// Returns what a node is.
     pub fn drawn(&self, node: u32) -> Drawn {
         self.arguments.table.draw(self.arguments.seed, node)
     }
 
-    /// Number of records of a whole run.
+    /// Returns the number of records of a complete run.
     pub fn tasks(&self) -> usize {
         self.nodes() as usize + self.groups.len()
     }
 
-    /// The first line of a file of records: all that decides them, `sources` of the simulator too.
+    /// Returns the first line of a file of records: all that determines the records, including
+    /// `sources`, the version of the simulator.
     pub fn header(&self, sources: &str) -> serde_json::Value {
         let it = &self.arguments;
         json!({
@@ -171,12 +172,11 @@ impl Fleet {
         })
     }
 
-    /// Does the tasks behind the first `done`, on so many processors at once (0: all), and hands out
-    /// their records in order, some at a time; ends early when it is stopped or the records are not
-    /// taken.
+    /// Runs the tasks after the first `done` on `jobs` processors at once (0: all), and hands out
+    /// their records in order, in portions. Ends early if `stop` is set or `take` fails.
     ///
     /// # Errors
-    /// That of `take`.
+    /// The error of `take`.
     pub fn run<E>(
         &self,
         done: usize,
@@ -184,7 +184,7 @@ impl Fleet {
         stop: &Stop,
         mut take: impl FnMut(Vec<Record>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // A machine that has no threads to give does it in this one.
+        // If no threads can be created, this thread does the work.
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(jobs)
             .build()
@@ -200,7 +200,7 @@ impl Fleet {
                 Some(pool) => pool.install(|| (begin..end).into_par_iter().map(task).collect()),
                 None => (begin..end).map(task).collect(),
             };
-            // Records behind one that was not done would leave a gap.
+            // Records after a task that was not done would leave a gap.
             take(
                 records
                     .into_iter()
@@ -232,7 +232,7 @@ impl Fleet {
         }
     }
 
-    /// A node with its load.
+    /// Simulates a node with its load.
     fn node(&self, node: u32) -> NodeRecord {
         let drawn = self.drawn(node);
         let bench = &self.benches[drawn.load][drawn.threads][drawn.disk];
@@ -260,7 +260,7 @@ impl Fleet {
         }
     }
 
-    /// A parallel program on a group.
+    /// Simulates a parallel program on a group.
     fn program(&self, number: usize) -> GroupRecord {
         let Arguments { table, .. } = &self.arguments;
         let group = &self.groups[number];
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(all.len(), fleet.tasks());
         assert_eq!(all, records(&fleet, 0, 3));
         assert_eq!(all[7..], records(&fleet, 7, 2));
-        // A group holds one kind of disk, and every node at most once for each size.
+        // A group has one kind of disk, and each size of group has a node at most once.
         for group in fleet.groups() {
             assert!(
                 group

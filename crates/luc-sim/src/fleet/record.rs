@@ -1,9 +1,9 @@
-//! What is found of a node or of a group of nodes, as lines of a file that a later run goes on with.
+//! The results for a node or a group of nodes, as lines of a file that a later run can continue.
 
 use luc_control::TrialPhase;
 use serde::{Deserialize, Serialize};
 
-/// A line.
+/// A line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Record {
@@ -29,7 +29,7 @@ pub struct Figures {
 }
 
 impl NodeRecord {
-    /// LUC/stock; `None` if one of them did nothing.
+    /// Returns LUC/stock; `None` if one of them did nothing.
     pub fn gain(&self) -> Option<f64> {
         let did = self.stock.per_s > 0.0 && self.luc.per_s > 0.0;
         did.then(|| self.luc.per_s / self.stock.per_s)
@@ -69,7 +69,8 @@ pub struct GroupRecord {
     pub luc: Phases,
 }
 
-/// Of each phase the time of its slowest node, which is the phase's, and the mean of all nodes.
+/// For each phase, the time of its slowest node, which is the phase's time, and the mean of all
+/// nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
     pub slowest_ns: Vec<u64>,
@@ -78,7 +79,7 @@ pub struct Phases {
 }
 
 impl Record {
-    /// Simulated fsyncs of both runs.
+    /// Returns the simulated fsyncs of both runs.
     pub fn fsyncs(&self) -> u64 {
         match self {
             Self::Node(it) => it.stock.fsyncs + it.luc.fsyncs,
@@ -86,17 +87,17 @@ impl Record {
         }
     }
 
-    /// A line, without its end.
+    /// Returns the record as a line, without its end.
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// The records of a file behind its first line, in whole lines, and how many bytes of the text these
-/// are. A last line that is damaged is left out: a run was ended while it wrote it.
+/// Parses the records after a file's first line; also returns the length of their lines in bytes. A
+/// damaged last line is left out: a run was interrupted while it wrote it.
 ///
 /// # Errors
-/// A line in the middle that is no record: its number, the first record's being 1.
+/// A line before the last is not a record: its number, counted from 1 at the first record.
 pub fn records(text: &str) -> Result<(Vec<Record>, usize), usize> {
     let mut found = Vec::new();
     let mut good_bytes = 0;
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(records(&text), Ok((all.clone(), text.len())));
         assert_eq!(records(""), Ok((Vec::new(), 0)));
         let two = node(0).line().len() + node(1).line().len() + 2;
-        // Whatever was written of the last one.
+        // However much of the last line was written.
         for end in two..text.len() {
             assert_eq!(records(&text[..end]), Ok((all[..2].to_vec(), two)));
         }

@@ -1,4 +1,4 @@
-//! What the records of a fleet say together.
+//! The summary of a fleet's records.
 
 use serde::Serialize;
 
@@ -7,13 +7,13 @@ use super::record::{NodeRecord, Phases, Record, Verdict};
 
 /// Bounds of LUC/stock; nodes below each are counted.
 pub const BELOW: [f64; 3] = [1.0, 0.95, 0.9];
-/// Of phase times.
+/// Quantiles of phase times.
 pub const PHASE_QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
 
-/// Of what is done so far.
+/// Summary of the tasks done so far.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Simulated, of all.
+    /// Nodes simulated so far, out of `nodes_all`.
     pub nodes: u32,
     pub nodes_all: u32,
     pub groups: u32,
@@ -23,12 +23,12 @@ pub struct Summary {
     pub gains: Option<Gains>,
     /// Nodes below each of [`BELOW`].
     pub below: [u32; 3],
-    /// The node that lost most, if one did.
+    /// The node with the lowest LUC/stock, if that is below 1.
     pub worst: Option<Worst>,
-    /// Median LUC/stock by load, a row each, and by disk.
+    /// LUC/stock by load, a row each, and by disk.
     pub by_load: Vec<LoadRow>,
     pub disks: Vec<String>,
-    /// What the trial of holding decided.
+    /// LUC/stock by the last verdict of the trial.
     pub guard: Vec<GuardRow>,
     pub barriers: Vec<BarrierRow>,
 }
@@ -41,7 +41,7 @@ pub struct Gains {
     pub p50: f64,
     pub p90: f64,
     pub p99: f64,
-    /// Geometric: half and double even out.
+    /// Geometric mean: half and double cancel out.
     pub mean: f64,
 }
 
@@ -49,14 +49,14 @@ pub struct Gains {
 pub struct Worst {
     pub node: u32,
     pub gain: f64,
-    /// Simulates it again, on stock.
+    /// Command that simulates the node again, on stock.
     pub command: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadRow {
     pub load: String,
-    /// Of each disk, then of all.
+    /// A value for each disk, then one for all.
     pub gains: Vec<Option<Gains>>,
 }
 
@@ -64,9 +64,9 @@ pub struct LoadRow {
 pub struct GuardRow {
     pub verdict: Verdict,
     pub gains: Option<Gains>,
-    /// Of its nodes those below each of [`BELOW`].
+    /// Nodes with this verdict below each of [`BELOW`].
     pub below: [u32; 3],
-    /// Mean of what those below 1 lose, as a share of stock's rate; 0 if none does.
+    /// Mean loss of the nodes below 1, as a share of stock's rate; 0 if there are none.
     pub loss_mean: f64,
 }
 
@@ -83,11 +83,11 @@ pub struct BarrierRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseTimes {
     pub phases: u64,
-    /// At each of [`PHASE_QUANTILES`]; `None`: there are too few phases to tell.
+    /// Value at each of [`PHASE_QUANTILES`]; `None` if there are too few phases.
     pub at_ns: [Option<u64>; 4],
-    /// Mean of all nodes and phases.
+    /// Mean over all nodes and phases.
     pub node_mean_ns: f64,
-    /// How much longer the slowest node takes than the mean one, over all phases.
+    /// Ratio of the slowest node's time to the mean node's, over all phases.
     pub slowdown: f64,
 }
 
@@ -211,10 +211,10 @@ impl PhaseTimes {
     }
 }
 
-/// The nearest rank; `None` if not even one value is expected beyond it.
+/// Returns the quantile by nearest rank; `None` if less than one value is expected beyond it.
 fn at<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
     let expected_beyond = sorted.len() as f64 * (1.0 - quantile);
-    // Not 0.9999999 of one.
+    // Allow for rounding: 0.9999999 counts as 1.
     if expected_beyond < 1.0 - 1e-6 {
         return None;
     }
@@ -227,7 +227,7 @@ fn rank(count: usize, quantile: f64) -> usize {
     rank.saturating_sub(1)
 }
 
-/// LUC/stock of some nodes, in order.
+/// LUC/stock of some nodes, sorted.
 struct Sorted(Vec<f64>);
 
 impl Sorted {

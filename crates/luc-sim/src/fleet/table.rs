@@ -8,7 +8,7 @@ use crate::random;
 /// The table that comes with the program.
 pub const BUILTIN: &str = include_str!("fleet.toml");
 
-/// Rows of each kind; a node draws one of each.
+/// Rows of each kind; a node draws one row of each, and all programs have the same parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -28,7 +28,7 @@ pub struct Table {
 pub struct Disk {
     pub spec: String,
     pub weight: u32,
-    /// How long a node with it is simulated.
+    /// Simulated time of a node with this disk.
     pub seconds: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct Disk {
 pub struct Processors {
     pub name: String,
     pub cpus: u16,
-    /// The slowest and the fastest.
+    /// The lowest and the highest speed.
     pub mips: [u32; 2],
     pub weight: u32,
 }
@@ -46,7 +46,7 @@ pub struct Processors {
 #[serde(deny_unknown_fields)]
 pub struct Load {
     pub name: String,
-    /// The words of a benchmark, with `{threads}` and `{seconds}`.
+    /// The arguments of a benchmark, with `{threads}` and `{seconds}`.
     pub bench: String,
     pub threads: Vec<u32>,
     pub weight: u32,
@@ -57,7 +57,7 @@ pub struct Load {
 #[serde(deny_unknown_fields)]
 pub struct Service {
     pub name: String,
-    /// It writes and fsyncs once in so long; 0: there is none.
+    /// Time between two fsyncs, each after a write; 0 if there is no service.
     pub period_ms: u32,
     pub weight: u32,
 }
@@ -67,28 +67,28 @@ pub struct Service {
 #[serde(deny_unknown_fields)]
 pub struct Parallel {
     pub ranks_max: u16,
-    /// Of each file.
+    /// Bytes of each file.
     pub bytes: u32,
     pub compute_ms: u32,
     /// Ranks leave the barrier within this time.
     pub leave_us: u32,
 }
 
-/// What a node is: places in the table, and what is drawn within a row.
+/// A node: the indices of its rows in the table, and the values drawn within a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
     pub disk: usize,
     pub machine: usize,
     pub mips: u32,
     pub load: usize,
-    /// Place in the load's list.
+    /// Index in the load's list.
     pub threads: usize,
     pub service: usize,
-    /// Of the node's own run.
+    /// Seed of the node's own run.
     pub seed: u64,
 }
 
-/// What a node draws; the number makes the draws of a node differ.
+/// What a node draws; the number makes its draws independent of each other.
 #[derive(Clone, Copy)]
 enum Purpose {
     Seed,
@@ -100,17 +100,17 @@ enum Purpose {
     Service,
 }
 
-/// Seconds that a disk may ask for, processors of a machine, threads of a load.
+/// Limits: a disk's seconds, a machine's processors, a load's threads, a processor's speed.
 const SECONDS_MAX: f64 = 10_000.0;
 const CPUS_MAX: u16 = 1024;
 const THREADS_MAX: u32 = 65_536;
 const MIPS_MAX: u32 = 1_000_000;
 
 impl Table {
-    /// Reads and checks a table, but for its benchmarks.
+    /// Parses and checks a table, except for its benchmarks.
     ///
     /// # Errors
-    /// A line: what is wrong where.
+    /// One line: what is wrong, and where.
     pub fn read(text: &str) -> Result<Self, String> {
         let table: Self = toml::from_str(text).map_err(|error| {
             let line = error
@@ -170,7 +170,7 @@ impl Table {
         Ok(())
     }
 
-    /// What node `node` of the fleet with this seed is; no other node matters.
+    /// Draws node `node` of the fleet with this seed, independently of all other nodes.
     pub fn draw(&self, seed: u64, node: u32) -> Drawn {
         let own = random::below(seed, u64::from(node), u64::MAX);
         let below = |purpose: Purpose, bound| random::below(own, purpose as u64, bound);
@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    /// The words of the benchmark that a node runs.
+    /// Returns the arguments of the benchmark that a node runs.
     pub fn words(&self, drawn: &Drawn) -> Vec<String> {
         let load = &self.loads[drawn.load];
         let threads = load.threads[drawn.threads].to_string();
@@ -208,7 +208,7 @@ impl Table {
         filled.split_whitespace().map(String::from).collect()
     }
 
-    /// The command that simulates a node again.
+    /// Returns the command that simulates a node again.
     pub fn command(&self, drawn: &Drawn) -> String {
         format!(
             "luc sim run --disk {} --cpus {} --mips {} --seed {} -- {}",
@@ -229,7 +229,7 @@ fn weigh(kind: &str, weights: impl Iterator<Item = u32>) -> Result<(), String> {
     Ok(())
 }
 
-/// The place of the row that a draw below the sum of all weights falls on.
+/// Draws a number below the sum of all weights, and returns the index of the row it falls on.
 fn by_weight(weights: impl Iterator<Item = u32> + Clone, draw: impl FnOnce(u64) -> u64) -> usize {
     let mut left = draw(weights.clone().map(u64::from).sum());
     for (at, weight) in weights.enumerate() {
@@ -267,7 +267,7 @@ mod tests {
         }
         assert_eq!(all[77], table.draw(1, 77));
         assert_ne!(all[77], table.draw(2, 77));
-        // One kind of draw tells nothing of another.
+        // Draws of different purposes are independent.
         let both = |node: &&Drawn| node.disk == 0 && node.machine == 0;
         let share = all.iter().filter(both).count() as f64 / 1e4;
         assert!((share - 0.15 * 0.4).abs() < 0.01, "{share}");

@@ -1,4 +1,4 @@
-//! Numbers of the buffers that changes of metadata take.
+//! Numbers of the buffers that metadata changes use.
 
 use super::BufferId;
 
@@ -6,12 +6,12 @@ use super::BufferId;
 pub const INODES: BufferId = 0;
 pub const GROUP: BufferId = 1;
 pub const BLOCKS: BufferId = 2;
-/// It begins the list of files that are removed but not freed yet.
+/// The superblock; the list of files that are removed but not yet freed starts here.
 pub const SUPER: BufferId = 3;
-// The directory above all.
+// The parent of the directories.
 pub const PARENT: BufferId = 4;
 pub const PARENT_INODE: BufferId = 5;
-/// The inode table begins here.
+/// The inode table starts here.
 pub const TABLE: BufferId = 8;
-/// Blocks of directories come behind it.
+/// Blocks of directories start here.
 pub const DIRS: BufferId = 1 << 20;

@@ -1,15 +1,16 @@
-//! Kinds of journals: jbd2, and what could stand in its place.
+//! Kinds of journals: jbd2 and possible replacements.
 //!
-//! Every kind has the transactions of [`super::Journal`]: operations join the running one, a request
-//! closes it, its blocks go to the log, and syncs wait until it is durable. A kind is a row of
-//! [`KINDS`] and says how a closed transaction becomes durable:
+//! Every kind has the transactions of [`super::Journal`]: operations join the running one, a
+//! request closes it, its blocks go to the log, and syncs wait until it is durable. A kind is a row
+//! of [`KINDS`]; it tells how a closed transaction becomes durable:
 //!
-//! - how many transactions may be on their way at once; they become durable in their order;
-//! - what the log's end is: a commit record behind a flush, or a checksum in the log's own write;
-//! - what writers do that need a buffer on its way;
+//! - how many transactions may be in flight at once; they become durable in their order;
+//! - how the log ends: with a commit record after a flush, or with a checksum in the log's own
+//!   write;
+//! - what writers do that need a buffer in flight;
 //! - where the log lies, and whether metadata has a home besides.
 //!
-//! `node/journal_thread.rs` walks all of them through the same path; a flag of the row decides at
+//! `node/journal_thread.rs` takes all kinds through the same path; a flag of the row decides at
 //! each fork.
 
 use thiserror::Error;
@@ -19,65 +20,65 @@ use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
 
 const BLOCKS_PER_MIB: u64 = (1 << 20) / BLOCK_BYTES as u64;
 
-/// A way from the closed transaction to the durable one.
+/// How a closed transaction becomes durable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
     pub name: &'static str,
-    /// In one line.
+    /// Description, one line.
     pub help: &'static str,
-    /// Transactions that may be on their way to the disk at once.
+    /// Transactions that may be in flight to the disk at once.
     pub in_flight: usize,
     pub end: LogEnd,
     pub writers: Writers,
     pub home: Home,
-    /// One transaction has at most this share of the log: 1 / so many.
+    /// A transaction takes at most 1/`share` of the log.
     pub share: u64,
-    /// One queue for the waiters of all transactions: each end wakes all of them.
+    /// Waiters for all transactions share one queue: each commit that ends wakes all of them.
     pub wakes_all: bool,
-    /// LUC's controllers steer it.
+    /// Whether LUC's controllers can steer it.
     pub takes_luc: bool,
-    /// MiB of its log unless another size is asked for.
+    /// Size of its log if none is given, MiB.
     pub default_mib: u32,
 }
 
-/// What tells recovery that a transaction is whole.
+/// What tells recovery that a transaction is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEnd {
-    /// A commit record, written when the log's write has ended and is flushed.
+    /// A commit record, written when the log's write has ended and has been flushed.
     Record,
-    /// A checksum in the log's write, which is durable by itself.
+    /// A checksum in the log's write, which is durable when it ends.
     Checksum,
 }
 
 /// What a task does that changes a buffer whose older content is being written to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
-    /// It sleeps until the write has ended, unless a copy was made before it began.
+    /// The task sleeps until the write has ended, unless a copy was made before the write began.
     Sleep,
-    /// It goes on: the commit has copied every buffer before its write.
+    /// The task continues: the commit copied every buffer before its write.
     Pass,
-    /// It goes on: changes are copied into the log's buffers when an operation ends.
+    /// The task continues: changes are copied to the log's buffers when an operation ends.
     Relog,
 }
 
-/// Where metadata is read from after the log's space is used again.
+/// Where metadata is read from after the log's space is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// Its own place on the disk: a checkpoint writes it there.
     InPlace,
-    /// The log: what is still valid is written to its head again.
+    /// The log: blocks that are still valid are written to its head again.
     Log,
 }
 
 const LAB_MIB: u32 = luc_disk::file_system::JOURNAL_MIB;
-/// A tenth of the disk.
+/// A tenth of a disk of the default size.
 const TENTH_MIB: u32 = 409;
 
 /// Every kind; the first is the default.
 pub static KINDS: [Kind; 5] = [JBD2, CONCURRENT, DELAYED, PER_SYNC, DUALFS];
 
-/// ext4's journal. One thread commits one transaction at a time. Log blocks are written and waited
-/// for, then flush and commit record.
+/// ext4's journal. One thread commits one transaction at a time. It writes the log blocks and waits
+/// for them, then flushes and writes the commit record.
 const JBD2: Kind = Kind {
     name: "jbd2",
     help: "ext4's: one commit at a time, a record behind a flush, writers sleep on shadowed buffers",
@@ -91,11 +92,11 @@ const JBD2: Kind = Kind {
     default_mib: LAB_MIB,
 };
 
-/// As CJFS (Oh and others, FAST 2023): the next transaction may commit while others are on their
-/// way. A buffer has up to five versions: one in the running transaction, four in commits. CJFS
-/// sends log and record as ordered writes to a disk that keeps order. Here a record waits for its
-/// log as jbd2's does, so that what differs from jbd2 is concurrency alone. Its compound flush is
-/// the block layer's: records that wait for a flush share one.
+/// Like CJFS (Oh and others, FAST 2023): the next transaction may commit while others are in
+/// flight. A buffer has up to five versions: one in the running transaction, four in commits. CJFS
+/// sends log and record as ordered writes to a disk that keeps the order. Here a record waits for
+/// its log as jbd2's does, so that only concurrency differs from jbd2. The block layer serves as
+/// its compound flush: records that wait for a flush share one.
 const CONCURRENT: Kind = Kind {
     name: "concurrent-commits",
     help: "as CJFS: jbd2 with four commits on their way at once, each with versions of its buffers",
@@ -105,10 +106,10 @@ const CONCURRENT: Kind = Kind {
     ..JBD2
 };
 
-/// As XFS: changes go to in-core logs, a sync closes the one that is open and waits for it and
-/// those before. It closes it when the log write before has ended (`xlog_force_lsn()`), so that
-/// later syncs join. The log's write has a checksum and is written behind a flush, with FUA. XFS
-/// logs the changed parts of a buffer; here it is all of it.
+/// Like XFS: changes go to in-core logs; a sync closes the open one and waits for it and for those
+/// before. It closes the log only when the log write before has ended (`xlog_force_lsn()`), so that
+/// later syncs can join. The log's write has a checksum and is written after a flush, with FUA. XFS
+/// logs only the changed parts of a buffer; here a buffer is logged whole.
 const DELAYED: Kind = Kind {
     name: "delayed-logging",
     help: "as XFS: one checksummed log write at a time, no record, nobody sleeps on buffers",
@@ -120,8 +121,8 @@ const DELAYED: Kind = Kind {
     ..JBD2
 };
 
-/// The same without the wait for the log write before: each sync has a write of its own, as long
-/// as one of XFS' eight in-core logs is free.
+/// Like the kind above, but without waiting for the log write before: each sync has its own write
+/// as long as one of XFS' eight in-core logs is free.
 const PER_SYNC: Kind = Kind {
     name: "log-per-sync",
     help: "the same with up to eight log writes on their way: a sync waits for no other to begin",
@@ -129,11 +130,12 @@ const PER_SYNC: Kind = Kind {
     ..DELAYED
 };
 
-/// As `DualFS` (Piernas and others): metadata is a log-structured file system of its own on the outer
-/// tenth of the disk, data lies on the rest. A partial segment is one write with a checksum in its
-/// summary, which the segment writer of BSD-LFS copies the blocks into. Metadata has no other copy, so that nothing is written home; a cleaner moves what is
-/// valid from the oldest segments to the head. Prefetch of 16 blocks is about reads of metadata,
-/// and the simulator has all of it in memory.
+/// Like `DualFS` (Piernas and others): metadata is a separate log-structured file system on the
+/// outer tenth of the disk, data lies on the rest. A partial segment is one write with a checksum
+/// in its summary; the segment writer of BSD-LFS copies the blocks into it. Metadata has no other
+/// copy, so nothing is written home; a cleaner moves valid blocks from the oldest segments to the
+/// head. `DualFS` also prefetches 16 blocks when it reads metadata; the simulator has all metadata
+/// in memory.
 const DUALFS: Kind = Kind {
     name: "dualfs",
     help: "metadata is a log of its own on the outer tenth of the disk, written once, never home",
@@ -148,10 +150,10 @@ const DUALFS: Kind = Kind {
     ..JBD2
 };
 
-/// Where on the disk everything lies.
+/// The place of everything on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// First sector of the log; the block before is its superblock.
+    /// First sector of the log; the block before it is its superblock.
     pub log_sector: u64,
     pub log_blocks: u64,
     /// Data begins here.
@@ -161,12 +163,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The home of a buffer. Those that a table has no room for share others' homes.
+    /// Returns the home of a buffer. Buffers beyond the size of a table share the homes of others.
     pub fn home_of(&self, buffer: BufferId) -> u64 {
         use super::buffers::{BLOCKS, DIRS, GROUP, INODES, PARENT, PARENT_INODE, SUPER, TABLE};
         let behind = |blocks: u64| self.home_sector + blocks * BLOCK_SECTORS;
         match buffer {
-            // The first group has those of the whole file system.
+            // The first group holds those of the whole file system.
             SUPER | GROUP | PARENT | PARENT_INODE => u64::from(buffer) * BLOCK_SECTORS,
             BLOCKS => behind(0),
             INODES => behind(GROUPS_TOGETHER),
@@ -176,22 +178,22 @@ impl Layout {
     }
 }
 
-/// jbd2 takes none with fewer blocks (`JBD2_MIN_JOURNAL_BLOCKS`, 1024).
+/// jbd2 refuses a log with fewer blocks (`JBD2_MIN_JOURNAL_BLOCKS`, 1024).
 const MIB_MIN: u32 = 4;
-/// The simulated disk has room for so much.
+/// The largest log that the simulated disk has room for.
 const MIB_MAX: u32 = 512;
 
 /// A block group, in sectors.
 const GROUP_SECTORS: u64 = 1 << 18;
-/// The groups of the lab's file systems before the one that the log begins in.
+/// The groups of the lab's file systems before the one in which the log begins.
 const GROUPS_BEFORE_LOG: u64 = 15;
-/// A flexible group has so many.
+/// Groups in a flexible group.
 const GROUPS_TOGETHER: u64 = 16;
-/// Their bitmaps, of blocks and then of inodes, and their inode tables.
+/// Bitmaps of a flexible group, of blocks and then of inodes, and its inode tables.
 const BITMAPS_BLOCKS: u64 = GROUPS_TOGETHER * 2;
 const INODES_BLOCKS: u64 = GROUPS_TOGETHER * 512;
 const TABLES_BLOCKS: u64 = BITMAPS_BLOCKS + INODES_BLOCKS;
-/// Blocks of directories lie behind them, before the files'.
+/// Blocks of directories, which lie between the tables and the files.
 const DIRS_BLOCKS: u64 = 512;
 
 /// A journal: its kind and its size.
@@ -201,7 +203,7 @@ pub struct Choice {
     pub mib: u32,
 }
 
-/// Why there is no such journal.
+/// Why a journal does not exist.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NoJournal {
     #[error("no journal is called {name}; there are: {}", names().join(", "))]
@@ -222,10 +224,11 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// A kind by its name, of this size, or of its own.
+    /// Finds a kind by its name; its size is `mib`, or else the kind's default.
     ///
     /// # Errors
-    /// No kind has that name, or a transaction does not fit in that size, or the disk has no room.
+    /// No kind has this name, a transaction does not fit in this size, or the disk has no room for
+    /// it.
     pub fn new(name: &str, mib: Option<u32>) -> Result<Self, NoJournal> {
         let kind = KINDS.iter().find(|kind| kind.name == name);
         let kind = kind.ok_or_else(|| NoJournal::Name {
@@ -238,8 +241,8 @@ impl Choice {
         Ok(Self { kind, mib })
     }
 
-    /// As [`Choice::new`]; a journal beside the home of metadata has the size that the lab's has on a
-    /// disk of this size.
+    /// Does as [`Choice::new`], but the default size of a journal beside the home of metadata is
+    /// that of the lab's journal on a disk of this size.
     ///
     /// # Errors
     /// As [`Choice::new`].
@@ -252,12 +255,13 @@ impl Choice {
         }
     }
 
-    /// Its place on the disk.
+    /// Returns its layout on the disk.
     pub fn layout(&self) -> Layout {
         let log_blocks = u64::from(self.mib) * BLOCKS_PER_MIB;
         match self.kind.home {
-            // As the lab's mkfs puts it: the log in the middle, and around it the tables of the flexible
-            // group that the first directory of a new file system comes to. Here they lie behind it.
+            // As with the lab's mkfs, the log lies in the middle. The tables of the flexible group
+            // that gets a new file system's first directory lie around the log there, and behind it
+            // here.
             Home::InPlace => {
                 let log_sector = GROUPS_BEFORE_LOG * GROUP_SECTORS;
                 let home_sector = log_sector + log_blocks * BLOCK_SECTORS;
@@ -282,7 +286,7 @@ impl Choice {
     }
 }
 
-/// The names of all kinds.
+/// Returns the names of all kinds.
 pub fn names() -> Vec<&'static str> {
     KINDS.iter().map(|kind| kind.name).collect()
 }
@@ -319,7 +323,7 @@ mod tests {
                 assert!(layout.data_sector + DATA_SECTORS <= SECTORS);
             }
         }
-        // A tenth, without its superblock.
+        // A tenth, without the superblock.
         let dualfs = Choice::new("dualfs", None).unwrap().layout();
         assert!((95..=100).contains(&(dualfs.log_blocks * BLOCK_SECTORS * 1000 / SECTORS)));
     }

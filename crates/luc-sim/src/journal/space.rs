@@ -1,16 +1,17 @@
-//! The log's space: what transactions took, and what a checkpoint can give back.
+//! The log's space: the blocks that transactions took, and those that a checkpoint can free.
 //!
-//! Numbers are jbd2's of Linux 6.12. A log block is free again when the tail has moved past it. The
-//! tail may move to the oldest transaction of which a buffer has its newest committed content in the
-//! log alone. A newer commit of a buffer frees the older one of it; so does a write to its home.
+//! Numbers are those of jbd2 in Linux 6.12. A log block is free again when the tail has moved past
+//! it. The tail may move to the oldest transaction that has the only copy of a buffer's newest
+//! committed content. A newer commit of the buffer frees its older copy; so does a write to its
+//! home.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{BufferId, Tid};
 
-/// jbd2 keeps so many blocks back (`jbd2_log_space_left()`).
+/// Blocks that jbd2 keeps in reserve (`jbd2_log_space_left()`).
 const SLACK_BLOCKS: u64 = 32;
-/// Tags of 16 bytes (`journal_block_tag3_t`, with `metadata_csum`) in a descriptor block, behind its
+/// Tags of 16 bytes (`journal_block_tag3_t`, with `metadata_csum`) in a descriptor block, after its
 /// header of 12 bytes and the first tag's UUID of 16, with 36 left over at most.
 const TAGS_IN_A_BLOCK: u64 = 253;
 
@@ -21,7 +22,7 @@ struct Logged {
     /// Its first block, counted from the log's first use.
     start: u64,
     buffers: Vec<BufferId>,
-    /// Those of `buffers` whose newest committed content it has.
+    /// How many of `buffers` have their newest committed content here.
     live: u32,
 }
 
@@ -30,22 +31,22 @@ struct Logged {
 pub struct Space {
     blocks: u64,
     transaction_max: u64,
-    /// Blocks written and blocks given back since the log's first use.
+    /// Blocks written and blocks freed since the log's first use.
     head: u64,
     tail: u64,
     /// Oldest first; the tids have no gaps.
     logged: VecDeque<Logged>,
-    /// Of each buffer that is not home: the transaction that has its newest committed content.
+    /// For each buffer that is not home, the transaction with its newest committed content.
     newest: BTreeMap<BufferId, Tid>,
 }
 
-/// Blocks of a transaction's descriptors.
+/// Returns how many descriptor blocks a transaction needs.
 fn descriptors(buffers: u64) -> u64 {
     buffers.div_ceil(TAGS_IN_A_BLOCK).max(1)
 }
 
 impl Space {
-    /// An empty log. One transaction has at most a share of it, 1 / `share`.
+    /// Creates an empty log. A transaction takes at most 1/`share` of it.
     pub fn new(blocks: u64, share: u64) -> Self {
         Self {
             blocks,
@@ -57,24 +58,24 @@ impl Space {
         }
     }
 
-    /// Blocks that one transaction may take.
+    /// Returns how many blocks one transaction may take.
     pub fn transaction_max(&self) -> u64 {
         self.transaction_max
     }
 
-    /// Blocks that a transaction needs besides its buffers, whatever becomes of it.
+    /// Returns how many blocks a transaction needs at most besides its buffers.
     pub fn overhead(&self) -> u64 {
         1 + descriptors(self.transaction_max)
     }
 
-    /// Blocks for handles that begin, when commits on their way may take `reserved`.
+    /// Returns the blocks left for new handles, if commits in flight may take `reserved`.
     pub fn left(&self, reserved: u64) -> u64 {
         let free = self.blocks - (self.head - self.tail);
         free.saturating_sub(SLACK_BLOCKS + reserved)
     }
 
-    /// Takes blocks for buffers and descriptors, and for a commit record. Gives the first block, and
-    /// the number without the record.
+    /// Takes blocks for buffers and descriptors, and for a commit record if there is one. Returns
+    /// the first block, and the number of blocks without the record.
     pub fn take(&mut self, buffers: usize, has_record: bool) -> (u64, u64) {
         let buffers = buffers as u64;
         let blocks = buffers + descriptors(buffers);
@@ -83,7 +84,7 @@ impl Space {
         (start, blocks)
     }
 
-    /// Where a block lies in the log.
+    /// Returns the place of a block in the ring.
     pub fn place(&self, block: u64) -> u64 {
         block % self.blocks
     }
@@ -93,14 +94,15 @@ impl Space {
         self.logged.get_mut(tid.checked_sub(first)? as usize)
     }
 
-    /// A transaction's copy of a buffer is no longer needed.
+    /// Notes that a transaction's copy of a buffer is no longer needed.
     fn forget(&mut self, tid: Option<Tid>) {
         if let Some(logged) = tid.and_then(|tid| self.at(tid)) {
             logged.live -= 1;
         }
     }
 
-    /// A transaction is committed: its buffers are no longer needed from older ones.
+    /// Adds a committed transaction; older transactions' copies of its buffers are no longer
+    /// needed.
     pub fn committed(&mut self, tid: Tid, start: u64, buffers: Vec<BufferId>) {
         for buffer in &buffers {
             let older = self.newest.insert(*buffer, tid);
@@ -116,7 +118,7 @@ impl Space {
         self.drop_empty();
     }
 
-    /// A buffer's newest committed content was written to its home.
+    /// Notes that a buffer's newest committed content was written to its home.
     pub fn homed(&mut self, buffer: BufferId) {
         let tid = self.newest.remove(&buffer);
         self.forget(tid);
@@ -129,19 +131,21 @@ impl Space {
         }
     }
 
-    /// Buffers whose newest committed content is in the log alone.
+    /// Returns how many buffers have their newest committed content only in the log.
     pub fn live(&self) -> u64 {
         self.newest.len() as u64
     }
 
-    /// A cleaner cannot make room for a transaction, for handles that wait, and for itself.
+    /// Tells whether a cleaner can no longer make room for a transaction, for handles that wait,
+    /// and for its own transaction.
     pub fn is_full_of_live(&self) -> bool {
         let moved_at_least = self.transaction_max / 2;
         let valid = self.live() + self.live().div_ceil(moved_at_least) + SLACK_BLOCKS;
         valid + 3 * self.transaction_max > self.blocks
     }
 
-    /// Of each transaction, oldest first, the buffers whose newest committed content it has.
+    /// Returns for each transaction, oldest first, the buffers whose newest committed content it
+    /// has.
     pub fn transactions(&self) -> impl Iterator<Item = impl Iterator<Item = BufferId>> {
         self.logged.iter().map(|logged| {
             let all = logged.buffers.iter().copied();
@@ -149,18 +153,18 @@ impl Space {
         })
     }
 
-    /// How far the tail may move when the oldest commit on its way begins at `in_flight`.
+    /// Returns how far the tail may move, if the oldest commit in flight begins at `in_flight`.
     pub fn tail_may_be(&self, in_flight: Option<u64>) -> u64 {
         let oldest = self.logged.front().map(|logged| logged.start);
         oldest.or(in_flight).unwrap_or(self.head)
     }
 
-    /// Blocks that a move of the tail to there gives back.
+    /// Returns how many blocks are freed if the tail moves to `to`.
     pub fn gain(&self, to: u64) -> u64 {
         to.saturating_sub(self.tail)
     }
 
-    /// The superblock with a new tail is written.
+    /// Moves the tail: the superblock with the new tail is written.
     pub fn move_tail(&mut self, to: u64) {
         self.tail = self.tail.max(to);
     }

@@ -1,4 +1,4 @@
-//! Writes into memory, and reads from there.
+//! Writes to memory, and reads from it.
 
 use super::change::Change;
 use super::{Next, Node, Stage};
@@ -7,15 +7,15 @@ use crate::processors::TaskId;
 use crate::program::Op;
 
 impl Node {
-    /// The coarse clock, in ticks.
+    /// Returns the time of the coarse clock, in ticks.
     pub(super) fn tick(&self) -> u64 {
-        // Files that are there before a run have times of tick 0.
+        // Files that exist before a run have times of tick 0.
         1 + self.now_ns() / self.mount.kernel.tick_ns
     }
 
-    /// A write holds the file's lock. It changes the inode if the clock has ticked since the last
-    /// change, and if it makes the file longer within a block that it has; otherwise the inode's size
-    /// follows when blocks are given.
+    /// Walks through a write, which holds the file's lock. It changes the inode if the clock has
+    /// ticked since the last change, and if the file grows within an allocated block; otherwise the
+    /// inode's size changes when blocks are allocated.
     pub(super) fn write(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
         let tick = self.tick();
@@ -24,7 +24,7 @@ impl Node {
             Stage::Begin => self.go(at, Stage::Lock, self.costs.write_before),
             Stage::Lock => {
                 self.tasks[at].stage = Stage::Times;
-                // The lock is handed over with the wake-up.
+                // The wake-up hands over the lock.
                 (!inode.lock(number)).then_some(Next::Wait)
             }
             Stage::Times => {
@@ -78,8 +78,8 @@ impl Node {
         }
     }
 
-    /// A read of what is in memory. The first after a change of the file changes the inode, too, where
-    /// access times are kept (relatime).
+    /// Walks through a read of data in memory. With relatime, the first read after a change of the
+    /// file also changes the inode.
     pub(super) fn read(&mut self, number: TaskId, bytes: u32) -> Option<Next> {
         let at = number as usize;
         let tick = self.tick();

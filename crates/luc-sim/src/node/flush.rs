@@ -1,7 +1,7 @@
 //! Flushes of the disk, as the block layer issues them (`block/blk-flush.c`).
 //!
-//! One is under way at a time, and those who want one meanwhile share the next. The next is put off
-//! while a write is under way that had its flush before it, so that more may share it.
+//! One flush is under way at a time; all requests that come meanwhile share the next one. The next
+//! flush is delayed while a write that followed a flush is under way, so that more may share it.
 
 use luc_disk::Request;
 
@@ -9,7 +9,7 @@ use super::{Node, Owner};
 use crate::journal::Tid;
 use crate::processors::TaskId;
 
-/// Who wants a flush.
+/// What a flush is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum For {
     /// A commit's last write, which follows.
@@ -21,15 +21,15 @@ pub(super) enum For {
 
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// Those that the running one is for.
+    /// Requests that the flush under way serves.
     now: Vec<For>,
     next: Vec<For>,
-    /// Writes under way that had their flush.
+    /// Writes under way that followed a flush.
     writes: u32,
 }
 
 impl Node {
-    /// Flushes the disk's cache, if it can be lost.
+    /// Flushes the disk's cache if it is volatile.
     pub(super) fn flush(&mut self, who: For) {
         if self.disk.kind.is_volatile {
             self.flushes.next.push(who);
@@ -57,7 +57,7 @@ impl Node {
         self.begin_flush();
     }
 
-    /// A write has ended that came behind a flush.
+    /// Notes that a write after a flush has ended.
     pub(super) fn written_behind_flush(&mut self) {
         if self.disk.kind.is_volatile {
             self.flushes.writes -= 1;

@@ -1,13 +1,15 @@
-//! Metadata goes home: checkpoints, which make space in the log, and the flusher.
+//! Writing metadata home: checkpoints, which make space in the log, and the flusher.
 //!
 //! A task that finds too little space for a transaction sleeps, and a thread frees some, in jbd2's
-//! order (`__jbd2_log_wait_for_space()`): it moves the tail as far as it may, else writes what the
-//! oldest transaction keeps in the log, else has the commit made that the rest of it waits for. In the
-//! kernel one of the tasks does this while the others wait for a mutex; a thread does here, so that
-//! there is one for the flusher, too. The flusher writes all metadata when the oldest has waited
-//! for 30 s. A buffer that is being written home holds up tasks that want to change it.
+//! order (`__jbd2_log_wait_for_space()`): it moves the tail as far as possible, else writes the
+//! buffers that the oldest transaction keeps in the log, else asks for the commit that its other
+//! buffers wait for. In the kernel one of the tasks does this while the others wait for a mutex;
+//! here a thread does it, which the flusher uses, too. The flusher writes all metadata when the
+//! oldest has waited for 30 s. A buffer that is being written home delays tasks that want to change
+//! it.
 //!
-//! A log that is the home itself ([`Home::Log`]) has a cleaner in place of checkpoints, and no flusher.
+//! A log that is itself the home ([`Home::Log`]) has a cleaner instead of checkpoints, and no
+//! flusher.
 
 use luc_disk::Request;
 
@@ -16,14 +18,14 @@ use crate::journal::BufferId;
 use crate::journal::kind::Home;
 use crate::units::BLOCK_SECTORS;
 
-/// The flusher looks so often, and writes what is older than this: `dirty_writeback_centisecs` and
-/// `dirty_expire_centisecs` as the kernel has them.
+/// How often the flusher looks, and the age from which it writes metadata: the kernel's defaults of
+/// `dirty_writeback_centisecs` and `dirty_expire_centisecs`.
 const FLUSHER_INTERVAL_NS: u64 = 5_000_000_000;
 const DIRTY_EXPIRE_NS: u64 = 30_000_000_000;
 /// Buffers that are written at a time (`JBD2_NR_BATCH`).
 const BATCH: usize = 64;
 
-/// What the thread that writes metadata home does.
+/// The state of the thread that writes metadata home.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -31,11 +33,11 @@ enum Step {
     Looks,
     /// Has prepared a batch.
     Submits,
-    /// Waits for so many writes.
+    /// Waits for this many writes.
     Writes(usize),
     /// Waits for a commit to end.
     Commits,
-    /// Waits for a flush, and for the superblock that then says so.
+    /// Waits for a flush, and then for the superblock with this tail.
     MovesTail(u64),
 }
 
@@ -43,7 +45,7 @@ enum Step {
 pub(super) struct HomeWriter {
     step: Step,
     batch: Vec<BufferId>,
-    /// What the flusher has still to write, the last first.
+    /// Buffers that the flusher has yet to write, in reverse order.
     old: Vec<BufferId>,
     flusher_is_due: bool,
 }
@@ -54,14 +56,14 @@ impl Node {
         self.wake(self.home_thread(), 0);
     }
 
-    /// A task waits for space in the log.
+    /// Makes space in the log for a task that waits.
     pub(super) fn make_space(&mut self) {
         if self.home.step == Step::Asleep {
             self.wake_home();
         }
     }
 
-    /// A commit has ended: its buffers are dirty.
+    /// Notes that a commit has ended: its buffers are dirty.
     pub(super) fn after_commit(&mut self) {
         if self.home.step == Step::Commits {
             self.wake_home();
@@ -75,7 +77,7 @@ impl Node {
         }
     }
 
-    /// The flusher finds old metadata. When no task is left it would hold up nobody.
+    /// Lets the flusher write old metadata, unless all programs have ended: it would delay no task.
     pub(super) fn flush_old(&mut self) {
         self.home.flusher_is_due = false;
         if self.programs_left > 0 {
@@ -89,7 +91,7 @@ impl Node {
         self.make_space();
     }
 
-    /// Behind its commit a syncfs writes all metadata home, and waits for that.
+    /// Writes all metadata home and waits for that, as a syncfs does after its commit.
     pub(super) fn write_dirty_and_wait(&mut self) {
         if self.journal.kind.home == Home::InPlace {
             self.write_dirty();
@@ -97,7 +99,7 @@ impl Node {
         }
     }
 
-    /// The thread has a processor, and has done the work for this.
+    /// Continues the thread, whose work for its step is done.
     pub(super) fn go_home(&mut self) -> Next {
         match self.home.step {
             Step::Looks => self.look_home(),
@@ -125,7 +127,7 @@ impl Node {
         Next::Wait
     }
 
-    /// Prepares those of some buffers that are idle; `None` if none is.
+    /// Prepares the idle ones of these buffers; `None` if there are none.
     fn prepare_home(&mut self, mut batch: Vec<BufferId>) -> Option<Next> {
         batch.sort_unstable();
         batch.retain(|buffer| self.journal.write_home(*buffer));
@@ -135,7 +137,7 @@ impl Node {
         (buffers > 0).then(|| Next::Work(self.costs.home_buffer * buffers))
     }
 
-    /// Buffers that lie side by side are one write, as the block layer merges them.
+    /// Writes adjacent buffers in one request, as the block layer merges them.
     fn submit_home(&mut self) -> Next {
         let batch = std::mem::take(&mut self.home.batch);
         let home = |buffer: BufferId| self.layout.home_of(buffer);
@@ -166,7 +168,7 @@ impl Node {
             .interrupt(self.home_thread(), self.costs.interrupt);
     }
 
-    /// The interrupt of a write of buffers to their homes.
+    /// Handles the interrupt of a write of buffers to their homes.
     pub(super) fn home_written(&mut self, first: BufferId, count: u32) {
         self.home_interrupt();
         let slept = self.journal.homed(first, count);
@@ -179,7 +181,7 @@ impl Node {
         }
     }
 
-    /// Does the next thing that makes space in the log.
+    /// Takes the next step that makes space in the log.
     fn checkpoint(&mut self) -> Next {
         if let Some(to) = self.journal.tail_move_of_checkpoint() {
             self.home.step = Step::MovesTail(to);
@@ -210,7 +212,7 @@ impl Node {
         Next::Wait
     }
 
-    /// The superblock has the tail that a checkpoint made.
+    /// Notes that the superblock has a checkpoint's tail.
     pub(super) fn tail_of_checkpoint_written(&mut self) {
         if let Step::MovesTail(to) = self.home.step {
             self.home_interrupt();

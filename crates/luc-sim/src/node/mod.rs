@@ -1,12 +1,12 @@
 //! A machine: tasks on processors, a journal on a disk, and LUC, in one calendar.
 //!
 //! A task runs until it needs more instructions, or waits for the disk, a buffer, the lock of a
-//! transaction, or a commit. Each operation is a walk through the kernel's path in stages; what a
-//! stage costs is in [`Costs`]. Where a path is simplified:
+//! transaction, or a commit. An operation goes through the kernel's path in stages, whose costs are
+//! in [`Costs`]. Simplifications:
 //!
-//! - Interrupts take no processor's time.
+//! - Interrupts do not delay the work under way: the processor does theirs before its next piece.
 //! - The log is one write for each commit, as the block layer merges it, then the commit record.
-//! - No metadata blocks are freed, so that the log has no revoke records.
+//! - No metadata blocks are freed, so the log has no revoke records.
 
 mod change;
 mod data;
@@ -48,10 +48,10 @@ use crate::workloads::{Figures, Plan};
 
 /// The kernel's commit interval, ns.
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
-/// How long the kernel may let a task sleep on, so that one interrupt serves several.
+/// How long the kernel may delay a wake-up, so that one interrupt serves several tasks.
 pub(crate) const TIMER_SLACK_NS: u64 = 50_000;
 
-/// Everything that decides a run.
+/// Everything that determines a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub machine: Machine,
@@ -60,15 +60,15 @@ pub struct Setup {
     pub costs: Costs,
     /// How the file system is mounted.
     pub mount: Mount,
-    /// The knobs; `None`: stock, without LUC.
+    /// The knobs; `None` for stock, without LUC.
     pub luc: Option<Params>,
-    /// Decides when each task begins.
+    /// Decides when tasks begin, their past on the scheduler, and the phases of an array's disks.
     pub seed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A processor has done a piece of work.
+    /// A processor has finished a piece of work.
     Piece(CpuId),
     /// A request to the disk has ended.
     Served(u64),
@@ -76,13 +76,13 @@ enum Event {
     Begin(TaskId),
     /// A task is woken from outside.
     Release(TaskId),
-    /// The timer of a task that slept may not wait any longer.
+    /// The slack of a sleeping task's timer is over.
     Timer(TaskId),
-    /// The hold of this number is over, or the next look is due.
+    /// The hold with this number is over, or its next look is due.
     Hold(u64),
     /// The commit timer goes off.
     CommitTimer,
-    /// Processors change their speeds, by the change of this number.
+    /// Processors change their speeds; the number of the change.
     Speeds(usize),
     /// Metadata has waited long enough to be written home.
     Flusher,
@@ -97,10 +97,10 @@ enum Owner {
     Log(Tid),
     Record(Tid),
     Flush,
-    /// The log's superblock, with this tail, or with a checkpoint's.
+    /// The log's superblock, with a commit's tail, or with a checkpoint's.
     TailOfCommit(u64),
     TailOfCheckpoint,
-    /// So many buffers, written to their homes.
+    /// `count` buffers from `first` on, written to their homes.
     Home {
         first: BufferId,
         count: u32,
@@ -110,12 +110,12 @@ enum Owner {
 /// The next step of a task that has a processor and no work left.
 enum Next {
     Work(u64),
-    /// The same, without a point of preemption before.
+    /// Work without a point of preemption before it.
     Unbroken(u64),
     Wait,
 }
 
-/// Where a task is within its operation.
+/// The position of a task within its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begin,
@@ -126,28 +126,28 @@ enum Stage {
     /// Holds its handle.
     Inside,
     After,
-    /// Wants the lock of the directory that it changes; a write that of its file. Then a write looks at
-    /// the clock, fills pages, makes the file longer.
+    /// Wants the lock of the directory that it changes, or of the file that it writes. A write then
+    /// updates the file's times, fills pages and makes the file longer.
     Lock,
     Times,
     Pages,
-    /// The next page, within a handle.
+    /// Fills the next page within a handle.
     Page,
     Size,
     Unlock,
-    /// A sync looks for dirty data, sends it, waits for it, and for that of others.
+    /// A sync looks for dirty data, sends it, waits for it, and waits for the data of other tasks.
     Data,
     Send,
     Sent,
     Written,
     Others,
-    /// It asks for its commit.
+    /// The sync asks for its commit.
     Ask,
-    /// It waits for it.
+    /// It waits for its commit.
     Committed,
-    /// It looks whether it was this one that ended.
+    /// It checks whether its commit was the one that ended.
     Again,
-    /// No commit flushes the disk for it.
+    /// It flushes the disk, because no commit does that for it.
     Flush,
     Flushed,
     Done,
@@ -159,23 +159,23 @@ struct Task {
     stage: Stage,
     went: Went,
     file: FileId,
-    /// What its handle is for, and the stage behind that.
+    /// The change that its handle is for, and the stage after it.
     change: Change,
     then: Stage,
-    /// Pages that a write has yet to fill within handles, and the stage behind the last.
+    /// Pages that a write has yet to fill within handles, and the stage after the last.
     pages_left: u64,
     behind_pages: Stage,
-    /// Since when it sleeps on a buffer.
+    /// Start of its sleep on a buffer.
     slept_from_ns: Option<u64>,
     /// Another task woke it before it parked.
     is_woken: bool,
     is_parked: bool,
     data: Writeback,
-    /// Of a worker: the task whose data it has taken.
+    /// For a worker: the task whose data it has taken.
     serves: TaskId,
 }
 
-/// A worker has none: it gets its work elsewhere.
+/// The program of a worker, which gets its work elsewhere.
 struct NoProgram;
 
 impl Program for NoProgram {
@@ -189,35 +189,35 @@ impl Program for NoProgram {
 struct Writeback {
     pages: Vec<u32>,
     runs: VecDeque<Run>,
-    /// It may send the next of them.
+    /// The throttle has admitted its next request.
     is_admitted: bool,
     requests: u64,
     requests_left: u64,
-    /// Some of it has new blocks.
+    /// Some of the data has new blocks.
     is_new: bool,
-    /// The transaction that gave them, if its commit waits for the data.
+    /// The transaction that allocated these, if its commit waits for the data.
     tid: Tid,
-    /// No commit will flush the disk behind it.
+    /// No commit will flush the disk after the data.
     flushes: bool,
 }
 
-/// Where the journal's thread is.
+/// The state of the journal's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thread {
     Asleep,
-    /// On its way to a commit, or in a look at a held one.
+    /// On its way to a commit, or checking a held one.
     Looks,
     Held,
-    /// Waits for operations of the locked transaction.
+    /// Waits for the operations of the locked transaction.
     Locks,
     Locked,
     Switched,
     Begun,
     /// Prepares this transaction's log write.
     Fills(Tid),
-    /// Its last write comes next.
+    /// The transaction's last write comes next.
     Ready(Tid),
-    /// The oldest commit is durable, and the superblock tells its tail.
+    /// The oldest commit is durable; its tail may have to be written to the superblock.
     Recorded,
     TailMoved,
 }
@@ -227,39 +227,39 @@ pub struct Node {
     speed_changes: Vec<SpeedChange>,
     calendar: Calendar<Event>,
     processors: Processors,
-    /// The processor whose task acts now; `None`: an interrupt does.
+    /// The processor whose task acts now; `None` during an interrupt.
     acting: Option<CpuId>,
     disk: Disk<Owner>,
     journal: Journal,
     layout: Layout,
     runtime: Option<Runtime>,
-    /// Those of the programs, then the workers.
+    /// Tasks of the programs, then the workers.
     tasks: Vec<Task>,
     workers: Workers,
-    /// Programs that have not ended.
+    /// Number of programs that have not ended.
     programs_left: usize,
     thread: Thread,
-    /// What the journal's thread has to do next, with its work.
+    /// The next steps of the journal's thread, with the work of each.
     due: VecDeque<(Thread, u64)>,
     hold: u64,
-    /// There is one commit timer, as in the kernel, and not one for each transaction.
+    /// There is one commit timer, as in the kernel, not one for each transaction.
     is_commit_timer_set: bool,
     /// jbd2's average of a commit's time.
     average_ns: u64,
     home: HomeWriter,
-    /// A log that is the home of metadata has no room left: nothing can go on.
+    /// The log is the home of metadata and has no room left: no task can go on.
     pub is_log_full: bool,
-    /// When tasks that sleep want to wake.
+    /// Wake-up times of the tasks that sleep.
     sleepers: BTreeSet<(u64, TaskId)>,
     files: Files,
     flushes: Flushes,
     throttle: Throttle,
     mount: Mount,
-    /// Requests under way for data that a transaction's commit waits for.
+    /// How many requests are under way for the data that a transaction's commit waits for.
     data_of: BTreeMap<Tid, u64>,
-    /// Commits whose last write waits for it.
+    /// Commits whose last write waits for such data.
     for_data: Vec<Tid>,
-    /// When each task begins, on the tasks' clock; and when that begins.
+    /// When each task begins, on the tasks' clock; and when that clock starts.
     begins_ns: Vec<u64>,
     start_ns: u64,
     pub measured: Measured,
@@ -279,7 +279,8 @@ const FOLDER_BUFFERS: [BufferId; 8] = [
 ];
 
 impl Node {
-    /// The machine before its first task begins, and how the plan's figures are made.
+    /// Creates the machine before its first task begins; also returns how to compute the plan's
+    /// figures.
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
         let tasks = plan.programs.len();
         let mut node = Self::of(setup, plan.programs, plan.measured);
@@ -289,14 +290,14 @@ impl Node {
         (node, plan.outcome)
     }
 
-    /// These files are there before the first task begins.
+    /// Creates files that exist before the first task begins.
     pub(crate) fn prepare_files(&mut self, files: &[Prepared]) {
         for file in files {
             self.files.prepare(*file);
         }
     }
 
-    /// A machine with programs that have not begun.
+    /// Creates a machine whose programs have not begun.
     pub fn of(setup: &Setup, programs: Vec<Box<dyn Program>>, measured: Measured) -> Self {
         let first_worker = id(programs.len());
         let workers = (0..WORKERS).map(|_| Box::new(NoProgram) as Box<dyn Program>);
@@ -322,7 +323,7 @@ impl Node {
             costs: setup.costs,
             speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
-            // The journal's thread, and that which writes metadata home.
+            // Two more: the journal's thread and the thread that writes metadata home.
             processors: Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2)
                 .with_past(setup.seed),
             acting: None,
@@ -354,41 +355,41 @@ impl Node {
         }
     }
 
-    /// Takes down all that it does from now on, as the tracer would; `name` is that of the tasks.
+    /// Records everything from now on, as the tracer would; `name` is the name of the tasks.
     pub fn record(&mut self, header: Header, name: &'static str) {
         let (tasks, journal) = (self.workers.first as usize, self.journal_thread());
         self.recorder = Recorder::on(header, name, tasks, journal, self.runtime.is_some());
     }
 
-    /// The same without the lines of the module, which nobody reads.
+    /// Records everything from now on except the lines of LUC's module.
     pub fn watch(&mut self) {
         let (tasks, journal) = (self.workers.first as usize, self.journal_thread());
         self.recorder = Recorder::on(Header::default(), "", tasks, journal, false);
     }
 
-    /// What was taken down.
+    /// Returns the recording.
     pub fn recording(self) -> Recording {
         self.recorder.finish()
     }
 
-    /// Other knobs for LUC, as `luc set` gives them; without LUC there is nobody to have them.
+    /// Sets LUC's knobs, as `luc set` does; without LUC it does nothing.
     pub fn set(&mut self, params: Params) {
         if let Some(runtime) = &mut self.runtime {
             runtime.set(params);
         }
     }
 
-    /// A task begins at this time.
+    /// Lets a task begin at this time.
     pub fn begin(&mut self, task: TaskId, at_ns: u64) {
         self.calendar.enter(at_ns, Event::Begin(task));
     }
 
-    /// A task that parks is woken at this time, from outside of the machine.
+    /// Wakes a parked task at this time, from outside the machine.
     pub fn release(&mut self, task: TaskId, at_ns: u64) {
         self.calendar.enter(at_ns, Event::Release(task));
     }
 
-    /// The folder is made, and the plan's tasks begin.
+    /// Creates the folder, and lets the plan's tasks begin.
     pub fn start(&mut self) {
         self.prepare();
         for (task, draw_ns) in std::mem::take(&mut self.begins_ns).into_iter().enumerate() {
@@ -400,8 +401,8 @@ impl Node {
         }
     }
 
-    /// Makes the benchmark's folder durable by a syncfs, as every benchmark begins. So the journal has
-    /// committed before, and knows how long that takes; LUC has seen an urgent commit.
+    /// Makes the benchmark's folder durable by a syncfs, as every benchmark does first. Thus the
+    /// journal has committed once and knows how long that takes, and LUC has seen an urgent commit.
     fn prepare(&mut self) {
         let maker = id(self.tasks.len() - 1);
         let credits = Change::MakeDir.credits();
@@ -420,13 +421,13 @@ impl Node {
         self.recorder.syncfs(self.start_ns);
     }
 
-    /// Lets time pass until `end_ns`, or until the log is full.
+    /// Runs until `end_ns`, or until the log is full.
     pub fn run(&mut self, end_ns: u64) {
         while self.step(end_ns) {}
     }
 
-    /// Lets the next event come; false if there is none before `end_ns`, and it is that time then, or
-    /// if the log is full.
+    /// Handles the next event; false if the log is full, or if no event is due before `end_ns`, to
+    /// which the time then advances.
     pub fn step(&mut self, end_ns: u64) -> bool {
         let Some(event) = self.calendar.next(end_ns).filter(|_| !self.is_log_full) else {
             return false;
@@ -451,7 +452,7 @@ impl Node {
         true
     }
 
-    /// Busy time of all processors together, ns.
+    /// Returns the busy time of all processors together, ns.
     pub fn busy_ns(&self) -> u64 {
         self.processors.busy_ns()
     }
@@ -464,12 +465,12 @@ impl Node {
         &self.journal
     }
 
-    /// The state of the controllers; `None` on stock.
+    /// Returns the state of the controllers; `None` on stock.
     pub fn controllers(&self) -> Option<&State> {
         self.runtime.as_ref().map(Runtime::state)
     }
 
-    /// The transaction that last changed the inode of a task's file; 0: none.
+    /// Returns the transaction that last changed the inode of a task's file; 0 if none did.
     pub fn file_tid(&self, task: TaskId) -> Tid {
         self.files.tid(self.tasks[task as usize].file)
     }
@@ -529,7 +530,8 @@ impl Node {
         self.begun(end);
     }
 
-    /// A timer's interrupt: it wakes all whose time has come, this one or one that could wait.
+    /// Handles a timer's interrupt: it wakes all tasks whose time has come, even those with slack
+    /// left.
     fn timer(&mut self, task: TaskId) {
         let now_ns = self.now_ns();
         if !self.sleepers.contains(&(now_ns - TIMER_SLACK_NS, task)) {
@@ -571,7 +573,8 @@ impl Node {
         }
     }
 
-    /// A transaction begins, or the commit timer went off before it was old.
+    /// Sets the timer when a transaction begins, or when it went off before the transaction was
+    /// old.
     fn set_commit_timer(&mut self, begun_ns: u64) {
         if !self.is_commit_timer_set {
             self.is_commit_timer_set = true;
@@ -594,7 +597,7 @@ impl Node {
     }
 }
 
-/// Tasks are far fewer than 2^32.
+/// Returns the number of a task; there are far fewer than 2^32.
 fn id(at: usize) -> TaskId {
     TaskId::try_from(at).unwrap_or(TaskId::MAX)
 }

@@ -1,4 +1,4 @@
-//! What makes a file durable: its data, then the commit of its metadata, or a flush.
+//! Makes a file durable: writes its data, then waits for the commit of its metadata, or flushes.
 
 use luc_disk::Request;
 
@@ -8,7 +8,7 @@ use crate::processors::TaskId;
 use crate::program::{Joins, Op, RecordedSync};
 
 impl Node {
-    /// An fsync; or the sync of some bytes, which a write asked for.
+    /// Walks through an fsync, or through the sync of the bytes of a write that asked for it.
     pub(super) fn sync(&mut self, number: TaskId, from: u64, bytes: u64) -> Option<Next> {
         let at = number as usize;
         match self.tasks[at].stage {
@@ -74,7 +74,7 @@ impl Node {
             }
             Stage::Others => {
                 self.tasks[at].stage = Stage::Ask;
-                // A write's own sync looks at its own bytes alone.
+                // The sync of a write waits for its own bytes alone.
                 let is_whole = self.tasks[at].op == Op::Fsync;
                 let inode = self.files.inode(self.tasks[at].file);
                 (is_whole && inode.waits_for_data(number)).then_some(Next::Wait)
@@ -91,7 +91,8 @@ impl Node {
         }
     }
 
-    /// A sync of a recording: its flush passes, what follows is [`Node::sync`]'s.
+    /// Walks through a recorded sync: waits as long as its data flush took, then goes on as
+    /// [`Node::sync`].
     pub(super) fn sync_as(&mut self, number: TaskId, recorded: RecordedSync) -> Option<Next> {
         let at = number as usize;
         match (self.tasks[at].stage, recorded.joins) {
@@ -113,10 +114,10 @@ impl Node {
         None
     }
 
-    /// A commit that it waited for has ended, or another.
+    /// Continues a sync after a commit has ended, the one that it waits for or another.
     fn commit_ended(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
-        // The inode may be in a newer transaction by now, which this sync need not wait for.
+        // By now the inode may be in a newer transaction, for which this sync need not wait.
         let tid = self.tasks[at].went.tid;
         if self.journal.committed >= tid {
             return self.flush_or_end(at, self.costs.sync_after);
@@ -135,7 +136,7 @@ impl Node {
         let tid = self.files.inode(self.tasks[at].file).tid;
         let went = &mut self.tasks[at].went;
         (went.asked_ns, went.tid, went.done_tid) = (now_ns, tid, self.journal.committed);
-        // A commit that has yet to write its record flushes the disk before.
+        // A commit flushes the disk before its last write; a sync that asks later does so itself.
         let is_late = self.journal.is_flushing(tid);
         let is_committed = self.journal.committed >= tid;
         self.tasks[at].data.flushes = self.disk.kind.is_volatile && (is_committed || is_late);
@@ -162,7 +163,7 @@ impl Node {
         self.last(at, work)
     }
 
-    /// A request of a task's data is done.
+    /// Notes that a request for a task's data is done.
     pub(super) fn data_arrived(&mut self, number: TaskId) {
         for admitted in self.throttle.ended() {
             self.tasks[admitted as usize].data.is_admitted = true;

@@ -1,4 +1,4 @@
-//! A task's way through its operations.
+//! How a task goes through its operations.
 
 use super::{Event, Next, Node, Stage, TIMER_SLACK_NS};
 use crate::processors::TaskId;
@@ -65,12 +65,12 @@ impl Node {
         }
     }
 
-    /// The operation is over after so much work.
+    /// Ends the operation after this much work.
     pub(super) fn last(&mut self, at: usize, instructions: u64) -> Option<Next> {
         self.go(at, Stage::Done, instructions)
     }
 
-    /// So much work, and then this stage.
+    /// Goes to this stage after this much work.
     pub(super) fn go(&mut self, at: usize, stage: Stage, instructions: u64) -> Option<Next> {
         self.tasks[at].stage = stage;
         (instructions > 0).then_some(Next::Work(instructions))
@@ -114,7 +114,7 @@ impl Node {
         None
     }
 
-    /// A task that parks goes on, now or when it would park next.
+    /// Lets a parked task continue, or a task that is not parked pass its next park.
     pub(super) fn unpark(&mut self, number: TaskId) {
         if let Some(task) = self.tasks.get_mut(number as usize) {
             if std::mem::take(&mut task.is_parked) {

@@ -1,11 +1,12 @@
-//! Writeback throttling (`block/blk-wbt.c`), which Debian's kernels have on.
+//! Writeback throttling (`block/blk-wbt.c`), which is on in Debian's kernels.
 //!
-//! Data that syncs write back may take a part of the device's tags; the log's writes are exempt, as
-//! jbd2 marks them `REQ_IDLE`. Tasks beyond the limit sleep in the order of their coming. They are woken
-//! when half of the limit is free; where the disk has a cache that can be lost, when all of it is.
+//! Data that syncs write back may use a part of the device's tags; the log's writes are exempt,
+//! because jbd2 marks them `REQ_IDLE`. Tasks beyond the limit sleep in the order of their arrival.
+//! They are woken when half of the limit is free; if the disk has a volatile cache, when all of it
+//! is.
 //!
-//! The kernel finds the limit by steps of 100 ms. While nobody reads from the disk it goes up to three
-//! quarters of the tags, and is taken to be there from the first request on.
+//! The kernel adjusts the limit every 100 ms. While no task reads from the disk, the limit goes up
+//! to three quarters of the tags; here it has this value from the first request on.
 
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ use crate::processors::TaskId;
 #[derive(Debug)]
 pub(super) struct Throttle {
     limit: u32,
-    /// Waiters are woken when so many requests are on their way, or fewer.
+    /// Waiters are woken when at most this many requests are in flight.
     wakes_at: u32,
     on_their_way: u32,
     waiting: VecDeque<TaskId>,
@@ -24,7 +25,7 @@ pub(super) struct Throttle {
 impl Throttle {
     pub fn new(disk: &DiskKind) -> Self {
         let tags = disk.tags();
-        // `rq_depth_calc_max_depth()`; a disk of one request at a time has another one ready.
+        // `rq_depth_calc_max_depth()`; a disk with one tag has a second request ready.
         let limit = if tags == 1 { 2 } else { (tags * 3 / 4).max(1) };
         // `calc_wb_limits()`, and the two rules of `wbt_rqw_done()`.
         let (normal, background) = if limit <= 2 {
@@ -45,7 +46,7 @@ impl Throttle {
         }
     }
 
-    /// A task is about to send a request of data; false: it sleeps until it may.
+    /// Asks whether a task may send a request for data; if not, the task sleeps until it may.
     pub fn admits(&mut self, task: TaskId) -> bool {
         let is_free = self.waiting.is_empty() && self.on_their_way < self.limit;
         if is_free {
@@ -56,7 +57,7 @@ impl Throttle {
         is_free
     }
 
-    /// A request of data has ended; gives the tasks that may send one each now.
+    /// Notes that a request for data has ended; returns the tasks that may now send one each.
     pub fn ended(&mut self) -> Vec<TaskId> {
         self.on_their_way -= 1;
         if self.on_their_way > self.wakes_at {
@@ -77,8 +78,8 @@ mod tests {
         Throttle::new(&disk.parse().expect("a disk"))
     }
 
-    /// As tracepoints of the block layer have it of 1ms:4 in the lab: three at once, and the waiters are
-    /// woken when one is left.
+    /// Tracepoints of the block layer in the lab show for 1ms:4: three requests at once, and a
+    /// wake-up of the waiters when one is left.
     #[test]
     fn three_of_four_tags_are_for_data() {
         let mut throttle = throttle("1ms:4");

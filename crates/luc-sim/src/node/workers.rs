@@ -1,5 +1,5 @@
-//! Threads of the kernel that mark new blocks as written when their data is on the disk. The
-//! scheduler knows them apart from the tasks that wait for that.
+//! Kernel threads that mark new blocks as written when their data is on the disk. To the scheduler
+//! they are tasks of their own, apart from the tasks that wait for them.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use super::change::Change;
 use super::{Next, Node, Stage};
 use crate::processors::TaskId;
 
-/// The kernel makes more as they are needed; assumed.
+/// Number of workers; the kernel creates more as needed. Assumed.
 pub(super) const WORKERS: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Workers {
-    /// Their numbers begin here, behind those of the programs' tasks.
+    /// The first worker's number; the programs' tasks have lower ones.
     pub first: TaskId,
-    /// Who was busy last is asked first.
+    /// The worker that was busy last is taken first.
     idle: Vec<TaskId>,
     /// Tasks whose data no worker has taken.
     waiting: VecDeque<TaskId>,
@@ -31,7 +31,7 @@ impl Workers {
 }
 
 impl Node {
-    /// A task's new data is on the disk.
+    /// Lets a worker convert a task's new blocks, as their data is on the disk.
     pub(super) fn convert(&mut self, waiter: TaskId) {
         match self.workers.idle.pop() {
             Some(worker) => {
@@ -49,7 +49,7 @@ impl Node {
         self.begin_change(at, Change::Convert, Stage::Written);
     }
 
-    /// A worker's way: from one task's data to the next.
+    /// Continues a worker: it takes one task's data after the other.
     pub(super) fn work(&mut self, worker: TaskId) -> Next {
         let at = worker as usize;
         while self.tasks[at].stage != Stage::Written {

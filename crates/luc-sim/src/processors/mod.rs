@@ -1,12 +1,12 @@
-//! Processors: work is instructions, and how long they take depends on who does them.
+//! Processors: work is instructions, and how long they take depends on the processor.
 //!
-//! A task that becomes ready goes to an idle processor, the one that it had if it can be, or else
-//! queues at that one; a processor that has nothing to do takes a task from the longest queue. Who
-//! goes first at a processor: [`fair`]. A task whose place another is to take keeps the processor to
-//! the end of its piece of work: the kernel's points of preemption.
+//! A task that becomes ready goes to an idle processor, preferably its last one, or else queues at
+//! its last one; a processor without work takes a task from the longest queue. [`fair`] decides
+//! which task of a queue runs first. A task that is to be preempted keeps the processor to the end
+//! of its piece of work: the kernel's points of preemption.
 //!
-//! Waking a task, and the end of a request to the disk, take time of the processor where they happen.
-//! That time is the next piece's there, so that nothing that is under way must be put off.
+//! Waking a task, and the end of a disk request, take time on the processor where they happen. That
+//! time is added to the processor's next piece, so that the current one need not be postponed.
 
 mod fair;
 #[cfg(test)]
@@ -17,35 +17,35 @@ use crate::random;
 pub use fair::Scheduler;
 use fair::{Either, Entity, Queue as _, slice_ns};
 
-/// The largest [`Machine::past_ns`] that makes sense, microseconds: one second.
+/// The largest sensible [`Machine::past_ns`], microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
 
 /// A task, the journal's thread included; numbers count from 0.
 pub type TaskId = u32;
 
-/// Draws of tasks' pasts are for this and the task.
+/// Purpose of the draws of tasks' pasts, combined with the task's number.
 const PAST: u64 = 1 << 40;
 
 /// A processor's number.
 pub type CpuId = u16;
 
-/// The clock and the habits of the processors.
+/// Speed and behaviour of the processors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// Million instructions per second, of each processor.
     pub mips: Vec<f64>,
-    /// Instructions between one task and the next on a processor.
+    /// Instructions to switch between two tasks on a processor.
     pub switch_instructions: u64,
-    /// From a wake-up to the first instruction of an idle processor, ns.
+    /// Time from a wake-up to the first instruction of an idle processor, ns.
     pub idle_exit_ns: u64,
-    /// Tasks have run before, so that their virtual times are apart by up to so much, ns; `None`: by
-    /// a request of the scheduler.
+    /// Tasks have run before, so that their virtual times differ by up to this much, ns; `None` for
+    /// up to a request of the scheduler.
     pub past_ns: Option<u64>,
-    /// Other speeds later, in the order of their times.
+    /// Later speed changes, in the order of their times.
     pub changes: Vec<SpeedChange>,
 }
 
-/// From this moment on each processor has its speed of these.
+/// Speeds of all processors from a moment on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedChange {
     pub at_ns: u64,
@@ -53,7 +53,7 @@ pub struct SpeedChange {
 }
 
 impl Machine {
-    /// So many processors of one speed, with the habits of a Debian kernel.
+    /// Creates a machine of `cpus` equal processors with the behaviour of a Debian kernel.
     pub fn new(cpus: u16, mips: f64) -> Self {
         Self {
             mips: vec![mips; usize::from(cpus)],
@@ -70,20 +70,20 @@ impl Machine {
 struct Cpu {
     mips: f64,
     queue: Either,
-    /// A task, or its way out of idleness, has it.
+    /// A task has the processor, or it leaves idle for a task.
     is_taken: bool,
-    /// The piece that it does now, and since when.
+    /// Instructions of the piece under way, and its start.
     piece: u64,
     since_ns: u64,
-    /// Up to when its task's virtual time has passed.
+    /// The time up to which its task's virtual time is counted.
     counted_ns: u64,
-    /// Work for wake-ups and interrupts that the next piece has to do.
+    /// Work for wake-ups and interrupts, to be done with the next piece.
     owed: u64,
-    /// Another task is to have it at the next point of preemption.
+    /// Another task is to run at the next point of preemption.
     must_switch: bool,
 }
 
-/// That a processor ends a piece of work at this time.
+/// The end of a piece of work on a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceEnd {
     pub cpu: CpuId,
@@ -93,9 +93,9 @@ pub struct PieceEnd {
 /// The meaning of a piece's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worked {
-    /// The task has done its work, and keeps the processor: it asks for more, or leaves.
+    /// The task has done its work and still has the processor: it asks for more, or leaves.
     Done(TaskId),
-    /// Work is left: whoever works now.
+    /// Work is left, for this task or another.
     More,
 }
 
@@ -107,7 +107,7 @@ pub struct Processors {
     tick_ns: u64,
     cpus: Vec<Cpu>,
     entities: Vec<Entity>,
-    /// The work that each task has to do, and the processor that it had last.
+    /// The work left to each task, and the processor that it had last.
     work: Vec<u64>,
     last_cpu: Vec<usize>,
     busy_ns: u64,
@@ -142,7 +142,7 @@ impl Processors {
         }
     }
 
-    /// Tasks have run before, each for a time of its own.
+    /// Gives each task a past of its own, as if it had run before.
     #[must_use]
     pub fn with_past(mut self, seed: u64) -> Self {
         for (task, entity) in self.entities.iter_mut().enumerate() {
@@ -152,31 +152,32 @@ impl Processors {
         self
     }
 
-    /// Whether a task has a processor now.
+    /// Tells whether a task has a processor now.
     pub fn is_running(&self, task: TaskId) -> bool {
         let at = self.last_cpu[task as usize];
         self.cpus[at].queue.running() == Some(task)
     }
 
-    /// Busy time of all processors together, ns.
+    /// Returns the busy time of all processors together, ns.
     pub fn busy_ns(&self) -> u64 {
         self.busy_ns
     }
 
-    /// The processors have these speeds from their next piece of work on.
+    /// Sets the processors' speeds from their next piece of work on.
     pub fn set_mips(&mut self, mips: &[f64]) {
         for (cpu, mips) in self.cpus.iter_mut().zip(mips) {
             cpu.mips = *mips;
         }
     }
 
-    /// Time that this work takes on a processor, ns.
+    /// Returns how long this work takes on a processor, ns.
     pub fn time_ns(&self, cpu: CpuId, instructions: u64) -> u64 {
         time_ns(instructions, self.cpus[usize::from(cpu)].mips)
     }
 
-    /// A task becomes ready with so much work; `waking` is what that costs where it is done: by the
-    /// task on processor `by`, or by an interrupt. Gives the end of an idle processor's first piece.
+    /// Makes a task ready with `instructions` to do. Waking it costs `waking` instructions, on
+    /// processor `by` if its task does it, or on the woken task's processor in an interrupt.
+    /// Returns the end of the first piece of a processor that was idle.
     pub fn wake(
         &mut self,
         task: TaskId,
@@ -218,13 +219,13 @@ impl Processors {
         })
     }
 
-    /// An interrupt for a task does so much work, besides waking it.
+    /// Adds the work of an interrupt for a task, besides the wake-up.
     pub fn interrupt(&mut self, task: TaskId, instructions: u64) {
         let at = self.last_cpu[task as usize];
         self.cpus[at].owed += instructions;
     }
 
-    /// The virtual time of the task on a processor passes up to now. True if a tick came meanwhile.
+    /// Updates the virtual time of the task on a processor. True if a tick came meanwhile.
     fn count(&mut self, at: usize, now_ns: u64) -> bool {
         let cpu = &mut self.cpus[at];
         if cpu.queue.running().is_none() {
@@ -238,7 +239,7 @@ impl Processors {
         is_tick
     }
 
-    /// Whoever is to go first begins.
+    /// Starts the task that runs next, if there is one.
     fn begin(&mut self, at: usize, now_ns: u64) -> Option<PieceEnd> {
         self.cpus[at].must_switch = false;
         let mut chosen = self.cpus[at].queue.choose(&mut self.entities);
@@ -248,7 +249,7 @@ impl Processors {
         let cpu = &mut self.cpus[at];
         cpu.is_taken = chosen.is_some();
         let Some(task) = chosen else {
-            // It does what it owes before it idles.
+            // It does the work that it owes before it idles.
             self.busy_ns += time_ns(std::mem::take(&mut cpu.owed), cpu.mips);
             return None;
         };
@@ -259,7 +260,7 @@ impl Processors {
         Some(self.piece(at, now_ns))
     }
 
-    /// A processor without work takes a task from the longest queue.
+    /// Takes a task from the longest queue for a processor without work.
     fn take_from_others(&mut self, at: usize) -> bool {
         let others = (0..self.cpus.len()).filter(|other| *other != at);
         let Some(longest) = others.max_by_key(|other| (self.cpus[*other].queue.len(), !other))
@@ -274,7 +275,7 @@ impl Processors {
         true
     }
 
-    /// A task that is on no queue has this processor from now on.
+    /// Moves a task that is in no queue to this processor.
     fn moves(&mut self, task: TaskId, to: usize) {
         let from = std::mem::replace(&mut self.last_cpu[task as usize], to);
         if from != to {
@@ -283,8 +284,8 @@ impl Processors {
         }
     }
 
-    /// The next piece of the task that has the processor: all of its work, or up to the tick that may
-    /// end its turn.
+    /// Starts the next piece of the task that has the processor: all of its work, or up to the tick
+    /// that may end its turn.
     fn piece(&mut self, at: usize, now_ns: u64) -> PieceEnd {
         let cpu = &mut self.cpus[at];
         let turn_ns = cpu.queue.turn_left_ns(&self.entities).max(0).unsigned_abs();
@@ -301,8 +302,8 @@ impl Processors {
             0 => 0,
             owed => time_ns(owed, cpu.mips),
         };
-        // What is owed comes first. Of it the task's virtual time passes for nothing: it has for
-        // wake-ups, and does not for interrupts.
+        // Owed work comes first. It does not add to the task's virtual time: wake-ups are counted
+        // there already, and interrupts never are.
         cpu.counted_ns = now_ns + owed_ns;
         cpu.owed = 0;
         cpu.since_ns = now_ns;
@@ -312,7 +313,7 @@ impl Processors {
         }
     }
 
-    /// A piece has ended. Gives what that means, and the end of the piece that begins by it.
+    /// Ends a piece. Returns what that means, and the end of the piece that it starts.
     pub fn worked(&mut self, cpu: CpuId, now_ns: u64) -> (Worked, Option<PieceEnd>) {
         let at = usize::from(cpu);
         self.busy_ns += now_ns - self.cpus[at].since_ns;
@@ -333,14 +334,14 @@ impl Processors {
         (Worked::More, Some(self.carry_on(at, now_ns)))
     }
 
-    /// The task that has this processor and nothing to do gets more.
+    /// Gives more work to the task that has this processor and has done its work.
     pub fn go_on(&mut self, cpu: CpuId, instructions: u64, now_ns: u64) -> PieceEnd {
         let at = usize::from(cpu);
         self.set_work(at, instructions);
         self.carry_on(at, now_ns)
     }
 
-    /// The same, without a point of preemption in between.
+    /// Does as [`Self::go_on`], without a point of preemption in between.
     pub fn go_on_unbroken(&mut self, cpu: CpuId, instructions: u64, now_ns: u64) -> PieceEnd {
         let at = usize::from(cpu);
         self.set_work(at, instructions);
@@ -353,7 +354,7 @@ impl Processors {
         }
     }
 
-    /// A point of preemption: the same task goes on, or another has the processor.
+    /// A point of preemption: the same task continues, or another gets the processor.
     fn carry_on(&mut self, at: usize, now_ns: u64) -> PieceEnd {
         let cpu = &mut self.cpus[at];
         if std::mem::take(&mut cpu.must_switch) && !cpu.queue.stays(&self.entities) {
@@ -365,7 +366,7 @@ impl Processors {
         self.piece(at, now_ns)
     }
 
-    /// The task that has this processor leaves it: it waits, or has ended.
+    /// Takes the processor from its task, which waits or has ended.
     pub fn leave(&mut self, cpu: CpuId, now_ns: u64) -> Option<PieceEnd> {
         let at = usize::from(cpu);
         self.cpus[at].queue.sleep(&mut self.entities);
@@ -377,12 +378,12 @@ fn number(at: usize) -> CpuId {
     CpuId::try_from(at).unwrap_or(CpuId::MAX)
 }
 
-/// Simulated times stay far below 2^63 ns, 292 years.
+/// Converts a time; simulated times stay far below 2^63 ns, 292 years.
 fn to_i64(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// Rounded up: work is never free.
+/// Returns the time rounded up: work is never free.
 pub(crate) fn time_ns(instructions: u64, mips: f64) -> u64 {
     to_u64((instructions as f64 * 1e3 / mips).ceil())
 }
@@ -391,7 +392,7 @@ fn instructions_in(ns: u64, mips: f64) -> u64 {
     to_u64((ns as f64 * mips / 1e3).floor())
 }
 
-/// Of a number that is 0 or more; one too large for it is the largest.
+/// Converts a number of at least 0; a number that is too large becomes the largest.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn to_u64(value: f64) -> u64 {
     value as u64

@@ -1,11 +1,11 @@
-//! Tests of processors and of whom they take first.
+//! Tests of processors and schedulers.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::kernel::{self, KERNELS};
 
-/// Without costs of switching.
+/// Creates processors that switch between tasks at no cost.
 fn processors(cpus: u16, mips: f64, tasks: usize) -> Processors {
     processors_of(&KERNELS[0], cpus, mips, tasks)
 }
@@ -22,7 +22,7 @@ fn end(cpu: CpuId, at_ns: u64) -> PieceEnd {
     PieceEnd { cpu, at_ns }
 }
 
-/// Wakes a task of an interrupt that costs nothing.
+/// Wakes a task by an interrupt that costs nothing.
 fn wake(cpus: &mut Processors, task: TaskId, work: u64, now_ns: u64) -> Option<PieceEnd> {
     cpus.wake(task, work, now_ns, 0, None)
 }
@@ -37,7 +37,7 @@ fn idle_processors_are_taken_and_work_takes_time() {
     assert_eq!(cpus.worked(0, 5), (Worked::More, Some(end(0, 105))));
     assert_eq!(cpus.worked(1, 5), (Worked::More, Some(end(1, 205))));
     assert_eq!(cpus.worked(0, 105), (Worked::Done(0), None));
-    // Whoever leaves first makes room for the third.
+    // The first task that leaves makes room for the third.
     assert_eq!(cpus.leave(0, 105), Some(end(0, 155)));
     assert_eq!(cpus.worked(0, 155), (Worked::Done(2), None));
     assert_eq!(cpus.leave(0, 155), None);
@@ -55,7 +55,8 @@ fn a_processor_without_work_takes_some_from_another() {
     cpus.worked(1, 0);
     cpus.worked(0, 1000);
     cpus.worked(1, 1000);
-    // Each has one of the two that wait; then one is left for whoever is first.
+    // Each processor takes one of the two waiting tasks; the first processor that is done takes the
+    // next.
     assert_eq!(cpus.leave(0, 1000), Some(end(0, 2000)));
     assert_eq!(cpus.leave(1, 1000), Some(end(1, 2000)));
     wake(&mut cpus, 0, 1000, 1500);
@@ -72,11 +73,11 @@ fn switches_wake_ups_and_interrupts_take_time() {
         ..Machine::new(1, 1000.0)
     };
     let mut cpus = Processors::new(&machine, &KERNELS[0], 2);
-    // An interrupt of 7 instructions wakes, which costs 3.
+    // An interrupt of 7 instructions wakes the task, which costs 3 more.
     cpus.interrupt(0, 7);
     assert_eq!(cpus.wake(0, 10, 5, 3, None), Some(end(0, 35)));
     assert_eq!(cpus.worked(0, 35).1, Some(end(0, 35 + 10 + 60)));
-    // The task itself wakes the other, then works on: the wake-up is work of its own.
+    // The task itself wakes the other, then works on: the wake-up adds to its work.
     assert_eq!(cpus.worked(0, 105).0, Worked::Done(0));
     assert_eq!(cpus.wake(1, 10, 105, 4, Some(0)), None);
     assert_eq!(cpus.go_on_unbroken(0, 20, 105), end(0, 129));
@@ -84,8 +85,8 @@ fn switches_wake_ups_and_interrupts_take_time() {
     assert_eq!(cpus.leave(0, 129), Some(end(0, 129 + 60)));
 }
 
-/// Tasks that waited behind the journal's thread, and ran less than their part, have a lag. When the
-/// thread wakes them they take its place at its next point of preemption, and it comes last.
+/// Tasks that waited behind the journal's thread and ran less than their share have a lag. When the
+/// thread wakes them, they preempt it at its next point of preemption, and it runs last.
 #[test]
 fn the_journals_thread_lets_those_pass_that_it_wakes() {
     let mut cpus = processors(1, 1000.0, 5);
@@ -108,7 +109,7 @@ fn the_journals_thread_lets_those_pass_that_it_wakes() {
     for task in [2, 0, 3, 1] {
         cpus.wake(task, 1000, 610_000, 2000, Some(0));
     }
-    // The wake-ups are its work, too.
+    // The wake-ups are the thread's work, too.
     assert_eq!(cpus.go_on_unbroken(0, 1000, 610_000).at_ns, 619_000);
     assert_eq!(cpus.worked(0, 619_000).0, Worked::Done(4));
     now_ns = cpus.go_on(0, 1000, 619_000).at_ns;
@@ -123,9 +124,10 @@ fn the_journals_thread_lets_those_pass_that_it_wakes() {
     assert_eq!((order.len(), order.last()), (5, Some(&4)), "{order:?}");
 }
 
-/// In the lab (6.12, tracepoints of the scheduler and of jbd2, three threads of create-fsync) the thread
-/// goes to sleep ahead of its time, behind three wake-ups. The first task asks for a commit 40 us later,
-/// and the thread goes before the second, whose file the next transaction gets.
+/// In the lab (6.12, tracepoints of the scheduler and of jbd2, three threads of create-fsync) the
+/// thread goes to sleep ahead of the average, after three wake-ups. The first task asks for a
+/// commit 40 us later, and the thread runs before the second task, whose file goes to the next
+/// transaction.
 #[test]
 fn the_journals_thread_comes_back_before_the_second_that_it_woke() {
     let mut cpus = processors(1, 1000.0, 4);
@@ -144,8 +146,8 @@ fn the_journals_thread_comes_back_before_the_second_that_it_woke() {
     assert_eq!(cpus.worked(0, next_ns).0, Worked::Done(3));
 }
 
-/// Under CFS a task that slept for a moment comes behind all that have run less than it. One that
-/// slept for long takes the place of the one that runs.
+/// Under CFS a task that slept briefly runs after all that have run less. A task that slept long
+/// preempts the running one.
 #[test]
 fn sleep_is_paid_for_up_to_half_a_period() {
     let mut cpus = processors_of(kernel::named("3.4").unwrap(), 1, 1000.0, 4);
@@ -160,7 +162,7 @@ fn sleep_is_paid_for_up_to_half_a_period() {
     let mut now_ns = 200_000;
     while let (Worked::Done(task), _) = cpus.worked(0, now_ns) {
         order.push(task);
-        // The last of them has a lot to do.
+        // The last of them gets a lot of work.
         if order.len() == 3 {
             break;
         }
@@ -169,14 +171,14 @@ fn sleep_is_paid_for_up_to_half_a_period() {
     assert_eq!(order, [1, 2, 0]);
     let end_ns = cpus.go_on(0, 5_000_000, now_ns).at_ns;
     assert_eq!(end_ns, now_ns + 5_000_000);
-    // Half a period before the one that runs is more than the granularity of wake-ups.
+    // The credit of half a period exceeds the wake-up granularity.
     wake(&mut cpus, 3, 1000, now_ns + 4_000_000);
     assert_eq!(cpus.worked(0, end_ns).0, Worked::Done(0));
     let next = cpus.go_on(0, 1000, end_ns);
     assert_eq!(cpus.worked(0, next.at_ns).0, Worked::Done(3));
 }
 
-/// Runs tasks with endless work up to a time; gives how long each had a processor.
+/// Runs tasks with endless work up to a time; returns how long each had a processor.
 fn shares_ns(cpus: &mut Processors, tasks: u32, until_ns: u64) -> Vec<u64> {
     let mut ends: Vec<PieceEnd> = (0..tasks)
         .filter_map(|task| wake(cpus, task, u64::MAX / 4, 0))
@@ -199,7 +201,7 @@ fn shares_ns(cpus: &mut Processors, tasks: u32, until_ns: u64) -> Vec<u64> {
 }
 
 proptest! {
-    /// Tasks that always want a processor have equal parts of it, to a few ticks.
+    /// Tasks that always want a processor get equal shares of it, to within a few ticks.
     #[test]
     fn a_processor_is_shared_fairly(
         kernel in 0..KERNELS.len(), tasks in 1_u32..12, mips in 10.0_f64..4000.0,
@@ -211,7 +213,7 @@ proptest! {
         prop_assert!(shares.iter().sum::<u64>() > 1_980_000_000, "{shares:?}");
     }
 
-    /// Whatever wakes, works and sleeps: nobody is forgotten, and none is in two places.
+    /// Whatever tasks do, none is forgotten, and none is in two places.
     #[test]
     fn nobody_is_forgotten(
         kernel in 0..KERNELS.len(),

@@ -1,13 +1,13 @@
-//! The disk of a recording, by its commits.
+//! Finds the disk of a recording by its commits.
 //!
-//! What a request takes, a recording does not tell, but how long commits take. So the threads run on
-//! disks that could be it, and the one counts whose commits take as long: one whose requests all take
-//! the same time, the time that makes the mean right; or a disk of the lab as it is, if that is much
-//! nearer. A platter shows by that: a commit that begins later ends with the same turn. What the
-//! processors do to commits is in both.
+//! A recording does not tell how long requests take, but how long commits take. So the threads run
+//! on candidate disks, and the disk whose commits take as long as recorded is chosen: a disk whose
+//! requests all take the same time, the one that makes the mean right; or a disk of the lab, if
+//! that is much nearer. This detects a platter: its commits end at the same turn even if they begin
+//! later. The effect of the processors on commits is part of both.
 //!
-//! Running the threads costs most, so few commits are run, and only disks of the lab are tried whose
-//! mean could be right by what commits take on the disk alone.
+//! Running the threads costs most. So only a few commits are run, and a disk of the lab is only
+//! tried if the mean could be right by what commits take on the disk alone.
 
 use std::collections::BTreeSet;
 
@@ -19,22 +19,22 @@ use crate::disk::{Disk, DiskKind};
 use crate::node::Setup;
 use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
 
-/// So many commits of the recording are looked at.
+/// How many commits of the recording are compared.
 pub(super) const COMMITS_MAX: usize = 40;
-/// A disk of the lab counts whose commits differ by less than this share of their mean,
+/// A disk of the lab is chosen only if its commits differ by less than this share of their mean,
 const FITS_SHARE: f64 = 0.01;
-/// and by less than this share of what they differ on a disk of one time.
+/// and by less than this share of the difference on a disk of constant time.
 const NEARER_SHARE: f64 = 0.5;
 /// It is tried if the disk alone gives a mean that is off by less than this share.
 const ALONE_SHARE: f64 = 0.15;
-/// Blocks that a commit writes to the log there.
+/// Blocks that a commit writes to the log in that test.
 const ALONE_BLOCKS: u32 = 8;
-/// The mean is right within this share, or as near as so many runs bring it.
+/// The mean is right within this share, or as close as this many runs bring it.
 const MEAN_SHARE: f64 = 0.005;
 const RUNS_MAX: usize = 4;
-/// Times of a request, ns.
+/// Bounds of a request's time, ns.
 const REQUEST_NS: (f64, f64) = (1_000.0, 1e10);
-/// Requests at once: waits for other requests are in the recording's times.
+/// Requests at once: the recorded times include waits for other requests.
 const DEPTH: u32 = 64;
 
 /// Lengths of commits, and the times between their ends, ns.
@@ -42,12 +42,13 @@ const DEPTH: u32 = 64;
 pub(super) struct Commits {
     pub lengths: Vec<f64>,
     between: Vec<f64>,
-    /// When the last of them ended, ns.
+    /// When the last commit ended, ns.
     end_ns: u64,
 }
 
 impl Commits {
-    /// The first that syncs waited for, or the first of all if none did.
+    /// Collects the first commits that syncs waited for, or the first of all if syncs waited for
+    /// none.
     pub fn of(spans: &[Span], most: usize) -> Self {
         let wanted: BTreeSet<u32> = spans
             .iter()
@@ -78,7 +79,7 @@ impl Commits {
         self.lengths.iter().sum::<f64>() / self.lengths.len().max(1) as f64
     }
 
-    /// The same commits on a disk that has nothing else to do, each as long after the one before.
+    /// Returns the same commits on an otherwise idle disk, with the same pauses between them.
     fn alone(&self, kind: &DiskKind, setup: &Setup) -> Self {
         let mut disk = Disk::new(kind.clone(), setup.seed);
         let log_sector = setup.journal.layout().log_sector;
@@ -110,8 +111,8 @@ impl Commits {
         found
     }
 
-    /// The mean distance of deciles, as a share of the mean length: of the lengths or of the times
-    /// between, whichever differ more.
+    /// Returns the mean distance of the deciles, as a share of the mean length: of the lengths or
+    /// of the times between, whichever is larger.
     fn distance(&self, other: &Self) -> f64 {
         let apart = |a: &[f64], b: &[f64]| {
             let (a, b) = (sorted(a), sorted(b));
@@ -134,22 +135,22 @@ fn decile(sorted: &[f64], tenth: usize) -> f64 {
     sorted.get(at).copied().unwrap_or(0.0)
 }
 
-/// A disk on which the recording's commits take as long as they did.
+/// A disk on which the recording's commits take as long as recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
-    /// In the words of `luc sim run --disk`.
+    /// The disk, in the words of `luc sim run --disk`.
     pub text: String,
     pub kind: DiskKind,
-    /// Of one that is no disk of the lab.
+    /// Time of a request; `None` for a disk of the lab.
     pub request_ns: Option<f64>,
-    /// How far commits on it are from the recording's, as a share of their mean.
+    /// Distance of its commits from the recording's, as a share of their mean.
     off_share: f64,
-    /// How much longer they take on average than its requests.
+    /// How much longer a commit takes on average than its requests.
     more_ns: f64,
 }
 
 impl Fit {
-    /// `setup` has another disk; the recording began at `first_ns`.
+    /// Finds the disk; that of `setup` does not matter. The recording began at `first_ns`.
     pub fn of(recorded: &Commits, threads: &Threads, setup: &Setup, first_ns: u64) -> Self {
         let until_ns = recorded.end_ns.saturating_sub(first_ns);
         let on = |disk: &DiskKind| {
@@ -181,7 +182,7 @@ impl Fit {
         nearest.unwrap_or(steady)
     }
 
-    /// A disk whose requests all take as long.
+    /// Finds the disk whose requests all take the same time.
     fn steady(recorded: &Commits, on: &impl Fn(&DiskKind) -> Option<Commits>) -> Self {
         // A commit is two requests, one after the other.
         let mut request_ns = recorded.mean_ns() / 2.0;
@@ -205,7 +206,7 @@ impl Fit {
         best
     }
 
-    /// One that has not been tried.
+    /// Creates a disk of constant time that has not been tried.
     fn constant(request_ns: f64) -> Self {
         let (least_ns, most_ns) = REQUEST_NS;
         let request_ns = request_ns.clamp(least_ns, most_ns).round();

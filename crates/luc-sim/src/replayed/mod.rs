@@ -1,21 +1,22 @@
-//! A recording's threads, run again in the simulator: what stock and LUC make of them.
+//! Runs the threads of a recording again in the simulator, on stock and with LUC.
 //!
 //! [`Calibration`] is the machine on which they ran, as far as the recording tells: its processors
-//! (`work.rs`) and its disk (`disk.rs`), and has their programs (`threads.rs`).
-//! [`Calibration::replay`] runs them there, on stock or with the very controllers that the module runs.
-//! It gives spans as a recording has them. Of a recording the middle counts:
-//! [`OPERATIONS_MAX`] operations.
+//! (`work.rs`), its disk (`disk.rs`), and the threads' programs (`threads.rs`).
+//! [`Calibration::replay`] runs them there, on stock or with the controllers of the module, and
+//! returns spans as in a recording. Only the middle of a recording counts: [`OPERATIONS_MAX`]
+//! operations.
 //!
 //! The assumptions:
 //!
-//! - A thread does the same again whatever it waited: thinking, data flushes and syncs that needed no
-//!   commit take as long as they did.
+//! - A thread does the same again however long it waited: thinking, data flushes and syncs that
+//!   needed no commit take as long as recorded.
 //! - Waits for commits, buffers, locked transactions and processors are the simulator's own.
-//! - Operations cost what they do on the lab's kernel, at the recorded speed, and what they took
-//!   beyond. So do the journal's thread and the scheduler, of which a recording tells nothing.
-//! - All files lie in one directory; inodes of adjacent numbers share blocks.
-//! - Commits of a disk that is none of the lab's differ by what the processors do to them alone.
-//! - sync and syncfs pass as they did, as do reads, unlinks and renames.
+//! - Operations cost what they cost on the lab's kernel, at the recorded speed, plus what they took
+//!   beyond that. The journal's thread and the scheduler cost what they cost there; a recording
+//!   does not show them.
+//! - All files lie in one directory; inodes with adjacent numbers share blocks.
+//! - On a disk that is not one of the lab's, commits differ only because of the processors.
+//! - sync, syncfs, reads, unlinks and renames take as long as recorded.
 
 mod disk;
 mod operations;
@@ -40,23 +41,23 @@ use threads::Threads;
 pub use work::COMPUTES_NS;
 use work::{Sampled, Work};
 
-/// So many operations of a recording are run again, which takes as long for any recording. They are
-/// those in its middle, as loads begin and end in other ways.
+/// How many operations of a recording are run again, so that any recording takes the same time.
+/// They are those in its middle, because loads begin and end differently.
 pub const OPERATIONS_MAX: usize = 8192;
-/// A longer recording is not replayed, ns: a day.
+/// The longest recording that is replayed, ns: a day.
 const LENGTH_NS_MAX: u64 = 86_400_000_000_000;
-/// Processors that are simulated at most.
+/// The largest number of simulated processors.
 const CPUS_MAX: u16 = 1024;
 
 /// Why a recording cannot be run again.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Unreplayable {
-    /// No span of the file system, or none that lasted.
+    /// No span of the file system, or none that took time.
     #[error(
         "the trace has nothing of {dev} that took time; record for longer, or name another file system"
     )]
     Nothing { dev: Dev },
-    /// How long a commit would take is unknown.
+    /// The length of a commit is unknown.
     #[error("the trace has no journal commit of {dev}; record while something syncs")]
     NoCommits { dev: Dev },
     #[error(
@@ -73,12 +74,12 @@ pub enum Unreplayable {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameter {
     pub name: &'static str,
-    /// None: not known.
+    /// `None` if unknown.
     pub value: Option<f64>,
     pub unit: &'static str,
-    /// The ends of the middle half of what it was taken from.
+    /// Bounds of the middle half of its samples.
     pub middle: Option<[f64; 2]>,
-    /// It was taken from so many.
+    /// Number of samples.
     pub samples: u64,
     pub source: &'static str,
 }
@@ -95,16 +96,16 @@ pub struct Calibration {
     length_ns: u64,
 }
 
-/// First begin and last end, ns.
+/// Returns the first begin and the last end, ns.
 fn bounds_ns(spans: &[Span]) -> Option<(u64, u64)> {
     let first_ns = spans.iter().map(|span| span.begin_ns).min()?;
     let last_ns = spans.iter().map(|span| span.end_ns).max()?;
     (last_ns > first_ns).then_some((first_ns, last_ns))
 }
 
-/// The file system's spans within the middle [`OPERATIONS_MAX`] operations, in the order of their
-/// begins: all of a recording that has no more. A tracer comes and goes by kinds of spans, so that
-/// nothing counts before the first sync or commit and behind the last.
+/// Returns the file system's spans within the middle [`OPERATIONS_MAX`] operations, in the order of
+/// their start; all of a recording with fewer. A tracer starts and stops tracing the kinds of spans
+/// one by one, so nothing counts before the first sync or commit, or after the last.
 fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
     let commits = |span: &&Span| span.kind == SpanKind::Commit || span.kind.is_file_sync();
     let commits = || trace.on(dev).filter(commits);
@@ -128,7 +129,7 @@ fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
 
 impl Calibration {
     /// # Errors
-    /// It has no operations or no commits, or is too long.
+    /// The recording has no operations or no commits, or is too long.
     pub fn of(trace: &Trace, dev: Dev) -> Result<Self, Unreplayable> {
         let recorded = middle(trace, dev);
         let bounds = bounds_ns(&recorded).ok_or(Unreplayable::Nothing { dev })?;
@@ -149,7 +150,7 @@ impl Calibration {
         if threads.count() == 0 {
             return Err(Unreplayable::NoOperations { dev });
         }
-        // Without a number of processors nobody waits for one.
+        // If the number of processors is unknown, no thread waits for one.
         let cpus = cpus.map_or(threads.count() + 1, usize::from);
         let cpus = u16::try_from(cpus).unwrap_or(CPUS_MAX).min(CPUS_MAX);
         let mut setup = Setup {
@@ -175,17 +176,17 @@ impl Calibration {
         })
     }
 
-    /// The part of the recording that is run again.
+    /// Returns the part of the recording that is run again.
     pub fn recorded(&self) -> &[Span] {
         &self.recorded
     }
 
-    /// From its first begin to its last end, ns.
+    /// Returns the time from its first begin to its last end, ns.
     pub fn length_ns(&self) -> u64 {
         self.length_ns
     }
 
-    /// A recording of as long, with LUC under these knobs or on stock.
+    /// Returns a recording of the same length, with LUC under these knobs or on stock.
     pub fn replay(&self, luc: Option<Params>) -> Vec<Span> {
         let mut setup = self.setup.clone();
         setup.luc = luc;
@@ -194,22 +195,22 @@ impl Calibration {
 }
 
 impl Calibration {
-    /// The disk, in the words of `luc sim run --disk`.
+    /// Returns the disk, in the words of `luc sim run --disk`.
     pub fn disk(&self) -> &str {
         &self.fit.text
     }
 
-    /// Processors, where the recording tells how many.
+    /// Returns the number of processors, if the recording tells it.
     pub fn cpus(&self) -> Option<u16> {
         self.work.cpus
     }
 
-    /// The speed, million instructions per second, where an operation tells it.
+    /// Returns the speed in million instructions per second, if an operation tells it.
     pub fn mips(&self) -> Option<f64> {
         self.work.mips
     }
 
-    /// All that was measured.
+    /// Returns all that was measured.
     pub fn parameters(&self) -> Vec<Parameter> {
         let known = |value: Option<f64>, name, unit, source| Parameter {
             name,

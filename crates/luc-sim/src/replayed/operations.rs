@@ -19,10 +19,10 @@ pub(super) enum Since {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub span: Span,
-    /// Its end, or the begin of the thread's next operation if that comes first: a write with `O_SYNC`
-    /// lasts until its own sync ends.
+    /// Its end, or the start of the thread's next operation if that comes first: a write with
+    /// `O_SYNC` lasts until its own sync ends.
     pub end_ns: u64,
-    /// Of a sync: what it makes durable.
+    /// For a sync, what it makes durable.
     pub since: Since,
 }
 
@@ -39,7 +39,7 @@ impl Operation {
         self.end_ns - self.span.begin_ns
     }
 
-    /// Begin and end of its data flush; both the time when it asked, if it has none.
+    /// Returns begin and end of its data flush; if it has none, both are the time when it asked.
     pub fn flush_ns(&self) -> Stretch {
         let asked_ns = self.within(self.span.asked_ns());
         match self.span.flush_ns() {
@@ -55,10 +55,10 @@ impl Operation {
     }
 }
 
-/// By thread, in the order of their begins.
+/// Operations by thread, in the order of their start.
 pub(super) type Operations = BTreeMap<u32, Vec<Operation>>;
 
-/// Of spans in the order of their begins.
+/// Collects the operations of spans, which are in the order of their start.
 pub(super) fn operations(spans: &[Span]) -> Operations {
     let mut files: BTreeMap<u64, Since> = BTreeMap::new();
     let mut all = Operations::new();
@@ -84,14 +84,15 @@ pub(super) fn operations(spans: &[Span]) -> Operations {
     all
 }
 
-/// The ends of commits, by their transactions.
+/// Returns the ends of commits, by transaction.
 pub(super) fn commit_ends(spans: &[Span]) -> BTreeMap<u32, u64> {
     let commits = spans.iter().filter(|span| span.kind == SpanKind::Commit);
     commits.map(|span| (span.tid, span.end_ns)).collect()
 }
 
-/// When the threads' operations wait for nothing that the recording shows: then they work, or wait for
-/// a processor. `waits` are the threads' in order, `commits` their ends.
+/// Returns the times in which operations wait for nothing that the recording shows: their threads
+/// work, or wait for a processor. `waits` are each thread's waits in order, `commits` the ends of
+/// commits.
 pub(super) fn ready(
     waits: &BTreeMap<u32, Vec<Stretch>>,
     operations: &Operations,
@@ -120,7 +121,7 @@ pub(super) fn ready(
     ready
 }
 
-/// From the first wait within an operation to the end of the last one.
+/// Returns the time from the first wait within an operation to the end of the last one.
 pub(super) fn waited(waits: &[Stretch], (begin_ns, end_ns): Stretch) -> Option<Stretch> {
     let first = waits.partition_point(|(wait_ns, _)| *wait_ns < begin_ns);
     let inside = waits[first..].iter();
@@ -132,12 +133,12 @@ pub(super) fn waited(waits: &[Stretch], (begin_ns, end_ns): Stretch) -> Option<S
     Some((from_ns, to_ns.clamp(from_ns, end_ns)))
 }
 
-/// Stretches, in order and apart, in which more than so many of these lie upon each other.
+/// Returns the stretches, in order and disjoint, in which more than `limit` of these overlap.
 pub(super) fn more_than(stretches: &[Stretch], limit: usize) -> Vec<Stretch> {
     let begins = stretches.iter().map(|(begin_ns, _)| (*begin_ns, 1_i8));
     let ends = stretches.iter().map(|(_, end_ns)| (*end_ns, -1));
     let mut edges: Vec<(u64, i8)> = begins.chain(ends).collect();
-    // Of one moment the ends first.
+    // At equal times, ends come before begins.
     edges.sort_unstable();
     let (mut found, mut count, mut since_ns) = (Vec::new(), 0_usize, None);
     for (at_ns, change) in edges {
@@ -154,7 +155,7 @@ pub(super) fn more_than(stretches: &[Stretch], limit: usize) -> Vec<Stretch> {
     found
 }
 
-/// How much of a stretch these take, which are in order and apart, ns.
+/// Returns how much of a stretch these cover, which are in order and disjoint, ns.
 pub(super) fn taken_ns(stretches: &[Stretch], (from_ns, to_ns): Stretch) -> u64 {
     let first = stretches.partition_point(|(_, end_ns)| *end_ns <= from_ns);
     let within = stretches[first..].iter();

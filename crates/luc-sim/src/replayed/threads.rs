@@ -1,11 +1,11 @@
-//! The threads of a recording as programs, and a run of them.
+//! The threads of a recording as programs, and their run.
 //!
-//! Each is a closed loop: its operations and the time between them. One that comes to its end sooner
-//! than in the recording begins again, as faster syncs mean more of them.
+//! Each thread is a closed loop of its operations and the times between them. A thread that
+//! finishes sooner than in the recording begins again, because faster syncs mean more of them.
 //!
-//! Threads that sync in convoys stay in them, and which convoy a thread is in is an accident of the
-//! begin. So the replay begins as the recording does: threads that missed the first transaction there
-//! wait here until it is locked.
+//! Threads that sync in convoys stay in them, and chance decides at the start which convoy a thread
+//! is in. So the replay starts as the recording does: threads that missed the first transaction
+//! there wait here until it is locked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,45 +20,45 @@ use crate::measured::Measured;
 use crate::node::{Node, Setup};
 use crate::program::{Joins, Op, Program, RecordedSync, Went};
 
-/// A thread does its operations at most so often: LUC does not give more, and threads that waited for
-/// what is not simulated, a small log for example, would take long.
+/// How often a thread does its operations at most. LUC does not gain more, and threads that waited
+/// for something that is not simulated, for example a small log, would take long.
 const REPEATS_MAX: u32 = 4;
-/// All names lie in one directory, as a recording does not tell in which.
+/// All names lie in one directory, because a recording does not tell in which.
 const DIR: u32 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Time passes, ns.
+    /// Lets time pass, ns.
     Rest(u64),
     Do(Op),
-    /// The first transaction is locked before.
+    /// Waits until the first transaction is locked.
     Misses,
 }
 
-/// A thread's operations, and when it began and ended them in the recording.
+/// A thread's operations, and when they began and ended in the recording.
 #[derive(Clone, Debug)]
 struct Chain {
     begin_ns: u64,
     until_ns: u64,
-    /// From its end to its next begin, ns: no more than the longest rest between.
+    /// From its end to its next start, ns: at most the longest rest between operations.
     pause_ns: u64,
     steps: Arc<[Step]>,
-    /// It missed the first transaction.
+    /// Whether it missed the first transaction.
     missed: bool,
 }
 
-/// The threads of a file system of a recording.
+/// The threads of a recording's file system.
 #[derive(Clone, Debug)]
 pub(super) struct Threads {
     chains: Vec<Chain>,
     files: Vec<Prepared>,
 }
 
-/// The recording's facts that steps are made of, besides a thread's operations.
+/// Facts of the recording from which steps are made, besides a thread's operations.
 struct Context<'a> {
     work: &'a Work,
     costs: Costs,
-    /// By inode numbers: adjacent ones share blocks of the inode table.
+    /// Files by inode numbers; adjacent inodes share blocks of the inode table.
     files: BTreeMap<u64, FileId>,
     /// When transactions were locked.
     locks_ns: BTreeMap<u32, u64>,
@@ -67,7 +67,7 @@ struct Context<'a> {
 }
 
 impl Threads {
-    /// `bounds_ns` are the recording's begin and end.
+    /// Creates the programs; `bounds_ns` are the recording's start and end.
     pub fn of(spans: &[Span], operations: &Operations, work: &Work, bounds_ns: (u64, u64)) -> Self {
         let objects: BTreeSet<u64> = every(operations).map(|it| it.span.object).collect();
         let commits = spans.iter().filter(|span| span.kind == SpanKind::Commit);
@@ -91,8 +91,8 @@ impl Threads {
         self.chains.len()
     }
 
-    /// Their spans on this machine, as a recording has them: from their begin to this time, in the
-    /// order of their ends.
+    /// Runs the threads on this machine and returns their spans as in a recording: from their start
+    /// to this time, in the order of their ends.
     pub fn run(&self, setup: &Setup, until_ns: u64) -> Vec<Span> {
         let programs = self
             .chains
@@ -127,7 +127,7 @@ impl Threads {
     }
 }
 
-/// The transaction of a thread's first sync that waited for one.
+/// Returns the transaction of a thread's first sync that waited for one.
 fn first_tid(of_thread: &[Operation]) -> Option<u32> {
     let mut syncs = of_thread.iter().filter(|it| it.needs_commit());
     syncs.next().map(|it| it.span.tid)
@@ -138,7 +138,7 @@ fn every(operations: &Operations) -> impl Iterator<Item = &Operation> {
 }
 
 impl Context<'_> {
-    /// Files that are not made before anything else is done to them.
+    /// Returns the files that existed before: their first operation is not a create.
     fn old_files(&self, operations: &Operations) -> Vec<Prepared> {
         let mut firsts: BTreeMap<u64, &Operation> = BTreeMap::new();
         for operation in every(operations) {
@@ -196,7 +196,8 @@ impl Context<'_> {
         })
     }
 
-    /// The operation by which a thread's first sync joined the transaction behind the first one.
+    /// Returns the operation by which a thread's first sync joined the second transaction, if it
+    /// did.
     fn misses_at(&self, of_thread: &[Operation]) -> Option<usize> {
         let sync = of_thread.iter().position(Operation::needs_commit)?;
         let span = &of_thread[sync].span;
@@ -216,7 +217,7 @@ impl Context<'_> {
             SpanKind::Write => {
                 let pages = self.costs.write_page * pages_of(span);
                 steps.push(Step::Do(Op::Compute(pages)));
-                // No page of it is dirty: the flush of its sync takes as long as it did.
+                // It dirties no page: the data flush of its sync takes as long as recorded.
                 Op::Write { bytes: 0 }
             }
             SpanKind::Close => Op::Close,
@@ -252,7 +253,7 @@ fn is_create(span: &Span) -> bool {
     span.kind == SpanKind::Open && span.flags & CREATED != 0
 }
 
-/// A cast of a float saturates.
+/// Rounds to whole nanoseconds; a cast from float saturates.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn whole_ns(ns: f64) -> u64 {
     ns.round() as u64
@@ -299,7 +300,7 @@ impl Program for Replay {
     }
 }
 
-/// Until about so much later: a timer is late by up to its slack.
+/// Waits until about this much later: a timer is late by up to its slack.
 fn rest(went: &Went, ns: u64) -> Op {
     match ns.checked_sub(COMPUTES_NS) {
         Some(early_ns) => Op::SleepUntil(went.ended_ns.saturating_add(early_ns)),

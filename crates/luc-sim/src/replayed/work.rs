@@ -1,18 +1,21 @@
-//! How fast the recorded machine works.
+//! Measures the speed of the recorded machine.
 //!
-//! A recording tells times, and not who had the processor. So the samples are the operations beside
-//! which no other thread wanted it: while they lasted no more threads were ready than there are
-//! processors; or, on one processor, no other thread did anything at all.
+//! A recording tells times, but not which thread had a processor. So the samples are the operations
+//! during which no other thread wanted one: while they lasted, no more threads were ready than
+//! there are processors; or, on one processor, no other thread did anything at all.
 //!
-//! - **Speed.** An operation takes its cost ([`Costs`]) at least. The shortest samples of one kind give
-//!   the ns of an instruction: of the kind that has most of the samples' work. A few creates may all
-//!   have found a long directory, and a tracer sees less of a close than it costs.
-//! - **More work.** A kind's time beyond its cost at that speed, on average, is work of that load: a
-//!   long directory, or a tracer.
-//! - **Turns.** Threads that go on at once mostly, from a close to the next open for example, compute
-//!   there. A longer pause is then a wait for a processor, if all were taken.
-//! - **Rests.** A thread that sleeps may wait for a processor when it wakes. A rest at whose end all
-//!   were taken is so much shorter, but not below the shortest tenth of its kind.
+//! - **Speed.** An operation takes at least its cost ([`Costs`]). The shortest samples of one kind
+//!   give the time of an instruction. The kind is the one whose samples have most of the work: a
+//!   few creates may all have found a long directory, and a tracer sees less of a close than it
+//!   costs.
+//! - **More work.** A kind's mean time beyond its cost at that speed is additional work of this
+//!   load: a long directory, or a tracer.
+//! - **Turns.** Between two operations that mostly follow each other at once, for example a close
+//!   and the next open, threads compute. A longer pause there is a wait for a processor, if all
+//!   were taken.
+//! - **Rests.** A thread that sleeps may wait for a processor when it wakes. If all were taken at
+//!   the end of a rest, the rest is shortened by that time, but not below the shortest tenth of its
+//!   kind.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +26,26 @@ use crate::costs::Costs;
 use crate::files::pages;
 use crate::node::TIMER_SLACK_NS;
 
-/// A thread computes between two operations if that takes no longer, ns: one that sleeps for a set
-/// time sleeps longer, as the kernel lets timers be late by this much.
+/// The longest time between two operations in which a thread computes, ns: a thread that sleeps for
+/// a set time sleeps longer, because the kernel lets timers be late by this much.
 pub const COMPUTES_NS: u64 = TIMER_SLACK_NS;
 /// Fewer samples of a kind tell nothing.
 const SAMPLES_MIN: usize = 5;
-/// Of so many samples of a kind one is left out as too short.
+/// One sample of a kind in this many is left out as too short.
 const SHORTEST_OF: usize = 100;
-/// Speeds that are believed, million instructions per second.
+/// Plausible speeds, million instructions per second.
 const MIPS: (f64, f64) = (1.0, 100_000.0);
-/// Without a sample.
+/// The speed without samples.
 const MIPS_ASSUMED: f64 = 1000.0;
 
 /// The kinds of operations whose work is known, in the order of [`Work::more`].
 const KINDS: [&str; 4] = ["create", "open", "write", "close"];
 
-/// A kind's samples.
+/// The samples of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
     pub samples: usize,
-    /// On average, and of the middle half of the samples the ends, ns.
+    /// Mean of the middle half of the samples, and its bounds, ns.
     pub mean_ns: f64,
     pub middle_ns: [f64; 2],
 }
@@ -54,13 +57,14 @@ pub(super) struct Work {
     pub kinds: [Sampled; 4],
     /// Instructions of each kind beyond its cost.
     more: [u64; 4],
-    /// Of pairs of operations that follow each other at once, the time between, ns.
+    /// For pairs of operations that follow each other at once, the time between them, ns.
     turns_ns: BTreeMap<(SpanKind, SpanKind), f64>,
-    /// Of other pairs, what a tenth of the rests between does not exceed, ns.
+    /// For pairs of operations, the shortest tenth of the rests between them does not exceed this,
+    /// ns.
     rests_ns: BTreeMap<(SpanKind, SpanKind), u64>,
-    /// When all processors were taken, in order and apart.
+    /// When all processors were taken: stretches in order and disjoint.
     taken: Vec<Stretch>,
-    /// The same, those made one between which a thread would have been scheduled only.
+    /// The same, with stretches joined whose gap is at most [`COMPUTES_NS`].
     crowded: Vec<Stretch>,
 }
 
@@ -74,7 +78,7 @@ fn kind_of(span: &Span) -> Option<usize> {
     }
 }
 
-/// Pages that a write fills; most of what is written at once is smaller.
+/// Returns the pages that a write fills, up to a limit that few writes exceed.
 pub(super) fn pages_of(span: &Span) -> u64 {
     const PAGES_MAX: u64 = 1 << 16;
     let bytes = u64::try_from(span.amount).unwrap_or(0);
@@ -91,7 +95,8 @@ fn cost(kind: usize, span: &Span, costs: &Costs) -> u64 {
 }
 
 impl Work {
-    /// `waits` are the threads' in order, `ready` the stretches in which threads were ready.
+    /// Measures the work. `waits` are each thread's waits in order, `ready` the stretches in which
+    /// threads were ready.
     pub fn of(
         operations: &Operations,
         waits: &BTreeMap<u32, Vec<Stretch>>,
@@ -164,7 +169,7 @@ impl Work {
         self.mips.unwrap_or(MIPS_ASSUMED)
     }
 
-    /// The costs of the replay. What a directory's names cost is in what is beyond.
+    /// Returns the costs of the replay. The cost of a directory's names is part of the work beyond.
     pub fn costs(&self) -> Costs {
         let mut costs = Costs {
             create_entry: 0,
@@ -178,12 +183,13 @@ impl Work {
         costs
     }
 
-    /// Of so much time on a processor.
+    /// Returns how many instructions take this time on a processor.
     pub fn instructions(&self, ns: f64) -> u64 {
         whole(ns * self.mips() / 1e3)
     }
 
-    /// How long a thread works between two operations; None: it sleeps, or does what is not traced.
+    /// Returns how long a thread computes between two operations; `None` if it sleeps, or does
+    /// something that is not traced.
     pub fn turn_ns(&self, pair: &[Operation]) -> Option<f64> {
         let stretch = (pair[0].end_ns, pair[1].span.begin_ns);
         let took_ns = stretch.1 - stretch.0;
@@ -196,7 +202,7 @@ impl Work {
         mean_ns.filter(|_| idle_ns <= COMPUTES_NS)
     }
 
-    /// How long a thread rests between two operations, without its wait for a processor.
+    /// Returns how long a thread rests between two operations, without its wait for a processor.
     pub fn rest_ns(&self, pair: &[Operation]) -> u64 {
         let (from_ns, to_ns) = (pair[0].end_ns, pair[1].span.begin_ns);
         let near_ns = to_ns.saturating_sub(COMPUTES_NS);
@@ -209,7 +215,7 @@ impl Work {
     }
 }
 
-/// Stretches that are no farther apart than a thread computes between two operations.
+/// Joins stretches that are no farther apart than a thread computes between two operations.
 fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
     let mut all: Vec<Stretch> = Vec::new();
     for &(begin_ns, end_ns) in stretches {
@@ -221,7 +227,7 @@ fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
     all
 }
 
-/// What a tenth of the rests that are none of work does not exceed; without any, 0.
+/// Returns a time that the shortest tenth of the rests does not exceed; 0 if all are computing.
 fn tenth(mut rests_ns: Vec<u64>) -> u64 {
     rests_ns.retain(|ns| *ns > COMPUTES_NS);
     rests_ns.sort_unstable();
@@ -232,11 +238,11 @@ fn pair_of(pair: &[Operation]) -> (SpanKind, SpanKind) {
     (pair[0].span.kind, pair[1].span.kind)
 }
 
-/// Which stretches no other thread lengthened.
+/// Tells during which stretches no other thread wanted a processor.
 struct Alone {
-    /// More threads were ready than there are processors; or all that there are.
+    /// When at least as many threads were ready as there are processors; and when more were.
     over: [Vec<Stretch>; 2],
-    /// On one processor: when threads began or ended something.
+    /// On one processor, when threads began or ended an operation.
     steps: Option<Vec<(u64, u32)>>,
 }
 
@@ -262,7 +268,7 @@ impl Alone {
         }
     }
 
-    /// `own` is 1 if the thread itself was ready.
+    /// Tells whether a stretch is a sample; `own` is 1 if its own thread was ready, else 0.
     fn is_sample(&self, pid: u32, stretch: Stretch, own: usize) -> bool {
         if taken_ns(&self.over[own], stretch) == 0 {
             return true;
@@ -294,7 +300,7 @@ impl Sampled {
     }
 }
 
-/// By the shortest samples of the kind that has most of the work.
+/// Returns the time of an instruction, from the shortest samples of the kind with most of the work.
 fn ns_of_instruction(samples: &[Vec<(f64, f64)>; 4]) -> Option<f64> {
     let known = samples.iter().filter(|it| it.len() >= SAMPLES_MIN);
     let work = |of_kind: &[(f64, f64)]| of_kind.iter().map(|it| it.1).sum::<f64>();
@@ -305,7 +311,7 @@ fn ns_of_instruction(samples: &[Vec<(f64, f64)>; 4]) -> Option<f64> {
     (ns > 0.0).then_some(ns)
 }
 
-/// The mean of the middle half, which a few long waits do not shift; 0 without values.
+/// Returns the mean of the middle half, which a few long waits do not shift; 0 without values.
 fn middle_mean(mut values: Vec<f64>) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -316,7 +322,7 @@ fn middle_mean(mut values: Vec<f64>) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Instructions, at least 0; a cast of a float saturates.
+/// Converts to instructions, at least 0; a cast from float saturates.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(value: f64) -> u64 {
     value.round().clamp(0.0, 1e15) as u64

@@ -1,4 +1,4 @@
-//! A barrier, as processes pass it between two phases.
+//! A barrier that processes pass between two phases.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,8 +6,8 @@ use crate::processors::TaskId;
 use crate::program::Op;
 use crate::script::Task;
 
-/// From the last arrival to the begin of the next phase, ns: as the benchmarks' parent has it, time
-/// for every process to fall asleep.
+/// Returns the time from the last arrival to the start of the next phase, ns. It is that of the
+/// benchmarks' parent, enough for every process to fall asleep.
 pub fn pause_ns(tasks: u32) -> u64 {
     10_000_000 + 100_000 * u64::from(tasks)
 }
@@ -18,7 +18,7 @@ struct State {
     begin_ns: u64,
 }
 
-/// All of so many tasks, which are numbered from 0, pass it together.
+/// A barrier that all tasks pass together; they are numbered from 0.
 #[derive(Clone)]
 pub struct Barrier {
     tasks: u32,
@@ -54,7 +54,7 @@ impl Barrier {
         task.call(Op::SleepUntil(begin_ns)).await;
     }
 
-    /// The last to arrive gets the others, which are to be woken.
+    /// Notes an arrival; returns the others, to be woken, if this task is the last.
     fn arrive(&self, number: TaskId, now_ns: u64) -> Option<Vec<TaskId>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.here.len() + 1 < self.tasks as usize {

@@ -1,4 +1,4 @@
-//! Shared by `burst` and `write-burst`: what each thread did in each burst.
+//! Shared by `burst` and `write-burst`: the threads' results in each burst.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,14 +6,14 @@ use luc_workload::Bursts;
 
 use crate::measured::Measured;
 
-/// The measured bursts, and the threads' turns of each.
+/// The measured bursts, and the threads' turns in each.
 #[derive(Clone)]
 pub struct Turns<T> {
     bursts: Bursts,
     all: Arc<Mutex<Vec<Vec<T>>>>,
 }
 
-/// The directory of a burst's files: new ones as the old are full.
+/// Returns the directory of a burst's files; a new one is used when the last is full.
 pub fn dir(threads: u32, burst: u32) -> u32 {
     const FILES_PER_DIR: u32 = 64;
     burst * threads / FILES_PER_DIR
@@ -28,13 +28,13 @@ impl<T: Clone> Turns<T> {
         }
     }
 
-    /// The measurement of its bursts.
+    /// Creates the measurement of its bursts.
     pub fn measured(&self) -> Measured {
         let (from_ns, until_ns) = self.bursts.window_ns();
         Measured::new(self.bursts.threads as usize, from_ns, until_ns)
     }
 
-    /// A thread has done its part of a burst.
+    /// Adds a thread's turn in a burst.
     pub fn add(&self, burst: u32, turn: T) {
         if let Some(measured) = burst.checked_sub(self.bursts.warmup) {
             let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl<T: Clone> Turns<T> {
         }
     }
 
-    /// The bursts that every thread took part in: only these can be compared.
+    /// Returns the bursts in which every thread took part: only these can be compared.
     pub fn complete(&self) -> Vec<Vec<T>> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let is_complete = |burst: &&Vec<T>| burst.len() == self.bursts.threads as usize;

@@ -9,10 +9,10 @@ use crate::disk::DiskKind;
 use crate::measured::{Measured, latency};
 use crate::program::{Op, Program, Went};
 
-/// A thread uses a directory for at least so many files.
+/// A thread uses a directory for at least this many files.
 const SHARE_FILES_MIN: u32 = 2;
-/// The files of all threads are at most one in so many of the inodes; a thread removes those of one
-/// directory while those of another stay.
+/// The files of all threads use at most 1/`INODES_SHARE` of the inodes. A thread removes the files
+/// of one directory while those of another stay.
 const INODES_SHARE: u64 = 4;
 const DIRS_MIN: u32 = 2;
 
@@ -56,7 +56,7 @@ pub fn plan(args: &CreateFsync, costs: &Costs, disk: &DiskKind) -> Plan {
 enum Step {
     Dir,
     MakeDir,
-    /// Looks for the n-th of its files in a directory that it comes to again, which it then removes.
+    /// Looks for the n-th of its files in a directory that it reuses, and then removes it.
     Old(u32),
     Remove(u32),
     Create,
@@ -70,10 +70,10 @@ struct Thread {
     turn_instructions: u64,
     args: CreateFsync,
     number: u32,
-    /// Files of its own before it goes on to another directory, and directories that it uses in turn.
+    /// How many of its files it puts into a directory, and how many directories it uses in turn.
     files_in_dir: u32,
     dirs: u32,
-    /// Files that are begun from here on count, so many of them.
+    /// Files that begin from this time on count, up to `left` of them.
     from_ns: u64,
     left: u64,
     is_counted: bool,
@@ -82,23 +82,25 @@ struct Thread {
 }
 
 impl Thread {
-    /// Whether it goes on in another directory.
+    /// Tells whether it goes on to another directory.
     fn is_first_in_dir(&self) -> bool {
         self.made.is_multiple_of(self.files_in_dir)
     }
 
-    /// Files of its own that are there at most.
+    /// Returns how many of its files exist at most.
     fn kept(&self) -> u32 {
         self.dirs.saturating_mul(self.files_in_dir)
     }
 
-    /// The number of its file of this turn: that of one which is gone by then, or a new one.
+    /// Returns the number of its file in this turn, either a new one or that of a file removed by
+    /// then.
     fn file(&self, turn: u32) -> Op {
         let of_thread = turn % self.kept() + 1;
         Op::Use(of_thread * self.args.threads + self.number)
     }
 
-    /// All threads share a directory and go on to the next together, or each has its own.
+    /// Returns its directory: all threads share one and go on to the next together, or each has its
+    /// own.
     fn dir(&self) -> u32 {
         let turn = self.made / self.files_in_dir % self.dirs;
         if self.args.own_dirs {
@@ -116,7 +118,7 @@ impl Program for Thread {
         }
         let (op, step) = match self.step {
             Step::Turn if self.left == 0 => (Op::End, Step::Turn),
-            // Files have the numbers behind those of the directories' own.
+            // Files are numbered after the directories' own.
             Step::Dir if self.is_first_in_dir() => (Op::Use(self.number), Step::MakeDir),
             Step::MakeDir => (Op::MakeDir { dir: self.dir() }, Step::Old(0)),
             Step::Old(n) if n < self.files_in_dir && self.made >= self.kept() => {

@@ -17,16 +17,16 @@ use crate::script::Task;
 #[derive(Default)]
 struct Shared {
     parts: Mutex<Vec<Part>>,
-    /// The last child has synced and closed its file, ns.
+    /// When the last child has synced and closed its file, ns.
     ended_ns: AtomicU64,
-    /// A child has written all of its file.
+    /// Whether a child has written all of its file.
     is_finished: AtomicBool,
 }
 
-/// The plan.
+/// Creates the plan.
 ///
 /// # Errors
-/// The sizes do not fit each other.
+/// The sizes do not fit together.
 pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
     let (records, bytes) = args
         .records()
@@ -42,7 +42,7 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
         child.run(records, bytes, Arc::clone(&shared))
     };
     let programs = scripts(args.threads, script);
-    // Each child has made its file before the barrier, and the file system is written out.
+    // Each child has created its file before the barrier, and the file system has been synced.
     let empty = |file| Prepared {
         file,
         dir: 0,
@@ -84,7 +84,7 @@ impl Child {
         self.ended_ns = went.ended_ns;
     }
 
-    /// Does what its clock has behind the writes; tells when that stops, ns.
+    /// Makes the calls that its clock includes after the writes; returns when the clock stops, ns.
     async fn stop(&mut self) -> u64 {
         if self.args.fsync {
             self.call(1, Op::Fsync).await;
@@ -95,8 +95,9 @@ impl Child {
         self.ended_ns
     }
 
-    /// As `IOzone` has it: the first that has written its file stops the clocks of the others, which
-    /// write theirs all the same. Without `-c` all sync and close theirs when no clock runs.
+    /// Runs as in `IOzone`: the first child that has written its file stops the clocks of the
+    /// others, which still write theirs. Without `-c`, all sync and close their files after the
+    /// clocks have stopped.
     async fn run(mut self, records: u64, bytes: u32, shared: Arc<Shared>) {
         let pause_ns = pause_ns(self.args.threads);
         let begin_ns = self.task.call(Op::SleepUntil(pause_ns)).await.ended_ns;

@@ -11,7 +11,7 @@ use crate::measured::Measured;
 use crate::program::Op;
 use crate::script::Task;
 
-/// Of each phase the parts of the processes.
+/// The processes' parts of each phase.
 type Parts = Arc<Mutex<Vec<Vec<Part>>>>;
 
 pub fn plan(args: &Metarates) -> Plan {
@@ -44,12 +44,12 @@ pub fn plan(args: &Metarates) -> Plan {
     }
 }
 
-/// Where a process's files lie.
+/// Returns the directory of a process's files.
 fn dir(args: &Metarates, rank: u32) -> u32 {
     if args.unique_dirs { rank } else { 0 }
 }
 
-/// The files that each process makes, or finds.
+/// Returns the files that a process creates or finds.
 fn files(args: &Metarates, rank: u32) -> impl Iterator<Item = FileId> + use<> {
     let first = rank * args.files;
     first..first + args.files
@@ -70,7 +70,7 @@ fn prepared(args: &Metarates) -> Vec<Prepared> {
 
 async fn process(task: Task, args: Metarates, rank: u32, parts: Parts, barrier: Barrier) {
     for (phase, step) in args.steps().into_iter().enumerate() {
-        // They leave the first together.
+        // The processes begin the first phase together without it.
         if phase > 0 {
             barrier.pass(&task, rank).await;
         }
@@ -102,7 +102,7 @@ async fn process(task: Task, args: Metarates, rank: u32, parts: Parts, barrier: 
     }
 }
 
-/// Times of open, write (there is none), fsync and close.
+/// Returns the times of open, write (always empty), fsync and close.
 async fn create(task: &Task, args: &Metarates, rank: u32) -> Vec<Vec<u64>> {
     let dir = dir(args, rank);
     let [mut opens, mut syncs, mut closes] = [const { Vec::new() }; 3];

@@ -1,4 +1,4 @@
-//! Workloads of `luc bench`, as programs. One is a file and a row of [`plan`].
+//! Workloads of `luc bench` as programs. Each has a file and a row in [`plan`].
 
 mod barrier;
 mod burst;
@@ -24,27 +24,27 @@ use crate::measured::Measured;
 use crate::program::Program;
 use crate::script::{Script, Task};
 
-/// What is to be run, and how its figures are made.
+/// What to run, and how to compute its figures.
 pub struct Plan {
     pub programs: Vec<Box<dyn Program>>,
-    /// Files that are there before.
+    /// Files that exist before the run.
     pub files: Vec<Prepared>,
     pub measured: Measured,
-    /// Each task begins at a moment of its own within this time.
+    /// Each task begins at its own moment within this time.
     pub begin_spread_ns: u64,
     pub outcome: Figures,
 }
 
-/// A benchmark's figures, and the time that they are of.
+/// A benchmark's figures, and the time that they cover.
 pub struct Found {
     pub outcome: Outcome,
     pub elapsed_ns: u64,
 }
 
-/// Makes a benchmark's figures of what was measured; or tells why the run has none.
+/// Computes a benchmark's figures from the measurement, or tells why there are none.
 pub type Figures = Box<dyn Fn(&Measured) -> Result<Found, SimError>>;
 
-/// The figures of a benchmark that can always give them.
+/// Wraps the figures of a benchmark that always has some.
 fn figures(outcome: impl Fn(&Measured) -> Outcome + 'static) -> Figures {
     Box::new(move |measured| {
         Ok(Found {
@@ -62,7 +62,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// Its name, or the file's.
+    /// Returns the benchmark's name, or the file's.
     pub fn name(&self) -> &str {
         match self {
             Self::Bench(bench) => bench.name(),
@@ -71,10 +71,10 @@ impl Load {
     }
 }
 
-/// The plan of a benchmark.
+/// Returns the plan of a benchmark.
 ///
 /// # Errors
-/// The simulator does not know it, or its arguments do not fit each other.
+/// The simulator does not have it, or its arguments do not fit together.
 pub fn plan(load: &Load, costs: &Costs, disk: &DiskKind) -> Result<Plan, SimError> {
     let bench = match load {
         Load::Bench(bench) => bench,
@@ -91,7 +91,7 @@ pub fn plan(load: &Load, costs: &Costs, disk: &DiskKind) -> Result<Plan, SimErro
     }
 }
 
-/// The names of those that it knows.
+/// Names of the benchmarks that the simulator has.
 pub const KNOWN: [&str; 7] = [
     "create-fsync",
     "burst",
@@ -102,16 +102,17 @@ pub const KNOWN: [&str; 7] = [
     "run with a workload file",
 ];
 
-/// Processes leave a barrier: timers of several processors, and their wake-ups; assumed.
+/// Spread of the times at which processes leave a barrier, caused by timers of several processors
+/// and by wake-ups; assumed.
 const BARRIER_SPREAD_NS: u64 = 50_000;
 
-/// A program for each of so many tasks.
+/// Creates a program for each task.
 fn programs<P: Program + 'static>(tasks: u32, program: impl Fn(u32) -> P) -> Vec<Box<dyn Program>> {
     let boxed = |number| Box::new(program(number)) as Box<dyn Program>;
     (0..tasks).map(boxed).collect()
 }
 
-/// A script for each of so many tasks, from the task and its number.
+/// Creates a script for each task, from the task and its number.
 fn scripts<F: Future<Output = ()> + Send + 'static>(
     tasks: u32,
     script: impl Fn(Task, u32) -> F,
@@ -119,7 +120,7 @@ fn scripts<F: Future<Output = ()> + Send + 'static>(
     programs(tasks, |number| Script::new(|task| script(task, number)))
 }
 
-/// Of a number of seconds that a command line has accepted.
+/// Converts seconds that a command line has accepted.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn seconds_ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64

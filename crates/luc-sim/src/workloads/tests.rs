@@ -1,8 +1,7 @@
-//! Every program ends and keeps its bounds; figures beside the lab's, where the lab has some.
+//! Tests that every program ends and keeps its bounds, and compares figures with the lab's, if any.
 //!
-//! The lab's are of kernel 6.12 on one virtual processor: `docs/demo-results.jsonl` and
-//! `docs/reproduction.md`. How far each agrees is told in `docs/simulator.md`; here is what must not
-//! get worse.
+//! The lab's figures are for kernel 6.12 on one virtual processor: `docs/demo-results.jsonl` and
+//! `docs/reproduction.md`. `docs/simulator.md` tells how well each agrees; the tests guard that.
 
 use luc_control::Params;
 use luc_workload::{BenchReport, Outcome};
@@ -40,7 +39,7 @@ fn near(found: f64, lab: f64, share: f64) {
     assert!((found / lab - 1.0).abs() <= share, "{found}, not {lab}");
 }
 
-/// Of each kind one that is over soon.
+/// Short loads of each kind.
 const LOADS: [&str; 14] = [
     "create-fsync --threads 5 --ops 20 --warmup-s 0.1 --bytes 9000",
     "burst --threads 5 --period-ms 20 --bursts 5 --warmup-bursts 1",
@@ -61,8 +60,8 @@ const LOADS: [&str; 14] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The same input gives the same report; no more is committed than the disk can, and no
-    /// processor is busier than always.
+    /// The same input gives the same report; there are no more commits than the disk can do, and no
+    /// processor is busy for longer than the run.
     #[test]
     fn every_program_ends_and_keeps_its_bounds(
         at in 0..LOADS.len(), cpus in 1_u16..5, exponent in 0_u32..4, luc in any::<bool>(),
@@ -85,7 +84,7 @@ proptest! {
     }
 }
 
-/// Threads that were blocked while they wrote, and commits of 40 bursts.
+/// The share of threads that were blocked while they wrote, and the commits of 40 bursts.
 #[test]
 fn write_burst_blocks_as_many_as_the_lab() {
     let text = "write-burst --threads 16 --spread-us 5000 --bursts 40 --seed 1";
@@ -106,7 +105,7 @@ fn write_burst_blocks_as_many_as_the_lab() {
         );
         near(found.journal.unwrap().commits as f64, lab_commits, 0.3);
     }
-    // With copies next to nobody waits: in the first commits there are none yet.
+    // With copies, almost no thread waits: only in the first commits, which have none yet.
     let found = report(text, &setup("4ms:8", 1, 1000.0, true));
     let Outcome::WriteBurst(figures) = &found.outcome else {
         panic!("{found:?}");
@@ -115,8 +114,8 @@ fn write_burst_blocks_as_many_as_the_lab() {
     near(figures.write.mean_ns, 32_322.0, 0.05);
 }
 
-/// Where a commit waits for its data, one commit is enough for what takes two otherwise: blocks are
-/// not marked as written afterwards.
+/// If a commit waits for its data, one commit does what otherwise takes two, because blocks need
+/// not be marked as written afterwards.
 #[test]
 fn ordered_data_needs_fewer_commits() {
     let text = "write-burst --threads 16 --spread-us 5000 --bursts 40 --seed 1";
@@ -142,8 +141,8 @@ fn iozone_beside_the_lab() {
     }
 }
 
-/// Under CFS a faster processor lets a process ask for its commit before more of the others have
-/// written; EEVDF lets few be blocked at any speed.
+/// Under CFS, a faster processor lets a process ask for its commit before more of the others have
+/// written; under EEVDF, few are blocked at any speed.
 #[test]
 fn the_scheduler_decides_whom_the_first_commit_blocks() {
     let blocked = |kernel, mips| {
@@ -193,13 +192,13 @@ fn oltp_beside_the_lab() {
     let text = "run oltp --preset paper -D nshadows=41 -D ndbwriters=6 -D usermode=5000 \
                 -D filesize=1m --aio-wait half --seconds 60 --warmup-s 10 --settle --seed 1";
     let rate = |mips| rate(text, &setup("hdd-7200", 1, mips, false));
-    // Means of three in the lab.
+    // The lab's figures are means of three runs.
     near(rate(125.0), 725.0, 0.1);
     near(rate(1000.0), 805.0, 0.1);
 }
 
 /// A write puts the inode into a newer transaction while a sync waits for the one it asked for: the
-/// sync ends with that one, whether or not anybody asks for the newer.
+/// sync ends with that one, whether or not a task asks for the newer.
 #[test]
 fn a_sync_waits_for_no_newer_transaction() {
     let text = "run oltp --preset paper -D nshadows=41 -D ndbwriters=6 -D usermode=5000 \
@@ -226,7 +225,7 @@ fn what_the_simulator_lacks_is_told() {
         ("run varmail -D nosuch=4", "nosuch"),
         ("run varmail --prepare-only", "--prepare-only"),
         ("run oltp -D directio=1 --seconds 1", "directio"),
-        // The last message is gone before one is delivered.
+        // The last message is deleted before one is delivered.
         (
             "run varmail -D nfiles=1 -D nthreads=2 --seconds 1",
             "flowop",

@@ -48,7 +48,7 @@ async fn thread(task: Task, args: WriteBurst, number: u32, turns: Turns<WriteBur
             fsync_ns: sync.took_ns(),
         };
         turns.add(burst, turn);
-        // The file of the next burst is there before that.
+        // The file of the next burst is created before that burst.
         create = task.call(create_for(burst + 1)).await;
     }
 }

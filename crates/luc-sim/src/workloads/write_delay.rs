@@ -42,7 +42,7 @@ enum Next {
     Think,
 }
 
-/// Appends to its own file, and thinks.
+/// Appends to its own file, then thinks.
 #[derive(Clone)]
 struct Writer {
     bytes: u32,
@@ -62,7 +62,7 @@ impl Program for Writer {
     }
 }
 
-/// Create, fsync, close, for ever.
+/// Creates, fsyncs and closes, forever.
 struct Stream {
     dir: u32,
     step: u8,

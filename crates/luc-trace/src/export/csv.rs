@@ -4,10 +4,10 @@ use crate::span::{CREATED, DIRECTORY, Span, SpanKind};
 use crate::trace::Trace;
 use std::io::{self, Write};
 
-/// A column. Names of numbers end in their unit.
+/// A column. Names of quantities end in their unit.
 struct Column {
     name: &'static str,
-    /// None where a kind of span has no such field.
+    /// Value in a span's row; `None` if its kind has no such field.
     value: fn(&Trace, &Span) -> Option<String>,
 }
 
@@ -15,7 +15,7 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
     Column { name, value }
 }
 
-/// New columns are added at the end, so that old scripts find theirs.
+/// New columns go at the end, so that old scripts still find theirs.
 const COLUMNS: [Column; 20] = [
     column("kind", |_, s| of(&s.kind.text(), true)),
     column("begin_ns", |_, s| of(&s.begin_ns, true)),
@@ -39,7 +39,7 @@ const COLUMNS: [Column; 20] = [
     column("created", |_, s| flag(s, s.kind == SpanKind::Open, CREATED)),
 ];
 
-/// A field, where the kind of span has it.
+/// Formats a field, if the kind of span has it.
 fn of(value: &dyn ToString, applies: bool) -> Option<String> {
     applies.then(|| value.to_string())
 }
@@ -65,7 +65,7 @@ fn has_result(span: &Span) -> bool {
     of_file(span) || span.kind == SpanKind::Sync
 }
 
-/// 0 is no moment.
+/// Formats a mark; 0 means that the moment is unknown.
 fn mark(span: &Span, applies: bool, number: usize) -> Option<String> {
     let at_ns = span.marks_ns[number];
     of(&at_ns, applies && at_ns > 0)
@@ -75,8 +75,8 @@ fn flag(span: &Span, applies: bool, flag: u32) -> Option<String> {
     of(&u8::from(span.flags & flag != 0), applies)
 }
 
-/// Writes a line for each span, by begin, below a line of headings. Fields that a kind of span does
-/// not have are empty.
+/// Writes a line of headings, then a line for each span, in the order of their start. Fields that a
+/// kind of span does not have are empty.
 pub fn csv(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     let names = COLUMNS.map(|column| column.name);
     writeln!(sink, "{}", names.join(","))?;
@@ -94,7 +94,7 @@ pub fn csv(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A field of any text, by RFC 4180.
+/// Quotes a text by RFC 4180, if necessary.
 fn quoted(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

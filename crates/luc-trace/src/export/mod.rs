@@ -1,4 +1,4 @@
-//! Recordings in other programs' formats: a file each, and a row here.
+//! Exports of recordings to other programs' formats; each has a file, and a row here.
 
 mod csv;
 mod perfetto;
@@ -11,9 +11,9 @@ pub use perfetto::perfetto;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// One word.
+    /// Name, one word.
     pub name: &'static str,
-    /// One line.
+    /// Description, one line.
     pub help: &'static str,
     /// Writes a recording; its errors are the sink's.
     pub write: fn(&Trace, &mut dyn Write) -> io::Result<()>,

@@ -1,10 +1,9 @@
 //! A timeline for <https://ui.perfetto.dev>, in the JSON trace event format that
 //! it and other viewers read.
 //!
-//! Each thread has a track with its operations, the waits and the data flush
-//! inside of them; each journal a track with its commits and their phases. An
-//! arrow leads from a sync to the commit that it asked for, so that convoys and
-//! blocked writers can be seen.
+//! Each thread has a track with its operations, and inside them the waits and the data flush; each
+//! journal has a track with its commits and their phases. An arrow leads from a sync to the commit
+//! that it asked for, so that convoys and blocked writers become visible.
 
 use crate::span::{Span, SpanKind};
 use crate::trace::Trace;
@@ -13,8 +12,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Journals are shown as processes of these numbers. Perfetto keeps process and thread numbers in 32
-/// bits, and Linux gives none above 2^22 (`PID_MAX_LIMIT`).
+/// First of the process numbers under which journals are shown. Perfetto keeps process and thread
+/// numbers in 32 bits, and Linux assigns none above 2^22 (`PID_MAX_LIMIT`).
 const JOURNALS_FROM: u64 = 1 << 30;
 
 /// Writes the timeline. Its times count from the first span.
@@ -93,7 +92,7 @@ impl Timeline<'_> {
         write!(self.sink, "{comma}\n{event}")
     }
 
-    /// Microseconds, which the format counts in.
+    /// Converts a time to microseconds since the first span, the format's unit.
     fn us(&self, ns: u64) -> f64 {
         ns.saturating_sub(self.begin_ns) as f64 / 1000.0
     }
@@ -164,14 +163,14 @@ impl Timeline<'_> {
         Ok(())
     }
 
-    /// From where a sync asked to the commit that it asked for.
+    /// Draws an arrow from the moment when a sync asked to the commit that it asked for.
     fn arrow(&mut self, number: usize, sync: &Span, commit: &Span, place: u64) -> io::Result<()> {
         let from = json!({
             "ph": "s", "name": "asks for", "cat": "sync", "id": number, "pid": sync.tgid,
             "tid": sync.pid, "ts": self.us(sync.asked_ns()),
         });
         self.event(&from)?;
-        // It must lie within the commit, and not before it was asked for.
+        // The arrow must end within the commit, and not before the sync asked for it.
         let at = commit.begin_ns.max(sync.asked_ns()).min(commit.end_ns);
         let to = json!({
             "ph": "f", "bp": "e", "name": "asks for", "cat": "sync", "id": number, "pid": place,
@@ -225,7 +224,7 @@ mod tests {
         ]);
         let events = events(&trace);
         let sync = of(&events, "X", "fsync")[0];
-        // Times count from the first commit's begin.
+        // Times count from the start of the first commit.
         assert_eq!(
             (sync["ts"].as_f64(), sync["dur"].as_f64()),
             (Some(100.0), Some(8000.5))

@@ -1,21 +1,22 @@
-//! CFS, as Linux had it up to 6.5. Its figures and features are alike from 3.4 to 6.1.
+//! CFS, Linux's scheduler up to 6.5. Its parameters and features are the same from 3.4 to 6.1.
 //!
-//! The one with the least virtual time goes first. It keeps the processor for its part of a period,
-//! looked at by ticks; one that wakes takes its place if it is behind by more than the granularity of
-//! wake-ups. Sleep is paid for with half a period at most: whoever slept longer stands that much
-//! before the least, and who slept less stands where it stood (`GENTLE_FAIR_SLEEPERS`). Where many
-//! are ready, one that lost its place to a wake-up gets it back (`LAST_BUDDY`).
+//! The task with the least virtual time runs first. It keeps the processor for its share of a
+//! period, which ticks check; a task that wakes preempts it if its virtual time is less by more
+//! than the wake-up granularity. Sleep is credited with at most half a period: a task that slept
+//! longer starts that far below the least virtual time, a task that slept less keeps its own
+//! (`GENTLE_FAIR_SLEEPERS`). If many tasks are ready, a task that lost the processor to a wake-up
+//! gets it back (`LAST_BUDDY`).
 
 use super::{Entity, Queue, Ready, scaled_ns};
 use crate::processors::TaskId;
 
-/// `sysctl_sched_latency`, `sysctl_sched_min_granularity` and `sysctl_sched_wakeup_granularity` of a
-/// machine of one processor.
+/// `sysctl_sched_latency`, `sysctl_sched_min_granularity` and `sysctl_sched_wakeup_granularity` for
+/// one processor.
 const LATENCY_NS: i64 = 6_000_000;
 const GRANULARITY_NS: i64 = 750_000;
 const WAKEUP_NS: i64 = 1_000_000;
 
-/// `sched_nr_latency`: of more tasks each has the granularity.
+/// `sched_nr_latency`: with more tasks, each gets the granularity.
 const MANY: usize = 8;
 
 #[derive(Debug, Default)]
@@ -23,14 +24,14 @@ pub(in crate::processors) struct Cfs {
     latency_ns: i64,
     granularity_ns: i64,
     wakeup_ns: i64,
-    /// By their virtual times.
+    /// Waiting tasks, by their virtual times.
     ready: Ready,
     running: Option<TaskId>,
-    /// The virtual time of the one that runs, when it was chosen.
+    /// The virtual time of the running task when it was chosen.
     chosen_ns: i64,
-    /// The least virtual time of all that were ready, which never goes back.
+    /// The least virtual time of all ready tasks; it never decreases.
     least_ns: i64,
-    /// Lost its place to one that woke.
+    /// The task that lost the processor to a wake-up.
     last: Option<TaskId>,
 }
 
@@ -48,7 +49,7 @@ impl Cfs {
         self.ready.tasks.front().map(|(ns, ..)| *ns)
     }
 
-    /// The part of a period of each that is ready.
+    /// Returns each ready task's share of a period.
     fn turn_ns(&self) -> i64 {
         match self.ready.tasks.len() + 1 {
             many if many > MANY => self.granularity_ns,

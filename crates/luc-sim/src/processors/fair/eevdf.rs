@@ -1,34 +1,34 @@
-//! EEVDF, as Linux has it since 6.6.
+//! EEVDF, Linux's scheduler since 6.6.
 //!
-//! The average virtual time of all that are ready is the processor's; a task behind it is *eligible*.
-//! Of the eligible the one with the earliest virtual deadline goes first. Where a task stands when it
-//! sleeps, its *lag*, is what it begins with when it wakes.
+//! The average virtual time of all ready tasks is the processor's; a task that is not ahead of it
+//! is *eligible*. The eligible task with the earliest virtual deadline runs first. A task's
+//! distance from the average, its *lag*, is kept while it sleeps.
 //!
-//! Three features of 6.12 matter here, and stand as in `kernel/sched/fair.c`: a task that was chosen
-//! keeps the processor while it is eligible and within its request (`RUN_TO_PARITY`); one that sleeps
-//! ahead of its time stays in the queue until it is its turn (`DELAY_DEQUEUE`), and then begins with
-//! no lag (`DELAY_ZERO`).
+//! Three features of 6.12 matter here, as in `kernel/sched/fair.c`: a chosen task keeps the
+//! processor while it is eligible and within its request (`RUN_TO_PARITY`); a task that goes to
+//! sleep ahead of the average stays in the queue until its turn (`DELAY_DEQUEUE`), and then wakes
+//! with no lag (`DELAY_ZERO`).
 
 use super::{Entity, Queue, Ready, slice_ns};
 use crate::processors::TaskId;
 
-/// `sysctl_sched_base_slice` of a machine of one processor.
+/// `sysctl_sched_base_slice` for one processor.
 pub(super) const BASE_SLICE_NS: i64 = 700_000;
 
 #[derive(Debug, Default)]
 pub(in crate::processors) struct Eevdf {
     slice_ns: i64,
     tick_ns: i64,
-    /// By their deadlines.
+    /// Waiting tasks, by their deadlines.
     ready: Ready,
-    /// Of those in `ready`. Tasks times nanoseconds: 10^4 of them may run for a day within 63 bits.
+    /// Sum over the tasks in `ready`. 63 bits suffice for 10^4 tasks that run for a day.
     sum_vruntime_ns: i64,
     running: Option<TaskId>,
-    /// The deadline of the one that runs, when it was chosen.
+    /// The deadline of the running task when it was chosen.
     chosen_deadline_ns: i64,
-    /// Its virtual time when the kernel last brought that up to date (`update_curr()`).
+    /// Its virtual time when the kernel last updated it (`update_curr()`).
     known_ns: i64,
-    /// The average when somebody was last here.
+    /// The average when the queue last had a task.
     last_ns: i64,
 }
 
@@ -41,7 +41,7 @@ impl Queue for Eevdf {
         self.running
     }
 
-    /// A task takes its lag along, and nothing else.
+    /// A task that changes queues keeps only its lag.
     fn clock_ns(&self) -> i64 {
         0
     }
@@ -57,7 +57,7 @@ impl Queue for Eevdf {
         self.tick(all) || takes
     }
 
-    /// Gives the one that runs its next request if this one is served.
+    /// Starts the running task's next request if the current one is served.
     fn tick(&mut self, all: &mut [Entity]) -> bool {
         let Some(entity) = self.running.map(|task| &mut all[task as usize]) else {
             return false;
@@ -74,7 +74,7 @@ impl Queue for Eevdf {
         self.best(all) == self.running
     }
 
-    /// Until its request is served.
+    /// Returns how long the running task's request still takes.
     fn turn_left_ns(&self, all: &[Entity]) -> i64 {
         self.running.map_or(0, |task| {
             let entity = &all[task as usize];
@@ -140,11 +140,11 @@ impl Eevdf {
         }
     }
 
-    /// A task wakes that has not left the queue yet (`requeue_delayed_entity()`). Unlike other wake-ups
-    /// this one does not count what the running task has done since it was last counted. So the task
-    /// seems to be ahead of its time yet, and keeps its old place and deadline: the journal's thread,
-    /// which has woken several tasks, comes back before the second of them when the first asks for a
-    /// commit.
+    /// Wakes a task that has not left the queue yet (`requeue_delayed_entity()`). Unlike other
+    /// wake-ups, this one does not count what the running task has done since the last update. So
+    /// the woken task still seems to be ahead of the average, and keeps its place and deadline: the
+    /// journal's thread, after it has woken several tasks, runs before the second of them when the
+    /// first asks for a commit.
     fn call_back(&mut self, all: &mut [Entity], task: TaskId) {
         let at = task as usize;
         let running = self.running.map(|running| running as usize);
@@ -165,7 +165,7 @@ impl Eevdf {
         let average_ns = self.average_ns(all);
         let others = self.weight();
         let entity = &mut all[task as usize];
-        // Its coming moves the average, so that the lag that is left is the one that it had.
+        // Inserting the task moves the average; the scaling leaves it with the lag that it had.
         let lag_ns = if others > 0 {
             entity.lag_ns + entity.lag_ns / others
         } else {
@@ -188,7 +188,7 @@ impl Eevdf {
         }
     }
 
-    /// The eligible one with the earliest deadline, the one that runs included.
+    /// Returns the eligible task with the earliest deadline, the running task included.
     fn best(&self, all: &[Entity]) -> Option<TaskId> {
         let eligible = |task: TaskId| self.is_eligible(all, all[task as usize].vruntime_ns);
         let running = self.running.filter(|task| eligible(*task));

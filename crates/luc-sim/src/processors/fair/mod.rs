@@ -1,5 +1,5 @@
-//! Who of those that want one processor gets it: EEVDF ([`eevdf`]), as Linux has it since 6.6, or CFS
-//! ([`cfs`]), which was before.
+//! Decides which task a processor runs: EEVDF ([`eevdf`]), Linux's scheduler since 6.6, or CFS
+//! ([`cfs`]), its predecessor.
 //!
 //! Both give each task a virtual time, which passes while it runs. All tasks weigh the same.
 
@@ -18,7 +18,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// The queue of one of so many processors.
+    /// Creates the queue of one of `cpus` processors.
     pub(super) fn queue(self, cpus: usize, tick_ns: i64) -> Either {
         match self {
             Self::Eevdf => Either::Eevdf(eevdf::Eevdf::new(cpus, tick_ns)),
@@ -27,12 +27,12 @@ impl Scheduler {
     }
 }
 
-/// The kernel's times grow with the logarithm of the processors, up to 8 of them.
+/// Scales a time as the kernel does: by the logarithm of the number of processors, of up to 8.
 fn scaled_ns(ns: i64, cpus: usize) -> i64 {
     ns * i64::from(1 + cpus.clamp(1, 8).ilog2())
 }
 
-/// The request of a task on a machine of so many processors, ns.
+/// Returns a task's request on a machine with this many processors, ns.
 pub(super) fn slice_ns(cpus: usize) -> i64 {
     scaled_ns(eevdf::BASE_SLICE_NS, cpus)
 }
@@ -42,16 +42,16 @@ pub(super) fn slice_ns(cpus: usize) -> i64 {
 pub(super) struct Entity {
     vruntime_ns: i64,
     deadline_ns: i64,
-    /// While it sleeps: how far it was behind the average.
+    /// For a sleeping task, how far it was behind the average.
     lag_ns: i64,
-    /// Its place among those of one key, while it is in the queue.
+    /// Its order among entries with the same key, while it is in the queue.
     order: u64,
-    /// It sleeps, and is in the queue until its turn.
+    /// The task sleeps, but is in the queue until its turn.
     pub is_leaving: bool,
 }
 
 impl Entity {
-    /// It has slept, and was so far ahead of others, or behind them.
+    /// Creates a task that slept, and was this far ahead of others (CFS) or behind them (EEVDF).
     pub fn with_past(ns: i64) -> Self {
         Self {
             vruntime_ns: ns,
@@ -60,55 +60,55 @@ impl Entity {
         }
     }
 
-    /// Its virtual time on another queue, whose clock stands so much later.
+    /// Converts its virtual time to another queue, whose clock is later by this much.
     pub fn moves(&mut self, later_ns: i64) {
         self.vruntime_ns += later_ns;
     }
 }
 
-/// The tasks that are ready on one processor, and the one that runs.
+/// The tasks that are ready on one processor, and the running task.
 pub(super) trait Queue {
-    /// Tasks that wait for this processor.
+    /// Returns how many tasks wait for this processor.
     fn len(&self) -> usize;
 
     fn running(&self) -> Option<TaskId>;
 
-    /// The time that virtual times on this queue count from, ns.
+    /// Returns the time from which virtual times on this queue count, ns.
     fn clock_ns(&self) -> i64;
 
-    /// A task becomes ready here. True if another is to have the place of the one that runs.
+    /// Makes a task ready here. True if the running task is to be preempted.
     fn wake(&mut self, all: &mut [Entity], task: TaskId) -> bool;
 
-    /// The one that runs has run for so long.
+    /// Notes that the running task has run for this long.
     fn ran(&mut self, all: &mut [Entity], ns: i64) {
         if let Some(task) = self.running() {
             all[task as usize].vruntime_ns += ns;
         }
     }
 
-    /// A tick: true if another may be to have the place of the one that runs.
+    /// Handles a tick: true if the running task may have to be preempted.
     fn tick(&mut self, all: &mut [Entity]) -> bool;
 
-    /// Whether the one that runs would be chosen again.
+    /// Tells whether the running task would be chosen again.
     fn stays(&self, all: &[Entity]) -> bool;
 
-    /// How long the one that runs has until a tick may end its turn, ns.
+    /// Returns how long the running task has until a tick may end its turn, ns.
     fn turn_left_ns(&self, all: &[Entity]) -> i64;
 
-    /// The one that runs gives up the processor, and is ready.
+    /// Puts the running task back among those that wait.
     fn put_back(&mut self, all: &mut [Entity]);
 
-    /// The one that runs goes to sleep.
+    /// Lets the running task sleep.
     fn sleep(&mut self, all: &mut [Entity]);
 
-    /// Chooses who runs next; `None`: nobody is ready.
+    /// Chooses the task that runs next; `None` if none is ready.
     fn choose(&mut self, all: &mut [Entity]) -> Option<TaskId>;
 
-    /// A task that waits here goes to another processor's queue: the one that would be last.
+    /// Removes a waiting task for another processor's queue: the one that would run last.
     fn give(&mut self, all: &mut [Entity]) -> Option<TaskId>;
 }
 
-/// The queue of either scheduler. A trait object in its place makes a simulated fsync 10% dearer.
+/// The queue of either scheduler. A trait object instead makes a simulated fsync 10% slower.
 #[derive(Debug)]
 pub(super) enum Either {
     Eevdf(eevdf::Eevdf),
@@ -170,10 +170,10 @@ impl Queue for Either {
     }
 }
 
-/// Tasks that wait, by a key that the scheduler gives and then as they came.
+/// Tasks that wait, by a key from the scheduler, then by arrival.
 #[derive(Debug, Default)]
 struct Ready {
-    /// Key, order and number of each, in that order.
+    /// Key, order and number of each task, sorted.
     tasks: VecDeque<(i64, u64, TaskId)>,
     came: u64,
 }
@@ -187,7 +187,7 @@ impl Ready {
         self.tasks.insert(at, key);
     }
 
-    /// True if it was there.
+    /// Removes a task; false if it was not there.
     fn remove(&mut self, entity: &Entity, key: i64, task: TaskId) -> bool {
         let found = self.tasks.binary_search(&(key, entity.order, task));
         found.is_ok_and(|at| self.tasks.remove(at).is_some())

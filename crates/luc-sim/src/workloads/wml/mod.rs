@@ -1,8 +1,8 @@
 //! `luc bench run`: workload files in Filebench's language.
 //!
-//! What a thread does next is decided by the engine's own parts: random numbers, rotors of filesets,
-//! the layout of trees, what flowops share. Here are its calls, as operations of a simulated task.
-//! Data that is read is in memory; the files are on the disk when the run begins.
+//! The engine's own parts decide what a thread does next: random numbers, rotors of filesets, the
+//! layout of trees, and what flowops share. This module makes its calls, as operations of a
+//! simulated task. Data that is read is in memory; the files are on the disk when the run begins.
 
 mod pool;
 mod shared;
@@ -26,7 +26,7 @@ use crate::program::Program;
 use crate::script::Script;
 use shared::{Set, Shared};
 
-/// A workload file, checked, with the options of its run.
+/// A checked workload file, with the options of its run.
 #[derive(Debug)]
 pub struct FileLoad {
     pub plan: Arc<plan::Plan>,
@@ -40,13 +40,14 @@ struct Place {
     /// Its process, counted over all instances, and its number there.
     process: usize,
     within: u64,
-    /// Which of the plan's processes, which of that one's threads, and which of all threads of all.
+    /// The index of its process in the plan and of its thread there; and the thread's index over
+    /// all processes.
     at: (usize, usize),
     kind: usize,
 }
 
 /// # Errors
-/// The file asks for what the simulator lacks, or for what cannot be.
+/// The file asks for something that the simulator lacks, or that is impossible.
 pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     refuse(load)?;
     let said = |error: WorkloadError| SimError::Arguments(error.to_string());
@@ -146,7 +147,7 @@ fn found(
     })
 }
 
-/// What a file may ask for that the simulator lacks.
+/// Refuses a file that asks for something that the simulator lacks.
 fn refuse(load: &FileLoad) -> Result<(), SimError> {
     let refused = |why: String| Err(SimError::Arguments(why));
     if load.options.prepare_only {
@@ -208,7 +209,7 @@ fn places(plan: &plan::Plan) -> Vec<Place> {
     places
 }
 
-/// Of each process, over all instances: whether it writes asynchronously.
+/// Tells for each process, over all instances, whether it writes asynchronously.
 fn pools(plan: &plan::Plan) -> Vec<bool> {
     let processes = plan.processes.iter().flat_map(|process| {
         let flowops = process.threads.iter().flat_map(plan::Thread::all_flowops);
@@ -221,7 +222,7 @@ fn pools(plan: &plan::Plan) -> Vec<bool> {
 
 type LaidOut = (Vec<Set>, Vec<FilesetResult>, Vec<Prepared>);
 
-/// Draws all filesets, the last one first, as the engine does. Files have numbers from `first` on.
+/// Draws all filesets, the last one first, as the engine does. Files are numbered from `first` on.
 fn lay_out_all(
     plan: &plan::Plan,
     draws: &mut Draws<'_>,
@@ -256,7 +257,7 @@ fn lay_out_all(
     Ok((sets, results, files))
 }
 
-/// A tree has fewer than 2^32 entries, and a run fewer threads.
+/// Converts an index. A tree has fewer than 2^32 entries, and a run fewer threads.
 fn id(at: usize) -> TaskId {
     TaskId::try_from(at).unwrap_or(TaskId::MAX)
 }

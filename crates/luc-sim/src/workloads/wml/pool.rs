@@ -1,5 +1,5 @@
-//! Asynchronous writes, queued as the engine queues them: for tasks of the process, at most twenty, a
-//! new one while none is idle, and the writes of one open file one after the other.
+//! Asynchronous writes, queued as in the engine: at most twenty tasks of the process do them, a new
+//! task starts if none is idle, and the writes of one open file follow each other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub type Ticket = Arc<AtomicBool>;
 /// An open file: the thread that opened it, and its slot.
 pub type Open = (TaskId, usize);
 
-/// A write that was asked for.
+/// A requested write.
 pub struct Request {
     pub set: usize,
     pub index: u32,
@@ -33,9 +33,9 @@ struct PerFile {
 #[derive(Default)]
 pub struct Pool {
     files: Vec<PerFile>,
-    /// Files with writes that no task works on.
+    /// Files with writes on which no task works.
     ready: VecDeque<usize>,
-    /// Tasks that have not begun, and tasks that have nothing to do.
+    /// Tasks that have not begun, and tasks that are idle.
     pub fresh: VecDeque<TaskId>,
     idle: VecDeque<TaskId>,
     /// Tasks that wait for their writes to end.
@@ -50,7 +50,7 @@ impl Pool {
         }
     }
 
-    /// Begins a write; gives the task that is to be woken for it.
+    /// Queues a write; returns the task to be woken for it, if any.
     pub fn submit(&mut self, open: Open, request: Request) -> Option<TaskId> {
         let known = self.files.iter().position(|file| file.open == open);
         let at = known.unwrap_or_else(|| {
@@ -71,12 +71,12 @@ impl Pool {
         self.idle.pop_front().or_else(|| self.fresh.pop_front())
     }
 
-    /// The task waits until one more write has ended.
+    /// Makes the task wait until one more write has ended.
     pub fn wait(&mut self, task: TaskId) {
         self.waiting.push(task);
     }
 
-    /// The next write for an idle task; it is idle from now on if there is none.
+    /// Returns the next write for an idle task; the task stays idle if there is none.
     pub fn next(&mut self, task: TaskId) -> Option<(usize, Request)> {
         let Some(at) = self.ready.pop_front() else {
             self.idle.push_back(task);
@@ -88,11 +88,11 @@ impl Pool {
         Some((at, request))
     }
 
-    /// A write has ended; gives the tasks that waited for any.
+    /// Ends a write; returns the tasks that waited for any write to end.
     pub fn ended(&mut self, at: usize) -> Vec<TaskId> {
         let file = &mut self.files[at];
         file.is_running = false;
-        // After all that was ready before, as the library queues them.
+        // It queues behind all that were ready before, as in the library.
         if !file.waiting.is_empty() {
             self.ready.push_back(at);
         }

@@ -1,4 +1,4 @@
-//! What all threads of a run share.
+//! The state that all threads of a run share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::processors::TaskId;
 /// A fileset.
 pub struct Set {
     pub name: String,
-    /// Where its files and directories begin among those of the machine.
+    /// The first numbers of its files and directories among those of the machine.
     pub first_file: FileId,
     pub first_dir: u32,
     pub tree: Tree,
@@ -27,14 +27,14 @@ pub struct Set {
 pub struct Semaphore {
     pub low: i64,
     pub high: i64,
-    /// Posts that the tasks below wait for.
+    /// Posts that the tasks in `blocked` wait for.
     pub wanted: i64,
     pub blocked: Vec<TaskId>,
     /// Tasks that wait to post.
     pub posting: Vec<TaskId>,
 }
 
-/// Takes from a level if there is enough.
+/// Takes from a level if it is high enough; else returns false.
 pub fn take(level: &mut i64, value: i64) -> bool {
     let has = *level >= value;
     if has {
@@ -45,17 +45,17 @@ pub fn take(level: &mut i64, value: i64) -> bool {
 
 #[derive(Default)]
 pub struct State {
-    /// Of each fileset: its files' lengths, and tasks that wait for an entry that is busy.
+    /// For each fileset, its files' lengths, and the tasks that wait for a busy entry.
     pub bytes: Vec<Vec<u64>>,
     pub for_entry: Vec<Vec<TaskId>>,
     pub semaphores: Vec<Semaphore>,
     /// Tasks that wait at each `block`.
     pub gates: Vec<Vec<TaskId>>,
-    /// Of each process; those without asynchronous writes have an empty one.
+    /// The pool of each process; it stays empty without asynchronous writes.
     pub pools: Vec<Pool>,
     /// When the last event of the generator came.
     pub event_ns: u64,
-    /// Of each kind of thread: the counts of its flowops.
+    /// For each kind of thread, the counts of its flowops.
     pub stats: Vec<Vec<Stats>>,
     pub fsync: Recorder,
     pub dsync: Recorder,
@@ -63,7 +63,7 @@ pub struct State {
     pub last_ns: u64,
     pub loops: u64,
     pub ops: u64,
-    /// As many operations are done as were asked for.
+    /// Whether as many operations are done as were asked for.
     pub is_done: bool,
     pub failure: Option<String>,
 }
@@ -109,8 +109,8 @@ impl Shared {
         }
     }
 
-    /// Makes what the threads share besides files: a semaphore for each high water, gates, and for
-    /// each process with asynchronous writes so many tasks from the next number on.
+    /// Creates what the threads share besides files: a semaphore for each high water, gates, and
+    /// for each process with asynchronous writes `tasks` tasks from the next number on.
     pub fn share(
         &mut self,
         high_waters: &[i64],
@@ -149,12 +149,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tasks that write for a process.
+    /// Returns the tasks that write for a process.
     pub fn pool_tasks(&self, process: usize) -> Vec<TaskId> {
         self.state().pools[process].fresh.iter().copied().collect()
     }
 
-    /// Whether an operation that ends now is measured.
+    /// Tells whether an operation that ends now is measured.
     pub fn measures(&self, end_ns: u64) -> bool {
         end_ns > self.from_ns && end_ns <= self.until_ns
     }

@@ -18,7 +18,7 @@ use crate::processors::TaskId;
 use crate::program;
 use crate::script::Task;
 
-/// What a thread is given before it begins.
+/// What a thread gets before it begins.
 pub struct Own {
     pub number: TaskId,
     pub process: usize,
@@ -32,15 +32,15 @@ pub struct Own {
 enum Halt {
     /// The run is over.
     Over,
-    /// There is no entry as this flowop needs one.
+    /// No entry is in the state that the flowop needs.
     Lacking(String),
-    /// The flowop cannot be done.
+    /// The flowop is impossible.
     Refused(String),
 }
 
 type Flow<T = ()> = Result<T, Halt>;
 
-/// A slot of the table of open files. A closed one remembers its file.
+/// A slot of the table of open files. A closed slot remembers its file.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     is_open: bool,
@@ -63,7 +63,7 @@ struct Thread<'s> {
     rotors: Vec<AtomicU32>,
     /// Its asynchronous writes that were begun, in their order.
     pending: Vec<Ticket>,
-    /// Bytes of its memory, if the file says so.
+    /// Size of its memory, if the file gives one.
     memory_bytes: Option<u64>,
 }
 
@@ -114,11 +114,11 @@ pub async fn run(task: Task, own: Own, shared: Arc<Shared>) {
     }
 }
 
-/// A list of steps may hold lists.
+/// Boxed, because a list of steps may contain lists.
 type Boxed<'a> = Pin<Box<dyn Future<Output = Flow> + Send + 'a>>;
 
 impl<'s> Thread<'s> {
-    /// Does each step as often as it says.
+    /// Does each step as often as the step says.
     fn list<'a>(&'a mut self, steps: &'a [Step<'s>]) -> Boxed<'a> {
         Box::pin(async move {
             for step in steps {
@@ -164,7 +164,7 @@ impl<'s> Thread<'s> {
             Op::Delay { seconds } => self.delay(step, *seconds).await,
             Op::EventLimit => self.event(step).await,
             Op::Composite(_) => self.list(&step.children).await,
-            // A plan with any other is refused.
+            // Plans with any other flowop are refused.
             _ => Ok(()),
         }
     }
@@ -182,8 +182,8 @@ impl<'s> Thread<'s> {
         if is_over { Err(Halt::Over) } else { Ok(()) }
     }
 
-    /// Counts an operation that began at `begin_ns` and ends now. Tells its time, ns, if it is part of
-    /// the measurement.
+    /// Counts an operation that began at `begin_ns` and ends now. Returns its duration, ns, if it
+    /// is part of the measurement.
     fn end(&self, step: &Step<'_>, begin_ns: u64, bytes: u64) -> Option<u64> {
         let end_ns = self.now_ns();
         if !self.shared.measures(end_ns) {
@@ -205,7 +205,7 @@ impl<'s> Thread<'s> {
         Some(ns)
     }
 
-    /// The slot that an operation means.
+    /// Returns the slot that an operation means.
     fn slot(&mut self, fd: plan::Slot, rotate: bool) -> usize {
         if fd > 0 || !rotate {
             return (fd as usize).min(SLOTS - 1);
@@ -229,7 +229,7 @@ impl<'s> Thread<'s> {
     }
 }
 
-/// The error of a flowop that cannot be done.
+/// Returns the error of an impossible flowop.
 fn refused<T>(flowop: &Flowop, why: &str) -> Flow<T> {
     Err(Halt::Refused(format!("flowop {}: {why}", flowop.name)))
 }

@@ -9,9 +9,9 @@ use crate::processors::TaskId;
 use crate::program::Op;
 use crate::script::Task;
 
-/// A writing task of a process.
+/// Runs a writing task of a process.
 pub async fn write(task: Task, number: TaskId, process: usize, shared: Arc<Shared>) {
-    // It begins with its first write.
+    // Its first write starts it.
     task.call(Op::Park).await;
     loop {
         let next = shared.state().pools[process].next(number);

@@ -12,7 +12,7 @@ impl Thread<'_> {
         self.open_at(step, target, slot).await
     }
 
-    /// Opens the next existing file in a slot, as a transfer does whose slot is empty.
+    /// Opens the next existing file in a slot, as a transfer with an empty slot does.
     pub(super) async fn open_at(&mut self, step: &Step<'_>, target: &Target, slot: usize) -> Flow {
         let set = fileset(step, target)?;
         self.must_be_free(step, slot)?;
@@ -34,7 +34,7 @@ impl Thread<'_> {
         let index = self.pick(step, set, Want::Missing, target, false).await?;
         self.use_file(set, index).await;
         let begin_ns = self.now_ns();
-        // The parent is looked at before each create.
+        // Each create first looks up the parent.
         self.call(Op::Stat).await;
         let of = &self.shared.sets[set];
         let dir = of.first_dir + of.tree.files[index as usize].parent;
@@ -72,7 +72,7 @@ impl Thread<'_> {
 
     pub(super) async fn delete(&mut self, step: &Step<'_>, target: &Target) -> Flow {
         let slot = self.slot_of(target);
-        // The file that this slot had last, open or not.
+        // The last file of this slot, open or not.
         let named = self.slots[slot].file.take_if(|_| slot > 0);
         let (set, index) = if let Some(file) = named {
             self.own(named).await?;
@@ -87,7 +87,7 @@ impl Thread<'_> {
         let entries = &self.shared.sets[set].files;
         let mine = u32::from(named.is_some());
         if entries.opens(index) > mine || !entries.exists(index) {
-            // Another thread has it open, or it is gone already: left alone, and not counted.
+            // Another thread has it open, or it is gone already: it is left alone and not counted.
             self.release((set, index), Becomes::Same, 0).await;
             return Ok(());
         }
@@ -149,13 +149,13 @@ impl Thread<'_> {
         }
     }
 
-    /// This entry's file is the task's from now on.
+    /// Makes this entry's file the task's file.
     pub(super) async fn use_file(&self, set: usize, index: u32) {
         let file = self.shared.sets[set].first_file + index;
         self.call(Op::Use(file)).await;
     }
 
-    /// Takes an entry of a fileset; waits if all of the kind are busy.
+    /// Takes an entry of a fileset; waits if all suitable ones are busy.
     async fn pick(
         &mut self,
         step: &Step<'_>,
@@ -235,7 +235,7 @@ impl Thread<'_> {
     }
 }
 
-/// The fileset that a target names.
+/// Returns the fileset that a target names.
 fn fileset(step: &Step<'_>, target: &Target) -> Flow<usize> {
     target.fileset.map_or_else(
         || {

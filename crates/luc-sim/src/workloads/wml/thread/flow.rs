@@ -1,4 +1,4 @@
-//! Flowops that wait, compute, and hold back.
+//! Flowops that wait, compute, or limit rates.
 
 use luc_wml::plan::Value;
 use luc_workload::wml::parts::{Step, signed};
@@ -12,7 +12,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 const EVENTS_KEPT_NS: u64 = 5 * NS_PER_S;
 
 impl Thread<'_> {
-    /// Allows so many posts more, then waits for as many.
+    /// Allows `value` more posts, then waits for as many.
     pub(super) async fn sem_block(&mut self, step: &Step<'_>, value: Value) -> Flow {
         let value = self.signed(step, value)?;
         let id = step.bound.own;
@@ -67,7 +67,7 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Whether it may post; else it waits for that.
+    /// Tells whether the thread may post; if not, queues it until it may.
     fn may_post(&self, id: usize, value: i64) -> bool {
         let semaphore = &mut self.shared.state().semaphores[id];
         let may = take(&mut semaphore.high, value);

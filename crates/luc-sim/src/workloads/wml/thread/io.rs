@@ -56,7 +56,7 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// The last write of a file whose size is no multiple of the I/O size goes beyond it.
+    /// The last write of a file whose size is not a multiple of the I/O size goes beyond it.
     pub(super) async fn write_whole(
         &mut self,
         step: &Step<'_>,
@@ -87,8 +87,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Goes to the end and writes; with `random_size`, anything from nothing to a byte less than the
-    /// I/O size. Nothing is an operation, too.
+    /// Goes to the end and writes; with `random_size`, a random size from 0 to one byte less than
+    /// the I/O size. Writing 0 bytes is an operation, too.
     pub(super) async fn append(
         &mut self,
         step: &Step<'_>,
@@ -148,8 +148,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Forgets writes that have ended, up to half of all pending ones. It looks once, unless the user
-    /// asked it to wait for them.
+    /// Forgets writes that have ended, up to half of all pending ones. It checks once, unless the
+    /// user asked it to wait for them.
     pub(super) async fn aio_wait(&mut self, step: &Step<'_>) -> Flow {
         let begin_ns = self.now_ns();
         let todo = (self.pending.len() / 2).max(1);
@@ -169,7 +169,7 @@ impl Thread<'_> {
             }
         }
         let mut done = 0;
-        // The newest first.
+        // Newest first.
         let mut at = self.pending.len();
         while done < todo && at > 0 {
             at -= 1;
@@ -182,7 +182,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// The slot of a transfer, with a file open in it, and how many bytes of that are used.
+    /// Returns the slot of a transfer, with a file open in it, and how many bytes of the file are
+    /// used.
     async fn set_up(&mut self, step: &Step<'_>, transfer: &Transfer) -> Flow<(usize, u64)> {
         let target = &transfer.target;
         let slot = self.slot_of(target);
@@ -202,7 +203,7 @@ impl Thread<'_> {
         Ok((slot, working_set))
     }
 
-    /// Draws where in its memory a transfer goes, as the engine does.
+    /// Draws the place in its memory for a transfer, as the engine does.
     fn draw_memory(&mut self, step: &Step<'_>, bytes: u64) -> Flow {
         if bytes == 0 || bytes > MOST {
             let why = format!("its iosize is {bytes} bytes; give 1 to {MOST}");
@@ -219,7 +220,7 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Bytes of each call of a transfer of a whole file.
+    /// Returns how many bytes each call of a whole-file transfer moves.
     fn whole(&mut self, step: &Step<'_>, transfer: &Transfer, size: u64) -> Flow<u64> {
         let bytes = match self.draws.whole(transfer.io_bytes) {
             0 => size,
@@ -231,7 +232,7 @@ impl Thread<'_> {
         Ok(bytes)
     }
 
-    /// The offset of a transfer at random, a multiple of its size.
+    /// Draws the offset of a random transfer, a multiple of its size.
     fn offset(
         &mut self,
         step: &Step<'_>,
@@ -250,12 +251,12 @@ impl Thread<'_> {
         Ok(Some(self.draws.generator.scaled(working_set, bytes)))
     }
 
-    /// Bytes of an entry as it was laid out.
+    /// Returns the size of an entry as laid out.
     fn leaf_bytes(&self, (set, index): (usize, u32)) -> u64 {
         self.shared.sets[set].tree.files[index as usize].bytes
     }
 
-    /// Bytes of a slot's file now.
+    /// Returns the current size of a slot's file.
     fn length(&self, slot: usize) -> u64 {
         let file = self.slots[slot].file;
         file.map_or(0, |(set, index)| {
@@ -268,7 +269,7 @@ impl Thread<'_> {
         self.slots[slot].at = to;
     }
 
-    /// Reads up to so many bytes; gives how many there were.
+    /// Reads up to this many bytes; returns how many there were.
     async fn read_once(&mut self, slot: usize, bytes: u64, offset: Option<u64>) -> u64 {
         let Some((set, index)) = self.slots[slot].file else {
             return 0;
@@ -306,7 +307,7 @@ impl Thread<'_> {
         }
     }
 
-    /// Counts a write, and the time of a synchronous one.
+    /// Counts a write, and records the time of a synchronous one.
     fn end_write(&self, step: &Step<'_>, slot: usize, begin_ns: u64, bytes: u64) {
         if let Some(ns) = self.end(step, begin_ns, bytes)
             && self.slots[slot].is_dsync
