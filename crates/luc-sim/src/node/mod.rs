@@ -279,8 +279,7 @@ const FOLDER_BUFFERS: [BufferId; 8] = [
 ];
 
 impl Node {
-    /// Creates the machine before its first task begins; also returns how to compute the plan's
-    /// figures.
+    /// Creates the machine before its first task begins, and what computes the plan's figures.
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
         let tasks = plan.programs.len();
         let mut node = Self::of(setup, plan.programs, plan.measured);
@@ -530,8 +529,7 @@ impl Node {
         self.begun(end);
     }
 
-    /// Handles a timer's interrupt: it wakes all tasks whose time has come, even those with slack
-    /// left.
+    /// Handles a timer's interrupt: it wakes all tasks whose time has come, even with slack left.
     fn timer(&mut self, task: TaskId) {
         let now_ns = self.now_ns();
         if !self.sleepers.contains(&(now_ns - TIMER_SLACK_NS, task)) {
@@ -573,8 +571,7 @@ impl Node {
         }
     }
 
-    /// Sets the timer when a transaction begins, or when it went off before the transaction was
-    /// old.
+    /// Sets the timer when a transaction begins, or when it went off before that was old.
     fn set_commit_timer(&mut self, begun_ns: u64) {
         if !self.is_commit_timer_set {
             self.is_commit_timer_set = true;
