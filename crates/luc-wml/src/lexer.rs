@@ -160,7 +160,7 @@ impl<'a> Lexer<'a, '_> {
                     "a text with such characters must be quoted"
                 };
                 let c = quoted(&c.to_string());
-                let message = format!("{c} is no part of the language; {why}");
+                let message = format!("{c} is not part of the language; {why}");
                 self.messages.at(at, message);
                 Kind::Bad
             }
@@ -183,7 +183,7 @@ impl<'a> Lexer<'a, '_> {
             let why = if matches!(suffix, "K" | "M" | "G") {
                 format!("the suffix is written {}", quoted(&suffix.to_lowercase()))
             } else if suffix.starts_with('.') {
-                "a number is whole; a fraction may stand only in the parameters of a cvar".into()
+                "a number must be whole; only the parameters of a cvar may be fractions".into()
             } else {
                 "expected digits, and at most one of the suffixes k, m and g; a text that \
                  begins with a digit must be quoted"

@@ -13,11 +13,11 @@ const ALIASES: [(&str, &str); 3] = [
 const REMOVED: [(&str, &str); 2] = [
     (
         "cached",
-        "it is gone since Filebench 1.5: delete it (drop the page cache before the run instead)",
+        "Filebench 1.5 removed it; delete it (drop the page cache before the run instead)",
     ),
     (
         "filesizegamma",
-        "it is gone since Filebench 1.5: write `size=$s` and `set $s=cvar(type=cvar-gamma,...)`",
+        "Filebench 1.5 removed it; write `size=$s` and `set $s=cvar(type=cvar-gamma,...)`",
     ),
 ];
 

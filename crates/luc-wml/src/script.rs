@@ -81,7 +81,8 @@ pub fn load(file_or_name: &str) -> Result<Script, LoadError> {
 }
 
 fn too_large(source_name: &str) -> Diagnostics {
-    let message = format!("a workload file may have {SOURCE_BYTES_MAX} bytes, this one has more");
+    let message =
+        format!("a workload file may have at most {SOURCE_BYTES_MAX} bytes; this one has more");
     Diagnostics::one(source_name, None, message)
 }
 
@@ -139,7 +140,7 @@ impl Script {
         let mut processes = false;
         for statement in &self.statements {
             if left {
-                let end = "ignored, as is all after it: a file ends with its `run` or `quit`";
+                let end = "ignored, like everything after it: a file ends with its `run` or `quit`";
                 note(Some(statement.at), end.into());
                 break;
             }
@@ -151,7 +152,7 @@ impl Script {
             }
         }
         if !left && processes {
-            let added = "the file has no `run`: it is run as if one stood at its end";
+            let added = "the file has no `run`: it runs as if one stood at its end";
             note(None, added.into());
         }
         notes

@@ -427,7 +427,7 @@ fn notes_tell_what_is_ignored_and_added() {
     let process = "define process name=p { thread name=t { flowop delay name=d } }\n";
     let said = notes(&format!("{process}run 1\nset $a=1\nset $b=2"));
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("ignored, as is all after it"));
+    assert!(said[0].starts_with("ignored, like everything after it"));
     let said = notes(&format!("debug 3\n{process}"));
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[1].starts_with("the file has no `run`"));

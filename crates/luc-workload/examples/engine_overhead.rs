@@ -25,9 +25,9 @@ const FILES: u64 = 40_000;
 
 #[derive(Parser)]
 struct Cli {
-    /// Directory on the file system to use: a tmpfs, to see the engine and not the disk
+    /// Directory on the file system to use; a tmpfs shows the engine rather than the disk
     dir: PathBuf,
-    /// How often each is measured
+    /// Number of rounds to measure
     #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
 }

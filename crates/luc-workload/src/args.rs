@@ -30,7 +30,7 @@ const LARGEST: f64 = 1e7;
 fn number(text: &str, range: &str, fits: impl Fn(f64) -> bool) -> Result<f64, String> {
     let value = text.parse().ok();
     let value = value.filter(|&value| fits(value) && value <= LARGEST);
-    value.ok_or_else(|| format!("not a number {range} {LARGEST}"))
+    value.ok_or_else(|| format!("expected a number {range} {LARGEST}"))
 }
 
 pub(crate) fn duration_s(text: &str) -> Result<f64, String> {

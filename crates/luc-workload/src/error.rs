@@ -50,7 +50,8 @@ pub enum WorkloadError {
     },
     /// A flowop found no file or directory to work on.
     #[error(
-        "{what}; give the fileset more entries, run for a shorter time, or let the file end the run then (set mode quit firstdone)"
+        "{what}; give the fileset more entries, run for a shorter time, or let the file end the \
+         run at that point (set mode quit firstdone)"
     )]
     NoEntry { what: String },
     /// A fileset cannot be laid out.
@@ -75,7 +76,8 @@ pub enum WorkloadError {
     },
     /// A worker ended before its work was done.
     #[error(
-        "worker {number} ended early ({how}); the run is void, see the kernel log if nobody killed it"
+        "worker {number} ended early ({how}); the run is void; if nobody killed it, see the kernel \
+         log"
     )]
     WorkerEnded {
         /// Number of the worker, from 1.

@@ -16,7 +16,7 @@ pub struct Folder(PathBuf);
 #[derive(clap::Args)]
 #[group(id = "folder", required = true, multiple = false)]
 struct Given {
-    /// Directory on the file system to test; a sub-directory of it is used and removed
+    /// Directory on the file system to test; the run uses and removes a subdirectory of it
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     /// The same as DIR

@@ -92,13 +92,13 @@ impl PhaseResult {
         let total = format!("{total:.1}/s ({ops} in the time of the slowest process)");
         lines.line(&format!("{} throughput", self.phase), total)?;
         let total = self.total_with_barrier_per_s;
-        let total = format!("{total:.1}/s, the same until every process knows of the end");
+        let total = format!("{total:.1}/s, until every process has passed the barrier");
         lines.line("  with the barrier", total)?;
         let (min, avg) = (self.process_min_per_s, self.process_avg_per_s);
         let max = self.process_max_per_s;
         let rates = format!("min {min:.1}/s, avg {avg:.1}/s, max {max:.1}/s");
         lines.line("  per process", rates)?;
-        lines.line("  time of one", latency(&self.latency))
+        lines.line("  time per operation", latency(&self.latency))
     }
 }
 

@@ -163,7 +163,8 @@ pub fn bound(workers: u32, each: u64) -> Result<()> {
         return Ok(());
     }
     Err(WorkloadError::Arguments(format!(
-        "{workers} times {each} is {all} operations, of which at most {OPS_MAX} can be measured; ask for fewer"
+        "{workers} times {each} is {all} operations, but at most {OPS_MAX} can be measured; ask \
+         for fewer"
     )))
 }
 
@@ -333,7 +334,7 @@ fn failure(number: usize, reply: Reply) -> WorkloadError {
         Reply::Failed { text, errno } => WorkloadError::Worker { text, errno },
         reply => WorkloadError::WorkerEnded {
             number,
-            how: format!("it said {reply:?} out of turn"),
+            how: format!("it sent {reply:?} out of turn"),
         },
     }
 }

@@ -103,7 +103,7 @@ impl fmt::Display for BenchReport {
                 format!("{}, {per_commit:.2} fsyncs each", journal.commits),
             )?,
             (Some(journal), None) => lines.line("journal commits", journal.commits)?,
-            (None, _) => lines.line("journal commits", "not known (needs ext4 and root)")?,
+            (None, _) => lines.line("journal commits", "unknown (needs ext4 and root)")?,
         }
         if let Some([none, one, two, more]) = self.syncs_by_commits {
             let waited = format!("none {none}, one {one}, two {two}, more {more}");
@@ -128,7 +128,7 @@ impl fmt::Display for BenchReport {
             }
         }
         let cut = if self.interrupted {
-            ", interrupted: figures cover the part that was done"
+            ", interrupted: the figures cover the part that was done"
         } else {
             ""
         };

@@ -53,7 +53,8 @@ impl Scratch {
     /// Returns how many more files the file system has inodes for; `u64::MAX` if it has no such
     /// limit.
     pub fn free_inodes(&self) -> Result<u64> {
-        let error = |e| WorkloadError::call("look at the file system of", &self.path, e);
+        let error =
+            |e| WorkloadError::call("read the free inodes of the file system of", &self.path, e);
         let there = fstatvfs(&self.root).map_err(error)?;
         Ok(if there.f_files == 0 {
             u64::MAX

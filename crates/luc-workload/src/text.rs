@@ -78,7 +78,8 @@ impl Lines<'_, '_> {
     /// Writes the rate of equation 3. It is not a throughput: it leaves out the time between two
     /// files.
     pub fn file_creation_rate(&mut self, files_per_s: f64) -> fmt::Result {
-        let rate = format!("{files_per_s:.1} files/s, a file of each thread by their mean time");
+        let rate =
+            format!("{files_per_s:.1} files/s: one file per thread in the threads' mean time");
         self.line("file creation rate", rate)
     }
 }

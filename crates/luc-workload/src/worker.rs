@@ -204,7 +204,7 @@ pub fn process(work: Work) -> ! {
         Err(error) => {
             let _ = writeln!(
                 io::stderr(),
-                "worker: not started by a workload, which alone can use it: {error}"
+                "worker: only a workload can start this subcommand: {error}"
             );
             2
         }
@@ -221,7 +221,7 @@ fn connect() -> io::Result<(Link, Assignment)> {
     socket.get_ref().peer_addr()?;
     let assignment: Assignment = receive(&mut socket)?;
     if getppid().map(Pid::as_raw_pid) != Some(assignment.parent) {
-        return Err(io::Error::other("the parent has ended already"));
+        return Err(io::Error::other("the parent has already ended"));
     }
     let flags = Flags::map(io::stdout().as_fd())?;
     Ok((Link { socket, flags }, assignment))

@@ -107,7 +107,7 @@ fn one_throughput_is_printed() {
             .lines()
             .filter(|line| line.contains("file creation rate"))
         {
-            assert!(line.contains("by their mean time"), "{line}");
+            assert!(line.contains("in the threads' mean time"), "{line}");
         }
     }
 }
@@ -161,7 +161,7 @@ fn scaling_counts_each_number_of_threads() {
     assert!(calls > 0.0 && (calls - step("calls")).abs() < 1e-6);
 
     let error = run_in("scaling -t 60000", Path::new("/tmp")).expect_err("no such machine");
-    assert!(error.to_string().contains("60000 are asked for"), "{error}");
+    assert!(error.to_string().contains("60000 requested"), "{error}");
 }
 
 #[test]

@@ -188,10 +188,13 @@ pub struct Causes {
 pub enum CauseError {
     #[error("{rows} traces are too few to compare; give at least {ROWS_MIN}")]
     TooFewRows { rows: usize },
-    #[error("the throughput is the same in all traces; vary something, as the number of threads")]
+    #[error(
+        "the throughput is the same in all traces; vary something, for example the number of \
+         threads"
+    )]
     ThroughputConstant,
     /// Rows are numbered from 0.
-    #[error("the throughput of trace {row} is no finite number")]
+    #[error("the throughput of trace {row} is not a finite number")]
     ThroughputNotFinite { row: usize },
 }
 

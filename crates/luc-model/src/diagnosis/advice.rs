@@ -57,7 +57,8 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     if facts.fast_commit == Some(true) {
         let device = facts.device.as_deref().unwrap_or("DEVICE");
         advice.push(
-            "fast_commit is on: after a power cut kernels of today lose synced files with it, or do not mount."
+            "fast_commit is on: with it, today's kernels may lose synced files after a power cut, \
+             or fail to mount."
                 .into(),
         );
         advice.push(format!("Unmount, then: tune2fs -O ^fast_commit {device}"));
@@ -67,14 +68,14 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     }
     if let Some((cause, sufferer)) = diagnosis.processes.neighbour() {
         advice.push(format!(
-            "{} makes {} of the syncs while {} loses {} of the time lost.",
+            "{} makes {} of the syncs, while {} suffers {} of the lost time.",
             cause.name,
             words::share(cause.syncs_share),
             sufferer.name,
             words::share(sufferer.lost_share)
         ));
         advice.push(format!(
-            "Give {} a file system of its own, or let it sync less often.",
+            "Give {} its own file system, or let it sync less often.",
             cause.name
         ));
     }
@@ -89,29 +90,32 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
 
 fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     if facts.value("data") == Some("journal") {
+        advice
+            .push("With data=journal all data is written twice; data=ordered avoids that.".into());
+    }
+    if facts.option("sync") {
         advice.push(
-            "Mounted with data=journal, all data is written twice; data=ordered spares that."
+            "With the mount option sync every write is a sync; without it, only fsync waits."
                 .into(),
         );
     }
-    if facts.option("sync") {
-        advice.push("Mounted with sync, every write is a sync; without, only fsync waits.".into());
-    }
     if facts.option("nobarrier") || facts.value("barrier") == Some("0") {
-        advice.push("Mounted without barriers, a sync promises nothing after a power cut.".into());
+        advice.push("Without barriers a sync guarantees nothing after a power cut.".into());
     }
     let interval_s = facts.value("commit").and_then(|value| value.parse().ok());
     if let Some(interval_s) = interval_s.filter(|s| (1..COMMIT_INTERVAL_S).contains(s)) {
         advice.push(format!(
-            "Mounted with commit={interval_s}, the journal commits every {interval_s} s unasked; the default is 5 s."
+            "With commit={interval_s} the journal commits every {interval_s} s even if no task \
+             asks; the default is 5 s."
         ));
         return;
     }
     let of_timer = diagnosis.table.sync_events_per_commit < SYNCS_PER_COMMIT_OF_TIMER;
     if diagnosis.has(VerdictKind::WriteDelays) && of_timer && interval_s.is_none() {
         advice.push(
-            "Most commits are the timer's; commit=30 makes fewer of them, and loses".to_owned()
-                + " up to 30 s of what nobody synced in a crash.",
+            "The timer starts most commits; commit=30 makes fewer, but a crash may then lose up to \
+             30 s of unsynced changes."
+                .into(),
         );
     }
 }

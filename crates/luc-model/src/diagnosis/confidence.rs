@@ -71,9 +71,9 @@ impl Confidence {
             };
             let why = if duration_ns > 0.0 {
                 let shown = words::time(duration_ns);
-                format!("It was watched for {shown} only; the journal's own timer takes 5 s.")
+                format!("It was watched for only {shown}; the journal's own timer fires every 5 s.")
             } else {
-                "Nothing was seen of it, and it is not known for how long nothing.".into()
+                "No event was seen, and it is not known how long it was watched.".into()
             };
             confidence.lower(level, why);
         }
@@ -84,14 +84,14 @@ impl Confidence {
             .any(|verdict| verdict.kind != VerdictKind::NoPressure);
         if shares_matter && events < EVENTS_MIN {
             let shown = words::counted(events, "sync or write", "syncs and writes");
-            let why = format!("It holds {shown}, too few for shares of them.");
+            let why = format!("It holds only {shown}, too few for reliable shares.");
             confidence.lower(Level::Medium, why);
         }
         if trace.spans_lost > 0 {
             confidence.lower_by(unseen::lost_share(trace), unseen::lost(trace));
         }
         if let Some(damage) = &trace.damage {
-            let why = format!("It was read up to its damage only: {damage}.");
+            let why = format!("It was read only up to the damage: {damage}.");
             confidence.lower(Level::Medium, why);
         }
         let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
@@ -108,7 +108,8 @@ impl Confidence {
         }
         confidence.lower_by_unseen(&trace.unseen, verdicts, facts);
         if luc == Luc::Steering {
-            let why = "LUC steered meanwhile: this is what is left, and no gain can be predicted.";
+            let why = "LUC was steering: these are the remaining delays, and no gain can be \
+                       predicted.";
             confidence.lower(Level::Medium, why.into());
         }
         confidence

@@ -76,7 +76,7 @@ impl Gains {
             high: luc.high,
             trusted: doubts.is_empty() && luc.low.is_some(),
             doubts: if luc.low.is_none() && doubts.is_empty() {
-                vec!["Too little happened for an interval; look for longer.".to_owned()]
+                vec!["Too little happened for a confidence interval; watch for longer.".to_owned()]
             } else {
                 doubts
             },
@@ -104,7 +104,8 @@ fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Ve
     let mut doubts = Vec::new();
     if error_share > STOCK_ERROR_SHARE_MAX {
         doubts.push(format!(
-            "Simulated as it is, the load is off by {} of what was measured: the trace lacks something.",
+            "The simulation of stock differs by {} from the measurement: the trace lacks \
+             something.",
             words::share(error_share)
         ));
     }

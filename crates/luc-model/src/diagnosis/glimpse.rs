@@ -25,7 +25,7 @@ const BUSY_SHARE_MIN: f64 = 0.05;
 const UNKNOWN: [&str; 3] = [
     "how long syncs write their data before they wait for a commit",
     "waits for space in the journal, or for a locked transaction",
-    "whose syncs and writes these are, and what LUC would give",
+    "which processes make these syncs and writes, and the gain to expect from LUC",
 ];
 
 /// The module's counts over the watched time. An older module or a recording lacks some.
@@ -231,7 +231,7 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
             } else if behind.high_share() < PART_MIN {
                 kinds.push(VerdictKind::Device);
             } else {
-                unknown.push("whether syncs wait for the commits of others: it may be".into());
+                unknown.push("whether syncs wait for the commits of others: they may".into());
             }
         }
         _ => unknown.push("whether syncs wait for the commits of others".into()),
@@ -288,7 +288,7 @@ fn syncs(counts: &ModuleCounts) -> Option<Evidence> {
         format!("No sync waits for a commit{}.", takes("; a commit"))
     } else {
         format!(
-            "{} syncs per second wait for commits, {} to a commit{}.",
+            "{} syncs per second wait for commits, {} per commit{}.",
             words::three(rate),
             words::three(each),
             takes(", which")
@@ -321,7 +321,7 @@ fn writes(counts: &ModuleCounts) -> Option<Evidence> {
         |of_all| format!("{} of the changes of metadata wait", words::share(of_all)),
     );
     let text = format!(
-        "{who} for a commit that writes it, {} each: {} per second, all together.",
+        "{who} for a commit that is writing it, {} each: {} per second over all tasks.",
         words::time(each_ns),
         words::time(lost_ns)
     );
@@ -352,8 +352,8 @@ fn delays(behind: &Behind) -> Evidence {
 /// Renders plain text: the answer in the first line, a newline at the end.
 pub fn render_glimpse(glimpse: &Glimpse) -> String {
     let untold = match glimpse.counts.sync_events {
-        None => "the cause of syncs' waits cannot be told",
-        Some(_) => "there are syncs, and the cause of their waits cannot be told",
+        None => "the cause of the syncs' waits is unknown",
+        Some(_) => "there are syncs, but the cause of their waits is unknown",
     };
     let rows = glimpse.kinds.iter().map(|kind| kind.row());
     let answer: Vec<&str> = rows
@@ -371,14 +371,14 @@ pub fn render_glimpse(glimpse: &Glimpse) -> String {
     page.line(
         "  ",
         match glimpse.luc {
-            Luc::Steering => "LUC steers: this is what is left.",
+            Luc::Steering => "LUC steers: these are the remaining delays.",
             Luc::Observing => "LUC observes and changes nothing.",
-            Luc::Off => "LUC is off by now.",
+            Luc::Off => "LUC is off now.",
         },
     );
     match &glimpse.next_command {
         Some(command) => page.row("  next: ", command),
-        None => page.line("  ", "next: nothing that the module can tell"),
+        None => page.line("  ", "next: the module's counters suggest nothing"),
     }
     for evidence in &glimpse.evidence {
         page.line("  ", &evidence.text);

@@ -107,7 +107,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     });
     let mut kinds = verdicts.iter().map(|verdict| verdict.kind);
     if kinds.any(|kind| kind == VerdictKind::JournalTooSmall) {
-        gains.doubt("LUC mostly stands aside while the journal has no space.");
+        gains.doubt("LUC mostly does nothing while the journal has no space.");
     }
     let confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
     let luc_help = Help::of(gains.luc.as_ref());

@@ -91,15 +91,15 @@ fn head(verdict: &Verdict, unseen: &Unseen) -> String {
 
 fn luc(diagnosis: &Diagnosis) -> String {
     if diagnosis.luc == Luc::Steering {
-        return "LUC steers it already.".into();
+        return "LUC already steers it.".into();
     }
     let Some(gain) = &diagnosis.gain else {
         let why = if diagnosis.table.commits == 0 {
             "no commit was seen"
         } else {
-            "nothing was seen that it could change"
+            "LUC could not have changed anything that was seen"
         };
-        return format!("The gain of LUC cannot be told: {why}.");
+        return format!("The gain from LUC is unknown: {why}.");
     };
     let times = words::times_range(Estimate {
         value: gain.ratio,
@@ -122,7 +122,7 @@ fn luc(diagnosis: &Diagnosis) -> String {
     if gain.trusted {
         return line;
     }
-    format!("{line} Not to be trusted: {}", gain.doubts.join(" "))
+    format!("{line} Do not trust it: {}", gain.doubts.join(" "))
 }
 
 fn processes(diagnosis: &Diagnosis, page: &mut Page) {

@@ -80,7 +80,7 @@ pub fn doubts(unseen: &Unseen) -> Vec<String> {
         doubts.push("Syncs may wait for their data rather than for commits.".to_owned());
     }
     if any_wait(unseen) {
-        doubts.push("What writers wait for is not known.".to_owned());
+        doubts.push("It is not known what writers wait for.".to_owned());
     }
     doubts
 }

@@ -142,7 +142,7 @@ fn luc_at_work_is_seen() {
         let got = diagnose(&trace, DEV, &facts());
         assert_eq!(got.luc, want);
         assert_eq!(got.gain.is_none(), steer);
-        assert_eq!(render(&got).contains("LUC steers it already."), steer);
+        assert_eq!(render(&got).contains("LUC already steers it."), steer);
     }
 }
 
@@ -164,6 +164,6 @@ fn a_gain_without_the_commits_is_doubted() {
     let got = diagnose(&Trace::of(spans), DEV, &facts());
     let gain = got.gain.as_ref().expect("it has commits");
     assert!(!gain.trusted && !gain.doubts.is_empty(), "{gain:?}");
-    assert!(render(&got).contains("Not to be trusted: "));
+    assert!(render(&got).contains("Do not trust it: "));
     assert_ne!(got.next_command.as_deref(), Some("luc on /srv/data"));
 }

@@ -29,7 +29,7 @@ fn has_unit(line: &str) -> bool {
         "no time",
         "No task",
         "no task",
-        "Next to none",
+        "Almost none",
     ];
     units.iter().any(|unit| line.contains(unit))
 }

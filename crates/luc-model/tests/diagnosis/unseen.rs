@@ -92,7 +92,7 @@ fn unseen_opens_cost_no_confidence() {
 /// The reasons are the same as when the load was recorded.
 #[test]
 fn reasons_are_those_of_the_tracer() {
-    let why = "Not seen here: opens: there are no kprobes.";
+    let why = "Not seen here: opens: this kernel has no kprobes.";
     let known = Facts {
         unseen_why: vec![why.into()],
         ..facts()

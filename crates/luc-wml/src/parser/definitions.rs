@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         let threads = self.items("thread", &["thread"], Self::thread)?;
         let threads = threads.ok_or(Reported)?;
         if threads.is_empty() {
-            return self.complain(at, "the process has no threads: expected `thread` in it");
+            return self.complain(at, "the process has no threads: expected a `thread`");
         }
         Ok(Statement::Process(Process {
             at,
@@ -104,7 +104,7 @@ impl Parser<'_, '_> {
             return Ok(None);
         };
         if flowops.is_empty() {
-            return self.complain(at, "the thread has no flowops: expected `flowop` in it");
+            return self.complain(at, "the thread has no flowops: expected a `flowop`");
         }
         Ok(Some(Thread {
             at,
@@ -200,7 +200,7 @@ impl Parser<'_, '_> {
         let mut names: Vec<&str> = schema::FLOWOPS.iter().map(|known| known.name).collect();
         names.extend(self.composites.iter().map(String::as_str));
         let message = format!(
-            "there is no flowop {}: {} (a `define flowop` must stand above its use)",
+            "there is no flowop {}: {} (a `define flowop` must come before its use)",
             quoted(kind),
             instead_of(kind, &names)
         );
@@ -219,7 +219,7 @@ impl Parser<'_, '_> {
         }
         if schema::find_flowop(&name.value).is_some() || schema::why_refused(&name.value).is_some()
         {
-            let message = format!("{} is a flowop already", quoted(&name.value));
+            let message = format!("{} is already a flowop", quoted(&name.value));
             return self.complain(name.at, message);
         }
         if self.composites.contains(&name.value) {
@@ -233,7 +233,7 @@ impl Parser<'_, '_> {
         self.composites.insert(name.value.clone());
         let flowops = flowops?.ok_or(Reported)?;
         if flowops.is_empty() {
-            return self.complain(at, "the flowop is empty: expected `flowop` in it");
+            return self.complain(at, "the flowop is empty: expected a `flowop`");
         }
         Ok(Statement::Composite(Composite {
             name,

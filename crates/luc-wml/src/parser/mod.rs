@@ -173,7 +173,7 @@ impl<'a, 'm> Parser<'a, 'm> {
         let at = self.at();
         if !STATEMENTS.contains(&word) {
             let hint = if schema::canonical(word).is_some() {
-                "; to go on with a list of attributes, the line before must end with a comma"
+                "; to continue a list of attributes, end the previous line with a comma"
             } else {
                 ""
             };
@@ -217,7 +217,8 @@ impl<'a, 'm> Parser<'a, 'm> {
             ),
             "domultisync" => self.complain(
                 at,
-                "`domultisync` is refused: there is no run on several machines; delete the line",
+                "`domultisync` is refused: runs on several machines are not supported; delete the \
+                 line",
             ),
             "debug" => {
                 let sound = matches!(self.peek(), Kind::Number(_));
@@ -226,16 +227,14 @@ impl<'a, 'm> Parser<'a, 'm> {
             "list" => {
                 let sound = matches!(self.word(), Some("fileset" | "filesets" | "flowop"));
                 let expected = "`fileset` or `flowop` after `list`";
-                self.ignored(sound, expected, "a check lists what there is")
+                self.ignored(sound, expected, "a check lists filesets and flowops")
             }
             "usage" => {
                 let sound = matches!(self.peek(), Kind::Text(_));
                 let expected = "a quoted text after `usage`";
                 self.ignored(sound, expected, "a check lists the variables")
             }
-            _ => Ok(Statement::Ignored(
-                "there is no Filebench to tell its version",
-            )),
+            _ => Ok(Statement::Ignored("there is no Filebench version to print")),
         }
     }
 
@@ -347,7 +346,8 @@ impl<'a, 'm> Parser<'a, 'm> {
             }
             Some("multi") => self.complain(
                 at,
-                "`enable multi` is refused: there is no run on several machines; delete the line",
+                "`enable multi` is refused: runs on several machines are not supported; delete the \
+                 line",
             ),
             _ => self.expected("`lathist` after `enable`"),
         }

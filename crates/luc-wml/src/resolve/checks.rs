@@ -27,7 +27,8 @@ impl Resolver<'_, '_> {
             if other != *kind && !name.is_empty() {
                 let name = quoted(name);
                 let message = format!(
-                    "{name} is the name of a {other} in this thread, so a {kind} needs another"
+                    "{name} is the name of a {other} in this thread, so a {kind} needs a different \
+                     name"
                 );
                 self.messages.at(*at, message);
             }
@@ -86,7 +87,7 @@ impl Resolver<'_, '_> {
             let name = quoted(&flowop.name);
             if io_bytes == 0 {
                 if !matches!(flowop.op, Op::ReadWholeFile(_) | Op::WriteWholeFile { .. }) {
-                    let message = format!("{name} needs `iosize=`, above 0");
+                    let message = format!("{name} needs an `iosize=` above 0");
                     self.messages.at(flowop.at, message);
                 }
                 continue;
@@ -111,7 +112,7 @@ impl Resolver<'_, '_> {
                 && io_bytes > file
             {
                 let message = format!(
-                    "{name} moves {io_bytes} bytes at a time at random places in {file} bytes: \
+                    "{name} moves {io_bytes} bytes at a time at random offsets in {file} bytes: \
                      expected an iosize of no more than the file or its working set"
                 );
                 self.messages.at(flowop.at, message);
@@ -152,7 +153,7 @@ impl Resolver<'_, '_> {
             let shown = quoted(name);
             let message = match found.look_up(name) {
                 None => format!(
-                    "this thread has no flowop {shown} to be the target; expected {}",
+                    "this thread has no flowop {shown} as a target; expected {}",
                     one_of(&found.names())
                 ),
                 Some((_, kind, io)) if needs_data && !matches!(io, Io::Read | Io::Write) => {
@@ -194,7 +195,7 @@ impl Resolver<'_, '_> {
                 format!("expected {}", one_of(&names))
             });
             let (target, name) = (quoted(target), quoted(&flowop.name));
-            let message = format!("the target {target} of {name} is no {kind}; {expected}");
+            let message = format!("the target {target} of {name} is not a {kind}; {expected}");
             self.messages.at(flowop.at, message);
         }
     }

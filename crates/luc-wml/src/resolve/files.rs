@@ -30,15 +30,15 @@ impl<'a> Resolver<'a, '_> {
         let path = self.needed(&given, "path");
         if name.contains(['/', '\0']) || name == "." || name == ".." {
             let message = format!(
-                "the name of a {kind} becomes a file name, which {} cannot be; \
-                 put directories into `path`",
+                "the name of a {kind} becomes a file name, and {} is not a valid one; put \
+                 directories into `path`",
                 quoted(&name)
             );
             self.messages.at(given.place("name"), message);
         }
         let id = FilesetId(self.plan.filesets.len());
         if id.0 == FILESETS_MAX {
-            let message = format!("there may be {FILESETS_MAX} filesets");
+            let message = format!("there may be at most {FILESETS_MAX} filesets");
             return self.messages.at(files.at, message);
         }
         if !name.is_empty() && self.fileset_ids.insert(name.clone(), id).is_some() {
@@ -56,7 +56,7 @@ impl<'a> Resolver<'a, '_> {
             if sound && entries == Value::Fixed(0) && leaf_dirs == Value::Fixed(0) {
                 self.messages.at(
                     files.at,
-                    "the fileset has nothing in it: expected `entries=` or `leafdirs=`, above 0",
+                    "the fileset is empty: expected `entries=` or `leafdirs=` above 0",
                 );
             }
             dir_width = self.value(&given, "dirwidth", 0);

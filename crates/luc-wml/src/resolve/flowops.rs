@@ -45,7 +45,7 @@ impl<'a> Resolver<'a, '_> {
             }
             if threads_sum > THREADS_MAX {
                 let message =
-                    format!("expected at most {THREADS_MAX} threads in all, found {threads_sum}");
+                    format!("expected at most {THREADS_MAX} threads in total, found {threads_sum}");
                 return self.messages.at(given.place("instances"), message);
             }
             self.plan.processes.push(Process {
@@ -121,7 +121,7 @@ impl<'a> Resolver<'a, '_> {
             // One message is enough; no more flowops are made.
             if self.flowops == FLOWOPS_MAX + 1 {
                 let message =
-                    format!("composite flowops spell out to more than {FLOWOPS_MAX} flowops");
+                    format!("composite flowops expand to more than {FLOWOPS_MAX} flowops");
                 self.messages.at(at, message);
             }
             return None;
@@ -166,7 +166,7 @@ impl<'a> Resolver<'a, '_> {
     ) -> Option<Op> {
         let kind = &composite.name.value;
         if depth == DEPTH_MAX {
-            let message = format!("flowops may lie in each other {DEPTH_MAX} deep, no deeper");
+            let message = format!("composite flowops may nest at most {DEPTH_MAX} deep");
             return self.complain(flowop.kind.at, message);
         }
         let mut locals = Locals::default();

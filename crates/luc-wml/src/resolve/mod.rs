@@ -72,7 +72,7 @@ impl<'a> Resolver<'a, '_> {
         for (name, text) in overrides {
             let name = name.strip_prefix('$').unwrap_or(name);
             let Some(&name) = known.iter().find(|known| **known == name) else {
-                let expected = instead_of_variable(name, &known, "it sets none at all");
+                let expected = instead_of_variable(name, &known, "it sets none");
                 self.messages.anywhere(format!(
                     "the file sets no variable {}: {expected}",
                     quoted(&format!("${name}"))
@@ -138,11 +138,11 @@ impl<'a> Resolver<'a, '_> {
         if runs && processes.is_empty() {
             let at = leaves.unwrap_or(Position { line: 1, column: 1 });
             self.messages
-                .at(at, "nothing to run: expected a `define process` above");
+                .at(at, "nothing to run: expected a `define process` before it");
         }
         if self.plan.actions.is_empty() && self.messages.list.is_empty() {
             self.messages
-                .anywhere("the file does nothing: expected `run` or `create files` in it");
+                .anywhere("the file does nothing: expected `run` or `create files`");
         }
     }
 

@@ -24,7 +24,10 @@ impl Resolver<'_, '_> {
         distribution: Distribution,
     ) -> Option<Val> {
         if self.plan.randoms.len() == RANDOMS_MAX {
-            return self.complain(at, format!("there may be {RANDOMS_MAX} random variables"));
+            return self.complain(
+                at,
+                format!("there may be at most {RANDOMS_MAX} random variables"),
+            );
         }
         let id = RandomId(self.plan.randoms.len());
         self.plan.randoms.push(Random {
@@ -96,7 +99,7 @@ impl Resolver<'_, '_> {
             }
             other => {
                 let message = format!(
-                    "expected `uniform`, `gamma` or `tabular` as type of a randvar, found {}",
+                    "expected `uniform`, `gamma` or `tabular` as the type of a randvar, found {}",
                     quoted(other)
                 );
                 return self.complain(given.place("type"), message);
@@ -139,7 +142,7 @@ impl Resolver<'_, '_> {
             }
             let [percent, min, max] = numbers;
             if min > max {
-                let message = format!("the row ends at {max}, below its beginning at {min}");
+                let message = format!("the row ends at {max}, below its start at {min}");
                 return self.complain(row.at, message);
             }
             percent_sum += percent.min(1000);
@@ -178,7 +181,7 @@ impl Resolver<'_, '_> {
         let Some(kind) = KINDS.into_iter().find(|known| *known == kind) else {
             let expected = one_of(&KINDS);
             let message = format!(
-                "expected {expected} as type of a cvar, found {}",
+                "expected {expected} as the type of a cvar, found {}",
                 quoted(&kind)
             );
             return self.complain(given.place("type"), message);
@@ -325,7 +328,7 @@ fn ordered(parameters: &[(&str, f64)]) -> Result<(), String> {
         };
         if low > high {
             let (low_name, high_name) = (quoted(low_name), quoted(high_name));
-            return Err(format!("{high_name} is {high}, below {low_name} at {low}"));
+            return Err(format!("{high_name} ({high}) is below {low_name} ({low})"));
         }
     }
     Ok(())

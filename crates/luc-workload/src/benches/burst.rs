@@ -54,8 +54,8 @@ pub struct Burst {
     /// Seed of the random moments
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Duration of one journal commit, milliseconds; without it, the median of each burst's
-    /// fastest fsync, which met no other commit
+    /// Duration of one journal commit, milliseconds; default: the median of each burst's fastest
+    /// fsync, which met no other commit
     #[arg(long, value_name = "MS", value_parser = duration_s)]
     pub commit_ms: Option<f64>,
 }
@@ -150,7 +150,7 @@ impl Found for BurstResult {
         lines.line("time per file", latency(&self.file))?;
         lines.line("sync delay", latency(&self.fsync))?;
         let (two, commit) = (percent(self.two_commits_share), time(self.commit_ns));
-        let two = format!("{two} of the files took over 1.5 commits of {commit}");
+        let two = format!("{two} of the files took longer than 1.5 commits of {commit}");
         lines.line("waited for two", two)
     }
 

@@ -19,8 +19,8 @@ use crate::{Latency, Result, Stop};
 
 /// The loop is exactly create, write, fsync, close. All threads create in one directory, as
 /// Metarates does, or each in its own. After `files_per_dir` files a thread goes on in the next
-/// directory, outside the timed operations, so that none grows until searching it dominates;
-/// nothing is removed before the end.
+/// directory, outside the timed operations, so that no directory grows until searching it
+/// dominates; nothing is removed before the end.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench create-fsync --threads 16 /srv/scratch\n\
@@ -47,7 +47,8 @@ pub struct CreateFsync {
     /// Give each thread directories of its own instead of sharing them
     #[arg(long)]
     pub own_dirs: bool,
-    /// Files in one directory before the next one is begun, at least two of each thread that shares it
+    /// Files in one directory before a thread starts the next, at least two for each thread that
+    /// shares it
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
     pub files_per_dir: u32,
 }
@@ -203,7 +204,7 @@ impl Found for CreateFsyncResult {
         lines.throughput(self.ops_per_s, self.ops, "files")?;
         lines.file_creation_rate(self.file_creation_rate_per_s)?;
         if self.removed_early > 0 {
-            let few = "the file system has too few inodes to keep all";
+            let few = "the file system has too few inodes to keep them all";
             lines.line(
                 "removed early",
                 format!("{} files: {few}", self.removed_early),

@@ -21,9 +21,10 @@ use crate::scratch::{Scratch, allow_descriptors};
 use crate::text::Lines;
 use crate::{Result, Stop, WorkloadError};
 
-/// Loops, each of `ops` turns: fsync of a file that is committed; fchmod and fsync; fchmod, and a
+/// Runs four loops of `ops` turns each: fsync of a committed file; fchmod and fsync; fchmod, and a
 /// wait until the journal commits by its timer; the same with the fchmod of `buffers` files, whose
-/// inodes lie in as many blocks. Nothing else should run. Mounted with `commit=1`, the waits are short.
+/// inodes lie in that many blocks. Nothing else should run. The mount option `commit=1` keeps the
+/// waits short.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench fsync-cost /srv/scratch\n\
@@ -35,7 +36,7 @@ pub struct FsyncCost {
     /// Operations to measure in each loop
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub ops: u32,
-    /// Operations before them
+    /// Operations before measuring
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(..=1_000_000))]
     pub warmup_ops: u32,
     /// Metadata buffers of the large commits
@@ -170,11 +171,11 @@ impl Found for FsyncCostResult {
         let one = |times: Times| {
             let (usual, half) = (times.usual_ns, times.median_ns);
             format!(
-                "usually {usual:.0} ns; half of {} up to {half} ns",
+                "usually {usual:.0} ns; median of {}: {half} ns",
                 times.count
             )
         };
-        let known = |times: Option<Times>| times.map_or("not known (needs root)".into(), one);
+        let known = |times: Option<Times>| times.map_or("unknown (needs root)".into(), one);
         lines.line("fsync, no commit", one(self.clean))?;
         lines.line("fchmod and fsync", one(self.committed))?;
         lines.line("journal's thread", known(self.commit))?;
@@ -216,8 +217,8 @@ fn files(scratch: &Scratch, wanted: u32) -> Result<Vec<File>> {
         }
     }
     Err(WorkloadError::Arguments(format!(
-        "this file system does not number its files in a row: only {} of {wanted} have their inodes in blocks of \
-         their own; ask for fewer --buffers",
+        "this file system does not number its inodes consecutively: only {} of {wanted} files have \
+         their inodes in blocks of their own; ask for fewer --buffers",
         files.len()
     )))
 }

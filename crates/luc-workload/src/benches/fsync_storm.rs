@@ -30,8 +30,8 @@ use crate::scratch::Scratch;
 use crate::text::{Lines, latency};
 use crate::{Latency, Result, Stop, WorkloadError};
 
-/// Arrivals do not wait for earlier ones to be served: the load stays what was asked for when
-/// commits become slow.
+/// Arrivals do not wait for earlier ones to be served: the load stays as requested when commits
+/// become slow.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench fsync-storm --rate-per-s 500 /srv/scratch\n\
@@ -46,7 +46,7 @@ pub struct FsyncStorm {
     /// Arrivals per second, over all threads
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate_per_s)]
     pub rate_per_s: f64,
-    /// How far apart the arrivals of a rate are
+    /// Distribution of the inter-arrival times
     #[arg(long, value_enum, default_value_t)]
     pub gaps: Gaps,
     /// Arrivals come in bursts of this many instead of at a rate
@@ -58,16 +58,16 @@ pub struct FsyncStorm {
     /// The arrivals of a burst come at random moments within this time, microseconds
     #[arg(long, value_name = "US", default_value_t = 800, requires = "burst", value_parser = value_parser!(u32).range(..=3_600_000_000))]
     pub spread_us: u32,
-    /// What is done at an arrival
+    /// Operation at each arrival
     #[arg(long, value_enum, default_value_t)]
     pub op: StormOp,
-    /// Bytes to write before each fsync; without it none when creating, 1024 when appending
+    /// Bytes to write before each fsync; default 0 for create, 1024 for append
     #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true, default_value_if("op", "append", "1024"), value_parser = value_parser!(u32).range(..=1 << 30))]
     pub bytes: u32,
-    /// Threads that open, read and close files beside the others
+    /// Threads that open, read and close files at the same time
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(..=65_536))]
     pub readers: u32,
-    /// Time a reader waits between two reads, microseconds
+    /// Time that a reader waits between two reads, microseconds
     #[arg(long, value_name = "US", default_value_t = 1000, value_parser = value_parser!(u32).range(..=60_000_000))]
     pub read_think_us: u32,
     /// Measure for this many seconds
@@ -88,10 +88,10 @@ pub struct FsyncStorm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// Random times of an exponential distribution, as of many independent sources
+    /// Exponentially distributed, as from many independent sources
     #[default]
     Exponential,
-    /// Always the same time
+    /// Always the same
     Fixed,
 }
 
@@ -170,7 +170,7 @@ impl Benchmark for FsyncStorm {
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         if self.op == StormOp::Append && self.bytes == 0 {
             return Err(WorkloadError::Arguments(
-                "an append of no bytes leaves its fsync nothing to do; give --bytes of 1 or more"
+                "an append of 0 bytes leaves its fsync nothing to do; give --bytes 1 or more"
                     .to_owned(),
             ));
         }
@@ -218,9 +218,9 @@ impl Found for FsyncStormResult {
         lines.throughput(self.fsyncs_per_s, self.fsyncs, "fsyncs")?;
         lines.line("arrivals", self.arrivals)?;
         let (served, unserved) = (self.served, self.unserved);
-        lines.line("served", format!("{served}, {unserved} never begun"))?;
-        lines.line("response, as meant", latency(&self.response))?;
-        lines.line("service, as begun", latency(&self.service))?;
+        lines.line("served", format!("{served}; {unserved} never started"))?;
+        lines.line("response, from due", latency(&self.response))?;
+        lines.line("service, from start", latency(&self.service))?;
         lines.line("lateness", latency(&self.lateness))?;
         lines.line("sync delay", latency(&self.fsync))?;
         if self.args.readers > 0 {

@@ -55,7 +55,8 @@ pub struct Iozone {
     /// Include the close in the time of each child
     #[arg(short = 'c', long)]
     pub close: bool,
-    /// Measure every child through all of its file instead of stopping all when the first has written
+    /// Measure every child over its whole file instead of stopping all clocks when the first has
+    /// written its own
     #[arg(short = 'x', long)]
     pub no_stonewall: bool,
     /// Use threads of one process instead of processes
@@ -167,7 +168,8 @@ impl Iozone {
         };
         if !size.is_multiple_of(record) {
             return refused(format!(
-                "a file of {size} bytes is no whole number of records of {record}; give another -s or -r"
+                "a file of {size} bytes is not a whole number of records of {record}; give another \
+                 -s or -r"
             ));
         }
         let records = size / record;
@@ -201,7 +203,7 @@ impl Found for IozoneResult {
         let children = format!("{children} (\"children see\": the sum of their own)");
         lines.line("throughput", children)?;
         let parent = kib_per_s(self.parent_bytes_per_s);
-        let parent = format!("{parent}, all bytes by the time until the last child is done");
+        let parent = format!("{parent}, all bytes over the time until the last child is done");
         lines.line("parent sees", parent)?;
         let min = kib_per_s(self.child_min_bytes_per_s);
         let avg = kib_per_s(self.child_avg_bytes_per_s);
@@ -209,7 +211,7 @@ impl Found for IozoneResult {
         lines.line("per child", format!("min {min}, avg {avg}, max {max}"))?;
         let (min, finished, threads) =
             (self.child_min_bytes >> 10, self.finished, self.args.threads);
-        let min = format!("{min} KiB; {finished} of {threads} children wrote all of their file");
+        let min = format!("{min} KiB; {finished} of {threads} children wrote their whole file");
         lines.line("min xfer", min)?;
         let (blocked, share) = (self.blocked, percent(self.blocked_share));
         let (writes, over_ms) = (self.blocked_writes, self.args.blocked_over_ms);

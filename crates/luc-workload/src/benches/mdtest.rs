@@ -44,7 +44,7 @@ pub struct Mdtest {
     /// Bytes to write to each file
     #[arg(short = 'w', long, value_name = "BYTES", default_value_t = 0, value_parser = value_parser!(u32).range(..=1 << 30))]
     pub bytes: u32,
-    /// Fsync each file before its close
+    /// Fsync each file before closing it
     #[arg(short = 'y', long)]
     pub fsync: bool,
     /// Levels of directories below the root of a tree

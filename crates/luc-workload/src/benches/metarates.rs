@@ -52,7 +52,7 @@ pub struct Metarates {
     /// Measure utime of the files
     #[arg(long, short = 'U')]
     pub utime: bool,
-    /// UNSAFE upper bound: leave the fsync before each close out, so that a crash loses the files
+    /// UNSAFE upper bound: omit the fsync before each close, so that a crash loses the files
     #[arg(long)]
     pub no_fsync: bool,
 }

@@ -43,7 +43,7 @@ macro_rules! benches {
         #[derive(Clone, Debug, PartialEq, Subcommand)]
         pub enum Bench {
             $($(#[$help])+ #[command(name = $name)] $args($args),)+
-            /// A process of one of the above; of no use by hand
+            /// A worker process of one of the above; not for use by hand
             #[command(hide = true)]
             Worker,
         }
@@ -52,7 +52,7 @@ macro_rules! benches {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "workload")]
         pub enum Outcome {
-            $(#[doc = concat!("Of `", $name, "`.")] #[serde(rename = $name)] $args($found),)+
+            $(#[doc = concat!("The figures of `", $name, "`.")] #[serde(rename = $name)] $args($found),)+
             /// The figures of a workload file (`run`).
             #[serde(rename = "wml")]
             Wml(WmlResult),
@@ -134,7 +134,7 @@ benches! {
     "write-burst" WriteBurst WriteBurstResult,
     /// One thread measures the processor time of an fsync with and without its commit
     "fsync-cost" FsyncCost FsyncCostResult,
-    /// Threads on processors of their own fsync what is committed, as fast as they can
+    /// Threads, each pinned to its own processor, fsync committed files as fast as they can
     "scaling" Scaling ScalingResult,
     /// Processes create, stat and touch files, phase by phase (`metarates`)
     "metarates" Metarates MetaratesResult,

@@ -34,7 +34,7 @@ pub struct Scaling {
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
-    /// Numbers of threads, one after the other; without it 1, 2, 4 and so on, up to the number of
+    /// Numbers of threads, one after the other; default 1, 2, 4 and so on, up to the number of
     /// processors
     #[arg(long, short = 't', value_name = "N,...", value_delimiter = ',', value_parser = threads())]
     pub threads: Vec<u32>,
@@ -175,7 +175,7 @@ fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
     let all = u32::try_from(cpus).unwrap_or(u32::MAX);
     if let Some(&most) = asked.iter().find(|&&threads| threads > all) {
         return Err(WorkloadError::Arguments(format!(
-            "each thread needs a processor of its own: {most} are asked for, {all} may be used"
+            "each thread needs its own processor: {most} requested, {all} available"
         )));
     }
     if !asked.is_empty() {
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(counts(6), [1, 2, 4, 6]);
         assert_eq!(thread_counts(&[3, 1], 3).expect("possible"), [3, 1]);
         let error = thread_counts(&[1, 4], 2).expect_err("too many").to_string();
-        assert!(error.contains("4 are asked for, 2 may"), "{error}");
+        assert!(error.contains("4 requested, 2 available"), "{error}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct WriteBurst {
     /// Pieces written to each file
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=65_536))]
     pub pieces: u32,
-    /// A thread whose writes take longer than this together counts as blocked, microseconds
+    /// A thread whose writes take longer than this in total counts as blocked, microseconds
     #[arg(long, value_name = "US", default_value_t = 1500, value_parser = value_parser!(u32).range(1..))]
     pub blocked_over_us: u32,
     /// Seed of the random moments

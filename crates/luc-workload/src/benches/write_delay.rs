@@ -19,10 +19,10 @@ use crate::scratch::Scratch;
 use crate::text::{Lines, latency, percent};
 use crate::{Latency, Result, Stop};
 
-/// A writer appends `bytes` to its own file and then thinks for `think_us`. An append moves the
-/// file's size, so every one of them changes the file's inode: a journal handle on the block of
-/// the inode table that holds it, which is the block a commit may be writing. When its file
-/// reaches 64 writes the writer truncates it to nothing, which is neither timed nor counted.
+/// A writer appends `bytes` to its own file and then thinks for `think_us`. An append changes the
+/// file's size, so every one of them changes the file's inode: a journal handle on the block of the
+/// inode table that holds it, which is the block a commit may be writing. When its file reaches 64
+/// writes the writer truncates it to nothing, which is neither timed nor counted.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench write-delay /srv/scratch\n\
@@ -40,7 +40,7 @@ pub struct WriteDelay {
     /// Bytes of each write
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=1 << 20))]
     pub bytes: u32,
-    /// Time a writer waits between two writes, microseconds
+    /// Time that a writer waits between two writes, microseconds
     #[arg(long, value_name = "US", default_value_t = 2000, value_parser = value_parser!(u32).range(..=60_000_000))]
     pub think_us: u32,
     /// A write that takes longer than this counts as delayed, microseconds

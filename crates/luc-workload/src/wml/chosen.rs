@@ -12,17 +12,17 @@ pub struct Chosen {
         help = format!("A workload file, or {}", builtin_names())
     )]
     pub file: String,
-    /// Give a variable of the file another value, as -D nthreads=4
+    /// Give a variable of the file another value, for example -D nthreads=4
     #[arg(short = 'D', long = "define", value_name = "VAR=VALUE", value_parser = definition)]
     define: Vec<(String, String)>,
-    /// Take the settings of the published measurements (varmail and oltp); -D goes before
+    /// Use the settings of the published measurements (varmail and oltp); -D overrides them
     #[arg(long, value_name = "NAME", value_parser = PRESETS)]
     preset: Option<String>,
 }
 
 /// The file has no such preset.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no preset {preset} of {file}: only varmail and oltp have one")]
+#[error("{file} has no preset {preset}: only varmail and oltp have presets")]
 pub struct NoPreset {
     preset: String,
     file: String,
@@ -32,7 +32,7 @@ fn definition(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
-        .ok_or("expected VAR=VALUE, as nthreads=4")?;
+        .ok_or("expected VAR=VALUE, for example nthreads=4")?;
     let name = name.strip_prefix('$').unwrap_or(name);
     Ok((name.into(), value.into()))
 }

@@ -105,7 +105,7 @@ pub struct Place<'p> {
 /// Returns a semaphore's value as signed; more than 2^31 would be a mistake and could overflow.
 pub fn signed(flowop: &Flowop, value: u64) -> Result<i64> {
     i32::try_from(value).map(i64::from).map_err(|_| {
-        let why = format!("a semaphore cannot count to {value}; give less");
+        let why = format!("a semaphore cannot count to {value}; give a smaller value");
         WorkloadError::flowop(flowop, why)
     })
 }
@@ -247,7 +247,9 @@ fn targets(
     target: &str,
 ) -> Result<Arc<[usize]>> {
     ids.get(target).cloned().ok_or_else(|| {
-        let why = format!("no {kind} flowop of any thread has the name {target}, its target");
+        let why = format!(
+            "its target {target} does not exist: no thread has a {kind} flowop of that name"
+        );
         WorkloadError::flowop(flowop, why)
     })
 }
@@ -260,7 +262,8 @@ fn advance(next: &mut usize) -> usize {
 fn within(flowop: &Flowop, target: &str, names: &[&str]) -> Result<usize> {
     let found = names.iter().position(|&name| name == target);
     found.ok_or_else(|| {
-        let why = format!("its thread has no flowop of the name {target}, its target");
+        let why =
+            format!("its target {target} does not exist: its thread has no flowop of that name");
         WorkloadError::flowop(flowop, why)
     })
 }

@@ -55,7 +55,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         let root = &self.engine.root;
         let begin_ns = self.begin();
         // Each create first makes a stat of the parent, within the time of the operation.
-        root.stat_as("find the directory of a new file,", live.dir(leaf.parent))?;
+        root.stat_as("find the directory for a new file,", live.dir(leaf.parent))?;
         live.leaf_path(leaf, &mut self.path);
         let fd = root.open_as("create", self.path.get(), flags, 0o666)?;
         let file = FileId { fileset: id, index };
@@ -259,7 +259,7 @@ impl<'e, 'p> Worker<'e, 'p> {
         if entries.count() == 0 {
             let name = &live.plan.name;
             return step.refused(format!(
-                "fileset {name} has no entries of the kind it needs"
+                "fileset {name} has no entries of the required kind"
             ));
         }
         let at = target
@@ -328,7 +328,7 @@ impl<'e, 'p> Worker<'e, 'p> {
             return Ok(());
         }
         step.refused(format!(
-            "fd {slot} holds an open file already; close it first"
+            "fd {slot} already holds an open file; close it first"
         ))
     }
 

@@ -80,7 +80,7 @@ impl<'p> Worker<'_, 'p> {
                 place.working_set = fileset.tree.files[file.index as usize].bytes;
             }
             None if source > 0 => {
-                return step.refused(format!("no file was opened in its srcfd {source}"));
+                return step.refused(format!("no file was ever open in its srcfd {source}"));
             }
             None => {}
         }
@@ -107,7 +107,7 @@ impl<'p> Worker<'_, 'p> {
         let mut bytes = self.draws.whole(transfer.io_bytes);
         if random_size {
             if bytes == 0 {
-                return step.refused("its iosize is zero; give one");
+                return step.refused("its iosize is zero; give a larger one");
             }
             bytes = self.draws.generator.scaled(bytes, 1);
             if bytes == 0 {
@@ -129,7 +129,7 @@ impl<'p> Worker<'_, 'p> {
         let bytes = self.draws.whole(transfer.io_bytes);
         let place = self.set_up(step, transfer)?;
         if !transfer.random {
-            let why = "aiowrite works at random offsets only; give it the attribute random";
+            let why = "aiowrite works only at random offsets; give it the attribute random";
             return step.refused(why);
         }
         // The pool has its own data, but drawing a place in memory keeps the sequence of draws.
@@ -143,7 +143,7 @@ impl<'p> Worker<'_, 'p> {
         };
         if !pool.holds(bytes) {
             return step.refused(format!(
-                "it drew an iosize of {bytes} bytes, too large for an asynchronous write"
+                "it drew an iosize of {bytes} bytes, which is too large for an asynchronous write"
             ));
         }
         let ticket = self.tickets.pop().unwrap_or_default();
@@ -203,7 +203,7 @@ impl<'p> Worker<'_, 'p> {
         let held = self.slots[slot].file.map(|file| file.fileset);
         if slot > 0 && self.slots[slot].fd.is_some() && named.is_some() && held != named {
             return step.refused(format!(
-                "fd {slot} holds a file of another fileset than the one it names"
+                "fd {slot} holds a file of a different fileset from the one it names"
             ));
         }
         if self.slots[slot].fd.is_none() {

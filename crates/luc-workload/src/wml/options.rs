@@ -7,10 +7,10 @@ use crate::Folder;
 /// The requests that `aiowait` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum AioWait {
-    /// Nothing: looks once, as Filebench does on Linux, so that writes may pile up without end
+    /// Nothing: check once, as Filebench does on Linux, so writes may pile up without limit
     #[default]
     Poll,
-    /// Half of the thread's writes that were begun, but at least one: what it was written to do
+    /// Half of the thread's pending writes, but at least one: the flowop's intended behaviour
     Half,
 }
 
@@ -35,13 +35,14 @@ pub struct WmlOptions {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Draw as Filebench does, whose generators are never seeded: same files, same sizes
+    /// Draw random numbers as Filebench's generators do, which are never seeded: same files, same
+    /// sizes
     #[arg(long, conflicts_with = "seed")]
     pub filebench_generator: bool,
-    /// Write the file system out between preparation and run (Filebench does not)
+    /// Sync the file system between preparation and run (Filebench does not)
     #[arg(long)]
     pub settle: bool,
-    /// What the flowop aiowait waits for
+    /// Writes that the flowop aiowait waits for
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub aio_wait: AioWait,
     /// Keep the files instead of removing them at the end
@@ -50,7 +51,7 @@ pub struct WmlOptions {
     /// UNSAFE upper bound: leave out fsync and synchronous writes, so nothing is made durable
     #[arg(long)]
     pub no_fsync: bool,
-    /// Make the files, tell about them, and run nothing
+    /// Make the files, report on them, and run nothing
     #[arg(long, conflicts_with_all = ["ops", "seconds", "settle"])]
     pub prepare_only: bool,
     /// Print the result as JSON

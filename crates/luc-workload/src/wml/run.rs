@@ -64,7 +64,7 @@ pub fn run<'p>(
     result.threads = jobs.len() as u64;
     if timing.pause_s > 0 && !options.prepare_only {
         let pause = Duration::from_secs(timing.pause_s);
-        say("waiting as the file asks for", Some(pause));
+        say("waiting, as the file asks", Some(pause));
         let pause_ns = timing.pause_s.saturating_mul(NS_PER_S);
         sleep_until(now_ns().saturating_add(pause_ns), stop);
     }
@@ -183,7 +183,7 @@ fn names(plan: &Plan) -> Result<()> {
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
             return Err(WorkloadError::Tree {
                 fileset: name.clone(),
-                why: "its name cannot be that of a directory; give it another".into(),
+                why: "its name is not a valid directory name; give it another".into(),
             });
         }
     }
@@ -221,7 +221,7 @@ pub fn timing(plan: &Plan) -> Result<Timing> {
             Action::Run { seconds, .. } => {
                 if run_s.replace(*seconds).is_some() {
                     return Err(WorkloadError::Plan {
-                        why: "it runs more than once; make it one file per run".into(),
+                        why: "it has more than one run; make one file per run".into(),
                     });
                 }
             }

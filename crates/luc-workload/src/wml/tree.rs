@@ -88,7 +88,7 @@ impl Growth<'_, '_> {
         if depth > DEPTH_MAX {
             return Err(WorkloadError::Tree {
                 fileset: self.fileset.name.clone(),
-                why: "its directories nest without end; give it a dirwidth of at least 2".into(),
+                why: "its directories nest too deeply; give it a dirwidth of at least 2".into(),
             });
         }
         self.tree.dirs.push(Dir { parent, serial });

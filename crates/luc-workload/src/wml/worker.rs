@@ -324,11 +324,11 @@ impl<'e, 'p> Worker<'e, 'p> {
         const MOST: u64 = 1 << 30;
         let refused = |why: String| Err(WorkloadError::flowop(step.flowop, why));
         if bytes == 0 {
-            return refused("its iosize is zero; give one".into());
+            return refused("its iosize is zero; give a larger one".into());
         }
         if bytes > MOST {
             return refused(format!(
-                "it moves {bytes} bytes at once; at most {MOST} are possible"
+                "it moves {bytes} bytes at once; the maximum is {MOST}"
             ));
         }
         // Direct transfers need room to begin at a page boundary.

@@ -37,7 +37,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
             if own.value > 0.0 {
                 "The commit is {} of the sync time."
             } else {
-                "Next to none of the sync time is a commit's."
+                "Almost none of the sync time is spent in commits."
             },
             [("own_sync_share", own)],
         )

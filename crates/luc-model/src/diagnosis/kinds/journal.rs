@@ -37,7 +37,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
             account.space_ns + account.locked_ns
         })
         .with(
-            "Tasks wait for space in the journal for {} per second, all together.",
+            "Tasks wait for space in the journal for {} per second in total.",
             [("space_per_s_ns", space)],
         );
     if locked.value > 0.0 {

@@ -64,7 +64,7 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
     let busy = number(verdict, "busy_share");
     if unseen::any_wait(unseen) {
         return format!(
-            "no fsync pressure; tasks sync {} of the time, and not all waits could be seen",
+            "no fsync pressure; tasks sync for {} of the time, and not all waits could be seen",
             words::share(busy)
         );
     }
@@ -72,7 +72,7 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
         return "no fsync pressure; no task syncs or waits for commits".into();
     }
     format!(
-        "no fsync pressure; tasks wait {} of the time",
+        "no fsync pressure; tasks wait for {} of the time",
         words::share(busy)
     )
 }

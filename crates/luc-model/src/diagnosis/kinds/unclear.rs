@@ -32,7 +32,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     });
     let sync = case.slices.whole.table.sync;
     let mut verdict = case.verdict(VerdictKind::Unclear, |_| 0.0).with(
-        "{} of the time of syncs and writes is writing, without any wait for the journal or with short ones.",
+        "{} of the time of syncs and writes is writing, with short waits for the journal or none.",
         [("write_share", writing)],
     );
     if sync.count > 0 {

@@ -39,7 +39,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
             (slice.table.writes_delayed > 0).then_some(slice.table.write_delay_mean_ns)
         });
         verdict = verdict.with(
-            "{} of the writes wait for metadata that a commit writes, {} each.",
+            "{} of the writes wait for metadata that a commit is writing, {} each.",
             [
                 ("writes_delayed_share", delayed),
                 ("write_delay_mean_ns", each),
@@ -48,7 +48,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     }
     verdict
         .with(
-            "Commits block tasks for {} per second, all together.",
+            "Commits block tasks for {} per second in total.",
             [("blocked_per_s_ns", lost)],
         )
         .with_gain(

@@ -304,7 +304,7 @@ fn errors_name_the_flowop_and_what_to_do() {
         ),
         (
             "flowop openfile name=o,filesetname=set,fd=1,iters=2",
-            "fd 1 holds an open file already",
+            "fd 1 already holds an open file",
         ),
     ] {
         let (flow, _) = once(&file("entries=2,size=4k,prealloc=100", flowops));
