@@ -15,7 +15,7 @@ pub struct Dev {
 
 /// The error for a text that is not a device number.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("'{0}' is no device number; write MAJOR:MINOR, as in 259:0")]
+#[error("'{0}' is not a device number; write MAJOR:MINOR, as in 259:0")]
 pub struct DevError(pub String);
 
 impl fmt::Display for Dev {

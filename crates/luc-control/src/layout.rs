@@ -106,12 +106,12 @@ include!(concat!(env!("OUT_DIR"), "/records.rs"));
 
 enumeration! { "`enum luc_step`: which step of a commit a record is about." Step
     Open "open" => "A commit was requested.",
-    Poll "poll" => "The held commit is looked at again.",
+    Poll "poll" => "The held commit is checked again.",
     Close "close" => "The batch is closed; the controller learns.",
     Copyout "copyout" => "The commit's writes are counted; copy-out decides.",
 }
 
-enumeration! { "`enum luc_trial_phase`: is holding being tried against not holding." TrialPhase
+enumeration! { "`enum luc_trial_phase`: the state of the trial of holding against not holding." TrialPhase
     Off "off" => "Commits are held, and no trial has begun.",
     Free "free" => "A window of a trial without holding.",
     Held "held" => "A window of a trial with holding.",

@@ -114,7 +114,7 @@ pub enum PolesError {
     #[error("{0} is {1}; gains and c must not be negative")]
     Negative(&'static str, f64),
     /// Beyond [`GAIN_MAX`].
-    #[error("{0} is {1}; gains and c end at {GAIN_MAX}")]
+    #[error("{0} is {1}; gains and c must not exceed {GAIN_MAX}")]
     TooLarge(&'static str, f64),
 }
 

@@ -77,11 +77,11 @@ impl fmt::Display for Difference {
         match self.computed {
             Some(left) if self.of_chain => write!(
                 f,
-                "{place}: starts with {field} {recorded}, but the step before left {left}"
+                "{place}: starts with {field} {recorded}, but the previous step left {left}"
             ),
             Some(computed) => write!(
                 f,
-                "{place}: {field} is {recorded} in the recording, {computed} when repeated"
+                "{place}: {field} is {recorded} in the recording, but replay computes {computed}"
             ),
             None => write!(f, "{place}: {field} is {recorded}, which no controller has"),
         }
@@ -308,7 +308,7 @@ mod tests {
             (
                 1,
                 wrong_output as fn(&mut Decision),
-                "decision 2 (dev 0:0 tid 5 step poll): reason is 4 in the recording, 3 when repeated",
+                "decision 2 (dev 0:0 tid 5 step poll): reason is 4 in the recording, but replay computes 3",
             ),
             (
                 0,

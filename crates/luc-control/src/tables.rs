@@ -71,7 +71,7 @@ pub struct Counter {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum KnobError {
     /// No row has this name: the given name, and all names.
-    #[error("no knob is called '{0}'; there are: {1}")]
+    #[error("no knob is named '{0}'; available: {1}")]
     Unknown(String, String),
     /// Not one of the words: the knob, the given text, and all words.
     #[error("{0} cannot be '{1}'; it takes one of: {2}")]
@@ -80,7 +80,7 @@ pub enum KnobError {
     #[error("{0} cannot be '{1}'; it takes a whole number from {2} to {3}")]
     NotANumber(&'static str, String, i64, i64),
     /// A number, but too small or too large; as above.
-    #[error("{0} cannot be {1}; it goes from {2} to {3}")]
+    #[error("{0} cannot be {1}; it takes a number from {2} to {3}")]
     OutOfBounds(&'static str, String, i64, i64),
 }
 
@@ -242,7 +242,7 @@ mod tests {
         }
         assert_eq!(kp.parse("+007"), Ok(7));
         let error = knob("kp").unwrap_err().to_string();
-        assert!(error.starts_with("no knob is called 'kp'; there are: batching, copyout, mode,"));
+        assert!(error.starts_with("no knob is named 'kp'; available: batching, copyout, mode,"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Knob {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum KnobError {
     /// No row of that name.
-    #[error("no knob is called '{name}'; there are: {known}")]
+    #[error("no knob is named '{name}'; available: {known}")]
     Unknown {
         name: String,
         /// All names, comma separated.
@@ -202,7 +202,7 @@ mod tests {
             );
         }
         let error = knob("rotation").unwrap_err().to_string();
-        assert!(error.starts_with("no knob is called 'rotation'; there are: queue_requests,"));
+        assert!(error.starts_with("no knob is named 'rotation'; available: queue_requests,"));
         assert!(Params::default().set("cache_volatile", 2).is_err());
     }
 }

@@ -33,7 +33,7 @@ pub struct Preset {
 
 /// The error if no preset has this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("no preset is called '{name}'; there are: {known}")]
+#[error("no preset is named '{name}'; available: {known}")]
 pub struct UnknownPreset {
     /// The name asked for.
     pub name: String,
@@ -125,22 +125,22 @@ fn parse_row(line: &'static str) -> PresetKnob {
 const DEVICES: [Device; 7] = [
     (
         "hdd-7200",
-        "SATA hard disk of 7200 turns per minute, write cache on",
+        "7200 rpm SATA hard disk, write cache on",
         &[HDD_7200, HDD_7200_CACHE],
     ),
     (
         "hdd-7200-wc-off",
-        "the same with its write cache off",
+        "7200 rpm SATA hard disk, write cache off",
         &[HDD_7200],
     ),
     (
         "hdd-15k",
-        "SAS hard disk of 15000 turns per minute, write cache on",
+        "15000 rpm SAS hard disk, write cache on",
         &[HDD_15K],
     ),
     (
         "cloud-volume",
-        "provisioned network volume of 3000 requests per second",
+        "network volume provisioned for 3000 requests per second",
         &[CLOUD_VOLUME],
     ),
     ("sata-ssd", "consumer SATA SSD, volatile cache", &[SATA_SSD]),
@@ -163,7 +163,7 @@ seek_min_ns                 230_000  WD Ultrastar DC HC310 specification
 seek_max_ns              13_673_750  from average 7.4 ms, WD Ultrastar DC HC310 specification
 write_settle_ns              90_000  single track 0.32 less 0.23 ms, WD Ultrastar DC HC310 specification
 rotation_ns               8_333_333  7200 turns per minute
-track_outer_bytes         2_206_600  255 MB/s sustained, assumed of a drive of 6 TB
+track_outer_bytes         2_206_600  255 MB/s sustained, assumed for a 6 TB drive
 track_inner_bytes         1_055_600  48% of the outer, the zones of Hitachi Deskstar 7K500's specification
 read_ahead_bytes                4Mi  assumed
 age_limit_ns            500_000_000  assumed
@@ -277,7 +277,7 @@ mod tests {
     fn an_unknown_preset_is_answered_with_the_list() {
         let error = preset("hdd").unwrap_err().to_string();
         assert!(
-            error.starts_with("no preset is called 'hdd'; there are: hdd-7200, hdd-7200-wc-off,"),
+            error.starts_with("no preset is named 'hdd'; available: hdd-7200, hdd-7200-wc-off,"),
             "{error}"
         );
     }

@@ -121,11 +121,11 @@ mod tests {
     #[test]
     fn errors_say_what_is_allowed() {
         for (text, why) in [
-            ("", "no preset is called ''; there are: hdd-7200"),
-            ("HDD-7200", "no preset is called 'HDD-7200'"),
+            ("", "no preset is named ''; available: hdd-7200"),
+            ("HDD-7200", "no preset is named 'HDD-7200'"),
             ("nvme:", "'' is not KNOB=VALUE"),
             ("nvme:flush_ns", "'flush_ns' is not KNOB=VALUE"),
-            ("nvme:flush=1", "no knob is called 'flush'; there are:"),
+            ("nvme:flush=1", "no knob is named 'flush'; available:"),
             ("nvme:flush_ns=", "flush_ns cannot be ''; it takes"),
             ("nvme:flush_ns=1ms", "flush_ns cannot be '1ms'; it takes"),
             ("nvme:flush_ns=1:flush_ns=1", "flush_ns is given twice"),

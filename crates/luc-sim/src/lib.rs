@@ -61,10 +61,11 @@ pub enum SimError {
     Arguments(String),
     #[error("the simulator has no {name}; it has {}", workloads::KNOWN.join(", "))]
     Unknown { name: &'static str },
-    #[error("LUC steers jbd2 alone: leave it off, or leave {name} for jbd2")]
+    #[error("LUC steers only jbd2: turn it off, or use jbd2 instead of {name}")]
     NotSteered { name: &'static str },
     #[error(
-        "the log of {name} is full: all of its {mib} MiB are in use; give it more, or a shorter run"
+        "the log of {name} is full: all {mib} MiB are in use; give it more space, or run for less \
+         time"
     )]
     Full { name: &'static str, mib: u32 },
 }
@@ -152,7 +153,7 @@ pub fn knobs(options: &[String]) -> Result<Option<Params>, SimError> {
     for setting in &options.set {
         let (name, text) = setting
             .split_once('=')
-            .ok_or_else(|| SimError::Arguments(format!("--set {setting}: KNOB=VALUE is needed")))?;
+            .ok_or_else(|| SimError::Arguments(format!("--set {setting}: give KNOB=VALUE")))?;
         let knob = luc_control::knob(name).map_err(bad)?;
         params.set(knob.name, knob.parse(text).map_err(bad)?);
     }

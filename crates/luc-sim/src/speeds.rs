@@ -41,7 +41,7 @@ pub fn list(text: &str) -> Result<Vec<f64>, String> {
         let value: Option<f64> = part.parse().ok();
         value
             .filter(|mips| (least..=most).contains(mips))
-            .ok_or_else(|| format!("mips {text}: '{part}' is no number from {least} to {most}"))
+            .ok_or_else(|| format!("mips {text}: '{part}' is not a number from {least} to {most}"))
     };
     let all: Vec<f64> = text.split(',').map(mips).collect::<Result<_, _>>()?;
     if all.len() > CPUS_MAX {
@@ -56,14 +56,15 @@ fn spread(text: &str, listed: Vec<f64>, cpus: usize) -> Result<Vec<f64>, String>
         [one] => Ok(vec![one; cpus]),
         _ if listed.len() == cpus => Ok(listed),
         _ => Err(format!(
-            "mips {text}: {} speeds for {cpus} processors; give one, or as many as processors",
+            "mips {text}: {} speeds for {cpus} processors; give one speed, or one for each \
+             processor",
             listed.len()
         )),
     }
 }
 
 fn change(text: &str, cpus: usize) -> Result<SpeedChange, String> {
-    let bad = |why: String| format!("mips-at {text}: {why}; give TIME=MIPS, as 2s=1500");
+    let bad = |why: String| format!("mips-at {text}: {why}; give TIME=MIPS, for example 2s=1500");
     let (at, mips) = text
         .split_once('=')
         .ok_or_else(|| bad("'=' is missing".to_owned()))?;
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn what_is_no_speed_is_told_in_a_line() {
         for (cpus, mips, at, why) in [
-            (None, "0", None, "'0' is no number from 0.001 to 1000000"),
+            (None, "0", None, "'0' is not a number from 0.001 to 1000000"),
             (None, "-1", None, "'-1'"),
             (None, "nan", None, "'nan'"),
             (None, "inf", None, "'inf'"),

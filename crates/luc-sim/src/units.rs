@@ -16,10 +16,10 @@ pub(crate) fn time_ns(text: &str) -> Result<i64, String> {
         "us" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
-        _ => return Err(format!("{unit} is no unit of time: ns, us, ms or s")),
+        _ => return Err(format!("{unit} is not a unit of time; use ns, us, ms or s")),
     };
     let number: i64 = number
         .parse()
-        .map_err(|_| format!("{number} is no number"))?;
+        .map_err(|_| format!("{number} is not a number"))?;
     Ok(number.checked_mul(unit_ns).ok_or("the time is too long")?)
 }

@@ -164,7 +164,7 @@ fn recordings_that_cannot_be_run_again() {
     assert_eq!(error, Unreplayable::NoCommits { dev });
     assert_eq!(
         error.to_string(),
-        "the trace has no journal commit of 8:0; record while something syncs"
+        "the trace has no journal commit of 8:0; record while a program syncs"
     );
     let operations = without(|span| span.kind != SpanKind::Commit);
     assert_eq!(refused(&operations), Unreplayable::NoOperations { dev });

@@ -18,7 +18,7 @@ pub enum TraceError {
         what: String,
     },
     /// A block of spans was cut off or changed.
-    #[error("line {line}, a block of {spans} spans: {what}; what stands before it can be used")]
+    #[error("line {line}, a block of {spans} spans: {what}; the records before it can be used")]
     Damaged {
         /// Number of the line that announces the block.
         line: u64,
@@ -27,7 +27,8 @@ pub enum TraceError {
     },
     /// The recording is of a version that this crate does not know.
     #[error(
-        "the recording has format '{found}', this luc reads formats 1 to {VERSION}; use the luc that recorded it"
+        "the recording has format '{found}', but this luc reads formats 1 to {VERSION}; use the \
+         version that recorded it"
     )]
     Version { found: String },
 }

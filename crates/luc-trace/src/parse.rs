@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         let bracket = self.line[from..]
             .find(" [")
             .map(|at| from + at)
-            .ok_or_else(|| self.error("no CPU in brackets: this is no line of ftrace"))?;
+            .ok_or_else(|| self.error("no CPU in brackets: this is not an ftrace line"))?;
         // With the option record-tgid, a second number in parentheses follows.
         let mut head = self.line[..bracket].trim_end();
         if let Some(open) = head.rfind('(').filter(|_| head.ends_with(')')) {
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
         let steer = self.value::<u8>("steer")? != 0;
         // A commit can start in spite of a hold only if LUC merely observes.
         if reason == Reason::Hold && steer {
-            return Err(self.error_at(column, "'hold' is no reason to start a commit"));
+            return Err(self.error_at(column, "'hold' is not a reason to start a commit"));
         }
         let event = Event::Commit {
             dev,
@@ -172,15 +172,15 @@ impl<'a> Cursor<'a> {
         while !self.rest().trim_end().is_empty() {
             let start = self.at;
             let (name, text) = self.pair()?;
-            let value = text
-                .parse()
-                .map_err(|_| self.error_at(start, &format!("{name}={text} is no 64-bit number")))?;
+            let value = text.parse().map_err(|_| {
+                self.error_at(start, &format!("{name}={text} is not a 64-bit number"))
+            })?;
             if seen.contains(&name) {
-                return Err(self.error_at(start, &format!("{name} is there twice")));
+                return Err(self.error_at(start, &format!("{name} appears twice")));
             }
             if !decision.set(name, value) {
                 let what = format!(
-                    "luc_decision has no field {name}; was this recorded with another version of luc?"
+                    "luc_decision has no field {name}; was it recorded by another version of luc?"
                 );
                 return Err(self.error_at(start, &what));
             }
@@ -189,7 +189,8 @@ impl<'a> Cursor<'a> {
         match Decision::fields().find(|field| !seen.contains(&field.name)) {
             None => Ok(Event::Decision { dev, tid, decision }),
             Some(field) => Err(self.error(&format!(
-                "luc_decision lacks the field {}; was the line cut, or recorded with another version of luc?",
+                "luc_decision lacks the field {}; was the line cut off, or recorded by another \
+                 version of luc?",
                 field.name
             ))),
         }
@@ -201,7 +202,10 @@ impl<'a> Cursor<'a> {
         let text: String = self.value("reason")?;
         let reason = Reason::from_text(&text).map(|reason| (reason, start));
         reason.ok_or_else(|| {
-            self.error_at(start, &format!("'{text}' is no reason to start a commit"))
+            self.error_at(
+                start,
+                &format!("'{text}' is not a reason to start a commit"),
+            )
         })
     }
 
@@ -213,7 +217,7 @@ impl<'a> Cursor<'a> {
             return Err(self.error_at(start, &format!("expected {name}=, found {found}=")));
         }
         text.parse()
-            .map_err(|_| self.error_at(start, &format!("'{text}' makes no sense for {name}")))
+            .map_err(|_| self.error_at(start, &format!("'{text}' is not a value of {name}")))
     }
 
     fn pair(&mut self) -> Result<(&'a str, &'a str), TraceError> {
@@ -363,7 +367,7 @@ mod tests {
     fn errors_name_line_and_column() {
         assert_eq!(
             error("garbage"),
-            "line 7, column 1: no CPU in brackets: this is no line of ftrace"
+            "line 7, column 1: no CPU in brackets: this is not an ftrace line"
         );
         let head = "            bash-7       [000] ..... 1.000000: ";
         let commit = "luc_commit: dev=8:1 tid=1 events=1 setpoint_events=1 held_ns=0 reason=hold";
@@ -371,14 +375,14 @@ mod tests {
         for (line, part) in [
             (
                 "luc_write_delay: dev=8:1 block=x delay_ns=1".to_owned(),
-                "line 7, column 73: 'x' makes no sense for block",
+                "line 7, column 73: 'x' is not a value of block",
             ),
             (
                 format!("{commit} steer=1"),
-                "line 7, column 111: 'hold' is no reason to start a commit",
+                "line 7, column 111: 'hold' is not a reason to start a commit",
             ),
             (format!("{decision} step=0"), "lacks the field batching"),
-            (format!("{decision} step=0 step=0"), "step is there twice"),
+            (format!("{decision} step=0 step=0"), "step appears twice"),
             (format!("{decision} colour=0"), "no field colour"),
         ] {
             let error = error(&format!("{head}{line}"));

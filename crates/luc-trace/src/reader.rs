@@ -158,7 +158,7 @@ impl<R: BufRead> Reader<R> {
         TraceError::Syntax {
             line: self.line_number,
             column: 1,
-            what: format!("'{shown}' makes no sense"),
+            what: format!("'{shown}' cannot be parsed"),
         }
     }
 

@@ -347,7 +347,7 @@ fn other_versions_and_endless_lines_are_refused() {
     let error = Reader::new("# luc-trace 3 a=b\n".as_bytes()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the recording has format '3', this luc reads formats 1 to 2; use the luc that recorded it"
+        "the recording has format '3', but this luc reads formats 1 to 2; use the version that recorded it"
     );
     let endless = format!(
         "# luc-trace 1\n{}\nCPU:0 [LOST 1 EVENTS]",

@@ -54,7 +54,7 @@ pub const SYSTEMS: [System; 4] = [
     System {
         name: "nehalem-hdd",
         called: "Nehalem (HDD)",
-        about: "Dell T3500, Xeon W3550, a disk of 250 GB and 7200 turns: dissertation 3.2.1",
+        about: "Dell T3500, Xeon W3550, one 250 GB disk, 7200 rpm: dissertation 3.2.1",
         disk: "hdd-7200",
         tables: &[HDD_250_GB],
         cpus: 4,
@@ -65,7 +65,7 @@ pub const SYSTEMS: [System; 4] = [
     System {
         name: "sandybridge-hdd",
         called: "SandyBridge (HDD)",
-        about: "Dell T1100, Xeon E3-1270, a disk of 250 GB and 7200 turns: dissertation 3.2.1",
+        about: "Dell T1100, Xeon E3-1270, one 250 GB disk, 7200 rpm: dissertation 3.2.1",
         disk: "hdd-7200",
         tables: &[HDD_250_GB],
         cpus: 4,
@@ -74,7 +74,7 @@ pub const SYSTEMS: [System; 4] = [
     System {
         name: "nehalem-raid10",
         called: "Nehalem (Raid10)",
-        about: "Dell T7500n, two Xeon E5620, four disks of 146 GB and 15000 turns: dissertation 3.2.1",
+        about: "Dell T7500n, two Xeon E5620, four 146 GB disks, 15000 rpm: dissertation 3.2.1",
         disk: "raid10:4:hdd-15k",
         tables: &[HDD_146_GB],
         cpus: 8,
@@ -83,7 +83,7 @@ pub const SYSTEMS: [System; 4] = [
     System {
         name: "nehalem-raid10-cache",
         called: "Nehalem (Raid10)",
-        about: "the same behind a controller with a cache; the documents name no controller: assumed",
+        about: "the same with a caching controller; the documents name none: assumed",
         disk: "raid10:4:hdd-15k",
         tables: &[HDD_146_GB, PERC_6I],
         cpus: 8,

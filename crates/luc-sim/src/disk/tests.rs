@@ -362,11 +362,11 @@ fn disks_that_are_none() {
     for (text, why) in [
         ("4ms", "depth"),
         ("4:1", "unit"),
-        ("4hours:1", "no unit of time"),
-        ("4ms:x", "no depth"),
-        ("4ms:1:2", "1:2 is no depth"),
+        ("4hours:1", "not a unit of time"),
+        ("4ms:x", "not a depth"),
+        ("4ms:1:2", "1:2 is not a depth"),
         ("4ms:0", "channels"),
-        ("4ms:1:flush_ns=1", "TIME:DEPTH has no knobs"),
+        ("4ms:1:flush_ns=1", "TIME:DEPTH takes no knobs"),
         ("99999999999999s:1", "too long"),
         ("hdd-7300", "hdd-7200"),
         ("nvme:flush_ns", "KNOB=VALUE"),
@@ -374,7 +374,7 @@ fn disks_that_are_none() {
         ("", ""),
         (
             "raid5:4:hdd-15k",
-            "raid5 is not simulated; there are: raid0, raid1, raid10",
+            "raid5 is not simulated; available: raid0, raid1, raid10",
         ),
         ("raid0", "the number of members is missing"),
         ("raid0:2", "the disk is missing"),
@@ -405,7 +405,7 @@ fn disks_that_are_none() {
         ),
         (
             "raid0:2:hdd-15k:chunk_bytes=6000",
-            "chunk_bytes=6000: a multiple of 4096 is needed",
+            "chunk_bytes=6000: must be a multiple of 4096",
         ),
         (
             "raid0:2:hdd-15k:chunk_bytes=4k",
@@ -416,24 +416,24 @@ fn disks_that_are_none() {
             "chunk_bytes is given twice",
         ),
         ("raid1:2:hdd-15k:chunk_bytes=4096", "raid1 has no chunks"),
-        ("raid0:2:hdd-15k:chunk=4096", "no knob is called 'chunk'"),
+        ("raid0:2:hdd-15k:chunk=4096", "no knob is named 'chunk'"),
         (
             "raid0:2:hdd-15k:flush_ns=1:flush_ns=2",
             "flush_ns is given twice",
         ),
         (
             "hdd-15k:controller_cache_bytes=1",
-            "a multiple of 4096 is needed",
+            "must be a multiple of 4096",
         ),
         (
             "raid1:2:4ms:1:controller_cache_bytes=1048576",
-            "how fast this disk would drain",
+            "how fast it would drain",
         ),
         (
             "hdd-15k:cache_bytes=0:controller_cache_bytes=1048576",
-            "takes the place of cache_bytes=0: give one of them",
+            "replaces cache_bytes=0: give only one of them",
         ),
-        ("nehalem", "no preset is called 'nehalem'"),
+        ("nehalem", "no preset is named 'nehalem'"),
     ] {
         let error = text.parse::<DiskKind>().unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");

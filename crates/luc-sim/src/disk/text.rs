@@ -21,8 +21,8 @@ use crate::units::time_ns;
 /// Why a text does not describe a disk.
 #[derive(Debug, Error)]
 #[error(
-    "disk {text}: {why}; give TIME:DEPTH, as 4ms:1, a preset of `luc lab disks`, as hdd-7200, an \
-     array of either, as raid10:4:hdd-15k, or a name of `luc sim disks`"
+    "disk {text}: {why}; give TIME:DEPTH (4ms:1), a preset of `luc lab disks` (hdd-7200), an array \
+     of either (raid10:4:hdd-15k), or a name of `luc sim disks`"
 )]
 pub struct NoDisk {
     text: String,
@@ -54,19 +54,19 @@ pub const LEVELS: [Level; 3] = [
         name: "raid0",
         members_min: 2,
         copies: Some(1),
-        help: "chunks go round the members",
+        help: "chunks are distributed over the members in turn",
     },
     Level {
         name: "raid1",
         members_min: 2,
         copies: None,
-        help: "all members hold the same",
+        help: "all members hold the same data",
     },
     Level {
         name: "raid10",
         members_min: 4,
         copies: Some(2),
-        help: "chunks go round pairs of members that hold the same",
+        help: "chunks are distributed in turn over pairs of members that hold the same data",
     },
 ];
 const MEMBERS_MAX: u32 = 64;
@@ -83,15 +83,14 @@ pub const KNOBS: [Knob; 2] = [
         min: 4096,
         max: 1 << 30,
         default: CHUNK_DEFAULT_BYTES.cast_signed(),
-        help: "what lies on one member of raid0 or raid10 before the next one's turn; the default is \
-               mdadm's",
+        help: "size of a chunk of raid0 or raid10; the default is mdadm's",
     },
     Knob {
         name: "controller_cache_bytes",
         min: 0,
         max: 1 << 40,
         default: 0,
-        help: "write cache of a controller, which a battery keeps: flush and FUA cost nothing, and the \
+        help: "battery-backed write cache of a controller: flush and FUA cost nothing, and the \
                disks' own caches are off",
     },
 ];
@@ -160,7 +159,7 @@ impl<'a> Words<'a> {
                 if value.is_multiple_of(BLOCK_BYTES) {
                     Ok(Some(value))
                 } else {
-                    Err(format!("{word}: a multiple of {BLOCK_BYTES} is needed"))
+                    Err(format!("{word}: must be a multiple of {BLOCK_BYTES}"))
                 }
             }
             _ => Err(format!("{} is given twice", knob.name)),
@@ -183,7 +182,7 @@ fn read(text: &str) -> Result<DiskKind, String> {
     let (text, size_mib) = sized.unwrap_or((text, SIZE_MIB_DEFAULT));
     if size_mib < SMALL_DISK_MIB {
         return Err(format!(
-            "on less than {SMALL_DISK_MIB}M ext4 has blocks of 1 KiB, which are not simulated"
+            "below {SMALL_DISK_MIB}M ext4 uses blocks of 1 KiB, which are not simulated"
         ));
     }
     let given = Words::of(text);
@@ -205,7 +204,7 @@ fn read(text: &str) -> Result<DiskKind, String> {
         (None | Some(0), _) => {}
         (Some(_), Some(own)) => {
             return Err(format!(
-                "{} takes the place of {own}: give one of them",
+                "{} replaces {own}: give only one of them",
                 cache.name
             ));
         }
@@ -226,7 +225,7 @@ fn array<'a>(
     let level = LEVELS.iter().find(|level| level.name == name);
     let level = level.ok_or_else(|| {
         let names = LEVELS.map(|level| level.name).join(", ");
-        format!("{name} is not simulated; there are: {names}")
+        format!("{name} is not simulated; available: {names}")
     })?;
     let (members, disk) = rest
         .split_first()
@@ -264,12 +263,12 @@ fn member(names: &[&str], changes: &[&str]) -> Result<Params, String> {
     let (name, more) = names.split_first().ok_or("the disk is missing")?;
     if name.starts_with(|first: char| first.is_ascii_digit()) {
         if let Some(change) = changes.first() {
-            return Err(format!("TIME:DEPTH has no knobs, but there is {change}"));
+            return Err(format!("TIME:DEPTH takes no knobs, but {change} is given"));
         }
         return match more {
             [depth] => fixed(name, depth),
-            [] => Err("a depth is missing".into()),
-            _ => Err(format!("{} is no depth", more.join(":"))),
+            [] => Err("the depth is missing".into()),
+            _ => Err(format!("{} is not a depth", more.join(":"))),
         };
     }
     let mut spec = Spec::new(name).map_err(|error| error.to_string())?;
@@ -282,7 +281,9 @@ fn member(names: &[&str], changes: &[&str]) -> Result<Params, String> {
 /// Creates a disk that takes a fixed time for each request, and serves `depth` at once.
 fn fixed(time: &str, depth: &str) -> Result<Params, String> {
     let time_ns = time_ns(time)?;
-    let depth: i64 = depth.parse().map_err(|_| format!("{depth} is no depth"))?;
+    let depth: i64 = depth
+        .parse()
+        .map_err(|_| format!("{depth} is not a depth"))?;
     let mut params = Params::default();
     set(&mut params, "read_latency_ns", time_ns)?;
     set(&mut params, "write_latency_ns", time_ns)?;
@@ -302,7 +303,9 @@ fn put_cache(member: &mut Params, share_bytes: u64) -> Result<(), String> {
     };
     let drains = ["rotation_ns", "write_per_s_bytes", "flush_block_ns"];
     if drains.iter().all(|name| knob(name) == 0) {
-        return Err("nothing says how fast this disk would drain a controller's cache".into());
+        return Err(
+            "no parameter of this disk says how fast it would drain a controller's cache".into(),
+        );
     }
     let share_bytes = i64::try_from(share_bytes).unwrap_or(i64::MAX);
     set(member, OWN_CACHE, share_bytes)?;

@@ -132,7 +132,7 @@ impl Table {
             kind.map_err(|error| error.to_string())?;
             if !(row.seconds > 0.0 && row.seconds <= SECONDS_MAX) {
                 return Err(format!(
-                    "disk {}: seconds must be above 0 and up to {SECONDS_MAX}",
+                    "disk {}: seconds must be above 0 and at most {SECONDS_MAX}",
                     row.spec
                 ));
             }
@@ -165,7 +165,7 @@ impl Table {
             return Err(format!("program: ranks_max must be 1 to {CPUS_MAX}"));
         }
         if self.program.bytes == 0 || self.program.bytes > 1 << 30 {
-            return Err("program: bytes must be 1 to 1 GiB".to_owned());
+            return Err("program: bytes must be from 1 to 1 GiB".to_owned());
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Table {
 fn weigh(kind: &str, weights: impl Iterator<Item = u32>) -> Result<(), String> {
     let sum: u64 = weights.map(u64::from).sum();
     if sum == 0 {
-        return Err(format!("no {kind} has a weight"));
+        return Err(format!("no {kind} has a weight above 0; give one"));
     }
     Ok(())
 }
@@ -284,7 +284,7 @@ mod tests {
             ("seconds = 20", "seconds = 0", "disk hdd-7200: seconds"),
             ("seconds = 20", "seconds = nan", "disk hdd-7200: seconds"),
             ("seconds = 20", "minutes = 20", "unknown field `minutes`"),
-            ("\"hdd-7200\"", "\"hdd\"", "no preset is called 'hdd'"),
+            ("\"hdd-7200\"", "\"hdd\"", "no preset is named 'hdd'"),
             ("cpus = 2", "cpus = 0", "machine small: cpus"),
             ("[1000, 2000]", "[2000, 1000]", "machine small: mips"),
             (
@@ -307,7 +307,7 @@ mod tests {
             no_weight.replace("weight = 5\n\n# A parallel", "weight = 0\n\n# A parallel");
         assert_eq!(
             Table::read(&no_weight).unwrap_err(),
-            "no service has a weight"
+            "no service has a weight above 0; give one"
         );
         assert!(Table::read("").unwrap_err().contains("missing field"));
     }

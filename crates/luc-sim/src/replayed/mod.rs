@@ -54,15 +54,14 @@ const CPUS_MAX: u16 = 1024;
 pub enum Unreplayable {
     /// No span of the file system, or none that took time.
     #[error(
-        "the trace has nothing of {dev} that took time; record for longer, or name another file system"
+        "the trace has no operation on {dev} that took time; record for longer, or name another \
+         file system"
     )]
     Nothing { dev: Dev },
     /// The length of a commit is unknown.
-    #[error("the trace has no journal commit of {dev}; record while something syncs")]
+    #[error("the trace has no journal commit of {dev}; record while a program syncs")]
     NoCommits { dev: Dev },
-    #[error(
-        "the trace has no open, write, sync or close on {dev}; record while something runs there"
-    )]
+    #[error("the trace has no open, write, sync or close on {dev}; record while a program uses it")]
     NoOperations { dev: Dev },
     #[error(
         "the trace lasts longer than a day, which is not replayed; look at a part: --last-s 60"
@@ -241,7 +240,7 @@ impl Calibration {
                     self.work.mips,
                     "speed",
                     "MIPS",
-                    "the shortest opens, writes and closes against `luc sim costs`",
+                    "the shortest opens, writes and closes, compared with `luc sim costs`",
                 )
             },
             sampled(
@@ -255,11 +254,11 @@ impl Calibration {
                     self.fit.request_ns,
                     "request",
                     "ns",
-                    "a request to the disk: simulated commits take as long then as the recorded",
+                    "time of a disk request with which simulated commits take as long as recorded",
                 )
             },
         ];
-        let source = "on a processor, where no other thread wanted it";
+        let source = "on a processor, while no other thread wanted it";
         all.extend(
             self.work
                 .kinds()

@@ -230,7 +230,7 @@ fn what_the_simulator_lacks_is_told() {
             "run varmail -D nfiles=1 -D nthreads=2 --seconds 1",
             "flowop",
         ),
-        ("iozone -s 100k -r 32k", "no whole number of records"),
+        ("iozone -s 100k -r 32k", "not a whole number of records"),
     ] {
         let error = refused(text);
         assert!(error.contains(why), "{text}: {error}");

@@ -55,7 +55,7 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     let timing: Timing = timing(plan).map_err(said)?;
     let window = timing.window(options);
     if window.length_ns.is_none() && options.ops.is_none() {
-        let why = "the file gives no time; give --seconds or --ops";
+        let why = "the file sets no run time; give --seconds or --ops";
         return Err(SimError::Arguments(why.into()));
     }
     let from_ns = window.warmup_ns;

@@ -222,7 +222,7 @@ impl Thread<'_> {
         if !self.slots[slot].is_open {
             return Ok(());
         }
-        let why = format!("fd {slot} holds an open file already; close it first");
+        let why = format!("fd {slot} already holds an open file; close it first");
         refused(step.flowop, &why)
     }
 

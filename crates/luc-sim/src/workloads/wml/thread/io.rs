@@ -69,7 +69,7 @@ impl Thread<'_> {
         match self.slots.get(source).and_then(|slot| slot.file) {
             Some(file) => size = self.leaf_bytes(file),
             None if source > 0 => {
-                let why = format!("no file was opened in its srcfd {source}");
+                let why = format!("no file was ever open in its srcfd {source}");
                 return refused(step.flowop, &why);
             }
             None => {}
@@ -98,7 +98,7 @@ impl Thread<'_> {
         let mut bytes = self.draws.whole(transfer.io_bytes);
         if random_size {
             if bytes == 0 {
-                return refused(step.flowop, "its iosize is zero; give one");
+                return refused(step.flowop, "its iosize is zero; give a larger one");
             }
             bytes = self.draws.generator.scaled(bytes, 1);
             if bytes == 0 {
@@ -119,7 +119,7 @@ impl Thread<'_> {
         let bytes = self.draws.whole(transfer.io_bytes);
         let (slot, working_set) = self.set_up(step, transfer).await?;
         if !transfer.random {
-            let why = "aiowrite works at random offsets only; give it the attribute random";
+            let why = "aiowrite works only at random offsets; give it the attribute random";
             return refused(step.flowop, why);
         }
         self.draw_memory(step, bytes)?;
@@ -190,7 +190,8 @@ impl Thread<'_> {
         let named = target.fileset.map(|id| id.0);
         let held = self.slots[slot].file.map(|(set, _)| set);
         if slot > 0 && self.slots[slot].is_open && named.is_some() && held != named {
-            let why = format!("fd {slot} holds a file of another fileset than the one it names");
+            let why =
+                format!("fd {slot} holds a file of a different fileset from the one it names");
             return refused(step.flowop, &why);
         }
         if !self.slots[slot].is_open {
@@ -206,7 +207,7 @@ impl Thread<'_> {
     /// Draws the place in its memory for a transfer, as the engine does.
     fn draw_memory(&mut self, step: &Step<'_>, bytes: u64) -> Flow {
         if bytes == 0 || bytes > MOST {
-            let why = format!("its iosize is {bytes} bytes; give 1 to {MOST}");
+            let why = format!("its iosize is {bytes} bytes; give a size from 1 to {MOST}");
             return refused(step.flowop, &why);
         }
         if let Some(have) = self.memory_bytes {
